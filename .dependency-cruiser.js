@@ -18,6 +18,7 @@ const OWNERS = {
   commander: 'src/cli/(program|regress).ts',
   'content-disposition': 'src/server/response.ts',
   cors: 'src/server/cors.ts',
+  culori: 'src/regress/image/difference.ts',
   execa: 'src/process/start.ts',
   'express-rate-limit': 'src/server/(clients|rate-limit|redis-store).ts',
   'express-static-gzip': 'src/server/routes/web-app.ts',

@@ -11,6 +11,7 @@ export const FULL_TESTS = [
   'test/cli/convert-shard.test.ts', // 2000 files
   'test/service/stalls.test.ts', // all attacks on the event loop
   'test/service/fixtures.test.ts', // all fixtures in all formats
+  'test/regress/planted.test.ts', // all defects and harmless changes in three sizes
   'test/regress/baseline.test.ts', // all fixtures in all formats
   'test/service/extra-outputs.test.ts', // all inputs in all optional formats
   'test/service/thousand-clients.test.ts', // 1300 requests at once

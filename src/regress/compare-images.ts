@@ -1,6 +1,6 @@
 /** @module Compares two images, decoded or as fingerprints, and lists what exceeds the thresholds. Pure functions. */
 
-import { type Difference, measureDifference } from './image/difference.ts';
+import { type Difference, measureDifference, ROUNDING } from './image/difference.ts';
 import { digestOf, distance } from './image/fingerprint.ts';
 import type { DecodedImage, ImageMetadata } from './image/image.ts';
 import type { ResultFingerprint } from './recording.ts';
@@ -71,7 +71,7 @@ function worstFrame(
   for (const [frame, raster] of before.frames.entries()) {
     const other = after.frames[frame];
     if (other?.width !== raster.width || other.height !== raster.height) return undefined;
-    const found = measureDifference(raster, other);
+    const found = measureDifference(raster, other, allowed.max);
     const order = worst ? exceeds(found) - exceeds(worst) || worst.psnr - found.psnr : 1;
     if (order > 0) worst = { ...found, frame };
   }
@@ -79,19 +79,40 @@ function worstFrame(
 }
 
 /** Lists the thresholds that a difference exceeds. */
-function pixelReasons({ psnr, ssim, patch }: Difference, allowed: Thresholds): Reason[] {
-  return [
-    ...(psnr < allowed.psnr
-      ? describeReason('pixels', `PSNR ${psnr.toFixed(1)} dB, minimum ${allowed.psnr}`)
-      : []),
-    ...(ssim !== undefined && ssim < allowed.ssim
-      ? describeReason('pixels', `SSIM ${ssim.toFixed(4)}, minimum ${allowed.ssim}`)
-      : []),
-    ...(patch > allowed.patch
-      ? describeReason('pixels', `worst block ${patch.toFixed(1)} of 255, maximum ${allowed.patch}`)
-      : []),
-  ];
+function pixelReasons(found: Difference, allowed: Thresholds): Reason[] {
+  return PIXEL_LIMITS.flatMap(({ limit, isAbove, describe }) => {
+    const value = found[limit];
+    const allows = allowed[limit];
+    if (value === undefined || allows === undefined || (isAbove ? value <= allows : value >= allows))
+      return [];
+    return describeReason(
+      'pixels',
+      `${describe(found, allowed)}, ${isAbove ? 'maximum' : 'minimum'} ${allows}`,
+    );
+  });
 }
+
+/** Limits of a difference: whether the value may not be above or below it, and how reports state the value. */
+const PIXEL_LIMITS: readonly {
+  readonly limit: 'area' | 'psnr' | 'ssim' | 'patch' | 'deltaE';
+  readonly isAbove: boolean;
+  describe(found: Difference, allowed: Thresholds): string;
+}[] = [
+  {
+    limit: 'area',
+    isAbove: true,
+    describe: ({ area, max }, allowed) =>
+      `${area} pixels of a block differ by more than ${allowed.max ?? ROUNDING} of 255 (the most by ${max})`,
+  },
+  { limit: 'psnr', isAbove: false, describe: ({ psnr }) => `PSNR ${psnr.toFixed(1)} dB` },
+  { limit: 'ssim', isAbove: false, describe: ({ ssim }) => `SSIM ${ssim?.toFixed(4)}` },
+  { limit: 'patch', isAbove: true, describe: ({ patch }) => `worst block ${patch.toFixed(1)} of 255` },
+  {
+    limit: 'deltaE',
+    isAbove: true,
+    describe: ({ deltaE }) => `colours shifted by ΔE 2000 of ${deltaE.toFixed(2)}`,
+  },
+];
 
 /** Compares two images by their fingerprints, if a baseline holds no result files. */
 export function compareFingerprints(

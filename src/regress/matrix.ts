@@ -79,7 +79,7 @@ export const defaultMatrix = (outputs: readonly OutputType[]): MatrixSource => (
     { name: 'png-300', format: 'png', width: 300, height: 300 },
     { name: 'jpg-square-300', format: 'jpg', width: 300, height: 300, fit: 'cover' },
     // At a lower quality, two encoders differ more.
-    { name: 'webp-1000-q60', format: 'webp', width: 1000, quality: 60, thresholds: { psnr: 33, patch: 10 } },
+    { name: 'webp-1000-q60', format: 'webp', width: 1000, quality: 60, thresholds: { patch: 12, deltaE: 1 } },
     { name: 'jpg-kept', format: 'jpg', strip_metadata: false },
   ],
 });
@@ -121,7 +121,7 @@ export function toMatrix(source: unknown): Matrix {
       if (matching.some(({ skip }) => skip)) return undefined;
       return Object.assign(
         {},
-        defaultThresholds(options.format),
+        defaultThresholds(options),
         data.thresholds,
         ownThresholds,
         ...matching.map((rule) => rule.thresholds ?? {}),

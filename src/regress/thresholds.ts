@@ -1,15 +1,23 @@
 /** @module Thresholds above which a difference counts as a change. */
 import { z } from 'zod';
+import type { ConvertOptions } from '../conversion/plan/types.ts';
 import type { OutputType } from '../formats.ts';
+import { ROUNDING } from './image/difference.ts';
 
-/** Limits above which a difference counts as a change. */
+/** Limits above which a difference counts as a change. A limit that is not set judges nothing. */
 export interface Thresholds {
+  /** Maximum difference of a channel that is rounding, 0 to 255. Pixels that differ more count for {@link area}. */
+  readonly max?: number | undefined;
+  /** Maximum number of such pixels in a block of 16 by 16. */
+  readonly area?: number | undefined;
   /** Minimum PSNR, in dB. */
-  readonly psnr: number;
+  readonly psnr?: number | undefined;
   /** Minimum SSIM, at most 1. */
-  readonly ssim: number;
+  readonly ssim?: number | undefined;
   /** Maximum mean difference of a block of 16 by 16 pixels, 0 to 255. */
-  readonly patch: number;
+  readonly patch?: number | undefined;
+  /** Maximum mean ΔE 2000 of an area of 128 by 128 pixels. */
+  readonly deltaE: number;
   /** Maximum change of the file size, as a fraction of the size before. */
   readonly bytes: number;
   /** Change of the file size in bytes that never counts, since small files change by large fractions. */
@@ -22,14 +30,19 @@ export interface Thresholds {
   readonly sharpness: number;
 }
 
-/** Two lossy encodings with a PSNR of 40 dB each to the original have 37 dB to each other. */
-const LOSSY = { psnr: 36, ssim: 0.97, patch: 8 };
-/** PSNR is 48 dB if every value differs in its last bit. */
-const LOSSLESS = { psnr: 48, ssim: 0.995, patch: 4 };
-/** Encoders choose palettes of 256 colours in different ways. */
-const PALETTE = { psnr: 38, ssim: 0.98, patch: 10 };
+type PixelThresholds = Pick<Thresholds, 'max' | 'area' | 'psnr' | 'ssim' | 'patch' | 'deltaE'>;
 
-const BY_FORMAT: Readonly<Record<OutputType, typeof LOSSY>> = {
+/**
+ * Three pixels of an antialiased edge differ between versions of librsvg, and nobody sees them. A ΔE 2000 of 0.4 is one step of
+ * a grey in the whole area.
+ */
+const LOSSLESS: PixelThresholds = { max: ROUNDING, area: 3, deltaE: 0.5 };
+/** Two encoders of the same quality reach 33 dB, 0.956, 9.5 and 0.6 to each other. Small images have the lowest PSNR. */
+const LOSSY: PixelThresholds = { psnr: 32, ssim: 0.95, patch: 10, deltaE: 0.8 };
+/** With and without dithering, a palette of 256 colours reaches 33 dB, 0.98, 23.5 and 1.3. */
+const PALETTE: PixelThresholds = { psnr: 32, ssim: 0.97, patch: 25, deltaE: 1.5 };
+
+const BY_FORMAT: Readonly<Record<OutputType, PixelThresholds>> = {
   webp: LOSSY,
   png: LOSSLESS,
   jpg: LOSSY,
@@ -42,9 +55,13 @@ const BY_FORMAT: Readonly<Record<OutputType, typeof LOSSY>> = {
   ico: LOSSLESS,
 };
 
-/** Returns the thresholds of an output format that a matrix does not override. */
-export function defaultThresholds(format: OutputType): Thresholds {
-  return { ...BY_FORMAT[format], bytes: 0.15, bytesFloor: 4096, means: 2, sharpness: 0.05 };
+/** Returns the thresholds of a conversion that a matrix does not override. */
+export function defaultThresholds(
+  options: Pick<ConvertOptions, 'format'> & Partial<Pick<ConvertOptions, 'lossless' | 'quality'>>,
+): Thresholds {
+  const isLossless = options.lossless || (options.format === 'jxl' && options.quality === 100);
+  const pixels = isLossless ? LOSSLESS : BY_FORMAT[options.format];
+  return { ...pixels, bytes: 0.15, bytesFloor: 4096, means: 2, sharpness: 0.05 };
 }
 
 const number = (min: number, max: number) => {
@@ -54,9 +71,12 @@ const number = (min: number, max: number) => {
 
 /** Schema of the thresholds in a matrix. */
 export const thresholdFields = {
+  max: number(0, 255),
+  area: number(0, 256),
   psnr: number(0, 200),
   ssim: number(-1, 1),
   patch: number(0, 255),
+  deltaE: number(0, 100),
   bytes: number(0, 1000),
   bytesFloor: number(0, 2 ** 31),
   time: number(1, 1000),

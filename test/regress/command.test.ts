@@ -205,7 +205,7 @@ describe('imagemill regress', () => {
 
   it('applies the thresholds of a matrix to a single case', async () => {
     const loose = join(await makeTempDir('loose'), 'matrix.yaml');
-    const small = { name: 'small', format: 'png', width: 70, thresholds: { psnr: 10, ssim: 0, patch: 255 } };
+    const small = { name: 'small', format: 'png', width: 70, thresholds: { area: 256, deltaE: 100 } };
     await writeFile(loose, JSON.stringify({ cases: [...MATRIX.cases.slice(0, 2), small] }));
     const MAGICK_BIN = await patchedMagick(otherFilter('Catrom'));
     const { status, findings } = await check(baseline, ['--matrix', loose], { MAGICK_BIN });

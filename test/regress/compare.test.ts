@@ -9,7 +9,7 @@ import type { Recording } from '../../src/regress/recording.ts';
 import { defaultThresholds } from '../../src/regress/thresholds.ts';
 import { blurred, image, original, pixel, redrawn, seeThrough, shifted, uniform } from './images.ts';
 
-const STRICT = defaultThresholds('png');
+const STRICT = defaultThresholds({ format: 'png' });
 
 function verdictOn(before: DecodedImage, after: DecodedImage, allowed = STRICT) {
   const { verdict, reasons } = comparePixels(
@@ -48,10 +48,10 @@ describe('comparing two images', () => {
     const spot = redrawn(large, (x, y) =>
       x >= 700 && x < 708 && y >= 300 && y < 308 ? [200, 120, 120, 255] : [120, 120, 120, 255],
     );
-    const { psnr, ssim, patch, at } = measureDifference(large, spot);
-    expect(psnr).to.be.above(STRICT.psnr);
-    expect(ssim).to.be.above(STRICT.ssim);
-    expect(patch).to.be.above(STRICT.patch);
+    const { psnr, ssim, area, at } = measureDifference(large, spot);
+    expect(psnr).to.be.above(48);
+    expect(ssim).to.be.above(0.995);
+    expect(area).to.equal(64);
     expect(at.x).to.be.within(688, 700);
     expect(at.y).to.be.within(288, 300);
     expect(verdictOn(image([large]), image([spot])).verdict).to.equal('changed');
@@ -108,7 +108,7 @@ describe('comparing two images', () => {
     const plain = uniform(120, 128, 128);
     const little = redrawn(plain, (x) => (x % 2 ? [126, 126, 126, 255] : [120, 120, 120, 255]));
     const spot = redrawn(plain, (x, y) => (x < 8 && y < 8 ? [180, 120, 120, 255] : [120, 120, 120, 255]));
-    const allowed = { ...STRICT, psnr: 30, ssim: 0.5, patch: 4 };
+    const allowed = { ...STRICT, area: 256, deltaE: 100, psnr: 30, ssim: 0.5, patch: 4 };
     expect(measureDifference(plain, little).psnr).to.be.below(measureDifference(plain, spot).psnr);
     for (const after of [
       [little, spot],

@@ -51,12 +51,23 @@ describe('the matrix of a regression check', () => {
         { images: 'raw/*', cases: ['png'], skip: true },
       ],
     });
-    expect(matrix.thresholds('a.jpg', 'png')).to.include({ psnr: 50, ssim: 0.9, patch: 4 });
-    expect(matrix.thresholds('a.jpg', 'webp')).to.include({ psnr: 30, ssim: 0.9, patch: 8 });
+    expect(matrix.thresholds('a.jpg', 'png')).to.include({ psnr: 50, ssim: 0.9, area: 3 });
+    expect(matrix.thresholds('a.jpg', 'webp')).to.include({ psnr: 30, ssim: 0.9, patch: 10 });
     expect(matrix.thresholds('deep/noise-1.jpg', 'webp')).to.include({ psnr: 25 });
     expect(matrix.thresholds('noise-1.jpg', 'png')).to.include({ psnr: 50 });
     expect(matrix.thresholds('raw/a.jpg', 'png')).to.equal(undefined);
     expect(matrix.thresholds('raw/a.jpg', 'webp')).to.include({ psnr: 30 });
+  });
+
+  it('judges lossless WebP and JPEG XL of quality 100 as other results without loss', () => {
+    const cases = [
+      { name: 'webp', format: 'webp', lossless: true },
+      { name: 'png', format: 'png' },
+    ];
+    const { thresholds } = toMatrix({ cases });
+    expect(thresholds('a', 'webp')).to.deep.equal(thresholds('a', 'png'));
+    const exact = toMatrix({ cases: [{ name: 'jxl', format: 'jxl', quality: 100 }] });
+    expect(exact.thresholds('a', 'jxl')).to.include({ max: 2, area: 3 });
   });
 
   for (const [what, source, message] of [

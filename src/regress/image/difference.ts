@@ -1,6 +1,7 @@
 /** @module Measures and renders the difference of two rasters of equal size. Pure functions. */
 
 import { ssim } from '@blazediff/ssim';
+import { differenceCiede2000, modeLab65, modeRgb, useMode } from 'culori/fn';
 import type { Raster } from './image.ts';
 
 /** Difference of two rasters of equal size. */
@@ -13,6 +14,13 @@ export interface Difference {
   readonly patch: number;
   /** Maximum difference of a channel of a pixel, 0 to 255. */
   readonly max: number;
+  /** Maximum number of pixels of a block of 16 by 16 that differ by more than the tolerance. */
+  readonly area: number;
+  /**
+   * Mean ΔE 2000 (ISO/CIE 11664-6) of the area of 128 by 128 pixels whose colours are shifted most. Compares mean colours of
+   * blocks, in which the noise of encoders and dithering cancel out.
+   */
+  readonly deltaE: number;
   /** Upper left corner of the worst block, in pixels. */
   readonly at: { readonly x: number; readonly y: number };
 }
@@ -20,6 +28,10 @@ export interface Difference {
 const BLOCK_PIXELS = 16;
 /** Distance of overlapping blocks, in pixels. */
 const STEP = 8;
+/** Side of the area for the mean ΔE 2000, in blocks, and the distance of two such areas. */
+const SHIFT_AREA = { blocks: 8, step: 4 };
+/** Difference of a channel that rounding causes, once in a resize and once in a conversion of colours. */
+export const ROUNDING = 2;
 /** Side of the SSIM window, in pixels. Smaller images have no SSIM. */
 const WINDOW = 11;
 /** Greys, 0 to 255, on which images with transparency are compared. */
@@ -29,20 +41,25 @@ const BACKGROUNDS = [255, 0] as const;
  * Measures the difference of two rasters. Composites images with transparency over white and over black and returns the
  * larger difference, so that transparency counts and the colour of transparent pixels does not.
  *
+ * @param tolerance difference of a channel, 0 to 255, up to which a pixel does not count for `area`
  * @throws {Error} if the sizes differ
  */
-export function measureDifference(one: Raster, other: Raster): Difference {
+export function measureDifference(one: Raster, other: Raster, tolerance = ROUNDING): Difference {
   if (one.width !== other.width || one.height !== other.height) {
     throw new Error(`sizes differ: ${one.width}x${one.height} and ${other.width}x${other.height}`);
   }
   const opaque = isOpaque(one) && isOpaque(other);
   const differences = BACKGROUNDS.slice(0, opaque ? 1 : 2).map((grey) =>
-    opaque ? measure(one, other) : measure(compositeOver(one, grey), compositeOver(other, grey)),
+    opaque
+      ? measure(one, other, tolerance)
+      : measure(compositeOver(one, grey), compositeOver(other, grey), tolerance),
   );
   return differences.reduce((a, b) => ({
     ...(a.psnr <= b.psnr ? a : b),
     ssim: a.ssim === undefined || b.ssim === undefined ? undefined : Math.min(a.ssim, b.ssim),
     max: Math.max(a.max, b.max),
+    area: Math.max(a.area, b.area),
+    deltaE: Math.max(a.deltaE, b.deltaE),
     ...(a.patch >= b.patch ? { patch: a.patch, at: a.at } : { patch: b.patch, at: b.at }),
   }));
 }
@@ -65,25 +82,50 @@ export function compositeOver({ width, height, data }: Raster, grey: number): Ra
   return { width, height, data: result };
 }
 
-function measure(one: Raster, other: Raster): Difference {
+/** Sums of the pixels of cells of {@link STEP} by {@link STEP}, row by row. */
+interface Cells {
+  readonly columns: number;
+  readonly rows: number;
+  /** Differences of all channels. */
+  readonly deltas: Float64Array;
+  /** Pixels that differ by more than the tolerance. */
+  readonly differing: Float64Array;
+  /** Red, green and blue of each cell in both images. */
+  readonly colours: readonly [Float64Array, Float64Array];
+}
+
+function measure(one: Raster, other: Raster, tolerance: number): Difference {
   const { width, height } = one;
-  const columns = Math.ceil(width / STEP);
-  const sums = new Float64Array(columns * Math.ceil(height / STEP));
+  const [columns, rows] = [Math.ceil(width / STEP), Math.ceil(height / STEP)];
+  const count = columns * rows;
+  const colours = [new Float64Array(count * 3), new Float64Array(count * 3)] as const;
+  const cells = {
+    columns,
+    rows,
+    deltas: new Float64Array(count),
+    differing: new Float64Array(count),
+    colours,
+  };
   let squares = 0;
   let max = 0;
   for (let y = 0, at = 0; y < height; y += 1) {
     const row = Math.floor(y / STEP) * columns;
     for (let x = 0; x < width; x += 1, at += 4) {
+      const cell = row + Math.floor(x / STEP);
       let sum = 0;
-      for (let channel = at; channel < at + 3; channel += 1) {
-        const delta = Math.abs((one.data[channel] as number) - (other.data[channel] as number));
-        if (delta === 0) continue;
+      let largest = 0;
+      for (let channel = 0; channel < 3; channel += 1) {
+        const [a, b] = [one.data[at + channel] as number, other.data[at + channel] as number];
+        (colours[0][cell * 3 + channel] as number) += a;
+        (colours[1][cell * 3 + channel] as number) += b;
+        const delta = Math.abs(a - b);
         sum += delta;
         squares += delta * delta;
-        if (delta > max) max = delta;
+        if (delta > largest) largest = delta;
       }
-      const block = row + Math.floor(x / STEP);
-      if (sum > 0) sums[block] = (sums[block] as number) + sum;
+      (cells.deltas[cell] as number) += sum;
+      if (largest > tolerance) (cells.differing[cell] as number) += 1;
+      if (largest > max) max = largest;
     }
   }
   const values = width * height * 3;
@@ -91,32 +133,91 @@ function measure(one: Raster, other: Raster): Difference {
     psnr: squares === 0 ? Number.POSITIVE_INFINITY : 10 * Math.log10((255 ** 2 * values) / squares),
     ssim: squares === 0 ? 1 : similarity(one, other),
     max,
-    ...worstBlock(sums, columns, one),
+    deltaE: squares === 0 ? 0 : colourShift(cells, one),
+    ...worstBlocks(cells, one),
   };
 }
 
 /** Finds the worst of all overlapping blocks. A spot smaller than {@link STEP} lies entirely within one of them. */
-function worstBlock(
-  sums: Float64Array,
-  columns: number,
+function worstBlocks(
+  { columns, rows, deltas, differing }: Cells,
   { width, height }: Raster,
-): Pick<Difference, 'patch' | 'at'> {
-  let patch = 0;
-  let at = { x: 0, y: 0 };
-  for (let block = 0; block < sums.length; block += 1) {
-    const [column, row] = [block % columns, Math.floor(block / columns)];
-    const hasRight = column + 1 < columns;
-    const sum = [block, block + columns].reduce(
-      (total, left) => total + (sums[left] ?? 0) + (hasRight ? (sums[left + 1] ?? 0) : 0),
-      0,
-    );
-    const [x, y] = [column * STEP, row * STEP];
-    const area = Math.min(BLOCK_PIXELS, width - x) * Math.min(BLOCK_PIXELS, height - y);
-    // A narrow block at the edge is averaged over at least a quarter of a full block.
-    const mean = sum / (Math.max(area, STEP * STEP) * 3);
-    if (mean > patch) [patch, at] = [mean, { x, y }];
+): Pick<Difference, 'patch' | 'at' | 'area'> {
+  let [patch, area, at] = [0, 0, { x: 0, y: 0 }];
+  for (let row = 0; row < rows; row += 1) {
+    for (let column = 0; column < columns; column += 1) {
+      const block = { columns, row, column, rows };
+      const [x, y] = [column * STEP, row * STEP];
+      const pixels = Math.min(BLOCK_PIXELS, width - x) * Math.min(BLOCK_PIXELS, height - y);
+      // A narrow block at the edge is averaged over at least a quarter of a full block.
+      const mean = sumOf(deltas, block) / (Math.max(pixels, STEP * STEP) * 3);
+      if (mean > patch) [patch, at] = [mean, { x, y }];
+      area = Math.max(area, sumOf(differing, block));
+    }
   }
-  return { patch, at };
+  return { patch, area, at };
+}
+
+/** Upper left cell of a block of two by two cells. */
+type Block = Pick<Cells, 'columns' | 'rows'> & { readonly row: number; readonly column: number };
+
+/** Sums the values of the cells of a block. `channels` values belong to each cell. */
+function sumOf(values: Float64Array, block: Block, channels = 1, channel = 0): number {
+  const { columns, rows, row, column } = block;
+  let sum = 0;
+  for (let y = row; y < Math.min(row + 2, rows); y += 1)
+    for (let x = column; x < Math.min(column + 2, columns); x += 1)
+      sum += values[(y * columns + x) * channels + channel] as number;
+  return sum;
+}
+
+useMode(modeRgb);
+useMode(modeLab65);
+const deltaE2000 = differenceCiede2000();
+
+/** Returns the largest mean ΔE 2000 of an area, weighted by pixels; see {@link Difference.deltaE}. */
+function colourShift({ columns, rows, colours }: Cells, { width, height }: Raster): number {
+  const [across, down] = [Math.ceil(columns / 2), Math.ceil(rows / 2)];
+  const pixels = new Float64Array(across * down);
+  const shifts = new Float64Array(across * down);
+  for (let row = 0; row < down; row += 1) {
+    for (let column = 0; column < across; column += 1) {
+      const [x, y] = [column * BLOCK_PIXELS, row * BLOCK_PIXELS];
+      const count = Math.min(BLOCK_PIXELS, width - x) * Math.min(BLOCK_PIXELS, height - y);
+      const block = { columns, rows, row: row * 2, column: column * 2 };
+      const [before, after] = colours.map((sums) => {
+        const [r, g, b] = [0, 1, 2].map((channel) => sumOf(sums, block, 3, channel) / count / 255);
+        return { mode: 'rgb', r: r as number, g: g as number, b: b as number } as const;
+      });
+      pixels[row * across + column] = count;
+      shifts[row * across + column] = count * deltaE2000(before as Rgb, after as Rgb);
+    }
+  }
+  let worst = 0;
+  for (const top of starts(down)) {
+    for (const left of starts(across)) {
+      let [sum, count] = [0, 0];
+      for (let row = top; row < Math.min(top + SHIFT_AREA.blocks, down); row += 1) {
+        for (let column = left; column < Math.min(left + SHIFT_AREA.blocks, across); column += 1) {
+          sum += shifts[row * across + column] as number;
+          count += pixels[row * across + column] as number;
+        }
+      }
+      worst = Math.max(worst, sum / count);
+    }
+  }
+  return worst;
+}
+
+type Rgb = Parameters<typeof deltaE2000>[0];
+
+/** Returns the first block of each area along a side. The last area ends at the edge. */
+function starts(blocks: number): number[] {
+  const last = Math.max(0, blocks - SHIFT_AREA.blocks);
+  return [
+    ...Array.from({ length: Math.ceil(last / SHIFT_AREA.step) }, (_, at) => at * SHIFT_AREA.step),
+    last,
+  ];
 }
 
 /**

@@ -155,6 +155,8 @@ function measurements({ before, after, difference, distance }: Finding): Markup 
           ['PSNR', `${formatNumber(difference.psnr, 1)} dB`] as const,
           ['SSIM', difference.ssim === undefined ? '–' : difference.ssim.toFixed(4)] as const,
           ['worst block', `${difference.patch.toFixed(1)} of 255`] as const,
+          ['largest', `${difference.max} of 255`] as const,
+          ['ΔE 2000', difference.deltaE.toFixed(2)] as const,
         ]
       : []),
     ...(distance

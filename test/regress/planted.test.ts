@@ -1,0 +1,382 @@
+/**
+ * @module Forty defects that a comparison must find, and forty changes that it must not report, each in images of three sizes:
+ * neither verdict depends on the size of the frame.
+ */
+import { expect } from 'chai';
+import sharp, { type Sharp } from 'sharp';
+import { comparePixels, metadataReasons } from '../../src/regress/compare-images.ts';
+import { decode } from '../../src/regress/image/codec.ts';
+import { clearHidden, type DecodedImage, type Raster } from '../../src/regress/image/image.ts';
+import { defaultThresholds } from '../../src/regress/thresholds.ts';
+import { madePhotos } from '../helpers/made-photos.ts';
+import { image, pixel, redrawn, shifted } from './images.ts';
+
+const SIZES = [
+  [120, 80],
+  [500, 350],
+  [1200, 800],
+] as const;
+
+const clamp = (value: number): number => Math.max(0, Math.min(255, Math.round(value)));
+
+const open = ({ width, height, data }: Raster): Sharp => sharp(data, { raw: { width, height, channels: 4 } });
+
+async function toRaster(edited: Sharp): Promise<Raster> {
+  const { data, info } = await edited.ensureAlpha().raw().toBuffer({ resolveWithObject: true });
+  return { width: info.width, height: info.height, data };
+}
+
+type Edit = (raster: Raster) => Raster | Promise<Raster>;
+
+/** Changes every pixel by its channels. */
+const recoloured =
+  (colour: (red: number, green: number, blue: number) => readonly number[]): Edit =>
+  (raster) =>
+    redrawn(raster, (x, y) => {
+      const [red = 0, green = 0, blue = 0, alpha = 255] = pixel(raster, x, y);
+      return [...colour(red, green, blue).map(clamp), alpha];
+    });
+
+/** Changes the pixels of a square whose upper left corner is in the lower right part of the image. */
+const spot =
+  (side: number, colour: (x: number, y: number, raster: Raster) => readonly number[]): Edit =>
+  (raster) => {
+    const [left, top] = [Math.floor(raster.width * 0.6), Math.floor(raster.height * 0.6)];
+    return redrawn(raster, (x, y) =>
+      x >= left && x < left + side && y >= top && y < top + side ? colour(x, y, raster) : pixel(raster, x, y),
+    );
+  };
+
+const filtered =
+  (edit: (image: Sharp, raster: Raster) => Sharp): Edit =>
+  (raster) =>
+    toRaster(edit(open(raster), raster));
+
+/** Moves each pixel. The function returns the place that a pixel comes from. */
+const moved =
+  (from: (x: number, y: number, raster: Raster) => readonly [number, number]): Edit =>
+  (raster) =>
+    redrawn(raster, (x, y) => {
+      const [left, top] = from(x, y, raster);
+      return pixel(
+        raster,
+        Math.min(raster.width - 1, Math.max(0, left)),
+        Math.min(raster.height - 1, Math.max(0, top)),
+      );
+    });
+
+const BLACK = [0, 0, 0, 255];
+const inverted = (x: number, y: number, raster: Raster): number[] =>
+  pixel(raster, x, y).map((value, at) => (at < 3 ? 255 - value : value));
+
+/** Defects of a picture without transparency, each with the formats in which it must be found. */
+const LOSSLESS_ONLY = ['png'] as const;
+const EVERYWHERE = ['png', 'jpg', 'webp', 'gif'] as const;
+const DEFECTS: Readonly<Record<string, readonly [Edit, readonly (typeof EVERYWHERE)[number][]]>> = {
+  'a black dot of 4 × 4 pixels': [spot(4, () => BLACK), LOSSLESS_ONLY],
+  'a faint dot of 4 × 4 pixels': [
+    spot(4, (x, y, raster) => pixel(raster, x, y).map((value, at) => (at < 3 ? value ^ 8 : value))),
+    LOSSLESS_ONLY,
+  ],
+  'an inverted dot of 2 × 2 pixels': [spot(2, inverted), LOSSLESS_ONLY],
+  'a red line of one pixel': [
+    spot(20, (x, y, raster) =>
+      x === Math.floor(raster.width * 0.6) ? [255, 0, 0, 255] : pixel(raster, x, y),
+    ),
+    LOSSLESS_ONLY,
+  ],
+  'a small cross': [
+    spot(7, (x, y, raster) =>
+      (x - Math.floor(raster.width * 0.6)) % 7 === (y - Math.floor(raster.height * 0.6)) % 7
+        ? BLACK
+        : pixel(raster, x, y),
+    ),
+    LOSSLESS_ONLY,
+  ],
+  'a black block of 16 × 16 pixels': [spot(16, () => BLACK), EVERYWHERE],
+  'an inverted block': [spot(16, inverted), EVERYWHERE],
+  'a block without blue': [
+    spot(16, (x, y, raster) => pixel(raster, x, y).map((value, at) => (at === 2 ? 0 : value))),
+    ['png', 'gif'],
+  ],
+  'a block moved by two pixels': [spot(16, (x, y, raster) => pixel(raster, x - 2, y)), LOSSLESS_ONLY],
+  'a row missing': [moved((x, y, { height }) => [x, y > height / 2 ? y - 1 : y]), LOSSLESS_ONLY],
+  'a column missing': [moved((x, y, { width }) => [x > width / 2 ? x - 1 : x, y]), LOSSLESS_ONLY],
+  'the last sixteen rows grey': [
+    (raster) =>
+      redrawn(raster, (x, y) => (y >= raster.height - 16 ? [128, 128, 128, 255] : pixel(raster, x, y))),
+    EVERYWHERE,
+  ],
+  'a blur': [filtered((shown) => shown.blur(0.8)), LOSSLESS_ONLY],
+  'a strong blur': [filtered((shown) => shown.blur(4)), EVERYWHERE],
+  'a sharper image': [filtered((shown) => shown.sharpen()), LOSSLESS_ONLY],
+  'an image resized twice': [
+    async (raster) => {
+      const { width, height } = raster;
+      const narrower = await toRaster(open(raster).resize(width - 1, height, { fit: 'fill' }));
+      return toRaster(open(narrower).resize(width, height, { fit: 'fill' }));
+    },
+    LOSSLESS_ONLY,
+  ],
+  noise: [
+    (raster) =>
+      redrawn(raster, (x, y) =>
+        pixel(raster, x, y).map((value, at) => (at < 3 ? clamp(value + ((x * 7 + y * 13) % 11) - 5) : value)),
+      ),
+    LOSSLESS_ONLY,
+  ],
+  'too few levels': [
+    recoloured((...colour) => colour.map((value) => Math.floor(value / 16) * 16)),
+    EVERYWHERE,
+  ],
+  'two levels lighter': [recoloured((...colour) => colour.map((value) => value + 2)), LOSSLESS_ONLY],
+  lighter: [recoloured((...colour) => colour.map((value) => value + 12)), EVERYWHERE],
+  'a hue turned by 1.8°': [filtered((shown) => shown.modulate({ hue: 2 })), LOSSLESS_ONLY],
+  'a hue turned by 25°': [filtered((shown) => shown.modulate({ hue: 25 })), EVERYWHERE],
+  'less saturation': [filtered((shown) => shown.modulate({ saturation: 0.9 })), LOSSLESS_ONLY],
+  'no colour': [recoloured((red, green, blue) => Array(3).fill((red + green + blue) / 3)), EVERYWHERE],
+  'another gamma': [
+    recoloured((...colour) => colour.map((value) => 255 * (value / 255) ** 0.85)),
+    EVERYWHERE,
+  ],
+  'more contrast': [recoloured((...colour) => colour.map((value) => (value - 128) * 1.2 + 128)), EVERYWHERE],
+  'red and blue exchanged': [recoloured((red, green, blue) => [blue, green, red]), EVERYWHERE],
+  'inverted colours': [recoloured((...colour) => colour.map((value) => 255 - value)), EVERYWHERE],
+  'a warmer white': [recoloured((red, green, blue) => [red + 8, green, blue - 8]), EVERYWHERE],
+  'a corner with a tint': [
+    (raster) =>
+      redrawn(raster, (x, y) => {
+        const [red = 0, ...rest] = pixel(raster, x, y);
+        return [x < raster.width / 2 && y < raster.height / 2 ? clamp(red + 16) : red, ...rest];
+      }),
+    ['png', 'jpg', 'webp'],
+  ],
+  'a shift by a pixel': [(raster) => shifted(raster, 1), LOSSLESS_ONLY],
+  'a shift by eight pixels': [(raster) => shifted(raster, 8), EVERYWHERE],
+  'a mirrored image': [filtered((shown) => shown.flop()), EVERYWHERE],
+  'an image upside down': [filtered((shown) => shown.flip()), EVERYWHERE],
+  'one column fewer': [
+    filtered((shown, { width, height }) => shown.extract({ left: 0, top: 0, width: width - 1, height })),
+    EVERYWHERE,
+  ],
+};
+
+/** Makes a disc in the middle transparent, with a soft edge. */
+const withDisc: Edit = (raster) =>
+  redrawn(raster, (x, y) => {
+    const radius = Math.hypot(x - raster.width / 2, y - raster.height / 2);
+    return [...pixel(raster, x, y).slice(0, 3), clamp((radius - raster.height / 4) * 32)];
+  });
+const withAlpha =
+  (alpha: (value: number, x: number, y: number) => number): Edit =>
+  (raster) =>
+    redrawn(raster, (x, y) => {
+      const [red = 0, green = 0, blue = 0, value = 0] = pixel(raster, x, y);
+      return [red, green, blue, clamp(alpha(value, x, y))];
+    });
+const ALPHA_DEFECTS: Readonly<Record<string, Edit>> = {
+  'transparency lost': withAlpha(() => 255),
+  'transparency of a tenth': withAlpha((value) => value * 0.9),
+  'a hard edge': withAlpha((value) => (value < 128 ? 0 : 255)),
+  'a hole of 4 × 4 pixels': withAlpha((value, x, y) => (x < 4 && y < 4 ? 0 : value)),
+  'inverted transparency': withAlpha((value) => 255 - value),
+};
+
+interface Moving {
+  readonly frames: readonly Raster[];
+  readonly delays: readonly number[];
+  readonly plays: number;
+}
+const TIMING_DEFECTS: Readonly<Record<string, (moving: Moving) => Moving>> = {
+  'a delay of 10 ms more': (moving) => ({ ...moving, delays: [100, 50, 70] }),
+  'another number of repetitions': (moving) => ({ ...moving, plays: 1 }),
+  'a frame missing': ({ frames, plays }) => ({ frames: frames.slice(1), delays: [40, 70], plays }),
+  'exchanged frames': ({ frames: [first, ...rest], ...moving }) => ({
+    ...moving,
+    frames: [...rest.toReversed(), first as Raster],
+  }),
+  'a dot in the last frame': ({ frames, ...moving }) => ({
+    ...moving,
+    frames: frames.with(
+      2,
+      redrawn(frames[2] as Raster, (x, y) => (x < 4 && y < 4 ? BLACK : pixel(frames[2] as Raster, x, y))),
+    ),
+  }),
+};
+
+type Format = 'png' | 'jpg' | 'webp' | 'gif' | 'avif' | 'tiff';
+
+function verdict(before: DecodedImage, after: DecodedImage, format: Format): string {
+  const reasons = metadataReasons(before.facts, after.facts);
+  const found = comparePixels(before, after, reasons, defaultThresholds({ format }));
+  return `${found.verdict} ${found.reasons.map(({ text }) => text).join('; ')}`;
+}
+
+type Encode = (shown: Sharp) => Sharp;
+const ENCODERS: Readonly<Record<Format, Encode>> = {
+  png: (shown) => shown.png(),
+  jpg: (shown) => shown.removeAlpha().jpeg(),
+  webp: (shown) => shown.webp(),
+  gif: (shown) => shown.gif({ dither: 0 }),
+  avif: (shown) => shown.avif({ quality: 60, effort: 2 }),
+  tiff: (shown) => shown.tiff({ compression: 'deflate' }),
+};
+
+async function encoded(
+  raster: Raster,
+  format: Format,
+  encode: Encode = ENCODERS[format],
+): Promise<DecodedImage> {
+  return decode(await encode(open(raster)).toBuffer(), format);
+}
+
+const photos = new Map<number, Raster>();
+const photo = (width: number): Raster => photos.get(width) as Raster;
+
+describe('planted defects', function () {
+  this.timeout(120_000);
+  before(async () => {
+    for (const [width, height] of SIZES) photos.set(width, (await madePhotos(width, height, 1))[0] as Raster);
+  });
+
+  it('are at least forty', () => {
+    const all = [DEFECTS, ALPHA_DEFECTS, TIMING_DEFECTS].flatMap((table) => Object.keys(table));
+    expect(all).to.have.lengthOf.at.least(40);
+  });
+
+  for (const [name, [edit, formats]] of Object.entries(DEFECTS)) {
+    it(`of a picture are found in every size: ${name}`, async () => {
+      for (const [width] of SIZES) {
+        const [sound, defective] = [photo(width), await edit(photo(width))];
+        for (const format of formats) {
+          const [before, after] =
+            format === 'png'
+              ? [image([sound]), image([defective])]
+              : [await encoded(sound, format), await encoded(defective, format)];
+          expect(verdict(before, after, format), `${format} of ${width} pixels`).to.match(/^changed/);
+        }
+      }
+    });
+  }
+
+  for (const [name, edit] of Object.entries(ALPHA_DEFECTS)) {
+    it(`of transparency are found in every size: ${name}`, async () => {
+      for (const [width] of SIZES) {
+        const sound = await withDisc(photo(width));
+        const both = [sound, await edit(sound)].map((one) => {
+          clearHidden(one.data);
+          return image([one], { alpha: true });
+        }) as [DecodedImage, DecodedImage];
+        expect(verdict(...both, 'png'), `${width} pixels`).to.match(/^changed/);
+      }
+    });
+  }
+
+  for (const [name, edit] of Object.entries(TIMING_DEFECTS)) {
+    it(`of an animation are found in every size: ${name}`, () => {
+      for (const [width] of SIZES) {
+        const frames = [0, 1, 2].map((by) => shifted(photo(width), by));
+        const moving = { frames, delays: [100, 40, 70], plays: 0 };
+        const both = [moving, edit(moving)].map(({ frames: shown, ...facts }) => image(shown, facts));
+        expect(verdict(...(both as [DecodedImage, DecodedImage]), 'png'), `${width} pixels`).to.match(
+          /^changed/,
+        );
+      }
+    });
+  }
+});
+
+/** Other ways to encode the same picture, which nobody can tell from each other. */
+const HARMLESS_ENCODERS: readonly (readonly [name: string, format: Format, encode: Encode])[] = [
+  ...[0, 3, 6, 9].map(
+    (level) =>
+      [`PNG, level ${level}`, 'png', (shown: Sharp) => shown.png({ compressionLevel: level })] as const,
+  ),
+  ['PNG, all filters', 'png', (shown) => shown.png({ adaptiveFiltering: true })],
+  ['PNG, interlaced', 'png', (shown) => shown.png({ progressive: true })],
+  ['PNG without an alpha channel', 'png', (shown) => shown.removeAlpha().png()],
+  ...(['none', 'lzw', 'packbits', 'deflate'] as const).map(
+    (compression) => [`TIFF, ${compression}`, 'tiff', (shown: Sharp) => shown.tiff({ compression })] as const,
+  ),
+  ...([256, 64] as const).map(
+    (tile) =>
+      [
+        `TIFF, tiles of ${tile}`,
+        'tiff',
+        (shown: Sharp) => shown.tiff({ compression: 'lzw', tile: true, tileWidth: tile, tileHeight: tile }),
+      ] as const,
+  ),
+  ['TIFF, predictor', 'tiff', (shown) => shown.tiff({ compression: 'deflate', predictor: 'horizontal' })],
+  ['TIFF, other resolution', 'tiff', (shown) => shown.tiff({ compression: 'lzw', xres: 10, yres: 10 })],
+  ['JPEG, mozjpeg', 'jpg', (shown) => shown.removeAlpha().jpeg({ mozjpeg: true })],
+  ['JPEG, progressive', 'jpg', (shown) => shown.removeAlpha().jpeg({ progressive: true })],
+  [
+    'JPEG, optimised scans',
+    'jpg',
+    (shown) => shown.removeAlpha().jpeg({ progressive: true, optimiseScans: true }),
+  ],
+  ['JPEG, standard tables', 'jpg', (shown) => shown.removeAlpha().jpeg({ optimiseCoding: false })],
+  ['JPEG, trellis', 'jpg', (shown) => shown.removeAlpha().jpeg({ trellisQuantisation: true })],
+  ['JPEG, deringing', 'jpg', (shown) => shown.removeAlpha().jpeg({ overshootDeringing: true })],
+  ...[79, 81, 82].map(
+    (quality) =>
+      [`JPEG, quality ${quality}`, 'jpg', (shown: Sharp) => shown.removeAlpha().jpeg({ quality })] as const,
+  ),
+  ...[0, 2, 5, 6].map(
+    (effort) => [`WebP, effort ${effort}`, 'webp', (shown: Sharp) => shown.webp({ effort })] as const,
+  ),
+  ...[79, 81, 82].map(
+    (quality) => [`WebP, quality ${quality}`, 'webp', (shown: Sharp) => shown.webp({ quality })] as const,
+  ),
+  ['WebP, smart subsampling', 'webp', (shown) => shown.webp({ smartSubsample: true })],
+  ['WebP, deblocking', 'webp', (shown) => shown.webp({ smartDeblock: true })],
+  ...[0.25, 0.5, 0.75, 1].map(
+    (dither) => [`GIF, dithering ${dither}`, 'gif', (shown: Sharp) => shown.gif({ dither })] as const,
+  ),
+  ['GIF, interlaced', 'gif', (shown) => shown.gif({ dither: 0, progressive: true })],
+  ['AVIF, effort 3', 'avif', (shown) => shown.avif({ quality: 60, effort: 3 })],
+  ['AVIF, 8 bits', 'avif', (shown) => shown.avif({ quality: 60, effort: 2, bitdepth: 8 })],
+];
+
+/** Changes of pixels in results without loss that rounding and antialiasing cause. */
+const HARMLESS_EDITS: Readonly<Record<string, Edit>> = {
+  'the last bit of red': recoloured((red, ...rest) => [red ^ 1, ...rest]),
+  'one level, in a pattern': (raster) =>
+    redrawn(raster, (x, y) =>
+      pixel(raster, x, y).map((value, at) => (at < 3 ? clamp(value + ((x + y) % 3) - 1) : value)),
+    ),
+  'one black pixel': spot(1, () => BLACK),
+  'three pixels of an edge': spot(3, (x, y, raster) =>
+    y === Math.floor(raster.height * 0.6) ? BLACK : pixel(raster, x, y),
+  ),
+};
+
+describe('harmless changes', function () {
+  this.timeout(120_000);
+
+  it('are at least forty', () => {
+    expect(HARMLESS_ENCODERS.length + Object.keys(HARMLESS_EDITS).length).to.be.at.least(40);
+  });
+
+  for (const format of Object.keys(ENCODERS) as Format[]) {
+    it(`of an encoder are not reported: ${format}`, async () => {
+      for (const [width] of SIZES.slice(0, format === 'avif' ? 2 : 3)) {
+        const before = await encoded(photo(width), format);
+        for (const [name, type, encode] of HARMLESS_ENCODERS) {
+          if (type !== format) continue;
+          const after = await encoded(photo(width), format, encode);
+          expect(verdict(before, after, format), `${name} of ${width} pixels`).to.match(/^(same|similar)/);
+        }
+      }
+    });
+  }
+
+  for (const [name, edit] of Object.entries(HARMLESS_EDITS)) {
+    it(`of pixels are not reported: ${name}`, async () => {
+      for (const [width] of SIZES) {
+        const after = await edit(photo(width));
+        expect(verdict(image([photo(width)]), image([after]), 'png'), `${width} pixels`).to.match(/^similar/);
+      }
+    });
+  }
+});
