@@ -254,6 +254,12 @@ const ROWS = {
       `${file} would become ${frames} frames or pages with ${pixels} pixels, more than the limit of ${max} in total (MAX_TOTAL_PIXELS): set a smaller width or height.`,
     ({ config }) => [100, 2 * config.MAX_TOTAL_PIXELS, config.MAX_TOTAL_PIXELS],
   ),
+  VARIANTS_TOO_LARGE_IN_TOTAL: file(
+    413,
+    (file: string, variants: number, pixels: number, max: number) =>
+      `${file} would become ${variants} variants with ${pixels} pixels, more than the limit of ${max} in total (MAX_TOTAL_PIXELS): set a smaller width or height, or send fewer variants.`,
+    ({ config }) => [12, 2 * config.MAX_TOTAL_PIXELS, config.MAX_TOTAL_PIXELS],
+  ),
   TOO_MANY_FRAMES: file(
     413,
     (file: string, frames: number, max: number) =>

@@ -9,6 +9,7 @@ import base from '../.mocharc.json' with { type: 'json' };
 export const FULL_TESTS = [
   'test/process/fork-server/same-bytes.test.ts', // all fixtures in all formats
   'test/cli/convert-shard.test.ts', // 2000 files
+  'test/conversion/same-as-single.test.ts', // all fixtures in several variants
   'test/service/stalls.test.ts', // all attacks on the event loop
   'test/service/fixtures.test.ts', // all fixtures in all formats
   'test/regress/planted.test.ts', // all defects and harmless changes in three sizes

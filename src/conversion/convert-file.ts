@@ -2,43 +2,24 @@
 import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
-import { serviceError, serviceErrorFrom } from '../errors.ts';
 import { removeFolder } from '../files/workspace.ts';
-import { INPUTS, OUTPUTS } from '../formats.ts';
-import type { RepairContext } from '../images/containers/file.ts';
-import type { ImageInfo } from '../images/image-info.ts';
 import type { RunCommand } from '../process/command.ts';
 import { type ConversionQueue, createPartRunner, type Job } from '../process/queue.ts';
 import { maxToolFileBytes } from '../process/sandbox/configure.ts';
 import { isAtLeast, type Toolchain } from '../process/toolchain.ts';
-import { decodeInProcess, readDecoded } from './decoded.ts';
-import { checkLimits, estimateDiskBytes } from './limits.ts';
-import { addJxlMetadata, correctPdfTitle } from './output/metadata.ts';
-import {
-  assertAllFramesRead,
-  collectNotes,
-  isNoFile,
-  keptMetadata,
-  type VerifiedOutput,
-  verifyOutput,
-} from './output/result.ts';
-import { explainRareEncoding, invalidOutputError, UNREADABLE_KINDS } from './output/tool-errors.ts';
-import { misreadLabel } from './plan/decoders.ts';
-import { plan, planAgain, planDecoding, planMeasuring } from './plan/index.ts';
-import { createJob } from './plan/job.ts';
-import {
-  type ConversionJob,
-  type ConvertOptions,
-  DECODED_FILE,
-  INPUT_FILE,
-  RASTERIZED_FILE,
-  TO_ENCODE,
-  type ToolContext,
-} from './plan/types.ts';
-import { createRepairContext, prepareInput, repairAfterError } from './prepare.ts';
-import { conversionLimit, inspectRendered, type RunningConversion, runSteps } from './run-steps.ts';
-import { encodeWithin } from './search-quality.ts';
-import type { ConversionEvent, ConversionInput, ConversionResult, Convert } from './types.ts';
+import { acceptJobs, type FileConversion, type Target } from './accept-jobs.ts';
+import { estimateDiskBytes } from './limits.ts';
+import { INPUT_FILE, type ToolContext } from './plan/types.ts';
+import { createRepairContext, prepareInput } from './prepare.ts';
+import { type Converted, runJobs } from './run-jobs.ts';
+import type {
+  ConversionEvent,
+  ConversionInput,
+  ConversionResult,
+  Convert,
+  ConvertVariants,
+  Outcome,
+} from './types.ts';
 
 /** What {@link createConvert} needs. */
 export interface ConvertDeps {
@@ -69,8 +50,14 @@ const STATES_DEEP_ALPHA_SINCE = '0.8';
  */
 export const MAX_PREPARATIONS = 4;
 
-/** Creates the function that converts files. */
-export function createConvert(deps: ConvertDeps): Convert {
+/** The functions that convert a file, to one result or to several. */
+interface FileConverter {
+  readonly convert: Convert;
+  readonly convertVariants: ConvertVariants;
+}
+
+/** Creates the functions that convert files. */
+export function createConvert(deps: ConvertDeps): FileConverter {
   const { magick, cjxl } = deps.toolchain;
   const tools: ToolContext = {
     magick: magick?.major ?? 7,
@@ -78,7 +65,7 @@ export function createConvert(deps: ConvertDeps): Convert {
     statesDeepAlpha: cjxl !== undefined && isAtLeast(cjxl.version, STATES_DEEP_ALPHA_SINCE),
     srgbProfile: deps.srgbProfile,
   };
-  return async (source, options, signal, group) => {
+  const convertVariants: ConvertVariants = async (source, variants, onError, signal, group) => {
     const progress: Progress = {
       inputBytes: inputSize(source),
       preparedMs: 0,
@@ -88,18 +75,27 @@ export function createConvert(deps: ConvertDeps): Convert {
     const repairs = createRepairContext(source, deps.config.MAX_FILE_BYTES, (bytes) => {
       progress.inputBytes += bytes;
     });
-    return convertFile({ ...deps, tools, source, options, signal, repairs, progress }, group);
+    const named = variants.map(({ name, options }, at) => ({
+      ...{ name, options },
+      suffix: name === '' ? '' : String(at).padStart(2, '0'),
+    }));
+    const names = new Map(named.flatMap(({ name, suffix }) => (name === '' ? [] : [[suffix, name]])));
+    const conversion = { ...deps, tools, source, signal, repairs, onError, failures: new Map(), names };
+    return convertFile({ ...conversion, targets: named, progress }, group);
+  };
+  return {
+    convertVariants,
+    async convert(source, options, signal, group) {
+      // A variant without a name has no name in messages, either.
+      const [outcome] = await convertVariants(source, [{ name: '', options }], 'fail', signal, group);
+      return (outcome as { converted: ConversionResult }).converted;
+    },
   };
 }
 
-/** A conversion, from its arrival to its result. */
-interface Conversion extends ConvertDeps {
-  readonly tools: ToolContext;
-  readonly source: ConversionInput;
-  readonly options: ConvertOptions;
-  readonly signal: AbortSignal;
-  /** Limits of the repairs of the input. */
-  readonly repairs: RepairContext;
+/** A conversion that has not got a slot yet. */
+interface Conversion extends ConvertDeps, FileConversion {
+  readonly targets: readonly Target[];
   readonly progress: Progress;
 }
 
@@ -114,17 +110,22 @@ interface Progress {
   startedAt: number;
 }
 
-type Converted = Omit<ConversionResult, 'queuedMs' | 'preparedMs' | 'convertedMs'>;
-
-async function convertFile(conversion: Conversion, group: object | undefined): Promise<ConversionResult> {
-  const { source, signal, queue, progress } = conversion;
+async function convertFile(conversion: Conversion, group: object | undefined): Promise<Outcome[]> {
+  const { source, signal, queue, progress, targets, failures } = conversion;
   const owner = { signal, client: source.client, group };
   try {
-    const converted = await queue.prepareAndRun(() => prepare(conversion), owner);
+    const results = await queue.prepareAndRun(() => prepare(conversion), owner);
     const { queuedMs = 0, preparedMs } = progress;
-    return { ...converted, queuedMs, preparedMs, convertedMs: report(conversion) };
+    const convertedMs = performance.now() - progress.startedAt;
+    for (const target of targets) report(conversion, target, failures.get(target.suffix));
+    return targets.map(({ suffix }): Outcome => {
+      const error = failures.get(suffix);
+      if (error) return { error };
+      const { suffix: _, ...converted } = results.find((result) => result.suffix === suffix) as Converted;
+      return { converted: { ...converted, queuedMs, preparedMs, convertedMs } };
+    });
   } catch (error) {
-    report(conversion, error);
+    for (const target of targets) report(conversion, target, error);
     throw error;
   } finally {
     await discardSource(source, progress.inputBytes);
@@ -132,19 +133,23 @@ async function convertFile(conversion: Conversion, group: object | undefined): P
 }
 
 /** Prepares, inspects and plans. Returns the job that the queue runs when a slot is free. */
-async function prepare(conversion: Conversion): Promise<Job<Converted>> {
-  const { source, options, config, maxThreads, repairs, progress } = conversion;
+async function prepare(conversion: Conversion): Promise<Job<Converted[]>> {
+  const { source, targets, config, maxThreads, repairs, progress } = conversion;
   const started = performance.now();
-  const image = await prepareInput(source, options, repairs);
-  const job = createAcceptedJob(image, conversion);
-  const bytes = estimateDiskBytes(job, inputSize(source)) ?? maxToolFileBytes(config);
+  const image = await prepareInput(
+    source,
+    targets.map(({ options }) => options),
+    repairs,
+  );
+  const jobs = await acceptJobs(image, targets, conversion);
+  const bytes = jobs.map((job) => estimateDiskBytes(job, inputSize(source)) ?? maxToolFileBytes(config));
   progress.preparedMs = performance.now() - started;
   return (queuedMs, idleSlots, slot) => {
     progress.queuedMs = queuedMs;
     progress.startedAt = performance.now();
     // Recorded commands must not depend on the load of the machine.
     const threads = source.onCommand ? 1 : Math.min(1 + idleSlots, maxThreads);
-    const tools = { ...job.tools, threads };
+    const tools = { ...conversion.tools, threads };
     const runPart = createPartRunner(slot, conversion.signal, (lostMs) => {
       progress.queuedMs = queuedMs + lostMs;
       progress.startedAt += lostMs;
@@ -152,132 +157,25 @@ async function prepare(conversion: Conversion): Promise<Job<Converted>> {
     });
     const deadline = progress.startedAt + config.CONVERT_TIMEOUT_MS;
     const running = { ...conversion, tools, runPart, deadline, movedOut: new Map() };
-    return withReservation(source, bytes, () => runJob({ ...job, tools }, running));
+    const withThreads = jobs.map((job) => ({ ...job, tools }));
+    return withReservation(source, sum(bytes), () => runJobs(withThreads, running));
   };
 }
 
 const inputSize = ({ folder }: ConversionInput): number => statSync(join(folder, INPUT_FILE)).size;
 
-const CONTRADICTORY = new Error('the parts of the header contradict each other about the size');
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
 
-/**
- * Derives the job of an image.
- *
- * @throws {ServiceError} if the image exceeds a limit, or if it cannot be converted on this machine
- */
-function createAcceptedJob(
-  image: ImageInfo,
-  { source, options, tools, config, toolchain }: Conversion,
-): ConversionJob {
-  const { type, label, readsMisread } = source;
-  const job = createJob(image, options, tools);
-  checkLimits(job, config, label);
-  const isUnknown = options.crop !== undefined && type !== 'svg' && !job.decoder && job.fittings.length === 0;
-  if (image.contradictory || isUnknown)
-    throw serviceErrorFrom(CONTRADICTORY, 'CORRUPT_IMAGE', label, INPUTS[type].label);
-  const misread = readsMisread ? undefined : misreadLabel(job);
-  if (misread) throw serviceError('UNSUPPORTED_ENCODING', label, misread);
-  if (image.unreadable) throw serviceError('UNSUPPORTED_ENCODING', label, UNREADABLE_KINDS[image.unreadable]);
-  if ([job.decoder, ...job.programs].some((tool) => tool && !toolchain[tool]))
-    throw serviceError('CONVERSION_UNSUPPORTED', label, INPUTS[type].label, OUTPUTS[options.format].label);
-  return job;
-}
-
-/** A conversion that has got a slot. `tools` has the number of threads that it may use. */
-type Running = Conversion & RunningConversion;
-
-/** Decodes what ImageMagick cannot read, measures what no header states, and encodes. */
-async function runJob(planned: ConversionJob, running: Running): Promise<Converted> {
-  const job = await measure(await decodeFirst(planned, running), running);
-  try {
-    return await encode(job, running);
-  } catch (error) {
-    const { source, repairs } = running;
-    const repaired = await repairAfterError(error as Error, job.image, source.folder, repairs);
-    if (!repaired) throw explainRareEncoding(error as Error, job.image, source);
-    return encode(createAcceptedJob(repaired, running), running);
-  }
-}
-
-/** Converts a file that ImageMagick cannot read to PNG, and inspects the PNG. */
-async function decodeFirst(job: ConversionJob, running: Running): Promise<ConversionJob> {
-  const { source, config, signal, deadline } = running;
-  const { image, options } = job;
-  if (image.decoder) {
-    const limits = { signal, deadline, limit: conversionLimit(config) };
-    return createAcceptedJob(await decodeInProcess(image.decoder, image, source, limits), running);
-  }
-  const decoding = planDecoding(job);
-  if (!decoding) return job;
-  await runSteps([decoding], job, running);
-  const decoded = await readDecoded(
-    ...([image, source.folder, DECODED_FILE, config, !options.stripMetadata] as const),
-  ).catch((error) => {
-    throw isNoFile(error) || error.code === 'EEXIST'
-      ? invalidOutputError(`${DECODED_FILE}: ${error.code}`, source)
-      : error;
-  });
-  return createAcceptedJob(decoded, running);
-}
-
-/** Renders an SVG to find out its size, if the plan depends on it and the header does not state it reliably. */
-async function measure(job: ConversionJob, running: Running): Promise<ConversionJob> {
-  const { image } = job;
-  const step = planMeasuring(job);
-  if (image.type !== 'svg' || !step) return job;
-  const ownSize = {
-    format: 'png',
-    width: undefined,
-    height: undefined,
-    fit: undefined,
-    crop: undefined,
-  } as const;
-  await runSteps([step], { ...job, options: { ...job.options, ...ownSize } }, running);
-  const { width = 0, height = 0 } = await inspectRendered(running.source, RASTERIZED_FILE);
-  return createAcceptedJob({ ...image, width, height, styled: false }, running);
-}
-
-/** Converts an image, at several qualities if its size is limited, and describes the result. */
-async function encode(job: ConversionJob, running: Running): Promise<Converted> {
-  const { image, options } = job;
-  const { maxBytes, quality } = options;
-  const planned = plan(job);
-  const printed = { stdout: '', stderr: '' };
-  const encodeAt = async (tried: number): Promise<VerifiedOutput> => {
-    const attempt = { ...job, options: { ...options, quality: tried } };
-    const steps = tried === quality ? planned.steps : [planAgain(attempt)];
-    const { stdout, stderr } = await runSteps(steps, attempt, running);
-    printed.stdout += stdout;
-    printed.stderr += stderr;
-    return verify(attempt, stdout, running.source);
-  };
-  const result: VerifiedOutput & { readonly quality?: number } =
-    maxBytes === undefined
-      ? await encodeAt(quality)
-      : await encodeWithin(maxBytes, quality, running.source.label, encodeAt);
-  const kept = await keptMetadata(image, result.path, options);
-  const lowered = result.quality !== undefined && result.quality < quality;
-  return { ...result, notes: collectNotes(planned.notes, printed, { kept, lowered }) };
-}
-
-/** Verifies the result, and completes its metadata. */
-async function verify(job: ConversionJob, stdout: string, source: ConversionInput): Promise<VerifiedOutput> {
-  const { image, options, output } = job;
-  assertAllFramesRead(image, stdout, source);
-  const verified = verifyOutput(source, options, output);
-  if (options.format === 'pdf') correctPdfTitle(verified.path);
-  if (options.format !== 'jxl' || options.stripMetadata) return verified;
-  return addJxlMetadata(verified, join(source.folder, TO_ENCODE));
-}
-
-/** Reports a finished conversion. Returns the time since its start, in milliseconds. */
-function report({ source, options, onFinished, progress }: Conversion, error?: unknown): number {
+/** Reports a finished result. Results of one file share its time equally. */
+function report(
+  { source, targets, onFinished, progress }: Conversion,
+  { options }: Target,
+  error: unknown,
+): void {
   const { queuedMs, startedAt } = progress;
-  const ms = performance.now() - startedAt;
   const { type: input, client } = source;
-  const ranMs = queuedMs === undefined ? undefined : ms;
+  const ranMs = queuedMs === undefined ? undefined : (performance.now() - startedAt) / targets.length;
   onFinished?.({ input, output: options.format, client, error, queuedMs, ranMs });
-  return ms;
 }
 
 /** Removes an input and releases its disk space. Files that cannot be removed are removed with the request. */
@@ -291,14 +189,14 @@ export async function discardSource({ folder, disk }: ConversionInput, bytes: nu
 async function withReservation(
   { disk }: ConversionInput,
   maxBytes: number,
-  convert: () => Promise<Converted>,
-): Promise<Converted> {
+  convert: () => Promise<Converted[]>,
+): Promise<Converted[]> {
   const settle = await disk?.reserve(maxBytes);
   let bytes = 0;
   try {
-    const result = await convert();
-    bytes = result.bytes;
-    return result;
+    const results = await convert();
+    bytes = sum(results.map((result) => result.bytes));
+    return results;
   } finally {
     settle?.(bytes);
   }

@@ -26,7 +26,7 @@ import {
   toolSearch,
 } from './capabilities.ts';
 import { createConvert, MAX_PREPARATIONS } from './convert-file.ts';
-import type { ConversionEvent, Convert } from './types.ts';
+import type { ConversionEvent, Convert, ConvertVariants } from './types.ts';
 
 // Re-exported for the server, which imports nothing from the process layer.
 export { KILL_REASONS, type KillReason } from '../process/command.ts';
@@ -45,6 +45,7 @@ export interface ConversionEngine {
   readonly toolchain: Toolchain;
   readonly capabilities: Capabilities;
   readonly convert: Convert;
+  readonly convertVariants: ConvertVariants;
   readonly workspaces: Workspaces;
   /** Layers of the sandbox that confines the tools. */
   readonly layers: SandboxLayers;
@@ -133,7 +134,7 @@ export async function createConversionEngine(
       reservedSlots: RESERVED_SLOTS,
       maxPreparations: MAX_PREPARATIONS,
     });
-    const convert = createConvert({
+    const { convert, convertVariants } = createConvert({
       config,
       toolchain,
       queue,
@@ -143,7 +144,7 @@ export async function createConversionEngine(
       onFinished: events.conversion,
     });
     const stats = (): EngineStats => ({ ...queue.stats(), forkServers: servers });
-    return { toolchain, capabilities, convert, workspaces, layers, stats, close };
+    return { toolchain, capabilities, convert, convertVariants, workspaces, layers, stats, close };
   } catch (error) {
     await close();
     throw toStartupError(error, config);

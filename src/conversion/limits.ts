@@ -52,6 +52,21 @@ function checkResultLimits(
     throw serviceError('RESULT_TOO_LARGE_IN_TOTAL', label, sizes.length, total, MAX_TOTAL_PIXELS);
 }
 
+/**
+ * Checks the pixels of all results of one image together.
+ *
+ * @throws {ServiceError} with status 413
+ */
+export function checkTogether(
+  jobs: readonly ConversionJob[],
+  { MAX_TOTAL_PIXELS }: Config,
+  label: string,
+): void {
+  const total = countPixels(jobs.flatMap(sizesToMake));
+  if (jobs.length > 1 && total > MAX_TOTAL_PIXELS)
+    throw serviceError('VARIANTS_TOO_LARGE_IN_TOTAL', label, jobs.length, total, MAX_TOTAL_PIXELS);
+}
+
 /** Returns the pixels of all frames or pages. Each frame is expanded to the canvas before anything else. */
 function totalPixels({ width = 0, height = 0, animation, pages }: ImageInfo): number {
   if (animation) return width * height * animation.delaysMs.length;

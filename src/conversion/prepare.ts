@@ -48,13 +48,14 @@ export function createRepairContext(
 /**
  * Prepares the file of an input in place, and writes its external profile to the folder of the input.
  *
+ * @param targets the options of each result
  * @returns the properties of the repaired image
  * @throws {ServiceError} FILE_TOO_LARGE or CORRUPT_IMAGE for a compressed SVG, DISK_FULL if the disk has no space for a repaired file,
  *   RESOURCE_LIMIT_EXCEEDED if the header takes too many reads
  */
 export async function prepareInput(
   { folder, type, label }: ConversionInput,
-  options: ConvertOptions,
+  targets: readonly ConvertOptions[],
   context: RepairContext,
 ): Promise<ImageInfo> {
   const path = join(folder, INPUT_FILE);
@@ -64,10 +65,10 @@ export async function prepareInput(
       ? serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label)
       : error;
   });
-  if (image.type === 'webp' && image.animation && !keepsAllFrames(image, options))
+  if (image.type === 'webp' && image.animation && !targets.some((options) => keepsAllFrames(image, options)))
     await cutAfterFirstFrame(path);
   if (image.plannedRotation) await removeRotation(path);
-  if (!options.stripMetadata) await makeMetadataUpright(path, image);
+  if (targets.some(({ stripMetadata }) => !stripMetadata)) await makeMetadataUpright(path, image);
   return storeExternalProfile(folder, image);
 }
 

@@ -1,4 +1,6 @@
 /** @module Types of a conversion, for the callers of {@link Convert}. */
+
+import type { ServiceError } from '../errors.ts';
 import type { DiskAccount } from '../files/disk-space.ts';
 import type { InputType, OutputType } from '../formats.ts';
 import type { Note } from '../notes.ts';
@@ -40,6 +42,19 @@ export interface ConversionResult {
   readonly notes: readonly Note[];
 }
 
+/** One of several results of a file. */
+export interface Variant {
+  /** Letters, digits, dots, hyphens and underscores, for messages and the name of the result. */
+  readonly name: string;
+  readonly options: ConvertOptions;
+}
+
+/** Whether the first failed file or variant fails the whole request, or is skipped. */
+export type OnError = 'fail' | 'skip';
+
+/** A result, or the error if it was skipped. */
+export type Outcome = { readonly converted: ConversionResult } | { readonly error: ServiceError };
+
 /** A finished conversion, for metrics. */
 export interface ConversionEvent {
   readonly input: InputType;
@@ -67,3 +82,18 @@ export type Convert = (
   signal: AbortSignal,
   group?: object,
 ) => Promise<ConversionResult>;
+
+/**
+ * Converts one file to several results, as {@link Convert}. The file is prepared once, and the results share a place in the queue,
+ * the time limit, and the commands that are the same for them.
+ *
+ * @param onError whether a variant that fails is skipped. An error of the file itself is always thrown.
+ * @returns an outcome for each variant, in the same order
+ */
+export type ConvertVariants = (
+  source: ConversionInput,
+  variants: readonly Variant[],
+  onError: OnError,
+  signal: AbortSignal,
+  group?: object,
+) => Promise<readonly Outcome[]>;

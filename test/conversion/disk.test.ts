@@ -26,7 +26,7 @@ interface Repair {
 }
 const prepared = (what: string, type: InputType, file: Repair['file']): Repair => ({
   ...{ what, type, file },
-  repair: (path, context) => prepareInput({ folder: dirname(path), type, label: 'x' }, OPTIONS, context),
+  repair: (path, context) => prepareInput({ folder: dirname(path), type, label: 'x' }, [OPTIONS], context),
 });
 const bitmap = iconBitmap({ width: 16, height: 16, data: Buffer.alloc(16 * 16 * 4, 200) });
 const REPAIRS: readonly Repair[] = [
@@ -107,7 +107,7 @@ describe('the disk space of a repair', () => {
     ] as const) {
       await writeFile(path, bytes);
       const limits = createRepairContext({ folder, type: 'tiff', label: 'x' }, maxBytes, () => {});
-      await prepareInput({ folder, type: 'tiff', label: 'x' }, OPTIONS, limits);
+      await prepareInput({ folder, type: 'tiff', label: 'x' }, [OPTIONS], limits);
       expect((await stat(path)).size > bytes.length, `at most ${maxBytes} bytes`).to.equal(grows);
     }
   });

@@ -48,7 +48,7 @@ async function repairs(type: InputType, bytes: Buffer, stripMetadata: boolean): 
     if (!(error instanceof ServiceError && EXPECTED.includes(error.code))) throw error;
   };
   const options = { format: 'png', quality: 80, stripMetadata } as const;
-  const image = await prepareInput(source, options, context).catch(ignoreExpected);
+  const image = await prepareInput(source, [options], context).catch(ignoreExpected);
   if (image?.type === 'png') await repairAfterError(PALETTE_ERROR, image, folder, context);
   const uncounted = statSync(path).size - Math.max(size, bytes.length);
   if (uncounted > MAX_UNCOUNTED) expect.fail(`${uncounted} bytes that were not counted`);

@@ -13,12 +13,11 @@ import type { Command } from '../../src/process/command.ts';
 import { writePolicy } from '../../src/process/policy.ts';
 import { createRunner } from '../../src/process/runner.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
+import { withoutDates } from '../helpers/pdf.ts';
 import { testConfig } from '../helpers/service.ts';
 
 const ASSETS = new URL('../../assets', import.meta.url).pathname;
 const [WIDTH, HEIGHT] = [640, 480];
-/** A PDF contains its date. */
-const DATE = /\(D:\d{14}[^)]*\)|<\/?xmp:\w+>[^<]*/g;
 
 /** Creates pixels with gradients and noise, so that every part of a codec has work. */
 async function picture(channels: 3 | 4) {
@@ -76,7 +75,7 @@ describe('threads of a conversion', () => {
       },
       srgbProfile: `${ASSETS}/srgb.icc`,
       maxThreads,
-    });
+    }).convert;
   }
 
   async function convert(
@@ -95,7 +94,7 @@ describe('threads of a conversion', () => {
       { quality: 80, stripMetadata: true, ...options },
       new AbortController().signal,
     );
-    return (await readFile(result.path, 'latin1')).replace(DATE, '');
+    return withoutDates(await readFile(result.path));
   }
 
   /** Returns the thread limits of the ImageMagick commands so far. */

@@ -79,3 +79,12 @@ function rows(table = ''): string[][] {
   const lines = table.trim().split('\n').slice(2);
   return lines.map((line) => line.trim().split(/\s+/));
 }
+
+/** The dates of a PDF: `/CreationDate`, `/ModDate`, and those of its XMP. */
+const DATE = /\(D:\d{14}[^)]*\)|<\/?xmp:\w+>[^<]*/g;
+
+/** Removes the dates of a PDF. Returns other files unchanged, as Latin-1. */
+export function withoutDates(file: Buffer): string {
+  const text = file.toString('latin1');
+  return text.startsWith('%PDF') ? text.replace(DATE, '') : text;
+}

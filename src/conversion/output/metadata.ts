@@ -8,7 +8,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { fileReader, withFile, writeAt } from '../../images/containers/file.ts';
 import { boxes, encodeBox } from '../../images/containers/parts.ts';
 import { type PngMetadata, readPngMetadata } from '../../images/png-text.ts';
-import { OUTPUT_STEM } from '../plan/types.ts';
+import { OUTPUT_STEM, outputStem } from '../plan/types.ts';
 import { isNoFile, type VerifiedOutput } from './result.ts';
 
 /** Metadata by the names of their boxes in a JPEG XL (ISO/IEC 18181-2, 9.1). */
@@ -75,22 +75,22 @@ function exifBox(exif: Buffer): Metadata {
 
 const utf16 = (text: string): string => Buffer.from(text, 'utf16le').swap16().toString('hex').toUpperCase();
 
-/** Title that ImageMagick 6 writes: UTF-16 without a byte order mark, and with a NUL. Viewers show "\0i\0m…". */
-const GARBLED = `<${utf16(`${OUTPUT_STEM}\0`)}>`;
+/** Title that ImageMagick 6 writes: the name of the file in UTF-16, without a byte order mark, and with a NUL. Viewers show "\0i\0m…". */
+const garbled = (stem: string): string => `<${utf16(`${stem}\0`)}>`;
 /** Correct title (ISO 32000-1, section 7.9.2.2). It has the same length, so all offsets stay valid. */
 const CORRECT = `<${utf16(`\uFEFF${OUTPUT_STEM}`)}>`;
 /** Bytes at the end of a PDF that contain the title. Only the object table, 20 bytes per object, follows it. */
 const END_BYTES = 256 * 1024;
 
-/** Corrects the title of the PDF at `path` in place. */
-export function correctPdfTitle(path: string): void {
+/** Corrects the title of the PDF at `path` in place. `suffix` is that of its job. */
+export function correctPdfTitle(path: string, suffix: string): void {
   const file = openSync(path, 'r+');
   try {
     const { size } = fstatSync(file);
     const start = Math.max(0, size - END_BYTES);
     const end = Buffer.alloc(size - start);
     readSync(file, end, 0, end.length, start);
-    const at = end.lastIndexOf(`/Title ${GARBLED}`);
+    const at = end.lastIndexOf(`/Title ${garbled(outputStem(suffix))}`);
     if (at >= 0) writeSync(file, `/Title ${CORRECT}`, start + at);
   } finally {
     closeSync(file);

@@ -15,7 +15,7 @@ import type { ImageInfo } from '../../images/image-info.ts';
 import { inspect } from '../../images/index.ts';
 import type { Note } from '../../notes.ts';
 import type { Output } from '../../process/command.ts';
-import { type ConvertOptions, OUTPUT_STEM } from '../plan/types.ts';
+import { type ConversionJob, type ConvertOptions, outputStem } from '../plan/types.ts';
 import { hasProfileError, invalidOutputError, trustedMessagesIn } from './tool-errors.ts';
 
 /** Conversion that has written an output. */
@@ -40,11 +40,11 @@ export interface VerifiedOutput {
  * The result is moved because a tool could replace a file in its folder after the check. No tool can access a path
  * beside the folder, so the file need not stay open until it is sent. A large batch would need too many descriptors.
  *
- * @param output name of the expected file
  * @throws {ServiceError} CORRUPT_IMAGE, if there is no valid result; removes an invalid one
  */
-export function verifyOutput(source: OutputContext, options: ConvertOptions, output: string): VerifiedOutput {
-  const outputs = readdirSync(source.folder).filter((name) => name.startsWith(OUTPUT_STEM));
+export function verifyOutput(source: OutputContext, job: ConversionJob): VerifiedOutput {
+  const { options, output, suffix } = job;
+  const outputs = readdirSync(source.folder).filter((name) => name.startsWith(outputStem(suffix)));
   if (outputs.length !== 1 || outputs[0] !== output) {
     throw invalidOutputError(
       `expected ${output}, found ${outputs.length} files: ${outputs.slice(0, 3)}`,
@@ -54,7 +54,7 @@ export function verifyOutput(source: OutputContext, options: ConvertOptions, out
   const format = OUTPUTS[options.format];
   // With maxBytes, several results can exist at the same time.
   const encode = options.maxBytes === undefined ? '' : `.q${options.quality}`;
-  const path = `${source.folder}${encode}.${format.extension}`;
+  const path = `${source.folder}${suffix && `.${suffix}`}${encode}.${format.extension}`;
   renameSync(join(source.folder, output), path);
   try {
     const bytes = checkedSize(path, format);

@@ -3,7 +3,6 @@
  * known before these run. Pure.
  */
 import { OUTPUTS } from '../../formats.ts';
-import { differsFromSrgb } from '../../images/image-info.ts';
 import type { Note } from '../../notes.ts';
 import type { ToolName } from '../../tools.ts';
 import {
@@ -31,11 +30,11 @@ import { staysVector } from './size.ts';
 import {
   type ConversionJob,
   DECODED_FILE,
+  fileToEncode,
   INPUT_FILE,
-  KEPT_FILE,
+  keptFile,
   type Plan,
   type Step,
-  TO_ENCODE,
 } from './types.ts';
 
 /** Plans the commands of a conversion. An image that needs an external decoder must be decoded first. */
@@ -78,7 +77,7 @@ const COMMANDS: Readonly<Record<ToolName, (job: ConversionJob) => Omit<Step, 'to
     ],
     deflateLevel: temporaryLevel(image),
   }),
-  magick: (job) => ({ args: job.programs.includes('img2webp') ? frameArguments(job) : magickArguments(job) }),
+  magick: (job) => ({ args: magickStages(job).flat() }),
   img2webp: (job) => ({ args: webpArguments(job) }),
   cjxl: (job) => ({ args: encoderArguments(job) }),
   avifenc: (job) => ({ args: encoderArguments(job) }),
@@ -86,30 +85,24 @@ const COMMANDS: Readonly<Record<ToolName, (job: ConversionJob) => Omit<Step, 'to
 
 /** Returns the arguments of the program that encodes the PNG of ImageMagick. */
 function encoderArguments(job: ConversionJob): string[] {
-  return [...(EXTERNAL_ENCODERS[job.options.format]?.args(job) ?? []), TO_ENCODE, job.output];
+  return [...(EXTERNAL_ENCODERS[job.options.format]?.args(job) ?? []), fileToEncode(job), job.output];
 }
 
-/** Returns the arguments that write each frame to a numbered, uncompressed file, for img2webp to assemble. */
-function frameArguments(job: ConversionJob): string[] {
-  const stages = STAGES.filter((stage) => !ENCODING.includes(stage)).flatMap((stage) => stage(job));
-  return [...stages, '-depth', '8', 'PAM:frame-%05d.pam'];
-}
-
-function webpArguments({ image, options, output }: ConversionJob): string[] {
+function webpArguments({ image, options, output, suffix }: ConversionJob): string[] {
   const { delaysMs = [], loopCount = 0 } = image.animation ?? {};
   const coding = options.lossless
     ? ['-lossless', '-q', String(LOSSLESS_EFFORT)]
     : ['-lossy', '-q', String(options.quality)];
   const frames = delaysMs.flatMap((delay, at) => [
     ...['-d', String(delay), ...coding, '-m', String(WEBP_METHOD)],
-    `frame-${String(at).padStart(5, '0')}.pam`,
+    `frame${suffix}-${String(at).padStart(5, '0')}.pam`,
   ]);
   return ['-loop', String(loopCount), ...frames, '-o', output];
 }
 
 /** Stages in the order in which ImageMagick runs them. Each is a pure function from a job to arguments. */
 const STAGES: readonly ((job: ConversionJob) => readonly string[])[] = [
-  setMagickLimits,
+  limitThreads,
   shrinkOnLoad,
   ignoreBmpSize,
   decode,
@@ -133,44 +126,23 @@ const STAGES: readonly ((job: ConversionJob) => readonly string[])[] = [
   storeForRetries,
   encode,
 ];
-const ENCODING: readonly ((job: ConversionJob) => readonly string[])[] = [storeForRetries, encode];
 
-/** Returns all arguments of the command that converts the image. */
-function magickArguments(job: ConversionJob): string[] {
-  return STAGES.flatMap((stage) => stage(job));
+/** Index of the stage that reads the image. */
+export const DECODE_STAGE = STAGES.indexOf(decode);
+
+/** Returns the arguments of each stage of the command that converts the image. The last argument is the file that it writes. */
+export function magickStages(job: ConversionJob): (readonly string[])[] {
+  return STAGES.map((stage) => stage(job));
 }
 
-/** Returns the arguments that encode the stored image again; see {@link KEPT_FILE}. */
+/** Returns the arguments that encode the stored image again; see {@link keptFile}. */
 function encodeArguments(job: ConversionJob): string[] {
-  return [...setMagickLimits(job), `MIFF:${KEPT_FILE}`, ...stripMetadata(job), ...encode(job)];
+  return [...limitThreads(job), `MIFF:${keptFile(job)}`, ...stripMetadata(job), ...encode(job)];
 }
 
-/** Limits the threads to processors that no other conversion uses, and selects how ImageMagick 7 converts colours. */
-function setMagickLimits(job: ConversionJob): string[] {
-  const { threads = 1 } = job.tools;
-  return [
-    '-limit',
-    'thread',
-    String(threads),
-    '-define',
-    `profile:highres-transform=${isExactTransform(job)}`,
-  ];
-}
-
-/**
- * Maximum number of pixels for which exact colour conversion is faster. The other way first makes a table, which takes 20 ms. Per
- * pixel, it is four times as fast: 3 megapixels take 0.12 instead of 0.5 s.
- */
-const MAX_EXACT_PIXELS = 150_000;
-
-/**
- * Returns whether colours are converted exactly, instead of with a table of 16-bit values. The table has errors of up to 7 of 255
- * at the edge of sRGB. That is visible in a drawing, so a PNG is always converted exactly.
- */
-function isExactTransform({ image, fittings }: ConversionJob): boolean {
-  if (!differsFromSrgb(image.profile)) return false;
-  const pixels = fittings.reduce((sum, { resized }) => sum + resized.width * resized.height, 0);
-  return image.type === 'png' || (!image.cmyk && pixels > 0 && pixels <= MAX_EXACT_PIXELS);
+/** Limits the threads to processors that no other conversion uses. */
+function limitThreads({ tools: { threads = 1 } }: ConversionJob): string[] {
+  return ['-limit', 'thread', String(threads)];
 }
 
 /** Ignores the file size that a BMP states: it can be 0, or smaller than the file. */
@@ -193,15 +165,18 @@ const WORKING_FILE_DATES = ['date:create', 'date:modify', 'date:timestamp'];
  * Stores the image if `maxBytes` can require ImageMagick to encode it again. MIFF holds frames and CMYK and is not
  * compressed: 6 megapixels take 0.05 s to write and 0.03 s to read; an uncompressed PNG takes 0.35 s and 0.1 s.
  */
-function storeForRetries({ options }: ConversionJob): string[] {
-  return options.maxBytes && !EXTERNAL_ENCODERS[options.format]
-    ? ['-depth', '8', '-write', `MIFF:${KEPT_FILE}`]
+function storeForRetries(job: ConversionJob): string[] {
+  const { options, programs } = job;
+  return options.maxBytes && programs.at(-1) === 'magick'
+    ? ['-depth', '8', '-write', `MIFF:${keptFile(job)}`]
     : [];
 }
 
 function encode(job: ConversionJob): string[] {
   const { format } = job.options;
-  const file = EXTERNAL_ENCODERS[format] ? TO_ENCODE : job.output;
+  // Each frame becomes a numbered, uncompressed file.
+  if (job.programs.includes('img2webp')) return ['-depth', '8', `PAM:frame${job.suffix}-%05d.pam`];
+  const file = EXTERNAL_ENCODERS[format] ? fileToEncode(job) : job.output;
   return [...ENCODERS[format](job), `${OUTPUTS[format].coder}:${file}`];
 }
 

@@ -12,7 +12,7 @@ import {
   type ConvertOptions,
   DECODED_FILE,
   MAGICK_FEATURES,
-  OUTPUT_STEM,
+  outputStem,
   RASTERIZED_FILE,
   type ToolContext,
 } from './types.ts';
@@ -20,8 +20,17 @@ import {
 /** Types whose header reliably states the size of the decoded image. */
 const TRUSTED_HEADERS: readonly InputType[] = ['jpg', 'png', 'webp', 'bmp'];
 
-/** Derives a job. If a command shows more of the image than its header, another job is derived from the changed image. */
-export function createJob(image: ImageInfo, options: ConvertOptions, tools: ToolContext): ConversionJob {
+/**
+ * Derives a job. If a command shows more of the image than its header, another job is derived from the changed image.
+ *
+ * @param suffix distinguishes the files of one of several results
+ */
+export function createJob(
+  image: ImageInfo,
+  options: ConvertOptions,
+  tools: ToolContext,
+  suffix = '',
+): ConversionJob {
   const { type, animation, decoded, pages: allPages = [] } = image;
   const format = OUTPUTS[options.format];
   const allFrames = keepsAllFrames(image, options);
@@ -35,8 +44,8 @@ export function createJob(image: ImageInfo, options: ConvertOptions, tools: Tool
   const isWhole = options.crop === undefined;
   const isUnresized = isWhole && !options.width && !options.height;
   return {
-    ...{ image, options, tools, decoder, programs, keepsAllFrames: allFrames, pages, fittings },
-    output: `${OUTPUT_STEM}.${format.extension}`,
+    ...{ image, options, tools, suffix, decoder, programs, keepsAllFrames: allFrames, pages, fittings },
+    output: `${outputStem(suffix)}.${format.extension}`,
     rasterized: isRendered ? [RASTERIZED_FILE] : (decoded ?? (decoder && [DECODED_FILE])),
     frameCount: Math.max(allFrames ? (animation?.delaysMs.length ?? 1) : 1, pages.length),
     isPassthrough: isUnresized && type === 'gif' && options.format === 'gif' && allFrames,

@@ -114,20 +114,25 @@ export const INPUT_FILE = 'in';
 export const DECODED_FILE = 'decoded.png';
 /** PNG that librsvg renders for ImageMagick. */
 export const RASTERIZED_FILE = 'rasterized.png';
-/** The image before encoding, stored for results that are encoded several times. */
-export const KEPT_FILE = 'kept.miff';
-/** PNG that ImageMagick writes for an external encoder. */
-export const TO_ENCODE = 'encode.png';
+/** Name of the image before encoding, stored for results that are encoded several times. */
+export const keptFile = ({ suffix }: Pick<ConversionJob, 'suffix'>): string => `kept${suffix}.miff`;
+/** Name of the PNG that ImageMagick writes for an external encoder. */
+export const fileToEncode = ({ suffix }: Pick<ConversionJob, 'suffix'>): string => `encode${suffix}.png`;
 
-/** Start of the name of every output. ImageMagick 6 always uses it as the title of a PDF. */
+/** Title of a PDF, and name of the output without its extension. */
 export const OUTPUT_STEM = 'image';
+
+/** Returns the name without its extension of the output of a variant. It is as long as {@link OUTPUT_STEM}. */
+export const outputStem = (suffix: string): string => (suffix === '' ? OUTPUT_STEM : `var${suffix}`);
 
 /** A conversion to plan, and what its image and options determine. `createJob` derives each fact once. */
 export interface ConversionJob {
   readonly image: ImageInfo;
   readonly options: ConvertOptions;
   readonly tools: ToolContext;
-  /** The only file that the last step leaves. No other name in the folder starts with {@link OUTPUT_STEM}. */
+  /** Two digits that distinguish the files of one of several results of an image; empty for its only result. */
+  readonly suffix: string;
+  /** The only file that the last step leaves. No other name in the folder starts with its {@link outputStem}. */
   readonly output: string;
   /** External program that decodes the input to PNG first. Undefined if none does, or if it has. */
   readonly decoder: ToolName | undefined;

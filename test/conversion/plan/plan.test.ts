@@ -20,9 +20,10 @@ const job = (picture: ImageInfo, given: Partial<ConvertOptions> = {}, machine = 
 const lines = (picture: ImageInfo, given: Partial<ConvertOptions> = {}, machine = SEVEN): string[] =>
   plan(job(picture, given, machine)).steps.map(({ tool, args }) => `${tool} ${args.join(' ')}`);
 
-const START = '-limit thread 1 -define profile:highres-transform=false';
+const START = '-limit thread 1';
 const FILTER = '-filter Lanczos -define filter:support=2 -define filter:win-support=2.6';
-const SRGB = '-intent relative -black-point-compensation -profile /srgb.icc';
+const SRGB =
+  '-define profile:highres-transform=false -intent relative -black-point-compensation -profile /srgb.icc';
 const moving = { delaysMs: [100, 40], loopCount: 0 };
 
 describe('the plan', () => {

@@ -1,0 +1,162 @@
+/** @module Runs the jobs of a file: decodes what ImageMagick cannot read, measures what no header states, and encodes. */
+import { join } from 'node:path';
+import { isFileError, ServiceError } from '../errors.ts';
+import type { ImageInfo } from '../images/image-info.ts';
+import type { Output } from '../process/command.ts';
+import { acceptJob, acceptJobs, type FileConversion, forEachTarget } from './accept-jobs.ts';
+import { decodeInProcess, readDecoded } from './decoded.ts';
+import { addJxlMetadata, correctPdfTitle } from './output/metadata.ts';
+import {
+  assertAllFramesRead,
+  collectNotes,
+  isNoFile,
+  keptMetadata,
+  type VerifiedOutput,
+  verifyOutput,
+} from './output/result.ts';
+import { explainRareEncoding, invalidOutputError } from './output/tool-errors.ts';
+import { plan, planAgain, planDecoding, planMeasuring } from './plan/index.ts';
+import { canShare, planTogether, selectPrinted } from './plan/together.ts';
+import { type ConversionJob, DECODED_FILE, fileToEncode, RASTERIZED_FILE } from './plan/types.ts';
+import { repairAfterError } from './prepare.ts';
+import { conversionLimit, inspectRendered, type RunningConversion, runSteps } from './run-steps.ts';
+import { encodeWithin } from './search-quality.ts';
+import type { ConversionInput, ConversionResult } from './types.ts';
+
+/** A conversion that has got a slot. `tools` has the number of threads that it may use. */
+export type Running = FileConversion & RunningConversion;
+
+/** A result, by the suffix of its target. */
+export type Converted = Omit<ConversionResult, 'queuedMs' | 'preparedMs' | 'convertedMs'> & {
+  readonly suffix: string;
+};
+
+/** Converts a file to its results. Those that fail and are skipped are missing. */
+export async function runJobs(planned: readonly ConversionJob[], running: Running): Promise<Converted[]> {
+  return encodeAll(await measure(await decodeFirst(planned, running), running), running);
+}
+
+/** Converts a file that ImageMagick cannot read to PNG, and inspects the PNG. */
+async function decodeFirst(
+  jobs: readonly ConversionJob[],
+  running: Running,
+): Promise<readonly ConversionJob[]> {
+  const { source, config, signal, deadline } = running;
+  const [first] = jobs;
+  if (!first) return jobs;
+  const { image } = first;
+  if (image.decoder) {
+    const limits = { signal, deadline, limit: conversionLimit(config) };
+    return acceptJobs(await decodeInProcess(image.decoder, image, source, limits), jobs, running);
+  }
+  const decoding = planDecoding(first);
+  if (!decoding) return jobs;
+  await runSteps([decoding], first, running);
+  const keepsMetadata = jobs.some(({ options }) => !options.stripMetadata);
+  const decoded = await readDecoded(image, source.folder, DECODED_FILE, config, keepsMetadata).catch(
+    (error) => {
+      throw isNoFile(error) || error.code === 'EEXIST'
+        ? invalidOutputError(`${DECODED_FILE}: ${error.code}`, source)
+        : error;
+    },
+  );
+  return acceptJobs(decoded, jobs, running);
+}
+
+/** Renders an SVG to find out its size, if a plan depends on it and the header does not state it reliably. */
+async function measure(jobs: readonly ConversionJob[], running: Running): Promise<readonly ConversionJob[]> {
+  const job = jobs.find(planMeasuring);
+  const step = job && planMeasuring(job);
+  if (job?.image.type !== 'svg' || !step) return jobs;
+  const ownSize = {
+    format: 'png',
+    width: undefined,
+    height: undefined,
+    fit: undefined,
+    crop: undefined,
+  } as const;
+  await runSteps([step], { ...job, options: { ...job.options, ...ownSize } }, running);
+  const { width = 0, height = 0 } = await inspectRendered(running.source, RASTERIZED_FILE);
+  return acceptJobs({ ...job.image, width, height, styled: false }, jobs, running);
+}
+
+/** Encodes all results: with one command, if it can write all of them and succeeds. Otherwise, each has its own, and its own error. */
+async function encodeAll(
+  jobs: readonly ConversionJob[],
+  running: Running,
+  isRepaired = false,
+): Promise<Converted[]> {
+  const [first] = jobs;
+  if (!first || !canShare(jobs)) return forEachTarget(jobs, running, (job) => encodeOrRepair(job, running));
+  const shared = await runSteps([planTogether(jobs)], first, running).catch((error) => {
+    if (!isFileError(error) || error.code === 'CONVERSION_TIMEOUT') throw error;
+    return error;
+  });
+  if (!(shared instanceof ServiceError)) {
+    const printedFor = (job: ConversionJob): Output => ({
+      stdout: selectPrinted(shared.stdout, jobs.indexOf(job)),
+      stderr: shared.stderr,
+    });
+    return forEachTarget(jobs, running, (job) => encode(job, running, printedFor(job)));
+  }
+  const repaired = isRepaired ? undefined : await repair(shared, first, running);
+  if (repaired) return encodeAll(await acceptJobs(repaired, jobs, running), running, true);
+  return forEachTarget(jobs, running, (job) => encodeOrRepair(job, running));
+}
+
+async function encodeOrRepair(job: ConversionJob, running: Running): Promise<Converted> {
+  try {
+    return await encode(job, running);
+  } catch (error) {
+    const repaired = await repair(error as Error, job, running);
+    if (!repaired) throw explainRareEncoding(error as Error, job.image, running.source);
+    return encode(acceptJob(repaired, job, running), running);
+  }
+}
+
+/** Repairs the image after an error; see {@link repairAfterError}. */
+function repair(
+  error: Error,
+  { image }: ConversionJob,
+  { source, repairs }: Running,
+): Promise<ImageInfo | undefined> {
+  return repairAfterError(error, image, source.folder, repairs);
+}
+
+/**
+ * Converts an image, at several qualities if its size is limited, and describes the result.
+ *
+ * @param shared output of the command that has written this and other results
+ */
+async function encode(job: ConversionJob, running: Running, shared?: Output): Promise<Converted> {
+  const { image, options, suffix } = job;
+  const { maxBytes, quality } = options;
+  const planned = plan(job);
+  const rest = shared ? planned.steps.filter(({ tool }) => tool !== 'magick') : planned.steps;
+  const printed = { stdout: '', stderr: '', ...shared };
+  const encodeAt = async (tried: number): Promise<VerifiedOutput> => {
+    const attempt = { ...job, options: { ...options, quality: tried } };
+    const steps = tried === quality ? rest : [planAgain(attempt)];
+    const { stdout, stderr } = await runSteps(steps, attempt, running);
+    printed.stdout += stdout;
+    printed.stderr += stderr;
+    return verify(attempt, printed.stdout, running.source);
+  };
+  const result: VerifiedOutput & { readonly quality?: number } =
+    maxBytes === undefined
+      ? await encodeAt(quality)
+      : await encodeWithin(maxBytes, quality, running.source.label, encodeAt);
+  const kept = await keptMetadata(image, result.path, options);
+  const lowered = result.quality !== undefined && result.quality < quality;
+  return { ...result, suffix, notes: collectNotes(planned.notes, printed, { kept, lowered }) };
+}
+
+/** Verifies the result, and completes its metadata. */
+async function verify(job: ConversionJob, stdout: string, source: ConversionInput): Promise<VerifiedOutput> {
+  const { image, options } = job;
+  assertAllFramesRead(image, stdout, source);
+  const verified = verifyOutput(source, job);
+  if (options.format === 'pdf') correctPdfTitle(verified.path, job.suffix);
+  if (options.format !== 'jxl' || options.stripMetadata) return verified;
+  return addJxlMetadata(verified, join(source.folder, fileToEncode(job)));
+}

@@ -1,0 +1,104 @@
+/** @module Converts every fixture to several variants at once, and one by one, and compares the results byte by byte. */
+import { createHash } from 'node:crypto';
+import { readdirSync } from 'node:fs';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { pino } from 'pino';
+import { type ConversionEngine, createConversionEngine } from '../../src/conversion/engine.ts';
+import type { ConvertOptions, Step } from '../../src/conversion/plan/types.ts';
+import type { ConversionInput, ConversionResult, Variant } from '../../src/conversion/types.ts';
+import { ServiceError } from '../../src/errors.ts';
+import { ALL_INPUT_TYPES, type InputType } from '../../src/formats.ts';
+import { edgeCasePath, fixturePath } from '../helpers/client.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { withoutDates } from '../helpers/pdf.ts';
+import { testConfig } from '../helpers/service.ts';
+
+const options = (given: Partial<ConvertOptions>): ConvertOptions => ({
+  ...{ format: 'webp', quality: 80, stripMetadata: true },
+  ...given,
+});
+
+/** Variants that share as much as possible, and nothing, and that need other tools, several attempts, and frames. */
+const VARIANTS: readonly Variant[] = Object.entries({
+  small: { width: 60 },
+  'small-jpg': { width: 60, format: 'jpg' },
+  'small-png': { width: 60, format: 'png' },
+  'small-gif': { width: 60, format: 'gif' },
+  square: { width: 40, height: 40, fit: 'cover', format: 'jpg', quality: 95 },
+  part: { crop: '10%,20%,50%,50%', format: 'png' },
+  paper: { format: 'pdf', width: 50 },
+  bordered: { width: 50, height: 50, fit: 'contain', background: '#ff8800', format: 'bmp' },
+  kept: { format: 'jpg', stripMetadata: false },
+  limited: { format: 'jpg', width: 70, maxBytes: 1200 },
+  still: { frames: 'first', lossless: true },
+  modern: { format: 'avif', width: 60 },
+} as const).map(([name, given]) => ({ name, options: options(given) }));
+
+const FILES = ['images', 'traps'].flatMap((folder) =>
+  readdirSync(new URL(`../../fixtures/${folder}/`, import.meta.url))
+    .filter((name) => !name.endsWith('.json'))
+    .map((name) => (folder === 'images' ? fixturePath(name) : edgeCasePath(name))),
+);
+
+describe('several variants of one file', () => {
+  let engine: ConversionEngine;
+  before(async () => {
+    engine = await createConversionEngine(
+      testConfig({ CONCURRENCY: '1', EXTRA_OUTPUTS: 'avif' }),
+      pino({ level: 'silent' }),
+    );
+  });
+  after(() => engine.close());
+
+  /** Stores a file as the input of a conversion. */
+  async function input(path: string, steps: Step[]): Promise<ConversionInput> {
+    const folder = join(await makeTempDir('variants'), '1');
+    await mkdir(folder);
+    await writeFile(join(folder, 'in'), await readFile(path));
+    const extension = path.split('.').at(-1);
+    const type = ALL_INPUT_TYPES.find((one) => one === extension) as InputType;
+    return { folder, type, label: 'The file', onCommand: (step) => void steps.push(step) };
+  }
+
+  async function describeResult({ path, quality, notes }: ConversionResult): Promise<object> {
+    return {
+      bytes: createHash('sha256')
+        .update(withoutDates(await readFile(path)))
+        .digest('hex'),
+      quality,
+      notes,
+    };
+  }
+
+  for (const path of FILES) {
+    const name = path.split('/').slice(-2).join('/');
+    it(`has the bytes and notes of single conversions for ${name}`, async function () {
+      this.timeout(120_000);
+      const { signal } = new AbortController();
+      const steps: Step[] = [];
+      const single: object[] = [];
+      for (const variant of VARIANTS) {
+        const source = await input(path, []);
+        const result = await engine.convert(source, variant.options, signal).catch((error) => error);
+        if (result instanceof Error && !(result instanceof ServiceError)) throw result;
+        single.push(
+          result instanceof Error
+            ? { status: (result as ServiceError).status }
+            : await describeResult(result),
+        );
+      }
+      const together = await engine
+        .convertVariants(await input(path, steps), VARIANTS, 'skip', signal)
+        .catch((error: ServiceError) => VARIANTS.map(() => ({ error })));
+      for (const [at, outcome] of together.entries()) {
+        const found =
+          'error' in outcome ? { status: outcome.error.status } : await describeResult(outcome.converted);
+        expect(found, VARIANTS[at]?.name).to.deep.equal(single[at]);
+      }
+      const isShared = steps.some(({ args }) => args.includes('-respect-parentheses'));
+      if (single.some((one) => 'sha256' in one)) expect(isShared, 'shared').to.equal(!name.endsWith('.svg'));
+    });
+  }
+});
