@@ -39,6 +39,10 @@ export interface InputFormat {
   readonly coder: string | undefined;
   /** Whether a file can be animated. */
   readonly animation: boolean;
+  /** Whether a file can have several pages. */
+  readonly pages?: true;
+  /** Whether no file can be transparent. */
+  readonly opaque?: true;
   /** Whether only EXIF contains the orientation. Other formats have a separate field, or no orientation. */
   readonly exifOrientation: boolean;
 }
@@ -80,10 +84,16 @@ export interface OutputFormat {
 
 export const INPUTS: Readonly<Record<InputType, InputFormat>> = {
   png: { label: 'PNG', names: ['png'], coder: 'PNG', animation: false, exifOrientation: true },
-  jpg: { label: 'JPEG', names: ['jpg', 'jpeg'], coder: 'JPEG', animation: false, exifOrientation: true },
+  jpg: {
+    ...{ label: 'JPEG', names: ['jpg', 'jpeg'], coder: 'JPEG' },
+    ...{ animation: false, opaque: true, exifOrientation: true },
+  },
   gif: { label: 'GIF', names: ['gif'], coder: 'GIF', animation: true, exifOrientation: false },
   bmp: { label: 'BMP', names: ['bmp'], coder: 'BMP', animation: false, exifOrientation: false },
-  tiff: { label: 'TIFF', names: ['tiff'], coder: 'TIFF', animation: false, exifOrientation: false },
+  tiff: {
+    ...{ label: 'TIFF', names: ['tiff'], coder: 'TIFF' },
+    ...{ animation: false, pages: true, exifOrientation: false },
+  },
   svg: { label: 'SVG', names: ['svg'], coder: undefined, animation: false, exifOrientation: false },
   avif: { label: 'AVIF', names: ['avif'], coder: 'AVIF', animation: false, exifOrientation: false },
   ico: { label: 'ICO', names: ['ico'], coder: 'ICO', animation: false, exifOrientation: false },

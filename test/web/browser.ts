@@ -92,7 +92,7 @@ export const made = (name: string, buffer: Buffer): Made => ({ name, mimeType: '
 
 /** Converts all files and waits until each is done or has failed. */
 export async function convertAll(page: Page): Promise<void> {
-  await page.getByRole('button', { name: /^Convert \d+ files?$/ }).click();
+  await page.getByRole('button', { name: /^Convert \d+ (?:files?|again)$/ }).click();
   await settled(page);
 }
 

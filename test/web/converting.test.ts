@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { expect } from 'chai';
 import type { Locator, Page } from 'playwright-core';
 import sharp from 'sharp';
+import { formatBytes } from '../../src/text.ts';
 import { convert, fixture, fixturePath } from '../helpers/client.ts';
 import { extra } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
@@ -82,18 +83,21 @@ describe('converting on the page', () => {
     expect((await sharp(content).metadata()).width).to.equal(60);
     const before = (await fixture('scene.jpg')).length;
     const percent = Math.round((1 - content.length / before) * 100);
-    await row(page, 'scene.jpg').getByText(`${percent}% saved`).waitFor();
-    await row(page, 'scene.jpg').getByText('60 × 40').waitFor();
+    const properties = row(page, 'scene.jpg').locator('.file-properties');
+    await properties.getByText('60 × 40').waitFor();
+    expect(await properties.textContent()).to.equal(
+      `JPEG ${formatBytes(before)} → WebP ${formatBytes(content.length)} −${percent} % 60 × 40`,
+    );
   });
 
-  it('shows at most 99% saved for a result that is far smaller', async () => {
+  it('shows at most −99 % for a result that is far smaller', async () => {
     const page = await open(service);
     const flat = { width: 1000, height: 1000, channels: 3 as const, background: '#808080' };
     await pick(page, [
       made('flat.png', await sharp({ create: flat }).png({ compressionLevel: 0 }).toBuffer()),
     ]);
     await convertAll(page);
-    await row(page, 'flat.png').getByText('99% saved').waitFor();
+    await row(page, 'flat.png').getByText('−99 %').waitFor();
   });
 
   it('crops a photo to a square below a maximum size, and the address has all options', async () => {
@@ -109,7 +113,7 @@ describe('converting on the page', () => {
     await page.getByLabel('Enlarge').check();
     const wanted = {
       ...{ output_format: 'jpg', width: '300', height: '300', fit: 'cover', position: 'right top' },
-      ...{ enlarge: 'true', max_bytes: '3072' },
+      ...{ enlarge: 'true', max_bytes: '3000' },
     };
     expect(Object.fromEntries(new URL(page.url()).searchParams)).to.deep.equal(wanted);
     await pick(page, [fixturePath('scene.jpg')]);
@@ -117,7 +121,7 @@ describe('converting on the page', () => {
     const { content } = await save(page, 'scene.jpg');
     const answer = await convert(service.base, await fixture('scene.jpg'), wanted);
     expect(content.equals(answer.body)).to.equal(true);
-    expect(content.length).to.be.at.most(3072);
+    expect(content.length).to.be.at.most(3000);
     await row(page, 'scene.jpg').getByText('The quality was lowered').waitFor();
 
     await page.reload();
@@ -128,11 +132,11 @@ describe('converting on the page', () => {
     expect(new URL(page.url()).searchParams.has('max_bytes')).to.equal(false);
   });
 
-  it('keeps a maximum size of the address to the byte, also below and between units of 1024 bytes', async () => {
+  it('keeps a maximum size of the address to the byte, in kB of 1000 bytes', async () => {
     for (const [bytes, kilobytes] of [
       ['1', '0.001'],
-      ['500', '0.4883'],
-      ['200000', '195.3125'],
+      ['500', '0.5'],
+      ['204801', '204.801'],
     ] as const) {
       const page = await open(service, {}, `?output_format=jpg&max_bytes=${bytes}`);
       expect(await page.getByLabel('Max file size').inputValue()).to.equal(kilobytes);
@@ -143,7 +147,7 @@ describe('converting on the page', () => {
   });
 
   it('writes a lossless WebP without quality and maximum size, and the address has the option', async () => {
-    const page = await open(service, {}, '?output_format=webp&quality=40&max_bytes=3072');
+    const page = await open(service, {}, '?output_format=webp&quality=40&max_bytes=3000');
     await page.getByLabel('Lossless').check();
     const wanted = { output_format: 'webp', lossless: 'true' };
     expect(Object.fromEntries(new URL(page.url()).searchParams)).to.deep.equal(wanted);
@@ -197,50 +201,98 @@ describe('converting on the page', () => {
     await convertAll(page);
     const broken = row(page, 'broken.png');
     await broken.getByText('The file is damaged or not a valid PNG image.').waitFor();
-    await row(page, 'good.png').getByText('saved').waitFor();
-    const again = page.waitForResponse(/\/convert$/);
-    await broken.getByRole('button', { name: 'Try again broken.png' }).click();
-    expect((await again).status()).to.equal(400);
-    await page.getByText('1 of 2 files').waitFor();
+    await row(page, 'good.png').getByText('→ WebP').first().waitFor();
+    expect(await broken.getByRole('button', { name: 'Try again broken.png' }).count()).to.equal(0);
+    await page.getByText('Done: 1 converted').waitFor();
+    await broken.getByRole('button', { name: 'Remove broken.png' }).click();
+    await broken.waitFor({ state: 'detached' });
   });
 
-  it('shows the error for a file that is too large', async () => {
-    const page = await open(service);
-    const large = Buffer.concat([await fixture('scene.jpg'), Buffer.alloc(10 * 1024 * 1024)]);
-    await pick(page, [made('large.jpg', large)]);
-    await convertAll(page);
-    await row(page, 'large.jpg')
-      .getByText('The file is too large: at most 10 MiB (10485760 bytes) allowed.')
-      .waitFor();
+  it('rejects files before the upload by the limits of the server, offers Remove, and sends only the others', async () => {
+    const small = await startService({ MAX_FILE_BYTES: '2100000', MAX_PIXELS: '5100000' });
+    try {
+      const page = await open(small);
+      const sent: string[] = [];
+      page.on('request', (request) => sent.push(request.url()));
+      const create = { width: 3000, height: 2100, channels: 3 as const, background: '#888' };
+      await pick(page, [
+        made('large.jpg', Buffer.concat([await fixture('scene.jpg'), Buffer.alloc(13_900_000)])),
+        made('wide.png', await sharp({ create }).png().toBuffer()),
+        { ...made('note.txt', Buffer.from('a note')), mimeType: 'text/plain' },
+        made('photo.heic', Buffer.from('an image')),
+        made('good.png', await fixture('scene.png')),
+      ]);
+      for (const [name, reason] of [
+        ['large.jpg', '13.9 MB; this server accepts 2.1.'],
+        ['wide.png', '6.3 megapixels; this server accepts 5.1.'],
+        ['note.txt', 'TXT is not a format that this server converts.'],
+        ['photo.heic', 'HEIC is not a format that this server converts.'],
+      ] as const) {
+        await row(page, name).getByText(reason).waitFor();
+        expect(await row(page, name).getByRole('button').allTextContents()).to.deep.equal(['Remove']);
+      }
+      await page.getByRole('button', { name: 'Convert 1 file' }).click();
+      await page.getByText('Done: 1 converted').waitFor();
+      expect(await page.locator('.totals').textContent()).to.match(
+        /^Done: 1 converted, 4 failed · .* (saved|larger)$/,
+      );
+      const bar = page.getByRole('progressbar', { name: 'Files converted' });
+      expect(await bar.evaluate((progress) => (progress as HTMLProgressElement).position)).to.equal(1);
+      expect(sent.filter((url) => url.endsWith('/convert'))).to.have.length(1);
+      await page.getByRole('radio', { name: 'GIF' }).check();
+      await page.getByRole('button', { name: 'Convert 1 again' }).waitFor();
+    } finally {
+      await small.stop();
+    }
   });
 
   it('shows the thumbnail of the result for a TIFF, and explains the notes', async () => {
     const page = await open(service, {}, '?output_format=jpg');
     await pick(page, [fixturePath('window.tiff')]);
     await convertAll(page);
-    await row(page, 'window.tiff').getByText('Transparent areas are now white.').waitFor();
+    await row(page, 'window.tiff').locator('.loss', { hasText: 'Transparent areas' }).waitFor();
     await row(page, 'window.tiff').locator('.thumbnail img').waitFor();
     await page.getByRole('button', { name: 'Compare window.tiff' }).click();
     await page.getByText('This browser cannot show the original').waitFor();
     expect(await page.getByRole('dialog').locator('img').count()).to.equal(1);
   });
 
-  it('converts again after the options changed', async () => {
+  it('says which results have other options than the current ones, and converts only those again', async () => {
     const page = await open(service);
-    await pick(page, [fixturePath('scene.png')]);
+    await pick(page, [fixturePath('scene.png'), fixturePath('scene.jpg')]);
+    await page.getByLabel('Format of scene.jpg').selectOption('PNG');
     await convertAll(page);
-    expect(await page.getByRole('button', { name: /^Convert 1/ }).count()).to.equal(0);
+    await row(page, 'scene.jpg').getByText('→ PNG').first().waitFor();
+    expect(await page.getByRole('button', { name: /^Convert \d/ }).count()).to.equal(0);
     await page.getByRole('radio', { name: 'GIF' }).check();
-    await convertAll(page);
+    await row(page, 'scene.png').getByText('Converted with other options.').waitFor();
+    expect(await page.getByText('Converted with other options.').count()).to.equal(1);
+    await page.getByRole('button', { name: 'Convert 1 again' }).click();
     const { name, content } = await save(page, 'scene.gif');
     expect([name, (await sharp(content).metadata()).format]).to.deep.equal(['scene.gif', 'gif']);
+    const own = await save(page, 'scene.png');
+    expect((await sharp(own.content).metadata()).format).to.equal('png');
+  });
+
+  it('shows a note that nothing is lost in another colour than a loss', async () => {
+    const page = await open(service, {}, '?output_format=jpg');
+    await pick(page, [fixturePath('p3.jpg'), fixturePath('window.png')]);
+    await convertAll(page);
+    await page.locator('.note', { hasText: 'The colours were converted to sRGB.' }).waitFor();
+    await page.locator('.loss', { hasText: 'Transparent areas' }).waitFor();
+    const colour = (name: string) =>
+      page
+        .locator(name)
+        .first()
+        .evaluate((note) => getComputedStyle(note).color);
+    expect(await colour('.note')).to.not.equal(await colour('.loss'));
   });
 
   it('converts a single file of the list', async () => {
     const page = await open(service);
     await pick(page, [fixturePath('scene.png'), fixturePath('scene.jpg')]);
     await page.getByRole('button', { name: 'Convert scene.jpg', exact: true }).click();
-    await row(page, 'scene.jpg').getByText('saved').waitFor();
+    await row(page, 'scene.jpg').getByRole('link', { name: 'Save scene.webp' }).waitFor();
     await row(page, 'scene.png').getByText('Ready').waitFor();
   });
 
@@ -277,6 +329,58 @@ describe('the options on the page', () => {
       if ((await page.getByLabel('Quality').count()) > 0) withQuality.push(format);
     }
     expect(withQuality).to.deep.equal(['webp', 'jpg', 'pdf']);
+  });
+
+  it('say why the fit has no effect, and name the sides by what they mean', async () => {
+    const page = await open(service);
+    const fit = page.getByRole('combobox', { name: 'Fit' });
+    expect(await fit.isDisabled()).to.equal(true);
+    await page.getByText('Needs a width and a height.').waitFor();
+    await page.getByLabel('Max width').fill('300');
+    await page.getByLabel('Max height').fill('200');
+    expect(await page.getByText('Needs a width and a height.').count()).to.equal(0);
+    await fit.selectOption('Stretch');
+    expect(await page.getByRole('spinbutton', { name: 'Width', exact: true }).inputValue()).to.equal('300');
+    expect(await page.getByRole('spinbutton', { name: 'Height', exact: true }).inputValue()).to.equal('200');
+  });
+
+  it('include background, frames and pages when a file in the list needs them', async () => {
+    const page = await open(service, {}, '?output_format=pdf');
+    const special = async () => {
+      const fields = page.locator('[name=background], [name=frames], [name=pages]');
+      return fields.evaluateAll((found) => found.map((field) => (field as HTMLInputElement).name));
+    };
+    await pick(page, [fixturePath('scene.jpg')]);
+    expect(await special()).to.deep.equal([]);
+    await pick(page, [fixturePath('moving.gif'), fixturePath('pages.tiff')]);
+    await page.getByLabel('Animations').waitFor();
+    expect(await special()).to.deep.equal(['background', 'frames', 'pages']);
+    await page.getByLabel('Background', { exact: true }).fill('#ff0000');
+    await page.getByLabel('Animations').selectOption('All frames');
+    await page.locator('[name=pages]').selectOption('First page');
+    expect(new URL(page.url()).search).to.equal(
+      '?output_format=pdf&background=%23ff0000&frames=all&pages=first',
+    );
+    await page.getByRole('radio', { name: 'WebP' }).check();
+    await page.getByRole('button', { name: 'Reset the background' }).click();
+    expect(new URL(page.url()).searchParams.has('background')).to.equal(false);
+  });
+
+  it('fill the borders with the background of the address', async () => {
+    const page = await open(
+      service,
+      {},
+      '?output_format=png&width=90&height=40&fit=contain&background=rebeccapurple',
+    );
+    expect(await page.getByLabel('Background', { exact: true }).inputValue()).to.equal('#663399');
+    await pick(page, [fixturePath('scene.png')]);
+    await convertAll(page);
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('link', { name: 'Save scene.png' }).click(),
+    ]);
+    const { data } = await decode(await readFile(await download.path()));
+    expect([...data.subarray(0, 4)]).to.deep.equal([0x66, 0x33, 0x99, 255]);
   });
 
   it('are stored in the address and for the next visit', async () => {
@@ -373,13 +477,32 @@ describe('the options on the page', () => {
     expect(await Promise.all(counts)).to.deep.equal([20, 1]);
   });
 
-  it('as a curl command exit with an error status and save nothing when the conversion fails', async () => {
+  it('as a curl command exit with an error status and save the message when the conversion fails', async () => {
     const folder = await makeTempDir('curl-wrong');
     await writeFile(join(folder, 'text.png'), 'text');
     const page = await open(service);
     await pick(page, [join(folder, 'text.png')]);
     const failed = await runShown(page, folder).catch((error) => error);
     expect(failed.stderr).to.include('error: 415');
-    expect(await readdir(folder)).to.deep.equal(['text.png']);
+    expect((await readdir(folder)).sort()).to.deep.equal(['convert', 'text.png']);
+    const { error } = JSON.parse(await readFile(join(folder, 'convert'), 'utf8'));
+    expect(error.message).to.include('is not an image of a supported format');
+  });
+
+  it('as a curl command skip a file that fails, and use the format of each file', async () => {
+    const folder = await makeTempDir('curl-skip');
+    await writeFile(join(folder, 'text.png'), 'text');
+    for (const name of ['one.png', 'two.png']) await copyFile(fixturePath('scene.png'), join(folder, name));
+    const page = await open(service);
+    await pick(
+      page,
+      ['text.png', 'one.png', 'two.png'].map((name) => join(folder, name)),
+    );
+    await page.getByLabel('Format of two.png').selectOption('GIF');
+    await runShown(page, folder);
+    const names = ['converted-1-of-2.zip', 'converted-2-of-2.zip'].map(async (name) =>
+      (await readZip(await readFile(join(folder, name)))).map((entry) => entry.name),
+    );
+    expect(await Promise.all(names)).to.deep.equal([['one.webp', 'errors.json'], ['two.gif']]);
   });
 });

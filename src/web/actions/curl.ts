@@ -1,33 +1,45 @@
 /** @module The curl commands that convert the files of the list. */
 import { computed } from '@preact/signals';
+import { OUTPUTS } from '../../formats.ts';
 import { curlFileName, shellWords } from '../../text.ts';
 import { formats } from '../state/formats.ts';
-import { items } from '../state/items.ts';
-import { fields } from '../state/options.ts';
+import { items, queryOf } from '../state/items.ts';
+import { options, queryFor } from '../state/options.ts';
 import { resultName } from './convert.ts';
 
-/** The curl command for the current options and files; for photo.jpg if the list is empty. */
+/** The curl commands for the files of the list; for photo.jpg if it is empty. */
 export const command = computed(() => {
   const [first, ...others] = items.value;
-  if (first && others.length > 0) return batchCommand(items.value.map(({ path }) => path));
+  if (others.length > 0) return batchCommands();
   const name = first?.file.name ?? 'photo.jpg';
-  const result = resultName(name);
+  const result = resultName(name, OUTPUTS[first?.format.value ?? options.value.format]);
   // curl -OJ does not overwrite files, so a result with the name of the input would fail.
   const output = result === name ? ['-o', result.replace(/(?=\.[^.]*$)/, ' (2)')] : ['-OJ'];
-  return curl(output, 'convert', [`file=@${curlFileName(first?.path ?? name)}`]);
+  const query = first ? queryOf(first) : queryFor();
+  return curl(output, 'convert', [...fieldsOf(query), `file=@${curlFileName(first?.path ?? name)}`]);
 });
 
-/** Formats one curl command per archive, with as many files each as `POST /batch` accepts. */
-function batchCommand(paths: readonly string[]): string {
-  const parts = chunk(paths, formats.value?.limits.max_batch_files ?? paths.length);
-  return parts
-    .map((part, at) => {
-      const output = parts.length > 1 ? ['-o', `converted-${at + 1}-of-${parts.length}.zip`] : ['-OJ'];
-      const fileFields = part.map((path) => `files=@${curlFileName(path)}`);
-      return curl(output, 'batch', fileFields);
-    })
+/** Formats one command per archive: for the files with equal options, as many as `POST /batch` accepts. */
+function batchCommands(): string {
+  const size = formats.value?.limits.max_batch_files ?? items.value.length;
+  const archives = [...Map.groupBy(items.value, queryOf)].flatMap(([query, group]) => {
+    const files = group.map(({ path }) => `files=@${curlFileName(path)}`);
+    // The server needs on_error before the files, to skip those that it rejects during the upload.
+    return chunk(files, size).map((part) => [...fieldsOf(query), 'on_error=skip', ...part]);
+  });
+  return archives
+    .map((form, at) =>
+      curl(
+        archives.length > 1 ? ['-o', `converted-${at + 1}-of-${archives.length}.zip`] : ['-OJ'],
+        'batch',
+        form,
+      ),
+    )
     .join('\n');
 }
+
+const fieldsOf = (query: string): string[] =>
+  [...new URLSearchParams(query)].map(([name, value]) => `${name}=${value}`);
 
 /** Splits a list into chunks of at most `size` items. */
 function chunk<T>(all: readonly T[], size: number): T[][] {
@@ -35,9 +47,11 @@ function chunk<T>(all: readonly T[], size: number): T[][] {
   return Array.from({ length: count }, (_, at) => all.slice(at * size, (at + 1) * size));
 }
 
-/** Formats a curl command. With -f, curl does not save error responses as results. */
-function curl(output: readonly string[], endpoint: 'convert' | 'batch', parts: readonly string[]): string {
-  const optionFields = [...fields.value].map(([name, value]) => `${name}=${value}`);
-  const form = [...optionFields, ...parts].flatMap((part) => ['-F', part]);
-  return shellWords(['curl', '-f', ...output, ...form, `${location.origin}/api/v1/${endpoint}`]);
+/** Formats a curl command. It fails for an error response, and saves its message. */
+function curl(output: readonly string[], endpoint: 'convert' | 'batch', form: readonly string[]): string {
+  const parts = form.flatMap((part) => ['-F', part]);
+  return shellWords([
+    ...['curl', '--fail-with-body', ...output, ...parts],
+    `${location.origin}/api/v1/${endpoint}`,
+  ]);
 }

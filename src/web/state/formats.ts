@@ -1,8 +1,10 @@
 /** @module The formats and limits of the server. */
 import { computed, signal } from '@preact/signals';
-import type { OutputType } from '../../formats.ts';
+import { INPUTS, type OutputType } from '../../formats.ts';
 import { type ApiResponse, get, type ResponseError } from '../client/api.ts';
+import type { Preview } from '../client/preview.ts';
 import { queued } from '../client/queue.ts';
+import { inputTypeOf, typeLabel } from '../format.ts';
 import { options, setOptions } from './options.ts';
 
 /** Response of `GET /formats`. */
@@ -20,6 +22,38 @@ export const formats = signal<Formats | undefined>(undefined);
 export const accepted = computed(() =>
   ['image/*', ...(formats.value?.input ?? []).map((name) => `.${name}`)].join(),
 );
+
+/**
+ * Returns why the server would reject a file, as far as that is known before the upload; undefined if it is not known to.
+ *
+ * @param preview the size of the image, if the browser can read it
+ */
+export function findRejection(file: File, preview: Preview | null | undefined): string | undefined {
+  if (!formats.value) return undefined;
+  const { input, limits } = formats.value;
+  const type = inputTypeOf(file);
+  // The server detects types by content. So only what is certainly another type is rejected here.
+  const accepted = type
+    ? INPUTS[type].names.some((name) => input.includes(name))
+    : file.type === '' || file.type.startsWith('image/');
+  if (!accepted) return `${typeLabel(file)} is not a format that this server converts.`;
+  if (file.size === 0) return 'The file is empty.';
+  if (file.size > limits.max_file_bytes) return formatExcess(file.size, limits.max_file_bytes, 'bytes', 'MB');
+  // The size of a drawing is that of its result.
+  const pixels = preview && type !== 'svg' ? preview.width * preview.height : 0;
+  if (pixels > limits.max_pixels) return formatExcess(pixels, limits.max_pixels, 'pixels', 'megapixels');
+  return undefined;
+}
+
+/** Formats a number in millions, with three significant digits. */
+export const millions = (count: number): string => String(Number((count / 1_000_000).toPrecision(3)));
+
+/** Formats a value above its limit in millions, or exactly if that would show no difference. */
+function formatExcess(value: number, max: number, unit: string, unitOfMillions: string): string {
+  return millions(value) === millions(max)
+    ? `${value} ${unit}; this server accepts ${max}.`
+    : `${millions(value)} ${unitOfMillions}; this server accepts ${millions(max)}.`;
+}
 
 /** Delay before a retry if the response has no Retry-After, in ms. */
 const DEFAULT_RETRY_MS = 5_000;

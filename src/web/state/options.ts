@@ -19,10 +19,19 @@ export interface Options {
   readonly enlarge: boolean;
   /** Has an effect only for formats that can be lossless or lossy. */
   readonly lossless: boolean;
-  /** Maximum size of a result in units of 1024 bytes, as typed, possibly with decimals; empty for no limit. */
+  /** Maximum size of a result in kB, as typed, possibly with decimals; empty for no limit. */
   readonly maxKilobytes: string;
   readonly keepMetadata: boolean;
+  /** Colour of borders, and of what was transparent, as #rrggbb; empty for the default of the format. */
+  readonly background: string;
+  /** Frames of an animation; empty for the default of the format. */
+  readonly frames: AllOrFirst | '';
+  /** Pages of a file; empty for the default, all. */
+  readonly pages: AllOrFirst | '';
 }
+
+/** Which frames or pages of a file are converted. */
+export type AllOrFirst = 'all' | 'first';
 
 /** Labels of the ways to fit an image into a box. */
 export const FIT_LABELS: Readonly<Record<Fit, string>> = {
@@ -37,7 +46,7 @@ export const POSITION_LABELS: Readonly<Record<Position, string>> = {
   top: 'Top',
   'right top': 'Top right',
   left: 'Left',
-  center: 'Center',
+  center: 'Centre',
   right: 'Right',
   'left bottom': 'Bottom left',
   bottom: 'Bottom',
@@ -51,20 +60,23 @@ const DEFAULTS: Options = {
   ...{ format: 'webp', quality: 80, width: '', height: '' },
   ...{ fit: 'inside', position: 'center', enlarge: false },
   ...{ lossless: false, maxKilobytes: '', keepMetadata: false },
+  ...{ background: '', frames: '', pages: '' },
 };
-const KILOBYTE = 1024;
-/** Decimals with which a number of KB has the precision of a byte. */
-const KILOBYTE_DECIMALS = 4;
-/** Minimum of `max_bytes` that the API accepts, rounded up, in units of 1024 bytes. */
+const ALL_OR_FIRST: Readonly<Record<AllOrFirst, true>> = { all: true, first: true };
+const KILOBYTE = 1000;
+/** Minimum of `max_bytes` that the API accepts, in kB. */
 export const MIN_KILOBYTES = 0.001;
-/** Maximum of `max_bytes` that the API accepts, in units of 1024 bytes. */
-export const MAX_KILOBYTES = 2 ** 21;
+/** Maximum of `max_bytes` that the API accepts, in kB. */
+export const MAX_KILOBYTES = 2 ** 31 / KILOBYTE;
 /** Key in localStorage. */
 const STORAGE_KEY = 'imagemill.choices';
 
 export const options = signal<Options>(loadOptions());
 /** The options as form fields of the API, without defaults. */
 export const fields = computed(() => toFields(options.value));
+/** Returns the options as a query string, for a file that has a format of its own if it is given. */
+export const queryFor = (format: OutputType = options.value.format): string =>
+  toFields({ ...options.value, format }).toString();
 
 /** Changes some options, and stores all of them in the page's address and in localStorage. */
 export function setOptions(changed: Partial<Options>): void {
@@ -76,6 +88,8 @@ export function setOptions(changed: Partial<Options>): void {
 
 /** Returns whether `fit` has an effect: it needs a box with both sides. */
 export const hasBox = ({ width, height }: Options): boolean => width !== '' && height !== '';
+/** Returns whether results have exactly the size of the box. */
+export const isExact = (all: Options): boolean => hasBox(all) && all.fit !== DEFAULTS.fit;
 /** Returns whether `position` has an effect. */
 export const hasPosition = (all: Options): boolean => hasBox(all) && POSITIONED.includes(all.fit);
 
@@ -84,6 +98,7 @@ export const isLossless = ({ format, lossless }: Options): boolean => lossless &
 
 function toFields(all: Options): URLSearchParams {
   const { format, quality, width, height, fit, position, enlarge, maxKilobytes, keepMetadata } = all;
+  const { background, frames, pages } = all;
   const lossless = isLossless(all);
   const limitsBytes = maxKilobytes !== '' && hasBytesLimit(format) && !lossless;
   const hasQuality = OUTPUTS[format].quality && !lossless;
@@ -98,6 +113,9 @@ function toFields(all: Options): URLSearchParams {
     ...(lossless && { lossless: 'true' }),
     ...(limitsBytes && { max_bytes: String(Math.round(Number(maxKilobytes) * KILOBYTE)) }),
     ...(keepMetadata && { strip_metadata: 'false' }),
+    ...(background !== '' && { background }),
+    ...(frames !== '' && { frames }),
+    ...(pages !== '' && { pages }),
   });
 }
 
@@ -107,7 +125,11 @@ function parseOptions(query: URLSearchParams): Options {
     const value = query.get(name) ?? '';
     return /^\d{1,10}$/.test(value) && Number(value) >= 1 && Number(value) <= max ? value : '';
   };
-  const oneOf = <T extends string>(labels: Readonly<Record<T, string>>, name: string, fallback: T): T => {
+  const oneOf = <T extends string, F extends string>(
+    labels: Readonly<Record<T, unknown>>,
+    name: string,
+    fallback: F,
+  ): T | F => {
     const value = query.get(name) ?? '';
     return Object.hasOwn(labels, value) ? (value as T) : fallback;
   };
@@ -121,9 +143,21 @@ function parseOptions(query: URLSearchParams): Options {
     position: oneOf(POSITION_LABELS, 'position', DEFAULTS.position),
     enlarge: query.get('enlarge') === 'true',
     lossless: query.get('lossless') === 'true',
-    maxKilobytes: maxBytes ? String(Number((maxBytes / KILOBYTE).toFixed(KILOBYTE_DECIMALS))) : '',
+    maxKilobytes: maxBytes ? String(maxBytes / KILOBYTE) : '',
     keepMetadata: query.get('strip_metadata') === 'false',
+    background: parseColour(query.get('background') ?? ''),
+    frames: oneOf(ALL_OR_FIRST, 'frames', DEFAULTS.frames),
+    pages: oneOf(ALL_OR_FIRST, 'pages', DEFAULTS.pages),
   };
+}
+
+/** Parses a colour as the API does, `#rgb`, `#rrggbb` or a name of CSS. Returns #rrggbb; empty if it is none of them. */
+function parseColour(text: string): string {
+  const colour = /^[\da-f]{3}(?:[\da-f]{3})?$/i.test(text) ? `#${text}` : text;
+  const context = new OffscreenCanvas(1, 1).getContext('2d') as OffscreenCanvasRenderingContext2D;
+  context.fillStyle = colour;
+  const parsed = String(context.fillStyle);
+  return CSS.supports('color', colour) && /^#[\da-f]{6}$/.test(parsed) ? parsed : '';
 }
 
 /** Loads the options from the page's address, so that links can contain them, or from localStorage. */

@@ -1,9 +1,9 @@
 import { plural } from '../../text.ts';
 import { pack, packing } from '../actions/archive.ts';
 import { convert } from '../actions/convert.ts';
-import { formatChange, formatSize } from '../format.ts';
+import { formatSaved } from '../format.ts';
 import { skipped } from '../state/add-files.ts';
-import { busy, counts, done, failed, items, pending, remove } from '../state/items.ts';
+import { busy, counts, done, isStale, items, pending, remove, retryable } from '../state/items.ts';
 import { focusPicker } from './drop-zone.tsx';
 import { Icon } from './icons.tsx';
 import { ignoreDoubleClick } from './ignore-double-click.ts';
@@ -28,10 +28,10 @@ export function ActionBar() {
         >
           {busy.value ? 'Cancel all' : 'Clear list'}
         </button>
-        {failed.value.length > 1 && (
-          <button type="button" class="button plain" onClick={() => convert(failed.value)}>
+        {retryable.value.length > 1 && (
+          <button type="button" class="button plain" onClick={() => convert(retryable.value)}>
             <Icon name="again" />
-            Try {failed.value.length} again
+            Try {retryable.value.length} again
           </button>
         )}
         <button
@@ -45,7 +45,7 @@ export function ActionBar() {
         </button>
         {pendingCount > 0 && (
           <button type="submit" form={FORM_ID} class="button">
-            Convert {plural(pendingCount, 'file')}
+            Convert {pending.value.every(isStale) ? `${pendingCount} again` : plural(pendingCount, 'file')}
           </button>
         )}
       </div>
@@ -55,22 +55,35 @@ export function ActionBar() {
 
 /** Progress, sizes before and after, and the number of failures. */
 function Totals() {
-  const { done: count, failed: failedCount } = counts.value;
+  const { done: converted, failed, busy } = counts.value;
   const before = sum(done.value.map(({ file }) => file));
   const after = sum(done.value.map(({ result }) => result.blob));
   const total = items.value.length;
+  const processed = converted + failed;
+  const isDone = converted > 0 && processed === total && pending.value.length === 0;
   return (
-    <div class="totals">
-      <progress class="share" value={count} max={total} aria-label="Files converted" />
+    <div class={isDone ? 'totals finished' : 'totals'}>
+      <progress class="share" value={processed} max={total} aria-label="Files converted" />
       <p class="number">
-        <strong>{count === 0 ? plural(total, 'file') : `${count} of ${plural(total, 'file')}`}</strong>
-        {count > 0 && (
-          <span class="quiet">
-            {' · '}
-            {formatSize(before)} → {formatSize(after)}, {formatChange(before, after)}
+        <strong>
+          {isDone
+            ? `Done: ${converted} converted`
+            : processed > 0
+              ? `${processed} of ${plural(total, 'file')}`
+              : plural(total, 'file')}
+        </strong>
+        {failed > 0 && (
+          <span class="error">
+            {isDone ? ', ' : ' · '}
+            {failed} failed
           </span>
         )}
-        {failedCount > 0 && <span class="error"> · {failedCount} failed</span>}
+        {converted > 0 && (
+          <span class={busy > 0 ? 'quiet' : 'saved'}>
+            {' · '}
+            {formatSaved(before, after)}
+          </span>
+        )}
       </p>
     </div>
   );

@@ -1,7 +1,8 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { formatBytes } from '../../text.ts';
 import { isPdf } from '../actions/convert.ts';
-import { formatChange, formatSize } from '../format.ts';
+import { formatChange } from '../format.ts';
 import { compared, type Done, type Item } from '../state/items.ts';
 import { Icon } from './icons.tsx';
 
@@ -25,7 +26,7 @@ export function Compare({ item }: { item: Item }) {
         <div>
           <h2 id="compare-title">{result.name}</h2>
           <p class="quiet number">
-            {formatSize(file.size)} → {formatSize(result.blob.size)},{' '}
+            {formatBytes(file.size)} → {formatBytes(result.blob.size)},{' '}
             {formatChange(file.size, result.blob.size)}
           </p>
         </div>

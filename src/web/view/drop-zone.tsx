@@ -1,6 +1,6 @@
 import { INPUTS } from '../../formats.ts';
 import { addFiles, addFolder, dragged, skipped, skippedMessage } from '../state/add-files.ts';
-import { accepted, formats } from '../state/formats.ts';
+import { accepted, formats, millions } from '../state/formats.ts';
 import { items } from '../state/items.ts';
 import { Icon, Millstone } from './icons.tsx';
 
@@ -13,7 +13,7 @@ export function DropZone() {
         <h2>{dragged.value ? 'Drop to add files' : 'Drop images here'}</h2>
         <p>
           or paste one, or choose them.
-          {items.value.length === 0 && <span class="kinds"> {formatInputs()}</span>}
+          {items.value.length === 0 && <Accepted />}
         </p>
         {skipped.value > 0 && <p class="skipped">{skippedMessage()}</p>}
       </div>
@@ -59,9 +59,16 @@ export function focusPicker(): void {
   document.querySelector<HTMLElement>('.picker input')?.focus();
 }
 
-/** Lists the labels of the server's input formats. */
-function formatInputs(): string {
-  const inputs = formats.value?.input ?? [];
-  const labels = Object.values(INPUTS).filter(({ names }) => names.some((name) => inputs.includes(name)));
-  return labels.map(({ label }) => label).join(', ');
+/** The formats that the server reads, and its limits. */
+function Accepted() {
+  if (!formats.value) return null;
+  const { input, limits } = formats.value;
+  const types = Object.values(INPUTS).filter(({ names }) => names.some((name) => input.includes(name)));
+  return (
+    <span class="kinds">
+      {' '}
+      {types.map(({ label }) => label).join(', ')}; up to {millions(limits.max_file_bytes)} MB and{' '}
+      {millions(limits.max_pixels)} megapixels
+    </span>
+  );
 }

@@ -1,8 +1,12 @@
+import { OUTPUTS, type OutputType } from '../../formats.ts';
 import { NOTES } from '../../notes.ts';
+import { formatBytes } from '../../text.ts';
 import { convert } from '../actions/convert.ts';
 import type { Preview } from '../client/preview.ts';
-import { formatChange, formatSize, typeLabel } from '../format.ts';
-import { compared, type Item, type Result, remove } from '../state/items.ts';
+import { formatChange, typeLabel } from '../format.ts';
+import { formats } from '../state/formats.ts';
+import { compared, type Item, isStale, type Result, remove, stateOf } from '../state/items.ts';
+import { options } from '../state/options.ts';
 import { focusPicker } from './drop-zone.tsx';
 import { Icon } from './icons.tsx';
 import { ignoreDoubleClick } from './ignore-double-click.ts';
@@ -10,54 +14,52 @@ import { useFocusFallback } from './use-focus-fallback.ts';
 
 /** Row of a file, with its preview, state and actions. */
 export function FileRow({ item }: { item: Item }) {
-  const { file, preview, state } = item;
+  const { file, path, preview } = item;
   const row = useFocusFallback<HTMLLIElement>();
-  const { value } = state;
-  const result = value.at === 'done' ? value.result : undefined;
+  const state = stateOf(item);
+  const result = state.at === 'done' ? state.result : undefined;
+  const isFinal = state.at === 'failed' && !state.canRetry;
   return (
-    <li ref={row} class={`file ${value.at}`} tabIndex={-1}>
+    <li ref={row} class={`file ${state.at}`} tabIndex={-1}>
       <Thumbnail src={preview.value?.thumbnail ?? result?.preview.value?.thumbnail} kind={typeLabel(file)} />
       <div class="file-text">
-        <p class="file-name" title={file.name}>
+        <p class="file-name" title={path}>
+          {path !== file.name && <span class="quiet">{path.slice(0, -file.name.length)}</span>}
           {file.name}
         </p>
         <p class="file-properties number">
-          {typeLabel(file)} · {formatSize(file.size)}
-          {preview.value && ` · ${pixels(preview.value)}`}
+          {typeLabel(file)} {formatBytes(file.size)}
+          {result ? (
+            <Outcome before={file.size} result={result} />
+          ) : (
+            preview.value && ` · ${formatPixels(preview.value)}`
+          )}
         </p>
-      </div>
-      <div class="file-state">
         <FileState item={item} />
       </div>
+      <FormatField item={item} />
       <div class="file-actions">
         <Actions item={item} />
       </div>
       <button
         type="button"
-        class="button bare file-remove"
+        class={isFinal ? 'button plain file-remove' : 'button bare file-remove'}
         aria-label={`Remove ${file.name}`}
-        onClick={({ currentTarget }) => {
-          focusNeighbour(currentTarget);
-          remove([item]);
-        }}
+        onClick={({ currentTarget }) => removeRow(currentTarget, item)}
       >
-        <Icon name="remove" />
+        {isFinal ? 'Remove' : <Icon name="remove" />}
       </button>
-      {result?.notes.map((note) => (
-        <p key={note} class="file-note">
-          {NOTES[note].page}
-        </p>
-      ))}
     </li>
   );
 }
 
-/** Focuses the same button of the next or previous row, or the file picker if there is none. */
-function focusNeighbour(button: HTMLElement): void {
+/** Removes a row, and focuses the same button of the next or previous one, or the file picker if there is none. */
+function removeRow(button: HTMLElement, item: Item): void {
   const row = button.closest('li');
   const neighbour = row?.nextElementSibling ?? row?.previousElementSibling;
   if (neighbour) neighbour.querySelector<HTMLElement>('.file-remove')?.focus();
   else focusPicker();
+  remove([item]);
 }
 
 /** The thumbnail, or the type of the file if the browser cannot decode it. */
@@ -67,63 +69,91 @@ function Thumbnail({ src, kind }: { src: string | undefined; kind: string }) {
   );
 }
 
-/** State, progress or result of a file. */
-function FileState({ item: { file, state } }: { item: Item }) {
-  const { value } = state;
-  switch (value.at) {
+/** Format, size and saving of a result, after those of the original. */
+function Outcome({ before, result: { blob, label, preview } }: { before: number; result: Result }) {
+  return (
+    <>
+      {' → '}
+      <strong>
+        {label} {formatBytes(blob.size)}
+      </strong>{' '}
+      <span class={blob.size > before ? 'pill larger' : 'pill'}>{formatChange(before, blob.size)}</span>{' '}
+      {preview.value && <span class="pixels">{formatPixels(preview.value)}</span>}
+    </>
+  );
+}
+
+/** Progress of a file, the reason why it failed, and what to know about its result. */
+function FileState({ item }: { item: Item }) {
+  const state = stateOf(item);
+  switch (state.at) {
     case 'ready':
-      return <p class="quiet">Ready</p>;
+      return <p class="file-state">Ready</p>;
     case 'waiting':
-      return <p class="quiet">Waiting</p>;
+      return <p class="file-state">Waiting</p>;
     case 'uploading':
       return (
-        <>
-          <p class="quiet number">Uploading {Math.floor(value.share * 100)}%</p>
-          <progress value={value.share} aria-label={`Upload of ${file.name}`} />
-        </>
+        <p class="file-state number">
+          Uploading {Math.floor(state.share * 100)} %
+          <progress value={state.share} aria-label={`Upload of ${item.file.name}`} />
+        </p>
       );
     case 'converting':
       return (
-        <>
-          <p class="quiet">Converting</p>
-          <progress aria-label={`Conversion of ${file.name}`} />
-        </>
+        <p class="file-state">
+          Converting
+          <progress aria-label={`Conversion of ${item.file.name}`} />
+        </p>
       );
     case 'failed':
-      return <p class="error">{value.message}</p>;
+      return <p class="file-state error">{state.message}</p>;
     case 'done':
-      return <ResultSizes file={file} result={value.result} />;
+      return (
+        <>
+          {isStale(item) && <p class="file-state stale">Converted with other options.</p>}
+          {state.result.notes.map((note) => (
+            <p key={note} class={NOTES[note].loss ? 'file-state loss' : 'file-state note'}>
+              {NOTES[note].page}
+            </p>
+          ))}
+        </>
+      );
   }
 }
 
-/** Sizes of a file before and after its conversion. */
-function ResultSizes({ file, result: { blob, name, preview } }: { file: File; result: Result }) {
+/** Selects the format of a single file. By default, it is the one of all files. */
+function FormatField({ item: { file, format } }: { item: Item }) {
+  const label = `Format of ${file.name}`;
   return (
-    <>
-      <p class="number outcome">
-        <span class="visually-hidden">{name}: </span>
-        <span class="quiet">{formatSize(file.size)}</span> <Icon name="arrow" />{' '}
-        <strong>{formatSize(blob.size)}</strong>
-      </p>
-      <p class="number outcome">
-        <span class={blob.size > file.size ? 'pill larger' : 'pill'}>
-          {formatChange(file.size, blob.size)}
-        </span>
-        {preview.value && <span class="quiet">{pixels(preview.value)}</span>}
-      </p>
-    </>
+    <select
+      class="file-format"
+      aria-label={label}
+      value={format.value ?? ''}
+      onChange={({ currentTarget }) => {
+        format.value = (currentTarget.value || undefined) as OutputType | undefined;
+      }}
+    >
+      <option value="">→ {OUTPUTS[options.value.format].label}</option>
+      {formats.value?.output.map((type) => (
+        <option key={type} value={type}>
+          {OUTPUTS[type].label}
+        </option>
+      ))}
+    </select>
   );
 }
 
 /** Buttons for the actions that a file's state allows. */
 function Actions({ item }: { item: Item }) {
-  const { file, state } = item;
-  const { value } = state;
-  switch (value.at) {
+  const { file } = item;
+  const state = stateOf(item);
+  switch (state.at) {
     case 'ready':
       return <Action label="Convert" of={file} onClick={() => convert([item])} />;
     case 'failed':
-      return <Action label="Try again" icon="again" of={file} onClick={() => convert([item])} />;
+      return state.canRetry ? (
+        <Action label="Try again" icon="again" of={file} onClick={() => convert([item])} />
+      ) : null;
     case 'done':
       return (
         <>
@@ -137,9 +167,9 @@ function Actions({ item }: { item: Item }) {
           />
           <a
             class="button plain"
-            href={value.result.url}
-            download={value.result.name}
-            aria-label={`Save ${value.result.name}`}
+            href={state.result.url}
+            download={state.result.name}
+            aria-label={`Save ${state.result.name}`}
           >
             <Icon name="save" />
             Save
@@ -147,7 +177,7 @@ function Actions({ item }: { item: Item }) {
         </>
       );
     default:
-      return <Action label="Cancel" of={file} onClick={value.cancel} />;
+      return <Action label="Cancel" of={file} onClick={state.cancel} />;
   }
 }
 
@@ -173,4 +203,4 @@ function Action({ label, icon, of, onClick }: ActionProps) {
   );
 }
 
-const pixels = ({ width, height }: Preview): string => `${width} × ${height}`;
+const formatPixels = ({ width, height }: Preview): string => `${width} × ${height}`;

@@ -1,13 +1,16 @@
 import { useSignal } from '@preact/signals';
-import { hasBytesLimit, MAX_DIMENSION, OUTPUTS } from '../../formats.ts';
+import { hasBytesLimit, INPUTS, MAX_DIMENSION, OUTPUTS } from '../../formats.ts';
 import { convert } from '../actions/convert.ts';
+import { inputTypeOf } from '../format.ts';
 import { formats } from '../state/formats.ts';
-import { pending } from '../state/items.ts';
+import { items, pending } from '../state/items.ts';
 import {
+  type AllOrFirst,
   FIT_LABELS,
   fields,
   hasBox,
   hasPosition,
+  isExact,
   isLossless,
   MAX_KILOBYTES,
   MIN_KILOBYTES,
@@ -15,6 +18,7 @@ import {
   POSITION_LABELS,
   setOptions,
 } from '../state/options.ts';
+import { NumberField, Select } from './fields.tsx';
 
 /** ID of the form's element. Buttons outside the form refer to it. */
 export const FORM_ID = 'choices';
@@ -69,7 +73,7 @@ export function OptionsForm() {
       )}
       <div class="sides">
         <NumberField
-          label="Max width"
+          label={isExact(options.value) ? 'Width' : 'Max width'}
           name="width"
           unit="px"
           max={MAX_DIMENSION}
@@ -77,7 +81,7 @@ export function OptionsForm() {
           onChange={(value) => setOptions({ width: value })}
         />
         <NumberField
-          label="Max height"
+          label={isExact(options.value) ? 'Height' : 'Max height'}
           name="height"
           unit="px"
           max={MAX_DIMENSION}
@@ -90,10 +94,11 @@ export function OptionsForm() {
         name="fit"
         labels={FIT_LABELS}
         value={fit}
-        // Without a maximum size, the fit has no effect.
         disabled={!hasBox(options.value)}
+        hint="Needs a width and a height."
         onChange={(value) => setOptions({ fit: value })}
       />
+      <Special />
       <label class="check">
         <input
           type="checkbox"
@@ -107,6 +112,75 @@ export function OptionsForm() {
       </label>
       <More />
     </form>
+  );
+}
+
+const FRAMES: Readonly<Record<AllOrFirst, string>> = { all: 'All frames', first: 'First frame' };
+const PAGES: Readonly<Record<AllOrFirst, string>> = { all: 'All pages', first: 'First page' };
+
+/** Options for some kinds of files. They are visible if a file in the list needs them, or if they are set. */
+function Special() {
+  const { format, fit, background, frames, pages } = options.value;
+  const { alpha, animation, pages: hasPages } = OUTPUTS[format];
+  const types = items.value.map(({ file }) => inputTypeOf(file)).filter((type) => type !== undefined);
+  const inputs = [...new Set(types)].map((type) => INPUTS[type]);
+  const flattens = alpha === 'none' && inputs.some(({ opaque }) => !opaque);
+  const hasBorders = hasBox(options.value) && fit === 'contain';
+  const defaultFrames = animation ? 'all' : 'first';
+  return (
+    <>
+      {(flattens || hasBorders || background !== '') && <Background isTransparent={alpha !== 'none'} />}
+      {(((animation || hasPages) && inputs.some((input) => input.animation)) || frames !== '') && (
+        <Select
+          label="Animations"
+          name="frames"
+          labels={FRAMES}
+          value={frames || defaultFrames}
+          onChange={(value) => setOptions({ frames: value === defaultFrames ? '' : value })}
+        />
+      )}
+      {((hasPages && inputs.some((input) => input.pages)) || pages !== '') && (
+        <Select
+          label="Pages"
+          name="pages"
+          labels={PAGES}
+          value={pages || 'all'}
+          onChange={(value) => setOptions({ pages: value === 'all' ? '' : value })}
+        />
+      )}
+    </>
+  );
+}
+
+/** Colour of borders, and of what was transparent. */
+function Background({ isTransparent }: { isTransparent: boolean }) {
+  const { background } = options.value;
+  return (
+    <div class="field">
+      <label class="label" for="background">
+        Background
+      </label>
+      <span class="colour">
+        <input
+          id="background"
+          type="color"
+          name="background"
+          value={background || '#ffffff'}
+          onInput={({ currentTarget }) => setOptions({ background: currentTarget.value })}
+        />
+        {background || (isTransparent ? 'transparent' : 'white')}
+        {background && (
+          <button
+            type="button"
+            class="button plain"
+            aria-label="Reset the background"
+            onClick={() => setOptions({ background: '' })}
+          >
+            Reset
+          </button>
+        )}
+      </span>
+    </div>
   );
 }
 
@@ -126,13 +200,14 @@ function More() {
           labels={POSITION_LABELS}
           value={position}
           disabled={!hasPosition(options.value)}
+          hint="Needs the fit Fill and crop, or Add borders."
           onChange={(value) => setOptions({ position: value })}
         />
         {hasBytesLimit(format) && (
           <NumberField
             label="Max file size"
             name="max_kilobytes"
-            unit="KB"
+            unit="kB"
             min={MIN_KILOBYTES}
             max={MAX_KILOBYTES}
             step="any"
@@ -167,79 +242,5 @@ function More() {
         )}
       </div>
     </details>
-  );
-}
-
-interface SelectProps<T extends string> {
-  label: string;
-  name: string;
-  /** Labels by value, in the order of the list. */
-  labels: Readonly<Record<T, string>>;
-  value: T;
-  disabled: boolean;
-  onChange: (value: T) => void;
-}
-
-function Select<T extends string>({ label, name, labels, value, disabled, onChange }: SelectProps<T>) {
-  return (
-    <label class="field">
-      <span class="label">{label}</span>
-      <select
-        name={name}
-        value={value}
-        disabled={disabled}
-        onChange={({ currentTarget }) => onChange(currentTarget.value as T)}
-      >
-        {Object.entries<string>(labels).map(([option, text]) => (
-          <option key={option} value={option}>
-            {text}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
-}
-
-interface NumberProps {
-  label: string;
-  name: string;
-  unit: string;
-  /** By default 1. */
-  min?: number;
-  max: number;
-  /** By default whole numbers. */
-  step?: 'any';
-  value: string;
-  disabled?: boolean;
-  onChange: (value: string) => void;
-}
-
-/** Input for a limit. The browser validates it and does not submit an invalid form. */
-function NumberField(props: NumberProps) {
-  const { label, name, unit, min = 1, max, step = '1', value, disabled = false, onChange } = props;
-  return (
-    <label class="field">
-      <span class="label">{label}</span>
-      <span class="with-unit">
-        <input
-          type="number"
-          inputMode={step === 'any' ? 'decimal' : 'numeric'}
-          name={name}
-          min={min}
-          max={max}
-          step={step}
-          placeholder="any"
-          value={value}
-          disabled={disabled}
-          onInput={({ currentTarget }) => onChange(currentTarget.value)}
-          onInvalid={({ currentTarget }) => {
-            // The browser cannot show its message at a field that is hidden.
-            const section = currentTarget.closest('details');
-            if (section) section.open = true;
-          }}
-        />
-        <span aria-hidden="true">{unit}</span>
-      </span>
-    </label>
   );
 }

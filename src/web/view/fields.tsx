@@ -1,0 +1,81 @@
+interface SelectProps<T extends string> {
+  label: string;
+  name: string;
+  /** Labels by value, in the order of the list. */
+  labels: Readonly<Record<T, string>>;
+  value: T;
+  disabled?: boolean;
+  /** Why it is disabled. */
+  hint?: string;
+  onChange: (value: T) => void;
+}
+
+/** A list of choices, with the reason if it is disabled. */
+export function Select<T extends string>(props: SelectProps<T>) {
+  const { label, name, labels, value, disabled = false, hint, onChange } = props;
+  return (
+    <div class="field">
+      <label class="field">
+        <span class="label">{label}</span>
+        <select
+          name={name}
+          value={value}
+          disabled={disabled}
+          {...(disabled && { 'aria-describedby': `${name}-hint` })}
+          onChange={({ currentTarget }) => onChange(currentTarget.value as T)}
+        >
+          {Object.entries<string>(labels).map(([option, text]) => (
+            <option key={option} value={option}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </label>
+      {disabled && <small id={`${name}-hint`}>{hint}</small>}
+    </div>
+  );
+}
+
+interface NumberProps {
+  label: string;
+  name: string;
+  unit: string;
+  /** By default 1. */
+  min?: number;
+  max: number;
+  /** By default whole numbers. */
+  step?: 'any';
+  value: string;
+  disabled?: boolean;
+  onChange: (value: string) => void;
+}
+
+/** Input for a limit. The browser validates it and does not submit an invalid form. */
+export function NumberField(props: NumberProps) {
+  const { label, name, unit, min = 1, max, step = '1', value, disabled = false, onChange } = props;
+  return (
+    <label class="field">
+      <span class="label">{label}</span>
+      <span class="with-unit">
+        <input
+          type="number"
+          inputMode={step === 'any' ? 'decimal' : 'numeric'}
+          name={name}
+          min={min}
+          max={max}
+          step={step}
+          placeholder="any"
+          value={value}
+          disabled={disabled}
+          onInput={({ currentTarget }) => onChange(currentTarget.value)}
+          onInvalid={({ currentTarget }) => {
+            // The browser cannot show its message at a field that is hidden.
+            const section = currentTarget.closest('details');
+            if (section) section.open = true;
+          }}
+        />
+        <span aria-hidden="true">{unit}</span>
+      </span>
+    </label>
+  );
+}
