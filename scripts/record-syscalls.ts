@@ -25,6 +25,7 @@ const TOOLS = [
   '/usr/bin/convert',
   '/usr/bin/rsvg-convert',
   '/usr/bin/heif-convert',
+  '/usr/bin/dwebp',
   '/usr/bin/img2webp',
   '/usr/bin/djxl',
   '/usr/bin/cjxl',

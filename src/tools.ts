@@ -21,9 +21,9 @@ interface ToolRow {
   readonly debianPackage: string;
   /**
    * Conversions that need it: of standard formats, of these with ImageMagick 6, or only of formats that `EXTRA_INPUTS` or
-   * `EXTRA_OUTPUTS` enables.
+   * `EXTRA_OUTPUTS` enables; or none, because it only makes some faster.
    */
-  readonly neededFor: 'standard' | 'magick-6' | 'extras';
+  readonly neededFor: 'standard' | 'magick-6' | 'extras' | 'speed';
   /** What does not work without it, in a warning at startup. */
   readonly withoutIt?: string;
   /** The same for `imagemill doctor`. */
@@ -35,7 +35,7 @@ interface ToolRow {
 }
 
 /** Tools by the name that plans use. */
-export type ToolName = 'magick' | 'rsvg' | 'heif' | 'img2webp' | 'djxl' | 'cjxl' | 'avifenc';
+export type ToolName = 'magick' | 'rsvg' | 'heif' | 'dwebp' | 'img2webp' | 'djxl' | 'cjxl' | 'avifenc';
 
 /** One row per tool. */
 export const TOOLS: Readonly<Record<ToolName, ToolRow>> = {
@@ -77,6 +77,16 @@ export const TOOLS: Readonly<Record<ToolName, ToolRow>> = {
     neededFor: 'magick-6',
     withoutIt: 'AVIF is not read, since ImageMagick 6 reads it with wrong colours',
     lacks: 'no AVIF',
+  },
+  // Decodes WebP at a smaller size.
+  dwebp: {
+    programs: ['dwebp'],
+    probe: { args: ['-version'], pattern: /^(?:WebP Decoder version: )?(\d[\d.]*)/m },
+    label: 'dwebp',
+    project: 'libwebp',
+    debianPackage: 'webp',
+    neededFor: 'speed',
+    lacks: 'thumbnails of large WebP take three times as long',
   },
   // Assembles animated WebP.
   img2webp: {

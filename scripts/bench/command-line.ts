@@ -44,6 +44,7 @@ async function commandLines(job: Job, folder: string, tools: Tools): Promise<str
     magick: tools.magick.path,
     rsvg: tools.rsvg,
     heif: 'heif-convert',
+    dwebp: 'dwebp',
     img2webp: 'img2webp',
     djxl: 'djxl',
     cjxl: 'cjxl',

@@ -62,6 +62,7 @@ export function createConvert(deps: ConvertDeps): FileConverter {
   const tools: ToolContext = {
     magick: magick?.major ?? 7,
     dropsOpaqueAlpha: magick !== undefined && isAtLeast(magick.version, DROPS_OPAQUE_ALPHA_SINCE),
+    scalesWebp: deps.toolchain.dwebp !== undefined,
     statesDeepAlpha: cjxl !== undefined && isAtLeast(cjxl.version, STATES_DEEP_ALPHA_SINCE),
     srgbProfile: deps.srgbProfile,
   };

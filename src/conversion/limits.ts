@@ -92,6 +92,7 @@ const MAX_BYTES_PER_PIXEL: Readonly<Record<OutputType, number>> = {
 };
 /** Bytes per pixel of an image that is stored to be encoded again: up to five channels (CMYK and alpha) of 8 bits. */
 const KEPT_BYTES_PER_PIXEL = 5;
+const PPM_BYTES_PER_PIXEL = 3;
 /** Outputs that keep 16 bits per channel. */
 const DEEP_OUTPUTS: readonly OutputType[] = ['png', 'jxl', 'tiff'];
 /** Maximum bytes of an icon: uncompressed images of 256, 48, 32 and 16 pixels per side, and their masks. */
@@ -110,7 +111,9 @@ export function estimateDiskBytes(job: ConversionJob, inputBytes: number): numbe
   const decoded = decodedPixels(job);
   if (decoded === 0 || image.hasUncountedFrames) return undefined;
   const deep = image.deep ? 2 : 1;
-  const pngs = programs.length - 1 + (image.decoder || decoder ? 1 : 0);
+  const { columns, rows } = (programs[0] === 'dwebp' && job.scaledDecoding) || {};
+  const scaled = columns && rows ? columns.decoded * rows.decoded * PPM_BYTES_PER_PIXEL : 0;
+  const pngs = programs.length - (scaled ? 2 : 1) + (image.decoder || decoder ? 1 : 0);
   const pixels = resultPixels(job);
   const between = pngs * Math.max(decoded, pixels) * MAX_BYTES_PER_PIXEL.png * deep;
   const perPixel =
@@ -120,7 +123,7 @@ export function estimateDiskBytes(job: ConversionJob, inputBytes: number): numbe
   // The best result stays on disk during the next attempt. External encoders read the PNG again.
   const kept = EXTERNAL_ENCODERS[options.format] ? 0 : pixels * KEPT_BYTES_PER_PIXEL;
   const again = options.maxBytes ? kept + result : 0;
-  return Math.ceil(inputBytes + FIXED_BYTES + between + result + again);
+  return Math.ceil(inputBytes + FIXED_BYTES + scaled + between + result + again);
 }
 
 /** Returns the size of the raster image. For a PDF of an SVG, which has no pixels, it is the size of a PNG. */

@@ -50,6 +50,8 @@ interface OwnFacts {
   readonly webp: {
     /** Area of the first frame, if it does not cover the whole canvas. */
     readonly firstFrame?: Area;
+    /** It is a still image without alpha. */
+    readonly opaque?: boolean;
   };
   readonly jp2: {
     /** Area on the reference grid, if it does not start at the origin of the grid. */

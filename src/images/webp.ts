@@ -8,7 +8,7 @@ import type { Area, FrameDisposal, ImageFacts } from './image-info.ts';
 
 /** Delay that viewers use for a frame with a delay of 0, in ms. */
 const DEFAULT_DELAY_MS = 100;
-/** Alpha bit in the flags of the VP8X chunk. */
+/** Alpha bit in the flags of the VP8X chunk, and in the fifth byte of a lossless image. */
 const ALPHA = 0x10;
 /** Flags in the last header byte of a frame: dispose to background, do not blend. */
 const DISPOSE = 1;
@@ -28,7 +28,7 @@ export async function readWebp(bytes: WindowReader): Promise<PartialInfo> {
   for await (const chunk of riffChunks(bytes)) {
     const { name } = chunk;
     const head = await bytes.read(chunk.offset, 16);
-    if (name === 'VP8X') transparent = ((head[0] ?? 0) & ALPHA) !== 0;
+    transparent ||= hasAlpha(name, head);
     if (name === 'ANIM' && head.length >= 6) plays = head.readUInt16LE(4);
     if (name === 'ANMF' && head.length === 16) {
       delaysMs.push(u24(head, 12) || DEFAULT_DELAY_MS);
@@ -43,7 +43,7 @@ export async function readWebp(bytes: WindowReader): Promise<PartialInfo> {
     const metadata = [...new Set([...(info.metadata ?? []), ...(parsed?.metadata ?? [])])];
     info = { ...info, ...parsed, metadata };
   }
-  if (!firstFrame) return info;
+  if (!firstFrame) return transparent ? info : { ...info, opaque: true };
   const covers = firstFrame.width === info.width && firstFrame.height === info.height;
   // The tools ignore the profile and EXIF of an animated WebP, and viewers do not rotate animations.
   const { orientation, ...rest } = info;
@@ -53,6 +53,11 @@ export async function readWebp(bytes: WindowReader): Promise<PartialInfo> {
     ...(info.profile !== 'none' && { externalProfile: true }),
     ...(delaysMs.length > 1 && { animation: { delaysMs, loopCount: plays, transparent, frames } }),
   };
+}
+
+function hasAlpha(name: string, head: Buffer): boolean {
+  if (name === 'VP8X') return ((head[0] ?? 0) & ALPHA) !== 0;
+  return name === 'VP8L' ? ((head[4] ?? ALPHA) & ALPHA) !== 0 : name === 'ALPH';
 }
 
 /** Reads the canvas size, or the image size of a simple file (sections 2.5 to 2.7; RFC 6386, 9.1). */

@@ -76,7 +76,13 @@ describe('findToolchain', () => {
   });
 
   it('returns no tools when none is installed', async () => {
-    const nothing = { magick: undefined, rsvg: undefined, heif: undefined, img2webp: undefined };
+    const nothing = {
+      magick: undefined,
+      rsvg: undefined,
+      heif: undefined,
+      dwebp: undefined,
+      img2webp: undefined,
+    };
     expect(await find(await makeTempDir('empty'))).to.deep.equal(nothing);
     expect(await find('')).to.deep.equal(nothing);
   });

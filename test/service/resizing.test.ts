@@ -51,10 +51,11 @@ describe('shrinking to a much smaller size', () => {
     jpg: (image) => image.flatten({ background: '#fff' }).jpeg({ quality: 100, chromaSubsampling: '4:4:4' }),
     png: (image) => image.png({ compressionLevel: 1 }),
     webp: (image) => image.webp({ lossless: true, effort: 0 }),
+    'an opaque webp': (image) => image.flatten({ background: '#fff' }).webp({ lossless: true, effort: 0 }),
     tiff: (image) => image.tiff({ compression: 'lzw' }),
   };
 
-  /** References by the size of the source, and by whether the kind is lossy. All kinds without loss have the same pixels. */
+  /** References by the size of the source, and by the kind. All kinds without loss have the same pixels. */
   const references = new Map<string, Pixels>();
   async function referenceFor(
     kind: string,
@@ -62,7 +63,7 @@ describe('shrinking to a much smaller size', () => {
     from: string,
     to: Pick<Pixels, 'width' | 'height'>,
   ): Promise<Pixels> {
-    const key = `${from} ${kind === 'jpg' ? 'lossy' : 'lossless'}`;
+    const key = `${from} ${['png', 'webp', 'tiff'].includes(kind) ? 'lossless' : kind}`;
     const reference = references.get(key) ?? resizeWithLanczos(await decode(file), to);
     references.set(key, reference);
     return reference;
@@ -85,6 +86,41 @@ describe('shrinking to a much smaller size', () => {
     const [one, other] = await Promise.all(results.map(({ body }) => decode(body)));
     expect(difference(one as Pixels, other as Pixels).psnr).to.be.greaterThan(60);
     expect(results.map(({ headers }) => headers.get('x-conversion-notes'))).to.deep.equal([null, null]);
+  });
+
+  it('of a WebP with an orientation rotates it, and keeps the metadata only on request', async () => {
+    const file = await waves(1400, 1000)
+      .flatten()
+      .withExif({ IFD0: { Copyright: 'me' } })
+      .withMetadata({ orientation: 6 })
+      .webp({ quality: 95 })
+      .toBuffer();
+    const expected = resizeWithLanczos(await decode(await sharp(file).autoOrient().png().toBuffer()), {
+      width: 200,
+      height: 280,
+    });
+    for (const strip_metadata of ['true', 'false']) {
+      const fields = { format: 'webp', lossless: 'true', width: '200', strip_metadata };
+      const { body } = await convert(service.base, file, fields);
+      const { exif, orientation } = await sharp(body).metadata();
+      expect([exif !== undefined, orientation ?? 1]).to.deep.equal([strip_metadata === 'false', 1]);
+      expect(difference(await decode(body), expected).psnr).to.be.greaterThan(38);
+    }
+  });
+
+  it('of a damaged WebP gives the error of a conversion at full size', async () => {
+    const file = await waves(1400, 1000).flatten().webp({ quality: 80 }).toBuffer();
+    const damaged = [0.05, 0.5, 0.999].map((share) => file.subarray(0, Math.floor(file.length * share)));
+    const wrongSize = Buffer.from(file);
+    wrongSize.writeUInt16LE(9000, wrongSize.indexOf('VP8 ') + 14);
+    for (const sent of [...damaged, wrongSize]) {
+      const [small, full] = [
+        await convert(service.base, sent, { format: 'jpg', width: '200' }),
+        await convert(service.base, sent, { format: 'jpg' }),
+      ];
+      expect(small.status).to.be.oneOf([400, 413]);
+      expect([small.status, small.body.toString()]).to.deep.equal([full.status, full.body.toString()]);
+    }
   });
 
   /** Draws a dark image whose bottom right corner is bright, with this number of pixels a side. */

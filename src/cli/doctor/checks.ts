@@ -27,9 +27,9 @@ function wrongProgram(name: string, setting: string, path: string): Check {
 
 /** Checks for the tools other than ImageMagick. */
 function otherTools({ toolchain, config: { RSVG_BIN } }: DoctorReport): Check[] {
-  return (['rsvg', 'heif', 'img2webp'] as const).map((key) => {
+  return (['rsvg', 'heif', 'img2webp', 'dwebp'] as const).map((key) => {
     const name = TOOLS[key].label;
-    if (!toolchain[key] && key !== 'rsvg' && toolchain.magick?.major !== 6)
+    if (!toolchain[key] && TOOLS[key].neededFor === 'magick-6' && toolchain.magick?.major !== 6)
       return { name, state: 'ok', found: 'not found; only ImageMagick 6 needs it' };
     if (!toolchain[key] && key === 'rsvg' && RSVG_BIN) return wrongProgram(name, 'RSVG_BIN', RSVG_BIN);
     return checkTool(key, toolchain);

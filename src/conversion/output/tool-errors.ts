@@ -63,6 +63,7 @@ const RSVG_PATTERNS: readonly MessagePattern[] = [
 const EXCEEDED_LIMITS: Readonly<Partial<Record<ToolName, (stderr: string) => Limit | undefined>>> = {
   magick: (stderr) => limitIn(MAGICK_PATTERNS, trustedMessagesIn(stderr)),
   rsvg: (stderr) => limitIn(RSVG_PATTERNS, [stderr]),
+  dwebp: (stderr) => (stderr.startsWith('Error writing file ') ? 'disk' : undefined),
 };
 
 function limitIn(patterns: readonly MessagePattern[], texts: readonly string[]): Limit | undefined {

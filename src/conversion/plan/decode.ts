@@ -3,7 +3,7 @@ import { INPUTS } from '../../formats.ts';
 import type { Area, FrameDisposal, Orientation, Page } from '../../images/image-info.ts';
 import { pageToSrgb } from './colour.ts';
 import { cropPage } from './crop.ts';
-import { type ConversionJob, INPUT_FILE, MAGICK_FEATURES } from './types.ts';
+import { type ConversionJob, INPUT_FILE, MAGICK_FEATURES, scaledFile } from './types.ts';
 
 /** Prints the number of frames that were read. ImageMagick 7 stops without an error at a damaged frame of a WebP. */
 const FRAMES_READ = 'frames: %n\\n';
@@ -19,6 +19,7 @@ export function decode(job: ConversionJob): string[] {
       ...pageToSrgb(job, page),
       ...cropPage(page, job),
     ]);
+  if (job.programs[0] === 'dwebp') return [`PPM:${scaledFile(job)}`];
   const file = `${INPUTS[image.type].coder}:${INPUT_FILE}`;
   if (image.gridArea) return decodeArea(file, image.gridArea);
   if (!job.keepsAllFrames) return [`${file}[0]`];
@@ -89,7 +90,7 @@ const UNDO_ORIENTATION: Readonly<Partial<Record<Orientation, readonly string[]>>
  */
 export function coalesceFrames(job: ConversionJob): string[] {
   const { image, tools, rasterized } = job;
-  if (!INPUTS[image.type].animation || job.isPassthrough) return [];
+  if (!INPUTS[image.type].animation || job.isPassthrough || image.opaque) return [];
   if (rasterized && !job.keepsAllFrames) return []; // a decoded frame covers the canvas already
   const { frames } = image.animation ?? {};
   const needsDisposal =

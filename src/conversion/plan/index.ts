@@ -35,6 +35,7 @@ import {
   keptFile,
   type Plan,
   type Step,
+  scaledFile,
 } from './types.ts';
 
 /** Plans the commands of a conversion. An image that needs an external decoder must be decoded first. */
@@ -69,6 +70,12 @@ const planStep = (tool: ToolName, job: ConversionJob): Step => ({ tool, ...COMMA
 const COMMANDS: Readonly<Record<ToolName, (job: ConversionJob) => Omit<Step, 'tool'>>> = {
   rsvg: (job) => (staysVector(job.options) ? renderPdf(job) : renderPng(job)),
   heif: ({ image }) => ({ args: [INPUT_FILE, DECODED_FILE], deflateLevel: temporaryLevel(image) }),
+  dwebp: (job) => ({
+    args: [
+      ...['-quiet', INPUT_FILE, '-resize', ...(job.scaledDecoding?.requested.split('x') ?? [])],
+      ...[...((job.tools.threads ?? 1) > 1 ? ['-mt'] : []), '-ppm', '-o', scaledFile(job)],
+    ],
+  }),
   // djxl 0.7 writes no PNG of channels with different depths, unless all get the same one.
   djxl: ({ image, tools }) => ({
     args: [

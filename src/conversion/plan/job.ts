@@ -39,18 +39,21 @@ export function createJob(
   const isTrusted = decoded || pages.length === 1 || TRUSTED_HEADERS.includes(type);
   const trustedFitting = isTrusted ? fittings[0] : undefined;
   const decoder = decoded ? undefined : externalDecoder(type, tools.magick);
-  const programs = programsFor(type, options, tools.magick, allFrames);
-  const isRendered = programs[0] === 'rsvg' && programs.length > 1;
+  const last = programsFor(type, options, tools.magick, allFrames);
+  const isRendered = last[0] === 'rsvg' && last.length > 1;
   const isWhole = options.crop === undefined;
   const isUnresized = isWhole && !options.width && !options.height;
+  const scaledDecoding =
+    trustedFitting && isWhole ? scaleDecoding(image, trustedFitting.resized, options, tools) : undefined;
+  const programs: ToolName[] = scaledDecoding && type === 'webp' ? ['dwebp', ...last] : last;
   return {
     ...{ image, options, tools, suffix, decoder, programs, keepsAllFrames: allFrames, pages, fittings },
     output: `${outputStem(suffix)}.${format.extension}`,
+    scaledDecoding,
     rasterized: isRendered ? [RASTERIZED_FILE] : (decoded ?? (decoder && [DECODED_FILE])),
     frameCount: Math.max(allFrames ? (animation?.delaysMs.length ?? 1) : 1, pages.length),
     isPassthrough: isUnresized && type === 'gif' && options.format === 'gif' && allFrames,
     trustedFitting,
-    scaledDecoding: trustedFitting && isWhole ? scaleDecoding(image, trustedFitting.resized) : undefined,
   };
 }
 

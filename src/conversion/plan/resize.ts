@@ -26,7 +26,8 @@ const FILTER = [
 
 /** Makes libjpeg average pixels while it decodes, which takes a fraction of the time. */
 export function shrinkOnLoad(job: ConversionJob): string[] {
-  return job.scaledDecoding ? ['-define', `jpeg:size=${job.scaledDecoding.requested}`] : [];
+  const { image, scaledDecoding } = job;
+  return scaledDecoding && image.type === 'jpg' ? ['-define', `jpeg:size=${scaledDecoding.requested}`] : [];
 }
 
 /** Crops the decoded image, or repeats its last column and row, so that its scale is that of the result. */
@@ -67,7 +68,8 @@ function crop(size: Size, offset: Offset = { x: 0, y: 0 }): string[] {
  */
 export function dropOpaqueAlpha(job: ConversionJob): string[] {
   const isSingle = !job.keepsAllFrames && job.pages.length <= 1;
-  const applies = job.tools.dropsOpaqueAlpha && isSingle && isResized(job) && job.image.type !== 'jpg';
+  const applies =
+    job.tools.dropsOpaqueAlpha && isSingle && isResized(job) && job.image.type !== 'jpg' && !job.image.opaque;
   return applies ? ['-alpha', 'off-if-opaque'] : [];
 }
 

@@ -64,6 +64,8 @@ export interface ToolContext {
   readonly magick: 6 | 7;
   /** Whether ImageMagick can drop an alpha channel only if it is opaque. Default: false. */
   readonly dropsOpaqueAlpha?: boolean;
+  /** Whether dwebp can decode a WebP at a smaller size. Default: false. */
+  readonly scalesWebp?: boolean;
   /** Whether cjxl states the right number of bits of a 16-bit alpha channel. Default: false. */
   readonly statesDeepAlpha?: boolean;
   /** Absolute path of a small sRGB profile. */
@@ -112,6 +114,8 @@ export const INPUT_FILE = 'in';
 
 /** PNG that an external program has decoded the input to. */
 export const DECODED_FILE = 'decoded.png';
+/** PPM that dwebp has decoded at a smaller size. */
+export const scaledFile = ({ suffix }: Pick<ConversionJob, 'suffix'>): string => `scaled${suffix}.ppm`;
 /** PNG that librsvg renders for ImageMagick. */
 export const RASTERIZED_FILE = 'rasterized.png';
 /** Name of the image before encoding, stored for results that are encoded several times. */
@@ -155,7 +159,7 @@ export interface ConversionJob {
   readonly fittings: readonly Fitting[];
   /** Sizes of the image, if they are reliably known, and all frames or pages to resize have the same size. */
   readonly trustedFitting: Fitting | undefined;
-  /** Smaller size at which libjpeg decodes a JPEG. Undefined for full size. */
+  /** Smaller size at which libjpeg decodes a JPEG, or dwebp a WebP. Undefined for full size. */
   readonly scaledDecoding: ScaledDecoding | undefined;
 }
 

@@ -202,8 +202,8 @@ export function createForkServers(options: ForkServersOptions): ForkServers {
   };
 }
 
-/** Exit statuses of success and of an ordinary failure. ImageMagick's handlers exit with the number of a fatal signal. */
-const ORDINARY: readonly (number | undefined)[] = [0, 1];
+/** Exit statuses of success and of an ordinary failure, 255 of dwebp. ImageMagick's handlers exit with the number of a fatal signal. */
+const ORDINARY: readonly (number | undefined)[] = [0, 1, 255];
 
 /** Returns whether a job may have been an attack that failed. It could have learned the layout of the address space. */
 const hasCrashed = ({ exit }: JobEnd): boolean => !exit.error && !ORDINARY.includes(exit.exitCode);

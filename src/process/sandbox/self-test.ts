@@ -39,6 +39,11 @@ const SMALL_JXL = Buffer.from(
   ].join(''),
   'base64',
 );
+/** Lossy WebP of 16 by 16 pixels, encoded by cwebp 1.2. */
+const SMALL_WEBP = Buffer.from(
+  'UklGRkoAAABXRUJQVlA4ID4AAAAwAgCdASoQABAAAgA0JbACdGuA/wAFu1l1EAD+9YZ6ZaqopAwE3//bTZX7eTX/3CMKP/+5zPdRWtkLpAAAAA==',
+  'base64',
+);
 /** SVG with text, so that librsvg loads fonts, and with a filter. */
 const SMALL_SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16">
 <filter id="f"><feGaussianBlur stdDeviation="1"/></filter>
@@ -54,6 +59,11 @@ const TRIALS: { readonly [Name in keyof Toolchain]-?: (tool: NonNullable<Toolcha
     result: 'out.png',
   }),
   heif: () => ({ files: { in: SMALL_AVIF }, args: ['in', 'out.png'], result: 'out.png' }),
+  dwebp: () => ({
+    files: { in: SMALL_WEBP },
+    args: ['in', '-resize', '1', '1', '-mt', '-ppm', '-o', 'out.ppm'],
+    result: 'out.ppm',
+  }),
   img2webp: () => ({
     files: { in: ONE_PIXEL },
     args: ['-d', '10', 'in', '-d', '20', 'in', '-o', 'out.webp'],

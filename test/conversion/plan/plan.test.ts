@@ -101,6 +101,53 @@ describe('the plan', () => {
     });
   });
 
+  describe('for a large reduction of a WebP', () => {
+    const webp = {
+      type: 'webp',
+      width: 4000,
+      height: 3000,
+      opaque: true,
+      profile: 'none',
+      metadata: [],
+    } as const;
+    const reduce = (more: object, given: Partial<ConvertOptions> = { width: 300 }): string | undefined => {
+      const [decoding] = lines({ ...webp, ...more }, given, { ...SIX, scalesWebp: true });
+      return /^dwebp .* -resize (\d+ \d+) /.exec(decoding ?? '')?.[1];
+    };
+
+    it('decodes at two or three times the size of the result, if that leaves far fewer pixels', () => {
+      const sizes = [300, 800, 843, 844, 1264, 1265].map((width) => reduce({}, { width }));
+      expect(sizes).to.deep.equal(['900 675', '2400 1800', '2529 1896', '1688 1266', '2528 1896', undefined]);
+      expect(reduce({ width: 1000, height: 750 }, { width: 100 })).to.equal(undefined);
+      expect(reduce({ orientation: 6 }, { width: 300 })).to.equal('1200 900');
+    });
+
+    it('reads the smaller image, and rotates it after the resize', () => {
+      const [, convert] = lines({ ...webp, orientation: 6 }, { width: 300 }, { ...SIX, scalesWebp: true });
+      expect(convert).to.include(
+        `PPM:scaled.ppm -alpha off ${FILTER} -resize 400x300! -orient RightTop -auto-orient `,
+      );
+    });
+
+    it('is left to ImageMagick for alpha, other colours, metadata to keep, animations, and without dwebp', () => {
+      const kept = { width: 300, stripMetadata: false };
+      expect([reduce({}, kept), reduce({ metadata: ['exif'] })]).to.deep.equal(['900 675', '900 675']);
+      expect([reduce({ profile: 'srgb' }), reduce({ profile: 'unusable' })]).to.deep.equal([
+        '900 675',
+        '900 675',
+      ]);
+      for (const [image, given] of [
+        [{ opaque: undefined }, undefined],
+        [{ profile: 'other' }, undefined],
+        [{ metadata: ['exif'] }, kept],
+        [{ profile: 'srgb' }, kept],
+        [{ animation: moving, opaque: undefined }, undefined],
+      ] as const)
+        expect(reduce(image, given), JSON.stringify(image)).to.equal(undefined);
+      expect(lines(webp, { width: 300 }, SIX)).to.have.length(1);
+    });
+  });
+
   describe('for a resize with an ImageMagick that can drop an opaque alpha channel', () => {
     const drops = (image: ImageInfo, given: Partial<ConvertOptions>): boolean =>
       plan(job(image, given, { ...SEVEN, dropsOpaqueAlpha: true })).steps.some(({ args }) =>
