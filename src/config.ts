@@ -85,7 +85,12 @@ const schema = settings.refine(
 );
 
 /** The validated, frozen settings. */
-export type Config = Readonly<z.output<typeof schema>>;
+export type Config = Readonly<
+  z.output<typeof schema> & {
+    /** Maximum width and height of an image and of its result, in pixels. No setting changes it. */
+    maxSide: number;
+  }
+>;
 
 /** An environment has invalid settings. The message has one line per setting. */
 export class ConfigError extends Error {
@@ -108,7 +113,7 @@ export class ConfigError extends Error {
 export function loadConfig(environment: Readonly<Record<string, string | undefined>>): Config {
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
   const result = schema.safeParse(given);
-  if (result.success) return Object.freeze(result.data);
+  if (result.success) return Object.freeze({ ...result.data, maxSide: MAX_DIMENSION });
   const invalid = result.error.issues.map(({ path: [name], message }) => ({ name: String(name), message }));
   throw new ConfigError(
     invalid.map(({ name, message }) => `${name}="${redacted(name, given)}": ${message}`),

@@ -14,6 +14,7 @@ import {
   parseBulkOptions,
   parseOptions,
   toFormFields,
+  withLocalLimits,
 } from './convert/options.ts';
 import { resolveTarget, STDOUT, type Target } from './convert/output.ts';
 import { createRemoteConverter } from './convert/remote-converter.ts';
@@ -33,14 +34,16 @@ export async function convert(
   flags: Flags,
   { env, version }: CliContext,
 ): Promise<number> {
-  const config = loadSettings(env);
+  const settings = loadSettings(env);
+  const config = flags.url ? settings : withLocalLimits(settings, flags, env);
   const { inputs: types, outputs } = enabledTypes(selectExtras(config));
   const { format, options, jobs = config.CONCURRENCY } = parseOptions(flags, outputs);
   const bulk = parseBulkOptions(flags);
   const target = await resolveTarget(flags.output, args, format, outputs);
   const convertOptions = { ...options, format: target.format };
   assertCompatible(convertOptions, outputs);
-  const { json = false, quiet = false, force = false } = flags;
+  const { json = false, quiet = false, force = false, verbose = false } = flags;
+  const { dryRun } = bulk;
   rejectTerminals(args, target.kind === 'stdout', json);
 
   const stop = abortOnSignals();
@@ -49,7 +52,8 @@ export async function convert(
   await assertUsable(bulk, inputs, target);
   await assertOneInput(inputs, target);
   const csv = flags.report === undefined ? undefined : await createCsvReport(flags.report);
-  const report = createReport({ json, quiet: quiet || target.kind === 'stdout', csv });
+  const isQuiet = quiet || target.kind === 'stdout';
+  const report = createReport({ json, quiet: isQuiet, verbose: verbose || !inputs.areMany, dryRun, csv });
 
   const fields = toFormFields(flags, target.format, outputs);
   const { urls } = bulk;
@@ -73,7 +77,7 @@ export async function convert(
     resultFolder = bulk.update
       ? await openResultFolder(target.path, { config, bulk, options: convertOptions, version, converter })
       : undefined;
-    if (!resultFolder) await converter.start(); // report missing tools before anything else
+    if (!resultFolder && !dryRun) await converter.start(); // report missing tools before anything else
     // One job more than conversions: one result can be written while `jobs` others are converted.
     const concurrency = urls.length > 0 ? jobs : jobs + 1;
     const outputFolder = target.kind === 'folder' ? target.path : undefined;
@@ -83,6 +87,7 @@ export async function convert(
       outputFolder,
       report,
       force,
+      dryRun,
       concurrency,
       signal,
       writing,

@@ -1,5 +1,6 @@
 /** @module The command line: commands, options and help. Each command loads its modules when it is called. */
-import { Command, CommanderError } from 'commander';
+import { Argument, Command, CommanderError } from 'commander';
+import { completionScript, SHELLS } from './completion.ts';
 import { type CliContext, CliError } from './context.ts';
 import type { Flags } from './convert/options.ts';
 import { addRegress } from './regress.ts';
@@ -26,6 +27,10 @@ Exit status: 0 after SIGTERM, SIGINT or SIGHUP, when all requests are finished;
 1 if it cannot listen on HOST and PORT, if the disk of TEMP_DIR is full, or after
 an unexpected error; 2 if this machine or these settings cannot serve.`;
 
+const CONVERT_USAGE = `  imagemill convert photo.jpg -o photo.webp
+  imagemill convert photos -o small --width 800
+See imagemill convert --help.`;
+
 const CONVERT_HELP = `
 Examples:
   $ imagemill convert photo.jpg -o photo.webp
@@ -35,7 +40,9 @@ Examples:
   $ imagemill convert photo.jpg -o mail.jpg --max-bytes 200000
   $ imagemill convert 'photos/**/*.tiff' -o pdf/ --format pdf --json
   $ curl -s https://example.com/a.png | imagemill convert - -o - > a.webp
-  $ imagemill convert photos -o small --update            # only changed files
+  $ imagemill convert photos -o small --update            # resumes: only new and changed files
+  $ imagemill convert photos -o small --update --report report.csv    # why each file failed
+  $ imagemill convert photos -o small --update --dry-run  # what would be done
   $ imagemill convert photos -o small --update --shard 2/4
   $ imagemill convert photos -o small --update --url http://mill:3000 -j 16
 
@@ -44,8 +51,12 @@ supports: input of heic, jxl, jp2, psd and cur; output of avif, jxl, tiff and ic
 
 In folders and patterns, files that are not images are skipped. If several
 results have the same name, the second one gets " (2)"; with --update and --shard,
-none of them is converted. Without --force, no file is overwritten, except results
-of earlier runs with --update.
+they keep the extensions of their sources: a.jpg.webp, a.png.webp. Without --force,
+no file is overwritten, except results of earlier runs with --update.
+
+On a terminal, a progress bar and the files that failed are printed, and a summary
+at the end. Memory and disk space of this machine limit the size of images, and a
+conversion takes at most 10 minutes (CONVERT_TIMEOUT_MS).
 
 Exit status: 0 if all files were converted; 1 if some were not, or the command
 ended before all were; 2 if no conversion was started (wrong arguments or
@@ -76,6 +87,11 @@ Examples:
 
 const KEY_EXPECTED =
   'Expected a name of 1 to 64 letters, digits, and . _ @ -, and a limit from 0 to 9999999.';
+const COMPLETION_HELP = `
+Examples:
+  $ source <(imagemill completion bash)          # also in ~/.bashrc
+  $ source <(imagemill completion zsh)           # also in ~/.zshrc
+  $ imagemill completion fish > ~/.config/fish/completions/imagemill.fish`;
 
 /** Collects the values of an option that may be repeated. */
 const collect = (value: string, earlier: readonly string[] = []): readonly string[] => [...earlier, value];
@@ -122,8 +138,8 @@ export async function runProgram(
   program
     .command('convert')
     .description('convert files and folders, with the tools of this machine or running instances')
-    .argument('<input...>', "files, folders, patterns in quotes ('photos/**/*.jpg'), or - for standard input")
-    .requiredOption('-o, --output <path>', 'a file, a folder (created if missing), or - for standard output')
+    .argument('[input...]', "files, folders, patterns in quotes ('photos/**/*.jpg'), or - for standard input")
+    .option('-o, --output <path>', 'a file, a folder (created if missing), or - for standard output')
     .option(
       '-f, --format <name>',
       "webp, png, jpg, gif, bmp, pdf, or one of EXTRA_OUTPUTS (default: -o's extension, else webp)",
@@ -155,19 +171,29 @@ export async function runProgram(
     .option('--keep-metadata', 'keep EXIF, IPTC, XMP and the colour profile')
     .option('-j, --jobs <number>', 'concurrent conversions (default: CONCURRENCY, else the number of CPUs)')
     .option('--force', 'overwrite existing files')
+    .option('--keep-extension', 'keep the extension of the source: a.jpg.webp')
+    .option('--safe-names', 'replace what Windows cannot store in names of files and folders')
+    .option('--dry-run', 'print what would be converted and deleted, and do nothing')
     .option('--quiet', 'print errors only')
+    .option('--verbose', 'print a line for each result, also beside the progress bar of a terminal')
     .option('--json', 'print one JSON object per line and file')
     .option('--report <file>', 'write a table of all files, as CSV')
     .option('--update', 'convert only files that are new or have changed since the last run with --update')
     .option('--delete', 'delete results whose source no longer exists; implies --update')
     .option('--yes', 'delete without confirmation')
     .option('--watch', 'keep running, and convert files that arrive in the folders; implies --update')
+    .option('--max-file-size <bytes>', 'maximum size of a source, such as 50M (default: none)')
+    .option('--max-pixels <pixels>', 'maximum width × height of a source and of a result (default: 1000M)')
     .option('--shard <I/N>', 'convert the I-th of N equal parts, the same on every machine')
     .option('--url <address>', 'send the files to this instance; may be repeated', collect)
     .addHelpText('after', CONVERT_HELP)
-    .action(async (inputs: string[], flags: Flags) => {
+    .action(async (inputs: string[], { output, ...flags }: Partial<Flags>) => {
+      if (inputs.length === 0 || output === undefined) {
+        const missing = inputs.length === 0 ? 'Name the images to convert' : 'Set the output with -o';
+        throw new CliError(`${missing}:\n${CONVERT_USAGE}`, EXIT_USAGE);
+      }
       const { convert } = await import('./convert.ts');
-      status = await convert(inputs, flags, context);
+      status = await convert(inputs, { ...flags, output }, context);
     });
 
   program
@@ -198,6 +224,15 @@ export async function runProgram(
   addRegress(program, context, (exitStatus) => {
     status = exitStatus;
   });
+
+  program
+    .command('completion')
+    .description('print a script that completes commands and options in a shell')
+    .addArgument(new Argument('<shell>', 'shell that reads the script').choices(SHELLS))
+    .addHelpText('after', COMPLETION_HELP)
+    .action((shell: (typeof SHELLS)[number]) => {
+      process.stdout.write(completionScript(shell, program));
+    });
 
   try {
     await program.parseAsync(args, { from: 'user' });

@@ -1,7 +1,7 @@
 /** @module Checks the pixels of an image, and estimates the disk space of its conversion, before a tool starts. */
 import type { Config } from '../config.ts';
 import { serviceError } from '../errors.ts';
-import { MAX_DIMENSION, OUTPUTS, type OutputType } from '../formats.ts';
+import { OUTPUTS, type OutputType } from '../formats.ts';
 import type { ImageInfo, Size } from '../images/image-info.ts';
 import { findCropOutside } from './plan/crop.ts';
 import { EXTERNAL_ENCODERS } from './plan/encode.ts';
@@ -16,12 +16,12 @@ import type { ConversionJob } from './plan/types.ts';
  */
 export function checkLimits(job: ConversionJob, config: Config, label: string): void {
   const { image, options } = job;
-  const { MAX_PIXELS, MAX_TOTAL_PIXELS, MAX_FRAMES } = config;
+  const { MAX_PIXELS, MAX_TOTAL_PIXELS, MAX_FRAMES, maxSide } = config;
   const sizes = [peakRasterSize(image, options), ...(image.pages ?? [])];
   for (const { width = 0, height = 0 } of sizes) {
-    if (Math.max(width, height) > MAX_DIMENSION) {
+    if (Math.max(width, height) > maxSide) {
       const code = image.type === 'svg' ? 'DRAWING_TOO_LARGE' : 'INPUT_DIMENSION_TOO_LARGE';
-      throw serviceError(code, label, Math.max(width, height), MAX_DIMENSION);
+      throw serviceError(code, label, Math.max(width, height), maxSide);
     }
     if (width * height > MAX_PIXELS) throw serviceError('TOO_MANY_PIXELS', label, width, height, MAX_PIXELS);
   }
@@ -39,13 +39,13 @@ export function checkLimits(job: ConversionJob, config: Config, label: string): 
 /** Checks the result, which is larger than the image if it is enlarged or gets borders. */
 function checkResultLimits(
   job: ConversionJob,
-  { MAX_PIXELS, MAX_TOTAL_PIXELS }: Config,
+  { MAX_PIXELS, MAX_TOTAL_PIXELS, maxSide }: Config,
   label: string,
 ): void {
   const sizes = sizesToMake(job);
   for (const { width, height } of sizes) {
-    if (Math.max(width, height) > MAX_DIMENSION || width * height > MAX_PIXELS)
-      throw serviceError('RESULT_TOO_LARGE', label, width, height, MAX_PIXELS, MAX_DIMENSION);
+    if (Math.max(width, height) > maxSide || width * height > MAX_PIXELS)
+      throw serviceError('RESULT_TOO_LARGE', label, width, height, MAX_PIXELS, maxSide);
   }
   const total = countPixels(sizes);
   if (sizes.length > 1 && total > MAX_TOTAL_PIXELS)

@@ -48,7 +48,7 @@ export const ONE_PIXEL = Buffer.from(
 );
 /** Lines of `-list resource`, in versions 6 and 7, when both the policy and the environment of the service apply. */
 const expectedLimits = (limits: MagickLimits): RegExp[] => [
-  /^\s*Width: 16(?:\.4K|384)P$/m,
+  new RegExp(`^\\s*Width: (?:${limits.side}|${(limits.side / 1000).toPrecision(3)}K)P$`, 'm'),
   /^\s*Disk: 0B$/m,
   new RegExp(`^\\s*List length: ${listLength(limits.frames)}B$`, 'm'),
 ];

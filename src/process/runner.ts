@@ -105,6 +105,8 @@ export interface EnvironmentOptions {
 
 /** Resource limits of ImageMagick. They can only lower the limits of the policy. */
 export interface MagickLimits {
+  /** Width and height of one image in pixels. */
+  readonly side: number;
   /** Pixels of one image. */
   readonly pixels: number;
   readonly memoryBytes: number;
@@ -153,6 +155,8 @@ export function environmentOf(
     ...MEMORY,
     ...(deflateLevel !== undefined && { IMAGEMILL_DEFLATE_LEVEL: String(deflateLevel) }),
     ...(limits && {
+      MAGICK_WIDTH_LIMIT: String(limits.side),
+      MAGICK_HEIGHT_LIMIT: String(limits.side),
       MAGICK_AREA_LIMIT: String(limits.pixels),
       MAGICK_MEMORY_LIMIT: String(limits.memoryBytes),
       MAGICK_LIST_LENGTH_LIMIT: String(listLength(limits.frames)),

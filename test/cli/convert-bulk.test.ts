@@ -72,19 +72,32 @@ describe('imagemill convert with many files', function () {
     ]);
   });
 
-  it('converts none of two images with the same result name, and reports them before their folder is converted', async () => {
-    for (const name of ['a.jpg', 'A.png', 'b.jpg'])
+  it('keeps the extensions of images with the same result name, and the name of a result that exists already', async () => {
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    await folder.put('scene.jpg', 'photos/b.jpg');
+    const update = () => folder.run(['photos', '-o', 'out', '--update'], { env });
+    await update();
+    for (const name of ['A.png', 'b.png', 'b.gif'])
       await folder.put(`scene.${name.slice(2)}`, `photos/${name}`);
-    const { status, complaints } = await folder.run(['photos', '-o', 'out', '--update'], { env });
-    expect([status, complaints]).to.deep.equal([
-      1,
-      [
-        'imagemill: photos/A.png and photos/a.jpg would both become out/A.webp: rename one of them.',
-        'imagemill: photos/a.jpg and photos/A.png would both become out/a.webp: rename one of them.',
-        'imagemill: 2 of 3 files not converted: 2 same result name.',
-      ],
-    ]);
-    expect(await folder.files('out')).to.deep.equal(['b.webp']);
+    for (const converted of ['3 converted', 'none converted']) {
+      const { status, lines } = await update();
+      expect([status, lines.at(-1)?.split(':')[0]?.split(',')[0]]).to.deep.equal([0, converted]);
+      const results = ['A.png.webp', 'a.webp', 'b.gif.webp', 'b.png.webp', 'b.webp'];
+      expect(await folder.files('out')).to.deep.equal(results);
+    }
+  });
+
+  it('keeps the extensions of images with the same result name in a new folder and of a pattern', async () => {
+    for (const name of ['a.jpg', 'a.png', 'b.jpg'])
+      await folder.put(`scene.${name.slice(2)}`, `photos/${name}`);
+    await writeFile(join(folder.path, 'photos/b.txt'), 'notes');
+    for (const [input, out] of [
+      ['photos', 'one'],
+      ['photos/*', 'two'],
+    ] as const) {
+      const { status } = await folder.run([input, '-o', out, '--update'], { env });
+      expect([status, await folder.files(out)]).to.deep.equal([0, ['a.jpg.webp', 'a.png.webp', 'b.webp']]);
+    }
   });
 
   it('converts neither of two images whose results a file system that ignores case would not distinguish', async () => {
@@ -96,17 +109,14 @@ describe('imagemill convert with many files', function () {
     ]);
   });
 
-  it('converts none of two images with the same result name if one has no extension of an image, but ignores other files', async () => {
+  it('keeps the names of two images with the same result name if one has no extension of an image, but ignores other files', async () => {
     await folder.put('scene.jpg', 'photos/a.jpg');
     await folder.put('scene.png', 'photos/a.jpg_original');
     await folder.put('scene.jpg', 'photos/b.jpg');
     await writeFile(join(folder.path, 'photos/b.txt'), 'notes');
-    const { status, complaints } = await folder.run(['photos', '-o', 'out', '--update'], { env });
-    expect([status, complaints.at(-1)]).to.deep.equal([
-      1,
-      'imagemill: 2 of 3 files not converted: 2 same result name.',
-    ]);
-    expect(await folder.files('out')).to.deep.equal(['b.webp']);
+    const { status } = await folder.run(['photos', '-o', 'out', '--update'], { env });
+    const results = ['a.jpg.webp', 'a.jpg_original.webp', 'b.webp'];
+    expect([status, await folder.files('out')]).to.deep.equal([0, results]);
   });
 
   it('converts the first of two images in different folders with the same result name', async () => {
@@ -114,7 +124,7 @@ describe('imagemill convert with many files', function () {
     const { status, complaints } = await folder.run(['one', 'two', '-o', 'out', '--update'], { env });
     expect([status, complaints[0]]).to.deep.equal([
       1,
-      'imagemill: two/a.jpg and one/a.jpg would both become out/a.webp: rename one of them.',
+      'imagemill: two/a.jpg and one/a.jpg would both become out/a.webp: rename one of them, or use --keep-extension.',
     ]);
     expect(await folder.files('out')).to.deep.equal(['a.webp']);
   });

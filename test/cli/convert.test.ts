@@ -216,13 +216,15 @@ describe('imagemill convert', () => {
     expect([status, await files('out')]).to.deep.equal([1, ['a.webp', 'z.webp']]);
   });
 
-  it('enforces the limits of the service, and names the setting that raises them', async () => {
+  it('enforces limits of the environment, and names the option and the setting that raise them', async () => {
     await put('scene.jpg', 'photo.jpg');
     const env = { MAX_FILE_BYTES: '1000' };
     const { status, complaints } = await run(['photo.jpg', '-o', 'photo.webp'], { env });
     expect([status, complaints]).to.deep.equal([
       1,
-      ['imagemill: photo.jpg is too large: at most 1000 bytes allowed. Raise the limit with MAX_FILE_BYTES.'],
+      [
+        'imagemill: photo.jpg is too large: at most 1000 bytes allowed. Raise the limit with --max-file-size or MAX_FILE_BYTES.',
+      ],
     ]);
   });
 
@@ -312,7 +314,7 @@ describe('imagemill convert', () => {
     expect(status, shown).to.equal(0);
     expect(shown)
       .to.match(/█{24} 2\/2\b/)
-      .and.match(/a\.jpg → out\/a\.webp/);
+      .and.not.include('out/a.webp');
     // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequence that clears the line
     expect(shown, 'only the summary stays').to.match(/\r\u001b\[K2 converted: [^\n]+\n$/);
     const { stdout, complaints } = await runProcess(['a.jpg', '-o', 'c.webp']);
@@ -347,7 +349,6 @@ describe('imagemill convert', () => {
         'Invalid --lossless "true": expected false if max_bytes is set.',
       ],
       ['an option is unknown', ['a.jpg', '-o', 'b.webp', '--rapid'], "unknown option '--rapid'"],
-      ['-o is missing', ['a.jpg'], "required option '-o, --output <path>' not specified"],
       [
         'the output format is unknown',
         ['a.jpg', '-o', 'b'],

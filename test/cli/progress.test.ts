@@ -29,6 +29,14 @@ function createBar(columns = 200) {
 }
 
 describe('the progress bar', () => {
+  it('shows how many files failed', () => {
+    const { bar, convert, line } = createBar();
+    bar.setTotal(10);
+    convert(4, 0.5);
+    bar.failed('torn.jpg');
+    expect(line()).to.equal('████████████░░░░░░░░░░░░ 5/10 1 failed');
+  });
+
   it('shows the number of files until the total is known', () => {
     const { convert, line } = createBar();
     convert(3, 0.5);

@@ -1,11 +1,10 @@
 /** @module Shell scripts that stand in for ImageMagick, or run it with modified arguments. */
-import { loadConfig } from '../../src/config.ts';
-import { createRunner, listLength } from '../../src/process/runner.ts';
+import { createRunner } from '../../src/process/runner.ts';
 import { findToolchain } from '../../src/process/toolchain.ts';
 import { writeScript } from './util.ts';
 
-/** Line that `-list resource` prints for the limit that the default of MAX_FRAMES requests. */
-export const LIST_LIMIT = `List length: ${listLength(loadConfig({}).MAX_FRAMES)}B`;
+/** Shell text of the line that `-list resource` prints for the limit that the environment requests. */
+export const LIST_LIMIT = 'List length: $MAGICK_LIST_LENGTH_LIMIT""B';
 
 /**
  * Writes a script that answers probes as ImageMagick does and runs `body` for conversions.
@@ -20,7 +19,7 @@ export function fakeMagick(body: string, version = '7.1.1-43', formats = ':'): P
   "-list format") for f in PNG JPEG GIF BMP BMP3 TIFF AVIF ICO WEBP PDF; do echo "  $f  $f  rw+  x"; done; ${formats} ;;
   xc:red*) exit 1 ;;
   "PNG:in PDF:allowed.pdf") ;;
-  "-list resource") printf "  Width: 16384P\\n  Disk: 0B\\n  ${LIST_LIMIT}\\n" ;;
+  "-list resource") printf "  Width: $MAGICK_WIDTH_LIMIT""P\\n  Disk: 0B\\n  ${LIST_LIMIT}\\n" ;;
   *) ${body} ;;
 esac`,
   );

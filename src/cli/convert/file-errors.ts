@@ -20,7 +20,7 @@ const MESSAGES = {
   OUTPUT_UNDELETABLE: (file: string, why: string) => `${file} cannot be deleted: ${why}.`,
   OUTPUT_FULL: (file: string) => `${file} cannot be written: the disk is full.`,
   SAME_RESULT: (file: string, other: string, result: string) =>
-    `${file} and ${other} would both become ${result}: rename one of them.`,
+    `${file} and ${other} would both become ${result}: rename one of them, or use --keep-extension.`,
   NAME_NOT_UTF8: (file: string) =>
     `${file}: the name is not valid UTF-8. Rename it, for example with convmv.`,
   SOURCE_CHANGED: (file: string) =>
@@ -65,7 +65,8 @@ const CLI_MESSAGES: Partial<Record<ErrorCode, string>> = {
 };
 /** Advice for users of this machine, which is added to the message for clients. */
 const HINTS: Partial<Record<ErrorCode, string>> = {
-  FILE_TOO_LARGE: 'Raise the limit with MAX_FILE_BYTES.',
+  FILE_TOO_LARGE: 'Raise the limit with --max-file-size or MAX_FILE_BYTES.',
+  TOO_MANY_PIXELS: 'Raise the limit with --max-pixels or MAX_PIXELS.',
   CONVERSION_UNSUPPORTED: 'Run "imagemill doctor" to see what is missing.',
 };
 

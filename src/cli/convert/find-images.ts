@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { accessSync, constants, type Dirent } from 'node:fs';
 import { glob, readdir, stat } from 'node:fs/promises';
-import { dirname, isAbsolute, join, normalize, relative, resolve } from 'node:path';
+import { basename, dirname, isAbsolute, join, normalize, relative, resolve } from 'node:path';
 import { isInside, systemReason } from '../../files/system.ts';
 import { INPUTS, type InputType } from '../../formats.ts';
 import { detectFileType } from '../../images/detect.ts';
@@ -12,13 +12,13 @@ import { type FileError, fileError, fileErrorFrom } from './file-errors.ts';
 /** Argument for standard input. */
 export const STDIN = '-';
 
-export interface InputFile {
+interface InputFile {
   /** Path as a user would write it; {@link STDIN} for standard input. */
   readonly path: string;
   /** Folders between the argument and the file. They are also created in the output folder. */
   readonly relativeDir: string;
   /** Names of the other images of the same folder whose results would have the same name. */
-  readonly rivals?: readonly string[];
+  readonly rivals?: readonly string[] | undefined;
 }
 
 /** An argument, or a file in a folder, that cannot be converted. */
@@ -95,7 +95,11 @@ export async function* walkImages(folder: string, options: WalkOptions): AsyncGe
     return;
   }
   const relativeDir = relative(options.root, folder);
-  const rivals = await findRivals(folder, entries, options.test);
+  const files = entries.filter(({ kind }) => kind !== 'folder');
+  const rivals = await findRivals(
+    files.map((entry) => ({ ...entry, path: join(folder, entry.name) })),
+    options.test,
+  );
   for (const entry of entries) {
     if (entry.kind === 'folder' || (options.only && !options.only.has(entry.name))) continue;
     const path = join(folder, entry.name);
@@ -105,8 +109,7 @@ export async function* walkImages(folder: string, options: WalkOptions): AsyncGe
       const found =
         entry.kind === 'link' ? await followLink(path, options.test) : await options.test.isImage(path);
       if (typeof found === 'object') yield found;
-      else if (found)
-        yield { path, relativeDir, ...(rivals.has(entry.name) && { rivals: rivals.get(entry.name) ?? [] }) };
+      else if (found) yield { path, relativeDir, rivals: rivals.get(path) };
     }
   }
   rivals.clear();
@@ -151,25 +154,26 @@ function kindOf(dirent: Dirent): Entry['kind'] | undefined {
 const escapeBytes = (latin1: string): string =>
   latin1.replace(/[\x80-\xff]/g, (byte) => `\\x${byte.charCodeAt(0).toString(16).toUpperCase()}`);
 
-/** Returns the names of the images whose results would have the same name, with the names of the others. */
+/** Returns the paths of the images whose results would have the same name, with the names of the others. */
 async function findRivals(
-  folder: string,
-  entries: readonly Entry[],
+  files: readonly { readonly path: string; readonly kind?: Entry['kind']; readonly isInvalid?: boolean }[],
   { hasExtension, isImage }: ImageTest,
 ): Promise<Map<string, string[]>> {
   const rivals = new Map<string, string[]>();
-  const files = entries.filter(({ kind }) => kind !== 'folder');
-  for (const group of Map.groupBy(files, ({ name }) => resultKey('', name)).values()) {
+  for (const group of Map.groupBy(files, ({ path }) => resultKey(dirname(path), basename(path))).values()) {
     if (group.length === 1) continue; // so that only few files are read
-    const names: string[] = [];
-    for (const { name, kind, isInvalid } of group) {
+    const paths: string[] = [];
+    for (const { path, kind = 'file', isInvalid } of group) {
       const isRegular = kind === 'file' && !isInvalid;
-      if (isRegular ? await isImage(join(folder, name)) : hasExtension(name)) names.push(name);
+      if (isRegular ? await isImage(path) : hasExtension(path)) paths.push(path);
     }
-    if (names.length === 1) continue;
-    for (const name of names) {
-      const others = names.filter((other) => other !== name);
-      rivals.set(name, others);
+    if (paths.length === 1) continue;
+    for (const path of paths) {
+      const others = paths.filter((other) => other !== path);
+      rivals.set(
+        path,
+        others.map((other) => basename(other)),
+      );
     }
   }
   return rivals;
@@ -220,13 +224,17 @@ export async function* imagesMatching(pattern: string, options: PatternOptions):
   for (const path of paths) onMatch(resolve(path));
   for (const [folder, error] of unreadable)
     yield { path: folder, error: fileErrorFrom(error, 'UNREADABLE', folder, systemReason(error)) };
+  const rivals = await findRivals(
+    paths.map((path) => ({ path })),
+    test,
+  );
   for (const path of paths.sort()) {
     if (await isInOutput(path, root, isOutput)) continue;
     const info = await stat(path).catch((error: Error) => error);
     if (info instanceof Error) {
       if (test.hasExtension(path)) yield { path, error: errorOf(path, info) };
     } else if (info.isFile() && (await test.isImage(path)))
-      yield { path, relativeDir: relative(root, dirname(path)) };
+      yield { path, relativeDir: relative(root, dirname(path)), rivals: rivals.get(path) };
   }
 }
 

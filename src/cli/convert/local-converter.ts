@@ -82,30 +82,27 @@ async function convertFile(
   const stream = await openInput(input);
   addAbortSignal(signal, stream); // a read from standard input may block indefinitely
   try {
-    await engine.workspaces.use(
-      { bytes: Math.min(before?.size ?? maxBytes, maxBytes) },
-      async (workspace) => {
-        const folder = await workspace.folder('image');
-        const { disk } = workspace;
-        const label = labelOf(input);
-        const rules = { label, types: engine.capabilities.inputs, maxBytes: () => maxBytes, signal, disk };
-        const { type, length } = await readUnchanged(input, before, () =>
-          storeInput(stream, join(folder, INPUT_FILE), rules),
-        );
-        const result = await engine.convert({ folder, disk, type, label, client: CLIENT }, options, signal);
-        signal.throwIfAborted();
-        const { path, bytes, convertedMs, notes, quality } = result;
-        await use({
-          path,
-          source: before,
-          bytesBefore: length,
-          bytesAfter: bytes,
-          ms: Math.round(convertedMs),
-          notes,
-          ...(quality !== undefined && { quality }),
-        });
-      },
-    );
+    await engine.workspaces.use({ bytes: Math.min(before?.size ?? 0, maxBytes) }, async (workspace) => {
+      const folder = await workspace.folder('image');
+      const { disk } = workspace;
+      const label = labelOf(input);
+      const rules = { label, types: engine.capabilities.inputs, maxBytes: () => maxBytes, signal, disk };
+      const { type, length } = await readUnchanged(input, before, () =>
+        storeInput(stream, join(folder, INPUT_FILE), rules),
+      );
+      const result = await engine.convert({ folder, disk, type, label, client: CLIENT }, options, signal);
+      signal.throwIfAborted();
+      const { path, bytes, convertedMs, notes, quality } = result;
+      await use({
+        path,
+        source: before,
+        bytesBefore: length,
+        bytesAfter: bytes,
+        ms: Math.round(convertedMs),
+        notes,
+        ...(quality !== undefined && { quality }),
+      });
+    });
   } finally {
     stream.destroy();
   }

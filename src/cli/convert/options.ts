@@ -1,6 +1,7 @@
 /** @module Validates the options of the `convert` command. */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import type { Config } from '../../config.ts';
 import {
   findConflict,
   integer,
@@ -12,7 +13,7 @@ import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { serviceError } from '../../errors.ts';
 import type { OutputType } from '../../formats.ts';
 import { sanitizeForDisplay } from '../../text.ts';
-import { CliError } from '../context.ts';
+import { type CliContext, CliError } from '../context.ts';
 
 /** The flag of a field of the API: `max_bytes` is `maxBytes`. */
 type FlagOf<Field extends string> = Field extends `${infer First}_${infer Rest}`
@@ -36,6 +37,12 @@ export interface Flags extends Readonly<Partial<Record<OptionFlag, string | true
   readonly shard?: string;
   readonly url?: readonly string[];
   readonly report?: string;
+  readonly verbose?: boolean;
+  readonly dryRun?: boolean;
+  readonly keepExtension?: boolean;
+  readonly safeNames?: boolean;
+  readonly maxFileSize?: string;
+  readonly maxPixels?: string;
 }
 
 /** Validated options. */
@@ -104,6 +111,14 @@ export function toFormFields(
   return Object.entries({ ...optionTexts(flags, outputs), output_format: format });
 }
 
+/** How results are named. */
+export interface Naming {
+  /** Keep the extension of the source: `a.jpg.webp`. */
+  readonly keepExtension: boolean;
+  /** Replace what Windows and SMB cannot store. */
+  readonly safeNames: boolean;
+}
+
 /** Validated options for many files. */
 export interface BulkOptions {
   /** Convert only files whose results are out of date, and keep an index of the output folder. */
@@ -113,6 +128,9 @@ export interface BulkOptions {
   /** Delete without confirmation. */
   readonly yes: boolean;
   readonly watch: boolean;
+  /** Convert and delete nothing: print what would be. */
+  readonly dryRun: boolean;
+  readonly naming: Naming;
   readonly shard: Shard | undefined;
   /** URLs of the instances that convert; none for the tools of this machine. */
   readonly urls: readonly string[];
@@ -124,19 +142,71 @@ export interface BulkOptions {
  * @throws {CliError} with status 2, if they contradict each other
  */
 export function parseBulkOptions(flags: Flags): BulkOptions {
-  const { delete: deletes = false, watch = false, yes = false, url: urls = [] } = flags;
+  const { delete: deletes = false, watch = false, yes = false, dryRun = false, url: urls = [] } = flags;
+  const naming = { keepExtension: flags.keepExtension ?? false, safeNames: flags.safeNames ?? false };
+  if (dryRun && watch) throw new CliError('--dry-run and --watch contradict each other.', 2);
+  if (urls.length > 0 && (flags.maxFileSize ?? flags.maxPixels) !== undefined)
+    throw new CliError(
+      '--max-file-size and --max-pixels are for this machine: an instance of --url has its own limits.',
+      2,
+    );
   const invalid = urls.find((url) => !/^https?:\/\//.test(url) || !URL.canParse(url));
   if (invalid !== undefined)
     throw new CliError(`Invalid --url "${invalid}": expected an address such as http://host:3000.`, 2);
   if (deletes && !yes && watch)
     throw new CliError('--delete with --watch requires --yes, because it cannot ask for confirmation.', 2);
-  if (deletes && !yes && !(process.stdin.isTTY && process.stderr.isTTY))
+  if (deletes && !yes && !dryRun && !(process.stdin.isTTY && process.stderr.isTTY))
     throw new CliError(
       '--delete requires --yes without a terminal, because it cannot ask for confirmation.',
       2,
     );
   const shard = flags.shard === undefined ? undefined : parseShard(flags.shard);
-  return { update: flags.update || deletes || watch, delete: deletes, yes, watch, shard, urls };
+  const update = flags.update || deletes || watch;
+  return { update, delete: deletes, yes: yes || dryRun, watch, dryRun, naming, shard, urls };
+}
+
+/** Settings that limit the files of strangers. Without them in the environment, the own files of a user have other limits. */
+const LOCAL_LIMITS = {
+  MAX_FILE_BYTES: Number.MAX_SAFE_INTEGER,
+  MAX_PIXELS: 1_000_000_000,
+  MAX_TOTAL_PIXELS: 2_000_000_000,
+  MAX_FRAMES: 10_000,
+  CONVERT_TIMEOUT_MS: 600_000,
+} as const;
+/** Maximum width and height of JPEG, and nearly that of GIF and AVIF (65 535). */
+const LOCAL_MAX_SIDE = 65_500;
+
+/**
+ * Returns the settings for files of this machine: the limits of the flags, of the environment, or for the user's own files. Memory
+ * and disk of the machine remain limits.
+ *
+ * @throws {CliError} naming an invalid value, with status 2
+ */
+export function withLocalLimits(config: Config, flags: Flags, env: CliContext['env']): Config {
+  const { maxFileSize, maxPixels } = flags;
+  const unset = Object.entries(LOCAL_LIMITS).filter(([name]) => !env[name]);
+  const pixels = maxPixels === undefined ? undefined : parseAmount('--max-pixels', maxPixels);
+  return {
+    ...config,
+    ...Object.fromEntries(unset),
+    maxSide: LOCAL_MAX_SIDE,
+    ...(maxFileSize !== undefined && { MAX_FILE_BYTES: parseAmount('--max-file-size', maxFileSize) }),
+    ...(pixels !== undefined && {
+      MAX_PIXELS: pixels,
+      MAX_TOTAL_PIXELS: Math.max(pixels, LOCAL_LIMITS.MAX_TOTAL_PIXELS),
+    }),
+  };
+}
+
+/** @throws {CliError} with status 2 */
+function parseAmount(flag: string, text: string): number {
+  const [, digits, unit = ''] = /^(\d+(?:\.\d+)?)\s?([kMG]?)(?:B|P)?$/.exec(text) ?? [];
+  const amount = Math.floor(Number(digits) * 1000 ** ['', 'k', 'M', 'G'].indexOf(unit));
+  if (amount >= 1) return amount;
+  throw new CliError(
+    `Invalid ${flag} "${sanitizeForDisplay(text)}": expected a number, such as 400M or 400000000.`,
+    2,
+  );
 }
 
 /** One of several parts of the inputs. */

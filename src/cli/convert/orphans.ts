@@ -19,6 +19,8 @@ export interface DeleteOptions {
   readonly roots: readonly Root[];
   readonly shard: Shard | undefined;
   readonly report: Report;
+  /** Only report what would be deleted. */
+  readonly dryRun: boolean;
   /** Returns whether the user agrees. */
   readonly confirm: (count: number) => Promise<boolean>;
   readonly signal: AbortSignal;
@@ -26,7 +28,7 @@ export interface DeleteOptions {
 
 /** Deletes results whose source no longer exists, after confirmation, and the folders that become empty. */
 export async function deleteOrphans(options: DeleteOptions): Promise<void> {
-  const { resultFolder, report, confirm, signal } = options;
+  const { resultFolder, report, dryRun, confirm, signal } = options;
   const orphans = await findOrphans(options);
   if (orphans.length === 0 || signal.aborted || !(await confirm(orphans.length))) return;
   for (const [name, entry] of orphans) {
@@ -35,8 +37,8 @@ export async function deleteOrphans(options: DeleteOptions): Promise<void> {
     const input = relative('.', resolve(await realPathOf(resultFolder.output), entry.source));
     try {
       await assertInside(output, resultFolder.output);
-      await deleteResult(output, entry, resultFolder, report, input);
-      await resultFolder.index.remove(name);
+      await deleteResult(output, entry, options, input);
+      if (!dryRun) await resultFolder.index.remove(name);
     } catch (error) {
       report.failed(input, fileErrorFrom(error, 'OUTPUT_UNDELETABLE', output, systemReason(error)));
     }
@@ -67,13 +69,13 @@ async function findOrphans({
 async function deleteResult(
   output: string,
   entry: IndexEntry,
-  resultFolder: ResultFolder,
-  report: Report,
+  { resultFolder, report, dryRun }: DeleteOptions,
   input: string,
 ): Promise<void> {
   const info = await lstat(output).catch(() => undefined);
   if (!info) return;
   if (!isResult(entry, info)) return report.notice(`${output} was changed, and is kept.`);
+  if (dryRun) return report.deleted({ input, output });
   await unlink(output);
   report.deleted({ input, output });
   const top = resolve(resultFolder.output);

@@ -8,12 +8,12 @@ import { DEFAULT_FORMAT } from '../../conversion/options.ts';
 import { isDiskFull } from '../../errors.ts';
 import { createFolders, isInside, realPathOf, systemReason } from '../../files/system.ts';
 import { OUTPUTS, type OutputType, parseOutputType } from '../../formats.ts';
-import { baseNameOf, createUniqueNamer } from '../../text.ts';
+import { baseNameOf, caseKey, createUniqueNamer, portableName } from '../../text.ts';
 import { CliError } from '../context.ts';
 import { type FileError, fileError, fileErrorFrom } from './file-errors.ts';
-import { type Input, type InputFile, OWN_PREFIX, resultKey, STDIN } from './find-images.ts';
+import { type Input, OWN_PREFIX, resultKey, STDIN } from './find-images.ts';
 import { type Inputs, matchesMany } from './inputs.ts';
-import type { Shard } from './options.ts';
+import type { Naming, Shard } from './options.ts';
 
 /** Value of `-o` for standard output. */
 export const STDOUT = '-';
@@ -81,9 +81,12 @@ export interface PlanOptions {
   readonly inputs: Pick<Inputs, 'includes' | 'isOneFolder'>;
   /**
    * Handling of results with the same name. `number` appends ` (2)` to the second, as in a ZIP archive of the service.
-   * `reject` converts none of them, for names that must not depend on the order or number of the inputs.
+   * `extension` keeps the extension of each source, for names that must not depend on the order of the inputs.
    */
-  readonly sameNames: 'number' | 'reject';
+  readonly sameNames: 'number' | 'extension';
+  readonly naming: Naming;
+  /** Returns whether an earlier run made a result from this input. Its name is then kept. */
+  readonly isKnown?: ((job: Job) => boolean) | undefined;
   /** The part of the inputs to convert. */
   readonly shard?: Shard | undefined;
 }
@@ -91,7 +94,7 @@ export interface PlanOptions {
 /** Determines the output path of each input, one after the other. */
 export async function* planOutputs(
   found: AsyncIterable<Input>,
-  { target, inputs, sameNames, shard }: PlanOptions,
+  { target, inputs, sameNames, naming, isKnown, shard }: PlanOptions,
 ): AsyncGenerator<OutputJob> {
   const { extension } = OUTPUTS[target.format];
   let uniqueName = createUniqueNamer(extension);
@@ -111,35 +114,45 @@ export async function* planOutputs(
     }
     const { path, relativeDir } = input;
     // The files of one folder follow each other, so the names of the folder before are not needed any more.
-    if (inputs.isOneFolder && relativeDir !== folder) {
+    // With safe names, two folders can become one.
+    if (inputs.isOneFolder && relativeDir !== folder && !naming.safeNames) {
       folder = relativeDir;
       sources.clear();
       uniqueName = createUniqueNamer(extension);
     }
     const name = path === STDIN ? '' : basename(path);
-    const key = resultKey(relativeDir, name);
-    if (shard && !shard.includes(key)) continue;
+    if (shard && !shard.includes(resultKey(relativeDir, name))) continue;
     if (target.kind !== 'folder') {
       yield { input: path, output: target.path };
       continue;
     }
-    if (sameNames === 'reject') {
-      const other = rivalOf(input, sources.get(key));
-      const output = join(target.path, relativeDir, `${baseNameOf(name)}.${extension}`);
-      if (!sources.has(key)) sources.set(key, path);
-      if (other !== undefined) yield { input: path, error: fileError('SAME_RESULT', path, other, output) };
-      else yield await protectInputs({ input: path, output }, inputs);
-    } else {
-      const output = join(target.path, uniqueName(join(relativeDir, baseNameOf(name))));
-      yield await protectInputs({ input: path, output }, inputs);
+    const short = nameResult(relativeDir, name, naming);
+    if (sameNames === 'number') {
+      yield await protectInputs({ input: path, output: join(target.path, uniqueName(short)) }, inputs);
+      continue;
     }
+    const jobFor = (base: string): Job => ({
+      input: path,
+      output: join(target.path, `${base}.${extension}`),
+    });
+    const { rivals = [] } = input;
+    const isLong = rivals.length > 0 && !isKnown?.(jobFor(short));
+    const job = jobFor(isLong ? nameResult(relativeDir, name, { ...naming, keepExtension: true }) : short);
+    const key = caseKey(job.output);
+    const twin = rivals.find((rival) => caseKey(rival) === caseKey(name));
+    const other = twin === undefined ? sources.get(key) : join(path, '..', twin);
+    if (!sources.has(key)) sources.set(key, path);
+    if (other !== undefined) yield { input: path, error: fileError('SAME_RESULT', path, other, job.output) };
+    else yield await protectInputs(job, inputs);
   }
 }
 
-/** Returns another input with the same result. */
-function rivalOf({ path, rivals = [] }: InputFile, earlier: string | undefined): string | undefined {
-  const [rival] = rivals;
-  return rival === undefined ? earlier : join(path, '..', rival);
+/** Returns the path of a result in the output folder, without the extension of its format. */
+function nameResult(relativeDir: string, name: string, { keepExtension, safeNames }: Naming): string {
+  const base = baseNameOf(keepExtension && name !== '' ? `${name}.x` : name); // without one extension
+  if (!safeNames) return join(relativeDir, base);
+  const folders = relativeDir.split('/').filter(Boolean).map(portableName);
+  return join(...folders, portableName(base));
 }
 
 /** Returns the job, or an error if its result would replace another input. */

@@ -9,6 +9,8 @@ export interface Progress {
   starts(input: string): void;
   /** Records the end of a conversion, or of a file that needs none. */
   ended(input: string): void;
+  /** Records the failure of a file, instead of {@link ended}. */
+  failed(input: string): void;
   /** Clears the bar, so that another line can be printed. The next event draws it again. */
   clear(): void;
   /** Draws the bar a last time, and clears it. */
@@ -40,12 +42,14 @@ export function createProgress(
   const rate = createRate(now);
   let total: number | undefined;
   let ended = 0;
+  let failed = 0;
   let drawnAt = Number.NEGATIVE_INFINITY;
 
   const draw = (): void => {
     drawnAt = now();
     const [oldest = ''] = running;
-    const parts = [formatCount(ended, total), formatRate(rate.perSecond(), ended, total)];
+    const failures = failed > 0 ? `${failed} failed` : '';
+    const parts = [formatCount(ended, total), failures, formatRate(rate.perSecond(), ended, total)];
     const line = [...parts, sanitizeForDisplay(oldest, MAX_NAME_LENGTH)]
       .filter((part) => part !== '')
       .join(' ');
@@ -53,6 +57,12 @@ export function createProgress(
   };
   const drawSoon = (): void => {
     if (now() - drawnAt >= DRAW_INTERVAL_MS) draw();
+  };
+  const end = (input: string): void => {
+    running.delete(input);
+    ended += 1;
+    rate.count();
+    drawSoon();
   };
   return {
     setTotal(count) {
@@ -62,11 +72,10 @@ export function createProgress(
       running.add(input);
       drawSoon();
     },
-    ended(input) {
-      running.delete(input);
-      ended += 1;
-      rate.count();
-      drawSoon();
+    ended: end,
+    failed(input) {
+      failed += 1;
+      end(input);
     },
     clear() {
       stream.write(CLEAR_LINE);

@@ -1,7 +1,7 @@
 /** @module Prints results to standard output and errors to standard error, or both as JSON lines, and writes the file of `--report`. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { isReplaceable, systemReason } from '../../files/system.ts';
-import { formatBytes, sanitizeForDisplay } from '../../text.ts';
+import { formatBytes, sanitizeForDisplay, truncate } from '../../text.ts';
 import { CliError } from '../context.ts';
 import type { Conversion } from './converter.ts';
 import type { FileErrorCode } from './file-errors.ts';
@@ -19,6 +19,8 @@ export interface Report {
   readonly wantsTotal: boolean;
   /** Records the start of a conversion. */
   starts(input: string): void;
+  /** Prints a file that would be converted. */
+  planned(job: Job): void;
   /** Prints a result. */
   done(job: Job, done: Done): void;
   /** Records a result that is up to date. */
@@ -46,6 +48,10 @@ export interface ReportOptions {
   readonly json: boolean;
   /** Print errors only. */
   readonly quiet: boolean;
+  /** Print a line for each result, also beside the progress bar of a terminal. */
+  readonly verbose: boolean;
+  /** Nothing is converted: print what would be. */
+  readonly dryRun: boolean;
   /** The file of `--report`. */
   readonly csv?: CsvReport | undefined;
 }
@@ -57,8 +63,11 @@ const MAX_LABEL_LENGTH = 5000;
 export const labelOf = (input: string): string =>
   input === STDIN ? 'Standard input' : sanitizeForDisplay(input, MAX_LABEL_LENGTH);
 
-export function createReport({ json, quiet, csv }: ReportOptions): Report {
+export function createReport({ json, quiet, verbose, dryRun, csv }: ReportOptions): Report {
   const progress = quiet ? undefined : createProgress();
+  const { isTTY, columns } = process.stdout;
+  const showsResults = !quiet && (verbose || !isTTY || !progress);
+  const width = isTTY ? columns || 80 : undefined;
   const counts = { converted: 0, upToDate: 0, deleted: 0, bytesBefore: 0, bytesAfter: 0 };
   /** Number of failures by error code. */
   const failures = new Map<string, number>();
@@ -78,7 +87,7 @@ export function createReport({ json, quiet, csv }: ReportOptions): Report {
     const total = counts.converted + counts.upToDate + failed();
     if (json) printJson({ summary: { ...counts, failed: Object.fromEntries(failures) } });
     else {
-      if (!quiet && total + counts.deleted > 1) print(process.stdout, formatSummary(counts));
+      if (!quiet && total + counts.deleted > 1) print(process.stdout, formatSummary(counts, dryRun));
       if (failed() > 0 && total > 1)
         printError(`${failed()} of ${total} files not converted: ${formatReasons(failures)}.`);
     }
@@ -101,7 +110,14 @@ export function createReport({ json, quiet, csv }: ReportOptions): Report {
       counts.bytesAfter += done.bytesAfter;
       csv?.write({ input, output, status: 'converted', ...done });
       if (json) printJson({ input, output, ...done });
-      else if (!quiet) print(process.stdout, formatResult(input, output, done));
+      else if (showsResults) print(process.stdout, formatResult(input, output, done, width));
+      progress?.ended(input);
+    },
+    planned({ input, output }) {
+      counts.converted += 1;
+      csv?.write({ input, output, status: 'to convert' });
+      if (json) printJson({ input, output, toConvert: true });
+      else if (!quiet) print(process.stdout, namesOf(input, output).join(' → '));
       progress?.ended(input);
     },
     upToDate({ input, output }) {
@@ -112,16 +128,20 @@ export function createReport({ json, quiet, csv }: ReportOptions): Report {
     },
     deleted({ input, output }) {
       counts.deleted += 1;
-      csv?.write({ input, output, status: 'deleted' });
-      if (json) printJson({ input, output, deleted: true });
-      else if (!quiet) print(process.stdout, `${sanitizeForDisplay(output, MAX_LABEL_LENGTH)} deleted`);
+      csv?.write({ input, output, status: dryRun ? 'to delete' : 'deleted' });
+      if (json) printJson({ input, output, [dryRun ? 'toDelete' : 'deleted']: true });
+      else if (!quiet)
+        print(
+          process.stdout,
+          `${sanitizeForDisplay(output, MAX_LABEL_LENGTH)} ${dryRun ? 'to delete' : 'deleted'}`,
+        );
     },
     failed(input, { code, message }) {
       failures.set(code, (failures.get(code) ?? 0) + 1);
       csv?.write({ input, status: 'failed', code, message });
       if (json) printJson({ input, error: { code, message } });
       else printError(message);
-      progress?.ended(input);
+      progress?.failed(input);
     },
     notice(text) {
       if (!quiet) printError(text);
@@ -137,10 +157,41 @@ export function createReport({ json, quiet, csv }: ReportOptions): Report {
   };
 }
 
-function formatResult(input: string, output: string, { bytesBefore, bytesAfter, notes }: Done): string {
-  const names = [input, output].map((name) => sanitizeForDisplay(name, MAX_LABEL_LENGTH)).join(' → ');
-  const sizes = formatChange(bytesBefore, bytesAfter);
-  return [names, sizes, ...(notes.length > 0 ? [notes.join(', ')] : [])].join('  ');
+/** Returns the names of a source and of its result for messages. */
+const namesOf = (input: string, output: string): [string, string] => [
+  sanitizeForDisplay(input, MAX_LABEL_LENGTH),
+  sanitizeForDisplay(output, MAX_LABEL_LENGTH),
+];
+
+/** Minimum length of a shortened path in UTF-16 code units. */
+const MIN_PATH_LENGTH = 20;
+
+/** @param width columns of the terminal. If the line is longer, it has only the path of the result, shortened in the middle. */
+function formatResult(
+  input: string,
+  output: string,
+  { bytesBefore, bytesAfter, notes }: Done,
+  width?: number,
+): string {
+  const [from, to] = namesOf(input, output);
+  const rest = [
+    '',
+    formatChange(bytesBefore, bytesAfter),
+    ...(notes.length > 0 ? [notes.join(', ')] : []),
+  ].join('  ');
+  const line = `${from} → ${to}${rest}`;
+  if (width === undefined || line.length <= width) return line;
+  return sanitizeForDisplay(
+    `${shortenPath(to, Math.max(MIN_PATH_LENGTH, width - rest.length))}${rest}`,
+    width - 1,
+  );
+}
+
+/** Replaces the middle of a path by an ellipsis. The end is longer, since it has the name of the file. */
+function shortenPath(path: string, length: number): string {
+  if (path.length <= length) return path;
+  const start = truncate(path, Math.floor((length - 1) / 3));
+  return `${start}…${path.slice(path.length - (length - 1 - start.length)).toWellFormed()}`;
 }
 
 interface Counts {
@@ -151,11 +202,17 @@ interface Counts {
   readonly bytesAfter: number;
 }
 
-function formatSummary({ converted, upToDate, deleted, bytesBefore, bytesAfter }: Counts): string {
+function formatSummary(
+  { converted, upToDate, deleted, bytesBefore, bytesAfter }: Counts,
+  dryRun: boolean,
+): string {
+  const done = dryRun
+    ? `${converted} to convert`
+    : `${converted} converted: ${formatChange(bytesBefore, bytesAfter)}`;
   const parts = [
-    converted > 0 ? `${converted} converted: ${formatChange(bytesBefore, bytesAfter)}` : 'none converted',
+    converted > 0 ? done : dryRun ? 'none to convert' : 'none converted',
     ...(upToDate > 0 ? [`${upToDate} up to date`] : []),
-    ...(deleted > 0 ? [`${deleted} deleted`] : []),
+    ...(deleted > 0 ? [`${deleted} ${dryRun ? 'to delete' : 'deleted'}`] : []),
   ];
   return parts.join(', ');
 }
@@ -188,7 +245,7 @@ function formatCode(code: string): string {
 interface ReportRow {
   readonly input: string;
   readonly output?: string;
-  readonly status: 'converted' | 'up to date' | 'failed' | 'deleted';
+  readonly status: 'converted' | 'to convert' | 'up to date' | 'failed' | 'deleted' | 'to delete';
   readonly bytesBefore?: number;
   readonly bytesAfter?: number;
   readonly ms?: number;

@@ -1,7 +1,7 @@
 /** @module An output folder with an index: finds results that are up to date, and records new ones. */
 import { createHash } from 'node:crypto';
 import { lstat, stat } from 'node:fs/promises';
-import { basename, dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import type { Config } from '../../config.ts';
 import { toolSearch } from '../../conversion/capabilities.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
@@ -24,6 +24,8 @@ export interface ResultFolder {
   isUpToDate(job: Job): Promise<boolean>;
   /** Returns whether an earlier run wrote the result of a job, so that it may be replaced. */
   owns(job: Job): boolean;
+  /** Returns whether an earlier run made the result of a job from the same source. */
+  madeFrom(job: Job): boolean;
   /**
    * Writes a result and records it.
    *
@@ -59,6 +61,7 @@ export async function createResultFolder(
     index,
     output,
     owns: (job) => index.owns(nameOf(job)),
+    madeFrom: (job) => index.get(nameOf(job))?.source === relative(realOutput, resolve(job.input)),
     async isUpToDate(job) {
       const entry = index.get(nameOf(job));
       if (entry?.recipe !== optionsHash) return false;
@@ -147,7 +150,7 @@ export async function openResultFolder(
   output: string,
   { config, bulk, options, version, converter }: ResultFolderOptions,
 ): Promise<ResultFolder> {
-  const index = await openResultIndex(output, bulk.shard).catch((error) => {
+  const index = await openResultIndex(output, bulk.shard, bulk.dryRun).catch((error) => {
     throw new CliError(`${output} cannot be written: ${systemReason(error)}.`, 2);
   });
   if (bulk.urls.length > 0) {

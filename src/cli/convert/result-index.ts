@@ -80,18 +80,26 @@ const MIN_SUPERSEDED = 1000;
 /**
  * Opens the index of an output folder. Creates the folder if it does not exist.
  *
+ * @param dryRun whether nothing will be recorded. Then nothing is created or removed either.
  * @throws {Error} with the code of the failed system call
  */
-export async function openResultIndex(output: string, shard: Shard | undefined): Promise<ResultIndex> {
+export async function openResultIndex(
+  output: string,
+  shard: Shard | undefined,
+  dryRun = false,
+): Promise<ResultIndex> {
   const folder = join(output, OWN_PREFIX);
   const label = shard ? `-${shard.number}-of-${shard.count}` : '';
   const name = `index${label}.jsonl`;
   const path = join(folder, name);
-  await createFolders(output);
-  await makeRealFolder(folder);
-  await rm(join(folder, `incomplete${label}`), { recursive: true, force: true }); // of version 0.2
-  await removeStaleWorkspaces(folder);
-  const temporary = await makeInstanceFolder(folder);
+  let temporary = '';
+  if (!dryRun) {
+    await createFolders(output);
+    await makeRealFolder(folder);
+    await rm(join(folder, `incomplete${label}`), { recursive: true, force: true }); // of version 0.2
+    await removeStaleWorkspaces(folder);
+    temporary = await makeInstanceFolder(folder);
+  }
 
   const toolVersions = new Map<string, string>();
   const own = new Map<string, IndexEntry | Mark>();
@@ -107,7 +115,11 @@ export async function openResultIndex(output: string, shard: Shard | undefined):
   };
   await refresh();
   let isShared = false;
-  for (const file of await readdir(folder)) {
+  const files = await readdir(folder).catch((error) => {
+    if (dryRun && error.code === 'ENOENT') return [];
+    throw error;
+  });
+  for (const file of files) {
     const other = join(folder, file);
     isShared ||= other !== temporary && (await readInstanceFolder(other)) !== undefined;
     if (file === name || !/^index.*\.jsonl$/.test(file)) continue;
@@ -117,7 +129,7 @@ export async function openResultIndex(output: string, shard: Shard | undefined):
       if ((others.get(result)?.made ?? 0) <= record.made) others.set(result, record);
   }
   // Another command can append to the file at any time.
-  if (!isShared && lines - own.size > Math.max(MIN_SUPERSEDED, own.size)) {
+  if (!dryRun && !isShared && lines - own.size > Math.max(MIN_SUPERSEDED, own.size)) {
     await rewrite(path, join(temporary, name), linesOf(own, others, toolVersions));
     position = 0;
   }
@@ -140,7 +152,7 @@ export async function openResultIndex(output: string, shard: Shard | undefined):
   return {
     temporary,
     refresh,
-    close: () => rm(temporary, { recursive: true, force: true }),
+    close: async () => (dryRun ? undefined : rm(temporary, { recursive: true, force: true })),
     get(result) {
       const value = find(result);
       return isEntry(value) ? value : undefined;
@@ -161,7 +173,7 @@ export async function openResultIndex(output: string, shard: Shard | undefined):
     },
     toolVersionsOf: (fingerprint) => toolVersions.get(fingerprint),
     async setToolVersions(fingerprint, versions) {
-      if (toolVersions.get(fingerprint) === versions) return;
+      if (dryRun || toolVersions.get(fingerprint) === versions) return;
       toolVersions.set(fingerprint, versions);
       await append({ tools: fingerprint, maker: versions });
     },

@@ -30,6 +30,8 @@ interface RunOptions {
   readonly report: Report;
   /** Replace existing files. */
   readonly force: boolean;
+  /** Only report what would be converted. */
+  readonly dryRun: boolean;
   /** Number of jobs at the same time. */
   readonly concurrency: number;
   readonly signal: AbortSignal;
@@ -70,6 +72,14 @@ async function processJob(job: OutputJob, options: RunOptions, isRepeated = fals
   try {
     if ('error' in job) throw job.error;
     if (await resultFolder?.isUpToDate(job)) return report.upToDate(job);
+    if (options.dryRun) {
+      await assertWritable(
+        job.output,
+        options.force || (resultFolder?.owns(job) ?? false),
+        options.outputFolder,
+      );
+      return report.planned(job);
+    }
     const converter = await options.converter();
     if (signal.aborted) return;
     report.starts(job.input);
@@ -180,6 +190,7 @@ async function searchAll(options: SearchOptions, found: AsyncIterable<Input>): P
     shard: bulk.shard,
     report,
     signal,
+    dryRun: bulk.dryRun,
     confirm: async (count) => bulk.yes || askToDelete(count, signal),
   });
 }
@@ -195,11 +206,19 @@ async function countJobs(options: SearchOptions): Promise<void> {
 
 /** Plans the outputs. With `--update` or `--shard`, the name of a result must not depend on the other inputs. */
 function plan(
-  { inputs, target, bulk }: SearchOptions,
+  { inputs, target, bulk, run }: SearchOptions,
   found: AsyncIterable<Input>,
 ): AsyncIterable<OutputJob> {
-  const sameNames = bulk.update || bulk.shard ? 'reject' : 'number';
-  return planOutputs(found, { target, inputs, sameNames, shard: bulk.shard });
+  const { naming, shard } = bulk;
+  const sameNames = bulk.update || shard ? 'extension' : 'number';
+  return planOutputs(found, {
+    target,
+    inputs,
+    sameNames,
+    naming,
+    isKnown: run.resultFolder?.madeFrom,
+    shard,
+  });
 }
 
 /** Time after a signal at which the process ends, even if something still runs, in ms. */

@@ -11,6 +11,7 @@ import { assertSystem, type ConversionEngine, createConversionEngine } from '../
 import { StartupError, toStartupError } from '../../errors.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
 import { ASSETS_DIR } from '../../folders.ts';
+import { MAX_DIMENSION } from '../../formats.ts';
 import { isPolicyEnforced, NO_POLICY_FOLDER } from '../../process/policy.ts';
 import { createRunner } from '../../process/runner.ts';
 import { findToolchain, type Toolchain } from '../../process/toolchain.ts';
@@ -72,7 +73,7 @@ function loadValidSettings(env: Environment): Pick<DoctorReport, 'config' | 'set
 }
 
 /** Limits for version probes, which need far less. */
-const LIMITS = { pixels: 10_000, memoryBytes: 1024 ** 3 };
+const LIMITS = { side: MAX_DIMENSION, pixels: 10_000, memoryBytes: 1024 ** 3 };
 
 /** Finds the tools. Starting a program needs a folder, so falls back to the system's if TEMP_DIR is unusable. */
 async function findTools(config: Config): Promise<Pick<DoctorReport, 'toolchain' | 'policyHolds'>> {

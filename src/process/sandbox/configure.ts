@@ -1,5 +1,6 @@
 /** @module Derives the resource limits of the tools from the settings, starts their fork servers and configures their sandbox. */
 import { existsSync } from 'node:fs';
+import { totalmem } from 'node:os';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import { StartupError } from '../../errors.ts';
@@ -24,11 +25,12 @@ const MIB = 1024 ** 2;
  * Converting an image of 50 megapixels takes up to 1.22 GB: 26 bytes per pixel. The service checks the settings before
  * it starts a tool. These limits apply to files with a false header, and allow for the overhead of the tools.
  */
-export function magickLimits({ MAX_PIXELS, MAX_FRAMES }: Config): MagickLimits {
+export function magickLimits({ MAX_PIXELS, MAX_FRAMES, maxSide }: Config): MagickLimits {
   return {
+    side: maxSide,
     pixels: Math.ceil(MAX_PIXELS * 1.1) + 65_536,
     frames: MAX_FRAMES,
-    memoryBytes: Math.max(1536 * MIB, 32 * MAX_PIXELS),
+    memoryBytes: Math.max(1536 * MIB, Math.min(32 * MAX_PIXELS, totalmem())),
   };
 }
 

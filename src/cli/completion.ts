@@ -1,0 +1,96 @@
+/** @module Scripts that complete the commands, options and values of the command line in a shell. */
+import type { Command } from 'commander';
+import { FITS } from '../conversion/plan/types.ts';
+import { OUTPUTS } from '../formats.ts';
+
+/** Values of options. Shells complete file names for all other options and arguments. */
+const VALUES: Readonly<Record<string, readonly string[]>> = {
+  '--format': Object.keys(OUTPUTS),
+  '--fit': FITS,
+  '--frames': ['all', 'first'],
+  '--pages': ['all', 'first'],
+};
+
+const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
+/** The shells that {@link completionScript} knows. */
+export const SHELLS = Object.keys(SCRIPTS) as readonly (keyof typeof SCRIPTS)[];
+
+/** Returns the script for a shell. It starts no program, so that completion is immediate. */
+export const completionScript = (shell: (typeof SHELLS)[number], program: Command): string =>
+  SCRIPTS[shell](program);
+
+/** A command with the words that lead to it, such as `['regress', 'compare']`. */
+interface Path {
+  readonly words: readonly string[];
+  readonly command: Command;
+}
+
+function listPaths(command: Command, words: readonly string[] = []): Path[] {
+  const inner = subcommands(command).flatMap((sub) => listPaths(sub, [...words, sub.name()]));
+  return [{ words, command }, ...inner];
+}
+
+const help = (command: Command) => command.createHelp();
+const optionsOf = (command: Command) => help(command).visibleOptions(command);
+const subcommands = (command: Command): Command[] => help(command).visibleCommands(command);
+/** Returns the words that can follow a command: its subcommands, or the values of its arguments. */
+const nextWords = (command: Command): string[] => [
+  ...subcommands(command).map((sub) => sub.name()),
+  ...command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []),
+];
+
+function bashScript(program: Command): string {
+  // The longest path comes first, because the first match applies.
+  const cases = listPaths(program)
+    .reverse()
+    .map(({ words, command }) => {
+      const options = optionsOf(command).flatMap(({ short, long }) => [short, long].filter(Boolean));
+      return `    '${[...words, ''].join(' ')}'*) names='${nextWords(command).join(' ')}' options='${options.join(' ')}' ;;`;
+    });
+  const values = Object.entries(VALUES).map(([name, list]) => `    ${name}) values='${list.join(' ')}' ;;`);
+  return `# Completion for imagemill. Add to ~/.bashrc: source <(imagemill completion bash)
+_imagemill() {
+  local current=\${COMP_WORDS[COMP_CWORD]} names='' options='' values=''
+  local before="\${COMP_WORDS[*]:1:$((COMP_CWORD - 1))} "
+  case "\${before# }" in
+${cases.join('\n')}
+  esac
+  case "\${COMP_WORDS[COMP_CWORD-1]}" in
+${values.join('\n')}
+  esac
+  if [[ $values ]]; then names=$values
+  elif [[ $current == -* ]]; then names=$options
+  fi
+  COMPREPLY=($(compgen -W "$names" -- "$current"))
+}
+complete -o default -F _imagemill imagemill
+`;
+}
+
+function zshScript(program: Command): string {
+  return `autoload -U +X bashcompinit && bashcompinit\n${bashScript(program)}`
+    .replaceAll('bashrc', 'zshrc')
+    .replace('completion bash', 'completion zsh');
+}
+
+function fishScript(program: Command): string {
+  const quote = (text: string): string => `'${text.replace(/['\\]/g, '\\$&')}'`;
+  const lines = listPaths(program).flatMap(({ words, command }) => {
+    const seen = words.map((word) => `__fish_seen_subcommand_from ${word}`);
+    const names = nextWords(command);
+    const none = names.length > 0 ? [`not __fish_seen_subcommand_from ${names.join(' ')}`] : [];
+    const when = quote([...seen, ...none].join('; and '));
+    return [
+      ...(names.length > 0 ? [`complete -c imagemill -f -n ${when} -a ${quote(names.join(' '))}`] : []),
+      ...subcommands(command).map(
+        (sub) => `complete -c imagemill -f -n ${when} -a ${sub.name()} -d ${quote(sub.description())}`,
+      ),
+      ...optionsOf(command).map(({ short, long, description, required }) => {
+        const list = VALUES[long ?? ''];
+        const value = list ? `-xa ${quote(list.join(' '))}` : required ? '-r' : '';
+        return `complete -c imagemill -n ${when} ${short ? `-s ${short.slice(1)} ` : ''}-l ${long?.slice(2)} ${value} -d ${quote(description)}`;
+      }),
+    ];
+  });
+  return `# Completion for imagemill. Save as ~/.config/fish/completions/imagemill.fish\n${lines.join('\n')}\n`;
+}
