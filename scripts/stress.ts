@@ -4,16 +4,18 @@
  * One server handles good, bad and hostile clients for the whole run, while other servers go through one fault after
  * another. With `--only`, runs only the faults whose name contains TEXT, without those clients. Prints a table. Exits with 1 if a response was wrong, files or processes were left behind, or memory grew.
  */
+import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { NO_POLICY_FOLDER } from '../src/process/policy.ts';
 import { createRunner } from '../src/process/runner.ts';
 import { findToolchain } from '../src/process/toolchain.ts';
+import type { Probe } from './processes/probe.ts';
 import { add, emptyTally, runClients } from './stress/clients.ts';
 import type { Outcome } from './stress/fault.ts';
 import { FAULTS } from './stress/faults.ts';
 import { seeded } from './stress/random.ts';
 import { badRequests, goodRequests, hostileRequests } from './stress/requests.ts';
-import { listLeftovers, memoryOf, startServer, tidyUp } from './stress/server.ts';
+import { listLeftovers, memoryOf, type Server, startServer, tidyUp } from './stress/server.ts';
 
 const { values } = parseArgs({
   options: {
@@ -27,11 +29,12 @@ const seed = Number(values.seed);
 const faults = Object.entries(FAULTS).filter(([name]) => name.includes(values.only ?? ''));
 if (faults.length === 0) throw new Error(`no fault has a name with "${values.only}"`);
 const MIB = 1024 ** 2;
-/**
- * Maximum growth in bytes of the median memory of the server process from the second to the last sixth of the run. The
- * margin allows for garbage that is not collected yet.
- */
-const MAX_GROWTH = 40 * MIB;
+/** Maximum growth in bytes of the median memory in use from the second to the last sixth of the run. */
+const MAX_GROWTH = 10 * MIB;
+/** The same for the resident memory of the server process, which also has what malloc keeps (see scripts/processes/probe.ts). */
+const MAX_RESIDENT_GROWTH = 100 * MIB;
+/** Interval between the collections of garbage that measure the growth, in ms. */
+const COLLECT_MS = 2000;
 
 const search = process.env.PATH ?? '';
 const toolchain = await findToolchain(
@@ -51,6 +54,7 @@ try {
 
   const samples: { own: number; tree: number }[] = [];
   const sampler = setInterval(() => samples.push(memoryOf(server.pid)), 500);
+  const probes: Probe[] = [];
   const stop = new AbortController();
   const baseLoad = runClients(
     {
@@ -63,6 +67,8 @@ try {
     },
     stop.signal,
   );
+
+  const measured = measureUntil(stop.signal, server, probes);
 
   const started = performance.now();
   const share = Math.floor(seconds / faults.length);
@@ -80,18 +86,28 @@ try {
   if (left > 0) await new Promise((resolve) => setTimeout(resolve, left));
   stop.abort();
   const tally = await baseLoad;
+  await measured;
   clearInterval(sampler);
   const { code } = await server.end('SIGTERM');
   if (code !== 0) tally.wrong.push(`ended with status ${code}`);
   rows.unshift({ name: 'no fault, whole run', tally, left: listLeftovers(server) });
 
-  report(samples, server.loopDelay());
+  report(samples, probes);
 } finally {
   tidyUp();
 }
 process.exitCode = problems.length > 0 ? 1 : 0;
 
-function report(samples: readonly { own: number; tree: number }[], loopDelay: number | undefined): void {
+/** Measures a server again and again. */
+async function measureUntil(until: AbortSignal, server: Server, probes: Probe[]): Promise<void> {
+  await server.measure(); // the start does not count
+  while (!until.aborted) {
+    probes.push(await server.measure());
+    await pause(COLLECT_MS, undefined, { signal: until }).catch(() => {});
+  }
+}
+
+function report(samples: readonly { own: number; tree: number }[], probes: readonly Probe[]): void {
   const total = emptyTally();
   console.log('\nrequests    right   wrong    left  fault and responses');
   for (const { name, tally, left, notRun, figures } of rows) {
@@ -114,20 +130,24 @@ function report(samples: readonly { own: number; tree: number }[], loopDelay: nu
     );
   }
   const peak = (of: 'own' | 'tree') => Math.max(...samples.map((sample) => sample[of])) / MIB;
-  const sixth = Math.max(1, Math.floor(samples.length / 6));
-  const growth = median(samples.slice(-sixth)) - median(samples.slice(sixth, 2 * sixth));
-  if (growth > MAX_GROWTH) problems.push(`the server's memory grew by ${(growth / MIB).toFixed(0)} MiB`);
+  const used = growthOf(probes.map(({ usedBytes }) => usedBytes));
+  const resident = growthOf(samples.map(({ own }) => own));
+  if (used > MAX_GROWTH || resident > MAX_RESIDENT_GROWTH) problems.push("the server's memory grew");
   console.log(
     `\n${total.requests} requests, ${total.right} valid images converted correctly, ${total.wrong.length} wrong or missing responses`,
   );
   console.log(
-    `memory: server at most ${peak('own').toFixed(0)} MiB, with all its tools ${peak('tree').toFixed(0)} MiB; growth ${(growth / MIB).toFixed(1)} MiB`,
+    `memory: server at most ${peak('own').toFixed(0)} MiB, with all its tools ${peak('tree').toFixed(0)} MiB; growth ${(resident / MIB).toFixed(1)} MiB, in use ${(used / MIB).toFixed(1)} MiB`,
   );
-  console.log(`event loop: 99% of delays below ${loopDelay?.toFixed(1) ?? 'unknown'} ms`);
+  const turnMs = Math.max(...probes.map(({ longestTurnMs }) => longestTurnMs));
+  console.log(`event loop: longest turn ${turnMs.toFixed(1)} ms of CPU time`);
   for (const problem of problems.slice(0, 50)) console.log(`WRONG  ${problem}`);
 }
 
-function median(samples: readonly { own: number }[]): number {
-  const sorted = samples.map(({ own }) => own).sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? 0;
+/** Returns how much the median grew from the second to the last sixth of these values. */
+function growthOf(values: readonly number[]): number {
+  const sixth = Math.max(1, Math.floor(values.length / 6));
+  const median = (part: readonly number[]): number =>
+    part.toSorted((a, b) => a - b)[Math.floor(part.length / 2)] ?? 0;
+  return median(values.slice(-sixth)) - median(values.slice(sixth, 2 * sixth));
 }

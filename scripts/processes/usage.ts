@@ -1,5 +1,17 @@
 /** @module Reads CPU time and memory of the machine, a process or a process tree from /proc: see proc(5). */
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { eventually } from '../../test/helpers/util.ts';
+import type { Probe } from './probe.ts';
+
+/** Path of the module that measures a process from inside. */
+export const PROBE_MODULE: string = new URL('./probe.ts', import.meta.url).pathname;
+
+/** Makes a process that loaded {@link PROBE_MODULE} write its measurements to this file, and reads them. */
+export async function readProbe(pid: number, file: string): Promise<Probe> {
+  rmSync(file, { force: true });
+  process.kill(pid, 'SIGUSR2');
+  return JSON.parse(await eventually(() => existsSync(file) && readFileSync(file, 'utf8'))) as Probe;
+}
 
 /** Clock ticks per second in /proc: 100 on every Linux that Node supports. */
 const TICKS_PER_SECOND = 100;

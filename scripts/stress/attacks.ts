@@ -5,26 +5,28 @@ import sharp from 'sharp';
 import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { formWith, readBody, sendFrom } from '../../test/helpers/from-address.ts';
 import { emptyTally } from './clients.ts';
-import type { Outcome } from './fault.ts';
+import { type Outcome, turnProblems } from './fault.ts';
 import { noisyPhoto } from './requests.ts';
 import { listLeftovers, memoryOf, type Server, startServer } from './server.ts';
 
-/** Starts an attack and returns its connections. */
-type Attack = (port: number) => readonly Socket[];
+/** An attack by many connections. */
+interface Attack {
+  /** Starts the attack and returns its connections. */
+  readonly start: (port: number) => readonly Socket[];
+  /** Maximum growth of the server's resident memory during the attack, in bytes. */
+  readonly maxGrowthBytes: number;
+  /** Maximum growth that is left a minute later, in bytes. malloc keeps some memory of what is no longer used. */
+  readonly maxKeptBytes: number;
+}
 
-/** Maximum growth of the server's resident memory during an attack, in bytes. */
-const MAX_GROWTH_BYTES = 60e6;
-/** Maximum growth that is left a minute later, in bytes. Node.js keeps some memory for later. */
-const MAX_KEPT_BYTES = 30e6;
-
-/**
- * Maximum 99th percentile of the duration of `/livez` for another client, in milliseconds: alone (`--only`), and beside clients that
- * keep all processors busy.
- */
-const MAX_LIVEZ_MS = process.argv.includes('--only') ? 50 : 2000;
+/** Limits of attacks with requests that have no body. */
+const REQUESTS = { maxGrowthBytes: 60e6, maxKeptBytes: 30e6 };
+/** Limits of attacks with bodies. Node.js reads into buffers of 64 KiB, and collects them as garbage when they take 64 MB. */
+const BODIES = { maxGrowthBytes: 200e6, maxKeptBytes: 200e6 };
+/** Maximum memory in use that a second attack adds to what the first one left, in bytes. The first one loads code. */
+const MAX_LEAKED_BYTES = 3e6;
 /** Time after an attack in which the memory has to be freed, in milliseconds. */
 const FREE_MS = 60_000;
-const MB = 1e6;
 
 const open = (port: number, count: number, text: string): Socket[] =>
   Array.from({ length: count }, () => {
@@ -35,8 +37,10 @@ const open = (port: number, count: number, text: string): Socket[] =>
   });
 
 const GET = 'GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n';
+const GET_1_0 = 'GET /api/v1/openapi.json HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\n\r\n';
 const formHead = (path: string): string =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=xyz\r\n`;
+const REFUSED = `${formHead('/api/v1/convert?quality=80')}Content-Length: 5\r\n\r\nhello`;
 /** Sends these chunks on four connections: to a route that reads them, and to one that discards them. */
 const openBodies = (port: number, chunks: string): Socket[] =>
   ['/api/v1/convert', '/nothing'].flatMap((path) =>
@@ -45,21 +49,26 @@ const openBodies = (port: number, chunks: string): Socket[] =>
 
 /** Attacks by the name that the report prints. */
 const ATTACKS: Readonly<Record<string, Attack>> = {
-  '20 connections with 3000 unread pipelined requests': (port) => open(port, 20, GET.repeat(3000)),
-  '20 connections with 3000 unread pipelined requests in HTTP/1.0': (port) =>
-    open(
-      port,
-      20,
-      'GET /api/v1/openapi.json HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\n\r\n'.repeat(3000),
-    ),
-  '20 connections with 3000 unread pipelined requests after a refused upload': (port) =>
-    open(
-      port,
-      20,
-      `${formHead('/api/v1/convert?quality=80')}Content-Length: 5\r\n\r\nhello${GET.repeat(3000)}`,
-    ),
-  'bodies in chunks of one byte': (port) => openBodies(port, '1\r\n-\r\n'.repeat(5e6)),
-  'bodies in chunks of 64 bytes': (port) => openBodies(port, `40\r\n${'-'.repeat(64)}\r\n`.repeat(10e6 / 64)),
+  '20 connections with 3000 unread pipelined requests': {
+    start: (port) => open(port, 20, GET.repeat(3000)),
+    ...REQUESTS,
+  },
+  '20 connections with 3000 unread pipelined requests in HTTP/1.0': {
+    start: (port) => open(port, 20, GET_1_0.repeat(3000)),
+    ...REQUESTS,
+  },
+  '20 connections with 3000 unread pipelined requests after a refused upload': {
+    start: (port) => open(port, 20, `${REFUSED}${GET.repeat(3000)}`),
+    ...REQUESTS,
+  },
+  'bodies in chunks of one byte': {
+    start: (port) => openBodies(port, '1\r\n-\r\n'.repeat(5e6)),
+    ...BODIES,
+  },
+  'bodies in chunks of 64 bytes': {
+    start: (port) => openBodies(port, `40\r\n${'-'.repeat(64)}\r\n`.repeat(10e6 / 64)),
+    ...BODIES,
+  },
 };
 
 /** Slow requests of one client while another converts small images. */
@@ -76,8 +85,11 @@ interface SlowRequests {
   readonly hasSecondClient?: boolean;
 }
 
-/** Maximum time in the queue of another client's conversion, in milliseconds. */
-const MAX_QUEUE_MS = 2000;
+/**
+ * Maximum time in the queue of another client's conversion, in ms. The queue stops a job after 1.5 s. On a busy machine, the
+ * process takes a while to end.
+ */
+const MAX_QUEUE_MS = 5000;
 const [ATTACKER, SECOND_CLIENT, OTHER_CLIENT] = ['127.0.0.5', '127.0.0.6', '127.0.0.9'];
 
 const TURBULENCE = '<feTurbulence baseFrequency="0.05" numOctaves="9"/><feGaussianBlur stdDeviation="9"/>';
@@ -202,29 +214,43 @@ async function runAttack(attack: Attack, server: Server, seconds: number): Promi
   };
   for (let count = 0; count < 100; count += 1) await probe();
   durations.length = 0;
+  await server.measure();
   const before = memoryOf(server.pid).own;
-  let growth = 0;
-  const sockets = attack(Number(port));
-  const deadline = performance.now() + seconds * 1000;
-  while (performance.now() < deadline) {
-    await probe();
-    growth = Math.max(growth, memoryOf(server.pid).own - before);
-    await pause(5);
+  const grownBytes = (): number => memoryOf(server.pid).own - before;
+  let [growth, longestTurnMs] = [0, 0];
+
+  /** Attacks once, waits until the memory is free, {@link FREE_MS} at most, and returns the memory in use. */
+  async function runOnce(): Promise<number> {
+    const sockets = attack.start(Number(port));
+    const deadline = performance.now() + (seconds * 1000) / 2;
+    while (performance.now() < deadline) {
+      await probe();
+      growth = Math.max(growth, grownBytes());
+      await pause(5);
+    }
+    for (const socket of sockets) socket.destroy();
+    const ended = performance.now();
+    for (;;) {
+      await pause(500);
+      const measured = await server.measure();
+      longestTurnMs = Math.max(longestTurnMs, measured.longestTurnMs);
+      const isFree = grownBytes() <= attack.maxKeptBytes;
+      if (isFree || performance.now() - ended > FREE_MS) return measured.usedBytes;
+    }
   }
-  for (const socket of sockets) socket.destroy();
-  const ended = performance.now();
-  const keptBytes = (): number => memoryOf(server.pid).own - before;
-  while (keptBytes() > MAX_KEPT_BYTES && performance.now() - ended < FREE_MS) await pause(500);
-  const [kept, freedMs] = [keptBytes(), performance.now() - ended];
+  const leaked = -(await runOnce()) + (await runOnce());
+  const kept = grownBytes();
   const { code } = await server.end('SIGTERM');
   const livezMs = durations.sort((a, b) => a - b)[Math.floor(durations.length * 0.99)] ?? 0;
+  const mb = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
   const wrong = [
-    ...(livezMs > MAX_LIVEZ_MS ? [`99% of /livez take up to ${livezMs.toFixed(0)} ms`] : []),
-    ...(growth > MAX_GROWTH_BYTES ? [`memory grew by ${(growth / MB).toFixed(0)} MB`] : []),
-    ...(kept > MAX_KEPT_BYTES ? [`${(kept / MB).toFixed(0)} MB were not freed`] : []),
+    ...turnProblems(longestTurnMs),
+    ...(growth > attack.maxGrowthBytes ? [`memory grew by ${mb(growth)}`] : []),
+    ...(kept > attack.maxKeptBytes ? [`${mb(kept)} were not freed`] : []),
+    ...(leaked > MAX_LEAKED_BYTES ? [`a second attack added ${mb(leaked)} in use`] : []),
     ...(code === 0 ? [] : [`ended with status ${code}`]),
   ];
-  const figures = `/livez: 99% within ${livezMs.toFixed(1)} ms; memory ${(growth / MB).toFixed(0)} MB above before, ${(kept / MB).toFixed(0)} MB after ${(freedMs / 1000).toFixed(1)} s`;
+  const figures = `/livez: 99% within ${livezMs.toFixed(1)} ms; longest turn ${longestTurnMs.toFixed(1)} ms of CPU time; memory ${mb(growth)} above before, ${mb(kept)} afterwards, ${mb(leaked)} more in use after a second attack`;
   const tally = { requests: durations.length, answers: { 200: durations.length }, right: 0, wrong };
   return { tally, figures, left: listLeftovers(server) };
 }

@@ -61,7 +61,14 @@ export async function finish(
   return { tally, left: listLeftovers(server) };
 }
 
-/** Waits for a condition, for 10 s at most. */
+/** Maximum CPU time of a turn of the event loop, in ms. Unlike the time of a response, that does not depend on other processes. */
+const MAX_TURN_MS = 100;
+
+/** Returns whether a turn of the event loop took too long, as a list of problems. */
+export const turnProblems = (longestTurnMs: number): string[] =>
+  longestTurnMs > MAX_TURN_MS ? [`the event loop was blocked for ${longestTurnMs.toFixed(0)} ms`] : [];
+
+/** Waits for a condition, for 60 s at most. */
 export async function waitUntil(check: () => boolean): Promise<void> {
-  for (let round = 0; round < 500 && !check(); round += 1) await pause(20);
+  for (let round = 0; round < 3000 && !check(); round += 1) await pause(20);
 }

@@ -1,26 +1,24 @@
 /** @module Starts the service as a separate process, and reads its memory and leftovers from /proc and the disk. */
-import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isRunning } from '../../test/helpers/util.ts';
+import type { Probe } from '../processes/probe.ts';
 import { SERVICE_ENVIRONMENT, type ServerProcess, startServerProcess } from '../processes/start.ts';
-import { listProcesses, listTree, residentBytes } from '../processes/usage.ts';
+import { listProcesses, listTree, PROBE_MODULE, readProbe, residentBytes } from '../processes/usage.ts';
 
 /** Path of the program. */
 export const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
-const LOOP_DELAY = new URL('./loop-delay.ts', import.meta.url).pathname;
 
-/** Flags of Node.js in `npm start`. */
-const FLAGS = ['--optimize-for-size'];
+/** Flags of Node.js in `npm start`, and those to measure the process. */
+const FLAGS = ['--optimize-for-size', '--expose-gc', `--import=${PROBE_MODULE}`];
 
 /** A running server. */
 export interface Server extends ServerProcess {
   readonly base: string;
   readonly tempDir: string;
-  /**
-   * Returns the 99th percentile of the event loop delay in ms, or undefined if the process was killed.
-   */
-  loopDelay(): number | undefined;
+  /** Collects garbage, and measures the server since the last measurement. */
+  measure(): Promise<Probe>;
   /** Returns the processes that the server had when it was ended, and that still run. */
   outlived(): number[];
 }
@@ -44,10 +42,9 @@ export async function startServer(
 ): Promise<Server> {
   servers += 1;
   const tempDir = settings.TEMP_DIR ?? mkdtempSync(join(scratch, `server-${servers}-`));
-  const loopFile = join(scratch, `loop-${servers}`);
-  const node = [process.execPath, ...FLAGS, '--import', LOOP_DELAY, MAIN];
-  const started = await startServerProcess([...prefix, ...node], {
-    ...{ ...SERVICE_ENVIRONMENT, LOG_LEVEL: 'info', TEMP_DIR: tempDir, STRESS_LOOP_FILE: loopFile },
+  const probeFile = join(scratch, `probe-${servers}`);
+  const started = await startServerProcess([...prefix, process.execPath, ...FLAGS, MAIN], {
+    ...{ ...SERVICE_ENVIRONMENT, LOG_LEVEL: 'info', TEMP_DIR: tempDir, PROBE_FILE: probeFile },
     ...{ UPLOAD_TIMEOUT_MS: '20000', ...settings },
   });
   let last: number[] = [];
@@ -60,13 +57,7 @@ export async function startServer(
       last = listTree(started.pid);
       return started.end(signal);
     },
-    loopDelay() {
-      try {
-        return Number(readFileSync(loopFile, 'utf8'));
-      } catch {
-        return undefined;
-      }
-    },
+    measure: () => readProbe(started.pid, probeFile),
   };
 }
 

@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { box } from '../../scripts/fixtures/boxes.ts';
+import { PROBE_MODULE, readProbe, residentBytes } from '../../scripts/processes/usage.ts';
 import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { sendForm } from '../helpers/client.ts';
 import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
@@ -12,31 +12,23 @@ import { makeTempDir } from '../helpers/hooks.ts';
 import { HOSTILE_ARCHIVES, HOSTILE_IMAGES, MARKS } from '../helpers/hostile-files.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
 import { dial } from '../helpers/raw-http.ts';
-import { eventually } from '../helpers/util.ts';
-
-const PROBE = new URL('../helpers/longest-turn.ts', import.meta.url).pathname;
 
 /** Maximum CPU time for which a request of 10 MiB or less may block the event loop, in ms. */
 const MAX_TURN_MS = 50;
 /** Number of attempts; the best counts, because garbage collection and compilation may fall into any of them. */
 const TRIES = 5;
 
-/** Returns the resident memory of a process, in bytes (proc_pid_status(5)). */
-function residentBytes(pid: number): number {
-  return 1024 * Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
-}
-
 describe('the event loop', () => {
   let server: ServiceProcess;
   let base: string;
   let file: string;
   before(async () => {
-    file = join(await makeTempDir('stalls'), 'longest');
+    file = join(await makeTempDir('stalls'), 'probe');
     server = startProcess({
       ...ALL_EXTRAS,
       TEMP_DIR: await makeTempDir('stalls-temp'),
-      NODE_OPTIONS: `--import=${PROBE}`,
-      LONGEST_TURN_FILE: file,
+      NODE_OPTIONS: `--import=${PROBE_MODULE}`,
+      PROBE_FILE: file,
     });
     base = await server.base();
   });
@@ -45,11 +37,7 @@ describe('the event loop', () => {
     await server.ended();
   });
 
-  async function longestTurn(): Promise<number> {
-    await rm(file, { force: true });
-    process.kill(server.pid, 'SIGUSR2');
-    return Number(await eventually(async () => (await readFile(file, 'utf8').catch(() => '')) || undefined));
-  }
+  const longestTurn = async (): Promise<number> => (await readProbe(server.pid, file)).longestTurnMs;
 
   /** Measures the longest turn during this request, in ms: the minimum of several attempts. */
   async function longestTurnOf(endpoint: string, body: Buffer): Promise<number> {
