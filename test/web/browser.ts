@@ -68,6 +68,7 @@ export function useBrowser(showsPdf = false): {
       await page
         .getByText('WebP, ')
         .or(page.getByRole('radio', { name: 'BMP' }))
+        .or(page.getByRole('form', { name: 'API key' }))
         .first()
         .waitFor();
       return page;

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import sharp from 'sharp';
+import { createApiKey } from '../../src/api-keys.ts';
 import { convert, fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
@@ -373,5 +374,39 @@ describe('more requests than the rate limit on the page', () => {
     await settled(page);
     await page.getByText('Done: 61 converted').waitFor();
     expect(await left.count()).to.equal(0);
+  });
+});
+
+describe('the page of a server that needs an API key', () => {
+  const { open } = useBrowser();
+  const { start, current } = useOwnServices();
+
+  it('asks for the key before and after a wrong one, keeps it for the tab, and names it in the curl command', async () => {
+    const { key, line } = createApiKey('page') as { key: string; line: string };
+    const API_KEYS_FILE = join(await makeTempDir('keys'), 'keys');
+    await writeFile(API_KEYS_FILE, line);
+    await start({ API_KEYS_FILE, REQUIRE_API_KEY: 'on' });
+    const page = await open(current());
+    const form = page.getByRole('form', { name: 'API key' });
+    const enter = async (text: string) => {
+      await form.getByLabel('API key').fill(text);
+      await form.getByRole('button', { name: 'Use key' }).click();
+    };
+    await form.getByText('This server needs an API key.').waitFor();
+    await enter('wrong');
+    await form.getByText('The server does not accept this API key.').waitFor();
+    await enter(key);
+    await form.waitFor({ state: 'detached' });
+    await pick(page, [fixturePath('grey.jpg')]);
+    await convertAll(page);
+    await row(page, 'grey.jpg').getByRole('link', { name: 'Save' }).waitFor();
+
+    await page.reload();
+    await page.getByRole('radio', { name: 'BMP' }).waitFor();
+    expect(await form.count()).to.equal(0);
+    const command = await page
+      .getByRole('textbox', { name: 'curl command', includeHidden: true })
+      .inputValue();
+    expect(command).to.include('-H "Authorization: Bearer $API_KEY"').and.not.include(key);
   });
 });

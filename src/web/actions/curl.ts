@@ -2,6 +2,7 @@
 import { computed } from '@preact/signals';
 import { OUTPUTS } from '../../formats.ts';
 import { curlFileName, shellWords } from '../../text.ts';
+import { apiKey } from '../client/api.ts';
 import { formats } from '../state/formats.ts';
 import { items, queryOf } from '../state/items.ts';
 import { options, queryFor } from '../state/options.ts';
@@ -50,8 +51,8 @@ function chunk<T>(all: readonly T[], size: number): T[][] {
 /** Formats a curl command. It fails for an error response, and saves its message. */
 function curl(output: readonly string[], endpoint: 'convert' | 'batch', form: readonly string[]): string {
   const parts = form.flatMap((part) => ['-F', part]);
-  return shellWords([
-    ...['curl', '--fail-with-body', ...output, ...parts],
-    `${location.origin}/api/v1/${endpoint}`,
-  ]);
+  // The shell replaces the variable: the key itself does not belong on the screen.
+  const key = apiKey.value ? ' -H "Authorization: Bearer $API_KEY"' : '';
+  const words = ['--fail-with-body', ...output, ...parts, `${location.origin}/api/v1/${endpoint}`];
+  return `curl${key} ${shellWords(words)}`;
 }

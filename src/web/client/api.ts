@@ -1,6 +1,22 @@
 /** @module HTTP requests to the page's own server. */
+import { effect, signal } from '@preact/signals';
 
 const API_PREFIX = '/api/v1';
+
+/** The storage of the tab; undefined if the browser blocks it. */
+const storage = ((): Storage | undefined => {
+  try {
+    return sessionStorage;
+  } catch {
+    return undefined;
+  }
+})();
+const STORED_KEY = 'imagemill-api-key';
+
+/** The API key of the requests, which the tab keeps. Empty if the server needs none. */
+export const apiKey = signal(storage?.getItem(STORED_KEY) ?? '');
+
+effect(() => storage?.setItem(STORED_KEY, apiKey.value));
 
 /** A response with status 200. */
 export interface ApiResponse {
@@ -72,6 +88,7 @@ function request(
     const abort = () => xhr.abort();
     signal.addEventListener('abort', abort);
     xhr.open(method, API_PREFIX + path);
+    if (apiKey.value) xhr.setRequestHeader('Authorization', `Bearer ${apiKey.value}`);
     xhr.responseType = 'blob';
     xhr.upload.onprogress = ({ loaded, total }) => onUpload(loaded / total);
     xhr.onabort = () => reject(signal.reason);

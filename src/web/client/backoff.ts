@@ -1,19 +1,25 @@
-/** @module Backoff of all requests: after the rate limit, while the server is busy, or while it cannot be reached. */
+/**
+ * @module Backoff of all requests: after the rate limit, while the server is busy or cannot be reached, or while it needs an
+ * API key.
+ */
 
 import { signal } from '@preact/signals';
-import { ConnectionError, isAlive, ResponseError } from './api.ts';
+import { apiKey, ConnectionError, isAlive, ResponseError } from './api.ts';
 
 /**
- * Why requests wait: the rate limit is reached (`limit`), the server is busy (`busy`) or cannot be reached (`away`).
- * `seconds` is the remaining time as an integer.
+ * Why requests wait: the rate limit is reached (`limit`), the server is busy (`busy`) or cannot be reached (`away`), it needs
+ * an API key (`key`), or does not accept this one (`wrong-key`). `seconds` is the remaining time as an integer.
  */
-export type Backoff = { readonly why: 'limit' | 'busy'; readonly seconds: number } | { readonly why: 'away' };
+export type Backoff =
+  | { readonly why: 'limit' | 'busy'; readonly seconds: number }
+  | { readonly why: 'away' | 'key' | 'wrong-key' };
 
 /** The current backoff; undefined while requests can be sent. */
 export const backoff = signal<Backoff | undefined>(undefined);
 
 /** Interval of checks whether the server can be reached again, in ms. */
 const LIVENESS_POLL_MS = 1_000;
+const UNAUTHORIZED = 401;
 const TOO_MANY_REQUESTS = 429;
 const BAD_GATEWAY = 502;
 const UNAVAILABLE = 503;
@@ -33,6 +39,7 @@ const MAX_BACKOFF_S = 10;
 export async function shouldRetry(error: unknown, attempt: number): Promise<boolean> {
   if (error instanceof ResponseError) {
     const { status, retryAfter } = error;
+    if (status === UNAUTHORIZED) return waitForKey();
     if (status === TOO_MANY_REQUESTS) return countDown('limit', Math.max(1, retryAfter));
     if (status === UNAVAILABLE && retryAfter > 0 && retryAfter <= MAX_BACKOFF_S)
       return countDown('busy', retryAfter);
@@ -57,6 +64,18 @@ function countDown(why: 'limit' | 'busy', seconds: number): true {
     backoff.value = left > 0 ? { why, seconds: left } : undefined;
   }, 250);
   return true;
+}
+
+/** Waits for {@link enterKey}. */
+function waitForKey(): true {
+  backoff.value ??= { why: apiKey.value ? 'wrong-key' : 'key' };
+  return true;
+}
+
+/** Continues with an API key. */
+export function enterKey(key: string): void {
+  apiKey.value = key;
+  backoff.value = undefined;
 }
 
 /** Polls the server until it responds. */
