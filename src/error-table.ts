@@ -3,90 +3,12 @@
  * of an example. A message helps the sender of the request and reveals nothing about the machine.
  */
 import type { Config } from './config.ts';
+import { define, type ErrorRow, exceeds, file, fixed, unavailable } from './error-row.ts';
 import { INPUTS, MAX_DIMENSION, OUTPUTS } from './formats.ts';
 import { formatByteLimit, plural } from './text.ts';
 
-/**
- * Which requests can cause an error: `endpoint` all requests, `rate-limit` all requests if there is a rate limit, `upload`
- * requests with a form, `archive` those whose form can have archives, `file` those with a form, for one of its files,
- * `api-key` and `client-id` those that identify their client, if the settings permit it. The error of a `connection` occurs before a request reaches an endpoint.
- */
-export type ErrorScope =
-  | 'connection'
-  | 'endpoint'
-  | 'rate-limit'
-  | 'api-key'
-  | 'client-id'
-  | 'upload'
-  | 'archive'
-  | 'file';
-
-/** Values of the examples in the API reference: those of an endpoint, and of this server. */
-export interface ExampleValues {
-  /** The label of a file in messages. */
-  readonly file: string;
-  /** The name of the form's file part. */
-  readonly part: string;
-  readonly maxFiles: number;
-  /** The methods of the endpoint. */
-  readonly allowed: string;
-  /** The image formats that this server can read. */
-  readonly supported: string;
-  readonly requestId: string;
-  readonly maxFields: number;
-  readonly minChunkBytes: number;
-  readonly minBytesPerSecond: number;
-  readonly config: Config;
-}
-
-type Example<P> = (values: ExampleValues) => P;
-
-interface ErrorRow<P extends unknown[]> {
-  readonly status: number;
-  readonly scope: ErrorScope;
-  readonly message: (...args: P) => string;
-  /** Returns the arguments of the message in an example. */
-  readonly example: Example<P>;
-  /** Value of `Retry-After`, in seconds. */
-  readonly retryAfter?: (...args: P) => number;
-}
-
-const define =
-  (scope: ErrorScope) =>
-  <P extends unknown[] | []>(
-    status: number,
-    message: (...args: P) => string,
-    example: Example<NoInfer<P>>,
-  ) => ({
-    status,
-    scope,
-    message,
-    example,
-  });
 const endpoint = define('endpoint');
 const upload = define('upload');
-
-/** Defines an error of one file. The first argument is the label of the file; `example` returns the other arguments. */
-const file = <P extends unknown[] | []>(
-  status: number,
-  message: (file: string, ...args: P) => string,
-  example: Example<NoInfer<P>>,
-): ErrorRow<[file: string, ...P]> =>
-  define('file')(status, message, (values) => [values.file, ...example(values)]);
-
-/** Defines an error whose message has no arguments. */
-const fixed = (status: number, scope: ErrorScope, text: string): ErrorRow<[]> =>
-  define(scope)(
-    status,
-    () => text,
-    () => [],
-  );
-
-/** Defines an error of a service that is overloaded or unavailable. `wait` is the value of `Retry-After`, in seconds. */
-const unavailable = (scope: ErrorScope, text: string, wait: number): ErrorRow<[]> => ({
-  ...fixed(503, scope, `${text} Try again shortly.`),
-  retryAfter: () => wait,
-});
 
 const seconds = (count: number): string => plural(count, 'second');
 
@@ -99,19 +21,29 @@ const ROWS = {
     (bytes: number) =>
       `The request body has too many small chunks: their mean size must be at least ${plural(bytes, 'byte')}.`,
     ({ minChunkBytes }) => [minChunkBytes],
+    (limit) => ({ limit }),
   ),
-  NOT_MULTIPART: fixed(400, 'upload', 'The request body must be multipart/form-data with a boundary.'),
+  NOT_MULTIPART: upload(
+    400,
+    (field: string, acceptsImage: boolean) =>
+      acceptsImage
+        ? `The request body is neither a form (multipart/form-data with a boundary) nor an image. With curl, send a form with -F ${field}=@photo.jpg, or the image with --data-binary @photo.jpg -H 'Content-Type: image/jpeg'.`
+        : `The request body must be multipart/form-data with a boundary. With curl, use -F ${field}=@photo.jpg.`,
+    ({ part, maxFiles }) => [part, maxFiles === 1],
+  ),
   MALFORMED_MULTIPART: fixed(400, 'upload', 'The multipart body is incomplete or malformed.'),
   NO_FILE: upload(
     400,
     (field: string) => `No file was sent: a file part named "${field}" is required.`,
     ({ part }) => [part],
+    (field) => ({ field }),
   ),
   FILE_SENT_AS_TEXT: upload(
     400,
     (field: string) =>
       `The field "${field}" contains text, not a file. With curl, use -F ${field}=@photo.jpg.`,
     ({ part }) => [part],
+    (field) => ({ field }),
   ),
   EMPTY_FILE: file(
     400,
@@ -120,41 +52,55 @@ const ROWS = {
   ),
   UNEXPECTED_FILE_FIELD: upload(
     400,
-    (field: string, expected: string) =>
-      `Unexpected file part ${field}: the file part must be named "${expected}".`,
-    ({ part }) => ['"image"', part],
+    (field: string | undefined, expected: string) =>
+      `Unexpected file part ${field === undefined ? 'without a name' : `"${field}"`}: the file part must be named "${expected}".`,
+    ({ part }) => ['image', part],
+    (field) => (field === undefined ? {} : { field }),
   ),
   TOO_MANY_FILES: upload(
     400,
     (max: number) => `Too many files: at most ${max} allowed in one request.`,
     ({ maxFiles }) => [maxFiles],
+    (limit) => ({ limit, ...(limit > 1 && { setting: 'MAX_BATCH_FILES' as const }) }),
   ),
   TOO_MANY_FIELDS: upload(
     400,
     (max: number) => `Too many form fields: at most ${max} allowed in one request.`,
     ({ maxFields }) => [maxFields],
+    (limit) => ({ limit }),
   ),
   FIELD_IN_QUERY: upload(
     400,
     (field: string) =>
       `The field "${field}" is in the query string. Send it in the form instead; with curl, use -F ${field}=VALUE.`,
     () => ['quality'],
+    (field) => ({ field }),
+  ),
+  UNKNOWN_PARAMETER: upload(
+    400,
+    (names: readonly string[], known: readonly string[]) =>
+      `There is no query parameter ${names.map((name) => `"${name}"`).join(', ')}. Those of an image as the body are ${known.join(', ')}.`,
+    () => [['size'], ['output_format', 'quality', 'width']],
+    ([field]) => (field === undefined ? {} : { field }),
   ),
   FIELD_REPEATED: upload(
     400,
     (field: string) => `The field "${field}" was sent more than once.`,
     () => ['quality'],
+    (field) => ({ field }),
   ),
   FIELD_INVALID: upload(
     400,
     (field: string, value: string, expected: string) => `Invalid ${field} "${value}": expected ${expected}.`,
     () => ['quality', '200', 'a whole number from 1 to 100'],
+    (field) => ({ field }),
   ),
   CONFLICTING_FORMATS: upload(
     400,
     (one: string, other: string) =>
       `The fields "output_format" ("${one}") and "format" ("${other}") differ: send only one of them.`,
     () => ['png', 'gif'],
+    () => ({ field: 'output_format' }),
   ),
   BAD_ARCHIVE: define('archive')(
     400,
@@ -177,18 +123,21 @@ const ROWS = {
     (file: string, label: string, max: number) =>
       `${file} is too large for ${label}, which supports at most ${max} pixels per side: set a smaller width or height, or choose another format.`,
     () => [OUTPUTS.webp.label, OUTPUTS.webp.maxDimension as number],
+    (_label, limit) => ({ limit }),
   ),
   CROP_OUTSIDE: file(
     400,
     (file: string, crop: string, width: number, height: number) =>
       `${file} is ${width} × ${height} pixels when upright, so the crop "${crop}" is not inside of it.`,
     () => ['0,0,2000,1000', 1600, 1200],
+    () => ({ field: 'crop' }),
   ),
   BYTES_UNREACHABLE: file(
     400,
     (file: string, max: number, smallest: number, quality: number) =>
       `${file} cannot be reduced to ${plural(max, 'byte')} (max_bytes): the smallest result has ${smallest} bytes, at quality ${quality}. Set a smaller width or height, choose another format, or allow more bytes.`,
     () => [5000, 8211, 10],
+    (limit, actual) => ({ field: 'max_bytes', limit, actual }),
   ),
   CLIENT_ID_INVALID: fixed(
     400,
@@ -212,65 +161,79 @@ const ROWS = {
     408,
     (ms: number) => `The upload did not finish within ${seconds(ms / 1000)}.`,
     ({ config }) => [config.UPLOAD_TIMEOUT_MS],
+    (limit) => ({ limit, setting: 'UPLOAD_TIMEOUT_MS' }),
   ),
   UPLOAD_TOO_SLOW: upload(
     408,
     (bytesPerSecond: number) => `The upload was too slow: less than ${bytesPerSecond} bytes per second.`,
     ({ minBytesPerSecond }) => [minBytesPerSecond],
+    (limit) => ({ limit }),
   ),
   PRECONDITION_FAILED: fixed(412, 'connection', 'The page or file does not meet a condition of the request.'),
   FILE_TOO_LARGE: file(
     413,
     (file: string, max: number) => `${file} is too large: at most ${formatByteLimit(max)} allowed.`,
     ({ config }) => [config.MAX_FILE_BYTES],
+    (limit) => ({ limit, setting: 'MAX_FILE_BYTES' }),
   ),
   TOO_MANY_PIXELS: file(
     413,
     (file: string, width: number, height: number, max: number) =>
       `${file} has ${width} × ${height} = ${width * height} pixels, more than the limit of ${max} (MAX_PIXELS).`,
     ({ config }) => [16_000, 16_000, config.MAX_PIXELS],
+    (width, height, max) => exceeds(width * height, max, 'MAX_PIXELS'),
   ),
   INPUT_DIMENSION_TOO_LARGE: file(
     413,
     (file: string, side: number, max: number) =>
       `${file} is ${side} pixels wide or high, more than the maximum of ${max} pixels per side. This limit is fixed.`,
     () => [20_000, MAX_DIMENSION],
+    (side, max) => exceeds(side, max),
   ),
   DRAWING_TOO_LARGE: file(
     413,
     (file: string, side: number, max: number) =>
       `${file} would be rendered ${side} pixels wide or high, more than the limit of ${max}: set a smaller width or height.`,
     () => [20_000, MAX_DIMENSION],
+    (side, max) => exceeds(side, max),
   ),
   RESULT_TOO_LARGE: file(
     413,
     (file: string, width: number, height: number, max: number, side: number) =>
       `${file} would become ${width} × ${height} pixels. The limits are ${max} pixels in total (MAX_PIXELS) and ${side} per side: set a smaller width or height.`,
     ({ config }) => [16_000, 16_000, config.MAX_PIXELS, MAX_DIMENSION],
+    (width, height, max, side) =>
+      width * height > max
+        ? exceeds(width * height, max, 'MAX_PIXELS')
+        : exceeds(Math.max(width, height), side),
   ),
   RESULT_TOO_LARGE_IN_TOTAL: file(
     413,
     (file: string, frames: number, pixels: number, max: number) =>
       `${file} would become ${frames} frames or pages with ${pixels} pixels, more than the limit of ${max} in total (MAX_TOTAL_PIXELS): set a smaller width or height.`,
     ({ config }) => [100, 2 * config.MAX_TOTAL_PIXELS, config.MAX_TOTAL_PIXELS],
+    (_frames, pixels, max) => exceeds(pixels, max, 'MAX_TOTAL_PIXELS'),
   ),
   VARIANTS_TOO_LARGE_IN_TOTAL: file(
     413,
     (file: string, variants: number, pixels: number, max: number) =>
       `${file} would become ${variants} variants with ${pixels} pixels, more than the limit of ${max} in total (MAX_TOTAL_PIXELS): set a smaller width or height, or send fewer variants.`,
     ({ config }) => [12, 2 * config.MAX_TOTAL_PIXELS, config.MAX_TOTAL_PIXELS],
+    (_variants, pixels, max) => exceeds(pixels, max, 'MAX_TOTAL_PIXELS'),
   ),
   TOO_MANY_FRAMES: file(
     413,
     (file: string, frames: number, max: number) =>
       `${file} has ${frames} frames or pages, more than the limit of ${max} (MAX_FRAMES).`,
     ({ config }) => [2 * config.MAX_FRAMES, config.MAX_FRAMES],
+    (frames, max) => exceeds(frames, max, 'MAX_FRAMES'),
   ),
   TOO_MANY_TOTAL_PIXELS: file(
     413,
     (file: string, frames: number, pixels: number, max: number) =>
       `${file} has ${pixels} pixels in ${frames} frames or pages, more than the limit of ${max} in total (MAX_TOTAL_PIXELS).`,
     ({ config }) => [100, 2 * config.MAX_TOTAL_PIXELS, config.MAX_TOTAL_PIXELS],
+    (_frames, pixels, max) => exceeds(pixels, max, 'MAX_TOTAL_PIXELS'),
   ),
   // A limit of the tools, for a file whose header does not show its real size.
   RESOURCE_LIMIT_EXCEEDED: file(
@@ -282,15 +245,17 @@ const ROWS = {
   // Not 503: proxies and clients would repeat the request, with the same result.
   CONVERSION_TIMEOUT: file(
     413,
-    (file: string, { ms, setting }: { ms: number; setting?: string }) =>
+    (file: string, { ms, setting }: { ms: number; setting?: keyof Config }) =>
       `${file} took longer to convert than the limit of ${seconds(ms / 1000)}${setting ? ` (${setting})` : ' for SVGs. This limit is fixed'}.`,
-    ({ config }) => [{ ms: config.CONVERT_TIMEOUT_MS, setting: 'CONVERT_TIMEOUT_MS' }],
+    ({ config }) => [{ ms: config.CONVERT_TIMEOUT_MS, setting: 'CONVERT_TIMEOUT_MS' as const }],
+    ({ ms: limit, setting }) => (setting ? { limit, setting } : { limit }),
   ),
   UNSUPPORTED_TYPE: file(
     415,
     (file: string, supported: string, disabled?: string) =>
       `${file} is not an image of a supported format (${supported})${disabled ? `: EXTRA_INPUTS does not enable ${disabled}` : ''}.`,
     ({ supported }) => [supported],
+    (_supported, disabled) => (disabled ? { setting: 'EXTRA_INPUTS' } : {}),
   ),
   CONVERSION_UNSUPPORTED: file(
     415,
@@ -310,6 +275,7 @@ const ROWS = {
       (limit: number, wait: number) =>
         `Too many requests: at most ${limit} per minute. Try again in ${seconds(wait)}.`,
       ({ config }) => [config.RATE_LIMIT_PER_MINUTE, 42],
+      (limit) => ({ limit, setting: 'RATE_LIMIT_PER_MINUTE' }),
     ),
     retryAfter: (_limit: number, wait: number) => wait,
   },

@@ -2,14 +2,23 @@
  * @module Errors of the service. Each has a code of the table in error-table.ts, and the arguments of its message. The
  * private cause is in `cause`, for the log only. A service that cannot start throws an error of its own.
  */
-
 import type { Config } from './config.ts';
+import type { ErrorDetails } from './error-row.ts';
 import { ERRORS, type ErrorCode, type MessageArgs } from './error-table.ts';
 
 export type { ErrorCode };
 
 /** A time limit in milliseconds, and the setting that changes it. Without a setting, the limit is fixed. */
 export type TimeLimit = MessageArgs<'CONVERSION_TIMEOUT'>[1];
+
+/** A file of a batch: its position, from 0, and the name that the client sent. */
+export interface BatchFile {
+  readonly index: number;
+  readonly name: string | null;
+}
+
+/** Statuses of requests that can succeed when they are sent again without a change. */
+const RETRYABLE_STATUSES = [408, 429, 503];
 
 /** An error of the table. `status` and `message` can be sent to the client. */
 export class ServiceError extends Error {
@@ -20,15 +29,18 @@ export class ServiceError extends Error {
   readonly status: number;
   /** Value of `Retry-After` in seconds; undefined if waiting does not help. */
   readonly retryAfter: number | undefined;
+  /** The file of a batch that the error concerns. */
+  readonly file: BatchFile | undefined;
 
   /** See {@link serviceError}, which requires the arguments of the code. */
-  constructor(code: ErrorCode, args: MessageArgs<ErrorCode>, cause?: unknown) {
+  constructor(code: ErrorCode, args: MessageArgs<ErrorCode>, cause?: unknown, file?: BatchFile) {
     const { status, message, retryAfter } = describe(code, args);
     super(message, { cause });
     this.code = code;
     this.args = args;
     this.status = status;
     this.retryAfter = retryAfter;
+    this.file = file;
   }
 }
 
@@ -57,9 +69,43 @@ export function isFileError(error: unknown): error is ServiceError {
 }
 
 /** Returns the same error for another file. `error` concerns one file, so its first argument is the label of the file. */
-export function relabelFileError({ code, args, cause }: ServiceError, label: string): ServiceError {
-  return new ServiceError(code, [label, ...args.slice(1)] as typeof args, cause);
+export function errorOfFile(
+  { code, args, cause }: ServiceError,
+  label: string,
+  file?: BatchFile,
+): ServiceError {
+  return new ServiceError(code, [label, ...args.slice(1)] as typeof args, cause, file);
 }
+
+/** What a response says about an error. */
+export interface PublicError extends ErrorDetails {
+  /** The HTTP status. */
+  readonly code: number;
+  readonly message: string;
+  /** The code of the table in lower case, as in the metrics. */
+  readonly reason: Lowercase<ErrorCode>;
+  /** Whether the same request can succeed later. */
+  readonly retryable: boolean;
+  readonly file?: BatchFile;
+}
+
+/** Returns what a response says about an error. */
+export function toPublicError({ code, args, status, message, file }: ServiceError): PublicError {
+  return {
+    code: status,
+    message,
+    reason: reasonOf(code),
+    retryable: RETRYABLE_STATUSES.includes(status),
+    ...detailsOf(code, args),
+    ...(file && { file }),
+  };
+}
+
+/** Returns the name of an error in responses and metrics. */
+export const reasonOf = (code: ErrorCode): Lowercase<ErrorCode> => code.toLowerCase() as Lowercase<ErrorCode>;
+
+const detailsOf = <C extends ErrorCode>(code: C, args: MessageArgs<C>): ErrorDetails =>
+  ERRORS[code].details(...args);
 
 /** Returns whether an error of the file system means a full disk or an exceeded quota (errno(3)). */
 export function isDiskFull(error: unknown): boolean {

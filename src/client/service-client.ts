@@ -28,9 +28,11 @@ export interface ConversionRequest {
   readonly fields: readonly (readonly [string, string])[];
 }
 
-/** A failed conversion: status and message of the response. */
+/** A failed conversion: what the response says. */
 interface Refusal {
   readonly status: number;
+  /** The reason that imagemill states; undefined for a proxy. */
+  readonly reason?: string | undefined;
   readonly message: string;
 }
 
@@ -169,10 +171,11 @@ async function sendWithRetries<T>(
       }
       continue;
     }
-    const { status, message, retryAfter } = outcome;
+    const { retryAfter, ...refusal } = outcome;
+    const { status, message } = refusal;
     if (!BUSY_STATUSES.includes(status)) {
       server.succeeded();
-      return { status, message };
+      return refusal;
     }
     busy += 1;
     const waitS = retryAfter ?? DEFAULT_RETRY_S;
@@ -216,9 +219,9 @@ async function send<T>(
     const { ok, status, headers } = response;
     if (GATEWAY_STATUSES.includes(status)) return { failure: new Error(`status ${status}`) };
     if (!ok || !RESULT_TYPE.test(headers.get('content-type') ?? '')) {
-      const message = parseErrorMessage(await response.text(), status);
+      const { message, reason } = parseError(await response.text(), status);
       const seconds = Number(headers.get('retry-after'));
-      return { status, message, retryAfter: seconds > 0 ? seconds : undefined };
+      return { status, message, reason, retryAfter: seconds > 0 ? seconds : undefined };
     }
     return { received: await receive(response), ...parseResultHeaders(headers) };
   } catch (error) {
@@ -275,13 +278,13 @@ function reasonOf(error: unknown): string {
   return cause?.message || message;
 }
 
-/** Returns the message of imagemill, or one for the response of a proxy, which can be any text or JSON. */
-function parseErrorMessage(text: string, status: number): string {
+/** Returns the error of imagemill, or a message about the response of a proxy, which can be any text or JSON. */
+function parseError(text: string, status: number): Pick<Refusal, 'message' | 'reason'> {
   try {
-    const { message } = (JSON.parse(text) as { error: { message: unknown } }).error;
-    if (typeof message === 'string') return message;
+    const { message, reason } = (JSON.parse(text) as { error: { message: unknown; reason?: string } }).error;
+    if (typeof message === 'string') return { message, reason };
   } catch {
     // The response is not JSON, or has no error.
   }
-  return `The server responded with status ${status}, and without a message of imagemill.`;
+  return { message: `The server responded with status ${status}, and without a message of imagemill.` };
 }

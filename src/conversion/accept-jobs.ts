@@ -1,12 +1,6 @@
 /** @module Derives the jobs of a file, one for each result, and rejects those that exceed a limit or cannot work here. */
 import type { Config } from '../config.ts';
-import {
-  isFileError,
-  relabelFileError,
-  type ServiceError,
-  serviceError,
-  serviceErrorFrom,
-} from '../errors.ts';
+import { errorOfFile, isFileError, type ServiceError, serviceError, serviceErrorFrom } from '../errors.ts';
 import { INPUTS, OUTPUTS } from '../formats.ts';
 import type { RepairContext } from '../images/containers/file.ts';
 import type { ImageInfo } from '../images/image-info.ts';
@@ -55,7 +49,7 @@ export async function forEachTarget<T extends Pick<Target, 'suffix'>, R>(
     } catch (cause) {
       const name = names.get(target.suffix);
       if (name === undefined || !isFileError(cause)) throw cause;
-      const error = relabelFileError(cause, `${source.label} (variant "${name}")`);
+      const error = errorOfFile(cause, `${source.label} (variant "${name}")`, source.batchFile);
       if (onError === 'fail') throw error;
       failures.set(target.suffix, error);
     }

@@ -4,7 +4,7 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { isFileError, relabelFileError, type ServiceError } from '../errors.ts';
+import { errorOfFile, isFileError, type ServiceError } from '../errors.ts';
 import { discardSource } from './convert-file.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
 import type { ConversionInput, ConversionResult, Convert } from './types.ts';
@@ -43,7 +43,8 @@ export async function convertBatch(
   async function convertOrSkip(file: ConversionInput): Promise<BatchItemResult | undefined> {
     try {
       return { converted: await convert(file, options, AbortSignal.any([signal, stop.signal]), group) };
-    } catch (error) {
+    } catch (cause) {
+      const error = locate(cause, file);
       if (onError === 'skip' && isFileError(error)) return { error };
       firstError ??= error;
       stop.abort();
@@ -66,7 +67,7 @@ export async function convertBatch(
     }
     await discardSource(file, bytes);
     const outcome = await duplicate;
-    return outcome && 'error' in outcome ? { error: relabelFileError(outcome.error, file.label) } : outcome;
+    return outcome && 'error' in outcome ? { error: locate(outcome.error, file) } : outcome;
   }
 
   const outcomes: (BatchItemResult | undefined)[] = [];
@@ -80,6 +81,11 @@ export async function convertBatch(
   await Promise.all(Array.from({ length: MAX_AT_ONCE }, convertRest));
   if (firstError !== undefined) throw firstError;
   return outcomes.filter((outcome) => outcome !== undefined);
+}
+
+/** Makes an error that concerns a file only name this file. */
+function locate<E>(error: E, { label, batchFile }: ConversionInput): E | ServiceError {
+  return isFileError(error) ? errorOfFile(error, label, batchFile) : error;
 }
 
 /** Size of a file, and its digest if it can have duplicates. */
@@ -102,7 +108,8 @@ async function digestFiles(files: readonly ConversionInput[]): Promise<FileDiges
   return digests;
 }
 
-async function hashFile(path: string): Promise<string> {
+/** Returns the SHA-256 of a file, in hex. */
+export async function hashFile(path: string): Promise<string> {
   const hash = createHash('sha256');
   await pipeline(createReadStream(path), hash);
   return hash.digest('hex');

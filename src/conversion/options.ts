@@ -225,6 +225,11 @@ const batchFields = (outputs: readonly OutputType[]) =>
       .describe(
         'What to do if a file fails. `fail`: the request fails with the status of that file, and the message names the file. `skip`: the archive contains the other files, and its `errors.json` lists the errors; if all files fail, the response is the error of the first file. Send this field before the files, so that it also applies to files that are rejected during the upload.',
       ),
+    manifest: trueOrFalse
+      .default(false)
+      .describe(
+        'Whether the archive has a `manifest.json` with the name, size, SHA-256 and notes of each result. Also `1/0`, `yes/no`, `on/off`.',
+      ),
   });
 
 /** Returns the checks of the text fields of both forms. `outputs` are the enabled output formats. */
@@ -246,6 +251,8 @@ export type Parse<T> = (fields: readonly TextField[]) => T;
 export interface BatchOptions {
   readonly options: ConvertOptions;
   readonly onError: OnError;
+  /** Whether the archive has a list of the results. */
+  readonly manifest: boolean;
 }
 
 /**
@@ -261,8 +268,8 @@ export function createParsers(outputs: readonly OutputType[]): {
   return {
     convert: (fields) => toOptions(check(checks.convert, fields), fields, outputs),
     batch(fields) {
-      const { on_error, ...rest } = check(checks.batch, fields);
-      return { options: toOptions(rest, fields, outputs), onError: on_error };
+      const { on_error, manifest, ...rest } = check(checks.batch, fields);
+      return { options: toOptions(rest, fields, outputs), onError: on_error, manifest };
     },
   };
 }

@@ -9,6 +9,7 @@ import { addJxlMetadata, correctPdfTitle } from './output/metadata.ts';
 import {
   assertAllFramesRead,
   collectNotes,
+  inspectResult,
   isNoFile,
   keptMetadata,
   type VerifiedOutput,
@@ -146,9 +147,11 @@ async function encode(job: ConversionJob, running: Running, shared?: Output): Pr
     maxBytes === undefined
       ? await encodeAt(quality)
       : await encodeWithin(maxBytes, quality, running.source.label, encodeAt);
-  const kept = await keptMetadata(image, result.path, options);
+  const shown = await inspectResult(result.path, options.format);
+  const kept = keptMetadata(image, shown, options);
   const lowered = result.quality !== undefined && result.quality < quality;
-  return { ...result, suffix, notes: collectNotes(planned.notes, printed, { kept, lowered }) };
+  const { width, height } = shown ?? {};
+  return { ...result, suffix, width, height, notes: collectNotes(planned.notes, printed, { kept, lowered }) };
 }
 
 /** Verifies the result, and completes its metadata. */

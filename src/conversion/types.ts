@@ -1,6 +1,5 @@
 /** @module Types of a conversion, for the callers of {@link Convert}. */
-
-import type { ServiceError } from '../errors.ts';
+import type { BatchFile, ServiceError } from '../errors.ts';
 import type { DiskAccount } from '../files/disk-space.ts';
 import type { InputType, OutputType } from '../formats.ts';
 import type { Note } from '../notes.ts';
@@ -15,6 +14,8 @@ export interface ConversionInput {
   readonly type: InputType;
   /** Name of the file in messages. */
   readonly label: string;
+  /** Its place in the batch, if it is part of one. */
+  readonly batchFile?: BatchFile | undefined;
   /** Client that sent the file. Without it, the conversion shares no process with others. */
   readonly client?: string;
   /**
@@ -30,6 +31,9 @@ export interface ConversionResult {
   /** Path beside the folder of the input, where no tool can change it. */
   readonly path: string;
   readonly bytes: number;
+  /** Size in pixels; undefined for a PDF. */
+  readonly width?: number | undefined;
+  readonly height?: number | undefined;
   /** Time in the queue, in milliseconds. */
   readonly queuedMs: number;
   /** Time of the repair and inspection of the input, in milliseconds. */

@@ -24,7 +24,7 @@ import { useApiHeaders } from './raw-error-response.ts';
 import type { SharedStore } from './redis-store.ts';
 import { commonHeaders, recordRequests } from './request-log.ts';
 import { API_PREFIX, parseTarget } from './request-target.ts';
-import { batchRoute, checkFormHead, convertRoute } from './routes/convert.ts';
+import { batchRoute, convertRoute } from './routes/convert.ts';
 import {
   formatsRoute,
   healthRoute,
@@ -122,31 +122,21 @@ function apiHeaders({
 function apiRouter(deps: AppDeps): Router {
   const { config, capabilities, convert, workspaces, version, draining } = deps;
   const { inputs, outputs } = capabilities;
-  const form = { config, workspaces, convert, accepts: inputs };
   const parse = createParsers(outputs);
+  const fields = formFields(outputs);
+  const form = { config, workspaces, convert, accepts: inputs };
 
   const router = express.Router(ROUTING);
   router.use(rejectWhileDraining(draining));
   const handlers: Readonly<Record<OperationId, RequestHandler>> = {
-    convert: convertRoute({ ...form, parse: parse.convert }),
-    convertBatch: batchRoute({ ...form, parse: parse.batch }),
+    convert: convertRoute({ ...form, parse: parse.convert, fields: Object.keys(fields.convert.shape) }),
+    convertBatch: batchRoute({ ...form, parse: parse.batch, fields: Object.keys(fields.batch.shape) }),
     listFormats: formatsRoute(formatsBody({ inputs, outputs, config })),
     getHealth: healthRoute(version),
     getReference: openApiRoute(createDocument(API_PREFIX, { version, inputs, outputs, config })),
   };
-  const forms = formFields(outputs);
-  for (const { method, path, operationId, form, isPublic } of OPERATIONS) {
-    const checks = isPublic ? [] : [checkClient(config)];
-    if (form)
-      checks.push(
-        checkFormHead({
-          fields: Object.keys(forms[form].shape),
-          maxFiles: form === 'batch' ? config.MAX_BATCH_FILES : 1,
-          config,
-        }),
-      );
-    endpoint(router, method, path, ...checks, handlers[operationId]);
-  }
+  for (const { method, path, operationId, isPublic } of OPERATIONS)
+    endpoint(router, method, path, ...(isPublic ? [] : [checkClient(config)]), handlers[operationId]);
   return router;
 }
 

@@ -1,5 +1,5 @@
 /** @module Builds the entries of a batch archive: the results, and a list of the failed conversions. */
-import type { BatchItemResult } from '../conversion/batch.ts';
+import { type BatchItemResult, hashFile } from '../conversion/batch.ts';
 import { type ConversionQueue, createQueue } from '../conversion/engine.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
 import { baseNameOf, createUniqueNamer, portableName } from '../text.ts';
@@ -18,6 +18,7 @@ export interface ArchiveEntry extends PackedFile {
 }
 
 const ERRORS_NAME = 'errors.json';
+const MANIFEST_NAME = 'manifest.json';
 
 /** Maximum number of files that are deflated at once. Deflating 150 MB takes seconds of CPU time. */
 const MAX_DEFLATIONS = 2;
@@ -38,11 +39,13 @@ export interface ArchiveOptions extends PackOptions {
   readonly client: string;
   /** Maximum time for deflating all files, with the waits for it, in ms. */
   readonly deflateTimeoutMs: number;
+  /** Whether to add a list of the results. Default: false. */
+  readonly manifest?: boolean;
 }
 
 /**
  * Packs the results one after the other. Results of identical files share one file on disk, which is packed once. If
- * conversions failed, `errors.json` describes them. Files that cannot be deflated in time are stored uncompressed.
+ * conversions failed, `errors.json` describes them. `manifest.json` describes the results, on request. Files that cannot be deflated in time are stored uncompressed.
  */
 export async function packResults(
   results: readonly ArchiveItem[],
@@ -64,27 +67,41 @@ export async function packResults(
     }
   };
   const uniqueName = createUniqueNamer(extension);
+  const digests = new Map<string, string>();
   const packed = new Map<string, PackedFile>();
   const entries: ArchiveEntry[] = [];
-  for (const { name, outcome } of results) {
+  const manifest: object[] = [];
+  for (const [index, { name: source = null, outcome }] of results.entries()) {
     if ('error' in outcome) continue;
-    const { path, bytes } = outcome.converted;
+    const { path, bytes, width, height, notes } = outcome.converted;
+    const name = uniqueName(portableName(baseNameOf(source ?? undefined)));
+    if (options.manifest) {
+      const sha256 = digests.get(path) ?? (await hashFile(path));
+      digests.set(path, sha256);
+      manifest.push({ index, source, name, type: format, width, height, bytes, sha256, notes });
+    }
     const file = packed.get(path) ?? (await pack(path, bytes));
     packed.set(path, file);
-    entries.push({ ...file, name: uniqueName(portableName(baseNameOf(name))) });
+    entries.push({ ...file, name });
   }
-  const errors = formatErrors(results);
-  return errors ? [...entries, { ...packData(errors), name: ERRORS_NAME }] : entries;
+  const lists = [
+    { name: ERRORS_NAME, items: describeErrors(results) },
+    { name: MANIFEST_NAME, items: manifest },
+  ].filter(({ items }) => items.length > 0);
+  return [
+    ...entries,
+    ...lists.map(({ name, items }) => ({
+      ...packData(Buffer.from(`${JSON.stringify(items, null, 2)}\n`)),
+      name,
+    })),
+  ];
 }
 
-/** Returns the content of `errors.json`, or undefined if no conversion failed. */
-function formatErrors(results: readonly ArchiveItem[]): Buffer | undefined {
-  const errors = results.flatMap(({ name, outcome }, index) =>
-    'error' in outcome
-      ? [{ index, file: name ?? null, ...errorBody(outcome.error.status, outcome.error.message) }]
-      : [],
+/** Returns the content of `errors.json`: the failed conversions. */
+function describeErrors(results: readonly ArchiveItem[]): object[] {
+  return results.flatMap(({ name, outcome }, index) =>
+    'error' in outcome ? [{ index, file: name ?? null, ...errorBody(outcome.error) }] : [],
   );
-  return errors.length === 0 ? undefined : Buffer.from(`${JSON.stringify(errors, null, 2)}\n`);
 }
 
 /**

@@ -5,10 +5,13 @@ import type { RequestHandler } from 'express';
 /** Response headers that scripts of other sites may read. */
 export const EXPOSED_HEADERS = [
   'Content-Disposition',
+  'Repr-Digest',
   'Retry-After',
   'Server-Timing',
   'X-Conversion-Notes',
   'X-Conversion-Quality',
+  'X-Image-Height',
+  'X-Image-Width',
   'X-RateLimit-Limit',
   'X-RateLimit-Remaining',
   'X-RateLimit-Reset',

@@ -9,11 +9,15 @@ import type { Logger } from 'pino';
 import {
   ClientDisconnectedError,
   isDiskFull,
+  type PublicError,
   ServiceError,
   serviceError,
   serviceErrorFrom,
+  toPublicError,
 } from '../errors.ts';
 import { setLogFields } from './request-log.ts';
+
+const { STATUS_CODES } = process.getBuiltinModule('node:http'); // not imported: see http-server.ts
 
 /**
  * Event of a response whose payload has been sent. The response may end later, after the request's body is discarded.
@@ -44,7 +48,7 @@ export function errorHandler(log: Logger, supportEmail: string): ErrorRequestHan
     }
     if (serviceFailure.retryAfter !== undefined) res.setHeader('Retry-After', serviceFailure.retryAfter);
     for (const name of RESULT_HEADERS) res.removeHeader(name);
-    sendRejection(req, res, serviceFailure.status, errorBody(serviceFailure.status, serviceFailure.message));
+    sendRejection(req, res, serviceFailure);
   };
 }
 
@@ -53,14 +57,26 @@ const RESULT_HEADERS = [
   'Cache-Control',
   'Content-Disposition',
   'Content-Length',
+  'Repr-Digest',
   'Server-Timing',
   'X-Conversion-Notes',
   'X-Conversion-Quality',
+  'X-Image-Height',
+  'X-Image-Width',
 ];
 
+/** Media type of problem details (RFC 9457), for clients whose `Accept` prefers it. */
+const PROBLEM_TYPE = 'application/problem+json';
+
 /** Returns the body of an error response. */
-export function errorBody(code: number, message: string): { error: { code: number; message: string } } {
-  return { error: { code, message } };
+export function errorBody(error: ServiceError): { readonly error: PublicError } {
+  return { error: toPublicError(error) };
+}
+
+/** Returns the body of an error response as problem details (RFC 9457, section 3.1). The status names the type. */
+function problemBody(error: ServiceError): Readonly<Record<string, unknown>> {
+  const { code: status, message: detail, ...others } = toPublicError(error);
+  return { type: 'about:blank', title: STATUS_CODES[status], status, detail, ...others };
 }
 
 /** Converts errors about the disk or file descriptors to service errors. Unknown errors are undefined. */
@@ -93,9 +109,15 @@ export const MAX_DISCARD_MS = 5_000;
  * Sends an error response, also while the request's body is still arriving. The rest of the body is discarded. If that
  * takes longer than {@link MAX_DISCARD_MS}, the connection is closed. After 408, it is closed at once.
  */
-function sendRejection(req: Request, res: Response, status: number, body: object): void {
-  const payload = JSON.stringify(body);
-  res.status(status).type('json').setHeader('Content-Length', Buffer.byteLength(payload));
+function sendRejection(req: Request, res: Response, error: ServiceError): void {
+  const { status } = error;
+  const asProblem = req.accepts(['json', PROBLEM_TYPE]) === PROBLEM_TYPE;
+  if (asProblem) res.vary('Accept');
+  const payload = JSON.stringify(asProblem ? problemBody(error) : errorBody(error));
+  res
+    .status(status)
+    .type(asProblem ? PROBLEM_TYPE : 'json')
+    .setHeader('Content-Length', Buffer.byteLength(payload));
   if (status === 408) res.setHeader('Connection', 'close');
   if (req.complete || req.method === 'HEAD' || status === 408) {
     res.end(payload);

@@ -3,7 +3,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { KILL_REASONS, type KillReason, RENEWAL_REASONS, type RenewalReason } from '../conversion/engine.ts';
 import type { ConversionEvent } from '../conversion/types.ts';
 import { ERROR_CODES, ERRORS } from '../error-table.ts';
-import { ClientDisconnectedError, ServiceError } from '../errors.ts';
+import { ClientDisconnectedError, type ErrorCode, reasonOf, ServiceError } from '../errors.ts';
 import type { FinishedRequest } from './request-log.ts';
 
 /** Records events of the service, and renders all metrics. */
@@ -44,7 +44,7 @@ export interface MetricsDeps {
 }
 
 /** Codes of errors that mean an overloaded or unavailable service. */
-const OVERLOAD_CODES: readonly string[] = ERROR_CODES.filter((code) => ERRORS[code].status === 503);
+const OVERLOAD_CODES: readonly ErrorCode[] = ERROR_CODES.filter((code) => ERRORS[code].status === 503);
 
 /** In seconds: from a small image (5 ms) to the default of CONVERT_TIMEOUT_MS (30 s). */
 const CONVERSION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -98,7 +98,7 @@ export function createMetrics({ version, readGauges, collectProcessMetrics }: Me
   const killed = counter('tools_killed_total', 'Tools killed before they finished.', ['reason']);
   const renewals = counter('fork_server_renewals_total', 'Fork servers replaced.', ['reason']);
   // Initialize each counter with 0, so that a scrape includes counters of events that have not happened yet.
-  for (const reason of OVERLOAD_CODES) refused.inc({ reason: formatLabel(reason) }, 0);
+  for (const code of OVERLOAD_CODES) refused.inc({ reason: reasonOf(code) }, 0);
   for (const reason of KILL_REASONS) killed.inc({ reason }, 0);
   for (const reason of RENEWAL_REASONS) renewals.inc({ reason }, 0);
 
@@ -133,7 +133,8 @@ export function createMetrics({ version, readGauges, collectProcessMetrics }: Me
       received.inc(bytesIn);
       sent.inc(bytesOut);
       if (outcome === 'RATE_LIMITED') rateLimited.inc();
-      if (OVERLOAD_CODES.includes(outcome)) refused.inc({ reason: formatLabel(outcome) });
+      const overload = OVERLOAD_CODES.find((code) => code === outcome);
+      if (overload) refused.inc({ reason: reasonOf(overload) });
     },
     conversion({ client, input, output, error, queuedMs, ranMs }) {
       if (client === undefined) return; // the health check
@@ -163,7 +164,5 @@ export function createMetrics({ version, readGauges, collectProcessMetrics }: Me
 function formatResult(error: unknown): string {
   if (error === undefined) return 'ok';
   if (error instanceof ClientDisconnectedError) return 'client_gone';
-  return formatLabel(error instanceof ServiceError ? error.code : 'INTERNAL');
+  return reasonOf(error instanceof ServiceError ? error.code : 'INTERNAL');
 }
-
-const formatLabel = (code: string): string => code.toLowerCase();

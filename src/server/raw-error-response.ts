@@ -139,13 +139,10 @@ function unknownMethod({ rawPacket, bytesParsed = 0 }: ClientError): string | un
 }
 
 /** Writes an error response with the given headers to a connection, and closes the connection. */
-function sendRawError(
-  socket: Socket,
-  { status, message }: ServiceError,
-  headers: Readonly<Record<string, unknown>>,
-): void {
+function sendRawError(socket: Socket, error: ServiceError, headers: Readonly<Record<string, unknown>>): void {
   if (!socket.writable) return void socket.destroySoon();
-  const body = JSON.stringify(errorBody(status, message));
+  const { status } = error;
+  const body = JSON.stringify(errorBody(error));
   // In lower case, as Node.js stores the headers of a response, so that each replaces a header of the same name.
   const lines = Object.entries({
     ...headers,

@@ -1,16 +1,19 @@
 /** @module Sends results. */
+import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { finished, pipeline } from 'node:stream/promises';
 import { create as contentDisposition } from 'content-disposition';
 import type { Response } from 'express';
+import { hashFile } from '../conversion/batch.ts';
 import type { ConversionResult } from '../conversion/types.ts';
 import { ClientDisconnectedError } from '../errors.ts';
 import type { DiskAccount } from '../files/disk-space.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
 import { MAX_NAME_UNITS, truncate } from '../text.ts';
 import { monitorResponse } from './response-rate.ts';
+import { setDigest } from './result-headers.ts';
 
 /** Maximum size of a result that is read at once and sent together with the headers, in bytes. */
 const INLINE_MAX_BYTES = 128 * 1024;
@@ -43,8 +46,14 @@ export async function sendResult(
   const watch = monitorResponse(res, stallMs);
   disk.registerResponse(watch);
   try {
-    if (bytes <= INLINE_MAX_BYTES) await finished(res.end(readFileSync(path)));
-    else await sendStream(res, path);
+    if (bytes <= INLINE_MAX_BYTES) {
+      const body = readFileSync(path);
+      setDigest(res, hash('sha256', body, 'buffer'));
+      await finished(res.end(body));
+    } else {
+      setDigest(res, Buffer.from(await hashFile(path), 'hex'));
+      await sendStream(res, path);
+    }
   } catch (cause) {
     throw toSendError(cause);
   } finally {

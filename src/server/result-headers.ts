@@ -1,5 +1,6 @@
 /** @module Sets the headers that describe a result. */
 import type { Response } from 'express';
+import type { ConversionResult } from '../conversion/types.ts';
 import type { Note } from '../notes.ts';
 import { setLogFields } from './request-log.ts';
 
@@ -40,6 +41,18 @@ export function setNotes(res: Response, notes: readonly Note[]): void {
 /** Sets `X-Conversion-Quality` for one file. */
 export function setQuality(res: Response, quality: number | undefined): void {
   if (quality !== undefined) res.setHeader(QUALITY_HEADER, quality);
+}
+
+/** Sets the size of the result in pixels. A PDF has none. */
+export function setSize(res: Response, { width, height }: Pick<ConversionResult, 'width' | 'height'>): void {
+  if (width === undefined || height === undefined) return;
+  res.setHeader('X-Image-Width', width);
+  res.setHeader('X-Image-Height', height);
+}
+
+/** Sets the digest of the body (RFC 9530). */
+export function setDigest(res: Response, sha256: Buffer): void {
+  res.setHeader('Repr-Digest', `sha-256=:${sha256.toString('base64')}:`);
 }
 
 /**

@@ -111,7 +111,10 @@ describe('the OpenAPI document', () => {
         const operation = documentWith().paths[`/${form}`]?.post;
         const { examples } = operation?.responses['400']?.content['application/json'] ?? {};
         expect(examples?.['field-invalid']?.value).to.deep.equal({
-          error: { code: 400, message: verdict('quality', 200) },
+          error: {
+            ...{ code: 400, message: verdict('quality', 200) },
+            ...{ reason: 'field_invalid', retryable: false, field: 'quality' },
+          },
         });
       });
     });

@@ -4,7 +4,8 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { expect } from 'chai';
 import type { ServiceError } from '../../src/errors.ts';
 import { createWorkspaces } from '../../src/files/workspace.ts';
-import { receiveUpload, type UploadOptions } from '../../src/server/upload.ts';
+import { receiveUpload } from '../../src/server/upload.ts';
+import type { UploadOptions } from '../../src/server/upload-options.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { testConfig } from '../helpers/service.ts';
 
@@ -21,11 +22,10 @@ async function upload(rules: Partial<UploadOptions>, behave: (socket: Socket) =>
     const all: UploadOptions = {
       config: testConfig(),
       fileField: 'file',
-      fileFieldAliases: [],
       maxFiles: 1,
-      acceptsArchives: false,
+      isBatch: false,
+      acceptsImage: false,
       accepts: ['gif'],
-      label: () => 'The file',
       skipInvalid: () => false,
       ...rules,
     };

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { INPUT_TYPES, OUTPUT_TYPES, type OutputType } from '../../src/formats.ts';
@@ -83,12 +84,16 @@ describe('POST /batch', () => {
       expect([format, width]).to.deep.equal(['jpeg', 30]);
     });
 
-    it('accepts the field names files and files[]', async () => {
+    it('accepts the field names files, files[] and files[0]', async () => {
       const files: File[] = [
         ['a.jpg', photo, 'files[]'],
         ['b.jpg', photo, 'files'],
+        ['c.jpg', photo, 'files[0]'],
+        ['d.jpg', photo, 'files[12]'],
       ];
-      expect(await namesOf(await batch(files))).to.deep.equal(['a.webp', 'b.webp']);
+      expect(await namesOf(await batch(files))).to.deep.equal(['a.webp', 'b.webp', 'c.webp', 'd.webp']);
+      for (const field of ['files[x]', 'files[0][1]', 'file[0]', 'files0'])
+        expect(await refusal([['a.jpg', photo, field]]), field).to.match(/^400 Unexpected file part/);
     });
 
     for (const format of OUTPUT_TYPES) {
@@ -290,11 +295,50 @@ describe('POST /batch', () => {
       expect(errors[0]).to.deep.equal({
         index: 1,
         file: 'cut off.png',
-        error: { code: 400, message: 'File 2 ("cut off.png") is damaged or not a valid PNG image.' },
+        error: {
+          code: 400,
+          message: 'File 2 ("cut off.png") is damaged or not a valid PNG image.',
+          reason: 'corrupt_image',
+          retryable: false,
+          file: { index: 1, name: 'cut off.png' },
+        },
       });
       expect(
         difference(await decode(entries[1]?.content as Buffer), await decode(files[5]?.[1] as Buffer)).psnr,
       ).to.be.above(25);
+    });
+
+    it('lists the results in manifest.json with manifest=true', async () => {
+      const answer = await batch([...files, ['good.jpg', photo]], {
+        on_error: 'skip',
+        manifest: 'true',
+        width: '60',
+      });
+      expect(await namesOf(answer)).to.deep.equal([
+        ...['good.webp', 'fine.webp', 'good (2).webp', 'errors.json', 'manifest.json'],
+      ]);
+      const entries = await readZip(answer.body);
+      const manifest = JSON.parse(entries.at(-1)?.content.toString() ?? '');
+      const described = entries.slice(0, 3).map(({ name, content }, at) => ({
+        index: [0, 5, 6][at],
+        source: ['good.jpg', 'fine.png', 'good.jpg'][at],
+        name,
+        type: 'webp',
+        width: 60,
+        height: 40,
+        bytes: content.length,
+        sha256: createHash('sha256').update(content).digest('hex'),
+        notes: [],
+      }));
+      expect(manifest).to.deep.equal(described);
+    });
+
+    it('names the file of an error that fails the batch', async () => {
+      const { status, body } = await batch(files.slice(0, 2));
+      expect([status, JSON.parse(body.toString()).error.file]).to.deep.equal([
+        400,
+        { index: 1, name: 'cut off.png' },
+      ]);
     });
 
     it('returns no errors.json with on_error=skip when all files are valid', async () => {

@@ -130,11 +130,11 @@ describe('an early error response to a large upload reaches', () => {
     });
   }
 
-  it('a client that uses a wrong path or sends no form', async () => {
+  it('a client that uses a wrong path or sends a body that is too large', async () => {
     for (const [path, status] of [
       ['/nothing', 404],
       ['/health', 405],
-      ['/convert', 400],
+      ['/convert', 413],
     ] as const) {
       const response = await fetch(service.base + path, { method: 'POST', body: new Uint8Array(SIZE) });
       expect(response.status).to.equal(status);

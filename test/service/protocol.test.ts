@@ -123,7 +123,11 @@ describe('HTTP protocol', () => {
       expect(wait).to.be.within(1, 60);
       expect([status, errorIn(rest)]).to.deep.equal([
         429,
-        { code: 429, message: `Too many requests: at most 1 per minute. Try again in ${wait} seconds.` },
+        {
+          code: 429,
+          message: `Too many requests: at most 1 per minute. Try again in ${wait} seconds.`,
+          ...{ reason: 'rate_limited', retryable: true, limit: 1, setting: 'RATE_LIMIT_PER_MINUTE' },
+        },
       ]);
     });
 

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { expect } from 'chai';
 import { parse as parseDisposition } from 'content-disposition';
 import { convert, fixture, sendForm } from '../helpers/client.ts';
@@ -55,6 +56,24 @@ describe('responses', () => {
       expect(headers.get('x-request-id')).to.match(/^[\w-]{36}$/);
     });
 
+    it('have the size of the result, and its SHA-256, also if it is streamed', async () => {
+      for (const [name, fields, size] of [
+        ['orientation-6.jpg', { output_format: 'jpg', strip_metadata: 'false' }, '120 × 80'],
+        ['scene.jpg', { output_format: 'bmp', width: '700', enlarge: 'true' }, '700 × 467'],
+        ['moving.gif', { output_format: 'gif', width: '20' }, '20 × 13'],
+      ] as const) {
+        const { headers, body } = await convert(service.base, await fixture(name), fields);
+        expect(`${headers.get('x-image-width')} × ${headers.get('x-image-height')}`, name).to.equal(size);
+        const digest = createHash('sha256').update(body).digest('base64');
+        expect(headers.get('repr-digest'), name).to.equal(`sha-256=:${digest}:`);
+      }
+    });
+
+    it('have no size for a PDF', async () => {
+      const { headers } = await convert(service.base, photo, { output_format: 'pdf' });
+      expect([headers.has('x-image-width'), headers.has('repr-digest')]).to.deep.equal([false, true]);
+    });
+
     for (const [name, expected] of [
       ['фото летом.png', 'фото летом.webp'],
       ['naïve.png', 'naïve.webp'],
@@ -62,7 +81,9 @@ describe('responses', () => {
       ['../../etc/passwd', 'passwd.webp'],
       ['C:\\Users\\me\\cat.png', 'cat.webp'],
       ['archive.tar.gz', 'archive.tar.webp'],
-      ['a%0D%0ASet-Cookie: x=1.png', 'a%0D%0ASet-Cookie: x=1.webp'],
+      ['a%0D%0ASet-Cookie: x=1.png', 'aSet-Cookie: x=1.webp'],
+      ['a "b".png', 'a "b".webp'],
+      ['a\nb %41.png', 'ab %41.webp'],
       ['...', 'image.webp'],
     ] as const) {
       it(`name the result after ${JSON.stringify(name)}`, async () => {
@@ -107,7 +128,7 @@ describe('responses', () => {
         if (method === 'HEAD') return;
         const parsed = JSON.parse(body.toString());
         expect(Object.keys(parsed)).to.deep.equal(['error']);
-        expect(Object.keys(parsed.error)).to.deep.equal(['code', 'message']);
+        expect(Object.keys(parsed.error)).to.deep.equal(['code', 'message', 'reason', 'retryable']);
         expect(parsed.error.code).to.equal(code);
         expect(parsed.error.message).to.be.a('string').and.not.equal('');
       });
@@ -119,6 +140,46 @@ describe('responses', () => {
       expect(await allow('/convert')).to.equal('POST, OPTIONS');
       expect(await allow('/formats')).to.equal('GET, HEAD, OPTIONS');
     });
+  });
+
+  describe('to requests whose Accept prefers problem details', () => {
+    const problem = (accept: string) =>
+      sendForm(`${service.base}/convert?quality=0`, {
+        method: 'POST',
+        headers: { accept, 'content-type': 'image/jpeg' },
+        body: new Uint8Array(photo),
+      });
+
+    it('have the members of RFC 9457 and those of other errors', async () => {
+      const { status, headers, body } = await problem('application/problem+json, application/json;q=0.9');
+      expect([status, headers.get('content-type'), headers.get('vary')]).to.deep.equal([
+        400,
+        'application/problem+json',
+        'Accept',
+      ]);
+      expect(JSON.parse(body.toString())).to.deep.equal({
+        type: 'about:blank',
+        title: 'Bad Request',
+        status: 400,
+        detail: 'Invalid quality "0": expected a whole number from 1 to 100.',
+        reason: 'field_invalid',
+        retryable: false,
+        field: 'quality',
+      });
+    });
+
+    for (const accept of [
+      '*/*',
+      'application/*',
+      'application/json, application/problem+json;q=0.5',
+      'text/html',
+      ',',
+    ])
+      it(`but not with ${accept}`, async () => {
+        const { headers, body } = await problem(accept);
+        expect(headers.get('content-type')).to.equal('application/json; charset=utf-8');
+        expect(JSON.parse(body.toString()).error.code).to.equal(400);
+      });
   });
 
   describe('to other methods', () => {
@@ -157,7 +218,10 @@ describe('responses', () => {
         });
         expect(headers.get('access-control-allow-origin')).to.equal('*');
         const exposed = headers.get('access-control-expose-headers')?.split(',');
-        expect(exposed).to.include.members(['Content-Disposition', 'X-RateLimit-Remaining', 'Retry-After']);
+        expect(exposed).to.include.members([
+          ...['Content-Disposition', 'X-RateLimit-Remaining', 'Retry-After'],
+          ...['X-Image-Width', 'X-Image-Height', 'Repr-Digest'],
+        ]);
       }
     });
   });

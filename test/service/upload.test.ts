@@ -5,7 +5,9 @@ import { useService } from '../helpers/service.ts';
 
 const MIB = 1024 * 1024;
 
-const NOT_MULTIPART = 'The request body must be multipart/form-data with a boundary.';
+const NOT_MULTIPART =
+  'The request body is neither a form (multipart/form-data with a boundary) nor an image. With curl, send a form with ' +
+  "-F file=@photo.jpg, or the image with --data-binary @photo.jpg -H 'Content-Type: image/jpeg'.";
 
 describe('the upload', () => {
   const service = useService();
@@ -142,8 +144,8 @@ describe('the upload', () => {
   });
 
   describe('body', () => {
-    it('must be multipart/form-data', async () => {
-      for (const type of ['application/json', 'image/png', 'multipart/mixed; boundary=xyz', 'text/plain']) {
+    it('must be a form or an image, and the message names a command for each', async () => {
+      for (const type of ['application/json', 'multipart/mixed; boundary=xyz', 'text/plain']) {
         const init = { method: 'POST', headers: { 'content-type': type }, body: '{}' };
         const { status, message } = await sendForm(`${service.base}/convert`, init);
         expect([status, message], type).to.deep.equal([400, NOT_MULTIPART]);

@@ -105,12 +105,12 @@ async function storeStdin(path: string, signal: AbortSignal): Promise<string> {
 
 /** Names the file, which instances call "The file". Messages about something else do not mention it. */
 function createRefusedError(
-  { status, message }: { status: number; message: string },
+  { status, message, reason }: { status: number; message: string; reason?: string | undefined },
   input: string,
 ): FileError {
   const label = labelOf(input);
   const text = /^The file\b/.test(message) ? `${label}${message.slice(8)}` : `${label}: ${message}`;
-  return new FileError(`HTTP_${status}`, text, undefined);
+  return new FileError(reason?.toUpperCase() ?? `HTTP_${status}`, text, undefined);
 }
 
 /**

@@ -10,7 +10,7 @@ import {
   rmSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { ALL_INPUT_TYPES, hasSignature, type InputType, OUTPUTS } from '../../formats.ts';
+import { ALL_INPUT_TYPES, hasSignature, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import type { ImageInfo } from '../../images/image-info.ts';
 import { inspect } from '../../images/index.ts';
 import type { Note } from '../../notes.ts';
@@ -143,18 +143,17 @@ export function collectNotes(
   ];
 }
 
-/**
- * Returns whether the result has all metadata that it should keep.
- *
- * @param result path of the result
- */
-export async function keptMetadata(
-  { metadata = [] }: ImageInfo,
-  result: string,
-  { format, stripMetadata }: ConvertOptions,
-): Promise<boolean> {
-  if (stripMetadata || metadata.length === 0) return true;
+/** Reads the properties of a result from its header. A PDF has none. */
+export async function inspectResult(path: string, format: OutputType): Promise<ImageInfo | undefined> {
   const type = ALL_INPUT_TYPES.find((input: InputType) => input === format);
-  const kept = type ? (await inspect(result, type)).metadata : [];
-  return metadata.every((kind) => kept?.includes(kind));
+  return type && inspect(path, type);
+}
+
+/** Returns whether the result has all metadata that it should keep. */
+export function keptMetadata(
+  { metadata = [] }: ImageInfo,
+  result: ImageInfo | undefined,
+  { stripMetadata }: ConvertOptions,
+): boolean {
+  return stripMetadata || metadata.every((kind) => result?.metadata?.includes(kind));
 }

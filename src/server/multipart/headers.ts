@@ -38,7 +38,7 @@ export function parsePartHeader(block: string): PartHeader | undefined {
   const { parameters } = disposition;
   const type = parseParameters(fields?.get('content-type') ?? '');
   const name = parameters.get('name');
-  const filename = filenameIn(disposition);
+  const filename = filenameIn(disposition, decodeFormName);
   return {
     name: name === undefined ? undefined : truncate(name, MAX_NAME_UNITS),
     isFile: parameters.has('filename') || parameters.has('filename*') || FILE_TYPE.test(type?.value ?? ''),
@@ -69,10 +69,18 @@ function parseFields(block: string): ReadonlyMap<string, string> | undefined {
   return fields;
 }
 
-/** Returns the file name. The extended form takes precedence if it can be decoded (RFC 6266, section 4.3). */
-function filenameIn({ parameters }: ParameterizedValue): string {
-  return decodeExtended(parameters.get('filename*') ?? '') ?? parameters.get('filename') ?? '';
+/**
+ * Returns the file name. The extended form takes precedence if it can be decoded (RFC 6266, section 4.3).
+ *
+ * @param decode decodes the other form
+ */
+export function filenameIn({ parameters }: ParameterizedValue, decode: (text: string) => string): string {
+  return decodeExtended(parameters.get('filename*') ?? '') ?? decode(parameters.get('filename') ?? '');
 }
+
+/** Decodes the characters that browsers encode in file names of forms, and only these (HTML, section 4.10.21.8). */
+const decodeFormName = (text: string): string =>
+  text.replace(/%(22|0A|0D)/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
 
 /**
  * Decodes the extended form, such as `UTF-8''%e2%82%ac` (RFC 8187, section 3.2).

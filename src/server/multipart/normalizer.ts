@@ -21,6 +21,7 @@ import type { IncomingMessage } from 'node:http';
 import { Transform, type TransformCallback } from 'node:stream';
 import busboy from 'busboy';
 import { serviceError } from '../../errors.ts';
+import type { UploadOptions } from '../upload-options.ts';
 import { formatPartHeader, type PartHeader, parseParameters, parsePartHeader } from './headers.ts';
 
 /** Maximum size of a text field, in bytes. All known fields are shorter. */
@@ -36,16 +37,18 @@ const BOUNDARY = /^[ -~]{0,69}[!-~]$/;
 /**
  * Opens the parser of a request's body, and the stream that normalizes the body for it.
  *
- * @throws {ServiceError} UNSUPPORTED_CONTENT_ENCODING or NOT_MULTIPART, by the headers of the request
+ * @throws {ServiceError} NOT_MULTIPART, by the headers of the request
  */
-export function openParser(req: IncomingMessage): { normalizer: MultipartNormalizer; parser: busboy.Busboy } {
-  const encoding = req.headers['content-encoding'];
-  if (encoding && encoding.toLowerCase() !== 'identity') throw serviceError('UNSUPPORTED_CONTENT_ENCODING');
+export function openParser(
+  req: IncomingMessage,
+  { fileField, acceptsImage }: Pick<UploadOptions, 'fileField' | 'acceptsImage'>,
+): { normalizer: MultipartNormalizer; parser: busboy.Busboy } {
   // Node.js would use the first of several Content-Type headers, and a proxy may use another one.
   const types = req.headersDistinct['content-type'] ?? [];
   const type = types.length === 1 ? parseParameters(types[0] as string) : undefined;
   const boundary = type?.parameters.get('boundary') ?? '';
-  if (type?.value !== 'multipart/form-data' || !BOUNDARY.test(boundary)) throw serviceError('NOT_MULTIPART');
+  if (type?.value !== 'multipart/form-data' || !BOUNDARY.test(boundary))
+    throw serviceError('NOT_MULTIPART', fileField, acceptsImage);
   const quoted = boundary.replace(/["\\]/g, '\\$&');
   return {
     normalizer: new MultipartNormalizer(boundary),

@@ -114,13 +114,14 @@ function authentication(config: Config): string {
 /** Returns the description of the document: what applies to all endpoints. */
 function introduction(base: string, { config }: ApiContext): string {
   const invalid = serviceError('FIELD_INVALID', 'quality', '200', 'a whole number from 1 to 100');
-  const shape = JSON.stringify(errorBody(invalid.status, invalid.message), null, 2);
+  const shape = JSON.stringify(errorBody(invalid), null, 2);
   const perMinute = config.RATE_LIMIT_PER_MINUTE;
   return [
     `${authentication(config)} Request bodies are \`multipart/form-data\`; responses are a file or JSON.`,
     '```sh\ncurl -F file=@photo.jpg -F output_format=webp ' +
       `http://localhost:3000${base}/convert -o photo.webp\n\`\`\``,
-    `All errors have this format. \`code\` is the HTTP status:\n\n\`\`\`json\n${shape}\n\`\`\``,
+    `All errors have this format. \`code\` is the HTTP status, \`reason\` names the error, and \`retryable\` tells whether the same request can succeed later:\n\n\`\`\`json\n${shape}\n\`\`\``,
+    'If `Accept` prefers `application/problem+json`, errors are problem details (RFC 9457): `status` and `detail` take the place of `code` and `message`. Errors of requests that are not valid HTTP are always JSON.',
     `Other paths return 404: “${serviceError('NOT_FOUND').message}” Invalid HTTP returns 400: “${serviceError('MALFORMED_REQUEST').message}” Paths are case-sensitive and have no trailing slash.`,
     `Each path with GET also supports HEAD. OPTIONS returns 204 and the methods of the path in \`Allow\`: \`${ALLOWED.GET}\` or \`${ALLOWED.POST}\`.`,
     perMinute > 0

@@ -94,6 +94,16 @@ const HEADERS = {
       '80;files="0 3", 62;files="1"',
     ),
   ),
+  ImageWidth: optional(atLeast('X-Image-Width', 1, 'Width of the result in pixels. Absent for a PDF.', 1200)),
+  ImageHeight: optional(
+    atLeast('X-Image-Height', 1, 'Height of the result in pixels. Absent for a PDF.', 800),
+  ),
+  Digest: matching(
+    'Repr-Digest',
+    '^sha-256=:[A-Za-z0-9+/]{43}=:$',
+    'SHA-256 of the body (RFC 9530).',
+    'sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:',
+  ),
   Allow: constant('Allow', ALLOWED.GET, 'Methods of this path.'),
   AllowPost: constant('Allow', ALLOWED.POST, 'Methods of this path.'),
   Authenticate: matching('WWW-Authenticate', '^Bearer ', 'How to send the key (RFC 6750).', BEARER),

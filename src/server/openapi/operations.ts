@@ -32,11 +32,16 @@ export const OPERATIONS: readonly Operation[] = [
     summary: 'Convert one image',
     description:
       'Fields can have any order. Empty fields count as absent, unknown fields are ignored, and a repeated field is an ' +
-      'error. The orientation of the camera is applied. If the colour profile is removed, colours are converted to sRGB first.',
+      'error. The body can also be the image itself (`image/*`, `application/octet-stream` or no type): the fields are then ' +
+      'query parameters, an unknown one is an error, and the name of the file is that in `Content-Disposition`. ' +
+      'The orientation of the camera is applied. If the colour profile is removed, colours are converted to sRGB first.',
     form: 'convert',
     success: {
       description: 'The converted file.',
-      headers: ['ContentLength', 'FileName', 'NotStored', 'ServerTiming', 'Notes', 'Quality'],
+      headers: [
+        ...(['ContentLength', 'FileName', 'NotStored', 'ServerTiming', 'Notes', 'Quality'] as const),
+        ...(['ImageWidth', 'ImageHeight', 'Digest'] as const),
+      ],
       // In OpenAPI 3.1, a binary body has no schema, only a media type.
       content: ({ outputs }) => Object.fromEntries(outputs.map((output) => [OUTPUTS[output].mediaType, {}])),
     },
@@ -49,7 +54,7 @@ export const OPERATIONS: readonly Operation[] = [
     description:
       'All images have the same options. The archive contains the results in the order of the uploaded files. Each has ' +
       'the name of its file, without folders and with the new extension; if a name occurs again, it gets ` (2)`. The file ' +
-      '`errors.json` in the archive lists skipped files by index (from 0) and name. In an uploaded ZIP archive, folders ' +
+      '`errors.json` in the archive lists skipped files by index (from 0) and name, and with `manifest`, `manifest.json` lists the results. In an uploaded ZIP archive, folders ' +
       'and system files (`__MACOSX`, `.DS_Store`, `._*`, `Thumbs.db`, `desktop.ini`) are ignored. An archive that is ' +
       'encrypted or damaged, or contains links, other archives, names longer than 1 KiB or paths that lead out of it, is an error.',
     form: 'batch',

@@ -1,11 +1,6 @@
 /** @module The responses of each operation, with an example of every error. */
-import {
-  ERROR_CODES,
-  ERRORS,
-  type ErrorCode,
-  type ErrorScope,
-  type ExampleValues,
-} from '../../error-table.ts';
+import type { ErrorScope, ExampleValues } from '../../error-row.ts';
+import { ERROR_CODES, ERRORS, type ErrorCode } from '../../error-table.ts';
 import { ServiceError } from '../../errors.ts';
 import { INPUTS } from '../../formats.ts';
 import { ALLOWED } from '../endpoint.ts';
@@ -108,9 +103,10 @@ function errorExamples(operation: Operation, service: ApiContext): Map<number, R
   const examples = new Map<number, Record<string, Json>>();
   for (const code of ERROR_CODES) {
     if (!CAN_RETURN[ERRORS[code].scope](operation, service)) continue;
-    const { status, message } = exampleError(code, values);
+    const error = exampleError(code, values);
     const name = code.toLowerCase().replaceAll('_', '-');
-    const value = errorBody(status, message);
+    const { status } = error;
+    const value = errorBody(error);
     examples.set(status, { ...examples.get(status), [name]: { summary: name.replaceAll('-', ' '), value } });
   }
   return examples;

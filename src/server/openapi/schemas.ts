@@ -2,6 +2,8 @@
 import { z } from 'zod';
 import type { Config } from '../../config.ts';
 import { formFields } from '../../conversion/options.ts';
+import { ERROR_CODES } from '../../error-table.ts';
+import { reasonOf } from '../../errors.ts';
 import { INPUTS, type InputType, MAX_DIMENSION, type OutputType } from '../../formats.ts';
 import { formatByteLimit } from '../../text.ts';
 
@@ -41,7 +43,7 @@ export function schemas({ inputs, outputs, config }: ApiContext): Record<string,
       items: BINARY,
       description:
         `The images, at most ${config.MAX_BATCH_FILES}, each at most ${limit}: ${labels}; or ZIP archives of images. ` +
-        `Files in an archive count like other files. ${detected} The field can also be named \`files[]\`.`,
+        `Files in an archive count like other files. ${detected} The field can also be named \`files[]\`, or \`files[0]\`, \`files[1]\` and so on.`,
     }),
     Formats: toSchema(formats.describe('Formats that this machine can read and write, and its limits.')),
     Health: toSchema(HEALTH),
@@ -91,6 +93,21 @@ const ERROR = z
     error: z.strictObject({
       code: z.int().min(400).max(599).describe('The HTTP status.'),
       message: z.string().min(1).describe('Describes the error and how to fix it.'),
+      reason: z
+        .enum(ERROR_CODES.map(reasonOf))
+        .describe('Names the error, for programs. The same in all versions.'),
+      retryable: z.boolean().describe('Whether the same request can succeed later.'),
+      field: z.string().optional().describe('The field or query parameter to change.'),
+      limit: z.int().optional().describe('The limit, in the unit of the message. Times are in milliseconds.'),
+      actual: z.int().optional().describe('The amount that exceeds the limit.'),
+      setting: z.string().optional().describe('The setting of the service that changes the limit.'),
+      file: z
+        .strictObject({
+          index: z.int().min(0).describe('Position, from 0.'),
+          name: z.string().nullable().describe('Name in the request. Null if it has none.'),
+        })
+        .optional()
+        .describe('The file of a batch that the error concerns.'),
     }),
   })
   .describe('Body of every error response.');

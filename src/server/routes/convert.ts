@@ -1,5 +1,5 @@
 /** @module The routes that convert files. Each receives a form, converts its files, sends the result and deletes all files. */
-import type { RequestHandler, Response } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import type { Config } from '../../config.ts';
 import { type BatchItemResult, convertBatch } from '../../conversion/batch.ts';
 import { type BatchOptions, type Parse, skipsErrors } from '../../conversion/options.ts';
@@ -9,21 +9,23 @@ import { ClientDisconnectedError, serviceError } from '../../errors.ts';
 import type { DiskAccount } from '../../files/disk-space.ts';
 import type { Workspaces } from '../../files/workspace.ts';
 import { type InputType, OUTPUTS } from '../../formats.ts';
-import { baseNameOf, sanitizeForDisplay } from '../../text.ts';
+import { baseNameOf } from '../../text.ts';
 import { createDeflations } from '../archive-entries.ts';
 import { sendArchive } from '../archive-response.ts';
 import { clientOf } from '../clients.ts';
+import { explainBody, imageBodyOf } from '../image-body.ts';
 import { setLogFields } from '../request-log.ts';
 import { disconnectSignal, sendResult } from '../response.ts';
-import { setBatchNotes, setBatchQuality, setNotes, setQuality, setServerTiming } from '../result-headers.ts';
 import {
-  expectedBytes,
-  type ReceivedFile,
-  type RejectedFile,
-  receiveUpload,
-  type Upload,
-  type UploadOptions,
-} from '../upload.ts';
+  setBatchNotes,
+  setBatchQuality,
+  setNotes,
+  setQuality,
+  setServerTiming,
+  setSize,
+} from '../result-headers.ts';
+import { expectedBytes, receiveUpload, type Upload } from '../upload.ts';
+import type { ReceivedFile, RejectedFile, UploadOptions } from '../upload-options.ts';
 
 /** Dependencies of the route of a form. */
 export interface FormRouteDeps<Options> {
@@ -34,6 +36,8 @@ export interface FormRouteDeps<Options> {
   readonly parse: Parse<Options>;
   /** Types of images that this instance converts. */
   readonly accepts: readonly InputType[];
+  /** Names of the text fields. */
+  readonly fields: readonly string[];
 }
 
 /** Creates the handler of `POST /convert`, which converts one image. */
@@ -43,10 +47,9 @@ export function convertRoute(deps: FormRouteDeps<ConvertOptions>): RequestHandle
     config,
     accepts,
     fileField: 'file',
-    fileFieldAliases: [],
     maxFiles: 1,
-    acceptsArchives: false,
-    label: () => 'The file',
+    isBatch: false,
+    acceptsImage: true,
     skipInvalid: () => false,
   };
 
@@ -62,6 +65,7 @@ export function convertRoute(deps: FormRouteDeps<ConvertOptions>): RequestHandle
     setServerTiming(res, { upload: uploadedMs, queue: queuedMs, prepare: preparedMs, convert: convertedMs });
     setNotes(res, result.notes);
     setQuality(res, result.quality);
+    setSize(res, result);
     const name = `${baseNameOf(file.name)}.${OUTPUTS[format].extension}`;
     await sendResult(res, result, name, { format, stallMs: config.UPLOAD_TIMEOUT_MS, disk });
   });
@@ -74,18 +78,16 @@ export function batchRoute(deps: FormRouteDeps<BatchOptions>): RequestHandler {
     config,
     accepts,
     fileField: 'files',
-    fileFieldAliases: ['files[]'],
     maxFiles: config.MAX_BATCH_FILES,
-    acceptsArchives: true,
-    label: (position, name) =>
-      name ? `File ${position} ("${sanitizeForDisplay(name, 80)}")` : `File ${position}`,
+    isBatch: true,
+    acceptsImage: false,
     skipInvalid: skipsErrors,
   };
   const deflations = createDeflations();
 
   return formRoute(deps, rules, async (form, res) => {
     const { files, client, disk, signal, uploadedMs } = form;
-    const { options, onError } = form.options;
+    const { options, onError, manifest } = form.options;
     const started = performance.now();
     const received = files.filter(isReceived);
     const types = [...new Set(received.map(({ type }) => type))];
@@ -116,7 +118,7 @@ export function batchRoute(deps: FormRouteDeps<BatchOptions>): RequestHandler {
     const { format } = options;
     await sendArchive(res, results, {
       ...{ format, stallMs: config.UPLOAD_TIMEOUT_MS, disk, signal },
-      ...{ deflations, client, deflateTimeoutMs: config.CONVERT_TIMEOUT_MS },
+      ...{ deflations, client, manifest, deflateTimeoutMs: config.CONVERT_TIMEOUT_MS },
     });
   });
 }
@@ -152,7 +154,7 @@ interface ReceivedForm<Options> {
  * Creates a handler that receives a form, lets `respond` convert its files and send the result, and deletes all files.
  */
 function formRoute<Options>(
-  { workspaces, parse }: FormRouteDeps<Options>,
+  { workspaces, parse, fields: names }: FormRouteDeps<Options>,
   rules: UploadOptions,
   respond: (form: ReceivedForm<Options>, res: Response) => Promise<void>,
 ): RequestHandler {
@@ -160,44 +162,40 @@ function formRoute<Options>(
     const started = performance.now();
     const signal = disconnectSignal(res);
     const { key: client } = clientOf(req);
+    const image = imageBodyOf(req, rules, names);
+    const imageOptions = image && parse(image.options);
+    if (!image) checkFormHead(req, names, rules);
+    const encoding = req.headers['content-encoding'];
+    if (encoding && encoding.toLowerCase() !== 'identity') throw serviceError('UNSUPPORTED_CONTENT_ENCODING');
     await workspaces.use({ client, bytes: expectedBytes(req, rules) }, async (workspace) => {
       const { disk } = workspace;
-      const { files, fields } = await receiveUpload(req, workspace, rules, signal);
+      const { files, fields } = await receiveUpload(req, workspace, rules, signal, image).catch((error) => {
+        throw image ? explainBody(error, image, rules) : error;
+      });
       disk.releaseUnsent();
       const uploadedMs = performance.now() - started;
-      await respond({ files, options: parse(fields), client, disk, signal, uploadedMs }, res);
+      await respond({ files, options: imageOptions ?? parse(fields), client, disk, signal, uploadedMs }, res);
     });
   };
 }
 
-/** Names and limits of a form. */
-interface FormRules {
-  /** Names of the form's text fields. */
-  readonly fields: readonly string[];
-  readonly maxFiles: number;
-  readonly config: Config;
-}
-
 /** Names of the file fields. */
-const FILE_PARTS = ['file', 'files', 'files[]'];
+const FILE_PARTS = ['file', 'files', 'files[]', 'files[0]'];
 
 /** Bytes allowed in a body in addition to its files: far more than all known fields together can have. */
 const MAX_OVERHEAD_BYTES = 10 * 1024 ** 2;
 
 /**
- * Creates middleware that rejects form fields in the query string, where they would be ignored. It also rejects a body
- * that is announced with `Expect: 100-continue` and is longer than the largest possible form.
+ * Checks the head of a request with a form. Rejects form fields in the query string, where they would be ignored. Also rejects a
+ * body that is announced with `Expect: 100-continue` and is longer than the largest possible form.
+ *
+ * @throws {ServiceError} FIELD_IN_QUERY or FILE_TOO_LARGE
  */
-export function checkFormHead({ fields, maxFiles, config }: FormRules): RequestHandler {
-  const names = [...FILE_PARTS, ...fields];
+function checkFormHead(req: Request, fields: readonly string[], { maxFiles, config }: UploadOptions): void {
+  const misplaced = [...FILE_PARTS, ...fields].find((name) => Object.hasOwn(req.query, name));
+  if (misplaced !== undefined) throw serviceError('FIELD_IN_QUERY', misplaced);
+  const { expect, 'content-length': length } = req.headers;
   const maxBytes = maxFiles * config.MAX_FILE_BYTES + MAX_OVERHEAD_BYTES;
-  return (req, _res, next) => {
-    const misplaced = names.find((name) => Object.hasOwn(req.query, name));
-    if (misplaced !== undefined) throw serviceError('FIELD_IN_QUERY', misplaced);
-    const { expect, 'content-length': length } = req.headers;
-    if (expect?.toLowerCase() === '100-continue' && Number(length) > maxBytes) {
-      throw serviceError('FILE_TOO_LARGE', 'The request body', maxBytes);
-    }
-    next();
-  };
+  if (expect?.toLowerCase() === '100-continue' && Number(length) > maxBytes)
+    throw serviceError('FILE_TOO_LARGE', 'The request body', maxBytes);
 }

@@ -1,0 +1,139 @@
+/** @module Stores the files of a request, and unpacks archives. Limits are enforced while the bytes arrive. */
+import { join } from 'node:path';
+import { INPUT_FILE } from '../conversion/plan/types.ts';
+import { storeInput } from '../conversion/store.ts';
+import { errorOfFile, isFileError, serviceError } from '../errors.ts';
+import { unzip } from '../files/unzip.ts';
+import type { Workspace } from '../files/workspace.ts';
+import type { FileType } from '../images/detect.ts';
+import { sanitizeForDisplay } from '../text.ts';
+import type { ReceivedFile, RejectedFile, UploadOptions } from './upload-options.ts';
+
+/** Returns how messages refer to a file of a batch. */
+const labelInBatch = (index: number, name: string | undefined): string =>
+  name ? `File ${index + 1} ("${sanitizeForDisplay(name, 80)}")` : `File ${index + 1}`;
+
+/** Stores the files of one request. */
+export interface FileCollector {
+  /** All files in the order of the request. */
+  readonly files: readonly (ReceivedFile | RejectedFile)[];
+  /**
+   * Stores one file, or all files of an archive.
+   *
+   * @param skipInvalid whether to record an invalid file in `files` instead of throwing its error
+   * @throws {ServiceError} for an invalid file, or for a request or archive that exceeds a limit
+   */
+  add(name: string | undefined, bytes: AsyncIterable<Buffer>, skipInvalid: boolean): Promise<void>;
+}
+
+/** Bytes that an archive may have in addition to the content of its files. */
+const ARCHIVE_OVERHEAD = 1024 * 1024;
+
+/** Lower bound of the limit on an archive's entries, including folders and skipped entries. */
+const MIN_ENTRY_LIMIT = 1000;
+/** Entries per file: the image, its folder, and a resource fork of macOS. */
+const ENTRIES_PER_FILE = 3;
+
+/** Allowed types of a file, and the maximum size of each. */
+interface Allowance {
+  readonly types: readonly FileType[];
+  /**
+   * Returns the maximum size in bytes. The type is undefined until it has been detected.
+   *
+   * @throws {ServiceError} BAD_ARCHIVE for a type that is not allowed here
+   */
+  readonly maxBytes: (type: FileType | undefined) => number;
+}
+
+/**
+ * Creates a collector that stores the files of a request in the workspace and enforces the limits.
+ *
+ * @param signal aborts when the request has failed
+ */
+export function createFileCollector(
+  workspace: Workspace,
+  rules: UploadOptions,
+  signal: AbortSignal,
+): FileCollector {
+  const { maxFiles, accepts, isBatch } = rules;
+  const maxFileBytes = rules.config.MAX_FILE_BYTES;
+  const files: (ReceivedFile | RejectedFile)[] = [];
+  let folders = 0;
+  /** Bytes that the remaining archives of the request may have. */
+  let archiveBytes = maxFiles * maxFileBytes + ARCHIVE_OVERHEAD;
+
+  const requestAllowance: Allowance = {
+    types: isBatch ? [...accepts, 'zip'] : accepts,
+    maxBytes: (type) => (type === 'zip' ? archiveBytes : maxFileBytes),
+  };
+  const archiveAllowance = (archive: string): Allowance => ({
+    types: [...accepts, 'zip', 'archive'],
+    maxBytes(type) {
+      if (type === 'zip' || type === 'archive')
+        throw serviceError('BAD_ARCHIVE', archive, 'contains another archive');
+      return maxFileBytes;
+    },
+  });
+
+  /**
+   * Stores one file. An image is added to `files`.
+   *
+   * @returns undefined if the file was skipped
+   */
+  async function storeFile(
+    name: string | undefined,
+    bytes: AsyncIterable<Buffer>,
+    skipInvalid: boolean,
+    allowance: Allowance,
+  ): Promise<{ type: FileType; folder: string; label: string } | undefined> {
+    if (files.length >= maxFiles) throw serviceError('TOO_MANY_FILES', maxFiles);
+    const index = files.length;
+    const label = isBatch ? labelInBatch(index, name) : 'The file';
+    const batchFile = isBatch ? { index, name: name ?? null } : undefined;
+    folders += 1;
+    const folder = await workspace.folder(String(folders));
+    try {
+      const type = await store(bytes, folder, label, allowance);
+      if (type !== 'zip' && type !== 'archive') files.push({ name, label, batchFile, type, folder });
+      return { type, folder, label };
+    } catch (cause) {
+      if (!isFileError(cause)) throw cause;
+      const error = errorOfFile(cause, label, batchFile);
+      if (!skipInvalid) throw error;
+      files.push({ name, error });
+      await workspace.discard(folder);
+      return undefined;
+    }
+  }
+
+  async function store(
+    bytes: AsyncIterable<Buffer>,
+    folder: string,
+    label: string,
+    { types, maxBytes }: Allowance,
+  ): Promise<FileType> {
+    const options = { label, types, maxBytes, signal, disk: workspace.disk };
+    const { type, length } = await storeInput(bytes, join(folder, INPUT_FILE), options);
+    if (type === 'zip') archiveBytes -= length;
+    return type;
+  }
+
+  async function unpack(folder: string, label: string, skipInvalid: boolean): Promise<void> {
+    const before = files.length;
+    const maxEntries = Math.max(MIN_ENTRY_LIMIT, maxFiles * ENTRIES_PER_FILE);
+    for await (const { name, read } of unzip(join(folder, INPUT_FILE), label, maxEntries)) {
+      signal.throwIfAborted();
+      await storeFile(name, read(), skipInvalid, archiveAllowance(label));
+    }
+    if (files.length === before) throw serviceError('BAD_ARCHIVE', label, 'contains no files');
+    await workspace.discard(folder);
+  }
+
+  return {
+    files,
+    async add(name, bytes, skipInvalid) {
+      const stored = await storeFile(name, bytes, skipInvalid, requestAllowance);
+      if (stored?.type === 'zip') await unpack(stored.folder, stored.label, skipInvalid);
+    },
+  };
+}

@@ -1,0 +1,226 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { promisify } from 'node:util';
+import { expect } from 'chai';
+import { parse as parseDisposition } from 'content-disposition';
+import sharp from 'sharp';
+import { convert, fixture, fixturePath, sendForm } from '../helpers/client.ts';
+import { exchange, parseAnswer } from '../helpers/raw-http.ts';
+import { useOwnServices, useService } from '../helpers/service.ts';
+
+const MIB = 1024 * 1024;
+
+describe('POST /convert with an image as the body', () => {
+  const service = useService();
+  let photo: Buffer;
+  before(async () => {
+    photo = await fixture('scene.jpg');
+  });
+
+  const send = (
+    query: string,
+    type: string | undefined,
+    body: Uint8Array = photo,
+    headers: Readonly<Record<string, string>> = {},
+  ) =>
+    sendForm(`${service.base}/convert${query}`, {
+      method: 'POST',
+      headers: { ...(type !== undefined && { 'content-type': type }), ...headers },
+      body: new Uint8Array(body),
+    });
+
+  for (const type of [
+    ...['image/jpeg', 'IMAGE/PNG; q=1', 'image/x-unknown', 'application/octet-stream', 'application/pdf'],
+    ...['application/x-www-form-urlencoded', undefined],
+  ]) {
+    it(`returns the bytes that a form gets, for the type ${type}`, async () => {
+      const answer = await send('?output_format=png&width=60&background=08f', type);
+      expect(answer.status, answer.message).to.equal(200);
+      const form = await convert(service.base, photo, { format: 'png', width: '60', background: '08f' });
+      expect(answer.body.equals(form.body)).to.equal(true);
+    });
+  }
+
+  it('accepts a body of unknown length', async () => {
+    const stream = new ReadableStream({
+      start(controller) {
+        for (let at = 0; at < photo.length; at += 1000) controller.enqueue(photo.subarray(at, at + 1000));
+        controller.close();
+      },
+    });
+    const init = { method: 'POST', body: stream, duplex: 'half' } as RequestInit;
+    const { status, body } = await sendForm(`${service.base}/convert?format=gif`, init);
+    expect([status, (await sharp(body).metadata()).format]).to.deep.equal([200, 'gif']);
+  });
+
+  for (const header of [[], ['--header', 'Content-Type: image/svg+xml']]) {
+    it(`accepts curl --data-binary ${header.join(' ')}`, async () => {
+      const { stdout } = await promisify(execFile)(
+        'curl',
+        [
+          ...['--silent', '--fail-with-body', '--data-binary', `@${fixturePath('scene.svg')}`, ...header],
+          `${service.base}/convert?format=png`,
+        ],
+        { encoding: 'buffer' },
+      );
+      expect((await sharp(stdout).metadata()).format).to.equal('png');
+    });
+  }
+
+  for (const [disposition, name] of [
+    ['attachment; filename="holiday.jpg"', 'holiday.webp'],
+    ["inline; filename=x.png; filename*=UTF-8''na%C3%AFve%22.png", 'naïve".webp'],
+    ['attachment; filename="a%22b.jpg"', 'a%22b.webp'],
+    ['attachment; filename="../../etc/passwd"', 'passwd.webp'],
+    ['attachment; filename="é.jpg"', 'é.webp'],
+    [Buffer.from('attachment; filename="фото.jpg"').toString('latin1'), 'фото.webp'],
+    ['attachment; filename="unfinished', 'image.webp'],
+    ['attachment', 'image.webp'],
+    [undefined, 'image.webp'],
+  ] as const) {
+    it(`names the result ${name} for Content-Disposition: ${disposition}`, async () => {
+      const { headers } = await send(
+        '',
+        'image/jpeg',
+        photo,
+        disposition ? { 'content-disposition': disposition } : {},
+      );
+      const { parameters } = parseDisposition(headers.get('content-disposition') ?? '');
+      expect(parameters.filename).to.equal(name);
+    });
+  }
+
+  it('rejects unknown query parameters, and names them', async () => {
+    const { status, body } = await send('?width=60&size=3&file=x', 'image/jpeg');
+    const { message, reason, field } = JSON.parse(body.toString()).error;
+    expect([status, reason, field]).to.deep.equal([400, 'unknown_parameter', 'size']);
+    expect(message).to.match(/^There is no query parameter "size", "file"\. .*output_format.*quality/);
+  });
+
+  it('rejects invalid and repeated options before it reads the body', async () => {
+    for (const [query, reason] of [
+      ['width=0', 'field_invalid'],
+      ['width=5&width=6', 'field_repeated'],
+      ['format=png&output_format=gif', 'conflicting_formats'],
+    ] as const) {
+      const answer = await exchange(
+        service.base,
+        `POST /api/v1/convert?${query} HTTP/1.1\r\nHost: x\r\nContent-Type: image/jpeg\r\nContent-Length: 500\r\nConnection: close\r\nExpect: 100-continue\r\n\r\n`,
+      );
+      expect(answer).to.not.include('100 Continue');
+      expect(JSON.parse(parseAnswer(answer).rest).error.reason).to.equal(reason);
+    }
+  });
+
+  it('rejects options in the query of a form, as before', async () => {
+    const form = new FormData();
+    form.append('file', new Blob([new Uint8Array(photo)]), 'a.jpg');
+    const { status, message } = await sendForm(`${service.base}/convert?width=60`, {
+      method: 'POST',
+      body: form,
+    });
+    expect([status, message]).to.deep.equal([
+      400,
+      'The field "width" is in the query string. Send it in the form instead; with curl, use -F width=VALUE.',
+    ]);
+  });
+
+  for (const [what, type, content, status, reason] of [
+    ['no bytes', 'image/jpeg', '', 400, 'empty_file'],
+    ['no bytes and no type', undefined, '', 400, 'not_multipart'],
+    ['text', 'image/jpeg', 'hello, world', 415, 'unsupported_type'],
+    ['text without a type', undefined, 'hello, world', 400, 'not_multipart'],
+    ['fields of a form', 'application/x-www-form-urlencoded', 'width=60', 400, 'not_multipart'],
+    ['JSON', 'application/json', '{}', 400, 'not_multipart'],
+    ['an image that is declared as text', 'text/plain', undefined, 400, 'not_multipart'],
+  ] as const) {
+    it(`rejects ${what} with ${status}`, async () => {
+      const answer = await send('', type, content === undefined ? photo : Buffer.from(content));
+      expect([answer.status, JSON.parse(answer.body.toString()).error.reason]).to.deep.equal([
+        status,
+        reason,
+      ]);
+    });
+  }
+
+  it('rejects an encoded body', async () => {
+    const { status } = await send('', 'image/jpeg', photo, { 'content-encoding': 'gzip' });
+    expect(status).to.equal(415);
+  });
+
+  it('is no way to send a batch', async () => {
+    const { status, message } = await sendForm(`${service.base}/batch?format=png`, {
+      method: 'POST',
+      headers: { 'content-type': 'image/jpeg' },
+      body: new Uint8Array(photo),
+    });
+    expect(status).to.equal(400);
+    expect(message).to.equal(
+      'The field "format" is in the query string. Send it in the form instead; with curl, use -F format=VALUE.',
+    );
+  });
+
+  describe('of 64 MiB, is rejected before it has been sent,', () => {
+    const sendPart = async (header: string, start: Uint8Array): Promise<string> => {
+      const { hostname, port } = new URL(service.base);
+      const socket = connect(Number(port || 80), hostname);
+      socket.write(
+        `POST /api/v1/convert HTTP/1.1\r\nHost: x\r\nContent-Type: image/jpeg\r\n${header}\r\n\r\n`,
+      );
+      socket.write(start);
+      const [data] = await once(socket, 'data');
+      socket.destroy();
+      return String(data);
+    };
+
+    it('by its length', async () => {
+      const answer = await sendPart(`Content-Length: ${64 * MIB}`, new Uint8Array(0));
+      expect(JSON.parse(parseAnswer(answer).rest).error).to.deep.include({
+        ...{ code: 413, reason: 'file_too_large', limit: 10 * MIB, setting: 'MAX_FILE_BYTES' },
+      });
+    });
+
+    it('by its bytes', async () => {
+      const body = Buffer.concat([photo, Buffer.alloc(10 * MIB)], 10 * MIB + 1);
+      const chunk = Buffer.concat([
+        Buffer.from(`${body.length.toString(16)}\r\n`),
+        body,
+        Buffer.from('\r\n'),
+      ]);
+      expect(await sendPart('Transfer-Encoding: chunked', chunk)).to.match(/^HTTP\/1\.1 413 /);
+    });
+
+    it('by its type', async () => {
+      expect(
+        await sendPart('Transfer-Encoding: chunked', Buffer.from('1388\r\n'.padEnd(5006, 'x'))),
+      ).to.match(/^HTTP\/1\.1 415 /);
+    });
+  });
+});
+
+describe('POST /convert with an image as a body that does not end', () => {
+  const { start, current, nothingLeft } = useOwnServices();
+
+  it('returns 408 at the deadline, and leaves nothing behind', async () => {
+    await start({ UPLOAD_TIMEOUT_MS: '300' });
+    const answer = await exchange(
+      current().base,
+      'POST /api/v1/convert HTTP/1.1\r\nHost: x\r\nContent-Type: image/gif\r\nContent-Length: 900\r\n\r\nGIF89a',
+    );
+    expect(JSON.parse(parseAnswer(answer).rest).error.reason).to.equal('upload_timeout');
+    await nothingLeft();
+  });
+
+  it('leaves nothing behind when the client disconnects', async () => {
+    await start({});
+    const { port } = new URL(current().base);
+    const socket = connect(Number(port), '127.0.0.1');
+    socket.write(
+      'POST /api/v1/convert HTTP/1.1\r\nHost: x\r\nContent-Type: image/gif\r\nContent-Length: 900\r\n\r\nGIF89a',
+    );
+    await once(socket, 'connect');
+    socket.destroy();
+    await nothingLeft();
+  });
+});
