@@ -3,7 +3,6 @@
  * has the measurements.
  */
 import { differsFromSrgb, type ImageInfo, type Size } from '../../images/image-info.ts';
-import type { ConvertOptions, ToolContext } from './types.ts';
 
 /** A scale of libjpeg's decoder: the number of eighths that remain of each side, and the divisor that requests it. */
 interface DecoderScale {
@@ -59,13 +58,13 @@ export interface ScaledDecoding {
 export function scaleDecoding(
   image: ImageInfo,
   resized: Size,
-  options: ConvertOptions,
-  tools: ToolContext,
+  { stripMetadata }: { readonly stripMetadata: boolean },
+  { scalesWebp = false }: { readonly scalesWebp?: boolean },
 ): ScaledDecoding | undefined {
   const { type, orientation = 1 } = image;
   const target = orientation < 5 ? resized : { width: resized.height, height: resized.width };
   if (type === 'jpg') return scaleJpeg(image, target);
-  return type === 'webp' && tools.scalesWebp && hasOnlyPixels(image, options)
+  return type === 'webp' && scalesWebp && hasOnlyPixels(image, stripMetadata)
     ? scaleWebp(image, target)
     : undefined;
 }
@@ -124,7 +123,7 @@ function scaleWebp({ width = 0, height = 0 }: ImageInfo, target: Size): ScaledDe
 const decodedAt = (side: number): Pick<ScaledSide, 'decoded' | 'from'> => ({ decoded: side, from: side });
 
 /** Returns whether the pixels of a WebP are all that its conversion needs: dwebp writes neither alpha nor metadata to a PPM. */
-function hasOnlyPixels({ opaque, profile, metadata }: ImageInfo, { stripMetadata }: ConvertOptions): boolean {
+function hasOnlyPixels({ opaque, profile, metadata }: ImageInfo, stripMetadata: boolean): boolean {
   const isUntagged = profile === 'none' && metadata?.length === 0;
   return (
     opaque === true && (isUntagged || (stripMetadata && profile !== undefined && !differsFromSrgb(profile)))
