@@ -3,8 +3,7 @@ import { enabledTypes, selectExtras } from '../conversion/capabilities.ts';
 import { realPathOf } from '../files/system.ts';
 import { plural } from '../text.ts';
 import { abortOnSignals, type CliContext, CliError, loadSettings } from './context.ts';
-import { StopError, startOnDemand } from './convert/converter.ts';
-import { STDIN } from './convert/find-images.ts';
+import { STDIN, StopError, startOnDemand } from './convert/converter.ts';
 import { createInputs, type Inputs } from './convert/inputs.ts';
 import { createLocalConverter } from './convert/local-converter.ts';
 import {

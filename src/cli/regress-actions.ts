@@ -8,8 +8,7 @@ import { dirname, join } from 'node:path';
 import { TruncatedFileError } from '../client/streamed-file.ts';
 import { enabledTypes, selectExtras } from '../conversion/capabilities.ts';
 import { createFolders, isReplaceable, replaceFile, systemReason } from '../files/system.ts';
-import { type Backend, BackendError, type Image } from '../regress/backends/backend.ts';
-import { createHttpBackend } from '../regress/backends/http-backend.ts';
+import { type Backend, BackendError, createHttpBackend, type Image } from '../regress/backends/backend.ts';
 import { createLocalBackend } from '../regress/backends/local-backend.ts';
 import {
   BaselineError,
@@ -21,11 +20,17 @@ import {
 } from '../regress/baseline.ts';
 import { compare } from '../regress/compare.ts';
 import { defaultMatrix, type Matrix, MatrixError, readMatrix, toMatrix } from '../regress/matrix.ts';
-import { listImages, record } from '../regress/record.ts';
-import type { Recording } from '../regress/recording.ts';
+import { listImages, type Recording, record } from '../regress/record.ts';
 import { HTML_START, htmlReport } from '../regress/report/html.ts';
-import { JUNIT_START, junitReport } from '../regress/report/junit.ts';
-import { formatSummary, formatTools, JSON_START, jsonReport, summarize } from '../regress/report/summary.ts';
+import {
+  formatSummary,
+  formatTools,
+  JSON_START,
+  JUNIT_START,
+  jsonReport,
+  junitReport,
+  summarize,
+} from '../regress/report/summary.ts';
 import { abortOnSignals, type CliContext, CliError, loadSettings } from './context.ts';
 
 type Environment = CliContext['env'];

@@ -8,8 +8,15 @@ import { z } from 'zod';
 import { createFolders, isReplaceable, replaceFile, systemReason } from '../files/system.ts';
 import { ALL_OUTPUT_TYPES } from '../formats.ts';
 import { type MatrixSource, toMatrix } from './matrix.ts';
-import { digest, RESULTS, resultPath } from './record.ts';
-import { AlteredResultError, type Recording, type Result, type Row } from './recording.ts';
+import {
+  AlteredResultError,
+  digest,
+  RESULTS,
+  type Recording,
+  type Result,
+  type Row,
+  resultPath,
+} from './record.ts';
 
 const BASELINE_FILE = 'baseline.json';
 /** Name prefix of a folder with the results of an unfinished baseline. */

@@ -1,17 +1,16 @@
 /** @module Compares two images, decoded or as fingerprints, and lists what exceeds the thresholds. Pure functions. */
-
 import { type Difference, measureDifference, ROUNDING } from './image/difference.ts';
 import { digestOf, distance } from './image/fingerprint.ts';
 import type { DecodedImage, ImageMetadata } from './image/image.ts';
-import type { ResultFingerprint } from './recording.ts';
-import type { Thresholds } from './thresholds.ts';
-import { describeReason, type Outcome, type Reason, type ReasonKind } from './verdict.ts';
+import type { Thresholds } from './matrix.ts';
+import type { ResultFingerprint } from './record.ts';
+import { type Outcome, outcomeFor, type Reason, type ReasonKind } from './verdict.ts';
 
 /** Lists the metadata that differ, as `before → after`. */
 export function metadataReasons(before: ImageMetadata, after: ImageMetadata): Reason[] {
   return METADATA_FIELDS.flatMap(([kind, format]) => {
     const [one, other] = [format(before), format(after)];
-    return one === other ? [] : describeReason(kind, `${one} → ${other}`);
+    return one === other ? [] : { kind, text: `${one} → ${other}` };
   });
 }
 
@@ -33,6 +32,12 @@ const METADATA_FIELDS: readonly (readonly [ReasonKind, (metadata: ImageMetadata)
 /** Kinds of change after which the pixels cannot be compared. */
 const SHAPE_KINDS: readonly ReasonKind[] = ['size', 'frames'];
 
+/** Returns the outcome of two images that need no comparison of their pixels: of different shapes, or with equal pixels. */
+function outcomeWithoutPixels(reasons: readonly Reason[], areEqual: () => boolean): Outcome | undefined {
+  if (!reasons.some(({ kind }) => SHAPE_KINDS.includes(kind)) && !areEqual()) return undefined;
+  return { verdict: reasons.length > 0 ? 'changed' : 'same', reasons, remarks: [] };
+}
+
 /** Compares two decoded images pixel by pixel. */
 export function comparePixels(
   before: DecodedImage,
@@ -40,18 +45,10 @@ export function comparePixels(
   reasons: readonly Reason[],
   allowed: Thresholds,
 ): Outcome {
-  if (reasons.some(({ kind }) => SHAPE_KINDS.includes(kind)))
-    return { verdict: 'changed', reasons, remarks: [] };
-  if (digestOf(before) === digestOf(after)) {
-    return { verdict: reasons.length > 0 ? 'changed' : 'same', reasons, remarks: [] };
-  }
+  const known = outcomeWithoutPixels(reasons, () => digestOf(before) === digestOf(after));
+  if (known) return known;
   const worst = worstFrame(before, after, allowed);
-  if (!worst)
-    return {
-      verdict: 'changed',
-      reasons: describeReason('size', 'a page has a different size'),
-      remarks: [],
-    };
+  if (!worst) return outcomeFor('changed', 'size', 'a page has a different size');
   const all = [...reasons, ...pixelReasons(worst, allowed)];
   return { verdict: all.length > 0 ? 'changed' : 'similar', reasons: all, remarks: [], difference: worst };
 }
@@ -78,17 +75,16 @@ function worstFrame(
   return worst;
 }
 
-/** Lists the thresholds that a difference exceeds. */
+/** Returns the texts of the thresholds that are exceeded as reasons. */
+const exceeded = (...checks: readonly (readonly [exceeds: boolean, text: string])[]): Reason[] =>
+  checks.flatMap(([exceeds, text]) => (exceeds ? [{ kind: 'pixels', text }] : []));
+
 function pixelReasons(found: Difference, allowed: Thresholds): Reason[] {
   return PIXEL_LIMITS.flatMap(({ limit, isAbove, describe }) => {
-    const value = found[limit];
-    const allows = allowed[limit];
-    if (value === undefined || allows === undefined || (isAbove ? value <= allows : value >= allows))
-      return [];
-    return describeReason(
-      'pixels',
-      `${describe(found, allowed)}, ${isAbove ? 'maximum' : 'minimum'} ${allows}`,
-    );
+    const [value, allows] = [found[limit], allowed[limit]];
+    if (value === undefined || allows === undefined) return [];
+    const text = `${describe(found, allowed)}, ${isAbove ? 'maximum' : 'minimum'} ${allows}`;
+    return exceeded([isAbove ? value > allows : value < allows, text]);
   });
 }
 
@@ -121,26 +117,17 @@ export function compareFingerprints(
   reasons: readonly Reason[],
   allowed: Thresholds,
 ): Outcome {
-  if (reasons.some(({ kind }) => SHAPE_KINDS.includes(kind)))
-    return { verdict: 'changed', reasons, remarks: [] };
-  if (before.pixels === after.pixels) {
-    return { verdict: reasons.length > 0 ? 'changed' : 'same', reasons, remarks: [] };
-  }
+  const known = outcomeWithoutPixels(reasons, () => before.pixels === after.pixels);
+  if (known) return known;
   const delta = distance(before.fingerprints, after.fingerprints);
+  const { means, sharpness } = delta;
+  const [differs, limit] = [percent(sharpness), percent(allowed.sharpness)];
   const all = [
     ...reasons,
-    ...(delta.means > allowed.means
-      ? describeReason(
-          'pixels',
-          `mean colour of a cell differs by ${delta.means} of 255, maximum ${allowed.means}`,
-        )
-      : []),
-    ...(delta.sharpness > allowed.sharpness
-      ? describeReason(
-          'pixels',
-          `sharpness of a cell differs by ${percent(delta.sharpness)}, maximum ${percent(allowed.sharpness)}`,
-        )
-      : []),
+    ...exceeded(
+      [means > allowed.means, `mean colour of a cell differs by ${means} of 255, maximum ${allowed.means}`],
+      [sharpness > allowed.sharpness, `sharpness of a cell differs by ${differs}, maximum ${limit}`],
+    ),
   ];
   return { verdict: all.length > 0 ? 'changed' : 'similar', reasons: all, remarks: [], distance: delta };
 }

@@ -2,17 +2,17 @@
 import { compareFingerprints, comparePixels, metadataReasons } from './compare-images.ts';
 import { decode } from './image/codec.ts';
 import type { DecodedImage, ImageMetadata } from './image/image.ts';
-import { fingerprintResult } from './record.ts';
+import type { Thresholds } from './matrix.ts';
 import {
   AlteredResultError,
+  fingerprintResult,
   type Recording,
   type Result,
   type ResultFingerprint,
   type Row,
   rowKey,
-} from './recording.ts';
-import type { Thresholds } from './thresholds.ts';
-import { describeReason, type Finding, isFailure, type Outcome } from './verdict.ts';
+} from './record.ts';
+import { type Finding, isFailure, type Outcome, outcomeFor } from './verdict.ts';
 
 /**
  * Compares two recordings row by row.
@@ -51,17 +51,12 @@ interface CompareContext {
 
 function unmatched(before: Row | undefined): Outcome {
   const text = before ? 'only in the baseline' : 'not in the baseline: record a new one';
-  return { verdict: 'unmatched', reasons: describeReason('set', text), remarks: [] };
+  return outcomeFor('unmatched', 'set', text);
 }
 
 async function compareRows(before: Row, after: Row, context: CompareContext): Promise<Outcome> {
   const difference = await whyUnmatched(before, after, context);
-  if (difference !== undefined)
-    return {
-      verdict: 'unmatched',
-      reasons: describeReason('set', `${difference}: record a new baseline`),
-      remarks: [],
-    };
+  if (difference !== undefined) return outcomeFor('unmatched', 'set', `${difference}: record a new baseline`);
   if (!before.result || !after.result) return compareErrors(before, after);
   const fileChanges = compareMetadata(before.result, after.result, context.allowed);
   const sameBytes = before.result.digest !== undefined && before.result.digest === after.result.digest;
@@ -101,13 +96,13 @@ function compareErrors(
   { refused: after, misread: shownAfter }: Row,
 ): Outcome {
   const text = `${formatStatus(before)} → ${formatStatus(after)}`;
-  if (!before) return { verdict: 'broken', reasons: describeReason('error', text), remarks: [] };
-  if (!after) return { verdict: 'fixed', reasons: describeReason('error', text), remarks: [] };
+  if (!before) return outcomeFor('broken', 'error', text);
+  if (!after) return outcomeFor('fixed', 'error', text);
   if (before.status !== after.status) {
-    return { verdict: 'changed', reasons: describeReason('error', text), remarks: [] };
+    return outcomeFor('changed', 'error', text);
   }
   if (shownBefore !== shownAfter && shownAfter !== undefined) {
-    return { verdict: 'changed', reasons: describeReason('error', MISREAD_CHANGED), remarks: [] };
+    return outcomeFor('changed', 'error', MISREAD_CHANGED);
   }
   const remarks = before.message === after.message ? [] : [`different message: ${text}`];
   return { verdict: 'identical', reasons: [], remarks };
@@ -137,8 +132,10 @@ function compareMetadata(
   const percent = `${share > 0 ? '+' : ''}${(share * 100).toFixed(0)}%`;
   return {
     reasons: [
-      ...(resized ? describeReason('bytes', `${before.bytes} → ${after.bytes} bytes (${percent})`) : []),
-      ...(late ? describeReason('time', took) : []),
+      ...(resized
+        ? [{ kind: 'bytes', text: `${before.bytes} → ${after.bytes} bytes (${percent})` } as const]
+        : []),
+      ...(late ? [{ kind: 'time', text: took } as const] : []),
     ],
     remarks: [
       ...(slow ? [took] : []),
@@ -154,23 +151,9 @@ async function compareResults(before: Row, after: Row, context: CompareContext):
     loadResult(after, context.after),
   ]);
   if (!one && !other)
-    return {
-      verdict: 'changed',
-      reasons: describeReason('error', 'different bytes; no independent decoder reads either file'),
-      remarks: [],
-    };
-  if (!other)
-    return {
-      verdict: 'broken',
-      reasons: describeReason('error', 'cannot be read by an independent decoder'),
-      remarks: [],
-    };
-  if (!one)
-    return {
-      verdict: 'fixed',
-      reasons: describeReason('error', 'can be read by an independent decoder now'),
-      remarks: [],
-    };
+    return outcomeFor('changed', 'error', 'different bytes; no independent decoder reads either file');
+  if (!other) return outcomeFor('broken', 'error', 'cannot be read by an independent decoder');
+  if (!one) return outcomeFor('fixed', 'error', 'can be read by an independent decoder now');
   const reasons = metadataReasons(one.facts, other.facts);
   if (one.image && other.image) return comparePixels(one.image, other.image, reasons, context.allowed);
   return compareFingerprints(toFingerprints(one), toFingerprints(other), reasons, context.allowed);

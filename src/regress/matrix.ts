@@ -2,7 +2,6 @@
  * @module The matrix of a regression check: the conversions of each image, and the thresholds of a change. Options have
  * the names and checks of the API.
  */
-
 import { readFile } from 'node:fs/promises';
 import { parse, YAMLError } from 'yaml';
 import { z } from 'zod';
@@ -11,7 +10,7 @@ import type { ConvertOptions } from '../conversion/plan/types.ts';
 import { ServiceError } from '../errors.ts';
 import { systemReason } from '../files/system.ts';
 import { ALL_OUTPUT_TYPES, type OutputType } from '../formats.ts';
-import { defaultThresholds, type Thresholds, thresholdFields } from './thresholds.ts';
+import { ROUNDING } from './image/difference.ts';
 
 /** One conversion that is applied to every image. */
 export interface Case {
@@ -37,6 +36,86 @@ export class MatrixError extends Error {
 }
 
 const CASE_NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/i;
+/** Limits above which a difference counts as a change. A limit that is not set judges nothing. */
+export interface Thresholds {
+  /** Maximum difference of a channel that is rounding, 0 to 255. Pixels that differ more count for {@link area}. */
+  readonly max?: number | undefined;
+  /** Maximum number of such pixels in a block of 16 by 16. */
+  readonly area?: number | undefined;
+  /** Minimum PSNR, in dB. */
+  readonly psnr?: number | undefined;
+  /** Minimum SSIM, at most 1. */
+  readonly ssim?: number | undefined;
+  /** Maximum mean difference of a block of 16 by 16 pixels, 0 to 255. */
+  readonly patch?: number | undefined;
+  /** Maximum mean ΔE 2000 of an area of 128 by 128 pixels. */
+  readonly deltaE: number;
+  /** Maximum change of the file size, as a fraction of the size before. */
+  readonly bytes: number;
+  /** Change of the file size in bytes that never counts, since small files change by large fractions. */
+  readonly bytesFloor: number;
+  /** Maximum factor of the conversion time. If undefined, slow conversions only get a remark. */
+  readonly time?: number | undefined;
+  /** For fingerprints: maximum difference of a mean colour, 0 to 255. */
+  readonly means: number;
+  /** For fingerprints: maximum change of sharpness, as a fraction. */
+  readonly sharpness: number;
+}
+
+type PixelThresholds = Pick<Thresholds, 'max' | 'area' | 'psnr' | 'ssim' | 'patch' | 'deltaE'>;
+
+/**
+ * Three pixels of an antialiased edge differ between versions of librsvg, and nobody sees them. A ΔE 2000 of 0.4 is one step of
+ * a grey in the whole area.
+ */
+const LOSSLESS: PixelThresholds = { max: ROUNDING, area: 3, deltaE: 0.5 };
+/** Two encoders of the same quality reach 33 dB, 0.956, 9.5 and 0.6 to each other. Small images have the lowest PSNR. */
+const LOSSY: PixelThresholds = { psnr: 32, ssim: 0.95, patch: 10, deltaE: 0.8 };
+/** With and without dithering, a palette of 256 colours reaches 33 dB, 0.98, 23.5 and 1.3. */
+const PALETTE: PixelThresholds = { psnr: 32, ssim: 0.97, patch: 25, deltaE: 1.5 };
+
+const BY_FORMAT: Readonly<Record<OutputType, PixelThresholds>> = {
+  webp: LOSSY,
+  png: LOSSLESS,
+  jpg: LOSSY,
+  gif: PALETTE,
+  bmp: LOSSLESS,
+  pdf: LOSSY,
+  avif: LOSSY,
+  jxl: LOSSY,
+  tiff: LOSSLESS,
+  ico: LOSSLESS,
+};
+
+/** Returns the thresholds of a conversion that a matrix does not override. */
+export function defaultThresholds(
+  options: Pick<ConvertOptions, 'format'> & Partial<Pick<ConvertOptions, 'lossless' | 'quality'>>,
+): Thresholds {
+  const isLossless = options.lossless || (options.format === 'jxl' && options.quality === 100);
+  const pixels = isLossless ? LOSSLESS : BY_FORMAT[options.format];
+  return { ...pixels, bytes: 0.15, bytesFloor: 4096, means: 2, sharpness: 0.05 };
+}
+
+const number = (min: number, max: number) => {
+  const expected = `expected a number from ${min} to ${max}`;
+  return z.number(expected).min(min, expected).max(max, expected);
+};
+
+/** Schema of the thresholds in a matrix. */
+const thresholdFields = {
+  max: number(0, 255),
+  area: number(0, 256),
+  psnr: number(0, 200),
+  ssim: number(-1, 1),
+  patch: number(0, 255),
+  deltaE: number(0, 100),
+  bytes: number(0, 1000),
+  bytesFloor: number(0, 2 ** 31),
+  time: number(1, 1000),
+  means: number(0, 255),
+  sharpness: number(0, 100),
+} as const;
+
 /** YAML parses `background: #fff` as null, since `#` starts a comment. */
 const NO_VALUE = 'expected a text, a number, true or false; put quotes around a value with a #';
 const thresholds = z.strictObject(thresholdFields).partial();

@@ -1,7 +1,7 @@
 /** @module Verdicts on results, with their reasons and their order. */
 import type { Difference } from './image/difference.ts';
 import type { Distance } from './image/fingerprint.ts';
-import type { Row } from './recording.ts';
+import type { Row } from './record.ts';
 
 /** The comparison of one image in one case between two recordings. */
 export interface Finding {
@@ -92,4 +92,9 @@ function severity({ reasons, difference, distance }: Finding): number {
 /** Result of comparing two rows: a {@link Finding} without the rows. */
 export type Outcome = Pick<Finding, 'verdict' | 'reasons' | 'remarks' | 'difference' | 'distance'>;
 
-export const describeReason = (kind: ReasonKind, text: string): Reason[] => [{ kind, text }];
+/** Creates an outcome with one reason. */
+export const outcomeFor = (verdict: Verdict, kind: ReasonKind, text: string): Outcome => ({
+  verdict,
+  reasons: [{ kind, text }],
+  remarks: [],
+});

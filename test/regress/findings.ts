@@ -2,7 +2,7 @@ import sharp from 'sharp';
 import { compare } from '../../src/regress/compare.ts';
 import type { Raster } from '../../src/regress/image/image.ts';
 import { toMatrix } from '../../src/regress/matrix.ts';
-import type { Recording, Row } from '../../src/regress/recording.ts';
+import type { Recording, Row } from '../../src/regress/record.ts';
 import { original, shifted } from './images.ts';
 
 /** Two recordings that need no tools, with malicious file names. */

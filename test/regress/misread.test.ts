@@ -2,8 +2,7 @@ import { expect } from 'chai';
 import { createLocalBackend } from '../../src/regress/backends/local-backend.ts';
 import { compare } from '../../src/regress/compare.ts';
 import { toMatrix } from '../../src/regress/matrix.ts';
-import { record } from '../../src/regress/record.ts';
-import type { Row } from '../../src/regress/recording.ts';
+import { type Row, record } from '../../src/regress/record.ts';
 import { testConfig } from '../helpers/service.ts';
 
 describe('comparing two recordings of a kind of file that is rejected as misread', () => {

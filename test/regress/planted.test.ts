@@ -7,7 +7,7 @@ import sharp, { type Sharp } from 'sharp';
 import { comparePixels, metadataReasons } from '../../src/regress/compare-images.ts';
 import { decode } from '../../src/regress/image/codec.ts';
 import { clearHidden, type DecodedImage, type Raster } from '../../src/regress/image/image.ts';
-import { defaultThresholds } from '../../src/regress/thresholds.ts';
+import { defaultThresholds } from '../../src/regress/matrix.ts';
 import { madePhotos } from '../helpers/made-photos.ts';
 import { image, pixel, redrawn, shifted } from './images.ts';
 

@@ -7,10 +7,7 @@ import { isInside, systemReason } from '../../files/system.ts';
 import { INPUTS, type InputType } from '../../formats.ts';
 import { detectFileType } from '../../images/detect.ts';
 import { baseNameOf, caseKey, isInvalidName } from '../../text.ts';
-import { type FileError, fileError, fileErrorFrom } from './file-errors.ts';
-
-/** Argument for standard input. */
-export const STDIN = '-';
+import { type FileError, fileError, fileErrorFrom } from './converter.ts';
 
 interface InputFile {
   /** Path as a user would write it; {@link STDIN} for standard input. */

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { isInside, realPathOf, systemReason } from '../../files/system.ts';
 import type { InputType } from '../../formats.ts';
 import { isInvalidName } from '../../text.ts';
-import { fileError, fileErrorFrom } from './file-errors.ts';
+import { fileError, fileErrorFrom, STDIN } from './converter.ts';
 import {
   createImageTest,
   type ImageTest,
@@ -13,7 +13,6 @@ import {
   imagesMatching,
   isPattern,
   type PatternOptions,
-  STDIN,
   walkImages,
 } from './find-images.ts';
 

@@ -9,9 +9,7 @@ import { storeInput } from '../../conversion/store.ts';
 import { StartupError } from '../../errors.ts';
 import { systemReason } from '../../files/system.ts';
 import { CliError, createWarningCollector } from '../context.ts';
-import { type Converter, readUnchanged, stateOf } from './converter.ts';
-import { fileErrorFrom } from './file-errors.ts';
-import { STDIN } from './find-images.ts';
+import { type Converter, fileErrorFrom, readUnchanged, STDIN, stateOf } from './converter.ts';
 import { labelOf } from './report.ts';
 
 /** Client key of all conversions. The process has only one client. */

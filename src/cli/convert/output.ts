@@ -10,8 +10,8 @@ import { createFolders, isInside, realPathOf, systemReason } from '../../files/s
 import { OUTPUTS, type OutputType, parseOutputType } from '../../formats.ts';
 import { baseNameOf, caseKey, createUniqueNamer, portableName } from '../../text.ts';
 import { CliError } from '../context.ts';
-import { type FileError, fileError, fileErrorFrom } from './file-errors.ts';
-import { type Input, OWN_PREFIX, resultKey, STDIN } from './find-images.ts';
+import { type FileError, fileError, fileErrorFrom, STDIN } from './converter.ts';
+import { type Input, OWN_PREFIX, resultKey } from './find-images.ts';
 import { type Inputs, matchesMany } from './inputs.ts';
 import type { Naming, Shard } from './options.ts';
 

@@ -12,9 +12,7 @@ import {
 } from '../../client/service-client.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
 import { CliError } from '../context.ts';
-import { type Converter, readUnchanged, StopError, stateOf } from './converter.ts';
-import { FileError } from './file-errors.ts';
-import { STDIN } from './find-images.ts';
+import { type Converter, FileError, readUnchanged, STDIN, StopError, stateOf } from './converter.ts';
 import { labelOf } from './report.ts';
 
 /** Maximum number of failed connections per file: about two minutes with the delays between them. */

@@ -3,9 +3,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { isReplaceable, systemReason } from '../../files/system.ts';
 import { formatBytes, sanitizeForDisplay, truncate } from '../../text.ts';
 import { CliError } from '../context.ts';
-import type { Conversion } from './converter.ts';
-import type { FileErrorCode } from './file-errors.ts';
-import { STDIN } from './find-images.ts';
+import { type Conversion, type FileErrorCode, STDIN } from './converter.ts';
 import type { Job } from './output.ts';
 import { createProgress } from './progress.ts';
 

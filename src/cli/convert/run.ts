@@ -1,11 +1,9 @@
 /** @module Runs the `convert` command: searches the inputs once or repeatedly, converts several at a time, and ends after a signal. */
 import { CliError, type SignalAbort } from '../context.ts';
-import { type Conversion, type Converter, StopError } from './converter.ts';
-import { FileError, toFileError } from './file-errors.ts';
+import { type Conversion, type Converter, FileError, StopError, toFileError } from './converter.ts';
 import type { Input } from './find-images.ts';
 import type { Inputs } from './inputs.ts';
 import type { BulkOptions } from './options.ts';
-import { askToDelete, deleteOrphans } from './orphans.ts';
 import {
   assertWritable,
   type Job,
@@ -16,7 +14,7 @@ import {
   writeOutput,
 } from './output.ts';
 import type { Report } from './report.ts';
-import type { ResultFolder } from './result-folder.ts';
+import { askToDelete, deleteOrphans, type ResultFolder } from './result-folder.ts';
 import { createWatcher, type Watcher } from './watch.ts';
 
 /** Options of {@link convertJobs}. */

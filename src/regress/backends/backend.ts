@@ -1,4 +1,13 @@
-/** @module The interface of the backends that convert images for a recording. */
+/** @module The interface of the backends that convert images for a recording, and the one of a server, to compare two versions. */
+import { basename } from 'node:path';
+import {
+  type ConversionRequest,
+  createServiceClient,
+  type ServiceClient,
+  UnavailableError,
+} from '../../client/service-client.ts';
+import { OUTPUTS } from '../../formats.ts';
+import { curlFileName, shellWords } from '../../text.ts';
 import type { Case } from '../matrix.ts';
 
 /** An input image. */
@@ -57,4 +66,57 @@ export interface Backend {
 /** The backend is unavailable. The message names the backend and the cause. */
 export class BackendError extends Error {
   override readonly name = 'BackendError';
+}
+
+const CONCURRENCY = 2;
+/** A server that does not answer is not a result of the image, so the first failed connection ends the run. */
+const MAX_FAILURES = 1;
+
+/**
+ * Creates a backend that sends images to a server.
+ *
+ * @param url URL of the server, with or without /api/v1
+ * @throws {BackendError} if no imagemill server responds
+ */
+export async function createHttpBackend(url: string): Promise<Backend> {
+  const client = await createServiceClient([url], MAX_FAILURES).catch(toBackendError);
+  const [{ base, version }] = client.instances as [ServiceClient['instances'][number]];
+  return {
+    tools: { server: base, imagemill: version },
+    concurrency: CONCURRENCY,
+    convert: (image, testCase, signal) => sendImage(client, base, image, testCase, signal),
+    async close() {},
+  };
+}
+
+async function sendImage(
+  client: ServiceClient,
+  base: string,
+  image: Image,
+  testCase: Case,
+  signal: AbortSignal,
+): Promise<Attempt> {
+  const commands = [curl(base, image, testCase)];
+  const request: ConversionRequest = {
+    path: image.path,
+    name: basename(image.name),
+    fields: testCase.fields,
+  };
+  const outcome = await client
+    .convert(request, async (response) => Buffer.from(await response.arrayBuffer()), signal)
+    .catch(toBackendError);
+  if ('status' in outcome) return { refused: outcome, commands };
+  const { received: bytes, ms, notes } = outcome;
+  return { made: { bytes, ms, notes }, commands };
+}
+
+function toBackendError(error: unknown): never {
+  throw error instanceof UnavailableError ? new BackendError(error.message, { cause: error }) : error;
+}
+
+/** Formats the curl command that repeats a conversion. */
+function curl(base: string, { name }: Image, { name: caseName, fields, options }: Case): string {
+  const form = [...fields.map(([field, value]) => `${field}=${value}`), `file=@${curlFileName(name)}`];
+  const output = `${caseName}.${OUTPUTS[options.format].extension}`;
+  return shellWords(['curl', ...form.flatMap((part) => ['-F', part]), `${base}/convert`, '-o', output]);
 }

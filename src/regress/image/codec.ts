@@ -4,13 +4,23 @@
  */
 
 import { createHash } from 'node:crypto';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PDFiumLibrary } from '@hyzyla/pdfium';
 import sharp, { type Metadata } from 'sharp';
 import type { OutputType } from '../../formats.ts';
-import { decodeBmp } from './bmp.ts';
-import { readIcon } from './ico.ts';
-import { clearHidden, type DecodedImage, type ImageMetadata, type Raster } from './image.ts';
-import { jxlToPng } from './jxl.ts';
-import { renderPages } from './pdf.ts';
+import { NO_POLICY_FOLDER } from '../../process/policy.ts';
+import { createRunner } from '../../process/runner.ts';
+import { findProgram } from '../../process/toolchain.ts';
+import {
+  clearHidden,
+  type DecodedImage,
+  decodeBmp,
+  type ImageMetadata,
+  type Raster,
+  readIcon,
+} from './image.ts';
 
 type Decode = (file: Buffer) => Promise<DecodedImage>;
 
@@ -111,4 +121,51 @@ export async function encode(raster: Raster, maxSide: number, enlarge = 1): Prom
     .webp(width * height <= 200 * 200 ? { lossless: true } : { quality: 82 })
     .toBuffer({ resolveWithObject: true });
   return { bytes, width: info.width, height: info.height };
+}
+
+const SEARCH_PATH = '/usr/local/bin:/usr/bin:/bin';
+const TIMEOUT_MS = 60_000;
+
+/**
+ * Converts JPEG XL to PNG.
+ *
+ * @throws {Error} if djxl is not installed
+ * @throws {CommandError} if djxl cannot read the file
+ */
+async function jxlToPng(file: Buffer): Promise<Buffer> {
+  const djxl = await findProgram('djxl', SEARCH_PATH);
+  if (!djxl) throw new Error('JPEG XL is decoded by djxl: apt install libjxl-tools');
+  const folder = await mkdtemp(join(tmpdir(), 'imagemill-jxl-'));
+  try {
+    await writeFile(join(folder, 'in.jxl'), file);
+    const run = createRunner({ searchPath: SEARCH_PATH, policyFolder: NO_POLICY_FOLDER });
+    await run({ file: djxl, args: ['in.jxl', 'out.png', '--quiet'], cwd: folder, timeoutMs: TIMEOUT_MS });
+    return await readFile(join(folder, 'out.png'));
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** PDFium, loaded for the first PDF and then reused. */
+let library: ReturnType<typeof PDFiumLibrary.init> | undefined;
+
+/**
+ * Renders all pages of a PDF at one pixel per point, on white.
+ *
+ * @throws {Error} if PDFium cannot read the file or it has no pages
+ */
+async function renderPages(file: Uint8Array): Promise<Raster[]> {
+  library ??= PDFiumLibrary.init();
+  const document = await (await library).loadDocument(file);
+  try {
+    const pages: Raster[] = [];
+    for (const page of document.pages()) {
+      const { width, height, data } = await page.render({ scale: 1, render: 'bitmap' });
+      pages.push({ width, height, data });
+    }
+    if (pages.length === 0) throw new Error('the PDF has no pages');
+    return pages;
+  } finally {
+    document.destroy();
+  }
 }

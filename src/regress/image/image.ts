@@ -1,4 +1,4 @@
-/** @module Types of decoded images. */
+/** @module Decoded images, and decoders of the BMPs and icons that imagemill writes. */
 
 /** RGBA pixels, 8 bits per channel, in sRGB. Fully transparent pixels are black. */
 export interface Raster {
@@ -47,4 +47,83 @@ export function clearHidden(data: Uint8Array): boolean {
     if (data[at] === 0) data.fill(0, at - 3, at);
   }
   return alpha;
+}
+
+/** Length of the file header in bytes. */
+const FILE_HEADER_BYTES = 14;
+
+/**
+ * Decodes a BMP.
+ *
+ * @throws {Error} if the BMP is of another kind or truncated
+ */
+export function decodeBmp(file: Buffer): Raster {
+  const bits = file.readUInt16LE(28);
+  const compression = file.readUInt32LE(30);
+  if (![1, 4, 8, 24].includes(bits) || compression !== 0) {
+    throw new Error(`unsupported BMP with ${bits} bits per pixel and compression ${compression}`);
+  }
+  const start = file.readUInt32LE(10);
+  const palette = file.subarray(FILE_HEADER_BYTES + file.readUInt32LE(FILE_HEADER_BYTES), start);
+  const width = file.readInt32LE(18);
+  const signedHeight = file.readInt32LE(22);
+  const height = Math.abs(signedHeight);
+  const stride = ((width * bits + 31) >> 5) << 2;
+  if (file.length < start + stride * height) throw new Error('the BMP is truncated');
+  const data = new Uint8Array(width * height * 4).fill(255);
+  for (let y = 0; y < height; y += 1) {
+    const row = start + stride * (signedHeight > 0 ? height - 1 - y : y);
+    for (let x = 0; x < width; x += 1) {
+      const [colours, from] = bits === 24 ? [file, row + x * 3] : [palette, indexAt(file, row, x, bits) * 4];
+      const to = (y * width + x) * 4;
+      for (let channel = 0; channel < 3; channel += 1) data[to + channel] = colours[from + 2 - channel] ?? 0;
+    }
+  }
+  return { width, height, data };
+}
+
+/** Returns the palette index of a pixel. */
+function indexAt(file: Buffer, row: number, x: number, bits: number): number {
+  const perByte = 8 / bits;
+  const byte = file[row + Math.floor(x / perByte)] as number;
+  return (byte >> (bits * (perByte - 1 - (x % perByte)))) & (2 ** bits - 1);
+}
+
+const DIRECTORY = 6;
+const ENTRY = 16;
+const HEADER = 40;
+
+/** An image of an icon: the bytes of a PNG, or pixels. */
+export type IconImage = { readonly png: Buffer } | { readonly raster: Raster };
+
+/**
+ * Reads all images of an icon.
+ *
+ * @throws {Error} if an image has another encoding, or is truncated
+ */
+export function readIcon(file: Buffer): IconImage[] {
+  return Array.from({ length: file.readUInt16LE(4) }, (_, at) => {
+    const entry = file.subarray(DIRECTORY + at * ENTRY);
+    const start = entry.readUInt32LE(12);
+    const image = file.subarray(start, start + entry.readUInt32LE(8));
+    return image[0] === 0x89 ? { png: image } : { raster: decodeBitmap(image) };
+  });
+}
+
+/** Decodes a 32-bit bitmap: BGRA, rows from the bottom. The mask after it is redundant. */
+function decodeBitmap(image: Buffer): Raster {
+  const bits = image.readUInt16LE(14);
+  if (bits !== 32) throw new Error(`unsupported icon with ${bits} bits per pixel`);
+  const width = image.readInt32LE(4);
+  const height = image.readInt32LE(8) / 2;
+  if (image.length < HEADER + width * height * 4) throw new Error('truncated icon');
+  const data = new Uint8Array(width * height * 4);
+  for (let y = 0; y < height; y += 1) {
+    for (let x = 0; x < width; x += 1) {
+      const from = HEADER + ((height - 1 - y) * width + x) * 4;
+      const [blue = 0, green = 0, red = 0, alpha = 0] = image.subarray(from, from + 4);
+      data.set([red, green, blue, alpha], (y * width + x) * 4);
+    }
+  }
+  return { width, height, data };
 }

@@ -4,10 +4,9 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ASSETS_DIR } from '../../folders.ts';
 import { formatBytes } from '../../text.ts';
-import type { Recording } from '../recording.ts';
+import type { Recording } from '../record.ts';
 import { bySeverity, type Finding, isFailure, type ReasonKind, VERDICT_NAMES, VERDICTS } from '../verdict.ts';
-import { findingCard, renderImages } from './finding.ts';
-import { formatChange, html, Markup } from './markup.ts';
+import { findingCard, formatChange, html, Markup, renderImages } from './finding.ts';
 import { countVerdicts, summarize } from './summary.ts';
 
 const STYLES = ['style/colours.css', 'style/slider.css', 'report/style.css'];
