@@ -96,10 +96,7 @@ function isSource(entry: IndexEntry, source: SourceState | undefined): boolean {
 }
 
 /** Returns whether a result has the recorded state. */
-function isResult(
-  entry: IndexEntry,
-  result: (SourceState & { isFile(): boolean }) | undefined,
-): boolean {
+function isResult(entry: IndexEntry, result: (SourceState & { isFile(): boolean }) | undefined): boolean {
   return (
     result?.isFile() === true &&
     result.size === entry.bytes &&
