@@ -112,6 +112,17 @@ export function isDiskFull(error: unknown): boolean {
   return ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '');
 }
 
+/** The result of a conversion would be one that its caller has; see `ConversionInput`. No tool was run. */
+export class KnownResultError extends Error {
+  override readonly name = 'KnownResultError';
+  /** See `conversionKey`. */
+  readonly key: string;
+  constructor(key: string) {
+    super(`the result with the key ${key} is known`);
+    this.key = key;
+  }
+}
+
 /** The client disconnected before the response was complete. */
 export class ClientDisconnectedError extends Error {
   override readonly name = 'ClientDisconnectedError';

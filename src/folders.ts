@@ -2,7 +2,13 @@
  * @module Folders of the installed program. The build joins all modules into files of one folder, `dist/`, so only a module in
  * `src/` itself may refer to files by `import.meta.url`: both folders have the same parent.
  */
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+
+/** Version of this program. */
+export const { version: VERSION } = JSON.parse(
+  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+) as { version: string };
 
 /** Policies, system call filters, profiles, styles and scripts. */
 export const ASSETS_DIR = fileURLToPath(new URL('../assets', import.meta.url));

@@ -1,11 +1,7 @@
 #!/usr/bin/env -S node --optimize-for-size
 /** @module Program entry point: the only module that reads `process.env` and `process.argv`. */
-import { readFileSync } from 'node:fs';
 import { runProgram } from './cli/program.ts';
-
-const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
-  version: string;
-};
+import { VERSION } from './folders.ts';
 
 let isReported = false;
 // The reader of standard output may exit early, as head(1) does after ten lines. EPIPE is not an error.
@@ -18,5 +14,5 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 // An error of standard error cannot be reported.
 process.stderr.on('error', () => {});
 
-const status = await runProgram(process.argv.slice(2), { env: process.env, version });
+const status = await runProgram(process.argv.slice(2), { env: process.env, version: VERSION });
 process.exitCode = status || process.exitCode;

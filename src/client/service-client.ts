@@ -26,6 +26,8 @@ export interface ConversionRequest {
   readonly name: string;
   /** Form fields. */
   readonly fields: readonly (readonly [string, string])[];
+  /** Key of a result that exists. The instance responds with 304 if the result would have it. */
+  readonly known?: string | undefined;
 }
 
 /** A failed conversion: what the response says. */
@@ -39,6 +41,8 @@ interface Refusal {
 /** A successful conversion. */
 interface Received<T> {
   readonly received: T;
+  /** See `conversionKey`. */
+  readonly key?: string | undefined;
   /** Conversion time in ms, without the time in the queue. */
   readonly ms: number;
   readonly notes: readonly string[];
@@ -204,7 +208,7 @@ type Outcome<T> =
 /** Sends one request. A failed connection is an outcome; see {@link ServiceClient.convert} for the errors. */
 async function send<T>(
   server: Server,
-  { path, name, fields }: ConversionRequest,
+  { path, name, fields, known }: ConversionRequest,
   receive: (response: Response) => Promise<T>,
   cancel: AbortSignal,
 ): Promise<Outcome<T>> {
@@ -215,7 +219,10 @@ async function send<T>(
     const form = new FormData();
     for (const [field, value] of fields) form.append(field, value);
     form.append('file', await streamFile(path, name.replace(CONTROL_CHARACTERS, '_'), limit.abort));
-    const response = await fetch(`${server.base}/convert`, { method: 'POST', body: form, signal });
+    const response = await fetch(`${server.base}/convert`, {
+      ...{ method: 'POST', body: form, signal },
+      ...(known !== undefined && { headers: { 'If-None-Match': `"${known}"` } }),
+    });
     const { ok, status, headers } = response;
     if (GATEWAY_STATUSES.includes(status)) return { failure: new Error(`status ${status}`) };
     if (!ok || !RESULT_TYPE.test(headers.get('content-type') ?? '')) {
@@ -265,7 +272,8 @@ function parseResultHeaders(headers: Headers): Omit<Received<never>, 'received'>
   const notes = (headers.get('x-conversion-notes') ?? '').split(/,\s*/).filter(Boolean);
   const duration = /convert;dur=([\d.]+)/.exec(headers.get('server-timing') ?? '')?.[1];
   const quality = headers.get('x-conversion-quality');
-  return { ms: Math.round(Number(duration ?? 0)), notes, ...(quality && { quality: Number(quality) }) };
+  const key = headers.get('x-conversion-key') ?? undefined;
+  return { key, ms: Math.round(Number(duration ?? 0)), notes, ...(quality && { quality: Number(quality) }) };
 }
 
 /** Returns whether an error concerns this machine's files and not the connection. `fetch` wraps errors of sockets. */

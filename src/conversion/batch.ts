@@ -1,11 +1,9 @@
 /** @module Converts the files of a batch, with the same options. */
-import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import { errorOfFile, isFileError, type ServiceError } from '../errors.ts';
 import { discardSource } from './convert-file.ts';
+import { hashFile } from './key.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
 import type { ConversionInput, ConversionResult, Convert } from './types.ts';
 
@@ -106,11 +104,4 @@ async function digestFiles(files: readonly ConversionInput[]): Promise<FileDiges
     digests.push(isSingle ? { bytes } : { bytes, digest: await hashFile(path) });
   }
   return digests;
-}
-
-/** Returns the SHA-256 of a file, in hex. */
-export async function hashFile(path: string): Promise<string> {
-  const hash = createHash('sha256');
-  await pipeline(createReadStream(path), hash);
-  return hash.digest('hex');
 }

@@ -2,12 +2,14 @@
 import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
+import { KnownResultError } from '../errors.ts';
 import { removeFolder } from '../files/workspace.ts';
 import type { RunCommand } from '../process/command.ts';
 import { type ConversionQueue, createPartRunner, type Job } from '../process/queue.ts';
 import { maxToolFileBytes } from '../process/sandbox/configure.ts';
 import { isAtLeast, type Toolchain } from '../process/toolchain.ts';
 import { acceptJobs, type FileConversion, type Target } from './accept-jobs.ts';
+import { canonicalPlan, conversionKey, hashFile } from './key.ts';
 import { estimateDiskBytes } from './limits.ts';
 import { INPUT_FILE, type ToolContext } from './plan/types.ts';
 import { createRepairContext, prepareInput } from './prepare.ts';
@@ -69,6 +71,7 @@ export function createConvert(deps: ConvertDeps): FileConverter {
   const convertVariants: ConvertVariants = async (source, variants, onError, signal, group) => {
     const progress: Progress = {
       inputBytes: inputSize(source),
+      keys: new Map(),
       preparedMs: 0,
       queuedMs: undefined,
       startedAt: 0,
@@ -104,6 +107,8 @@ interface Conversion extends ConvertDeps, FileConversion {
 interface Progress {
   /** Bytes of the input for which disk space is reserved. A repair can change them. */
   inputBytes: number;
+  /** The {@link conversionKey} of each result, by the suffix of its target. */
+  readonly keys: Map<string, string>;
   preparedMs: number;
   /** Time in the queue, in milliseconds. Undefined before the conversion starts. */
   queuedMs: number | undefined;
@@ -116,17 +121,19 @@ async function convertFile(conversion: Conversion, group: object | undefined): P
   const owner = { signal, client: source.client, group };
   try {
     const results = await queue.prepareAndRun(() => prepare(conversion), owner);
-    const { queuedMs = 0, preparedMs } = progress;
+    const { keys, queuedMs = 0, preparedMs } = progress;
     const convertedMs = performance.now() - progress.startedAt;
     for (const target of targets) report(conversion, target, failures.get(target.suffix));
     return targets.map(({ suffix }): Outcome => {
       const error = failures.get(suffix);
       if (error) return { error };
       const { suffix: _, ...converted } = results.find((result) => result.suffix === suffix) as Converted;
-      return { converted: { ...converted, queuedMs, preparedMs, convertedMs } };
+      return {
+        converted: { ...converted, key: keys.get(suffix) as string, queuedMs, preparedMs, convertedMs },
+      };
     });
   } catch (error) {
-    for (const target of targets) report(conversion, target, error);
+    if (!(error instanceof KnownResultError)) for (const target of targets) report(conversion, target, error);
     throw error;
   } finally {
     await discardSource(source, progress.inputBytes);
@@ -135,14 +142,18 @@ async function convertFile(conversion: Conversion, group: object | undefined): P
 
 /** Prepares, inspects and plans. Returns the job that the queue runs when a slot is free. */
 async function prepare(conversion: Conversion): Promise<Job<Converted[]>> {
-  const { source, targets, config, maxThreads, repairs, progress } = conversion;
+  const { source, targets, config, maxThreads, toolchain, repairs, progress } = conversion;
   const started = performance.now();
+  const digest = await hashFile(join(source.folder, INPUT_FILE)); // before any repair
   const image = await prepareInput(
     source,
     targets.map(({ options }) => options),
     repairs,
   );
   const jobs = await acceptJobs(image, targets, conversion);
+  for (const job of jobs) progress.keys.set(job.suffix, conversionKey(digest, canonicalPlan(job, toolchain)));
+  const known = [...progress.keys.values()].find((key) => source.knows?.(key));
+  if (known !== undefined) throw new KnownResultError(known);
   const bytes = jobs.map((job) => estimateDiskBytes(job, inputSize(source)) ?? maxToolFileBytes(config));
   progress.preparedMs = performance.now() - started;
   return (queuedMs, idleSlots, slot) => {

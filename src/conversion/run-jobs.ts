@@ -28,7 +28,7 @@ import type { ConversionInput, ConversionResult } from './types.ts';
 export type Running = FileConversion & RunningConversion;
 
 /** A result, by the suffix of its target. */
-export type Converted = Omit<ConversionResult, 'queuedMs' | 'preparedMs' | 'convertedMs'> & {
+export type Converted = Omit<ConversionResult, 'key' | 'queuedMs' | 'preparedMs' | 'convertedMs'> & {
   readonly suffix: string;
 };
 

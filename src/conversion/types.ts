@@ -22,6 +22,8 @@ export interface ConversionInput {
    * Whether to convert kinds of files that ImageMagick misreads, instead of rejecting them. For tests of those kinds.
    */
   readonly readsMisread?: boolean;
+  /** Returns whether the caller has the result with a {@link ConversionResult.key}. Then no tool runs. For one result only. */
+  readonly knows?: ((key: string) => boolean) | undefined;
   /** Called before each command is run. */
   readonly onCommand?: (step: Step) => void;
 }
@@ -34,6 +36,8 @@ export interface ConversionResult {
   /** Size in pixels; undefined for a PDF. */
   readonly width?: number | undefined;
   readonly height?: number | undefined;
+  /** See `conversionKey`. */
+  readonly key: string;
   /** Time in the queue, in milliseconds. */
   readonly queuedMs: number;
   /** Time of the repair and inspection of the input, in milliseconds. */
@@ -78,6 +82,7 @@ export interface ConversionEvent {
  *
  * @param group files of one group share the queue as one client; see `ConversionQueue.run`
  * @throws {ServiceError} that names the file
+ * @throws {KnownResultError} if the caller has the result
  * @throws {ClientDisconnectedError} if the signal aborts
  */
 export type Convert = (

@@ -1,6 +1,7 @@
 /** @module Builds the entries of a batch archive: the results, and a list of the failed conversions. */
-import { type BatchItemResult, hashFile } from '../conversion/batch.ts';
+import type { BatchItemResult } from '../conversion/batch.ts';
 import { type ConversionQueue, createQueue } from '../conversion/engine.ts';
+import { hashFile } from '../conversion/key.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
 import { baseNameOf, createUniqueNamer, portableName } from '../text.ts';
 import { deflateFile, type PackedFile, type PackOptions, packData, storeFile } from './deflate-file.ts';

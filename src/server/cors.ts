@@ -6,8 +6,10 @@ import type { RequestHandler } from 'express';
 export const EXPOSED_HEADERS = [
   'Content-Disposition',
   'Repr-Digest',
+  'ETag',
   'Retry-After',
   'Server-Timing',
+  'X-Conversion-Key',
   'X-Conversion-Notes',
   'X-Conversion-Quality',
   'X-Image-Height',

@@ -6,7 +6,7 @@ import type { ServerResponse } from 'node:http';
 import { finished, pipeline } from 'node:stream/promises';
 import { create as contentDisposition } from 'content-disposition';
 import type { Response } from 'express';
-import { hashFile } from '../conversion/batch.ts';
+import { hashFile } from '../conversion/key.ts';
 import type { ConversionResult } from '../conversion/types.ts';
 import { ClientDisconnectedError } from '../errors.ts';
 import type { DiskAccount } from '../files/disk-space.ts';

@@ -1,6 +1,7 @@
 /** @module Sets the headers that describe a result. */
 import type { Response } from 'express';
 import type { ConversionResult } from '../conversion/types.ts';
+import type { OutputType } from '../formats.ts';
 import type { Note } from '../notes.ts';
 import { setLogFields } from './request-log.ts';
 
@@ -24,6 +25,17 @@ export function setServerTiming(res: Response, durations: Durations): void {
   });
   const entries = Object.entries(durations).map(([name, ms]) => `${name};dur=${ms.toFixed(1)}`);
   res.setHeader('Server-Timing', entries.join(', '));
+}
+
+/** Sets the conversion key, also as `ETag`. It is weak for a PDF, which contains the time of its conversion (RFC 9110, 8.8.1). */
+export function setConversionKey(res: Response, key: string, format: OutputType): void {
+  res.setHeader('X-Conversion-Key', key);
+  res.setHeader('ETag', `${format === 'pdf' ? 'W/' : ''}"${key}"`);
+}
+
+/** Returns whether `If-None-Match` lists a key (RFC 9110, 13.1.2), which it compares without regard to `W/`. */
+export function listsKey(ifNoneMatch: string | undefined, key: string): boolean {
+  return ifNoneMatch?.split(',').some((tag) => tag.trim().replace(/^W\//, '') === `"${key}"`) ?? false;
 }
 
 /** Header with the {@link Note} tokens of the result. Absent if there are none. */

@@ -7,22 +7,29 @@ import sharp from 'sharp';
 import { createResultFolder } from '../../src/cli/convert/result-folder.ts';
 import { openResultIndex } from '../../src/cli/convert/result-index.ts';
 import { currentProcess } from '../../src/files/stale.ts';
+import { findProgram } from '../../src/process/toolchain.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { MAIN, runOnTerminal } from '../helpers/command.ts';
 import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
+import { testConfig } from '../helpers/service.ts';
 import { eventually, writeScript } from '../helpers/util.ts';
 
 /** A tool that converts by copying a file, and writes a line to a log for each conversion. */
 async function countingMagick(): Promise<{ env: Record<string, string>; count(): Promise<number> }> {
   const log = join(await makeTempDir('log'), 'log');
   await writeFile(log, '');
-  const magick = await fakeMagick(`echo >> ${log}; cp ${fixturePath('scene.webp')} image.webp`);
+  const magick = await fakeMagick(`echo >> ${log}; cp ${fixturePath('scene.webp')} image.webp`, '7.9.9-9');
   return {
     env: { MAGICK_BIN: magick, SANDBOX: 'off' },
     count: async () => (await readFile(log, 'utf8')).length,
   };
+}
+
+/** Returns the path of the installed librsvg. */
+async function rsvgPath(): Promise<string> {
+  return testConfig().RSVG_BIN ?? (await findProgram('rsvg-convert', process.env.PATH ?? '')) ?? '';
 }
 
 const summaryOf = (lines: readonly string[]) => JSON.parse(lines.at(-1) ?? '{}').summary;
@@ -46,7 +53,7 @@ describe('imagemill convert --update', function () {
     expect(summaryOf((await update()).lines), 'nothing changed').to.include({ converted: 0, upToDate: 3 });
 
     await folder.put('scene.png', 'photos/d.png');
-    await utimes(join(folder.path, 'photos/a.jpg'), new Date(), new Date(1e12));
+    await folder.put('grey.jpg', 'photos/a.jpg');
     await rm(join(folder.path, 'out/b.webp'));
     const { lines } = await update();
     const converted = lines
@@ -59,6 +66,26 @@ describe('imagemill convert --update', function () {
     expect(summaryOf((await update(['-q', '50'])).lines), 'another option').to.include({ converted: 4 });
     const { env } = await countingMagick();
     expect(summaryOf((await update(['-q', '50'], env)).lines), 'another tool').to.include({ converted: 4 });
+  });
+
+  it('converts nothing if a changed time, option or tool changes no command', async () => {
+    for (const name of ['a.jpg', 'b.svg', 'c.jpg'])
+      await folder.put(name.endsWith('.svg') ? 'scene.svg' : 'scene.jpg', `photos/${name}`);
+    const png = (args: readonly string[] = [], env: Record<string, string> = {}) =>
+      update(['--format', 'png', ...args], env);
+    expect(summaryOf((await png()).lines)).to.include({ converted: 3 });
+    await utimes(join(folder.path, 'photos/a.jpg'), new Date(), new Date(1e12));
+    expect(summaryOf((await png()).lines), 'touched').to.include({ converted: 0, upToDate: 3 });
+    expect(summaryOf((await png(['-q', '50'])).lines), 'quality').to.include({ converted: 0, upToDate: 3 });
+    const RSVG_BIN = await writeScript(
+      'rsvg-convert',
+      `[ "$*" = --version ] && { echo rsvg-convert 99.1; exit; }; exec ${await rsvgPath()} "$@"`,
+    );
+    const { lines } = await png(['-q', '50'], { RSVG_BIN, SANDBOX: 'off' });
+    const made = lines.slice(0, -1).map((line) => JSON.parse(line));
+    expect(made.filter(({ upToDate }) => !upToDate).map(({ input }) => input)).to.deep.equal([
+      'photos/b.svg',
+    ]);
   });
 
   it('starts no tool if everything is up to date', async () => {

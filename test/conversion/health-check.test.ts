@@ -19,7 +19,7 @@ describe('the health check', () => {
     const convert: Convert = async () => {
       state.tries += 1;
       if (state.error) throw state.error;
-      return { path: '/result', bytes: 1, queuedMs: 0, preparedMs: 0, convertedMs: 0, notes: [] };
+      return { path: '/result', bytes: 1, key: '', queuedMs: 0, preparedMs: 0, convertedMs: 0, notes: [] };
     };
     const workspaces = createWorkspaces(tempDir, free);
     const works = createHealthCheck(convert, workspaces, () => state.now);

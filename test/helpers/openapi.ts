@@ -27,7 +27,8 @@ interface Content {
 }
 interface Response {
   readonly headers: Readonly<Record<string, Header | { readonly $ref: string }>>;
-  readonly content: Readonly<Record<string, Content>>;
+  /** Absent if the response has no body. */
+  readonly content?: Readonly<Record<string, Content>>;
 }
 /** An operation. */
 export interface Operation {
@@ -47,7 +48,7 @@ export interface Document {
 export function documentedResponses(document: Document): string[] {
   return listOperations(document).flatMap(({ operationId, responses }) =>
     Object.entries(responses).flatMap(([status, { content }]) =>
-      Object.keys(content).map((type) => `${operationId} ${status} ${type}`),
+      Object.keys(content ?? { 'no body': {} }).map((type) => `${operationId} ${status} ${type}`),
     ),
   );
 }
@@ -93,6 +94,10 @@ export function answerChecker(document: Document) {
     const unknown = [...headers.keys()].filter((name) => !known.includes(name));
     expect(unknown, `headers of ${operationId} ${status} that are not documented`).to.deep.equal([]);
 
+    if (!response.content) {
+      expect(body.length, `${operationId} ${status} has a body`).to.equal(0);
+      return `${operationId} ${status} no body`;
+    }
     const [type = ''] = (headers.get('content-type') ?? '').split(';');
     const content = response.content[type];
     if (!content) throw new Error(`${operationId} ${status} is not said to be ${type}`);

@@ -9,7 +9,7 @@ import type { OwnService } from './service.ts';
 export interface ResponseCase {
   readonly operation: string;
   readonly status: number;
-  /** Media type; `application/json` by default. */
+  /** Media type, or `no body`; `application/json` by default. */
   readonly type?: string;
   /** What provokes the response; part of the test title. */
   readonly how: string;
@@ -205,6 +205,19 @@ export const CASES: readonly ResponseCase[] = [
       send: (service) => post(service, FORMS.convert, ['window.png'], { format }),
     }),
   ),
+  {
+    operation: 'convert',
+    status: 304,
+    type: 'no body',
+    how: 'a result that the client has',
+    async send(service) {
+      const { headers } = await post(service, FORMS.convert, ['scene.png']);
+      const body = new FormData();
+      body.append('file', new Blob([new Uint8Array(await fixture('scene.png'))]), 'scene.png');
+      const known = { 'If-None-Match': headers.get('etag') ?? '' };
+      return sendForm(service.base + FORMS.convert.path, { method: 'POST', body, headers: known });
+    },
+  },
   {
     operation: 'convert',
     status: 200,

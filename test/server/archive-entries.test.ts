@@ -26,7 +26,15 @@ describe('packResults', () => {
     const results = paths.map((path) => ({
       name: path,
       outcome: {
-        converted: { path, bytes: CONTENT.length, queuedMs: 0, preparedMs: 0, convertedMs: 0, notes: [] },
+        converted: {
+          path,
+          bytes: CONTENT.length,
+          key: '',
+          queuedMs: 0,
+          preparedMs: 0,
+          convertedMs: 0,
+          notes: [],
+        },
       },
     }));
     const { signal } = new AbortController();

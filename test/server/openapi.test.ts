@@ -109,7 +109,7 @@ describe('the OpenAPI document', () => {
 
       it('has an example with the error message of the parser', () => {
         const operation = documentWith().paths[`/${form}`]?.post;
-        const { examples } = operation?.responses['400']?.content['application/json'] ?? {};
+        const { examples } = operation?.responses['400']?.content?.['application/json'] ?? {};
         expect(examples?.['field-invalid']?.value).to.deep.equal({
           error: {
             ...{ code: 400, message: verdict('quality', 200) },
@@ -145,8 +145,8 @@ describe('the OpenAPI document', () => {
     for (const [path, methods] of Object.entries(documentWith().paths)) {
       for (const { responses } of Object.values(methods)) {
         for (const [status, { content }] of Object.entries(responses)) {
-          const examples = Object.values(content['application/json']?.examples ?? {});
-          if (status !== '200') expect(examples, `${path} ${status}`).to.not.have.length(0);
+          const examples = Object.values(content?.['application/json']?.examples ?? {});
+          if (content && status !== '200') expect(examples, `${path} ${status}`).to.not.have.length(0);
           for (const { value } of examples) {
             expect((value as { error: { code: number } }).error.code).to.equal(Number(status));
           }

@@ -131,7 +131,7 @@ describe('POST /batch with failures', () => {
     const path = join(await makeTempDir('result'), 'image.webp');
     await copyFile(fixturePath('scene.webp'), path);
     const { size: bytes } = await stat(path);
-    const converted = { path, bytes, queuedMs: 0, preparedMs: 0, convertedMs: 0, notes: [] };
+    const converted = { path, bytes, key: '', queuedMs: 0, preparedMs: 0, convertedMs: 0, notes: [] };
     const results = [{ name: 'a', outcome: { converted } }];
     const failures: unknown[] = [];
     const onRejection = (error: unknown) => failures.push(error);
@@ -155,7 +155,7 @@ describe('POST /batch with failures', () => {
       const path = join(await makeTempDir('packed'), 'image');
       await copyFile(fixturePath('scene.bmp'), path);
       const { size: bytes } = await stat(path);
-      const converted = { path, bytes, queuedMs: 0, preparedMs: 0, convertedMs: 0, notes: [] };
+      const converted = { path, bytes, key: '', queuedMs: 0, preparedMs: 0, convertedMs: 0, notes: [] };
       const disk = await createDiskSpace(async () => undefined).open(undefined, 0);
       const deflating = { deflations: createDeflations(), client: 'a', deflateTimeoutMs: 1000 };
       const options = { format, stallMs: 1000, disk, signal: AbortSignal.abort(), ...deflating };
@@ -275,7 +275,7 @@ describe('convertBatch', () => {
   });
   const options = { format: 'webp', quality: 80, stripMetadata: true } as const;
   const neverAborted = new AbortController().signal;
-  const done = { path: '/out', bytes: 1, queuedMs: 0, preparedMs: 0, convertedMs: 0, notes: [] };
+  const done = { path: '/out', bytes: 1, key: '', queuedMs: 0, preparedMs: 0, convertedMs: 0, notes: [] };
 
   it('throws the first failure only after all running conversions have stopped', async () => {
     const pool = createQueue({ concurrency: 2, queueLimit: 10 });

@@ -50,6 +50,7 @@ describe('the curl examples of the documents', () => {
   const CHECKS: Readonly<Record<string, (name: string) => Promise<unknown>>> = {
     'scene.webp': async (name) => expect(await image(name)).to.include({ format: 'webp', width: 120 }),
     'body.webp': async (name) => expect(await image(name)).to.include({ format: 'webp', width: 60 }),
+    'keyed.webp': async (name) => expect(await image(name)).to.include({ format: 'webp' }),
     'small.jpg': async (name) => expect(await image(name)).to.include({ format: 'jpeg', width: 60 }),
     'fitted.jpg': async (name) => expect(await image(name)).to.include({ width: 60, height: 40 }),
     'square.webp': async (name) => expect(await image(name)).to.include({ width: 60, height: 60 }),

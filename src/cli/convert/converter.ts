@@ -13,6 +13,8 @@ export interface Conversion {
   readonly path: string;
   /** State of the source that was converted; undefined for standard input. */
   readonly source: SourceState | undefined;
+  /** See `conversionKey`; undefined if an instance of an earlier version has sent none. */
+  readonly key?: string | undefined;
   readonly bytesBefore: number;
   readonly bytesAfter: number;
   /** Duration of the conversion in ms, without the time in the queue. */
@@ -30,10 +32,12 @@ export interface Converter {
    * Converts a file, and calls `use` with the result, which exists until `use` returns.
    *
    * @param input path, or {@link STDIN}
+   * @param known key of a result that exists
+   * @throws {KnownResultError} if the result would have that key; then no tool was run
    * @throws {FileError} or {@link ServiceError} if the file cannot be converted
    * @throws {StopError} if no file can be converted any more
    */
-  convert(input: string, use: (result: Conversion) => Promise<void>): Promise<void>;
+  convert(input: string, use: (result: Conversion) => Promise<void>, known?: string): Promise<void>;
   /** Releases all resources. */
   close(): Promise<void>;
 }

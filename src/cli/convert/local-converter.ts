@@ -50,8 +50,8 @@ export async function createLocalConverter(
   }
   return {
     toolVersions: versionsOf(engine),
-    convert: (input, use) =>
-      convertFile(engine, input, { options, signal, maxBytes: config.MAX_FILE_BYTES }, use),
+    convert: (input, use, known) =>
+      convertFile(engine, input, { options, signal, maxBytes: config.MAX_FILE_BYTES, known }, use),
     close: () => engine.close(),
   };
 }
@@ -68,12 +68,14 @@ interface ConversionLimits {
   readonly signal: AbortSignal;
   /** Maximum size of a source in bytes. */
   readonly maxBytes: number;
+  /** Key of the result that exists. */
+  readonly known: string | undefined;
 }
 
 async function convertFile(
   engine: ConversionEngine,
   input: string,
-  { options, signal, maxBytes }: ConversionLimits,
+  { options, signal, maxBytes, known }: ConversionLimits,
   use: Parameters<Converter['convert']>[1],
 ): Promise<void> {
   const before = await stateOf(input);
@@ -88,11 +90,14 @@ async function convertFile(
       const { type, length } = await readUnchanged(input, before, () =>
         storeInput(stream, join(folder, INPUT_FILE), rules),
       );
-      const result = await engine.convert({ folder, disk, type, label, client: CLIENT }, options, signal);
+      const knows = (key: string): boolean => key === known;
+      const source = { folder, disk, type, label, client: CLIENT, knows };
+      const result = await engine.convert(source, options, signal);
       signal.throwIfAborted();
-      const { path, bytes, convertedMs, notes, quality } = result;
+      const { path, key, bytes, convertedMs, notes, quality } = result;
       await use({
         path,
+        key,
         source: before,
         bytesBefore: length,
         bytesAfter: bytes,

@@ -10,6 +10,7 @@ import {
   type ServiceClient,
   UnavailableError,
 } from '../../client/service-client.ts';
+import { KnownResultError } from '../../errors.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
 import { CliError } from '../context.ts';
 import { type Converter, FileError, readUnchanged, STDIN, StopError, stateOf } from './converter.ts';
@@ -45,7 +46,7 @@ export async function createRemoteConverter(options: RemoteOptions): Promise<Con
   const versions = new Set(client.instances.map(({ version }) => version));
   return {
     toolVersions: `imagemill ${[...versions].sort().join(', ')}`,
-    convert: (input, use) => sendFile(client, workspaces, input, options, use),
+    convert: (input, use, known) => sendFile(client, workspaces, input, { ...options, known }, use),
     close: () => workspaces.close(),
   };
 }
@@ -66,14 +67,14 @@ async function sendFile(
   client: ServiceClient,
   workspaces: Workspaces,
   input: string,
-  { fields, signal }: RemoteOptions,
+  { fields, signal, known }: RemoteOptions & { readonly known: string | undefined },
   use: Parameters<Converter['convert']>[1],
 ): Promise<void> {
   const before = await stateOf(input);
   await workspaces.use({}, async ({ path: folder }) => {
     const source = input === STDIN ? await storeStdin(join(folder, 'in'), signal) : input;
     const path = join(folder, 'result');
-    const request = { path: source, name: input === STDIN ? 'stdin' : basename(input), fields };
+    const request = { path: source, name: input === STDIN ? 'stdin' : basename(input), fields, known };
     const receive = async (response: Response): Promise<void> => {
       const body = response.body ? Readable.fromWeb(response.body as never) : Readable.from([]);
       await pipeline(body, createWriteStream(path), { signal });
@@ -81,11 +82,15 @@ async function sendFile(
     const outcome = await readUnchanged(input, before, () => client.convert(request, receive, signal)).catch(
       (error) => explain(error, input, client),
     );
-    if ('status' in outcome) throw createRefusedError(outcome, input);
+    if ('status' in outcome) {
+      if (outcome.status === 304 && known !== undefined) throw new KnownResultError(known);
+      throw createRefusedError(outcome, input);
+    }
     const [{ size: bytesBefore }, { size: bytesAfter }] = [await stat(source), await stat(path)];
-    const { ms, notes, quality } = outcome;
+    const { key, ms, notes, quality } = outcome;
     await use({
       path,
+      key,
       source: before,
       bytesBefore,
       bytesAfter,

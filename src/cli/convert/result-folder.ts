@@ -28,6 +28,14 @@ export interface ResultFolder {
   readonly output: string;
   /** Returns whether a result is complete, and made from the present source with the present options and tools. */
   isUpToDate(job: Job): Promise<boolean>;
+  /** Returns the conversion key of a complete result, whose source, options or tools may have changed. */
+  keyOf(job: Job): Promise<string | undefined>;
+  /**
+   * Records that a result is still the one of a source with the present options and tools.
+   *
+   * @param source state of the source before it was read
+   */
+  confirm(job: Job, source: SourceState): Promise<void>;
   /** Returns whether an earlier run wrote the result of a job, so that it may be replaced. */
   owns(job: Job): boolean;
   /** Returns whether an earlier run made the result of a job from the same source. */
@@ -56,12 +64,12 @@ export async function createResultFolder(
   const realOutput = await realPathOf(output);
   const nameOf = (job: Job): string => relative(output, job.output);
 
-  const describe = async (job: Job, source: SourceState): Promise<IndexEntry> => {
+  const describe = async (job: Job, source: SourceState, key: string | undefined): Promise<IndexEntry> => {
     const { size: bytes, mtimeMs: made } = await stat(job.output);
     // A link is a source of its own: the file that it leads to can be elsewhere, and can outlive it.
     const real = join(await realPathOf(dirname(job.input)), basename(job.input));
     const path = relative(realOutput, real);
-    return { source: path, size: source.size, mtime: source.mtimeMs, recipe: optionsHash, bytes, made };
+    return { source: path, size: source.size, mtime: source.mtimeMs, recipe: optionsHash, key, bytes, made };
   };
   return {
     index,
@@ -74,7 +82,17 @@ export async function createResultFolder(
       const source = await stat(job.input).catch(() => undefined);
       return isSource(entry, source) && isResult(entry, await lstat(job.output).catch(() => undefined));
     },
-    async write(job, { path, source }, force) {
+    async keyOf(job) {
+      const entry = index.get(nameOf(job));
+      return entry && isResult(entry, await lstat(job.output).catch(() => undefined)) ? entry.key : undefined;
+    },
+    async confirm(job, source) {
+      const name = nameOf(job);
+      await withIndexErrors(job, async () =>
+        index.finish(name, await describe(job, source, index.get(name)?.key)),
+      );
+    },
+    async write(job, { path, key, source }, force) {
       const name = nameOf(job);
       const owned = index.owns(name);
       await withIndexErrors(job, () => index.start(name));
@@ -85,7 +103,8 @@ export async function createResultFolder(
         if (!owned) await index.withdraw(name).catch(() => {}); // report the earlier error instead
         throw error;
       }
-      if (source) await withIndexErrors(job, async () => index.finish(name, await describe(job, source)));
+      if (source)
+        await withIndexErrors(job, async () => index.finish(name, await describe(job, source, key)));
     },
   };
 }

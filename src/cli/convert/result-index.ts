@@ -24,6 +24,8 @@ export interface IndexEntry {
   readonly mtime: number;
   /** Hash of the options and tools, see `hashOptions`. Files of earlier versions have this name of the key. */
   readonly recipe: string;
+  /** See `conversionKey`. */
+  readonly key?: string | undefined;
   /** Size of the result in bytes. */
   readonly bytes: number;
   /** Time of the result's last change, in ms since the epoch. */

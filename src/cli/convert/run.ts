@@ -1,6 +1,7 @@
 /** @module Runs the `convert` command: searches the inputs once or repeatedly, converts several at a time, and ends after a signal. */
+import { KnownResultError } from '../../errors.ts';
 import { CliError, type SignalAbort } from '../context.ts';
-import { type Conversion, type Converter, FileError, StopError, toFileError } from './converter.ts';
+import { type Conversion, type Converter, FileError, StopError, stateOf, toFileError } from './converter.ts';
 import type { Input } from './find-images.ts';
 import type { Inputs } from './inputs.ts';
 import type { BulkOptions } from './options.ts';
@@ -114,15 +115,24 @@ async function convertJob(
     signal.throwIfAborted();
     if (resultFolder) await resultFolder.write(job, conversion, force);
     else await writeOutput(conversion.path, job.output, force);
-    const { path: _, source: __, ...done } = conversion;
+    const { path: _, source: __, key: ___, ...done } = conversion;
     report.done(job, done);
   };
-  await converter.convert(job.input, (conversion) => {
+  const known = force ? undefined : await resultFolder?.keyOf(job);
+  const source = known === undefined ? undefined : await stateOf(job.input);
+  const use = (conversion: Conversion): Promise<void> => {
     const written = write(conversion);
     if (job.output === STDOUT) return written; // its reader may never read it
     writing.add(written);
     return written.finally(() => writing.delete(written));
-  });
+  };
+  try {
+    await converter.convert(job.input, use, known);
+  } catch (error) {
+    if (!(error instanceof KnownResultError) || !source) throw error;
+    await resultFolder?.confirm(job, source);
+    report.upToDate(job);
+  }
 }
 
 /** Options of {@link convertInputs}. */

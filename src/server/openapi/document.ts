@@ -4,7 +4,7 @@ import { serviceError } from '../../errors.ts';
 import { ALLOWED } from '../endpoint.ts';
 import { errorBody } from '../error-handler.ts';
 import { REQUEST_ID_PATTERN } from '../request-log.ts';
-import { hasApiKeys, hasClientIds, headers } from './headers.ts';
+import { EXAMPLE_KEY, hasApiKeys, hasClientIds, headers } from './headers.ts';
 import { OPENAPI_VERSION, OPERATIONS, type Operation } from './operations.ts';
 import { responses } from './responses.ts';
 import { type ApiContext, type Json, schemas } from './schemas.ts';
@@ -37,7 +37,11 @@ export function createDocument(base: string, service: ApiContext): Json {
       ]),
     ),
     components: {
-      parameters: { RequestId: REQUEST_ID, ...(hasClientIds(service.config) && { ClientId: CLIENT_ID }) },
+      parameters: {
+        RequestId: REQUEST_ID,
+        KnownKey: KNOWN_KEY,
+        ...(hasClientIds(service.config) && { ClientId: CLIENT_ID }),
+      },
       ...(hasApiKeys(service.config) && { securitySchemes: { ApiKey: { type: 'http', scheme: 'bearer' } } }),
       headers: Object.fromEntries(
         Object.entries(headers(service)).map(([key, { name: _, ...header }]) => [key, header]),
@@ -70,6 +74,7 @@ function describe(operation: Operation, service: ApiContext): Json {
     parameters: [
       { $ref: '#/components/parameters/RequestId' },
       ...(named ? [{ $ref: '#/components/parameters/ClientId' }] : []),
+      ...(operationId === 'convert' ? [{ $ref: '#/components/parameters/KnownKey' }] : []),
     ],
     ...(form && { requestBody: { required: true, content: { 'multipart/form-data': FORMS[form] } } }),
     responses: responses(operation, service),
@@ -82,6 +87,15 @@ const REQUEST_ID = {
   description:
     'ID for this request, which the response and the log include. If it does not match the pattern, the server generates one.',
   schema: { type: 'string', pattern: REQUEST_ID_PATTERN.source },
+};
+
+const KNOWN_KEY = {
+  name: 'If-None-Match',
+  in: 'header',
+  description:
+    'Entity tags of results that the client has. If the result would have one of them, the response is 304, and no tool runs. The file is uploaded in any case.',
+  schema: { type: 'string' },
+  example: `"${EXAMPLE_KEY}"`,
 };
 
 const CLIENT_ID = {

@@ -11,6 +11,9 @@ import type { ApiContext, Json } from './schemas.ts';
 /** Request ID in examples. */
 export const EXAMPLE_ID = '3f2c1d9e-5b1a-4a59-9d35-0c5f0f6b7a21';
 
+/** Conversion key in examples. */
+export const EXAMPLE_KEY = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08';
+
 const anyNote = `(?:${Object.keys(NOTES).join('|')})`;
 const notesDescription = `Differences between the input and the result, as a list of tokens. Absent if there are none. ${Object.entries(
   NOTES,
@@ -103,6 +106,18 @@ const HEADERS = {
     '^sha-256=:[A-Za-z0-9+/]{43}=:$',
     'SHA-256 of the body (RFC 9530).',
     'sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:',
+  ),
+  ConversionKey: matching(
+    'X-Conversion-Key',
+    '^[0-9a-f]{64}$',
+    'SHA-256 of the digest of the source, the planned commands and the versions of the tools that run in them. Equal keys mean equal results, except the dates in a PDF.',
+    EXAMPLE_KEY,
+  ),
+  ETag: matching(
+    'ETag',
+    '^(?:W/)?"[0-9a-f]{64}"$',
+    'The conversion key as an entity tag, for `If-None-Match`. Weak for a PDF, which contains the time of its conversion.',
+    `"${EXAMPLE_KEY}"`,
   ),
   Allow: constant('Allow', ALLOWED.GET, 'Methods of this path.'),
   AllowPost: constant('Allow', ALLOWED.POST, 'Methods of this path.'),

@@ -41,6 +41,7 @@ export const OPERATIONS: readonly Operation[] = [
       headers: [
         ...(['ContentLength', 'FileName', 'NotStored', 'ServerTiming', 'Notes', 'Quality'] as const),
         ...(['ImageWidth', 'ImageHeight', 'Digest'] as const),
+        ...(['ConversionKey', 'ETag'] as const),
       ],
       // In OpenAPI 3.1, a binary body has no schema, only a media type.
       content: ({ outputs }) => Object.fromEntries(outputs.map((output) => [OUTPUTS[output].mediaType, {}])),

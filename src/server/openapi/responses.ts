@@ -66,6 +66,12 @@ export function responses(operation: Operation, service: ApiContext): Record<str
       headers: refer(...success.headers),
       content: success.content(service),
     },
+    ...(operation.operationId === 'convert' && {
+      304: {
+        description: 'The result has the key that `If-None-Match` lists. No tool was run.',
+        headers: refer('NotStored', 'ConversionKey', 'ETag'),
+      },
+    }),
     ...Object.fromEntries(errors),
   };
 }

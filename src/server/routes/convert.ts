@@ -5,7 +5,7 @@ import { type BatchItemResult, convertBatch } from '../../conversion/batch.ts';
 import { type BatchOptions, type Parse, skipsErrors } from '../../conversion/options.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import type { Convert } from '../../conversion/types.ts';
-import { ClientDisconnectedError, serviceError } from '../../errors.ts';
+import { ClientDisconnectedError, KnownResultError, serviceError } from '../../errors.ts';
 import type { DiskAccount } from '../../files/disk-space.ts';
 import type { Workspaces } from '../../files/workspace.ts';
 import { type InputType, OUTPUTS } from '../../formats.ts';
@@ -17,8 +17,10 @@ import { explainBody, imageBodyOf } from '../image-body.ts';
 import { setLogFields } from '../request-log.ts';
 import { disconnectSignal, sendResult } from '../response.ts';
 import {
+  listsKey,
   setBatchNotes,
   setBatchQuality,
+  setConversionKey,
   setNotes,
   setQuality,
   setServerTiming,
@@ -58,9 +60,18 @@ export function convertRoute(deps: FormRouteDeps<ConvertOptions>): RequestHandle
     const { format } = options;
     setLogFields(res, { input: file.type, output: format, files: 1 });
 
-    const result = await convert({ ...file, disk, client }, options, signal);
-
+    const ifNoneMatch = res.req.headers['if-none-match'];
+    const knows = (key: string): boolean => listsKey(ifNoneMatch, key);
+    const result = await convert({ ...file, disk, client, knows }, options, signal).catch((error) => {
+      if (error instanceof KnownResultError) return error;
+      throw error;
+    });
     if (signal.aborted) throw new ClientDisconnectedError();
+    setConversionKey(res, result.key, format);
+    if (result instanceof KnownResultError) {
+      res.status(304).setHeader('Cache-Control', 'no-store').end();
+      return;
+    }
     const { queuedMs, preparedMs, convertedMs } = result;
     setServerTiming(res, { upload: uploadedMs, queue: queuedMs, prepare: preparedMs, convert: convertedMs });
     setNotes(res, result.notes);

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { copyFile, mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -39,6 +40,9 @@ describe('conversions in fork servers', () => {
   });
   after(() => Promise.all(engines.map((engine) => engine.close())));
 
+  /** The bytes of the results by their conversion key, which must be the same for a key. */
+  const bytesOf = new Map<string, string>();
+
   /** Returns the jobs whose results differ between fork servers and new starts. */
   async function differing(jobs: readonly Job[]): Promise<{ different: Job[]; converted: number }> {
     const different: Job[] = [];
@@ -46,6 +50,11 @@ describe('conversions in fork servers', () => {
     await inTwos(jobs, async (job) => {
       const [forked, started] = await Promise.all(engines.map((engine) => result(engine, job)));
       if (!byRsvgAlone(job) && forked !== started) different.push(job);
+      const [key = '', bytes = ''] = forked?.split('\n', 2) ?? [];
+      if (/^[0-9a-f]{64}$/.test(key) && !byRsvgAlone(job)) {
+        if ((bytesOf.get(key) ?? bytes) !== bytes) different.push(job);
+        bytesOf.set(key, bytes);
+      }
       if (forked !== undefined && !forked.startsWith('Error')) converted += 1;
     });
     return { different, converted };
@@ -59,7 +68,7 @@ describe('conversions in fork servers', () => {
     expect(started).to.equal(0);
   });
 
-  it('give the same bytes, notes and errors as new starts of the tools, for every fixture and output', async function () {
+  it('give the same keys, bytes, notes and errors as new starts of the tools, for every fixture and output', async function () {
     this.timeout(900_000);
     const jobs = images.flatMap((path) =>
       FORMATS.map((format) => ({ path, options: { format, quality: 80, stripMetadata: true } })),
@@ -69,7 +78,7 @@ describe('conversions in fork servers', () => {
     expect(converted).to.be.greaterThan(jobs.length / 2);
   });
 
-  it('give the same bytes, notes and errors as new starts of the tools, with varied options', async function () {
+  it('give the same keys, bytes, notes and errors as new starts of the tools, with varied options', async function () {
     this.timeout(900_000);
     const jobs = Array.from({ length: VARIED_JOBS }, () => ({ path: pick(images), options: someOptions() }));
     expect((await differing(jobs)).different).to.deep.equal([]);
@@ -95,7 +104,7 @@ function someOptions(): ConvertOptions {
   };
 }
 
-/** Returns the notes and the bytes of the result, or the error. */
+/** Returns the conversion key, the digest of the result without times, and the notes, or the error. */
 async function result({ convert }: ConversionEngine, { path, options }: Job): Promise<string> {
   const folder = join(await makeTempDir('same'), 'job');
   await mkdir(folder);
@@ -104,7 +113,9 @@ async function result({ convert }: ConversionEngine, { path, options }: Job): Pr
   try {
     const source = { folder, type, label: 'It' };
     const converted = await convert(source, options, new AbortController().signal);
-    return [...converted.notes, (await readFile(converted.path, 'latin1')).replace(WHEN, '')].join('\n');
+    const bytes = (await readFile(converted.path, 'latin1')).replace(WHEN, '');
+    const digest = createHash('sha256').update(bytes).digest('hex');
+    return [converted.key, digest, ...converted.notes].join('\n');
   } catch (error) {
     return `Error: ${(error as Error).message}`;
   }
