@@ -104,4 +104,4 @@ export async function settled(page: Page): Promise<void> {
 
 /** Finds the row of a file. */
 export const row = (page: Page, name: string) =>
-  page.getByRole('region', { name: 'Files', exact: true }).getByRole('listitem').filter({ hasText: name });
+  page.getByRole('grid', { name: 'Files' }).getByRole('row').filter({ hasText: name });

@@ -1,3 +1,6 @@
+// biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements whose display is grid
+// biome-ignore-all lint/a11y/useFocusableInteractive: the rows and their controls have the focus
+import { computed, signal, useComputed } from '@preact/signals';
 import { OUTPUTS, type OutputType } from '../../formats.ts';
 import { NOTES } from '../../notes.ts';
 import { formatBytes } from '../../text.ts';
@@ -5,24 +8,34 @@ import { convert } from '../actions/convert.ts';
 import type { Preview } from '../client/preview.ts';
 import { formatChange, typeLabel } from '../format.ts';
 import { formats } from '../state/formats.ts';
-import { compared, type Item, isStale, type Result, remove, stateOf } from '../state/items.ts';
+import { compared, type Item, isStale, items, type Result, remove, stateOf } from '../state/items.ts';
 import { options } from '../state/options.ts';
 import { focusPicker } from './drop-zone.tsx';
 import { Icon } from './icons.tsx';
 import { ignoreDoubleClick } from './ignore-double-click.ts';
 import { useFocusFallback } from './use-focus-fallback.ts';
 
-/** Row of a file, with its preview, state and actions. */
+/** Row of a file, with its preview, state and actions. Its controls are reached with arrow keys, see {@link FileList}. */
 export function FileRow({ item }: { item: Item }) {
   const { file, path, preview } = item;
-  const row = useFocusFallback<HTMLLIElement>();
+  const row = useFocusFallback<HTMLDivElement>();
+  const isTabStop = useComputed(() => tabStop.value === item.id);
   const state = stateOf(item);
   const result = state.at === 'done' ? state.result : undefined;
   const isFinal = state.at === 'failed' && !state.canRetry;
   return (
-    <li ref={row} class={`file ${state.at}`} tabIndex={-1}>
+    <div
+      ref={row}
+      class={`file ${state.at}`}
+      role="row"
+      aria-label={path}
+      tabIndex={isTabStop.value ? 0 : -1}
+      onFocusIn={() => {
+        focused.value = item.id;
+      }}
+    >
       <Thumbnail src={preview.value?.thumbnail ?? result?.preview.value?.thumbnail} kind={typeLabel(file)} />
-      <div class="file-text">
+      <div class="file-text" role="gridcell">
         <p class="file-name" title={path}>
           {path !== file.name && <span class="quiet">{path.slice(0, -file.name.length)}</span>}
           {file.name}
@@ -37,27 +50,38 @@ export function FileRow({ item }: { item: Item }) {
         </p>
         <FileState item={item} />
       </div>
-      <FormatField item={item} />
-      <div class="file-actions">
+      <div role="gridcell" class="file-format">
+        <FormatField item={item} />
+      </div>
+      <div class="file-actions" role="gridcell">
         <Actions item={item} />
       </div>
-      <button
-        type="button"
-        class={isFinal ? 'button plain file-remove' : 'button bare file-remove'}
-        aria-label={`Remove ${file.name}`}
-        onClick={({ currentTarget }) => removeRow(currentTarget, item)}
-      >
-        {isFinal ? 'Remove' : <Icon name="remove" />}
-      </button>
-    </li>
+      <div class={isFinal ? 'file-remove final' : 'file-remove'} role="gridcell">
+        <button
+          type="button"
+          class={isFinal ? 'button plain' : 'button bare'}
+          aria-label={`Remove ${file.name}`}
+          tabIndex={-1}
+          onClick={({ currentTarget }) => removeRow(currentTarget, item)}
+        >
+          {isFinal ? 'Remove' : <Icon name="remove" />}
+        </button>
+      </div>
+    </div>
   );
 }
 
-/** Removes a row, and focuses the same button of the next or previous one, or the file picker if there is none. */
-function removeRow(button: HTMLElement, item: Item): void {
-  const row = button.closest('li');
+/** ID of the item whose row had the focus last. */
+const focused = signal(0);
+/** ID of the item whose row is the tab stop of the list. */
+const tabStop = computed(() => (items.value.find(({ id }) => id === focused.value) ?? items.value[0])?.id);
+
+/** Removes a row. The focus moves to the same element of the next or previous row, or to the file picker if there is none. */
+export function removeRow(control: HTMLElement, item: Item): void {
+  const row = control.closest('.file');
   const neighbour = row?.nextElementSibling ?? row?.previousElementSibling;
-  if (neighbour) neighbour.querySelector<HTMLElement>('.file-remove')?.focus();
+  const target = row === control ? neighbour : neighbour?.querySelector('.file-remove button');
+  if (target) (target as HTMLElement).focus();
   else focusPicker();
   remove([item]);
 }
@@ -65,7 +89,9 @@ function removeRow(button: HTMLElement, item: Item): void {
 /** The thumbnail, or the type of the file if the browser cannot decode it. */
 function Thumbnail({ src, kind }: { src: string | undefined; kind: string }) {
   return (
-    <div class="thumbnail">{src ? <img src={src} alt="" /> : <span aria-hidden="true">{kind}</span>}</div>
+    <div class="thumbnail" aria-hidden="true">
+      {src ? <img src={src} alt="" /> : <span>{kind}</span>}
+    </div>
   );
 }
 
@@ -126,8 +152,8 @@ function FormatField({ item: { file, format } }: { item: Item }) {
   const label = `Format of ${file.name}`;
   return (
     <select
-      class="file-format"
       aria-label={label}
+      tabIndex={-1}
       value={format.value ?? ''}
       onChange={({ currentTarget }) => {
         format.value = (currentTarget.value || undefined) as OutputType | undefined;
@@ -170,6 +196,7 @@ function Actions({ item }: { item: Item }) {
             href={state.result.url}
             download={state.result.name}
             aria-label={`Save ${state.result.name}`}
+            tabIndex={-1}
           >
             <Icon name="save" />
             Save
@@ -195,6 +222,7 @@ function Action({ label, icon, of, onClick }: ActionProps) {
       type="button"
       class="button plain"
       aria-label={`${label} ${of.name}`}
+      tabIndex={-1}
       onClick={ignoreDoubleClick(onClick)}
     >
       {icon && <Icon name={icon} />}

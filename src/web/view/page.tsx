@@ -5,7 +5,7 @@ import { ActionBar } from './action-bar.tsx';
 import { Compare } from './compare.tsx';
 import { Curl } from './curl.tsx';
 import { DropZone } from './drop-zone.tsx';
-import { FileRow } from './file-row.tsx';
+import { FileList } from './file-list.tsx';
 import { Millstone } from './icons.tsx';
 import { OptionsForm } from './options-form.tsx';
 
@@ -28,16 +28,15 @@ export function Page() {
           <Curl />
         </aside>
         {items.value.length > 0 && (
-          <section class="work" aria-label="Files">
-            <ul class="files">
-              {items.value.map((item) => (
-                <FileRow key={item.id} item={item} />
-              ))}
-            </ul>
-          </section>
+          // The buttons for all files precede the rows, so that the keyboard reaches them first.
+          <div class="list">
+            <ActionBar />
+            <section class="work" aria-label="Files">
+              <FileList />
+            </section>
+          </div>
         )}
       </main>
-      {items.value.length > 0 && <ActionBar />}
       <footer class="footer">
         <p>Images are converted on this server, which does not store them.</p>
         <a href="/docs">API reference</a>
