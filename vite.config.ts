@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
+import sharp from 'sharp';
 import { defineConfig, type Plugin } from 'vite';
 
 /** Builds `src/web/` into `dist/web/`, from where the server serves it. */
@@ -17,12 +18,20 @@ export default defineConfig({
     chunkSizeWarningLimit: 2_000, // Swagger UI, in kB
     license: { fileName: 'licenses.md' },
     rolldownOptions: {
-      input: { page: 'src/web/index.html', docs: 'src/web/docs/index.html' },
+      input: {
+        page: 'src/web/index.html',
+        docs: 'src/web/docs/index.html',
+        'share-worker': 'src/web/share-worker.ts',
+      },
+      // A service worker has no hash in its name: browsers look for a new version at the same address.
+      output: {
+        entryFileNames: ({ name }) => (name === 'share-worker' ? '[name].js' : 'assets/[name]-[hash].js'),
+      },
       checks: { bundlerTimings: false },
     },
   },
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
-  plugins: [swaggerUiNotices(), compressed()],
+  plugins: [swaggerUiNotices(), icons(), compressed()],
   logLevel: 'warn',
 });
 
@@ -38,6 +47,33 @@ function swaggerUiNotices(): Plugin {
     },
   };
 }
+
+/** Icons of the installed page: file name, side in pixels, and space around the logo as a fraction of the side. */
+const ICONS = [
+  ['icon-192.png', 192, 0],
+  ['icon-512.png', 512, 0],
+  ['icon-maskable-512.png', 512, 0.15],
+] as const;
+
+/** Draws the icons of the manifest from the logo. A maskable icon is cut to the shape that the system has for icons. */
+function icons(): Plugin {
+  return {
+    name: 'icons',
+    async generateBundle() {
+      for (const [fileName, side, space] of ICONS) {
+        const extend = Math.round(side * space);
+        const logo = sharp('src/web/icon.svg', { density: 72 * 16 }).resize(side - 2 * extend);
+        const source = await logo
+          .extend({ ...around(extend), background: '#f3f6f3' })
+          .png()
+          .toBuffer();
+        this.emitFile({ type: 'asset', fileName, source });
+      }
+    },
+  };
+}
+
+const around = (space: number) => ({ top: space, right: space, bottom: space, left: space });
 
 const compressBrotli = promisify(brotliCompress);
 const compressGzip = promisify(gzip);

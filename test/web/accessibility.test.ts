@@ -6,9 +6,9 @@ import sharp from 'sharp';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { type OwnService, startService, useOwnServices } from '../helpers/service.ts';
-import { convertAll, made, pick, row, settled, useBrowser } from './browser.ts';
+import { convertAll, made, pick, row, settled, showOptions, useBrowser } from './browser.ts';
 
-const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true };
+const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
 
 /** Fills the list with files in every state. */
 const fill = async (page: Page) => {
@@ -23,6 +23,7 @@ const fill = async (page: Page) => {
   ]);
   await convertAll(page);
   await pick(page, [fixturePath('scene.svg')]);
+  await showOptions(page);
   await page.getByText('As curl').click();
 };
 
@@ -44,9 +45,13 @@ describe('accessibility of the page', () => {
     return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
   };
 
-  for (const colorScheme of ['light', 'dark'] as const) {
-    it(`has no axe violations in ${colorScheme} mode: empty, with files in every state, in the comparison`, async () => {
-      const page = await open(service, { colorScheme });
+  for (const [mode, options] of [
+    ['in light mode', { colorScheme: 'light' }],
+    ['in dark mode', { colorScheme: 'dark' }],
+    ['on a phone', PHONE],
+  ] as const) {
+    it(`has no axe violations ${mode}: empty, with files in every state, in the comparison`, async () => {
+      const page = await open(service, options);
       expect(await faults(page)).to.deep.equal([]);
       await fill(page);
       expect(await faults(page)).to.deep.equal([]);
@@ -55,6 +60,7 @@ describe('accessibility of the page', () => {
       expect(await faults(page)).to.deep.equal([]);
       await page.keyboard.press('Escape');
       await page.getByRole('dialog').waitFor({ state: 'hidden' });
+      await showOptions(page);
       await page.getByRole('radio', { name: 'PDF' }).check();
       await convertAll(page);
       await page.getByRole('button', { name: 'Compare window.png' }).click();

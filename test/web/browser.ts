@@ -66,11 +66,10 @@ export function useBrowser(showsPdf = false): {
       });
       await page.goto(new URL(`/${query}`, base).href);
       await page
-        .getByText('WebP, ')
-        .or(page.getByRole('radio', { name: 'BMP' }))
+        .locator('input[value=bmp]')
         .or(page.getByRole('form', { name: 'API key' }))
         .first()
-        .waitFor();
+        .waitFor({ state: 'attached' });
       return page;
     },
   };
@@ -80,7 +79,13 @@ const fileName = (title = 'test'): string => title.replace(/\W+/g, '-').slice(0,
 
 /** Picks files with the button. */
 export async function pick(page: Page, files: readonly string[] | readonly Made[]): Promise<void> {
-  await page.getByLabel('Choose files').setInputFiles(files as string[]);
+  await page.getByLabel(/^Choose (files|images)$/).setInputFiles(files as string[]);
+}
+
+/** Shows the options, which are a line on a narrow screen with files. */
+export async function showOptions(page: Page): Promise<void> {
+  const closed = page.locator('.side-toggle[aria-expanded=false]');
+  if (await closed.isVisible()) await closed.click();
 }
 
 /** A file that exists only in memory. */

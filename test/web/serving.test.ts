@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { sendForm } from '../helpers/client.ts';
 import { useOwnServices } from '../helpers/service.ts';
 
-const BUDGET = 60 * 1024;
+const BUDGET = 40_000;
 
 describe('serving the page', () => {
   const { start, startShared, current } = useOwnServices();
@@ -76,7 +76,7 @@ describe('serving the page', () => {
     }
   });
 
-  it('transfers less than 60 KB on the first visit, even with gzip', async () => {
+  it('transfers less than 40 kB on the first visit, even with gzip', async () => {
     await startShared({});
     const html = (await sendForm(url('/'))).body.toString();
     const paths = [

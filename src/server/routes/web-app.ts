@@ -15,7 +15,7 @@ export interface WebApp {
   readonly handler: RequestHandler;
 }
 
-const SERVED_EXTENSIONS = /\.(?:html|js|css|svg)$/;
+const SERVED_EXTENSIONS = /\.(?:html|js|css|svg|png|webmanifest)$/;
 
 /** An HTML file. */
 interface Page {
@@ -28,7 +28,7 @@ interface Page {
 /** Pages by file name in the output folder of Vite. */
 const PAGES: Readonly<Record<string, Page>> = {
   // A PDF preview is shown in a frame (`blob:`).
-  '/index.html': { path: '/', allows: ["img-src 'self' blob:", 'frame-src blob:'] },
+  '/index.html': { path: '/', allows: ["img-src 'self' blob:", 'frame-src blob:', "manifest-src 'self'"] },
   // Swagger UI shows image responses as `blob:` URLs, and its style sheet contains icons as `data:` URLs.
   '/docs/index.html': { path: '/docs', allows: ["img-src 'self' blob: data:"] },
 };
@@ -68,14 +68,15 @@ export function loadWebApp(folder: string): WebApp | undefined {
     enableBrotli: true,
     orderPreference: ['br', 'gzip'],
     serveStatic: {
-      // The names of all files except the pages contain a hash of their content.
+      // The names of all assets contain a hash of their content.
       immutable: true,
       maxAge: YEAR_MS,
       redirect: false,
       setHeaders(res, path) {
-        const page = PAGES[path.slice(folder.length).replace(/\.(?:br|gz)$/, '')];
+        const name = path.slice(folder.length).replace(/\.(?:br|gz)$/, '');
+        if (!name.startsWith('/assets/')) res.setHeader('Cache-Control', 'no-cache');
+        const page = PAGES[name];
         if (!page) return;
-        res.setHeader('Cache-Control', 'no-cache');
         res.setHeader('Content-Security-Policy', contentSecurityPolicy(page));
         res.setHeader('Referrer-Policy', 'no-referrer');
       },

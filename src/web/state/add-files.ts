@@ -34,6 +34,20 @@ export function listenForFiles(): void {
   });
 }
 
+/**
+ * Adds images that a phone has shared with the installed page: they wait in the service worker, which receives them. It is
+ * registered for this purpose only. Browsers have service workers only over HTTPS and on localhost.
+ */
+export async function receiveShared(): Promise<void> {
+  const registered = navigator.serviceWorker?.register('/share-worker.js', { scope: '/share/' });
+  const registration = await registered?.catch(() => undefined);
+  if (location.hash !== '#shared' || !registration?.active) return;
+  history.replaceState(null, '', location.pathname + location.search);
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = ({ data }) => addFiles(data);
+  registration.active.postMessage('', [port2]);
+}
+
 /** A file in a folder; undefined if it cannot be read, for example because it was deleted meanwhile. */
 type FolderFile = AddedFile | undefined;
 

@@ -96,6 +96,17 @@ export const hasPosition = (all: Options): boolean => hasBox(all) && POSITIONED.
 /** Returns whether results are lossless because of the option: quality and maximum size have no effect then. */
 export const isLossless = ({ format, lossless }: Options): boolean => lossless && OUTPUTS[format].lossless;
 
+/** Summary of the options in a line. */
+export const summary = computed(() => {
+  const { format, quality, width, height } = options.value;
+  const { label, quality: hasQuality } = OUTPUTS[format];
+  const lossless = isLossless(options.value);
+  const size = (width || height) && `${width || 'any'} × ${height || 'any'}`;
+  return [label, lossless ? 'lossless' : hasQuality && `quality ${quality}`, size]
+    .filter(Boolean)
+    .join(' · ');
+});
+
 function toFields(all: Options): URLSearchParams {
   const { format, quality, width, height, fit, position, enlarge, maxKilobytes, keepMetadata } = all;
   const { background, frames, pages } = all;

@@ -2,24 +2,33 @@ import { INPUTS } from '../../formats.ts';
 import { addFiles, addFolder, dragged, skipped, skippedMessage } from '../state/add-files.ts';
 import { accepted, formats, millions } from '../state/formats.ts';
 import { items } from '../state/items.ts';
-import { Icon, Millstone } from './icons.tsx';
+import { Icon } from './icons.tsx';
+
+/** Whether the page is used by touch: nothing can be dropped, and there is no picker for folders. */
+const IS_TOUCH = matchMedia('(pointer: coarse)').matches;
 
 /** Shows where to drop files, which works anywhere on the page, and has pickers for files and folders. */
 export function DropZone() {
+  const isEmpty = items.value.length === 0;
   return (
     <section class={dragged.value ? 'drop over' : 'drop'} aria-label="Add files">
-      {items.value.length === 0 && <Millstone turning={dragged.value} />}
       <div class="drop-text">
-        <h2>{dragged.value ? 'Drop to add files' : 'Drop images here'}</h2>
-        <p>
-          or paste one, or choose them.
-          {items.value.length === 0 && <Accepted />}
-        </p>
+        {!IS_TOUCH && (
+          <>
+            <h2>{dragged.value ? 'Drop to add files' : 'Drop images here'}</h2>
+            <p>or paste one, or choose them.</p>
+          </>
+        )}
+        {isEmpty && <Accepted />}
         {skipped.value > 0 && <p class="skipped">{skippedMessage()}</p>}
       </div>
       <div class="drop-pickers">
-        <Picker label="Choose files" icon="add" onFiles={(files) => addFiles(files)} />
-        <Picker label="Choose a folder" icon="folder" folder onFiles={addFolder} />
+        <Picker
+          label={IS_TOUCH ? 'Choose images' : 'Choose files'}
+          icon="add"
+          onFiles={(files) => addFiles(files)}
+        />
+        {!IS_TOUCH && <Picker label="Choose a folder" icon="folder" folder onFiles={addFolder} />}
       </div>
     </section>
   );
@@ -65,10 +74,9 @@ function Accepted() {
   const { input, limits } = formats.value;
   const types = Object.values(INPUTS).filter(({ names }) => names.some((name) => input.includes(name)));
   return (
-    <span class="kinds">
-      {' '}
+    <p class="kinds">
       {types.map(({ label }) => label).join(', ')}; up to {millions(limits.max_file_bytes)} MB and{' '}
       {millions(limits.max_pixels)} megapixels
-    </span>
+    </p>
   );
 }

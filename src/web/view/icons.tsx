@@ -26,7 +26,7 @@ const PATHS = {
   compare: 'M8 2v12M2.5 4.5H6v7H2.5zM10 4.5h3.5v7H10',
   again: 'M12.8 6A5 5 0 1 0 13 9M13 3v3.2H9.8',
   folder: 'M2 12.5v-9h4l1.5 1.8H14v7.2z',
-  arrow: 'M3 8h10M9.5 4.5 13 8l-3.5 3.5',
+  expand: 'M6 3.5 10.5 8 6 12.5',
 };
 
 /** An icon. Decorative: every icon stands beside a text label. */

@@ -1,4 +1,4 @@
-import { useSignal } from '@preact/signals';
+import { signal, useSignal } from '@preact/signals';
 import { hasBytesLimit, INPUTS, MAX_DIMENSION, OUTPUTS } from '../../formats.ts';
 import { convert } from '../actions/convert.ts';
 import { inputTypeOf } from '../format.ts';
@@ -17,14 +17,42 @@ import {
   options,
   POSITION_LABELS,
   setOptions,
+  summary,
 } from '../state/options.ts';
+import { Curl } from './curl.tsx';
 import { NumberField, Select } from './fields.tsx';
+import { Icon } from './icons.tsx';
 
 /** ID of the form's element. Buttons outside the form refer to it. */
 export const FORM_ID = 'choices';
 
+/** Whether the options are visible on a narrow screen although there are files. */
+const isExpanded = signal(false);
+
+/** The options and the curl command. On a narrow screen with files, a line that expands. */
+export function Side() {
+  return (
+    <aside class={isExpanded.value ? 'side' : 'side collapsed'} aria-label="Options">
+      <button
+        type="button"
+        class="side-toggle"
+        aria-expanded={isExpanded.value}
+        aria-controls={FORM_ID}
+        onClick={() => {
+          isExpanded.value = !isExpanded.value;
+        }}
+      >
+        {summary}
+        <Icon name="expand" />
+      </button>
+      <OptionsForm />
+      <Curl />
+    </aside>
+  );
+}
+
 /** Form for the conversion options. Submitting it converts all files that are not converted with these options yet. */
-export function OptionsForm() {
+function OptionsForm() {
   const { format, quality, width, height, fit, keepMetadata } = options.value;
   return (
     <form
@@ -33,6 +61,11 @@ export function OptionsForm() {
       onSubmit={(event) => {
         event.preventDefault();
         convert(pending.value);
+      }}
+      onInvalidCapture={({ currentTarget }) => {
+        // The browser cannot show its message at a field that is hidden, nor wait until the page is rendered.
+        currentTarget.parentElement?.classList.remove('collapsed');
+        isExpanded.value = true;
       }}
     >
       <fieldset class="formats">

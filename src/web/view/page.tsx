@@ -3,11 +3,10 @@ import { backoff, enterKey } from '../client/backoff.ts';
 import { announcement, busy, compared, counts, items } from '../state/items.ts';
 import { ActionBar } from './action-bar.tsx';
 import { Compare } from './compare.tsx';
-import { Curl } from './curl.tsx';
 import { DropZone } from './drop-zone.tsx';
 import { FileList } from './file-list.tsx';
 import { Millstone } from './icons.tsx';
-import { OptionsForm } from './options-form.tsx';
+import { Side } from './options-form.tsx';
 
 /** The whole page. */
 export function Page() {
@@ -23,10 +22,7 @@ export function Page() {
       <BackoffNotice />
       <main class={items.value.length > 0 ? 'layout' : 'layout empty'}>
         <DropZone />
-        <aside class="side" aria-label="Options">
-          <OptionsForm />
-          <Curl />
-        </aside>
+        <Side />
         {items.value.length > 0 && (
           // The buttons for all files precede the rows, so that the keyboard reaches them first.
           <div class="list">

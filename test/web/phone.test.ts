@@ -1,0 +1,125 @@
+import { readFile } from 'node:fs/promises';
+import { expect } from 'chai';
+import type { Page } from 'playwright-core';
+import sharp from 'sharp';
+import { fixture, fixturePath, sendForm } from '../helpers/client.ts';
+import { type OwnService, startService } from '../helpers/service.ts';
+import { convertAll, pick, row, showOptions, useBrowser } from './browser.ts';
+
+const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
+
+describe('the page on a phone', () => {
+  const { open } = useBrowser();
+  let service: OwnService;
+  before(async () => {
+    service = await startService();
+  });
+  after(() => service.stop());
+
+  const photos = ['scene.jpg', 'scene.png', 'grey.jpg', 'p3.jpg'].map(fixturePath);
+  const box = async (page: Page, name: string) => {
+    const found = await page.locator(name).first().boundingBox();
+    return found ?? expect.fail(`${name} is not visible`);
+  };
+
+  it('offers a button for images, and neither dropping nor a folder', async () => {
+    const page = await open(service, PHONE);
+    expect(await page.getByText(/drop/i).count()).to.equal(0);
+    expect(await page.getByText('Choose a folder').count()).to.equal(0);
+    const { width, height } = await box(page, '.picker');
+    expect(width).to.be.above(250);
+    expect(height).to.be.above(48);
+  });
+
+  it('shows the rows and the main button at once, with the options in one line', async () => {
+    const page = await open(service, PHONE, '?output_format=jpg&quality=70&width=800');
+    expect(await page.getByLabel('Quality').isVisible()).to.equal(true);
+    await pick(page, photos);
+    const line = page.getByRole('button', { name: 'JPEG · quality 70 · 800 × any' });
+    await line.waitFor();
+    expect(await page.getByLabel('Quality').isVisible()).to.equal(false);
+    expect((await box(page, '.file')).y).to.be.below(370);
+    const convert = await box(page, '.actions [type=submit]');
+    expect(convert.y + convert.height).to.be.within(650, 740);
+    await page.evaluate(() => scrollTo(0, 10_000));
+    expect((await box(page, '.actions [type=submit]')).y).to.be.within(550, 740);
+    await line.tap();
+    await page.getByLabel('Quality').fill('60');
+    await page.getByRole('button', { name: 'JPEG · quality 60 · 800 × any' }).tap();
+    expect(await page.getByLabel('Quality').isVisible()).to.equal(false);
+    await convertAll(page);
+    await page.getByText('Done: 4 converted').waitFor();
+    expect((await box(page, '.pill')).y).to.be.below(500);
+  });
+
+  it('shows the options if one is invalid', async () => {
+    const page = await open(service, PHONE);
+    await pick(page, photos);
+    await showOptions(page);
+    await page.getByLabel('Max width').fill('20000');
+    await page.locator('.side-toggle').tap();
+    await page.getByRole('button', { name: 'Convert 4 files' }).tap();
+    expect(await page.getByLabel('Max width').evaluate((field) => field === document.activeElement)).to.equal(
+      true,
+    );
+  });
+
+  it('can be installed: the manifest has icons of the stated sizes, and receives shared images', async () => {
+    const html = (await sendForm(new URL('/', service.base).href)).body.toString();
+    const [, path = ''] = /rel="manifest" href="([^"]+)"/.exec(html) ?? [];
+    const { status, headers, body } = await sendForm(new URL(path, service.base).href);
+    expect([status, headers.get('content-type')]).to.deep.equal([
+      200,
+      'application/manifest+json; charset=utf-8',
+    ]);
+    expect(headers.get('cache-control')).to.equal('no-cache');
+    const { icons, share_target, start_url, display } = JSON.parse(body.toString());
+    expect([start_url, display]).to.deep.equal(['/', 'standalone']);
+    expect(share_target.params.files).to.deep.equal([{ name: 'files', accept: ['image/*'] }]);
+    for (const { src, sizes } of icons) {
+      const icon = await sendForm(new URL(src, service.base).href);
+      const { width, height } = await sharp(icon.body).metadata();
+      expect([icon.status, `${width}x${height}`], src).to.deep.equal([200, sizes]);
+    }
+  });
+
+  it('lists images that the system shares with it, and keeps none for the next visit', async () => {
+    const page = await open(service, PHONE);
+    await page.waitForFunction(
+      async () => (await navigator.serviceWorker.getRegistration('/share/'))?.active,
+    );
+    const image = [...(await fixture('scene.png'))];
+    // The system sends a form, which the policy of the page forbids to the page itself.
+    await page.goto(new URL('/livez', service.base).href);
+    await page.evaluate((bytes) => {
+      const files = new DataTransfer();
+      for (const name of ['one.png', 'two.png'])
+        files.items.add(new File([new Uint8Array(bytes)], name, { type: 'image/png' }));
+      const form = document.createElement('form');
+      Object.assign(form, { action: '/share/', method: 'post', enctype: 'multipart/form-data' });
+      const field = Object.assign(document.createElement('input'), {
+        type: 'file',
+        name: 'files',
+        multiple: true,
+      });
+      field.files = files.files;
+      form.append(field);
+      document.body.append(form);
+      form.submit();
+    }, image);
+    await row(page, 'two.png').waitFor();
+    expect(await page.locator('.file-name').allTextContents()).to.deep.equal(['one.png', 'two.png']);
+    expect(new URL(page.url()).hash).to.equal('');
+    await convertAll(page);
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('link', { name: 'Save one.webp' }).tap(),
+    ]);
+    expect((await sharp(await readFile(await download.path())).metadata()).format).to.equal('webp');
+    await page.goto(new URL('/#shared', service.base).href);
+    await page.reload();
+    await page.locator('.kinds').waitFor();
+    expect(await page.getByRole('row').count()).to.equal(0);
+    expect(await page.evaluate(() => caches.keys())).to.deep.equal([]);
+  });
+});
