@@ -1,5 +1,4 @@
 /** @module Assembles the Express app from its middleware and routes. */
-
 import express, { type Express, type Request, type RequestHandler, type Router } from 'express';
 import type { Logger } from 'pino';
 import type { ApiKeys } from '../api-keys.ts';
@@ -13,7 +12,7 @@ import type { Workspaces } from '../files/workspace.ts';
 import { checkClient, identifyClients, trustProxies } from './clients.ts';
 import { isProbeOnly } from './connections.ts';
 import { corsHeaders } from './cors.ts';
-import { endpoint } from './endpoint.ts';
+import { API_PREFIX, endpoint, parseTarget } from './endpoint.ts';
 import { errorHandler, notFound } from './error-handler.ts';
 import type { Metrics } from './metrics.ts';
 import { createDocument } from './openapi/document.ts';
@@ -23,7 +22,6 @@ import { rateLimiter } from './rate-limit.ts';
 import { useApiHeaders } from './raw-error-response.ts';
 import type { SharedStore } from './redis-store.ts';
 import { commonHeaders, recordRequests } from './request-log.ts';
-import { API_PREFIX, parseTarget } from './request-target.ts';
 import { batchRoute, convertRoute } from './routes/convert.ts';
 import {
   formatsRoute,

@@ -9,13 +9,13 @@ import { serviceError } from '../errors.ts';
 import { maxOpenFiles } from '../files/system.ts';
 import { connectionKey } from './clients.ts';
 import { type ConnectionLimits, Connections } from './connections.ts';
+import { INVALID_PATH, parseTarget } from './endpoint.ts';
 import {
   afterResponse,
   createClientErrorHandler,
   type Exchange,
   rejectRequest,
 } from './raw-error-response.ts';
-import { INVALID_PATH, parseTarget } from './request-target.ts';
 
 // An import would also load HTTP/2 and undici, which `node:http` re-exports: 13 MiB (bench/README.md).
 const { createServer } = process.getBuiltinModule('node:http');

@@ -4,7 +4,7 @@ import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib';
 import { expect } from 'chai';
 import { serviceError } from '../../src/errors.ts';
 import { createDiskSpace } from '../../src/files/disk-space.ts';
-import { deflateFile, type PackOptions } from '../../src/server/deflate-file.ts';
+import { deflateFile, type PackOptions } from '../../src/server/archive-entries.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 
 const CONTENT = Buffer.alloc(100_000, 'imagemill ');

@@ -8,7 +8,9 @@ import { errorBody } from '../error-handler.ts';
 import { MIN_MEAN_CHUNK_BYTES } from '../message-framing.ts';
 import { MAX_FIELDS } from '../multipart/normalizer.ts';
 import { MIN_BYTES_PER_SECOND } from '../upload.ts';
+import type { Operation } from './operations.ts';
 import {
+  type ApiContext,
   contextHeaders,
   EXAMPLE_ID,
   type Header,
@@ -16,9 +18,8 @@ import {
   hasApiKeys,
   hasClientIds,
   headers,
-} from './headers.ts';
-import type { Operation } from './operations.ts';
-import type { ApiContext, Json } from './schemas.ts';
+  type Json,
+} from './schemas.ts';
 
 /** Descriptions of the error statuses. */
 const STATUS_DESCRIPTIONS: Readonly<Record<number, string>> = {

@@ -1,10 +1,9 @@
 /**
- * @module The request queue: a few requests run concurrently, the others wait in order, and none starts during a
- * backoff.
+ * @module The request queue: a few requests run concurrently, the others wait in order, and none starts during a backoff: after
+ * the rate limit, while the server is busy or cannot be reached, or while it needs an API key.
  */
-
-import { effect } from '@preact/signals';
-import { backoff, shouldRetry } from './backoff.ts';
+import { effect, signal } from '@preact/signals';
+import { apiKey, ConnectionError, isAlive, ResponseError } from './api.ts';
 
 /**
  * Maximum number of concurrent requests. Browsers open six connections per server; the others stay free for the page.
@@ -13,10 +12,6 @@ const MAX_CONCURRENT = 3;
 
 let free = MAX_CONCURRENT;
 const waiting: (() => void)[] = [];
-
-effect(() => {
-  if (!backoff.value) dequeue();
-});
 
 /**
  * Runs a task when a slot is free. Retries a task that failed because of a backoff, before other waiting tasks.
@@ -69,3 +64,90 @@ function dequeue(): void {
     enter();
   }
 }
+
+/**
+ * Why requests wait: the rate limit is reached (`limit`), the server is busy (`busy`) or cannot be reached (`away`), it needs
+ * an API key (`key`), or does not accept this one (`wrong-key`). `seconds` is the remaining time as an integer.
+ */
+export type Backoff =
+  | { readonly why: 'limit' | 'busy'; readonly seconds: number }
+  | { readonly why: 'away' | 'key' | 'wrong-key' };
+
+/** The current backoff; undefined while requests can be sent. */
+export const backoff = signal<Backoff | undefined>(undefined);
+
+/** Interval of checks whether the server can be reached again, in ms. */
+const LIVENESS_POLL_MS = 1_000;
+const UNAUTHORIZED = 401;
+const TOO_MANY_REQUESTS = 429;
+const BAD_GATEWAY = 502;
+const UNAVAILABLE = 503;
+/** Statuses of a reverse proxy that cannot reach the server. */
+const PROXY_STATUSES = [BAD_GATEWAY, UNAVAILABLE, 504];
+/**
+ * Maximum Retry-After of a 503 that is retried, in s. A full or restarting server sends less; a larger value means that
+ * a retry would fail again.
+ */
+const MAX_BACKOFF_S = 10;
+
+/**
+ * Decides whether to retry a failed request after the backoff, and starts the backoff.
+ *
+ * @param attempt number of attempts so far
+ */
+async function shouldRetry(error: unknown, attempt: number): Promise<boolean> {
+  if (error instanceof ResponseError) {
+    const { status, retryAfter } = error;
+    if (status === UNAUTHORIZED) return waitForKey();
+    if (status === TOO_MANY_REQUESTS) return countDown('limit', Math.max(1, retryAfter));
+    if (status === UNAVAILABLE && retryAfter > 0 && retryAfter <= MAX_BACKOFF_S)
+      return countDown('busy', retryAfter);
+    if (!PROXY_STATUSES.includes(status)) return false;
+  } else if (!(error instanceof ConnectionError)) return false;
+  // If the server is alive, either the file has become unreadable, or the server has restarted or a replica took over.
+  // A single retry distinguishes the two cases.
+  const connectionLost = error instanceof ConnectionError || error.status === BAD_GATEWAY;
+  if (await isAlive()) return connectionLost && attempt === 1;
+  waitForServer();
+  return true;
+}
+
+/** Starts a countdown. Requests that fail together share the first one's countdown. */
+function countDown(why: 'limit' | 'busy', seconds: number): true {
+  if (backoff.value) return true;
+  const end = Date.now() + seconds * 1000;
+  backoff.value = { why, seconds };
+  const timer = setInterval(() => {
+    const left = Math.ceil((end - Date.now()) / 1000);
+    if (left <= 0) clearInterval(timer);
+    backoff.value = left > 0 ? { why, seconds: left } : undefined;
+  }, 250);
+  return true;
+}
+
+/** Waits for {@link enterKey}. */
+function waitForKey(): true {
+  backoff.value ??= { why: apiKey.value ? 'wrong-key' : 'key' };
+  return true;
+}
+
+/** Continues with an API key. */
+export function enterKey(key: string): void {
+  apiKey.value = key;
+  backoff.value = undefined;
+}
+
+/** Polls the server until it responds. */
+function waitForServer(): void {
+  if (backoff.value) return;
+  backoff.value = { why: 'away' };
+  const poll = async (): Promise<void> => {
+    if (await isAlive()) backoff.value = undefined;
+    else setTimeout(poll, LIVENESS_POLL_MS);
+  };
+  setTimeout(poll, LIVENESS_POLL_MS);
+}
+
+effect(() => {
+  if (!backoff.value) dequeue();
+});

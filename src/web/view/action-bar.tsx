@@ -5,10 +5,9 @@ import { formatSaved } from '../format.ts';
 import { skipped } from '../state/add-files.ts';
 import { busy, counts, done, isStale, items, pending, remove, retryable } from '../state/items.ts';
 import { focusPicker } from './drop-zone.tsx';
+import { ignoreDoubleClick, useFocusFallback } from './events.ts';
 import { Icon } from './icons.tsx';
-import { ignoreDoubleClick } from './ignore-double-click.ts';
 import { FORM_ID } from './options-form.tsx';
-import { useFocusFallback } from './use-focus-fallback.ts';
 
 /**
  * Totals and actions for all files. "Cancel all" and "Clear list" never appear where "Convert" was, so that a

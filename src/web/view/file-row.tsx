@@ -11,9 +11,8 @@ import { formats } from '../state/formats.ts';
 import { compared, type Item, isStale, items, type Result, remove, stateOf } from '../state/items.ts';
 import { options } from '../state/options.ts';
 import { focusPicker } from './drop-zone.tsx';
+import { ignoreDoubleClick, useFocusFallback } from './events.ts';
 import { Icon } from './icons.tsx';
-import { ignoreDoubleClick } from './ignore-double-click.ts';
-import { useFocusFallback } from './use-focus-fallback.ts';
 
 /** Row of a file, with its preview, state and actions. Its controls are reached with arrow keys, see {@link FileList}. */
 export function FileRow({ item }: { item: Item }) {

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { backoff, enterKey } from '../client/backoff.ts';
+import { backoff, enterKey } from '../client/queue.ts';
 import { announcement, busy, compared, counts, items } from '../state/items.ts';
 import { ActionBar } from './action-bar.tsx';
 import { Compare } from './compare.tsx';

@@ -1,3 +1,4 @@
+/** @module Focus and clicks of elements whose buttons change. */
 import type { RefObject } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
@@ -18,3 +19,10 @@ export function useFocusFallback<T extends HTMLElement>(): RefObject<T | null> {
   });
   return element;
 }
+
+/** Wraps a click handler to ignore the second click of a double click, since the button may have changed its action. */
+export const ignoreDoubleClick =
+  (handler: () => void) =>
+  ({ detail }: { readonly detail: number }): void => {
+    if (detail < 2) handler();
+  };
