@@ -1,8 +1,8 @@
 /**
  * @module Resizes an image, and crops or pads it to the size of the box. Pure.
  *
- * If the image becomes much smaller, libjpeg averages pixels while it decodes (shrink-on-load), and one filter does the
- * rest. bench/README.md has the measurements.
+ * If the image becomes much smaller, libjpeg or dwebp averages pixels while it decodes (shrink-on-load), or ImageMagick
+ * afterwards, and one filter does the rest. bench/README.md has the measurements.
  *
  * For `cover` and `contain`, if the size is not reliably known, ImageMagick calculates the offset by gravity, which differs
  * by at most one pixel.
@@ -10,6 +10,7 @@
 
 import { OUTPUTS } from '../../formats.ts';
 import type { Size } from '../../images/image-info.ts';
+import { shownArea, uprightSizes } from './crop.ts';
 import { orient } from './decode.ts';
 import type { ScaledDecoding } from './scaled-decoding.ts';
 import { boxGeometry, cropOffset, gravityName, type Offset, padOffset } from './size.ts';
@@ -79,9 +80,30 @@ export function resize(job: ConversionJob): string[] {
   const { options } = job;
   if (job.scaledDecoding) return [...resizeDecoded(job.scaledDecoding), ...orient(job)];
   const fitting = job.trustedFitting;
+  const averaged = fitting ? averageFirst(job, fitting) : [];
   // A cropped or padded image must have exactly the size that its offset was calculated from.
-  if (!fitting || (options.fit ?? 'inside') === 'inside') return [...FILTER, '-resize', boxGeometry(options)];
-  return [...FILTER, '-resize', `${formatGeometry(fitting.resized)}!`];
+  const isExact = averaged.length > 0 || (options.fit ?? 'inside') !== 'inside';
+  if (!fitting || !isExact) return [...FILTER, '-resize', boxGeometry(options)];
+  return [...averaged, ...FILTER, '-resize', `${formatGeometry(fitting.resized)}!`];
+}
+
+/** Minimum size after averaging, relative to the result: the PSNR of text is at least 42 dB, and 39 with 2.5. */
+const AVERAGED_OVERSAMPLING = 3;
+/** Minimum number of pixels a side that become one. For two, averaging and the filter take as long as the filter alone. */
+const MIN_AVERAGED = 3;
+
+/** Averages blocks of pixels if the image becomes much smaller, which takes a fraction of the time of the filter. */
+function averageFirst(job: ConversionJob, { resized }: Fitting): string[] {
+  const [size] = uprightSizes(job);
+  if (!size) return [];
+  const { width, height } = shownArea(size, job.options, false);
+  const reduction = Math.min(width / resized.width, height / resized.height);
+  const block = Math.floor(reduction / AVERAGED_OVERSAMPLING);
+  if (block < MIN_AVERAGED) return [];
+  return [
+    '-scale',
+    `${formatGeometry({ width: Math.round(width / block), height: Math.round(height / block) })}!`,
+  ];
 }
 
 /** Rotates the image before it is resized, unless fewer pixels can be rotated afterwards. */

@@ -101,6 +101,29 @@ describe('the plan', () => {
     });
   });
 
+  describe('for a large reduction of other images', () => {
+    const resizing = (width: number, height: number, given: Partial<ConvertOptions>): string =>
+      /-orient TopLeft \+repage (.*?) -strip/.exec(
+        lines({ type: 'png', width, height, profile: 'none' }, given)[0] ?? '',
+      )?.[1] ?? '';
+
+    it('averages blocks of pixels that leave three times the size of the result, from three pixels a side on', () => {
+      expect(resizing(3840, 2160, { width: 300 })).to.equal(`-scale 960x540! ${FILTER} -resize 300x169!`);
+      expect(resizing(2001, 1501, { width: 220 })).to.equal(`-scale 667x500! ${FILTER} -resize 220x165!`);
+      for (const width of [2000, 900, 400, 223])
+        expect(resizing(2001, 1501, { width })).to.equal(`${FILTER} -resize ${width}x>`);
+      expect(resizing(3000, 1000, { width: 300, height: 300, fit: 'fill' })).to.equal(
+        `${FILTER} -resize 300x300!`,
+      );
+    });
+
+    it('averages what is left of an image that is cut', () => {
+      expect(resizing(4000, 3000, { crop: '0,0,50%,50%', width: 200 })).to.equal(
+        `-crop 2000x1500+0+0 +repage -scale 667x500! ${FILTER} -resize 200x150!`,
+      );
+    });
+  });
+
   describe('for a large reduction of a WebP', () => {
     const webp = {
       type: 'webp',
@@ -163,14 +186,6 @@ describe('the plan', () => {
       expect(drops({ type: 'gif', animation: moving }, { format: 'webp', width: 100 })).to.equal(false);
       expect(drops({ type: 'png', width: 300, height: 200 }, {})).to.equal(false);
       expect(drops({ type: 'jpg', width: 300, height: 200 }, { width: 100 })).to.equal(false);
-    });
-  });
-
-  describe('for a large reduction of other formats', () => {
-    it('uses only the filter, at any reduction', () => {
-      const png = { type: 'png', width: 3000, height: 2000 } as const;
-      for (const width of [2999, 857, 400, 30])
-        expect(lines(png, { width })[0]).to.include(`TopLeft +repage ${FILTER} -resize ${width}x> `);
     });
   });
 
