@@ -37,6 +37,9 @@ const ON_OFF = ['on', 'off'] as const;
 /** Maximum length of a value in an error message, in UTF-16 code units. */
 const MAX_VALUE_LENGTH = 200;
 
+/** Paths of one or more names, except those of the service itself. */
+const IMAGINARY_PATH_PATTERN = /^(?!\/(?:api|assets|docs|livez|readyz|metrics)(?:\/|$))(?:\/[\w.-]*\w)+$/;
+
 const REDIS_URL_EXPECTED =
   'expected redis://host:port or, for TLS, rediss://host:port, optionally with /NUMBER for a database other than 0';
 
@@ -56,6 +59,11 @@ const settings = z.object({
   TRUSTED_CLIENTS: z.string().transform(parseSubnets).default([]),
   API_KEYS_FILE: path.optional(),
   REQUIRE_API_KEY: z.enum(ON_OFF, `expected one of ${ON_OFF.join(', ')}`).default('off'),
+  IMAGINARY_PATH: z
+    .string()
+    .regex(IMAGINARY_PATH_PATTERN, 'expected a path such as /imaginary that no other page of the service has')
+    .optional(),
+  IMAGINARY_KEY: z.string().optional(),
   REDIS_URL: z.string().refine(isRedisUrl, REDIS_URL_EXPECTED).optional(),
   CONCURRENCY: integer(1, 1024, availableParallelism()),
   QUEUE_LIMIT: integer(0, 100_000, 200),
@@ -76,13 +84,15 @@ const settings = z.object({
   SHUTDOWN_GRACE_MS: integer(0, MAX_TIMER_MS, 15_000),
 });
 
-const schema = settings.refine(
-  ({ REQUIRE_API_KEY, API_KEYS_FILE }) => REQUIRE_API_KEY === 'off' || API_KEYS_FILE,
-  {
+const schema = settings
+  .refine(({ REQUIRE_API_KEY, API_KEYS_FILE }) => REQUIRE_API_KEY === 'off' || API_KEYS_FILE, {
     path: ['REQUIRE_API_KEY'],
     message: 'expected API_KEYS_FILE to be set, too',
-  },
-);
+  })
+  .refine((set) => set.REQUIRE_API_KEY === 'off' || !set.IMAGINARY_PATH || set.IMAGINARY_KEY, {
+    path: ['REQUIRE_API_KEY'],
+    message: 'expected IMAGINARY_KEY to be set, too, or no IMAGINARY_PATH',
+  });
 
 /** The validated, frozen settings. */
 export type Config = Readonly<

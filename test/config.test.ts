@@ -84,6 +84,19 @@ describe('loadConfig', () => {
     ]);
   });
 
+  it('accepts an IMAGINARY_PATH that no other page has, and with REQUIRE_API_KEY=on only with IMAGINARY_KEY', () => {
+    const expected = 'expected a path such as /imaginary that no other page of the service has';
+    for (const path of ['imaginary', '/', '/a/', '/a//b', '/api', '/api/v1', '/docs/x', '/livez', '/a b'])
+      expect(problemsOf({ IMAGINARY_PATH: path }), path).to.deep.equal([
+        `IMAGINARY_PATH="${path}": ${expected}`,
+      ]);
+    for (const path of ['/imaginary', '/previews/v1', '/docs2'])
+      expect(problemsOf({ IMAGINARY_PATH: path }), path).to.deep.equal([]);
+    const both = { REQUIRE_API_KEY: 'on', API_KEYS_FILE: '/keys', IMAGINARY_PATH: '/imaginary' };
+    expect(problemsOf(both)).to.have.length(1);
+    expect(problemsOf({ ...both, IMAGINARY_KEY: 'key' })).to.deep.equal([]);
+  });
+
   it('accepts a valid REDIS_URL, and hides an invalid one, since it may contain a password', () => {
     expect(problemsOf({ REDIS_URL: 'rediss://user:secret@cache.example:6380' })).to.deep.equal([]);
     for (const wrong of [

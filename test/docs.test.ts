@@ -3,6 +3,7 @@ import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { expect } from 'chai';
+import { parse } from 'yaml';
 import { loadConfig } from '../src/config.ts';
 import { UNREADABLE_KINDS } from '../src/conversion/output/tool-errors.ts';
 import { MISREAD_KINDS } from '../src/conversion/plan/decoders.ts';
@@ -185,6 +186,19 @@ describe('the examples with curl', () => {
     expect(examples).to.have.length.above(10);
     expect(outputs).to.not.include(undefined);
     expect(new Set(outputs).size).to.equal(outputs.length);
+  });
+});
+
+describe('docs/nextcloud.md', () => {
+  it('has a Compose file with settings that exist and are valid', () => {
+    const text = documentAt('docs/nextcloud.md').blocks.find(({ language }) => language === 'yaml')?.text;
+    const { environment } = parse(text ?? '').services.imagemill as { environment: Record<string, unknown> };
+    const settings = Object.fromEntries(
+      Object.entries(environment).map(([name, value]) => [name, `${value}`]),
+    );
+    const config = loadConfig({ ...settings, IMAGINARY_KEY: 'a key' });
+    expect(config).to.include.keys(Object.keys(settings));
+    expect(config.MAX_PIXELS).to.equal(222_200_000);
   });
 });
 

@@ -14,6 +14,7 @@ import { isProbeOnly } from './connections.ts';
 import { corsHeaders } from './cors.ts';
 import { API_PREFIX, endpoint, parseTarget } from './endpoint.ts';
 import { errorHandler, notFound } from './error-handler.ts';
+import { imaginaryRouter } from './imaginary/routes.ts';
 import type { Metrics } from './metrics.ts';
 import { createDocument } from './openapi/document.ts';
 import { OPERATIONS, type OperationId } from './openapi/operations.ts';
@@ -84,12 +85,18 @@ export function createApp(deps: AppDeps): Express {
   app.use(
     recordRequests({
       log,
-      routes: [...ROUTES, ...(deps.webApp?.paths ?? [])],
+      routes: [
+        ...ROUTES,
+        ...(config.IMAGINARY_PATH ? [`${config.IMAGINARY_PATH}/`] : []),
+        ...(deps.webApp?.paths ?? []),
+      ],
       debugRoutes: PROBES,
       onFinished: metrics.request,
     }),
   );
-  useApiHeaders(app, API_PREFIX, apiHeaders(deps));
+  const identify = identifyClients(config, deps.apiKeys);
+  const limit = rateLimiter(deps.now ?? (() => performance.now()), deps.sharedStore?.withFallback);
+  useApiHeaders(app, API_PREFIX, apiHeaders(config, [identify, limit]));
   app.use(checkHead);
   app.use(serverOptions);
   endpoint(app, 'GET', '/livez', liveRoute);
@@ -97,6 +104,13 @@ export function createApp(deps: AppDeps): Express {
   endpoint(app, 'GET', '/metrics', metricsRoute(metrics.render));
   app.use(rejectReserved);
   app.use(API_PREFIX, apiRouter(deps));
+  if (config.IMAGINARY_PATH)
+    app.use(
+      config.IMAGINARY_PATH,
+      rejectWhileDraining(deps.draining),
+      identify,
+      imaginaryRouter(deps, limit),
+    );
   for (const path of deps.webApp?.paths ?? []) endpoint(app, 'GET', path, (deps.webApp as WebApp).handler);
   endpoint(app, 'GET', '/docs/', (_req, res) => res.redirect(301, '/docs'));
   app.use(notFound);
@@ -105,15 +119,10 @@ export function createApp(deps: AppDeps): Express {
 }
 
 /** Creates the middleware that sets the headers of every API response. */
-function apiHeaders({
-  config,
-  apiKeys,
-  now = () => performance.now(),
-  sharedStore,
-}: AppDeps): RequestHandler {
+function apiHeaders({ CORS_ORIGIN }: Config, others: readonly RequestHandler[]): RequestHandler {
   const router = express.Router();
-  if (config.CORS_ORIGIN !== false) router.use(corsHeaders(config.CORS_ORIGIN));
-  router.use(identifyClients(config, apiKeys), rateLimiter(now, sharedStore?.withFallback));
+  if (CORS_ORIGIN !== false) router.use(corsHeaders(CORS_ORIGIN));
+  router.use(...others);
   return router;
 }
 

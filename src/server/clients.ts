@@ -20,7 +20,7 @@ export interface Client {
   /** Name of its API key, if it has one. */
   readonly name?: string;
   /** Why the request must be rejected, after it was counted for the address. */
-  readonly error?: ServiceError;
+  readonly error?: ServiceError | undefined;
 }
 
 const clients = new WeakMap<IncomingMessage, Client>();
@@ -52,6 +52,11 @@ export function identifyClients(config: Config, keys: ApiKeys): RequestHandler {
     clients.set(req, identify(req));
     next();
   };
+}
+
+/** Changes what {@link identifyClients} has found. */
+export function changeClient(req: IncomingMessage, changes: Partial<Client>): void {
+  clients.set(req, { ...clientOf(req), ...changes });
 }
 
 /** Value of `WWW-Authenticate` (RFC 6750). */

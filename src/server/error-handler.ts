@@ -24,8 +24,15 @@ const { STATUS_CODES } = process.getBuiltinModule('node:http'); // not imported:
  */
 export const RESPONSE_SENT = Symbol('response sent');
 
+/** Returns the media type and the body of an error response. */
+export type DescribeError = (error: ServiceError, req: Request, res: Response) => readonly [string, object];
+
 /** Creates the error handler, which sends the public message to the client and logs the cause. */
-export function errorHandler(log: Logger, supportEmail: string): ErrorRequestHandler {
+export function errorHandler(
+  log: Logger,
+  supportEmail: string,
+  describe: DescribeError = describeError,
+): ErrorRequestHandler {
   return (error: unknown, req, res, _next) => {
     const requestId = String(res.getHeader('X-Request-Id'));
     if (error instanceof ClientDisconnectedError) {
@@ -48,7 +55,7 @@ export function errorHandler(log: Logger, supportEmail: string): ErrorRequestHan
     }
     if (serviceFailure.retryAfter !== undefined) res.setHeader('Retry-After', serviceFailure.retryAfter);
     for (const name of RESULT_HEADERS) res.removeHeader(name);
-    sendRejection(req, res, serviceFailure);
+    sendRejection(req, res, serviceFailure.status, describe(serviceFailure, req, res));
   };
 }
 
@@ -81,6 +88,12 @@ function problemBody(error: ServiceError): Readonly<Record<string, unknown>> {
   return { type: 'about:blank', title: STATUS_CODES[status], status, detail, ...others };
 }
 
+const describeError: DescribeError = (error, req, res) => {
+  if (req.accepts(['json', PROBLEM_TYPE]) !== PROBLEM_TYPE) return ['json', errorBody(error)];
+  res.vary('Accept');
+  return [PROBLEM_TYPE, problemBody(error)];
+};
+
 /** Converts errors about the disk or file descriptors to service errors. Unknown errors are undefined. */
 function toServiceError(error: unknown): ServiceError | undefined {
   if (error instanceof ServiceError) return error;
@@ -111,15 +124,14 @@ export const MAX_DISCARD_MS = 5_000;
  * Sends an error response, also while the request's body is still arriving. The rest of the body is discarded. If that
  * takes longer than {@link MAX_DISCARD_MS}, the connection is closed. After 408, it is closed at once.
  */
-function sendRejection(req: Request, res: Response, error: ServiceError): void {
-  const { status } = error;
-  const asProblem = req.accepts(['json', PROBLEM_TYPE]) === PROBLEM_TYPE;
-  if (asProblem) res.vary('Accept');
-  const payload = JSON.stringify(asProblem ? problemBody(error) : errorBody(error));
-  res
-    .status(status)
-    .type(asProblem ? PROBLEM_TYPE : 'json')
-    .setHeader('Content-Length', Buffer.byteLength(payload));
+function sendRejection(
+  req: Request,
+  res: Response,
+  status: number,
+  [type, body]: readonly [string, object],
+): void {
+  const payload = JSON.stringify(body);
+  res.status(status).type(type).setHeader('Content-Length', Buffer.byteLength(payload));
   if (status === 408) res.setHeader('Connection', 'close');
   if (req.complete || req.method === 'HEAD' || status === 408) {
     res.end(payload);

@@ -1,0 +1,170 @@
+/**
+ * @module The interface of imaginary (https://github.com/h2non/imaginary), for its callers such as Nextcloud. This folder can be
+ * deleted without an effect on the API.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { availableParallelism } from 'node:os';
+import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
+import type { Logger } from 'pino';
+import type { Config } from '../../config.ts';
+import type { Capabilities } from '../../conversion/capabilities.ts';
+import { createParsers } from '../../conversion/options.ts';
+import type { ConversionInput, Convert } from '../../conversion/types.ts';
+import { ClientDisconnectedError, serviceError } from '../../errors.ts';
+import type { DiskAccount } from '../../files/disk-space.ts';
+import type { Workspaces } from '../../files/workspace.ts';
+import { type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
+import { baseNameOf } from '../../text.ts';
+import { changeClient, clientOf } from '../clients.ts';
+import { endpoint } from '../endpoint.ts';
+import { type DescribeError, errorHandler, notFound } from '../error-handler.ts';
+import { setLogFields } from '../request-log.ts';
+import { disconnectSignal, sendResult } from '../response.ts';
+import { setServerTiming } from '../result-headers.ts';
+import { expectedBytes, receiveUpload } from '../upload.ts';
+import type { ReceivedFile, UploadOptions } from '../upload-options.ts';
+import { OPERATION_NAMES, type Operation, parsePipeline, toFields } from './operations.ts';
+
+/** The version of imaginary whose requests this service understands. Callers check that there is one. */
+const IMAGINARY_VERSION = '1.2.4';
+
+/** Dependencies of {@link imaginaryRouter}. */
+interface Deps {
+  readonly config: Config;
+  readonly version: string;
+  readonly log: Logger;
+  readonly capabilities: Capabilities;
+  readonly convert: Convert;
+  readonly workspaces: Workspaces;
+}
+
+type Query = Readonly<Record<string, string>>;
+
+/**
+ * Creates the routes below `IMAGINARY_PATH`.
+ *
+ * @param limit the rate limit
+ */
+export function imaginaryRouter(deps: Deps, limit: RequestHandler): Router {
+  const { config, version, log } = deps;
+  const router = express.Router({ caseSensitive: true, strict: true });
+  router.use(checkKey(config.IMAGINARY_KEY), limit, (req, _res, next) => next(clientOf(req).error));
+  endpoint(router, 'GET', '/', (_req, res) => {
+    res.json({ imaginary: IMAGINARY_VERSION, imagemill: version });
+  });
+  endpoint(router, 'GET', '/health', (_req, res) => {
+    const allocatedMemory = process.memoryUsage().heapUsed / 1024 ** 2;
+    res.json({ uptime: Math.floor(process.uptime()), allocatedMemory, cpus: availableParallelism() });
+  });
+  const convertRoute = createConvertRoute(deps);
+  endpoint(
+    router,
+    'POST',
+    '/pipeline',
+    convertRoute(({ operations = '' }) => parsePipeline(operations)),
+  );
+  for (const operation of OPERATION_NAMES)
+    endpoint(
+      router,
+      'POST',
+      `/${operation}`,
+      convertRoute((params) => [{ operation, params }]),
+    );
+  router.use(notFound);
+  router.use(errorHandler(log, config.SUPPORT_EMAIL, describeError));
+  return router;
+}
+
+/** The format of imaginary's errors. */
+const describeError: DescribeError = ({ message, status }) => ['json', { message, status }];
+
+const queryOf = ({ url }: Request): Query =>
+  Object.fromEntries(new URL(url, 'http://localhost').searchParams);
+
+const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();
+
+/** Creates middleware that exempts requests with the right key from the rate limit, and marks those with a wrong one. */
+function checkKey(key: string | undefined): RequestHandler {
+  return (req, _res, next) => {
+    const given = queryOf(req).key ?? req.get('api-key') ?? '';
+    if (key !== undefined)
+      changeClient(
+        req,
+        timingSafeEqual(sha256(given), sha256(key))
+          ? { perMinute: 0, error: undefined }
+          : { error: serviceError('API_KEY_INVALID') },
+      );
+    next();
+  };
+}
+
+/** Formats of results without a type, for inputs that are no output format here. bimg writes JPEG. */
+const SIMILAR: Readonly<Partial<Record<InputType, OutputType>>> = { svg: 'png', ico: 'png', cur: 'png' };
+
+/** Returns a function that creates the handler for the operations that `read` finds in a query. */
+function createConvertRoute(deps: Deps): (read: (query: Query) => readonly Operation[]) => RequestHandler {
+  const { config, convert, capabilities } = deps;
+  const { outputs } = capabilities;
+  const parse = createParsers(outputs).convert;
+  const sameFormat = (type: InputType): OutputType =>
+    outputs.find((output) => output === type) ?? SIMILAR[type] ?? 'jpg';
+  return (read) => async (req, res) => {
+    const started = performance.now();
+    const fields = toFields(read(queryOf(req)));
+    const { format: given } = parse(fields); // rejects wrong parameters before the upload
+    await receive(req, res, deps, async (file, signal) => {
+      const uploadedMs = performance.now() - started;
+      const hasType = fields.some(([name]) => name === 'output_format');
+      const format = hasType ? given : sameFormat(file.type);
+      setLogFields(res, { input: file.type, output: format, files: 1 });
+      const result = await convert(file, { ...parse(fields), format }, signal);
+      if (signal.aborted) throw new ClientDisconnectedError();
+      const { queuedMs, preparedMs, convertedMs } = result;
+      setServerTiming(res, {
+        upload: uploadedMs,
+        queue: queuedMs,
+        prepare: preparedMs,
+        convert: convertedMs,
+      });
+      res.set({ 'Image-Width': String(result.width), 'Image-Height': String(result.height) });
+      const name = `${baseNameOf(file.name)}.${OUTPUTS[format].extension}`;
+      await sendResult(res, result, name, { format, stallMs: config.UPLOAD_TIMEOUT_MS, disk: file.disk });
+    });
+  };
+}
+
+/** A file that was received. */
+interface Received extends ConversionInput {
+  readonly name: string | undefined;
+  readonly disk: DiskAccount;
+}
+
+/**
+ * Receives the image of a request, lets `respond` send the result, and deletes all files. The image is the whole body, of any
+ * media type, or a file of a form.
+ */
+async function receive(
+  req: Request,
+  res: Response,
+  { config, capabilities, workspaces }: Deps,
+  respond: (file: Received, signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const rules: UploadOptions = {
+    ...{ config, accepts: capabilities.inputs, maxFiles: 1, isBatch: false, acceptsImage: true },
+    ...{ fileField: queryOf(req).field || 'file', skipInvalid: () => false },
+  };
+  const signal = disconnectSignal(res);
+  const { key: client } = clientOf(req);
+  const isForm = /^multipart\/form-data\b/i.test(req.get('content-type') ?? '');
+  const image = isForm ? undefined : { name: undefined, options: [], isDeclared: true };
+  const { 'content-encoding': encoding = 'identity', 'content-length': length } = req.headers;
+  if (encoding.toLowerCase() !== 'identity') throw serviceError('UNSUPPORTED_CONTENT_ENCODING');
+  if (image && Number(length) > config.MAX_FILE_BYTES)
+    throw serviceError('FILE_TOO_LARGE', 'The file', config.MAX_FILE_BYTES);
+  await workspaces.use({ client, bytes: expectedBytes(req, rules) }, async (workspace) => {
+    const { disk } = workspace;
+    const { files } = await receiveUpload(req, workspace, rules, signal, image);
+    disk.releaseUnsent();
+    await respond({ ...(files[0] as ReceivedFile), client, disk }, signal);
+  });
+}

@@ -1,0 +1,334 @@
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { parsePipeline, toFields } from '../../src/server/imaginary/operations.ts';
+import { fixture } from '../helpers/client.ts';
+import { extra } from '../helpers/extra.ts';
+import { decode, difference } from '../helpers/pixels.ts';
+import { useOwnServices } from '../helpers/service.ts';
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Buffer;
+}
+
+const KEY = 'secret of the cloud';
+const SETTINGS = {
+  IMAGINARY_PATH: '/imaginary',
+  IMAGINARY_KEY: KEY,
+  EXTRA_INPUTS: 'heic',
+  RATE_LIMIT_PER_MINUTE: '5',
+};
+
+describe('the interface of imaginary', () => {
+  const { start, startShared, current } = useOwnServices();
+
+  const request = async (
+    path: string,
+    query: Record<string, string>,
+    init: RequestInit = {},
+  ): Promise<Answer> => {
+    const url = new URL(`/imaginary${path}`, current().base);
+    url.search = new URLSearchParams({ key: KEY, ...query }).toString();
+    const response = await fetch(url, init);
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: Buffer.from(await response.arrayBuffer()),
+    };
+  };
+  const post = (path: string, query: Record<string, string>, file: Uint8Array, type?: string) =>
+    request(path, query, {
+      method: 'POST',
+      body: new Uint8Array(file),
+      headers: type ? { 'content-type': type } : {},
+    });
+  const json = ({ body }: Answer) => JSON.parse(body.toString());
+  /** Media type, size in the headers and size of the image itself. */
+  const described = async ({ status, headers, body }: Answer) => {
+    expect(status, body.toString('latin1').slice(0, 200)).to.equal(200);
+    const { width, height } = await sharp(body).metadata();
+    expect([headers.get('image-width'), headers.get('image-height')]).to.deep.equal([
+      `${width}`,
+      `${height}`,
+    ]);
+    return `${headers.get('content-type')} ${width}x${height}`;
+  };
+
+  describe('answers what Nextcloud sends for a preview:', () => {
+    const last = (operation: 'fit' | 'smartcrop', type: string) => ({
+      operation,
+      params: {
+        width: 64,
+        height: 64,
+        stripmeta: 'true',
+        type,
+        norotation: 'true',
+        quality: '80',
+      },
+    });
+    const rotate = { operation: 'autorotate' };
+    const toPng = { operation: 'convert', params: { type: 'png' } };
+    for (const [what, file, operations, expected] of [
+      ['a photo', () => fixture('scene.jpg'), [rotate, last('fit', 'jpeg')], 'image/jpeg 64x43'],
+      [
+        'a cropped photo',
+        () => fixture('scene.jpg'),
+        [rotate, last('smartcrop', 'jpeg')],
+        'image/jpeg 64x64',
+      ],
+      [
+        'a rotated photo',
+        () => fixture('orientation-6.jpg'),
+        [rotate, last('fit', 'webp')],
+        'image/webp 64x43',
+      ],
+      ['a PNG', () => fixture('scene.png'), [rotate, last('fit', 'png')], 'image/png 64x43'],
+      ['an animated GIF', () => fixture('moving.gif'), [rotate, last('fit', 'png')], 'image/png 48x32'],
+      [
+        'an animated GIF as WebP',
+        () => fixture('moving.gif'),
+        [rotate, last('fit', 'webp')],
+        'image/webp 48x32',
+      ],
+      ['an SVG', () => fixture('scene.svg'), [toPng, last('fit', 'png')], 'image/png 64x43'],
+      ['a HEIC, without autorotate', () => extra('scene.heic'), [last('fit', 'jpeg')], 'image/jpeg 64x43'],
+    ] as const) {
+      it(`${what}, as a body without a type, with another one, and in chunks`, async () => {
+        await startShared(SETTINGS);
+        const bytes = await file();
+        const query = { operations: JSON.stringify(operations) };
+        const answer = await post('/pipeline', query, bytes);
+        expect(await described(answer)).to.equal(expected);
+        expect(await sharp(answer.body).metadata()).to.not.have.any.keys('exif', 'pages');
+        for (const type of ['application/x-www-form-urlencoded', 'image/svg+xml']) {
+          const other = await post('/pipeline', query, bytes, type);
+          expect(other.body.equals(answer.body), type).to.equal(true);
+        }
+        const stream = new Blob([new Uint8Array(bytes)]).stream();
+        const chunked = { method: 'POST', body: stream, duplex: 'half' } as RequestInit;
+        expect((await request('/pipeline', query, chunked)).body.equals(answer.body)).to.equal(true);
+      });
+    }
+  });
+
+  describe('answers what its apps send:', () => {
+    it('the index, the properties of a form, and an exact size of Face Recognition', async () => {
+      await startShared(SETTINGS);
+      expect(json(await request('/', {}))).to.deep.equal({ imaginary: '1.2.4', imagemill: '0.0.0-test' });
+      const photo = await fixture('orientation-6.jpg');
+      const form = new FormData();
+      form.append('file', new Blob([new Uint8Array(photo)]), 'photo.jpg');
+      const operations = [
+        { operation: 'autorotate' },
+        {
+          operation: 'resize',
+          params: {
+            width: 200,
+            height: 333,
+            force: 'true',
+            type: 'jpeg',
+            stripmeta: 'true',
+            norotation: 'true',
+          },
+        },
+      ];
+      const resized = await post('/pipeline', { operations: JSON.stringify(operations) }, photo);
+      expect(await described(resized)).to.equal('image/jpeg 200x333');
+    });
+
+    for (const [path, query, expected] of [
+      ['/resize', { width: '30' }, 'image/png 30x20'],
+      ['/resize', { width: '30', height: '30' }, 'image/png 30x30'],
+      ['/extract', { top: '10', left: '20', areawidth: '50', areaheight: '40' }, 'image/png 50x40'],
+      ['/smartcrop', { width: '40', aspectratio: '1:1' }, 'image/png 40x40'],
+      ['/convert', { type: 'jpeg', quality: '70', compression: '9' }, 'image/jpeg 120x80'],
+    ] as const) {
+      it(`${path} with ${Object.keys(query).join(', ')} of Passwords`, async () => {
+        await startShared(SETTINGS);
+        expect(await described(await post(path, query, await fixture('scene.png')))).to.equal(expected);
+      });
+    }
+  });
+
+  it('extracts exactly the pixels of the area, also from a form with another field', async () => {
+    await startShared(SETTINGS);
+    const png = await fixture('scene.png');
+    const form = new FormData();
+    form.append('image', new Blob([new Uint8Array(png)]), 'a.png');
+    const query = { top: '10', left: '20', areawidth: '50', areaheight: '40', field: 'image' };
+    const { body } = await request('/extract', query, { method: 'POST', body: form });
+    const area = { left: 20, top: 10, width: 50, height: 40 };
+    const expected = await decode(await sharp(png).extract(area).png().toBuffer());
+    expect(difference(await decode(body), expected).psnr).to.equal(Number.POSITIVE_INFINITY);
+  });
+
+  for (const [path, query, expected] of [
+    ['/fit', { width: '60', height: '60' }, 'image/png 60x40'],
+    ['/fit', { width: '600', height: '600' }, 'image/png 120x80'],
+    ['/crop', { width: '60' }, 'image/png 60x80'],
+    ['/crop', { width: '60', height: '60', gravity: 'west' }, 'image/png 60x60'],
+    ['/enlarge', { width: '300', height: '300' }, 'image/png 300x300'],
+    ['/enlarge', { width: '300', height: '300', nocrop: 'true' }, 'image/png 300x200'],
+    ['/thumbnail', { height: '40' }, 'image/png 60x40'],
+    ['/thumbnail', { width: '33.4', height: '20' }, 'image/png 33x20'],
+    ['/resize', { width: '30', height: '30', nocrop: 'false' }, 'image/png 30x30'],
+    ['/resize', { width: '240', height: '', force: '1' }, 'image/png 240x160'],
+  ] as const) {
+    it(`makes ${expected} of 120x80 for ${path}?${new URLSearchParams(query)}`, async () => {
+      await startShared(SETTINGS);
+      expect(await described(await post(path, query, await fixture('scene.png')))).to.equal(expected);
+    });
+  }
+
+  describe('refuses', () => {
+    const refusal = async (answer: Answer | Promise<Answer>) => {
+      const { status, headers, body } = await answer;
+      expect(headers.get('content-type')).to.equal('application/json; charset=utf-8');
+      const parsed = JSON.parse(body.toString()) as { message: string; status: number };
+      expect(Object.keys(parsed)).to.deep.equal(['message', 'status']);
+      expect(parsed.status).to.equal(status);
+      return `${status} ${parsed.message}`;
+    };
+    const pipeline = async (operations: unknown) => {
+      const text = typeof operations === 'string' ? operations : JSON.stringify(operations);
+      return refusal(post('/pipeline', { operations: text }, await fixture('grey.jpg')));
+    };
+
+    it('a wrong or missing key with 401, which counts toward the rate limit; the right key does not', async () => {
+      await start({ ...SETTINGS, RATE_LIMIT_PER_MINUTE: '3' });
+      const photo = await fixture('scene.jpg');
+      for (let count = 0; count < 5; count += 1)
+        expect((await post('/resize', { width: '9' }, photo)).status).to.equal(200);
+      for (const key of ['wrong', '', `${KEY}x`])
+        expect(await refusal(post('/resize', { width: '9', key }, photo))).to.match(
+          /^401 The API key is not/,
+        );
+      expect(await refusal(request('/', { key: '' }))).to.match(
+        /^429 Too many requests: at most 3 per minute/,
+      );
+      expect((await post('/resize', { width: '9' }, photo)).status).to.equal(200);
+      const inHeader = { headers: { 'api-key': KEY } };
+      expect((await fetch(new URL('/imaginary/', current().base), inHeader)).status).to.equal(200);
+      expect(JSON.stringify(current().logged)).to.not.include(KEY);
+    });
+
+    it('other operations, and names those that it has', async () => {
+      await startShared(SETTINGS);
+      const names = 'autorotate, convert, resize, fit, crop, smartcrop, enlarge, thumbnail, extract';
+      for (const operation of ['watermark', 'rotate', 'blur', 'constructor'])
+        expect(await pipeline([{ operation }])).to.equal(
+          `400 Invalid operation "${operation}": expected one of ${names}.`,
+        );
+      expect(await refusal(post('/zoom', { factor: '2' }, await fixture('grey.jpg')))).to.match(/^404 /);
+      expect(await refusal(request('/resize', { width: '9', url: 'http://a.example' }))).to.match(/^405 /);
+    });
+
+    for (const [what, operations] of [
+      ['that are no JSON', '[{'],
+      ['that are no array', '{"operation":"fit"}'],
+      ['of which there are none', '[]'],
+      ['without a name', [{ params: {} }]],
+      ['of which there are eleven', Array(11).fill({ operation: 'autorotate' })],
+    ] as const) {
+      it(`operations ${what}`, async () => {
+        await startShared(SETTINGS);
+        expect(await pipeline(operations)).to.match(
+          /^400 Invalid operations ".*": expected a JSON array of 1 to 10/,
+        );
+      });
+    }
+
+    it('operations of more than 16 KiB', () => {
+      const long = JSON.stringify([
+        { operation: 'fit', params: { width: 1, height: 1, x: 'y'.repeat(16_384) } },
+      ]);
+      expect(() => parsePipeline(long)).to.throw('at most 16384 characters');
+      expect(parsePipeline(`${' '.repeat(16_000)}[{"operation":"fit"}]`)).to.have.length(1);
+    });
+
+    for (const [path, query, message] of [
+      ['/fit', { width: '9' }, 'Invalid height "": expected width and height to be set.'],
+      ['/resize', {}, 'Invalid width "": expected width or height to be set.'],
+      ['/resize', { width: '-9' }, 'Invalid width "-9": expected a number.'],
+      ['/resize', { width: '99999' }, 'Invalid width "99999": expected a whole number from 1 to 16384.'],
+      ['/convert', {}, 'Invalid type "": expected a format.'],
+      [
+        '/convert',
+        { type: 'exe' },
+        'Invalid output_format "exe": expected one of webp, png, jpg, gif, bmp, pdf.',
+      ],
+      ['/extract', { areawidth: '9' }, 'Invalid areawidth "": expected areawidth and areaheight to be set.'],
+      [
+        '/resize',
+        { width: '9', rotate: '90' },
+        'Invalid rotate "90": expected no such change, which is not supported.',
+      ],
+      [
+        '/resize',
+        { width: '9', quality: '101' },
+        'Invalid quality "101": expected a whole number from 1 to 100.',
+      ],
+    ] as const) {
+      it(`${path}?${new URLSearchParams(query)}`, async () => {
+        await startShared(SETTINGS);
+        expect(await refusal(post(path, query, await fixture('grey.jpg')))).to.equal(`400 ${message}`);
+      });
+    }
+
+    it('what is no image, is empty, too large or encoded', async () => {
+      await startShared({ ...SETTINGS, MAX_FILE_BYTES: '5000' });
+      const send = (file: Uint8Array, headers: Record<string, string> = {}) =>
+        refusal(request('/resize', { width: '9' }, { method: 'POST', body: new Uint8Array(file), headers }));
+      expect(await send(Buffer.from('text'))).to.match(/^415 The file is not an image of a supported format/);
+      expect(await send(Buffer.alloc(0))).to.match(/^400 The file is empty/);
+      expect(await send(Buffer.alloc(5001))).to.match(/^413 The file is too large/);
+      expect(await send(Buffer.alloc(9), { 'content-encoding': 'gzip' })).to.match(/^415 An encoded/);
+      expect(await send(Buffer.from('x'), { 'content-type': 'multipart/form-data' })).to.match(/^400 /);
+    });
+  });
+
+  it('is absent by default', async () => {
+    await startShared({});
+    expect((await request('/', {})).status).to.equal(404);
+  });
+});
+
+describe('the operations of a pipeline become one set of fields', () => {
+  const fields = (...operations: [string, object][]) =>
+    Object.fromEntries(
+      toFields(operations.map(([operation, params]) => ({ operation, params: { ...params } }))),
+    );
+
+  it('with the type of the last one, and the crop before the size', () => {
+    const extract = { top: 1, left: 2, areawidth: 30, areaheight: 40 };
+    const second = { left: 5, areawidth: 10, areaheight: '20' };
+    expect(
+      fields(
+        ['convert', { type: 'png' }],
+        ['extract', extract],
+        ['extract', second],
+        ['smartcrop', { width: 8, height: 8, type: 'webp', stripmeta: true, background: '255, 0,128' }],
+      ),
+    ).to.deep.equal({
+      ...{ strip_metadata: 'true', frames: 'first', pages: 'first', output_format: 'webp' },
+      ...{
+        crop: '7,1,10,20',
+        width: '8',
+        height: '8',
+        fit: 'cover',
+        position: 'center',
+        background: '#ff0080',
+      },
+    });
+  });
+
+  it('and those that do not fit into one plan are an error', () => {
+    const size = { width: 8, height: 8 };
+    const area = { areawidth: 5, areaheight: 5 };
+    expect(() => fields(['fit', size], ['crop', size])).to.throw('one operation that sets the size');
+    expect(() => fields(['fit', size], ['extract', area])).to.throw('extract before an operation that sets');
+    expect(() => fields(['extract', area], ['extract', { ...area, left: 1 }])).to.throw('inside of that');
+    expect(() => fields(['extract', { ...area, width: 9 }])).to.throw('extract without width and height');
+  });
+});
