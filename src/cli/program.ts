@@ -3,6 +3,7 @@ import { Argument, Command, CommanderError } from 'commander';
 import { completionScript, SHELLS } from './completion.ts';
 import { type CliContext, CliError } from './context.ts';
 import type { Flags } from './convert/options.ts';
+import type { ExplainFlags } from './explain.ts';
 import { addRegress } from './regress.ts';
 
 /** Minimum version, as in package.json. Since 22.17, `glob` of node:fs/promises prints no warning. */
@@ -93,6 +94,49 @@ Examples:
   $ source <(imagemill completion zsh)           # also in ~/.zshrc
   $ imagemill completion fish > ~/.config/fish/completions/imagemill.fish`;
 
+const EXPLAIN_HELP = `
+Examples:
+  $ imagemill explain photo.jpg --format webp --width 800
+  $ imagemill explain photo.jpg --format webp --width 800 --commands
+  $ imagemill explain photos --json | jq -r '[.input, .key] | @tsv'
+
+Exit status: 0 if all files could be converted; 1 if some could not; 2 if the
+arguments or settings are wrong, or this machine cannot convert.`;
+
+/** Adds the options that determine a result. */
+function withImageOptions(command: Command): Command {
+  return command
+    .option(
+      '-f, --format <name>',
+      "webp, png, jpg, gif, bmp, pdf, or one of EXTRA_OUTPUTS (default: -o's extension, else webp)",
+    )
+    .option('-q, --quality <1-100>', 'quality of webp, jpg, pdf, avif and jxl (default: 80)')
+    .option(
+      '--crop <l,t,w,h>',
+      'part of the upright image, in pixels or percent (25%,0,50%,100%), before the fit',
+    )
+    .option('--width <pixels>', 'maximum width; without --enlarge, only SVGs are enlarged')
+    .option('--height <pixels>', 'maximum height')
+    .option(
+      '--fit <inside|cover|contain|fill>',
+      'how to fit the image into --width and --height (default: inside)',
+    )
+    .option(
+      '--position <place>',
+      'part that cover keeps, or place in the box of contain: top, "right top" … (default: center)',
+    )
+    .option('--enlarge', 'allow enlargement')
+    .option('--lossless', 'write WebP without loss')
+    .option('--max-bytes <bytes>', 'maximum size of webp, jpg, avif and jxl: lowers the quality as needed')
+    .option('--frames <all|first>', 'frames of an animation (default: all if the output can be animated)')
+    .option('--pages <all|first>', 'pages of a TIFF that is converted to PDF or TIFF (default: all)')
+    .option(
+      '--background <colour>',
+      'colour that replaces transparency and fills the borders of contain, #rgb, #rrggbb or a CSS name (default: white)',
+    )
+    .option('--keep-metadata', 'keep EXIF, IPTC, XMP and the colour profile');
+}
+
 /** Collects the values of an option that may be repeated. */
 const collect = (value: string, earlier: readonly string[] = []): readonly string[] => [...earlier, value];
 
@@ -135,40 +179,10 @@ export async function runProgram(
       status = await serve(context);
     });
 
-  program
-    .command('convert')
+  withImageOptions(program.command('convert'))
     .description('convert files and folders, with the tools of this machine or running instances')
     .argument('[input...]', "files, folders, patterns in quotes ('photos/**/*.jpg'), or - for standard input")
     .option('-o, --output <path>', 'a file, a folder (created if missing), or - for standard output')
-    .option(
-      '-f, --format <name>',
-      "webp, png, jpg, gif, bmp, pdf, or one of EXTRA_OUTPUTS (default: -o's extension, else webp)",
-    )
-    .option('-q, --quality <1-100>', 'quality of webp, jpg, pdf, avif and jxl (default: 80)')
-    .option(
-      '--crop <l,t,w,h>',
-      'part of the upright image, in pixels or percent (25%,0,50%,100%), before the fit',
-    )
-    .option('--width <pixels>', 'maximum width; without --enlarge, only SVGs are enlarged')
-    .option('--height <pixels>', 'maximum height')
-    .option(
-      '--fit <inside|cover|contain|fill>',
-      'how to fit the image into --width and --height (default: inside)',
-    )
-    .option(
-      '--position <place>',
-      'part that cover keeps, or place in the box of contain: top, "right top" … (default: center)',
-    )
-    .option('--enlarge', 'allow enlargement')
-    .option('--lossless', 'write WebP without loss')
-    .option('--max-bytes <bytes>', 'maximum size of webp, jpg, avif and jxl: lowers the quality as needed')
-    .option('--frames <all|first>', 'frames of an animation (default: all if the output can be animated)')
-    .option('--pages <all|first>', 'pages of a TIFF that is converted to PDF or TIFF (default: all)')
-    .option(
-      '--background <colour>',
-      'colour that replaces transparency and fills the borders of contain, #rgb, #rrggbb or a CSS name (default: white)',
-    )
-    .option('--keep-metadata', 'keep EXIF, IPTC, XMP and the colour profile')
     .option('-j, --jobs <number>', 'concurrent conversions (default: CONCURRENCY, else the number of CPUs)')
     .option('--force', 'overwrite existing files')
     .option('--keep-extension', 'keep the extension of the source: a.jpg.webp')
@@ -194,6 +208,17 @@ export async function runProgram(
       }
       const { convert } = await import('./convert.ts');
       status = await convert(inputs, { ...flags, output }, context);
+    });
+
+  withImageOptions(program.command('explain'))
+    .description('print what a conversion would do, and why, without converting')
+    .argument('<input...>', 'files, folders or patterns')
+    .option('--commands', 'print the command lines, to run by hand')
+    .option('--json', 'print one JSON object per line and file')
+    .addHelpText('after', EXPLAIN_HELP)
+    .action(async (inputs: string[], flags: ExplainFlags) => {
+      const { explain } = await import('./explain.ts');
+      status = await explain(inputs, flags, context);
     });
 
   program

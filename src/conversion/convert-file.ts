@@ -9,9 +9,10 @@ import { type ConversionQueue, createPartRunner, type Job } from '../process/que
 import { maxToolFileBytes } from '../process/sandbox/configure.ts';
 import { isAtLeast, type Toolchain } from '../process/toolchain.ts';
 import { acceptJobs, type FileConversion, type Target } from './accept-jobs.ts';
+import { type Explanation, explainJob } from './explain.ts';
 import { canonicalPlan, conversionKey, hashFile } from './key.ts';
 import { estimateDiskBytes } from './limits.ts';
-import { INPUT_FILE, type ToolContext } from './plan/types.ts';
+import { type ConversionJob, type ConvertOptions, INPUT_FILE, type ToolContext } from './plan/types.ts';
 import { createRepairContext, prepareInput } from './prepare.ts';
 import { type Converted, runJobs } from './run-jobs.ts';
 import type {
@@ -20,7 +21,9 @@ import type {
   ConversionResult,
   Convert,
   ConvertVariants,
+  OnError,
   Outcome,
+  Variant,
 } from './types.ts';
 
 /** What {@link createConvert} needs. */
@@ -52,8 +55,14 @@ const STATES_DEEP_ALPHA_SINCE = '0.8';
  */
 export const MAX_PREPARATIONS = 4;
 
-/** The functions that convert a file, to one result or to several. */
+/** The functions that convert a file, to one result or to several, and the one that only plans. */
 interface FileConverter {
+  /**
+   * States what {@link Convert} would do. Removes the input.
+   *
+   * @throws {ServiceError} that names the file
+   */
+  explain(source: ConversionInput, options: ConvertOptions): Promise<Explanation>;
   readonly convert: Convert;
   readonly convertVariants: ConvertVariants;
 }
@@ -68,7 +77,12 @@ export function createConvert(deps: ConvertDeps): FileConverter {
     statesDeepAlpha: cjxl !== undefined && isAtLeast(cjxl.version, STATES_DEEP_ALPHA_SINCE),
     srgbProfile: deps.srgbProfile,
   };
-  const convertVariants: ConvertVariants = async (source, variants, onError, signal, group) => {
+  const open = (
+    source: ConversionInput,
+    variants: readonly Variant[],
+    onError: OnError,
+    signal: AbortSignal,
+  ): Conversion => {
     const progress: Progress = {
       inputBytes: inputSize(source),
       keys: new Map(),
@@ -79,20 +93,41 @@ export function createConvert(deps: ConvertDeps): FileConverter {
     const repairs = createRepairContext(source, deps.config.MAX_FILE_BYTES, (bytes) => {
       progress.inputBytes += bytes;
     });
-    const named = variants.map(({ name, options }, at) => ({
+    const targets = variants.map(({ name, options }, at) => ({
       ...{ name, options },
       suffix: name === '' ? '' : String(at).padStart(2, '0'),
     }));
-    const names = new Map(named.flatMap(({ name, suffix }) => (name === '' ? [] : [[suffix, name]])));
-    const conversion = { ...deps, tools, source, signal, repairs, onError, failures: new Map(), names };
-    return convertFile({ ...conversion, targets: named, progress }, group);
+    const names = new Map(targets.flatMap(({ name, suffix }) => (name === '' ? [] : [[suffix, name]])));
+    return {
+      ...deps,
+      tools,
+      source,
+      signal,
+      repairs,
+      onError,
+      failures: new Map(),
+      names,
+      targets,
+      progress,
+    };
   };
+  const convertVariants: ConvertVariants = async (source, variants, onError, signal, group) =>
+    convertFile(open(source, variants, onError, signal), group);
   return {
     convertVariants,
     async convert(source, options, signal, group) {
       // A variant without a name has no name in messages, either.
       const [outcome] = await convertVariants(source, [{ name: '', options }], 'fail', signal, group);
       return (outcome as { converted: ConversionResult }).converted;
+    },
+    async explain(source, options) {
+      const conversion = open(source, [{ name: '', options }], 'fail', new AbortController().signal);
+      try {
+        const { digest, jobs } = await prepareJobs(conversion);
+        return explainJob(jobs[0] as ConversionJob, digest, deps);
+      } finally {
+        await discardSource(source, conversion.progress.inputBytes);
+      }
     },
   };
 }
@@ -140,17 +175,25 @@ async function convertFile(conversion: Conversion, group: object | undefined): P
   }
 }
 
-/** Prepares, inspects and plans. Returns the job that the queue runs when a slot is free. */
-async function prepare(conversion: Conversion): Promise<Job<Converted[]>> {
-  const { source, targets, config, maxThreads, toolchain, repairs, progress } = conversion;
-  const started = performance.now();
+/** Prepares, inspects and plans. */
+async function prepareJobs(
+  conversion: Conversion,
+): Promise<{ readonly digest: string; readonly jobs: ConversionJob[] }> {
+  const { source, targets, repairs } = conversion;
   const digest = await hashFile(join(source.folder, INPUT_FILE)); // before any repair
   const image = await prepareInput(
     source,
     targets.map(({ options }) => options),
     repairs,
   );
-  const jobs = await acceptJobs(image, targets, conversion);
+  return { digest, jobs: await acceptJobs(image, targets, conversion) };
+}
+
+/** Prepares the jobs. Returns what the queue runs when a slot is free. */
+async function prepare(conversion: Conversion): Promise<Job<Converted[]>> {
+  const { source, config, maxThreads, toolchain, progress } = conversion;
+  const started = performance.now();
+  const { digest, jobs } = await prepareJobs(conversion);
   for (const job of jobs) progress.keys.set(job.suffix, conversionKey(digest, canonicalPlan(job, toolchain)));
   const known = [...progress.keys.values()].find((key) => source.knows?.(key));
   if (known !== undefined) throw new KnownResultError(known);

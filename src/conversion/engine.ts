@@ -46,6 +46,7 @@ export interface ConversionEngine {
   readonly capabilities: Capabilities;
   readonly convert: Convert;
   readonly convertVariants: ConvertVariants;
+  readonly explain: ReturnType<typeof createConvert>['explain'];
   readonly workspaces: Workspaces;
   /** Layers of the sandbox that confines the tools. */
   readonly layers: SandboxLayers;
@@ -134,7 +135,7 @@ export async function createConversionEngine(
       reservedSlots: RESERVED_SLOTS,
       maxPreparations: MAX_PREPARATIONS,
     });
-    const { convert, convertVariants } = createConvert({
+    const { convert, convertVariants, explain } = createConvert({
       config,
       toolchain,
       queue,
@@ -144,7 +145,7 @@ export async function createConversionEngine(
       onFinished: events.conversion,
     });
     const stats = (): EngineStats => ({ ...queue.stats(), forkServers: servers });
-    return { toolchain, capabilities, convert, convertVariants, workspaces, layers, stats, close };
+    return { toolchain, capabilities, convert, convertVariants, explain, workspaces, layers, stats, close };
   } catch (error) {
     await close();
     throw toStartupError(error, config);

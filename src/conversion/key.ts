@@ -29,15 +29,19 @@ export function canonicalPlan({ image, options, tools }: ConversionJob, toolchai
   const first = [planDecoding(job), planMeasuring(job)].filter((step) => step !== undefined);
   const steps = [...first, ...plan(job).steps];
   const isOpen = first.length > 0 || image.decoder !== undefined || options.maxBytes !== undefined;
-  return { steps, versions: versionsOf(steps, toolchain), ...(isOpen && { options }) };
+  return { steps, versions: versionsOf(steps, job, toolchain), ...(isOpen && { options }) };
 }
 
-function versionsOf(steps: readonly Step[], toolchain: Toolchain): Record<string, string> {
+function versionsOf(
+  steps: readonly Step[],
+  { image, decoder }: ConversionJob,
+  toolchain: Toolchain,
+): Record<string, string> {
   const names = [...new Set(steps.map(({ tool }) => tool))].sort();
   const used = names.map((name) => [name, toolchain[name]?.version ?? ''] as const);
   const { libheif } = toolchain.magick ?? {};
-  const reads = names.includes('magick') && libheif ? { 'libheif of magick': libheif } : {};
-  return { imagemill: VERSION, ...Object.fromEntries(used), ...reads };
+  const isReader = libheif && !decoder && (image.type === 'avif' || image.type === 'heic');
+  return { imagemill: VERSION, ...Object.fromEntries(used), ...(isReader && { libheif }) };
 }
 
 /**

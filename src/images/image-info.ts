@@ -26,6 +26,8 @@ interface OwnFacts {
   readonly jpg: {
     /** It probably has sharp edges: text, a screenshot, dense foliage, a line drawing. */
     readonly detailed?: boolean;
+    /** It has a gain map, with which some screens show it in HDR. */
+    readonly gainMap?: boolean;
     readonly rareEncoding?: RareEncoding;
   };
   readonly png: {

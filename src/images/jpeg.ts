@@ -33,6 +33,8 @@ const COLOUR_MODELS: Readonly<Record<number, ColourModel>> = { 1: 'grey', 3: 'rg
 /** Offsets in a segment of the number of this part of the profile, from 1, and of the part. */
 const SEQUENCE_AT = 12;
 const PROFILE_AT = 14;
+/** Bytes of XMP in which a gain map is declared (Adobe's gain map specification, 1.0). */
+const MAX_XMP_START = 4096;
 
 type PartialInfo = ImageFacts<'jpg'>;
 
@@ -125,10 +127,12 @@ function isRepeated(parsed: PartialInfo, { metadata = [], profile }: PartialInfo
 const APP_SEGMENTS: Readonly<
   Record<number, (bytes: WindowReader, segment: Segment) => Promise<PartialInfo | undefined>>
 > = {
-  225: async (bytes, { offset }) => {
+  225: async (bytes, { offset, length }) => {
     const name = (await bytes.read(offset, 28)).toString('latin1');
     if (name.startsWith('Exif\0\0')) return { ...(await readOrientation(bytes, offset)), metadata: ['exif'] };
-    return name.startsWith('http://ns.adobe.com/xap/1.0/') ? { metadata: ['xmp'] } : undefined;
+    if (!name.startsWith('http://ns.adobe.com/xap/1.0/')) return undefined;
+    const xmp = await bytes.read(offset, Math.min(length, MAX_XMP_START));
+    return { metadata: ['xmp'], ...(xmp.includes('hdrgm:Version') && { gainMap: true }) };
   },
   226: async (bytes, { offset, length }) => {
     const head = await bytes.read(offset, PROFILE_AT);

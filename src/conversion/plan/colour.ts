@@ -4,7 +4,7 @@
  */
 import { OUTPUTS } from '../../formats.ts';
 import { differsFromSrgb, type Page } from '../../images/image-info.ts';
-import type { ConversionJob } from './types.ts';
+import type { ConversionJob, Sentence } from './types.ts';
 
 /** Converts CMYK before the resize, which would mix inks. */
 export function cmykToSrgb(job: ConversionJob): string[] {
@@ -26,6 +26,13 @@ export function convertsColour(job: ConversionJob): boolean {
   const { pages } = job.image;
   return pages ? job.pages.some((page) => changesPixels(asPage(job, page))) : changesPixels(job);
 }
+
+export const explainColours: Sentence = (job) => {
+  const { cmyk, lab, declaredColour, profile } = job.image;
+  if (!convertsColour(job)) return profile === 'other' ? 'the colour profile is kept' : undefined;
+  if (declaredColour) return `${'hdr' in declaredColour.transfer ? 'HDR' : 'declared colour space'} → sRGB`;
+  return `${cmyk ? 'CMYK' : lab ? 'CIELab' : 'embedded colour profile'} → sRGB`;
+};
 
 function changesPixels(job: ConversionJob): boolean {
   const { cmyk, lab, profile } = job.image;
@@ -130,6 +137,11 @@ export function flatten(job: ConversionJob): string[] {
   return [...printOpaque(job), '-background', background, '-alpha', 'remove', '-alpha', 'off'];
 }
 
+export const explainFlattening: Sentence = (job) =>
+  flatten(job).length > 0 && job.image.type !== 'jpg'
+    ? `transparent parts get the colour ${job.options.background ?? '#ffffff'}`
+    : undefined;
+
 /** Prints whether each frame is opaque. For a list, ImageMagick would print it of the first frame only. */
 function printOpaque(job: ConversionJob): string[] {
   const print = ['-print', OPAQUE];
@@ -173,3 +185,6 @@ export function binaryAlpha(job: ConversionJob): string[] {
   if (OUTPUTS[job.options.format].alpha !== 'binary' || job.isPassthrough) return [];
   return ['-channel', 'A', '-threshold', '50%', '+channel'];
 }
+
+export const explainBinaryAlpha: Sentence = (job) =>
+  binaryAlpha(job).length > 0 && job.image.type !== 'jpg' ? 'each pixel is opaque or transparent' : undefined;

@@ -1,6 +1,6 @@
 /** @module The part of an image that `crop` keeps, before the image is fitted. Pure. */
 import type { Area, ImageInfo, Size } from '../../images/image-info.ts';
-import type { ConversionJob, ConvertOptions } from './types.ts';
+import type { ConversionJob, ConvertOptions, Sentence } from './types.ts';
 
 /** Properties that state the size of an image or a page. */
 type Stored = Pick<ImageInfo, 'width' | 'height' | 'orientation'>;
@@ -74,3 +74,10 @@ function cropTo([size]: Size[], options: ConvertOptions): string[] {
   const { x, y, width, height } = shownArea(size, options, false);
   return ['-crop', `${width}x${height}+${x}+${y}`, '+repage'];
 }
+
+export const explainCrop: Sentence = (job) => {
+  const [size] = uprightSizes(job);
+  if (!size || job.options.crop === undefined) return undefined;
+  const { x, y, width, height } = shownArea(size, job.options, job.image.type === 'svg');
+  return `cut to ${width} × ${height} from ${x}, ${y}`;
+};

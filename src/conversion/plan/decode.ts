@@ -1,9 +1,10 @@
 /** @module Arguments that decode an image: which frames or pages to read, and corrections of decoder errors. Pure. */
 import { INPUTS } from '../../formats.ts';
 import type { Area, FrameDisposal, Orientation, Page } from '../../images/image-info.ts';
+import { TOOLS } from '../../tools.ts';
 import { pageToSrgb } from './colour.ts';
 import { cropPage } from './crop.ts';
-import { type ConversionJob, INPUT_FILE, MAGICK_FEATURES, scaledFile } from './types.ts';
+import { type ConversionJob, INPUT_FILE, MAGICK_FEATURES, type Sentence, scaledFile } from './types.ts';
 
 /** Prints the number of frames that were read. ImageMagick 7 stops without an error at a damaged frame of a WebP. */
 const FRAMES_READ = 'frames: %n\\n';
@@ -25,6 +26,20 @@ export function decode(job: ConversionJob): string[] {
   if (!job.keepsAllFrames) return [`${file}[0]`];
   return image.type === 'webp' ? [file, '-print', FRAMES_READ] : [file];
 }
+
+export const explainDecoding: Sentence = (job) => {
+  const { image, decoder, keepsAllFrames: all, pages } = job;
+  const frames = image.animation?.delaysMs.length ?? 0;
+  const allPages = image.pages?.length ?? 0;
+  const said = [
+    decoder && `decoded by ${TOOLS[decoder].programs[0]}`,
+    frames > 0 && (all ? `all ${frames} frames` : `only the first of ${frames} frames`),
+    allPages > 1 &&
+      (pages.length === allPages ? `all ${allPages} pages` : `only the first of ${allPages} pages`),
+    image.gainMap && 'the gain map for HDR screens is not used',
+  ];
+  return said.filter(Boolean).join('; ') || undefined;
+};
 
 /** Reads an area of a JPEG 2000. Without it, ImageMagick reads from the origin of the grid, and cuts the image off. */
 function decodeArea(file: string, { x, y, width, height }: Area): string[] {
@@ -191,6 +206,9 @@ export function hideMissingPart({ image }: ConversionJob): string[] {
   ];
 }
 
+export const explainMissingPart: Sentence = ({ image }) =>
+  image.truncated ? 'the file is cut off: what is missing stays empty' : undefined;
+
 /** ImageMagick's names of the EXIF orientations. */
 const ORIENTATIONS: Readonly<Record<Orientation, string>> = {
   1: 'TopLeft',
@@ -223,3 +241,6 @@ export function orient(job: ConversionJob): string[] {
   if (!INPUTS[image.type].exifOrientation) return ['-auto-orient', '+repage'];
   return [...autoOrient(image.orientation), '+repage'];
 }
+
+export const explainOrientation: Sentence = ({ image: { orientation = UPRIGHT }, keepsAllFrames }) =>
+  orientation === UPRIGHT || keepsAllFrames ? undefined : `turned upright (EXIF ${orientation})`;

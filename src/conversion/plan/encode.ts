@@ -1,9 +1,9 @@
 /** @module Encoder arguments of each format, chosen to balance quality, size and time. Pure. */
-import type { OutputType } from '../../formats.ts';
+import { OUTPUTS, type OutputType } from '../../formats.ts';
 import type { ImageInfo } from '../../images/image-info.ts';
 import type { ToolName } from '../../tools.ts';
 import { pageScale } from './size.ts';
-import type { ConversionJob, ToolContext } from './types.ts';
+import type { ConversionJob, Sentence, ToolContext } from './types.ts';
 
 /** Effort of WebP compression, 0 (fastest) to 6 (smallest). The default of libwebp. */
 export const WEBP_METHOD = 4;
@@ -52,6 +52,13 @@ export const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => reado
     ...(job.image.paletteKind === 'palette' ? [] : ['-define', 'tiff:predictor=2']),
   ],
   ico: iconSizes,
+};
+
+export const explainEncoding: Sentence = ({ options }) => {
+  const { format, quality, maxBytes, lossless = false } = options;
+  const exact = !OUTPUTS[format].quality || lossless || (format === 'jxl' && quality === 100);
+  const how = format === 'gif' ? 'up to 256 colours' : exact ? 'without loss' : `quality ${quality}`;
+  return `${OUTPUTS[format].label}, ${how}${maxBytes ? `, or lower for at most ${maxBytes} bytes` : ''}`;
 };
 
 /** Keeps 16 bits per channel. */

@@ -9,23 +9,48 @@ import {
   binaryAlpha,
   cmykToSrgb,
   convertsColour,
+  explainBinaryAlpha,
+  explainColours,
+  explainFlattening,
   flatten,
   greysToColours,
   printHalfTransparent,
   rgbToSrgb,
 } from './colour.ts';
-import { crop } from './crop.ts';
-import { coalesceFrames, decode, hideMissingPart, repairColours } from './decode.ts';
+import { crop, explainCrop } from './crop.ts';
+import {
+  coalesceFrames,
+  decode,
+  explainDecoding,
+  explainMissingPart,
+  explainOrientation,
+  hideMissingPart,
+  repairColours,
+} from './decode.ts';
 import {
   ENCODERS,
   EXTERNAL_ENCODERS,
+  explainEncoding,
   jxlThreads,
   LOSSLESS_EFFORT,
   temporaryLevel,
   WEBP_METHOD,
 } from './encode.ts';
-import { needsOwnSize, renderOwnSize, renderPdf, renderPng } from './rasterize.ts';
-import { cropToBox, dropOpaqueAlpha, fitDecoded, orientFirst, pad, resize, shrinkOnLoad } from './resize.ts';
+import { explainRendering, needsOwnSize, renderOwnSize, renderPdf, renderPng } from './rasterize.ts';
+import {
+  cropToBox,
+  dropOpaqueAlpha,
+  explainBorders,
+  explainCutting,
+  explainOpaqueAlpha,
+  explainResize,
+  explainShrinking,
+  fitDecoded,
+  orientFirst,
+  pad,
+  resize,
+  shrinkOnLoad,
+} from './resize.ts';
 import { staysVector } from './size.ts';
 import {
   type ConversionJob,
@@ -34,6 +59,7 @@ import {
   INPUT_FILE,
   keptFile,
   type Plan,
+  type Sentence,
   type Step,
   scaledFile,
 } from './types.ts';
@@ -107,39 +133,48 @@ function webpArguments({ image, options, output, suffix }: ConversionJob): strin
   return ['-loop', String(loopCount), ...frames, '-o', output];
 }
 
-/** Stages in the order in which ImageMagick runs them. Each is a pure function from a job to arguments. */
-const STAGES: readonly ((job: ConversionJob) => readonly string[])[] = [
-  limitThreads,
-  shrinkOnLoad,
-  ignoreBmpSize,
-  decode,
-  fitDecoded,
-  coalesceFrames,
-  repairColours,
-  hideMissingPart,
-  orientFirst,
-  crop,
-  printHalfTransparent,
-  cmykToSrgb,
-  dropOpaqueAlpha,
-  resize,
-  cropToBox,
-  rgbToSrgb,
-  greysToColours,
-  flatten,
-  pad,
-  binaryAlpha,
-  stripMetadata,
-  storeForRetries,
-  encode,
+type Stage = (job: ConversionJob) => readonly string[];
+
+/** Stages in the order in which ImageMagick runs them: a pure function from a job to arguments, and what they do. */
+const STAGES: readonly (readonly [Stage, Sentence?])[] = [
+  [limitThreads],
+  [shrinkOnLoad, explainShrinking],
+  [ignoreBmpSize],
+  [decode, explainDecoding],
+  [fitDecoded],
+  [coalesceFrames],
+  [repairColours],
+  [hideMissingPart, explainMissingPart],
+  [orientFirst, explainOrientation],
+  [crop, explainCrop],
+  [printHalfTransparent],
+  [cmykToSrgb],
+  [dropOpaqueAlpha, explainOpaqueAlpha],
+  [resize, explainResize],
+  [cropToBox, explainCutting],
+  [rgbToSrgb, explainColours],
+  [greysToColours],
+  [flatten, explainFlattening],
+  [pad, explainBorders],
+  [binaryAlpha, explainBinaryAlpha],
+  [stripMetadata, explainMetadata],
+  [storeForRetries],
+  [encode, explainEncoding],
 ];
 
 /** Index of the stage that reads the image. */
-export const DECODE_STAGE = STAGES.indexOf(decode);
+export const DECODE_STAGE = STAGES.findIndex(([stage]) => stage === decode);
 
 /** Returns the arguments of each stage of the command that converts the image. The last argument is the file that it writes. */
 export function magickStages(job: ConversionJob): (readonly string[])[] {
-  return STAGES.map((stage) => stage(job));
+  return STAGES.map(([stage]) => stage(job));
+}
+
+/** States what a conversion does: a sentence for each stage that changes something. */
+export function explain(job: ConversionJob): string[] {
+  return [explainRendering, ...STAGES.map(([, sentence]) => sentence)].flatMap(
+    (sentence) => sentence?.(job) ?? [],
+  );
 }
 
 /** Returns the arguments that encode the stored image again; see {@link keptFile}. */
@@ -161,6 +196,11 @@ function ignoreBmpSize({ image }: ConversionJob): string[] {
 function stripMetadata({ options }: ConversionJob): string[] {
   if (options.stripMetadata) return ['-strip'];
   return [...WORKING_FILE_DATES.flatMap((name) => ['+set', name]), ...NO_PNG_GAMMA];
+}
+
+function explainMetadata({ image: { metadata = [] }, options }: ConversionJob): string | undefined {
+  const kinds = metadata.map((kind) => kind.toUpperCase()).join(' and ');
+  return kinds === '' ? undefined : `${kinds} metadata is ${options.stripMetadata ? 'removed' : 'kept'}`;
 }
 
 /** Omits the gamma of 2.2 and the primaries that ImageMagick 6 declares in a PNG. Browsers would use them instead of sRGB. */

@@ -11,7 +11,14 @@ import {
   pageScale,
   staysVector,
 } from './size.ts';
-import { type ConversionJob, type ConvertOptions, INPUT_FILE, RASTERIZED_FILE, type Step } from './types.ts';
+import {
+  type ConversionJob,
+  type ConvertOptions,
+  INPUT_FILE,
+  RASTERIZED_FILE,
+  type Sentence,
+  type Step,
+} from './types.ts';
 
 /** Command of librsvg. */
 type Rendering = Omit<Step, 'tool'>;
@@ -141,3 +148,9 @@ function fitInside(options: ConvertOptions): string[] {
 function sides({ width, height }: Pick<ConvertOptions, 'width' | 'height'>): string[] {
   return [...(width ? ['-w', String(width)] : []), ...(height ? ['-h', String(height)] : [])];
 }
+
+export const explainRendering: Sentence = ({ image, options, fittings: [fitting] }) => {
+  if (image.type !== 'svg') return undefined;
+  if (staysVector(options)) return 'drawn by librsvg as vectors';
+  return `drawn by librsvg${fitting ? ` at ${fitting.result.width} × ${fitting.result.height}` : ''}`;
+};

@@ -14,7 +14,7 @@ import { shownArea, uprightSizes } from './crop.ts';
 import { orient } from './decode.ts';
 import type { ScaledDecoding } from './scaled-decoding.ts';
 import { boxGeometry, cropOffset, gravityName, type Offset, padOffset } from './size.ts';
-import type { ConversionJob, Fitting } from './types.ts';
+import type { ConversionJob, Fitting, Sentence } from './types.ts';
 
 /**
  * Lanczos with two lobes instead of three, and a narrower window that compensates for it. The PSNR against Lanczos with
@@ -30,6 +30,10 @@ export function shrinkOnLoad(job: ConversionJob): string[] {
   const { image, scaledDecoding } = job;
   return scaledDecoding && image.type === 'jpg' ? ['-define', `jpeg:size=${scaledDecoding.requested}`] : [];
 }
+
+export const explainShrinking: Sentence = ({ scaledDecoding, image }) =>
+  scaledDecoding &&
+  `decoded at ${scaledDecoding.columns.decoded} × ${scaledDecoding.rows.decoded} instead of ${image.width} × ${image.height}`;
 
 /** Crops the decoded image, or repeats its last column and row, so that its scale is that of the result. */
 export function fitDecoded(job: ConversionJob): string[] {
@@ -74,6 +78,9 @@ export function dropOpaqueAlpha(job: ConversionJob): string[] {
   return applies ? ['-alpha', 'off-if-opaque'] : [];
 }
 
+export const explainOpaqueAlpha: Sentence = (job) =>
+  dropOpaqueAlpha(job).length > 0 ? 'alpha is dropped if it is opaque' : undefined;
+
 /** Resizes the image. Without `enlarge`, no side grows. An SVG was rendered at the requested size already. */
 export function resize(job: ConversionJob): string[] {
   if (!isResized(job)) return [];
@@ -106,6 +113,17 @@ function averageFirst(job: ConversionJob, { resized }: Fitting): string[] {
   ];
 }
 
+export const explainResize: Sentence = (job) => {
+  if (!isResized(job)) return undefined;
+  const { options, trustedFitting: fitting } = job;
+  if (!fitting) return `fitted into ${options.width ?? 'any'} × ${options.height ?? 'any'} with Lanczos`;
+  const [size] = uprightSizes(job);
+  const { width = 0, height = 0 } = size ? shownArea(size, options, false) : {};
+  const { resized } = fitting;
+  if (resized.width === width && resized.height === height) return 'not enlarged';
+  return `${width} × ${height} → ${resized.width} × ${resized.height} with Lanczos`;
+};
+
 /** Rotates the image before it is resized, unless fewer pixels can be rotated afterwards. */
 export function orientFirst(job: ConversionJob): string[] {
   return job.scaledDecoding ? [] : orient(job);
@@ -134,6 +152,9 @@ export function cropToBox(job: ConversionJob): string[] {
   return fills(fitting) ? [] : crop(fitting.result, cropOffset(fitting, options));
 }
 
+export const explainCutting: Sentence = (job) =>
+  cropToBox(job).length > 0 ? `cut to ${job.options.width} × ${job.options.height}` : undefined;
+
 /** Adds borders up to the box for `contain`. Transparent parts of the image stay transparent. */
 export function pad(job: ConversionJob): string[] {
   const { options } = job;
@@ -145,6 +166,11 @@ export function pad(job: ConversionJob): string[] {
     : withGravity(job, ['-extent', `${options.width}x${options.height}`]);
   return ['-background', paddingColour(job), '-compose', 'Copy', ...extend, '-compose', 'Over'];
 }
+
+export const explainBorders: Sentence = (job) =>
+  pad(job).length > 0
+    ? `borders of the colour ${paddingColour(job)} up to ${job.options.width} × ${job.options.height}`
+    : undefined;
 
 /** Returns whether the resized image fills the box exactly. */
 function fills({ resized, result }: Fitting): boolean {

@@ -102,6 +102,9 @@ export interface Step {
   readonly rendersTo?: string;
 }
 
+/** States what a stage does to an image, for people; undefined if it changes nothing. */
+export type Sentence = (job: ConversionJob) => string | undefined;
+
 /** Commands that convert an image. */
 export interface Plan {
   readonly steps: readonly Step[];

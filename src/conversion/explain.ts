@@ -1,0 +1,57 @@
+/** @module What a conversion would do, and why, before any tool runs. */
+import type { Config } from '../config.ts';
+import type { ImageInfo } from '../images/image-info.ts';
+import type { Note } from '../notes.ts';
+import type { Toolchain } from '../process/toolchain.ts';
+import { type CanonicalPlan, canonicalPlan, conversionKey } from './key.ts';
+import { explain, plan, planDecoding, planMeasuring } from './plan/index.ts';
+import type { ConversionJob, Step } from './plan/types.ts';
+
+/** What a conversion would do. */
+export interface Explanation {
+  /** What the header states. */
+  readonly image: ImageInfo;
+  /** A sentence for each stage that changes something. */
+  readonly sentences: readonly string[];
+  /** Notes that are known before the tools run. */
+  readonly notes: readonly Note[];
+  readonly plan: CanonicalPlan;
+  /** The commands with the paths of this machine. */
+  readonly steps: readonly Step[];
+  /** See {@link conversionKey}. */
+  readonly key: string;
+  /** Limits of the image and of its conversion, by setting. */
+  readonly limits: Readonly<Record<(typeof LIMITS)[number], number>>;
+}
+
+const LIMITS = [
+  'MAX_FILE_BYTES',
+  'MAX_PIXELS',
+  'MAX_TOTAL_PIXELS',
+  'MAX_FRAMES',
+  'CONVERT_TIMEOUT_MS',
+] as const;
+
+/**
+ * Explains a job.
+ *
+ * @param digest SHA-256 of the source
+ */
+export function explainJob(
+  job: ConversionJob,
+  digest: string,
+  { toolchain, config }: { readonly toolchain: Toolchain; readonly config: Config },
+): Explanation {
+  const canonical = canonicalPlan(job, toolchain);
+  const { steps, notes } = plan(job);
+  const limits = Object.fromEntries(LIMITS.map((name) => [name, config[name]]));
+  return {
+    image: job.image,
+    sentences: explain(job),
+    notes,
+    plan: canonical,
+    steps: [planDecoding(job), planMeasuring(job), ...steps].filter((step) => step !== undefined),
+    key: conversionKey(digest, canonical),
+    limits: limits as Explanation['limits'],
+  };
+}

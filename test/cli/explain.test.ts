@@ -1,0 +1,67 @@
+import { execFile } from 'node:child_process';
+import { copyFile, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect } from 'chai';
+import { fixturePath } from '../helpers/client.ts';
+import { runCliInProcess } from '../helpers/command-line.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+
+const run = promisify(execFile);
+
+describe('imagemill explain', function () {
+  this.timeout(60_000);
+  const explain = (...args: string[]) => runCliInProcess(['explain', ...args]);
+
+  it('states in order what is done with an image, the limits and the key', async () => {
+    const { status, stdout } = await explain(fixturePath('orientation-6.jpg'), '--width', '60');
+    expect(status).to.equal(0);
+    const [head, ...lines] = stdout.split('\n');
+    expect(head).to.match(/orientation-6\.jpg \(JPEG, 80 × 120\) → WebP$/);
+    expect(lines.slice(0, 4)).to.deep.equal([
+      '  turned upright (EXIF 6)',
+      '  120 × 80 → 60 × 40 with Lanczos',
+      '  EXIF metadata is removed',
+      '  WebP, quality 80',
+    ]);
+    expect(lines[4]).to.match(/^ {2}limits: \d+ megapixels, \d+ frames, \d+ s$/);
+    expect(lines[5]).to.match(/^ {2}key: [0-9a-f]{64}$/);
+  });
+
+  it('prints commands that make the bytes of the conversion when they are run by hand', async () => {
+    const folder = await makeTempDir('by-hand');
+    for (const name of ['p3.jpg', 'scene.svg', "it's $HOME.png"]) {
+      const path = join(folder, name);
+      await copyFile(fixturePath(name.startsWith('it') ? 'window.png' : name), path);
+      const options = ['--format', 'png', '--width', '50'];
+      const { stdout } = await explain(path, ...options, '--commands');
+      const commands = stdout.split('\n').filter((line) => /^ {2}(cp|\/)/.test(line));
+      expect(commands.length).to.be.at.least(2);
+      await run('sh', ['-e', '-c', commands.join('\n')], { cwd: folder });
+      await runCliInProcess(['convert', path, '-o', join(folder, 'result.png'), '--force', ...options]);
+      const [made, converted] = await Promise.all(
+        ['image.png', 'result.png'].map((file) => readFile(join(folder, file))),
+      );
+      expect(made?.equals(converted as Buffer), name).to.equal(true);
+    }
+  });
+
+  it('prints the canonical plan as JSON, without a path', async () => {
+    const { stdout } = await explain(fixturePath('p3.jpg'), '--json', '--format', 'gif');
+    const { type, width, sentences, plan, notes, limits } = JSON.parse(stdout);
+    expect([type, width]).to.deep.equal(['jpg', 120]);
+    expect(sentences).to.deep.equal(['embedded colour profile → sRGB', 'GIF, up to 256 colours']);
+    expect(notes).to.deep.equal(['colour-converted-to-srgb']);
+    expect(JSON.stringify(plan)).to.not.match(/"[^"]*\/[^"]*srgb/);
+    expect(plan.versions).to.have.keys('imagemill', 'magick');
+    expect(limits).to.include.keys('MAX_PIXELS', 'CONVERT_TIMEOUT_MS');
+  });
+
+  it('reports files that could not be converted, and exits with 1', async () => {
+    const { status, stdout, stderr } = await explain(fixturePath('scene.png'), fixturePath('../README.md'));
+    expect(status).to.equal(1);
+    expect(stdout).to.include('scene.png');
+    expect(stderr).to.include('README.md is not an image of a supported format');
+    expect((await explain(fixturePath('scene.png'), '--quality', '0')).status).to.equal(2);
+  });
+});
