@@ -106,7 +106,9 @@ function print(
     return;
   }
   const size = image.width && image.height ? `, ${image.width} × ${image.height}` : '';
-  console.log(`${sanitizeForDisplay(path, 500)} (${INPUTS[image.type].label}${size}) → ${OUTPUTS[format].label}`);
+  console.log(
+    `${sanitizeForDisplay(path, 500)} (${INPUTS[image.type].label}${size}) → ${OUTPUTS[format].label}`,
+  );
   for (const sentence of sentences) console.log(`  ${sentence}`);
   const { MAX_PIXELS: pixels, MAX_FRAMES: frames, CONVERT_TIMEOUT_MS: ms } = limits;
   console.log(`  limits: ${pixels / 1e6} megapixels, ${frames} frames, ${ms / 1000} s`);
