@@ -20,6 +20,7 @@ import {
 import { INTERRUPTIONS } from './interruptions.ts';
 import { noisyPhoto, type Request } from './requests.ts';
 import { listLeftovers, processesLeft, type Server, scratch, startServer } from './server.ts';
+import { soak } from './soak.ts';
 
 /** Faults by the name that the report prints. */
 export const FAULTS: Readonly<Record<string, Fault>> = {
@@ -28,6 +29,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   'the tool crashes': (parts) => withTool(parts, 'kill -SEGV $$', [400, 503]),
   'the tool is gone for a while': toolGone,
   'fork servers and their jobs are killed at random': killAtRandom,
+  'fork servers and their jobs are killed in this process': soak,
   'the disk of 64 MB fills': diskFull,
   'open files run out': filesRunOut,
   'SIGTERM with work in flight': drainOnSigterm,

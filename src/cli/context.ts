@@ -2,6 +2,7 @@
 import { constants } from 'node:os';
 import { type Logger, pino } from 'pino';
 import { type Config, ConfigError, loadConfig } from '../config.ts';
+import { workingFolder } from '../files/work-files.ts';
 
 /** What every command receives in addition to its arguments. */
 export interface CliContext {
@@ -34,6 +35,18 @@ export function loadSettings(env: CliContext['env']): Config {
     if (error instanceof ConfigError) throw new CliError(error.problems.join('\n'), 2);
     throw error;
   }
+}
+
+/** Disk space per input byte: the input, and about as much for its result. */
+export const DISK_SPACE_FACTOR = 2;
+
+/** Returns the maximum size of the working files of a full batch, in bytes. */
+export const bytesOfBatch = ({ MAX_FILE_BYTES, MAX_BATCH_FILES }: Config): number =>
+  DISK_SPACE_FACTOR * MAX_BATCH_FILES * MAX_FILE_BYTES;
+
+/** Returns the settings of the service: without `TEMP_DIR`, its working files are in memory if there is room for a full batch. */
+export function withWorkingFolder(config: Config, env: CliContext['env']): Config {
+  return env.TEMP_DIR || env.TMPDIR ? config : { ...config, TEMP_DIR: workingFolder(bytesOfBatch(config)) };
 }
 
 /** A log that collects warnings. */

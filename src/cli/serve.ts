@@ -9,7 +9,7 @@ import type { Config } from '../config.ts';
 import { StartupError } from '../errors.ts';
 import { createHttpServer, type HttpServer } from '../server/http-server.ts';
 import { createService, type Service } from '../server/service.ts';
-import { type CliContext, loadSettings } from './context.ts';
+import { type CliContext, loadSettings, withWorkingFolder } from './context.ts';
 
 /** File descriptor of standard output (stdout(3)). */
 const STDOUT_FD = 1;
@@ -22,7 +22,7 @@ const STDOUT_FD = 1;
  * @throws {CliError} with status 2, for invalid settings
  */
 export async function serve({ env, version }: CliContext): Promise<number> {
-  const config = loadSettings(env);
+  const config = withWorkingFolder(loadSettings(env), env);
   const stream = createLogStream(STDOUT_FD);
   const log = pino({ level: config.LOG_LEVEL }, stream);
   const readsKeys = config.API_KEYS_FILE !== undefined;

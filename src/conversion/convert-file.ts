@@ -1,8 +1,9 @@
 /** @module Converts one file: prepare, inspect, plan, queue, reserve, run, verify, describe. */
-import { rmSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { KnownResultError } from '../errors.ts';
+import { workFiles } from '../files/work-files.ts';
 import { removeFolder } from '../files/workspace.ts';
 import type { RunCommand } from '../process/command.ts';
 import { type ConversionQueue, createPartRunner, type Job } from '../process/queue.ts';
@@ -235,7 +236,10 @@ function report(
 
 /** Removes an input and releases its disk space. Files that cannot be removed are removed with the request. */
 export async function discardSource({ folder, disk }: ConversionInput, bytes: number): Promise<void> {
-  rmSync(`${folder}.${INPUT_FILE}`, { force: true }); // if a tool has read it on standard input
+  // If a tool has read it on standard input.
+  await workFiles(folder)
+    .rm(`${folder}.${INPUT_FILE}`, { force: true })
+    .catch(() => {});
   await removeFolder(folder).catch(() => {});
   disk?.release(bytes);
 }

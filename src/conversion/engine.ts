@@ -6,6 +6,7 @@ import type { Config } from '../config.ts';
 import { isDiskFull, StartupError, toStartupError } from '../errors.ts';
 import { removeStaleWorkspaces } from '../files/stale.ts';
 import { maxOpenFiles } from '../files/system.ts';
+import { DEFAULT_FOLDERS } from '../files/work-files.ts';
 import { createWorkspaces, type Workspaces } from '../files/workspace.ts';
 import { ASSETS_DIR, FORK_SERVER_LIBRARY } from '../folders.ts';
 import { CommandError, type KillReason, killReason, type RunCommand } from '../process/command.ts';
@@ -99,7 +100,10 @@ export async function createConversionEngine(
   const events = { ...NO_EVENTS, ...handled };
   for (const name of ['WORKER_REUSE', 'WORKER_SHARING'] as const)
     if (config[name] !== undefined) log.warn(`${name} has no effect: each image gets a new process`);
-  const swept = await removeStaleWorkspaces(config.TEMP_DIR);
+  // Without TEMP_DIR, an earlier start may have chosen the other folder.
+  const isDefault = DEFAULT_FOLDERS.includes(config.TEMP_DIR);
+  const folders = new Set([config.TEMP_DIR, ...(isDefault ? DEFAULT_FOLDERS : [])]);
+  const swept = (await Promise.all([...folders].map((folder) => removeStaleWorkspaces(folder)))).flat();
   if (swept.length > 0) log.info({ swept }, 'removed working files of processes that have ended');
   const workspaces = createWorkspaces(config.TEMP_DIR);
   let tools: ConfiguredTools | undefined;

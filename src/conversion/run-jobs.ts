@@ -158,7 +158,7 @@ async function encode(job: ConversionJob, running: Running, shared?: Output): Pr
 async function verify(job: ConversionJob, stdout: string, source: ConversionInput): Promise<VerifiedOutput> {
   const { image, options } = job;
   assertAllFramesRead(image, stdout, source);
-  const verified = verifyOutput(source, job);
+  const verified = await verifyOutput(source, job);
   if (options.format === 'pdf') correctPdfTitle(verified.path, job.suffix);
   if (options.format !== 'jxl' || options.stripMetadata) return verified;
   return addJxlMetadata(verified, join(source.folder, fileToEncode(job)));

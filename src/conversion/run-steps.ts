@@ -1,8 +1,8 @@
 /** @module Runs the commands of a plan in the folder of the input. */
-import { renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import type { TimeLimit } from '../errors.ts';
+import { workFiles } from '../files/work-files.ts';
 import type { ImageInfo } from '../images/image-info.ts';
 import { inspect } from '../images/index.ts';
 import type { Output, RunCommand } from '../process/command.ts';
@@ -28,7 +28,7 @@ export interface RunningConversion {
   /** Time at which the conversion times out, on the clock of `performance.now()`. */
   deadline: number;
   /** New paths of the files that were moved out of the folder, by name. */
-  readonly movedOut: Map<string, string>;
+  readonly movedOut: Map<string, Promise<string>>;
 }
 
 /** Maximum time for rendering an SVG, in milliseconds. An SVG can take any time; real ones take far less than this. */
@@ -81,10 +81,10 @@ async function runStep(
   const isSvg = tool === 'rsvg';
   const limit =
     isSvg && config.CONVERT_TIMEOUT_MS > SVG_TIMEOUT_MS ? { ms: SVG_TIMEOUT_MS } : conversionLimit(config);
-  const input = stdin !== undefined && { stdin: moveOut(movedOut, folder, stdin) };
-  const attempt = (signal: AbortSignal): Promise<Output> => {
+  const input = stdin !== undefined && { stdin: await moveOut(movedOut, folder, stdin) };
+  const attempt = async (signal: AbortSignal): Promise<Output> => {
     // Under the system call filter, librsvg cannot replace a file: GLib calls fchown and fchmod for that.
-    if (rendersTo) rmSync(join(folder, rendersTo), { recursive: true, force: true });
+    if (rendersTo) await workFiles(folder).rm(join(folder, rendersTo), { recursive: true, force: true });
     const remainingMs = Math.max(1, Math.ceil(conversion.deadline - performance.now()));
     return run({
       file: (toolchain[tool] as Tool).path,
@@ -121,11 +121,13 @@ export function inspectRendered(source: ConversionInput, name: string): Promise<
  *
  * @returns the new path, beside the folder
  */
-function moveOut(movedOut: Map<string, string>, folder: string, name: string): string {
-  const moved = movedOut.get(name);
-  if (moved !== undefined) return moved;
+function moveOut(movedOut: RunningConversion['movedOut'], folder: string, name: string): Promise<string> {
   const path = `${folder}.${name}`;
-  renameSync(join(folder, name), path);
-  movedOut.set(name, path);
-  return path;
+  const moved =
+    movedOut.get(name) ??
+    workFiles(path)
+      .rename(join(folder, name), path)
+      .then(() => path);
+  movedOut.set(name, moved);
+  return moved;
 }

@@ -1,8 +1,9 @@
 /** @module Stores a received file, while it enforces the limits and detects the type. */
-import { appendFile, closeSync, openSync } from 'node:fs';
+import { appendFile, closeSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { serviceError } from '../errors.ts';
 import type { DiskAccount } from '../files/disk-space.ts';
+import { workFiles } from '../files/work-files.ts';
 import { EXTRA_INPUT_TYPES, INPUTS } from '../formats.ts';
 import { DETECTION_BYTES, detectType, type FileType } from '../images/detect.ts';
 
@@ -33,7 +34,7 @@ export async function storeInput<T extends FileType>(
   path: string,
   { label, types, maxBytes, signal, disk }: StoreOptions<T>,
 ): Promise<{ readonly type: T; readonly length: number }> {
-  const file = openSync(path, 'wx', 0o600);
+  const file = await workFiles(path).open(path, 'wx', 0o600);
   try {
     const detector = createTypeDetector(label, types);
     let length = 0;

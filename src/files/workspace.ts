@@ -1,10 +1,11 @@
 /** @module Workspaces: one private folder per request, which is removed completely after every outcome. */
-import { existsSync, lstatSync, mkdirSync, mkdtempSync, opendirSync, rmSync, statfsSync } from 'node:fs';
+import { existsSync, rmSync, statfsSync } from 'node:fs';
 import { chmod, opendir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createDiskSpace, type DiskAccount, MIN_FREE_BYTES } from './disk-space.ts';
 import { makeInstanceFolder } from './stale.ts';
 import { createFolders } from './system.ts';
+import { noteFolder, workFiles } from './work-files.ts';
 
 /** The folder of one request. */
 export interface Workspace {
@@ -89,6 +90,7 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
     await createFolders(tempDir);
     const made = await makeInstanceFolder(tempDir);
     leftOnExit.add(made);
+    noteFolder(made);
     return made;
   };
   const forget = (made: Promise<string>): void => {
@@ -102,14 +104,16 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
     return made;
   };
   const makeFolder = async (): Promise<string> => {
+    const make = (folder: string): Promise<string> =>
+      workFiles(`${folder}/`).mkdtemp(join(folder, 'request-'));
     const tried = currentHome();
     try {
-      return mkdtempSync(join(await tried, 'request-'));
+      return await make(await tried);
     } catch (error) {
       // A cleanup of the temporary folder may have removed it while no request was running.
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
       forget(tried);
-      return mkdtempSync(join(await currentHome(), 'request-'));
+      return make(await currentHome());
     }
   };
 
@@ -127,7 +131,7 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
       disk: account,
       async folder(name) {
         const folder = join(path, name);
-        mkdirSync(folder, { mode: 0o700 });
+        await workFiles(folder).mkdir(folder, { mode: 0o700 });
         return folder;
       },
       async discard(folder) {
@@ -167,22 +171,23 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
   };
 }
 
-/** Maximum number of entries of a folder that is removed synchronously. */
-const MAX_SYNC_NAMES = 64;
-/** Maximum size of a folder that is removed synchronously, in bytes. */
-const MAX_SYNC_BYTES = 4 * 1024 ** 2;
+/** Maximum number of entries of a folder that is removed at once. */
+const MAX_NAMES_AT_ONCE = 64;
+/** Maximum size of a folder that is removed at once, in bytes. */
+const MAX_BYTES_AT_ONCE = 4 * 1024 ** 2;
 
 /**
- * Removes a folder with its contents, if it exists. Removes a small folder synchronously, which is faster than the
- * thread pool. Removes a large one asynchronously, so that it does not block the event loop.
+ * Removes a folder with its contents, if it exists. A small folder in memory is removed at once. Others are removed in another
+ * thread, so that they do not block the event loop.
  *
- * @returns the total size of the first {@link MAX_SYNC_NAMES} entries, in bytes
+ * @returns the total size of the first {@link MAX_NAMES_AT_ONCE} entries, in bytes
  * @throws {Error} with the code of the failed system call
  */
 export async function removeFolder(path: string): Promise<number> {
-  const { names, bytes } = measure(path);
+  const { names, bytes } = await measure(path);
   try {
-    if (names <= MAX_SYNC_NAMES && bytes <= MAX_SYNC_BYTES) rmSync(path, { recursive: true, force: true });
+    if (names <= MAX_NAMES_AT_ONCE && bytes <= MAX_BYTES_AT_ONCE)
+      await workFiles(path).rm(path, { recursive: true, force: true });
     // rmSync of Node.js 24 stops without an error at an entry that something else removes meanwhile.
     if (existsSync(path)) await rm(path, { recursive: true, force: true, maxRetries: 3 });
   } catch {
@@ -193,25 +198,24 @@ export async function removeFolder(path: string): Promise<number> {
   return bytes;
 }
 
-/**
- * Counts the entries and bytes of a folder. Stops after {@link MAX_SYNC_NAMES} entries, to not block the event loop.
- */
-function measure(path: string): { readonly names: number; readonly bytes: number } {
+/** Counts the entries and bytes of a folder. Stops after {@link MAX_NAMES_AT_ONCE} entries. */
+async function measure(path: string): Promise<{ readonly names: number; readonly bytes: number }> {
+  const files = workFiles(path);
   let names = 0;
   let bytes = 0;
   const folders = [path];
   try {
     for (const folder of folders) {
-      const entries = opendirSync(folder);
+      const entries = await files.opendir(folder);
       try {
-        for (let entry = entries.readSync(); entry; entry = entries.readSync()) {
+        for (let entry = await files.next(entries); entry; entry = await files.next(entries)) {
           names += 1;
-          if (names > MAX_SYNC_NAMES) return { names, bytes };
+          if (names > MAX_NAMES_AT_ONCE) return { names, bytes };
           if (entry.isDirectory()) folders.push(join(folder, entry.name));
-          else bytes += lstatSync(join(folder, entry.name)).size;
+          else bytes += (await files.lstat(join(folder, entry.name))).size;
         }
       } finally {
-        entries.closeSync();
+        await files.close(entries);
       }
     }
   } catch {

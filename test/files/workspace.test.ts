@@ -1,12 +1,26 @@
 import { spawnSync } from 'node:child_process';
-import { chmod, mkdir, readdir, rm, stat, unlink, writeFile } from 'node:fs/promises';
+import fs from 'node:fs';
+import { chmod, mkdir, mkdtemp, readdir, rm, stat, unlink, writeFile } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { expect } from 'chai';
+import { pino } from 'pino';
+import { bytesOfBatch, withWorkingFolder } from '../../src/cli/context.ts';
+import { loadConfig } from '../../src/config.ts';
+import { createConversionEngine } from '../../src/conversion/engine.ts';
+import { storeInput } from '../../src/conversion/store.ts';
 import { OWNER_FILE } from '../../src/files/stale.ts';
+import { isInMemory, workingFolder } from '../../src/files/work-files.ts';
 import { createWorkspaces } from '../../src/files/workspace.ts';
+import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
+import { testConfig } from '../helpers/service.ts';
+import { requires } from '../helpers/skips.ts';
 import { withoutPrivileges } from '../helpers/without-privileges.ts';
 
+const PROJECT = new URL('../../', import.meta.url).pathname;
 const source = (name: string): string => new URL(`../../src/files/${name}`, import.meta.url).href;
 
 describe('workspace', () => {
@@ -178,5 +192,75 @@ describe('workspaces after the loss of their folder', () => {
     await rm(join(folder, 'blocked'));
     await (await workspaces.open()).remove();
     await workspaces.close();
+  });
+});
+
+describe('the folder for working files', () => {
+  const type = (folder: string): string =>
+    spawnSync('stat', ['-f', '-c', '%T', folder], { encoding: 'utf8' }).stdout.trim();
+
+  it('is in memory if that has room for a full batch, and the temporary folder of the system otherwise', async () => {
+    const memory = type('/dev/shm') === 'tmpfs' ? '/dev/shm' : tmpdir();
+    expect(workingFolder(1)).to.equal(memory);
+    expect(workingFolder(1e15)).to.equal(tmpdir());
+    expect(workingFolder(process.availableMemory() / 2)).to.equal(tmpdir());
+    expect(workingFolder(1, '/nonexistent')).to.equal(tmpdir());
+    expect(workingFolder(1, '/proc')).to.equal(tmpdir());
+  });
+
+  it('is the folder of TEMP_DIR or TMPDIR where one of them is set', () => {
+    const config = loadConfig({});
+    for (const env of [{ TEMP_DIR: '/x' }, { TMPDIR: '/x' }])
+      expect(withWorkingFolder(config, env)).to.equal(config);
+    expect(withWorkingFolder(config, {}).TEMP_DIR).to.equal(workingFolder(bytesOfBatch(config)));
+  });
+});
+
+describe('working files on a disk', () => {
+  it('are created, renamed and removed without a call that blocks the event loop', async function () {
+    this.timeout(60_000);
+    const home = [await makeTempDir('disk'), PROJECT].find((folder) => !isInMemory(folder));
+    requires(this, 'disk', home !== undefined);
+    const tempDir = await mkdtemp(join(home as string, '.disk-'));
+    const folder = join(tempDir, 'of-test');
+    await mkdir(folder);
+    const calls: string[] = [];
+    const { mkdirSync, mkdtempSync, renameSync, rmSync, openSync, opendirSync } = fs;
+    const original = { mkdirSync, mkdtempSync, renameSync, rmSync, openSync, opendirSync };
+    for (const [name, call] of Object.entries(original))
+      Object.assign(fs, {
+        [name](...args: unknown[]) {
+          const creates = name !== 'openSync' || String(args[1]).includes('w');
+          if (creates && String(args[0]).startsWith(tempDir)) calls.push(`${name} ${args[0]}`);
+          return (call as (...args: unknown[]) => unknown)(...args);
+        },
+      });
+    syncBuiltinESMExports();
+    try {
+      const engine = await createConversionEngine(
+        testConfig({ TEMP_DIR: tempDir }),
+        pino({ level: 'silent' }),
+      );
+      await engine.workspaces.use({}, async (workspace) => {
+        const source = { folder: await workspace.folder('1'), type: 'png', label: 'It' } as const;
+        const { signal } = new AbortController();
+        const options = {
+          signal,
+          label: 'It',
+          types: ['png'],
+          maxBytes: () => 1000,
+          disk: workspace.disk,
+        } as const;
+        await storeInput(Readable.from([ONE_PIXEL]), join(source.folder, 'in'), options);
+        await engine.convert(source, { format: 'webp', quality: 80, stripMetadata: true }, signal);
+        await workspace.discard(source.folder);
+      });
+      await engine.close();
+    } finally {
+      Object.assign(fs, original);
+      syncBuiltinESMExports();
+      await rm(tempDir, { recursive: true });
+    }
+    expect(calls).to.deep.equal([]);
   });
 });

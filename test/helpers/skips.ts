@@ -8,6 +8,7 @@ import type { Context, Suite } from 'mocha';
 export type Requirement =
   | 'browser'
   | 'compiler'
+  | 'disk'
   | 'hidden-files'
   | 'magick-version'
   | 'mounts'

@@ -15,7 +15,7 @@ import { MAX_DIMENSION } from '../../formats.ts';
 import { isPolicyEnforced, NO_POLICY_FOLDER } from '../../process/policy.ts';
 import { createRunner } from '../../process/runner.ts';
 import { findToolchain, type Toolchain } from '../../process/toolchain.ts';
-import { CliError, createWarningCollector } from '../context.ts';
+import { CliError, createWarningCollector, withWorkingFolder } from '../context.ts';
 
 export interface Check {
   readonly name: string;
@@ -64,7 +64,7 @@ export async function collectReport(env: Environment): Promise<DoctorReport> {
 /** Loads the settings. If some are invalid, ignores them and loads the rest. */
 function loadValidSettings(env: Environment): Pick<DoctorReport, 'config' | 'settingProblems'> {
   try {
-    return { config: loadConfig(env), settingProblems: [] };
+    return { config: withWorkingFolder(loadConfig(env), env), settingProblems: [] };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const rest = Object.entries(env).filter(([name]) => !error.settings.includes(name));

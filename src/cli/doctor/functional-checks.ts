@@ -4,11 +4,13 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ConversionEngine } from '../../conversion/engine.ts';
 import { INPUT_FILE } from '../../conversion/plan/types.ts';
+import { isInMemory } from '../../files/work-files.ts';
 import { createWorkspaces } from '../../files/workspace.ts';
 import { WEB_APP_DIR } from '../../folders.ts';
 import type { OutputType } from '../../formats.ts';
 import { ONE_PIXEL } from '../../process/policy.ts';
 import type { RedisConnection } from '../../redis-client.ts';
+import { bytesOfBatch, DISK_SPACE_FACTOR } from '../context.ts';
 import type { Check, DoctorReport } from './collect.ts';
 
 /** Converts a pixel to every output format. */
@@ -68,21 +70,18 @@ export async function fonts({ engine }: DoctorReport): Promise<Check[]> {
   }
 }
 
-/** Disk space per input byte: the input, and about as much for its result. */
-const DISK_SPACE_FACTOR = 2;
-
 /** Checks for disk space for the largest possible batch (otherwise warns), and for one file (otherwise fails). */
 export async function workingFiles({ config }: DoctorReport): Promise<Check[]> {
-  const { TEMP_DIR, MAX_FILE_BYTES, MAX_BATCH_FILES } = config;
+  const { TEMP_DIR } = config;
   const name = 'TEMP_DIR';
   const workspaces = createWorkspaces(TEMP_DIR);
   try {
     await workspaces.root();
     const free = await workspaces.free();
     if (free === undefined) return [{ name, state: 'ok', found: `${TEMP_DIR}, free space unknown` }];
-    const file = DISK_SPACE_FACTOR * MAX_FILE_BYTES;
-    const batch = MAX_BATCH_FILES * file;
-    const found = `${TEMP_DIR}, ${formatMebibytes(free)} free`;
+    const file = DISK_SPACE_FACTOR * config.MAX_FILE_BYTES;
+    const batch = bytesOfBatch(config);
+    const found = `${TEMP_DIR}, ${isInMemory(TEMP_DIR) ? 'in memory, ' : ''}${formatMebibytes(free)} free`;
     if (free >= batch) return [{ name, state: 'ok', found }];
     const requirement = `a full batch needs ${formatMebibytes(batch)} (MAX_BATCH_FILES × MAX_FILE_BYTES × ${DISK_SPACE_FACTOR})`;
     return [

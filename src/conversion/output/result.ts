@@ -1,15 +1,7 @@
 /** @module Verifies the file that the tools have written, and collects the notes of a result from their output. */
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  openSync,
-  readdirSync,
-  readSync,
-  renameSync,
-  rmSync,
-} from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readdirSync, readSync } from 'node:fs';
 import { join } from 'node:path';
+import { workFiles } from '../../files/work-files.ts';
 import { ALL_INPUT_TYPES, hasSignature, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import type { ImageInfo } from '../../images/image-info.ts';
 import { inspect } from '../../images/index.ts';
@@ -42,7 +34,7 @@ export interface VerifiedOutput {
  *
  * @throws {ServiceError} CORRUPT_IMAGE, if there is no valid result; removes an invalid one
  */
-export function verifyOutput(source: OutputContext, job: ConversionJob): VerifiedOutput {
+export async function verifyOutput(source: OutputContext, job: ConversionJob): Promise<VerifiedOutput> {
   const { options, output, suffix } = job;
   const outputs = readdirSync(source.folder).filter((name) => name.startsWith(outputStem(suffix)));
   if (outputs.length !== 1 || outputs[0] !== output) {
@@ -55,14 +47,14 @@ export function verifyOutput(source: OutputContext, job: ConversionJob): Verifie
   // With maxBytes, several results can exist at the same time.
   const encode = options.maxBytes === undefined ? '' : `.q${options.quality}`;
   const path = `${source.folder}${suffix && `.${suffix}`}${encode}.${format.extension}`;
-  renameSync(join(source.folder, output), path);
+  await workFiles(path).rename(join(source.folder, output), path);
   try {
     const bytes = checkedSize(path, format);
     if (bytes !== undefined) return { path, bytes };
   } catch (error) {
     if (!isNoFile(error)) throw error;
   }
-  rmSync(path, { recursive: true, force: true });
+  await workFiles(path).rm(path, { recursive: true, force: true });
   throw invalidOutputError(`${output} is not a file that starts like ${options.format}`, source);
 }
 

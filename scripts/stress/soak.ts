@@ -1,0 +1,150 @@
+/**
+ * @module Converts images in this process while its fork servers and their jobs are killed at random and clients leave, and
+ * compares each result with that of a new start of the tool.
+ */
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { pino } from 'pino';
+import { loadConfig } from '../../src/config.ts';
+import {
+  type ConversionEngine,
+  createConversionEngine,
+  type RenewalReason,
+} from '../../src/conversion/engine.ts';
+import type { InputType, OutputType } from '../../src/formats.ts';
+import { detectType } from '../../src/images/detect.ts';
+import { listTree } from '../processes/usage.ts';
+import { emptyTally } from './clients.ts';
+import type { FaultParts, Outcome } from './fault.ts';
+import { processesLeft, scratch } from './server.ts';
+
+const IMAGES = new URL('../../fixtures/images/', import.meta.url).pathname;
+const FORMATS: readonly OutputType[] = ['png', 'jpg', 'webp', 'gif', 'bmp'];
+/** Jobs at once. */
+const WORKERS = 4;
+/** Part of the jobs whose client leaves. */
+const LEAVING = 0.02;
+/** Part of the waits between two kills that are long, and their time in ms, in which a server reaches its number of jobs. */
+const [QUIET, QUIET_MS] = [0.01, 60_000];
+/** Maximum growth of the memory in use from the first tenth of the jobs to the end, in bytes. */
+const MAX_GROWTH_BYTES = 10e6;
+
+interface Job {
+  readonly path: string;
+  readonly type: InputType;
+  readonly format: OutputType;
+}
+
+/** Runs `jobs` conversions. */
+export async function soak({ random, jobs }: FaultParts): Promise<Outcome> {
+  const tally = emptyTally();
+  /** Servers of other faults. */
+  const bystanders = listTree(process.pid).filter((pid) => pid !== process.pid);
+  const home = join(scratch, 'soak');
+  mkdirSync(home);
+  const renewals: RenewalReason[] = [];
+  const start = (FORK_SERVER: string): Promise<ConversionEngine> =>
+    createConversionEngine(
+      loadConfig({ PATH: process.env.PATH, TEMP_DIR: home, FORK_SERVER }),
+      pino({ level: 'silent' }),
+      { events: { serverRenewed: (reason) => renewals.push(reason) } },
+    );
+  const list = await listJobs();
+  const expected = new Map<Job, Buffer>();
+  const exec = await start('off');
+  for (const job of list) expected.set(job, await convert(exec, home, job));
+  await exec.close();
+
+  const openFiles = (): number => readdirSync('/proc/self/fd').length;
+  const before = openFiles();
+  const engine = await start('on');
+  let [kills, begun, usedBefore] = [0, 0, 0];
+  async function work(): Promise<void> {
+    while (begun < jobs) {
+      begun += 1;
+      if (begun === Math.ceil(jobs / 10)) usedBefore = usedBytes();
+      const job = random.pick(list);
+      const leaves = random.next() < LEAVING ? AbortSignal.timeout(random.below(20)) : undefined;
+      tally.requests += 1;
+      const result = await convert(engine, home, job, leaves).catch((error) => error as Error);
+      const outcome = Buffer.isBuffer(result)
+        ? 'converted'
+        : ((result as { code?: string }).code ?? result.name);
+      tally.answers[outcome] = (tally.answers[outcome] ?? 0) + 1;
+      if (!Buffer.isBuffer(result)) continue;
+      if (result.equals(expected.get(job) as Buffer)) tally.right += 1;
+      else tally.wrong.push(`${job.path} to ${job.format} differs from a new start`);
+    }
+  }
+  const done = new AbortController();
+  const working = Promise.all(Array.from({ length: WORKERS }, work)).finally(() => done.abort());
+  while (begun < jobs) {
+    const wait = random.next() < QUIET ? QUIET_MS : random.below(500);
+    await pause(wait, undefined, { signal: done.signal }).catch(() => {});
+    const spared = new Set(bystanders.flatMap(listTree));
+    const others = listTree(process.pid).filter((pid) => pid !== process.pid && !spared.has(pid));
+    if (others.length === 0) continue;
+    try {
+      process.kill(random.pick(others), 'SIGKILL');
+      kills += 1;
+    } catch {
+      // It has ended.
+    }
+  }
+  await working;
+  const growth = usedBytes() - usedBefore;
+  const { waiting, running } = engine.stats();
+  await engine.close();
+  if (growth > MAX_GROWTH_BYTES) tally.wrong.push(`memory in use grew by ${(growth / 1e6).toFixed(1)} MB`);
+  if (waiting + running > 0) tally.wrong.push(`${waiting + running} jobs never ended`);
+  if (tally.right === 0) tally.wrong.push('no job succeeded');
+  const left = [
+    ...readdirSync(home),
+    ...processesLeft(home).map((pid) => `process ${pid}`),
+    ...(openFiles() > before ? [`${openFiles() - before} open files`] : []),
+  ];
+  const counts = [...Map.groupBy(renewals, (reason) => reason)]
+    .map(([reason, { length }]) => `${reason} ${length}`)
+    .join(', ');
+  const figures = `${kills} processes killed; servers replaced: ${counts || 'none'}; memory in use ${(growth / 1e6).toFixed(1)} MB above that after a tenth of the jobs`;
+  return { tally, figures, left };
+}
+
+/** Returns the memory that JavaScript objects and buffers use, in bytes. */
+function usedBytes(): number {
+  setFlagsFromString('--expose-gc');
+  runInNewContext('gc')();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+async function listJobs(): Promise<Job[]> {
+  const names = readdirSync(IMAGES).filter((name) => /^(?:scene|window|orientation)/.test(name));
+  const jobs = names.map(async (name) => {
+    const path = join(IMAGES, name);
+    const type = (await detectType(readFileSync(path), true)) as InputType;
+    return FORMATS.map((format) => ({ path, type, format }));
+  });
+  return (await Promise.all(jobs)).flat();
+}
+
+async function convert(
+  engine: ConversionEngine,
+  home: string,
+  { path, type, format }: Job,
+  signal = new AbortController().signal,
+): Promise<Buffer> {
+  const folder = mkdtempSync(join(home, 'job-'));
+  try {
+    const source = { folder: join(folder, '1'), type, label: 'It' };
+    mkdirSync(source.folder);
+    copyFileSync(path, join(source.folder, 'in'));
+    const result = await engine.convert(source, { format, quality: 80, stripMetadata: true }, signal);
+    return readFileSync(result.path);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
