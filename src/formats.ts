@@ -33,6 +33,8 @@ export type ExtraOutputType = (typeof EXTRA_OUTPUT_TYPES)[number];
 export interface InputFormat {
   /** Name in messages. */
   readonly label: string;
+  /** Media type (RFC 6838): that of IANA's registry, if there is one. */
+  readonly mediaType: string;
   /** Names in `GET /formats`. */
   readonly names: readonly string[];
   /** Canonical name of ImageMagick's coder; undefined for types that another program decodes: SVG and JPEG XL. */
@@ -83,26 +85,110 @@ export interface OutputFormat {
 }
 
 export const INPUTS: Readonly<Record<InputType, InputFormat>> = {
-  png: { label: 'PNG', names: ['png'], coder: 'PNG', animation: false, exifOrientation: true },
+  png: {
+    label: 'PNG',
+    mediaType: 'image/png',
+    names: ['png'],
+    coder: 'PNG',
+    animation: false,
+    exifOrientation: true,
+  },
   jpg: {
-    ...{ label: 'JPEG', names: ['jpg', 'jpeg'], coder: 'JPEG' },
+    ...{ label: 'JPEG', mediaType: 'image/jpeg', names: ['jpg', 'jpeg'], coder: 'JPEG' },
     ...{ animation: false, opaque: true, exifOrientation: true },
   },
-  gif: { label: 'GIF', names: ['gif'], coder: 'GIF', animation: true, exifOrientation: false },
-  bmp: { label: 'BMP', names: ['bmp'], coder: 'BMP', animation: false, exifOrientation: false },
+  gif: {
+    label: 'GIF',
+    mediaType: 'image/gif',
+    names: ['gif'],
+    coder: 'GIF',
+    animation: true,
+    exifOrientation: false,
+  },
+  bmp: {
+    label: 'BMP',
+    mediaType: 'image/bmp',
+    names: ['bmp'],
+    coder: 'BMP',
+    animation: false,
+    exifOrientation: false,
+  },
   tiff: {
-    ...{ label: 'TIFF', names: ['tiff'], coder: 'TIFF' },
+    ...{ label: 'TIFF', mediaType: 'image/tiff', names: ['tiff'], coder: 'TIFF' },
     ...{ animation: false, pages: true, exifOrientation: false },
   },
-  svg: { label: 'SVG', names: ['svg'], coder: undefined, animation: false, exifOrientation: false },
-  avif: { label: 'AVIF', names: ['avif'], coder: 'AVIF', animation: false, exifOrientation: false },
-  ico: { label: 'ICO', names: ['ico'], coder: 'ICO', animation: false, exifOrientation: false },
-  webp: { label: 'WebP', names: ['webp'], coder: 'WEBP', animation: true, exifOrientation: true },
-  heic: { label: 'HEIC', names: ['heic', 'heif'], coder: 'HEIC', animation: false, exifOrientation: false },
-  jxl: { label: 'JPEG XL', names: ['jxl'], coder: undefined, animation: true, exifOrientation: true },
-  jp2: { label: 'JPEG 2000', names: ['jp2', 'j2k'], coder: 'JP2', animation: false, exifOrientation: true },
-  psd: { label: 'PSD', names: ['psd'], coder: 'PSD', animation: false, exifOrientation: true },
-  cur: { label: 'CUR', names: ['cur'], coder: 'ICO', animation: false, exifOrientation: false },
+  svg: {
+    label: 'SVG',
+    mediaType: 'image/svg+xml',
+    names: ['svg'],
+    coder: undefined,
+    animation: false,
+    exifOrientation: false,
+  },
+  avif: {
+    label: 'AVIF',
+    mediaType: 'image/avif',
+    names: ['avif'],
+    coder: 'AVIF',
+    animation: false,
+    exifOrientation: false,
+  },
+  ico: {
+    label: 'ICO',
+    mediaType: 'image/vnd.microsoft.icon',
+    names: ['ico'],
+    coder: 'ICO',
+    animation: false,
+    exifOrientation: false,
+  },
+  webp: {
+    label: 'WebP',
+    mediaType: 'image/webp',
+    names: ['webp'],
+    coder: 'WEBP',
+    animation: true,
+    exifOrientation: true,
+  },
+  heic: {
+    label: 'HEIC',
+    mediaType: 'image/heic',
+    names: ['heic', 'heif'],
+    coder: 'HEIC',
+    animation: false,
+    exifOrientation: false,
+  },
+  jxl: {
+    label: 'JPEG XL',
+    mediaType: 'image/jxl',
+    names: ['jxl'],
+    coder: undefined,
+    animation: true,
+    exifOrientation: true,
+  },
+  jp2: {
+    label: 'JPEG 2000',
+    mediaType: 'image/jp2',
+    names: ['jp2', 'j2k'],
+    coder: 'JP2',
+    animation: false,
+    exifOrientation: true,
+  },
+  psd: {
+    label: 'PSD',
+    mediaType: 'image/vnd.adobe.photoshop',
+    names: ['psd'],
+    coder: 'PSD',
+    animation: false,
+    exifOrientation: true,
+  },
+  cur: {
+    label: 'CUR',
+    mediaType: 'image/vnd.microsoft.icon',
+    names: ['cur'],
+    coder: 'ICO',
+    animation: false,
+    exifOrientation: false,
+  },
 };
 
 const ascii = (text: string): number[] => [...text].map((character) => character.charCodeAt(0));

@@ -64,6 +64,14 @@ ended before all were; 2 if no conversion was started (wrong arguments or
 settings, or no tools); 128 plus its number after a signal, such as 130 after
 Ctrl-C.`;
 
+const IDENTIFY_HELP = `
+Examples:
+  $ imagemill identify photo.jpg drawing.svg
+  $ imagemill identify --json photos/*.jpg | jq -r '[.file, .width, .height] | @tsv'
+
+Exit status: 0 if all files are images, also if some cannot be converted; 1 if
+some are not images or cannot be read; 2 if this machine cannot convert images.`;
+
 const DOCTOR_HELP = `
 Tests everything that the service needs, with the settings of the environment:
 the tools, their policy and sandbox, a conversion to each format, SVG text in
@@ -219,6 +227,17 @@ export async function runProgram(
     .action(async (inputs: string[], flags: ExplainFlags) => {
       const { explain } = await import('./explain.ts');
       status = await explain(inputs, flags, context);
+    });
+
+  program
+    .command('identify')
+    .description('describe images by their headers: format, size, colours and metadata')
+    .argument('<files...>', 'images; "-" is standard input')
+    .option('--json', 'print a JSON object for each file, as POST /identify returns it')
+    .addHelpText('after', IDENTIFY_HELP)
+    .action(async (files: string[], flags: { json?: boolean }) => {
+      const { identify } = await import('./identify.ts');
+      status = await identify(files, flags, context);
     });
 
   program

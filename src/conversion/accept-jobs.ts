@@ -82,7 +82,7 @@ const CONTRADICTORY = new Error('the parts of the header contradict each other a
 export function acceptJob(
   image: ImageInfo,
   { options, suffix }: Target,
-  { source, tools, config, toolchain }: FileConversion,
+  { source, tools, config, toolchain }: Pick<FileConversion, 'source' | 'tools' | 'config' | 'toolchain'>,
 ): ConversionJob {
   const { type, label, readsMisread } = source;
   const job = createJob(image, options, tools, suffix);

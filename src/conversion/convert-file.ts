@@ -68,16 +68,24 @@ interface FileConverter {
   readonly convertVariants: ConvertVariants;
 }
 
-/** Creates the functions that convert files. */
-export function createConvert(deps: ConvertDeps): FileConverter {
-  const { magick, cjxl } = deps.toolchain;
-  const tools: ToolContext = {
+/** Returns the properties of the tools that plans depend on. */
+export function toolContext({
+  toolchain,
+  srgbProfile,
+}: Pick<ConvertDeps, 'toolchain' | 'srgbProfile'>): ToolContext {
+  const { magick, cjxl, dwebp } = toolchain;
+  return {
     magick: magick?.major ?? 7,
     dropsOpaqueAlpha: magick !== undefined && isAtLeast(magick.version, DROPS_OPAQUE_ALPHA_SINCE),
-    scalesWebp: deps.toolchain.dwebp !== undefined,
+    scalesWebp: dwebp !== undefined,
     statesDeepAlpha: cjxl !== undefined && isAtLeast(cjxl.version, STATES_DEEP_ALPHA_SINCE),
-    srgbProfile: deps.srgbProfile,
+    srgbProfile,
   };
+}
+
+/** Creates the functions that convert files. */
+export function createConvert(deps: ConvertDeps): FileConverter {
+  const tools = toolContext(deps);
   const open = (
     source: ConversionInput,
     variants: readonly Variant[],

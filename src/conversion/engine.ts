@@ -26,7 +26,8 @@ import {
   selectExtras,
   toolSearch,
 } from './capabilities.ts';
-import { createConvert, MAX_PREPARATIONS } from './convert-file.ts';
+import { createConvert, MAX_PREPARATIONS, toolContext } from './convert-file.ts';
+import { createIdentify, type Identify } from './identify.ts';
 import type { ConversionEvent, Convert, ConvertVariants } from './types.ts';
 
 // Re-exported for the server, which imports nothing from the process layer.
@@ -48,6 +49,7 @@ export interface ConversionEngine {
   readonly convert: Convert;
   readonly convertVariants: ConvertVariants;
   readonly explain: ReturnType<typeof createConvert>['explain'];
+  readonly identify: Identify;
   readonly workspaces: Workspaces;
   /** Layers of the sandbox that confines the tools. */
   readonly layers: SandboxLayers;
@@ -139,17 +141,34 @@ export async function createConversionEngine(
       reservedSlots: RESERVED_SLOTS,
       maxPreparations: MAX_PREPARATIONS,
     });
+    const srgbProfile = `${ASSETS_DIR}/srgb.icc`;
     const { convert, convertVariants, explain } = createConvert({
       config,
       toolchain,
       queue,
       run: reportFailures(run, log, events),
-      srgbProfile: `${ASSETS_DIR}/srgb.icc`,
+      srgbProfile,
       maxThreads: Math.min(availableParallelism(), MAX_THREADS),
       onFinished: events.conversion,
     });
+    const identify = createIdentify({
+      ...{ config, toolchain, capabilities },
+      tools: toolContext({ toolchain, srgbProfile }),
+      queue: createQueue({ concurrency: MAX_PREPARATIONS, queueLimit: config.QUEUE_LIMIT }),
+    });
     const stats = (): EngineStats => ({ ...queue.stats(), forkServers: servers });
-    return { toolchain, capabilities, convert, convertVariants, explain, workspaces, layers, stats, close };
+    return {
+      toolchain,
+      capabilities,
+      convert,
+      convertVariants,
+      explain,
+      identify,
+      workspaces,
+      layers,
+      stats,
+      close,
+    };
   } catch (error) {
     await close();
     throw toStartupError(error, config);

@@ -263,10 +263,18 @@ export interface BatchOptions {
 export function createParsers(outputs: readonly OutputType[]): {
   convert: Parse<ConvertOptions>;
   batch: Parse<BatchOptions>;
+  /** Undefined if there is no option. */
+  identify: Parse<ConvertOptions | undefined>;
 } {
   const checks = formFields(outputs);
+  const parseConvert: Parse<ConvertOptions> = (fields) =>
+    toOptions(check(checks.convert, fields), fields, outputs);
   return {
-    convert: (fields) => toOptions(check(checks.convert, fields), fields, outputs),
+    convert: parseConvert,
+    identify(fields) {
+      const isKnown = ([name, value]: TextField) => value !== '' && Object.hasOwn(checks.convert.shape, name);
+      return fields.some(isKnown) ? parseConvert(fields) : undefined;
+    },
     batch(fields) {
       const { on_error, manifest, ...rest } = check(checks.batch, fields);
       return { options: toOptions(rest, fields, outputs), onError: on_error, manifest };

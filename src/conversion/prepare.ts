@@ -46,6 +46,25 @@ export function createRepairContext(
 }
 
 /**
+ * Repairs the file of an input in place, and inspects it.
+ *
+ * @throws {ServiceError} as {@link prepareInput}
+ */
+export async function repairAndInspect(
+  { folder, type, label }: ConversionInput,
+  context: RepairContext,
+): Promise<ImageInfo> {
+  const path = join(folder, INPUT_FILE);
+  try {
+    return await inspect(path, await repair(path, type, context));
+  } catch (error) {
+    throw error instanceof HeaderTooComplexError
+      ? serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label)
+      : error;
+  }
+}
+
+/**
  * Prepares the file of an input in place, and writes its external profile to the folder of the input.
  *
  * @param targets the options of each result
@@ -54,17 +73,13 @@ export function createRepairContext(
  *   RESOURCE_LIMIT_EXCEEDED if the header takes too many reads
  */
 export async function prepareInput(
-  { folder, type, label }: ConversionInput,
+  source: ConversionInput,
   targets: readonly ConvertOptions[],
   context: RepairContext,
 ): Promise<ImageInfo> {
+  const { folder } = source;
   const path = join(folder, INPUT_FILE);
-  const repairAndInspect = async (): Promise<ImageInfo> => inspect(path, await repair(path, type, context));
-  const image = await repairAndInspect().catch((error) => {
-    throw error instanceof HeaderTooComplexError
-      ? serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label)
-      : error;
-  });
+  const image = await repairAndInspect(source, context);
   if (image.type === 'webp' && image.animation && !targets.some((options) => keepsAllFrames(image, options)))
     await cutAfterFirstFrame(path);
   if (image.plannedRotation) await removeRotation(path);

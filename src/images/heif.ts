@@ -39,7 +39,7 @@ export async function readAvif(bytes: WindowReader): Promise<ImageFacts<'avif'>>
 }
 
 /** Returns the properties of each auxiliary image of the primary image, such as its alpha. */
-function auxiliaryOf({ primary, references, propertiesOf }: HeifMeta): (readonly Box[])[] {
+export function auxiliaryOf({ primary, references, propertiesOf }: HeifMeta): (readonly Box[])[] {
   return references.flatMap(({ type, from, to }) =>
     type === 'auxl' && primary !== undefined && to.includes(primary) ? [propertiesOf(from) ?? []] : [],
   );
@@ -167,7 +167,7 @@ export function isAlpha({ name, body }: Box): boolean {
 }
 
 /** Returns the orientation that properties have in their order; undefined if there are more than files have. */
-function orientationIn(properties: readonly Box[]): Orientation | undefined {
+export function orientationIn(properties: readonly Box[]): Orientation | undefined {
   const [first, second, ...more] = properties.filter(({ name }) => ROTATIONS.includes(name));
   if (more.length > 0 || (second && second.name === first?.name)) return undefined;
   const value = (wanted: string): number | undefined =>

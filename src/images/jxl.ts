@@ -4,7 +4,7 @@
 import { type Choices, LowBits, OutOfBitsError } from './containers/bits.ts';
 import { boxes } from './containers/parts.ts';
 import type { WindowReader } from './containers/window-reader.ts';
-import type { ImageFacts, MetadataKind } from './image-info.ts';
+import type { ImageFacts, MetadataKind, Size } from './image-info.ts';
 
 /** Bytes to read for the headers. Real files have fewer, although a name of an extra channel can have 1 KiB. */
 const HEADER_BYTES = 8 * 1024;
@@ -28,18 +28,54 @@ const CHANNEL = { alpha: 0, spot: 2, black: 4, colourFilter: 5 } as const;
 
 /** Reads size, depth, metadata, and unsupported colours. The frames of an animation are counted after decoding. */
 export async function readJxl(bytes: WindowReader): Promise<ImageFacts<'jxl'>> {
+  const { metadata, size, header } = await readJxlHeader(bytes);
+  if (!header) return { metadata };
+  return {
+    ...size,
+    metadata,
+    ...(header.depth > 8 && { deep: true }),
+    ...(header.hasUnevenAlpha && { unevenDepth: true }),
+    ...(header.isAnimated && { hasUncountedFrames: true }),
+    ...(header.isCmyk && { unreadable: 'cmyk-jxl' }),
+  };
+}
+
+/** Reads the headers. The size and the header of the image are undefined if the file ends before them. */
+export async function readJxlHeader(bytes: WindowReader): Promise<{
+  readonly metadata: readonly MetadataKind[];
+  readonly size?: Size;
+  readonly header?: JxlHeader;
+}> {
   const { start, metadata } = await findCodestream(bytes);
   const header = start === undefined ? Buffer.alloc(0) : await bytes.read(start, HEADER_BYTES);
   if (header.length < 4 || header.readUInt16LE(0) !== CODESTREAM) return { metadata };
   const bits = new LowBits(header.subarray(2));
   try {
-    const size = readSize(bits);
-    return { ...size, metadata, ...readProperties(bits) };
+    return { metadata, size: readSize(bits), header: readProperties(bits) };
   } catch (error) {
     if (error instanceof OutOfBitsError) return { metadata };
     throw error;
   }
 }
+
+/** Properties of an image, up to its colour space. */
+interface JxlHeader {
+  readonly depth: number;
+  readonly orientation: number;
+  readonly isAnimated: boolean;
+  readonly hasAlpha: boolean;
+  /** Whether the alpha channel has another depth. */
+  readonly hasUnevenAlpha: boolean;
+  readonly isCmyk: boolean;
+  readonly isGrey: boolean;
+}
+
+const DEFAULT_HEADER: JxlHeader = {
+  ...{ depth: 8, orientation: 1, isAnimated: false },
+  ...{ hasAlpha: false, hasUnevenAlpha: false, isCmyk: false, isGrey: false },
+};
+/** Number of the colour space of greys (table D.4). */
+const GREY = 1;
 
 const METADATA: Readonly<Record<string, MetadataKind>> = { Exif: 'exif', 'xml ': 'xmp' };
 
@@ -59,54 +95,49 @@ async function findCodestream(bytes: WindowReader): Promise<{ start?: number; me
   return { ...(start !== undefined && { start }), metadata: [...metadata] };
 }
 
-function readSize(bits: LowBits): { width: number; height: number } {
+function readSize(bits: LowBits): Size {
   const small = bits.flag();
   const side = () => (small ? (bits.read(5) + 1) * 8 : bits.pick(...SIDE));
   return readSides(bits, side);
 }
 
-function readSides(bits: LowBits, side: () => number): { width: number; height: number } {
+function readSides(bits: LowBits, side: () => number): Size {
   const height = side();
   const ratio = bits.read(3);
   return { width: ratio === 0 ? side() : Math.floor(height * (RATIOS[ratio] as number)), height };
 }
 
-/** Reads the image metadata up to the extra channels. Later fields have no effect on a plan. */
-function readProperties(bits: LowBits): ImageFacts<'jxl'> {
-  if (bits.flag()) return {}; // defaults: 8 bits, sRGB, one frame
-  const animated = bits.flag() && skipExtraFields(bits);
+/** Reads the image metadata up to the colour space. Later fields have no effect on a plan. */
+function readProperties(bits: LowBits): JxlHeader {
+  if (bits.flag()) return DEFAULT_HEADER;
+  const { orientation, isAnimated } = bits.flag() ? readExtraFields(bits) : DEFAULT_HEADER;
   const depth = readDepth(bits);
   bits.flag(); // whether decoders can use buffers of 16 bits
-  const channels = bits.pick(0, 0, 0, 1, 4, 2, 12, 1);
-  let [cmyk, uneven] = [false, false];
-  for (let at = 0; at < channels; at += 1) {
-    const channel = readChannel(bits);
-    cmyk ||= channel.type === CHANNEL.black;
-    uneven ||= channel.type === CHANNEL.alpha && channel.depth !== depth;
-  }
+  const count = bits.pick(0, 0, 0, 1, 4, 2, 12, 1);
+  const channels = Array.from({ length: count }, () => readChannel(bits));
+  const alpha = channels.filter(({ type }) => type === CHANNEL.alpha);
+  bits.flag(); // whether the colours are XYB
+  const isDefaultColour = bits.flag();
+  if (!isDefaultColour) bits.flag(); // whether there is a profile
   return {
-    ...(depth > 8 && { deep: true }),
-    ...(uneven && { unevenDepth: true }),
-    ...(animated && { hasUncountedFrames: true }),
-    ...(cmyk && { unreadable: 'cmyk-jxl' }),
+    ...{ depth, orientation, isAnimated, hasAlpha: alpha.length > 0 },
+    hasUnevenAlpha: alpha.some((channel) => channel.depth !== depth),
+    isCmyk: channels.some(({ type }) => type === CHANNEL.black),
+    isGrey: !isDefaultColour && bits.pick(...ENUM) === GREY,
   };
 }
 
-/**
- * Skips orientation, intrinsic size, preview, and animation timing, which the decoder applies.
- *
- * @returns whether the image is animated
- */
-function skipExtraFields(bits: LowBits): boolean {
-  bits.read(3);
+/** Reads the orientation, and skips the intrinsic size, the preview and the timing of the animation. */
+function readExtraFields(bits: LowBits): Pick<JxlHeader, 'orientation' | 'isAnimated'> {
+  const orientation = 1 + bits.read(3);
   if (bits.flag()) readSize(bits);
   if (bits.flag()) {
     const eighths = bits.flag();
     readSides(bits, () => (eighths ? bits.pick(...PREVIEW_EIGHTHS) : bits.pick(...PREVIEW_SIDE)));
   }
-  const animated = bits.flag();
-  if (animated) skipAnimation(bits);
-  return animated;
+  const isAnimated = bits.flag();
+  if (isAnimated) skipAnimation(bits);
+  return { orientation, isAnimated };
 }
 
 function skipAnimation(bits: LowBits): void {

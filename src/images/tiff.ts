@@ -53,7 +53,7 @@ const TAG = {
 } as const;
 
 /** How the pixels of a page are stored. */
-interface TiffEncoding {
+export interface TiffEncoding {
   readonly photometric: number | undefined;
   readonly compression: number;
   readonly bits: number;
@@ -76,7 +76,7 @@ interface TiffEncoding {
 const BT601 = [0.299, 0.587, 0.114];
 
 /** Reads how the pixels of a page are stored, with the defaults of the specification. */
-async function readEncoding(tiff: TiffReader, tags: Tags): Promise<TiffEncoding> {
+export async function readEncoding(tiff: TiffReader, tags: Tags): Promise<TiffEncoding> {
   const value = (tag: number): number | undefined => tags.get(tag)?.value;
   const list = async (tag: number, max: number): Promise<number[] | undefined> => {
     const entry = tags.get(tag);
@@ -114,7 +114,7 @@ function colourSamples(photometric: number | undefined): number {
   return photometric !== undefined && GREYS.includes(photometric) ? 1 : 3;
 }
 
-const GREYS: readonly (number | undefined)[] = [
+export const GREYS: readonly (number | undefined)[] = [
   ...[PHOTOMETRIC.whiteIsZero, PHOTOMETRIC.blackIsZero, PHOTOMETRIC.palette, PHOTOMETRIC.mask],
   PHOTOMETRIC.cfa,
 ];
@@ -186,7 +186,7 @@ function isJpeg({ compression }: TiffEncoding): boolean {
   return compression === COMPRESSION.jpeg || compression === COMPRESSION.oldJpeg;
 }
 
-function hasAlpha(extraSamples: readonly number[]): boolean {
+export function hasAlpha(extraSamples: readonly number[]): boolean {
   return extraSamples.some((one) => ALPHA.includes(one));
 }
 

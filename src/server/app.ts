@@ -5,10 +5,12 @@ import type { ApiKeys } from '../api-keys.ts';
 import type { Config } from '../config.ts';
 import type { Capabilities } from '../conversion/capabilities.ts';
 import type { SandboxLayers } from '../conversion/engine.ts';
+import type { Identify } from '../conversion/identify.ts';
 import { createParsers, formFields } from '../conversion/options.ts';
 import type { Convert } from '../conversion/types.ts';
 import { type ServiceError, serviceError } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
+import { ALL_INPUT_TYPES } from '../formats.ts';
 import { checkClient, identifyClients, trustProxies } from './clients.ts';
 import { isProbeOnly } from './connections.ts';
 import { corsHeaders } from './cors.ts';
@@ -23,7 +25,7 @@ import { rateLimiter } from './rate-limit.ts';
 import { useApiHeaders } from './raw-error-response.ts';
 import type { SharedStore } from './redis-store.ts';
 import { commonHeaders, recordRequests } from './request-log.ts';
-import { batchRoute, convertRoute } from './routes/convert.ts';
+import { batchRoute, convertRoute, identifyRoute } from './routes/convert.ts';
 import {
   formatsRoute,
   healthRoute,
@@ -54,6 +56,7 @@ export interface AppDeps {
   readonly log: Logger;
   readonly capabilities: Capabilities;
   readonly convert: Convert;
+  readonly identify: Identify;
   readonly workspaces: Workspaces;
   readonly apiKeys: ApiKeys;
   /** Whether conversions still work. */
@@ -127,7 +130,7 @@ function apiHeaders({ CORS_ORIGIN }: Config, others: readonly RequestHandler[]):
 }
 
 function apiRouter(deps: AppDeps): Router {
-  const { config, capabilities, convert, workspaces, version, draining } = deps;
+  const { config, capabilities, convert, identify, workspaces, version, draining } = deps;
   const { inputs, outputs } = capabilities;
   const parse = createParsers(outputs);
   const fields = formFields(outputs);
@@ -138,6 +141,15 @@ function apiRouter(deps: AppDeps): Router {
   const handlers: Readonly<Record<OperationId, RequestHandler>> = {
     convert: convertRoute({ ...form, parse: parse.convert, fields: Object.keys(fields.convert.shape) }),
     convertBatch: batchRoute({ ...form, parse: parse.batch, fields: Object.keys(fields.batch.shape) }),
+    identify: identifyRoute(
+      {
+        ...form,
+        accepts: ALL_INPUT_TYPES,
+        parse: parse.identify,
+        fields: Object.keys(fields.convert.shape),
+      },
+      identify,
+    ),
     listFormats: formatsRoute(formatsBody({ inputs, outputs, config })),
     getHealth: healthRoute(version),
     getReference: openApiRoute(createDocument(API_PREFIX, { version, inputs, outputs, config })),

@@ -20,10 +20,16 @@ export interface FileCollector {
   /**
    * Stores one file, or all files of an archive.
    *
+   * @param isBatch whether the file is one of several, and can be an archive
    * @param skipInvalid whether to record an invalid file in `files` instead of throwing its error
    * @throws {ServiceError} for an invalid file, or for a request or archive that exceeds a limit
    */
-  add(name: string | undefined, bytes: AsyncIterable<Buffer>, skipInvalid: boolean): Promise<void>;
+  add(
+    name: string | undefined,
+    bytes: AsyncIterable<Buffer>,
+    isBatch: boolean,
+    skipInvalid: boolean,
+  ): Promise<void>;
 }
 
 /** Bytes that an archive may have in addition to the content of its files. */
@@ -55,17 +61,17 @@ export function createFileCollector(
   rules: UploadOptions,
   signal: AbortSignal,
 ): FileCollector {
-  const { maxFiles, accepts, isBatch } = rules;
+  const { maxFiles, accepts } = rules;
   const maxFileBytes = rules.config.MAX_FILE_BYTES;
   const files: (ReceivedFile | RejectedFile)[] = [];
   let folders = 0;
   /** Bytes that the remaining archives of the request may have. */
   let archiveBytes = maxFiles * maxFileBytes + ARCHIVE_OVERHEAD;
 
-  const requestAllowance: Allowance = {
+  const requestAllowance = (isBatch: boolean): Allowance => ({
     types: isBatch ? [...accepts, 'zip'] : accepts,
     maxBytes: (type) => (type === 'zip' ? archiveBytes : maxFileBytes),
-  };
+  });
   const archiveAllowance = (archive: string): Allowance => ({
     types: [...accepts, 'zip', 'archive'],
     maxBytes(type) {
@@ -83,6 +89,7 @@ export function createFileCollector(
   async function storeFile(
     name: string | undefined,
     bytes: AsyncIterable<Buffer>,
+    isBatch: boolean,
     skipInvalid: boolean,
     allowance: Allowance,
   ): Promise<{ type: FileType; folder: string; label: string } | undefined> {
@@ -123,7 +130,7 @@ export function createFileCollector(
     const maxEntries = Math.max(MIN_ENTRY_LIMIT, maxFiles * ENTRIES_PER_FILE);
     for await (const { name, read } of unzip(join(folder, INPUT_FILE), label, maxEntries)) {
       signal.throwIfAborted();
-      await storeFile(name, read(), skipInvalid, archiveAllowance(label));
+      await storeFile(name, read(), true, skipInvalid, archiveAllowance(label));
     }
     if (files.length === before) throw serviceError('BAD_ARCHIVE', label, 'contains no files');
     await workspace.discard(folder);
@@ -131,8 +138,8 @@ export function createFileCollector(
 
   return {
     files,
-    async add(name, bytes, skipInvalid) {
-      const stored = await storeFile(name, bytes, skipInvalid, requestAllowance);
+    async add(name, bytes, isBatch, skipInvalid) {
+      const stored = await storeFile(name, bytes, isBatch, skipInvalid, requestAllowance(isBatch));
       if (stored?.type === 'zip') await unpack(stored.folder, stored.label, skipInvalid);
     },
   };

@@ -59,7 +59,7 @@ export async function createService({
   const engine = await createConversionEngine(config, log, {
     events: metrics,
   });
-  const { toolchain, capabilities, layers, convert, workspaces, stats } = engine;
+  const { toolchain, capabilities, layers, convert, identify, workspaces, stats } = engine;
   let sharedStore: SharedStore | undefined;
   const close = async (): Promise<void> => {
     sharedStore?.close();
@@ -85,6 +85,7 @@ export async function createService({
       capabilities,
       sandboxLayers: layers,
       convert,
+      identify,
       workspaces,
       apiKeys,
       metrics,

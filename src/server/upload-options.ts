@@ -18,6 +18,8 @@ export interface UploadOptions {
   readonly acceptsImage: boolean;
   /** Required name of file parts. In a batch, an index in brackets may follow, as PHP and axios send it. */
   readonly fileField: string;
+  /** Another name of the file part, for a request with a single file. */
+  readonly singleField?: string;
   /** Time over which the rate of the upload is averaged, in milliseconds. Default: {@link RATE_WINDOW_MS}. */
   readonly rateWindowMs?: number;
   /** Returns whether to skip an invalid file, by the text fields in front of it. */

@@ -15,6 +15,8 @@ export interface Upload {
   readonly fields: readonly TextField[];
   /** All files in the order of the request. */
   readonly files: readonly (ReceivedFile | RejectedFile)[];
+  /** Whether the request has one file, not a list of files. */
+  readonly isSingle: boolean;
 }
 
 /**
@@ -49,13 +51,15 @@ export async function receiveUpload(
   const halt = new AbortController();
   const collector = createFileCollector(workspace, rules, halt.signal);
   let writing: Promise<unknown> = Promise.resolve();
+  let isSingle = false;
   let failure: Error | undefined;
 
-  const store = (name: string | undefined, stream: Readable, skipInvalid: boolean): void => {
+  const store = (name: string | undefined, stream: Readable, isOne: boolean, skipInvalid: boolean): void => {
+    isSingle = isOne;
     // Do not destroy a stream that is not read to its end, since the parser waits for it. Discard the rest instead.
     const bytes = stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
     writing = writing
-      .then(() => (failure ? undefined : collector.add(name, bytes, skipInvalid)))
+      .then(() => (failure ? undefined : collector.add(name, bytes, !isOne, skipInvalid)))
       .then(() => void stream.resume(), stop);
   };
   const readForm = (): BodyStreams => {
@@ -72,7 +76,7 @@ export async function receiveUpload(
       const error = validatePart(field, rules, parts);
       if (error) return stop(error);
       parts += 1;
-      store(filename, stream, rules.skipInvalid(fields));
+      store(filename, stream, !rules.isBatch || field === rules.singleField, rules.skipInvalid(fields));
     });
     parser.on('fieldsLimit', () => stop(serviceError('TOO_MANY_FIELDS', MAX_FIELDS)));
     normalizer.pipe(parser);
@@ -80,7 +84,7 @@ export async function receiveUpload(
   };
   const readImage = (name: string | undefined): BodyStreams => {
     const body = new PassThrough();
-    store(name, body, false);
+    store(name, body, true, false);
     return { first: body, last: body };
   };
   const { first, last } = image ? readImage(image.name) : readForm();
@@ -114,7 +118,8 @@ export async function receiveUpload(
   clearInterval(rateTimer);
   if (failure) throw failure;
   if (collector.files.length === 0) throw serviceError('NO_FILE', rules.fileField);
-  return { fields: image?.options ?? fields, files: collector.files };
+  isSingle &&= collector.files.length === 1;
+  return { fields: image?.options ?? fields, files: collector.files, isSingle };
 }
 
 /** The streams that a body passes through. */
@@ -153,6 +158,10 @@ function validatePart(field: string | undefined, rules: UploadOptions, parts: nu
   return parts >= maxFiles ? serviceError('TOO_MANY_FILES', maxFiles) : undefined;
 }
 
-function isFileField(field: string | undefined, { fileField, isBatch }: UploadOptions): field is string {
+function isFileField(
+  field: string | undefined,
+  { fileField, singleField, isBatch }: UploadOptions,
+): field is string {
+  if (field !== undefined && field === singleField) return true;
   return (isBatch ? field?.replace(/\[\d*\]$/, '') : field) === fileField;
 }

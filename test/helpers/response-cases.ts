@@ -27,7 +27,8 @@ const FORMS = {
   convert: { path: '/convert', part: 'file' },
   convertBatch: { path: '/batch', part: 'files' },
 };
-const PATHS = { ...READS, convert: '/convert', convertBatch: '/batch' };
+const IDENTIFY = { path: '/identify', part: 'file' };
+const PATHS = { ...READS, convert: '/convert', convertBatch: '/batch', identify: '/identify' };
 const IMAGES = {
   webp: 'image/webp',
   png: 'image/png',
@@ -191,8 +192,69 @@ const formCases = Object.entries(FORMS).flatMap(([operation, { path, part }]): R
   },
 ]);
 
+/** Cases of the endpoint that describes images. It runs no tool, and an image that is too large is not an error. */
+const identifyCases: ResponseCase[] = [
+  {
+    operation: 'identify',
+    status: 200,
+    how: 'an image and an option',
+    send: (service) => post(service, IDENTIFY, ['window.png'], { format: 'jpg' }),
+  },
+  {
+    operation: 'identify',
+    status: 200,
+    how: 'images that it cannot convert',
+    settings: () => ({ MAX_PIXELS: '100' }),
+    send: (service) => post(service, { ...IDENTIFY, part: 'files' }, ['p3.jpg', 'scene.svg', 'pages.tiff']),
+  },
+  { operation: 'identify', status: 400, how: 'no file', send: (service) => post(service, IDENTIFY, []) },
+  {
+    operation: 'identify',
+    status: 408,
+    how: 'a body that never ends',
+    settings: () => ({ UPLOAD_TIMEOUT_MS: '300' }),
+    send: (service) => sendRaw(service, `${formHead('/identify')}Content-Length: 9\r\n\r\n--x`),
+  },
+  {
+    operation: 'identify',
+    status: 413,
+    how: 'a file that is too large',
+    settings: () => ({ MAX_FILE_BYTES: '100' }),
+    send: (service) => post(service, IDENTIFY, ['scene.jpg']),
+  },
+  {
+    operation: 'identify',
+    status: 415,
+    how: 'a text',
+    send: (service) => post(service, IDENTIFY, [new TextEncoder().encode('text')]),
+  },
+  {
+    operation: 'identify',
+    status: 500,
+    how: 'an unexpected error',
+    settings: () => ({ LOG_LEVEL: 'error' }),
+    send(service) {
+      service.service.app.set('json replacer', () => {
+        throw new Error('unexpected');
+      });
+      return post(service, IDENTIFY, ['scene.jpg']);
+    },
+  },
+  {
+    operation: 'identify',
+    status: 501,
+    how: 'a body in a transfer coding that is not supported',
+    send: (service) =>
+      sendRaw(
+        service,
+        `${formHead('/identify')}Connection: close\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
+      ),
+  },
+];
+
 /** All cases. */
 export const CASES: readonly ResponseCase[] = [
+  ...identifyCases,
   ...Object.entries(PATHS).flatMap(([operation, path]) => commonCases(operation, path)),
   ...readCases,
   ...formCases,

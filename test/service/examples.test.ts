@@ -51,6 +51,8 @@ describe('the curl examples of the documents', () => {
     'scene.webp': async (name) => expect(await image(name)).to.include({ format: 'webp', width: 120 }),
     'body.webp': async (name) => expect(await image(name)).to.include({ format: 'webp', width: 60 }),
     'keyed.webp': async (name) => expect(await image(name)).to.include({ format: 'webp' }),
+    'description.json': async (name) =>
+      expect(JSON.parse(await readFile(join(folder, name), 'utf8')).conversion).to.include({ width: 60 }),
     'small.jpg': async (name) => expect(await image(name)).to.include({ format: 'jpeg', width: 60 }),
     'fitted.jpg': async (name) => expect(await image(name)).to.include({ width: 60, height: 40 }),
     'square.webp': async (name) => expect(await image(name)).to.include({ width: 60, height: 60 }),

@@ -6,10 +6,19 @@ import type { Config } from '../../config.ts';
 import { type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
 import { type ConvertOptions, INPUT_FILE } from '../../conversion/plan/types.ts';
 import { storeInput } from '../../conversion/store.ts';
+import type { ConversionInput } from '../../conversion/types.ts';
 import { StartupError } from '../../errors.ts';
 import { systemReason } from '../../files/system.ts';
+import type { InputType } from '../../formats.ts';
 import { CliError, createWarningCollector } from '../context.ts';
-import { type Converter, fileErrorFrom, readUnchanged, STDIN, stateOf } from './converter.ts';
+import {
+  type Converter,
+  fileErrorFrom,
+  readUnchanged,
+  type SourceState,
+  STDIN,
+  stateOf,
+} from './converter.ts';
 import { labelOf } from './report.ts';
 
 /** Client key of all conversions. The process has only one client. */
@@ -32,19 +41,11 @@ export async function createLocalConverter(
   options: ConvertOptions,
   { jobs, signal }: LocalConverterOptions,
 ): Promise<Converter> {
-  const { log, warnings } = createWarningCollector();
-  const settings = { ...config, CONCURRENCY: jobs, QUEUE_LIMIT: Math.max(1, config.QUEUE_LIMIT) };
-  const engine = await createConversionEngine(settings, log).catch((error) => {
-    if (!(error instanceof StartupError)) throw error;
-    throw new CliError(
-      [...warnings.keys(), error.message, 'Run "imagemill doctor" to find out why.'].join('\n'),
-      2,
-    );
-  });
+  const { engine, warnings } = await startEngine(config, jobs);
   if (!engine.capabilities.outputs.includes(options.format)) {
     await engine.close();
     throw new CliError(
-      [...warnings.keys(), `The tools on this machine cannot write ${options.format}.`].join('\n'),
+      [...warnings, `The tools on this machine cannot write ${options.format}.`].join('\n'),
       2,
     );
   }
@@ -54,6 +55,28 @@ export async function createLocalConverter(
       convertFile(engine, input, { options, signal, maxBytes: config.MAX_FILE_BYTES, known }, use),
     close: () => engine.close(),
   };
+}
+
+/**
+ * Starts the conversion engine for the files of this machine.
+ *
+ * @param jobs number of concurrent conversions
+ * @throws {CliError} with status 2, if nothing can be converted
+ */
+export async function startEngine(
+  config: Config,
+  jobs: number,
+): Promise<{ readonly engine: ConversionEngine; readonly warnings: readonly string[] }> {
+  const { log, warnings } = createWarningCollector();
+  const settings = { ...config, CONCURRENCY: jobs, QUEUE_LIMIT: Math.max(1, config.QUEUE_LIMIT) };
+  const engine = await createConversionEngine(settings, log).catch((error) => {
+    if (!(error instanceof StartupError)) throw error;
+    throw new CliError(
+      [...warnings.keys(), error.message, 'Run "imagemill doctor" to find out why.'].join('\n'),
+      2,
+    );
+  });
+  return { engine, warnings: [...warnings.keys()] };
 }
 
 function versionsOf({ toolchain }: ConversionEngine): string {
@@ -78,20 +101,13 @@ async function convertFile(
   { options, signal, maxBytes, known }: ConversionLimits,
   use: Parameters<Converter['convert']>[1],
 ): Promise<void> {
-  const before = await stateOf(input);
-  const stream = await openInput(input);
-  addAbortSignal(signal, stream); // a read from standard input may block indefinitely
-  try {
-    await engine.workspaces.use({ bytes: Math.min(before?.size ?? 0, maxBytes) }, async (workspace) => {
-      const folder = await workspace.folder('image');
-      const { disk } = workspace;
-      const label = labelOf(input);
-      const rules = { label, types: engine.capabilities.inputs, maxBytes: () => maxBytes, signal, disk };
-      const { type, length } = await readUnchanged(input, before, () =>
-        storeInput(stream, join(folder, INPUT_FILE), rules),
-      );
-      const knows = (key: string): boolean => key === known;
-      const source = { folder, disk, type, label, client: CLIENT, knows };
+  const knows = (key: string): boolean => key === known;
+  await withStoredFile(
+    engine,
+    input,
+    { types: engine.capabilities.inputs, signal, maxBytes },
+    async (stored, length, before) => {
+      const source = { ...stored, knows };
       const result = await engine.convert(source, options, signal);
       signal.throwIfAborted();
       const { path, key, bytes, convertedMs, notes, quality } = result;
@@ -105,6 +121,42 @@ async function convertFile(
         notes,
         ...(quality !== undefined && { quality }),
       });
+    },
+  );
+}
+
+/** Limits of a file that {@link withStoredFile} stores. */
+export interface StoringLimits {
+  readonly types: readonly InputType[];
+  readonly signal: AbortSignal;
+  readonly maxBytes: number;
+}
+
+/**
+ * Copies a file to a private folder, and calls a function with the copy, which exists until the function returns.
+ *
+ * @param input path, or {@link STDIN}
+ * @throws {ServiceError} or {FileError} if the file cannot be read, or is not an image of the types
+ */
+export async function withStoredFile(
+  engine: ConversionEngine,
+  input: string,
+  { types, signal, maxBytes }: StoringLimits,
+  use: (source: ConversionInput, bytes: number, state: SourceState | undefined) => Promise<void>,
+): Promise<void> {
+  const before = await stateOf(input);
+  const stream = await openInput(input);
+  addAbortSignal(signal, stream); // a read from standard input may block indefinitely
+  try {
+    await engine.workspaces.use({ bytes: Math.min(before?.size ?? 0, maxBytes) }, async (workspace) => {
+      const folder = await workspace.folder('image');
+      const { disk } = workspace;
+      const label = labelOf(input);
+      const rules = { label, types, maxBytes: () => maxBytes, signal, disk };
+      const { type, length } = await readUnchanged(input, before, () =>
+        storeInput(stream, join(folder, INPUT_FILE), rules),
+      );
+      await use({ folder, disk, type, label, client: CLIENT }, length, before);
     });
   } finally {
     stream.destroy();

@@ -118,6 +118,10 @@ const FORMS = {
     schema: { $ref: '#/components/schemas/ConvertForm' },
     encoding: { file: { contentType: 'image/*' } },
   },
+  identify: {
+    schema: { $ref: '#/components/schemas/IdentifyForm' },
+    encoding: { file: { contentType: 'image/*' }, files: { contentType: 'image/*, application/zip' } },
+  },
   batch: {
     schema: { $ref: '#/components/schemas/BatchForm' },
     encoding: { files: { contentType: 'image/*, application/zip' } },

@@ -3,7 +3,13 @@ import { OUTPUTS } from '../../formats.ts';
 import type { Method } from '../endpoint.ts';
 import { type ApiContext, formatsBody, type HeaderName, type Json } from './schemas.ts';
 
-export type OperationId = 'convert' | 'convertBatch' | 'listFormats' | 'getHealth' | 'getReference';
+export type OperationId =
+  | 'convert'
+  | 'convertBatch'
+  | 'identify'
+  | 'listFormats'
+  | 'getHealth'
+  | 'getReference';
 
 /** An endpoint with one method. */
 export interface Operation {
@@ -13,7 +19,7 @@ export interface Operation {
   readonly summary: string;
   readonly description: string;
   /** The form of the request body, if any. */
-  readonly form?: 'convert' | 'batch';
+  readonly form?: 'convert' | 'batch' | 'identify';
   /** Whether the operation never needs an API key. */
   readonly isPublic?: boolean;
   readonly success: {
@@ -65,6 +71,23 @@ export const OPERATIONS: readonly Operation[] = [
     },
   },
   {
+    method: 'POST',
+    path: '/identify',
+    operationId: 'identify',
+    summary: 'Describe images',
+    description:
+      'Describes images by their headers, without decoding their pixels. With any option of `/convert`, `conversion` describes ' +
+      'the result that these options would have. The body can also be the image itself, as for `/convert`. An image that this ' +
+      'server cannot convert has a `problem`; a file that is not an image is an error. A form with `file` or an image as the ' +
+      'body returns one description, a form with `files` a list.',
+    form: 'identify',
+    success: {
+      description: 'The description of the image, or a list.',
+      headers: ['ContentLength', 'NotStored'],
+      content: () => jsonContent('Identified', IDENTIFIED),
+    },
+  },
+  {
     method: 'GET',
     path: '/formats',
     operationId: 'listFormats',
@@ -108,6 +131,14 @@ export const OPERATIONS: readonly Operation[] = [
     },
   },
 ];
+
+/** Description of an image in the example. */
+const IDENTIFIED = {
+  ...{ name: 'photo.jpg', type: 'jpg', media_type: 'image/jpeg', bytes: 48_210, width: 1200, height: 800 },
+  ...{ orientation: 6, frames: 1, duration_ms: null, pages: 1, alpha: false, bits: 8, colour_space: 'rgb' },
+  ...{ profile: 'Display P3', hdr: null, metadata: ['exif'], convertible: true, problem: null },
+  sha256: '5f8e3cf6a3a892aaabbdbb6cf273894493773960d4a324b105fee46eef430f11',
+};
 
 /** Version of the OpenAPI specification. */
 export const OPENAPI_VERSION = '3.1.1';

@@ -87,13 +87,13 @@ const CAN_RETURN: Readonly<Record<ErrorScope, (operation: Operation, service: Ap
   'api-key': ({ isPublic }, { config }) => hasApiKeys(config) && !isPublic,
   'client-id': ({ isPublic }, { config }) => hasClientIds(config) && !isPublic,
   upload: ({ form }) => form !== undefined,
-  archive: ({ form }) => form === 'batch',
+  archive: ({ form }) => form === 'batch' || form === 'identify',
   file: ({ form }) => form !== undefined,
 };
 
 /** Returns the examples of an operation's errors, by status. Each example is named after its error code. */
 function errorExamples(operation: Operation, service: ApiContext): Map<number, Record<string, Json>> {
-  const isBatch = operation.form === 'batch';
+  const isBatch = operation.form === 'batch' || operation.form === 'identify';
   const { config, inputs } = service;
   const values: ExampleValues = {
     config,

@@ -5,8 +5,6 @@
 import { z } from 'zod';
 import type { Config } from '../../config.ts';
 import { formFields } from '../../conversion/options.ts';
-import { ERROR_CODES } from '../../error-table.ts';
-import { reasonOf } from '../../errors.ts';
 import { INPUTS, type InputType, MAX_DIMENSION, type OutputType } from '../../formats.ts';
 import { NOTES } from '../../notes.ts';
 import { formatByteLimit } from '../../text.ts';
@@ -14,6 +12,7 @@ import { BEARER } from '../clients.ts';
 import { EXPOSED_HEADERS } from '../cors.ts';
 import { ALLOWED } from '../endpoint.ts';
 import { REQUEST_ID_PATTERN } from '../request-log.ts';
+import { ERROR, HEALTH, imageDescription, REFERENCE } from './json-bodies.ts';
 
 /** The service that the reference describes. */
 export interface ApiContext {
@@ -53,6 +52,31 @@ export function schemas({ inputs, outputs, config }: ApiContext): Record<string,
         `The images, at most ${config.MAX_BATCH_FILES}, each at most ${limit}: ${labels}; or ZIP archives of images. ` +
         `Files in an archive count like other files. ${detected} The field can also be named \`files[]\`, or \`files[0]\`, \`files[1]\` and so on.`,
     }),
+    IdentifyForm: {
+      type: 'object',
+      properties: {
+        file: {
+          ...BINARY,
+          description: `A single image, at most ${limit}, of any format that the server knows.`,
+        },
+        files: {
+          ...{ type: 'array', minItems: 1, maxItems: config.MAX_BATCH_FILES, items: BINARY },
+          description: 'Images or ZIP archives, as in `/batch`. The response is a list.',
+        },
+        ...z.toJSONSchema(forms.convert).properties,
+      },
+    },
+    ImageDescription: toSchema(imageDescription(outputs)),
+    Identified: {
+      anyOf: [
+        { $ref: '#/components/schemas/ImageDescription' },
+        {
+          type: 'object',
+          required: ['images'],
+          properties: { images: { type: 'array', items: { $ref: '#/components/schemas/ImageDescription' } } },
+        },
+      ],
+    },
     Formats: toSchema(formats.describe('Formats that this machine can read and write, and its limits.')),
     Health: toSchema(HEALTH),
     Reference: toSchema(REFERENCE),
@@ -85,40 +109,6 @@ export function formatsBody({ inputs, outputs, config }: Omit<ApiContext, 'versi
   };
   return { input: inputs.flatMap((type) => INPUTS[type].names), output: outputs, limits };
 }
-
-const HEALTH = z.object({
-  status: z.literal('ok'),
-  version: z.string().regex(/^\d+\.\d+\.\d+/),
-  timestamp: z.iso.datetime({ precision: 3 }).describe('Current time of the server, in UTC.'),
-});
-
-const REFERENCE = z
-  .looseObject({ openapi: z.string(), info: z.looseObject({}), paths: z.looseObject({}) })
-  .describe('An [OpenAPI](https://spec.openapis.org/oas/v3.1.1.html) document.');
-
-const ERROR = z
-  .object({
-    error: z.strictObject({
-      code: z.int().min(400).max(599).describe('The HTTP status.'),
-      message: z.string().min(1).describe('Describes the error and how to fix it.'),
-      reason: z
-        .enum(ERROR_CODES.map(reasonOf))
-        .describe('Names the error, for programs. The same in all versions.'),
-      retryable: z.boolean().describe('Whether the same request can succeed later.'),
-      field: z.string().optional().describe('The field or query parameter to change.'),
-      limit: z.int().optional().describe('The limit, in the unit of the message. Times are in milliseconds.'),
-      actual: z.int().optional().describe('The amount that exceeds the limit.'),
-      setting: z.string().optional().describe('The setting of the service that changes the limit.'),
-      file: z
-        .strictObject({
-          index: z.int().min(0).describe('Position, from 0.'),
-          name: z.string().nullable().describe('Name in the request. Null if it has none.'),
-        })
-        .optional()
-        .describe('The file of a batch that the error concerns.'),
-    }),
-  })
-  .describe('Body of every error response.');
 
 /** OpenAPI 3.1 marks binary data by its media type, OpenAPI 3.0 by `format`, which many tools still require. */
 const BINARY = { type: 'string', format: 'binary', contentMediaType: 'application/octet-stream' } as const;

@@ -2,6 +2,7 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { Config } from '../../config.ts';
 import { type BatchItemResult, convertBatch } from '../../conversion/batch.ts';
+import type { Identify } from '../../conversion/identify.ts';
 import { type BatchOptions, type Parse, skipsErrors } from '../../conversion/options.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import type { Convert } from '../../conversion/types.ts';
@@ -148,9 +149,41 @@ function firstWait(outcomes: readonly BatchItemResult[]): { queue: number; prepa
   return waits.sort((a, b) => a.queue - b.queue)[0] ?? { queue: 0, prepare: 0 };
 }
 
+/** Creates the handler of `POST /identify`, which describes images. */
+export function identifyRoute(
+  deps: FormRouteDeps<ConvertOptions | undefined>,
+  identify: Identify,
+): RequestHandler {
+  const rules: UploadOptions = {
+    config: deps.config,
+    accepts: deps.accepts,
+    fileField: 'files',
+    singleField: 'file',
+    maxFiles: deps.config.MAX_BATCH_FILES,
+    isBatch: true,
+    acceptsImage: true,
+    skipInvalid: () => false,
+  };
+  return formRoute(deps, rules, async ({ files, isSingle, options, client, disk, signal }, res) => {
+    const received = files.filter(isReceived);
+    setLogFields(res, {
+      input: [...new Set(received.map(({ type }) => type))].join(','),
+      files: files.length,
+    });
+    const images = [];
+    for (const { name, ...file } of received)
+      images.push({ name: name || null, ...(await identify({ ...file, disk, client }, options, signal)) });
+    if (signal.aborted) throw new ClientDisconnectedError();
+    res.setHeader('Cache-Control', 'no-store');
+    res.json(isSingle ? images[0] : { images });
+  });
+}
+
 /** A form whose files are stored and whose text fields are valid. */
 interface ReceivedForm<Options> {
   readonly files: Upload['files'];
+  /** See {@link Upload}. */
+  readonly isSingle: boolean;
   readonly options: Options;
   /** Key of the client for fairness between clients, see {@link clientOf}. */
   readonly client: string;
@@ -180,12 +213,15 @@ function formRoute<Options>(
     if (encoding && encoding.toLowerCase() !== 'identity') throw serviceError('UNSUPPORTED_CONTENT_ENCODING');
     await workspaces.use({ client, bytes: expectedBytes(req, rules) }, async (workspace) => {
       const { disk } = workspace;
-      const { files, fields } = await receiveUpload(req, workspace, rules, signal, image).catch((error) => {
-        throw image ? explainBody(error, image, rules) : error;
-      });
+      const { files, fields, isSingle } = await receiveUpload(req, workspace, rules, signal, image).catch(
+        (error) => {
+          throw image ? explainBody(error, image, rules) : error;
+        },
+      );
       disk.releaseUnsent();
       const uploadedMs = performance.now() - started;
-      await respond({ files, options: imageOptions ?? parse(fields), client, disk, signal, uploadedMs }, res);
+      const options = imageOptions ?? parse(fields);
+      await respond({ files, isSingle, options, client, disk, signal, uploadedMs }, res);
     });
   };
 }

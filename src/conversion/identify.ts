@@ -1,0 +1,219 @@
+/** @module Describes an image by its header, and what its conversion would result in. No tool runs. */
+import { closeSync, openSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Config } from '../config.ts';
+import { isFileError, type PublicError, serviceError, toPublicError } from '../errors.ts';
+import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../formats.ts';
+import { OPEN_FLAGS, readFrom } from '../images/containers/file.ts';
+import { WindowReader } from '../images/containers/window-reader.ts';
+import type { ImageInfo, MetadataKind, Size } from '../images/image-info.ts';
+import {
+  type ColourSpace,
+  describeProfile,
+  type PixelFormat,
+  readPixelFormat,
+} from '../images/pixel-format.ts';
+import type { Note } from '../notes.ts';
+import type { ConversionQueue } from '../process/queue.ts';
+import type { Toolchain } from '../process/toolchain.ts';
+import { acceptJob } from './accept-jobs.ts';
+import type { Capabilities } from './capabilities.ts';
+import { hashFile } from './key.ts';
+import { plan } from './plan/index.ts';
+import { createJob } from './plan/job.ts';
+import { sizesToMake } from './plan/size.ts';
+import { type ConversionJob, type ConvertOptions, INPUT_FILE, type ToolContext } from './plan/types.ts';
+import { createRepairContext, repairAndInspect } from './prepare.ts';
+import type { ConversionInput } from './types.ts';
+
+/** What is known of an image without decoding its pixels. A value that the header does not state is null. */
+export interface ImageDescription {
+  readonly type: InputType;
+  readonly media_type: string;
+  readonly bytes: number;
+  /** Size in pixels, after the orientation is applied. */
+  readonly width: number | null;
+  readonly height: number | null;
+  /** Orientation of the stored pixels, 1 to 8 as in EXIF. */
+  readonly orientation: number;
+  /** Frames that are converted: null if they are counted only when they are decoded. */
+  readonly frames: number | null;
+  /** Duration of an animation, in milliseconds. */
+  readonly duration_ms: number | null;
+  readonly pages: number;
+  readonly alpha: boolean | null;
+  /** Bits per channel. */
+  readonly bits: number | null;
+  readonly colour_space: ColourSpace | null;
+  /** Description of the embedded colour profile. */
+  readonly profile: string | null;
+  /** Transfer function of an image with a high dynamic range. */
+  readonly hdr: 'pq' | 'hlg' | null;
+  readonly metadata: readonly MetadataKind[];
+  /** SHA-256 of the file, in hex. */
+  readonly sha256: string;
+  readonly convertible: boolean;
+  /** Why the image cannot be converted. */
+  readonly problem: PublicError | null;
+  /** The result of a conversion with the options of the request. Only set if there are any and the image can be converted. */
+  readonly conversion?: ExpectedResult;
+}
+
+/** The result of a conversion, as far as it is known before the pixels are decoded. */
+interface ExpectedResult {
+  readonly type: OutputType;
+  /** Size in pixels; null for a PDF. */
+  readonly width: number | null;
+  readonly height: number | null;
+  readonly notes: readonly Note[];
+}
+
+/**
+ * Describes the image of an input. Removes nothing.
+ *
+ * @param options of a conversion; undefined to describe only the image
+ * @throws {ServiceError} QUEUE_FULL, or an error that does not concern the file
+ * @throws {ClientDisconnectedError} if the signal aborts
+ */
+export type Identify = (
+  source: ConversionInput,
+  options: ConvertOptions | undefined,
+  signal: AbortSignal,
+) => Promise<ImageDescription>;
+
+/** What {@link createIdentify} needs. */
+export interface IdentifyDeps {
+  readonly config: Config;
+  readonly toolchain: Toolchain;
+  readonly tools: ToolContext;
+  readonly capabilities: Capabilities;
+  /** Limits the number of images that are inspected at once. */
+  readonly queue: ConversionQueue;
+}
+
+/** Creates the function that describes images. */
+export function createIdentify(deps: IdentifyDeps): Identify {
+  return (source, options, signal) =>
+    deps.queue.run(() => describe(source, options, deps), { signal, client: source.client });
+}
+
+/** An inspected image. */
+interface Inspected {
+  readonly image: ImageInfo;
+  readonly pixels: PixelFormat | undefined;
+}
+
+/** Repairs and inspects the image of an input. */
+async function inspectInput(source: ConversionInput, { config }: IdentifyDeps): Promise<Inspected> {
+  const image = await repairAndInspect(
+    source,
+    createRepairContext(source, config.MAX_FILE_BYTES, () => {}),
+  );
+  const file = openSync(join(source.folder, INPUT_FILE), OPEN_FLAGS);
+  try {
+    return { image, pixels: await readPixelFormat(new WindowReader(readFrom(file)), image) };
+  } finally {
+    closeSync(file);
+  }
+}
+
+async function describe(
+  source: ConversionInput,
+  options: ConvertOptions | undefined,
+  deps: IdentifyDeps,
+): Promise<ImageDescription> {
+  const { type, folder } = source;
+  const path = join(folder, INPUT_FILE);
+  const { size: bytes } = statSync(path); // before a repair changes the file
+  const sha256 = await hashFile(path);
+  const inspected = await toOutcome(() => inspectInput(source, deps));
+  const { image, pixels } = 'value' in inspected ? inspected.value : ({} as Partial<Inspected>);
+  const accepted =
+    'value' in inspected ? await accept(inspected.value.image, source, options, deps) : inspected;
+  const { animation } = image ?? {};
+  const transfer = image?.declaredColour?.transfer;
+  const orientation = pixels?.orientation ?? image?.orientation ?? image?.pages?.[0]?.orientation ?? 1;
+  const { width = null, height = null } = (image && uprightSize(image, pixels, deps)) ?? {};
+  return {
+    ...{ type, media_type: INPUTS[type].mediaType, bytes, width, height, orientation },
+    frames: image?.hasUncountedFrames ? null : (animation?.delaysMs.length ?? 1),
+    duration_ms: animation?.delaysMs.reduce((sum, delay) => sum + delay, 0) ?? null,
+    pages: image?.pages?.length || 1,
+    alpha: pixels?.alpha ?? null,
+    bits: pixels?.bits ?? null,
+    colour_space: pixels?.colourSpace ?? null,
+    profile: (pixels?.profile && describeProfile(pixels.profile)) ?? null,
+    hdr: transfer && 'hdr' in transfer ? transfer.hdr : null,
+    metadata: [...new Set(image?.metadata)],
+    sha256,
+    convertible: 'value' in accepted,
+    problem: 'error' in accepted ? accepted.error : null,
+    ...('value' in accepted && options && { conversion: expect(accepted.value) }),
+  };
+}
+
+type Outcome<T> = { readonly value: T } | { readonly error: PublicError };
+
+/** Runs a function, and returns its error if it concerns the file. */
+async function toOutcome<T>(work: () => Promise<T> | T): Promise<Outcome<T>> {
+  try {
+    return { value: await work() };
+  } catch (error) {
+    if (!isFileError(error)) throw error;
+    return { error: toPublicError(error) };
+  }
+}
+
+/** Derives the job for the options. Without options, tries the formats in turn, since an image can be too large for some. */
+async function accept(
+  image: ImageInfo,
+  source: ConversionInput,
+  wanted: ConvertOptions | undefined,
+  { config, toolchain, tools, capabilities }: IdentifyDeps,
+): Promise<Outcome<ConversionJob>> {
+  const { inputs, outputs } = capabilities;
+  const attempt = (options: ConvertOptions): Promise<Outcome<ConversionJob>> =>
+    toOutcome(() => {
+      if (!inputs.includes(source.type))
+        throw serviceError(
+          'UNSUPPORTED_TYPE',
+          source.label,
+          inputs.map((input) => INPUTS[input].label).join(', '),
+          INPUTS[source.type].label,
+        );
+      const job = acceptJob(image, { options, suffix: '' }, { config, toolchain, tools, source });
+      const { label, maxDimension = Number.POSITIVE_INFINITY } = OUTPUTS[options.format];
+      if (sizesToMake(job).some(({ width, height }) => Math.max(width, height) > maxDimension))
+        throw serviceError('OUTPUT_DIMENSION_TOO_LARGE', source.label, label, maxDimension);
+      return job;
+    });
+  const [first, ...rest] = wanted
+    ? [wanted]
+    : outputs.map((format): ConvertOptions => ({ format, ...PLAIN_OPTIONS }));
+  let outcome = await attempt(first as ConvertOptions);
+  for (const other of rest) {
+    if ('value' in outcome) break;
+    const next = await attempt(other);
+    if ('value' in next) outcome = next;
+  }
+  return outcome;
+}
+
+const PLAIN_OPTIONS = { quality: 80, stripMetadata: true } as const;
+
+/** Returns the size of an image after its orientation is applied. */
+function uprightSize(
+  image: ImageInfo,
+  pixels: PixelFormat | undefined,
+  { tools }: IdentifyDeps,
+): Size | undefined {
+  const size = createJob(image, { format: 'png', ...PLAIN_OPTIONS }, tools).fittings[0]?.result;
+  const isTurned = (pixels?.orientation ?? 1) > 4 && image.orientation === undefined;
+  return size && isTurned ? { width: size.height, height: size.width } : size;
+}
+
+function expect(job: ConversionJob): ExpectedResult {
+  const { format } = job.options;
+  const { width, height } = (format === 'pdf' ? undefined : job.fittings[0]?.result) ?? {};
+  return { type: format, width: width ?? null, height: height ?? null, notes: plan(job).notes };
+}

@@ -1,0 +1,35 @@
+import { readFile } from 'node:fs/promises';
+import { expect } from 'chai';
+import { fixturePath } from '../helpers/client.ts';
+import { runInProcess } from '../helpers/in-process.ts';
+
+const cwd = fixturePath('').replace(/\/$/, '');
+
+describe('imagemill identify', () => {
+  it('prints a table of images, and names the files that are none', async () => {
+    const { status, lines, complaints } = await runInProcess(
+      ['identify', 'scene.jpg', 'moving.gif', 'orientation-6.jpg', 'none.png', '../README.md'],
+      { cwd },
+    );
+    expect(lines).to.deep.equal([
+      'scene.jpg          JPEG  120 × 80  8-bit rgb  3.3 kB',
+      'moving.gif         GIF   48 × 32   8-bit rgb  312 B   3 frames, alpha',
+      'orientation-6.jpg  JPEG  120 × 80  8-bit rgb  4.0 kB  orientation 6, sRGB, exif',
+    ]);
+    expect(complaints).to.have.length(2);
+    expect(complaints[0]).to.equal('imagemill: none.png cannot be read: no such file or directory.');
+    expect(complaints[1]).to.match(/^imagemill: \.\.\/README\.md is not an image of a supported format/);
+    expect(status).to.equal(1);
+  });
+
+  it('prints an object for each file with --json, also if this machine cannot convert it', async () => {
+    const { status, lines } = await runInProcess(['identify', '--json', 'p3.png', '../extra/p3.heic'], {
+      cwd,
+    });
+    const [png, heic] = lines.map((line) => JSON.parse(line));
+    expect(png).to.deep.include({ file: 'p3.png', type: 'png', width: 120, height: 80, convertible: true });
+    expect(png.bytes).to.equal((await readFile(fixturePath('p3.png'))).length);
+    expect([heic.convertible, heic.problem.reason]).to.deep.equal([false, 'unsupported_type']);
+    expect(status).to.equal(0);
+  });
+});

@@ -1,0 +1,253 @@
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { expect } from 'chai';
+import sharp from 'sharp';
+import type { ImageDescription } from '../../src/conversion/identify.ts';
+import { convert, edgeCase, fixture, sendForm } from '../helpers/client.ts';
+import { fakeMagick } from '../helpers/fake-magick.ts';
+import { useOwnServices, useService } from '../helpers/service.ts';
+
+const FIXTURES = new URL('../../fixtures/', import.meta.url).pathname;
+
+/** Names of colour spaces in sharp. */
+const SPACES: Readonly<Record<string, string>> = {
+  ...{ srgb: 'rgb', rgb16: 'rgb', scrgb: 'rgb', 'b-w': 'grey', grey16: 'grey' },
+};
+const BITS: Readonly<Record<string, number>> = { uchar: 8, ushort: 16, float: 32 };
+
+/**
+ * Facts in which the service and sharp differ, by file. sharp stores 10 bits in 16, and fewer than 8 in 8; decodes greys of AVIF to
+ * colours; takes any extra channel for alpha; counts every image of a HEIF, and reduced-resolution pages of a TIFF; and does not
+ * report EXIF or IPTC of some formats, which exiftool does.
+ */
+const DIFFERENCES: Readonly<Record<string, readonly string[]>> = {
+  'broken-second.avif': ['count'],
+  'declared-pq.avif': ['bits'],
+  'deep-greys-of-video.avif': ['space', 'bits'],
+  'greys-of-video.avif': ['space'],
+  'everything.gif': ['metadata'],
+  'everything.png': ['metadata'],
+  'everything.tiff': ['metadata'],
+  'icc-lab.tiff': ['space'],
+  'other-inks.tiff': ['space'],
+  'sensor-mosaic.tiff': ['space'],
+  'no-size.svg': ['width', 'height'], // only rendering shows its size
+  'old-jpeg.tiff': ['alpha'],
+  'ycbcr-subsampled.tiff': ['alpha'],
+  'planar-unused-channel.tiff': ['alpha'],
+  'unused-channel.tiff': ['alpha'],
+  'profile-cut.jpg': ['profile'],
+  'profile-garbage.jpg': ['profile'],
+  'profile-lengths.png': ['profile'],
+  'signed-samples.tiff': ['bits'],
+  'white-half-float.tiff': ['bits'],
+  'white-is-zero-1.tiff': ['bits'],
+  'white-is-zero-2.tiff': ['bits'],
+  'white-is-zero-4.tiff': ['bits'],
+  'with-preview.tiff': ['count'],
+  'deep.heic': ['bits'],
+  'primary.heic': ['alpha', 'count'],
+  'turned.heic': ['orientation'], // sharp applies it
+};
+
+describe('POST /identify', () => {
+  const { startShared, current } = useOwnServices();
+  const identify = async (file: Uint8Array, query = '', base = current().base): Promise<ImageDescription> => {
+    const answer = await sendForm(`${base}/identify${query}`, { method: 'POST', body: new Uint8Array(file) });
+    expect(answer.status, answer.message).to.equal(200);
+    return JSON.parse(answer.body.toString());
+  };
+
+  for (const folder of ['images', 'traps', 'extra']) {
+    it(`agrees with sharp about the fixtures in ${folder}, or with exiftool about those that sharp cannot read`, async function () {
+      this.timeout(120_000);
+      await startShared({ EXTRA_INPUTS: 'all' });
+      const names = readdirSync(FIXTURES + folder).filter((name) => !/\.(?:json|md)$/.test(name));
+      const others: string[] = [];
+      for (const name of names) {
+        const file = readFileSync(`${FIXTURES}${folder}/${name}`);
+        const image = await identify(file);
+        expect(image.sha256, name).to.equal(createHash('sha256').update(file).digest('hex'));
+        expect(image.bytes, name).to.equal(file.length);
+        const seen = await sharp(file, { animated: true })
+          .metadata()
+          .catch(() => undefined);
+        if (!seen) {
+          others.push(name);
+          continue;
+        }
+        const { orientation = 1, pages = 1, pageHeight = seen.height, exif, iptc, xmp } = seen;
+        const [width, height] = orientation > 4 ? [pageHeight, seen.width] : [seen.width, pageHeight];
+        const facts = {
+          ...{ width, height, orientation, count: pages },
+          ...{ alpha: seen.hasAlpha, space: SPACES[seen.space] ?? seen.space, bits: BITS[seen.depth] },
+          profile: seen.icc !== undefined,
+          metadata: [exif && 'exif', iptc && 'iptc', xmp && 'xmp'].filter(Boolean),
+        };
+        const said = {
+          ...{ width: image.width, height: image.height, orientation: image.orientation },
+          count: Math.max(image.frames ?? 0, image.pages),
+          ...{ alpha: image.alpha, space: image.colour_space, bits: image.bits },
+          profile: image.profile !== null,
+          metadata: [...image.metadata].sort(),
+        };
+        const keys = Object.keys(facts).filter((key) => !DIFFERENCES[name]?.includes(key)) as 'width'[];
+        const pick = (all: typeof facts | typeof said) =>
+          Object.fromEntries(keys.map((key) => [key, all[key]]));
+        expect(pick(said as never), name).to.deep.equal(pick(facts));
+      }
+      // It exits with 1, because the folders also contain files that it does not know.
+      const { stdout: output } = spawnSync('exiftool', [
+        '-json',
+        '-n',
+        '-ImageWidth',
+        '-ImageHeight',
+        '-r',
+        FIXTURES + folder,
+      ]);
+      const sizes = new Map(
+        JSON.parse(output.toString()).map((row: Record<string, unknown>) => [
+          String(row.SourceFile).split('/').at(-1),
+          row,
+        ]),
+      ) as Map<string, { ImageWidth?: number; ImageHeight?: number }>;
+      for (const name of others) {
+        const { ImageWidth, ImageHeight } = sizes.get(name) ?? {};
+        if (!ImageWidth || !ImageHeight || /\.(?:ico|cur|svg)$/.test(name)) continue; // exiftool reads the first image of an icon
+        const { width, height } = await identify(readFileSync(`${FIXTURES}${folder}/${name}`));
+        if (width !== null && height !== null)
+          expect([width, height].sort(), name).to.deep.equal([ImageWidth, Math.abs(ImageHeight)].sort());
+      }
+    });
+  }
+
+  it('describes what the conversion would result in, with any option', async () => {
+    await startShared({});
+    for (const [name, query] of [
+      ['scene.jpg', 'width=50'],
+      ['orientation-6.jpg', 'format=jpg&width=30&height=30&fit=cover'],
+      ['moving.gif', 'format=png'],
+      ['moving.gif', 'format=webp&width=40'],
+      ['p3.jpg', 'format=png&strip_metadata=true'],
+      ['pages.tiff', 'format=jpg'],
+      ['scene.svg', 'format=png&width=333'],
+      ['scene.bmp', 'format=gif&enlarge=true&height=200'],
+    ] as const) {
+      const file = await fixture(name);
+      const { conversion } = await identify(file, `?${query}`);
+      const { headers } = await convert(current().base, file, Object.fromEntries(new URLSearchParams(query)));
+      expect(conversion, `${name} ${query}`).to.deep.equal({
+        type:
+          { 'image/jpeg': 'jpg' }[headers.get('content-type') ?? ''] ?? headers.get('content-type')?.slice(6),
+        width: Number(headers.get('x-image-width')),
+        height: Number(headers.get('x-image-height')),
+        notes: (headers.get('x-conversion-notes') ?? '').split(', ').filter(Boolean),
+      });
+    }
+  });
+
+  it('has no conversion without options, and none if the image cannot be converted with them', async () => {
+    await startShared({});
+    expect(await identify(await fixture('scene.jpg'))).to.not.have.property('conversion');
+    const wide = await sharp({ create: { width: 16_384, height: 2, channels: 3, background: 'teal' } })
+      .png()
+      .toBuffer();
+    expect(await identify(wide)).to.deep.include({ convertible: true, problem: null });
+    const refused = await identify(wide, '?format=webp');
+    expect([refused.convertible, refused.problem?.reason]).to.deep.equal([
+      false,
+      'output_dimension_too_large',
+    ]);
+    expect(refused).to.not.have.property('conversion');
+  });
+
+  it('describes images that the service cannot convert, with the problem', async () => {
+    await startShared({ MAX_PIXELS: '1000' });
+    const large = await identify(await fixture('scene.png'));
+    expect(large).to.deep.include({ type: 'png', width: 120, height: 80, convertible: false });
+    expect(large.problem).to.deep.include({
+      code: 413,
+      reason: 'too_many_pixels',
+      limit: 1000,
+      actual: 9600,
+    });
+    const heic = await identify(readFileSync(`${FIXTURES}extra/p3.heic`));
+    expect(heic).to.deep.include({ type: 'heic', profile: 'sP3C', convertible: false });
+    expect(heic.problem).to.deep.include({ code: 415, reason: 'unsupported_type', setting: 'EXTRA_INPUTS' });
+    await startShared({});
+    const misread = await identify(await edgeCase('old-jpeg.tiff'));
+    expect(misread.problem?.reason).to.equal('unsupported_encoding');
+  });
+
+  it('states the transfer function of a high dynamic range, and the duration of an animation', async () => {
+    await startShared({});
+    expect((await identify(await edgeCase('declared-pq.avif'))).hdr).to.equal('pq');
+    expect((await identify(await edgeCase('declared-hlg.png'))).hdr).to.equal('hlg');
+    const { delay = [] } = await sharp(await fixture('moving.gif'), { animated: true }).metadata();
+    expect(await identify(await fixture('moving.gif'))).to.deep.include({
+      frames: 3,
+      duration_ms: delay.reduce((sum, ms) => sum + ms, 0),
+    });
+  });
+
+  it('starts no tool', async () => {
+    await startShared({ MAGICK_BIN: await fakeMagick('exit 1'), RSVG_BIN: '', EXTRA_INPUTS: '' });
+    const killed = current().logged.length;
+    for (const name of ['scene.jpg', 'scene.avif', 'moving.webp', 'scene.ico', 'pages.tiff'])
+      expect((await identify(await fixture(name), '?width=20')).width, name).to.be.above(0);
+    expect(
+      current()
+        .logged.slice(killed)
+        .some(({ msg }) => msg === 'a tool failed'),
+    ).to.equal(false);
+  });
+});
+
+describe('POST /identify with a form', () => {
+  const service = useService();
+  const send = async (parts: readonly (readonly [string, string | Uint8Array])[]) => {
+    const body = new FormData();
+    for (const [name, value] of parts)
+      if (typeof value === 'string') body.append(name, value);
+      else body.append(name, new Blob([new Uint8Array(value)]), 'a "b".png');
+    const answer = await sendForm(`${service.base}/identify`, { method: 'POST', body });
+    return { status: answer.status, json: JSON.parse(answer.body.toString()) };
+  };
+
+  it('returns one description for the field file', async () => {
+    const { json } = await send([
+      ['width', '10'],
+      ['file', await fixture('scene.png')],
+    ]);
+    expect(json).to.deep.include({ name: 'a "b".png', type: 'png', width: 120 });
+    expect(json.conversion).to.deep.equal({ type: 'webp', width: 10, height: 7, notes: [] });
+  });
+
+  it('returns a list for the field files, also with one file', async () => {
+    const [jpg, png] = [await fixture('scene.jpg'), await fixture('scene.png')];
+    for (const files of [[jpg], [jpg, png]]) {
+      const { json } = await send(files.map((file) => ['files', file] as const));
+      expect(json.images.map(({ type }: ImageDescription) => type)).to.deep.equal(
+        ['jpg', 'png'].slice(0, files.length),
+      );
+    }
+  });
+
+  it('is 415 if a file is no image, and names the file', async () => {
+    const { status, json } = await send([
+      ['files', await fixture('scene.jpg')],
+      ['files', Buffer.from('text')],
+    ]);
+    expect([status, json.error.file]).to.deep.equal([415, { index: 1, name: 'a "b".png' }]);
+    expect((await send([['file', Buffer.from('text')]])).json.error).to.not.have.property('file');
+  });
+
+  it('is 400 for an invalid option', async () => {
+    const { status } = await send([
+      ['file', await fixture('scene.jpg')],
+      ['quality', '0'],
+    ]);
+    expect(status).to.equal(400);
+  });
+});
