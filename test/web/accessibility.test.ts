@@ -247,9 +247,9 @@ describe('accessibility of the page', () => {
     expect(await press('End')).to.equal('199.jpg');
     expect(await press('ArrowUp')).to.equal('198.jpg');
     expect(await press('ArrowRight')).to.equal('Format of 198.jpg');
-    expect(await press('ArrowRight')).to.equal('Convert 198.jpg');
-    expect(await press('ArrowUp')).to.equal('Convert 197.jpg');
-    expect(await press('Home')).to.equal('Convert 0.jpg');
+    expect(await press('ArrowRight')).to.equal('Compare 198.jpg');
+    expect(await press('ArrowUp')).to.equal('Compare 197.jpg');
+    expect(await press('Home')).to.equal('Compare 0.jpg');
     expect(await press('ArrowLeft')).to.equal('Format of 0.jpg');
     expect(await press('ArrowLeft')).to.equal('0.jpg');
     await page.keyboard.press('ArrowDown');

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
-import type { Page } from 'playwright-core';
+import type { Page, Request } from 'playwright-core';
 import sharp from 'sharp';
-import { fixturePath } from '../helpers/client.ts';
+import { formatBytes } from '../../src/text.ts';
+import { convert, fixture, fixturePath } from '../helpers/client.ts';
 import { decode } from '../helpers/pixels.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
@@ -65,7 +66,7 @@ describe('the comparison dialog', () => {
     await page.mouse.move(x + 100, y + 100);
     await page.mouse.up();
     await page.mouse.move(x + 300, y + 100);
-    expect(await page.getByRole('slider').last().inputValue()).to.equal('25');
+    expect(await page.getByRole('slider', { name: /divider/ }).inputValue()).to.equal('25');
   });
 
   it('scales a large image to fit, and zooms to 100%', async () => {
@@ -125,5 +126,105 @@ describe('the comparison dialog', () => {
     expect(await page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).to.equal(
       'Compare image.png',
     );
+  });
+
+  it('converts a file that is not converted yet, and follows the quality slider, one request at a time', async () => {
+    const page = await open(service);
+    await pick(page, [fixturePath('scene.jpg'), fixturePath('grey.jpg')]);
+    let [underWay, most, aborted] = [0, 0, 0];
+    const isConversion = (request: Request) => request.url().endsWith('/convert');
+    page.on('request', (request) => {
+      if (isConversion(request)) most = Math.max(most, ++underWay);
+    });
+    page.on('requestfinished', (request) => {
+      if (isConversion(request)) underWay -= 1;
+    });
+    page.on('requestfailed', (request) => {
+      if (!isConversion(request)) return;
+      underWay -= 1;
+      aborted += 1;
+    });
+    await page.getByRole('button', { name: 'Compare scene.jpg' }).click();
+    const dialog = page.getByRole('dialog');
+    const sent = async (quality: string) => {
+      const { body } = await convert(service.base, await fixture('scene.jpg'), { quality });
+      return formatBytes(body.length);
+    };
+    const output = dialog.locator('output');
+    await output.getByText(await sent('80')).waitFor();
+
+    // The first response comes after the slider has moved again.
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    await page.route('**/api/v1/convert', async (route) => {
+      await held;
+      await route.continue().catch(() => {});
+    });
+    const first = page.waitForRequest(/\/convert$/);
+    await dialog.getByLabel('Quality').fill('50');
+    await first;
+    const last = page.waitForRequest(/\/convert$/);
+    for (const quality of ['40', '30', '20', '10']) await dialog.getByLabel('Quality').fill(quality);
+    await last;
+    release();
+    await output.getByText(await sent('10')).waitFor();
+    expect(await output.textContent()).to.match(/ [−+]\d+ %$/);
+    expect(most).to.equal(1);
+    expect(aborted).to.equal(1);
+
+    await page.keyboard.press('Escape');
+    await page.getByRole('link', { name: 'Save scene.webp' }).waitFor();
+    expect(await page.getByRole('link', { name: /^Save / }).count()).to.equal(1); // only the selected file
+    await page.getByRole('button', { name: 'Convert 1 file' }).waitFor();
+  });
+
+  it('shows the error of a result that the server cannot create, and the next result', async () => {
+    const page = await open(service, {}, '?output_format=jpg&max_bytes=10');
+    await pick(page, [fixturePath('scene.jpg')]);
+    await page.getByRole('button', { name: 'Compare scene.jpg' }).click();
+    await page.getByRole('dialog').locator('output').getByText('cannot be reduced').waitFor();
+  });
+
+  it('zooms with the wheel and two fingers around the pointer, and with keys, and labels the picture', async () => {
+    const page = await compare(await clear(3000, 2000));
+    await page.locator('.tag').getByText('Original · PNG').waitFor();
+    await page.locator('.tag').getByText('Result · JPEG').waitFor();
+    const shown = async () =>
+      (await page.locator('.after').boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 };
+    await eventually(async () => (await shown()).width > 500);
+    const fitted = await shown();
+    const [x, y] = [fitted.x + fitted.width * 0.75, fitted.y + fitted.height * 0.25];
+    const across = async () => {
+      const { x: left, y: top, width, height } = await shown();
+      return [(x - left) / width, (y - top) / height] as const;
+    };
+    await page.mouse.move(x, y);
+    await page.mouse.wheel(0, -600);
+    await eventually(async () => (await shown()).width > fitted.width * 3);
+    const [right, down] = await across();
+    expect(right).to.be.closeTo(0.75, 0.01);
+    expect(down).to.be.closeTo(0.25, 0.01);
+    await page.locator('.stage').press('0');
+    await eventually(async () => (await shown()).width === fitted.width);
+    await page.locator('.stage').press('+');
+    await eventually(async () => (await shown()).width > fitted.width * 1.2);
+    await page.locator('.stage').press('1');
+    await eventually(async () => (await shown()).width === 3000);
+    await page.locator('.stage').press('0');
+    await eventually(async () => (await shown()).width === fitted.width);
+
+    const session = await page.context().newCDPSession(page);
+    const touch = (type: 'touchStart' | 'touchMove' | 'touchEnd', distance = 0) =>
+      session.send('Input.dispatchTouchEvent', {
+        type,
+        touchPoints: distance > 0 ? [-1, 1].map((side, id) => ({ x: x + (side * distance) / 2, y, id })) : [],
+      });
+    await touch('touchStart', 40);
+    for (let distance = 50; distance <= 120; distance += 10) await touch('touchMove', distance);
+    await touch('touchEnd');
+    await eventually(async () => (await shown()).width > fitted.width * 2);
+    expect((await across())[0]).to.be.closeTo(0.75, 0.05);
   });
 });

@@ -42,11 +42,11 @@ async function convertOne(item: Item): Promise<void> {
 }
 
 /** Converts a file. */
-async function requestResult(
+export async function requestResult(
   file: File,
   query: string,
   signal: AbortSignal,
-  onUpload: (share: number) => void,
+  onUpload: (share: number) => void = () => {},
 ): Promise<Result> {
   const { blob, header } = await post('/convert', createForm(query, file), signal, onUpload);
   const preview: Result['preview'] = signalOf(undefined);
@@ -58,7 +58,10 @@ async function requestResult(
 }
 
 /** Returns the message of a failed request. Browsers report a file that they cannot read as a lost connection. */
-async function describeFailure(error: unknown, file: File): Promise<{ message: string; canRetry: boolean }> {
+export async function describeFailure(
+  error: unknown,
+  file: File,
+): Promise<{ message: string; canRetry: boolean }> {
   const { message } = error as Error;
   if (error instanceof ResponseError) return { message, canRetry: isTemporary(error.status) };
   try {

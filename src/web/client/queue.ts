@@ -16,11 +16,16 @@ const waiting: (() => void)[] = [];
 /**
  * Runs a task when a slot is free. Retries a task that failed because of a backoff, before other waiting tasks.
  *
+ * @param first whether to run it before all waiting tasks
  * @throws the task's error, or the signal's reason if it aborts
  */
-export async function queued<T>(task: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+export async function queued<T>(
+  task: (signal: AbortSignal) => Promise<T>,
+  signal: AbortSignal,
+  first = false,
+): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
-    await acquireSlot(signal, attempt > 1);
+    await acquireSlot(signal, first || attempt > 1);
     try {
       return await task(signal);
     } catch (error) {

@@ -46,9 +46,6 @@ export interface Result {
   readonly preview: PreviewSignal;
 }
 
-/** State of a converted file. */
-export type Done = Extract<State, { at: 'done' }>;
-
 /** The list of files. */
 export const items = signal<readonly Item[]>([]);
 /** The item in the comparison dialog. */

@@ -1,3 +1,31 @@
+import { OUTPUTS, type OutputType } from '../../formats.ts';
+import { isLossless, options, setOptions } from '../state/options.ts';
+
+/** Slider for the quality, if the format has one. */
+export function QualityField({ format }: { format: OutputType }) {
+  const { quality } = options.value;
+  if (!OUTPUTS[format].quality) return null;
+  return (
+    <label class="field quality">
+      <span class="label">
+        Quality{' '}
+        <span class="number" aria-hidden="true">
+          {quality}
+        </span>
+      </span>
+      <input
+        type="range"
+        name="quality"
+        min="1"
+        max="100"
+        value={quality}
+        disabled={isLossless({ ...options.value, format })}
+        onInput={({ currentTarget }) => setOptions({ quality: currentTarget.valueAsNumber })}
+      />
+    </label>
+  );
+}
+
 interface SelectProps<T extends string> {
   label: string;
   name: string;

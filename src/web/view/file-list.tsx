@@ -44,7 +44,7 @@ function handleKey(event: KeyboardEvent & { currentTarget: HTMLElement }): void 
     (move() as HTMLElement | null | undefined)?.focus();
   } else if (item && key === 'Delete') {
     removeRow(target, item);
-  } else if (item && key === 'Enter' && target === row && stateOf(item).at === 'done') {
+  } else if (item && key === 'Enter' && target === row && ['ready', 'done'].includes(stateOf(item).at)) {
     event.preventDefault();
     compared.value = item;
   }

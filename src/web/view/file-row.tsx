@@ -174,7 +174,12 @@ function Actions({ item }: { item: Item }) {
   const state = stateOf(item);
   switch (state.at) {
     case 'ready':
-      return <Action label="Convert" of={file} onClick={() => convert([item])} />;
+      return (
+        <>
+          <CompareAction item={item} />
+          <Action label="Convert" of={file} onClick={() => convert([item])} />
+        </>
+      );
     case 'failed':
       return state.canRetry ? (
         <Action label="Try again" icon="again" of={file} onClick={() => convert([item])} />
@@ -182,14 +187,7 @@ function Actions({ item }: { item: Item }) {
     case 'done':
       return (
         <>
-          <Action
-            label="Compare"
-            icon="compare"
-            of={file}
-            onClick={() => {
-              compared.value = item;
-            }}
-          />
+          <CompareAction item={item} />
           <a
             class="button plain"
             href={state.result.url}
@@ -206,6 +204,18 @@ function Actions({ item }: { item: Item }) {
       return <Action label="Cancel" of={file} onClick={state.cancel} />;
   }
 }
+
+/** Opens the comparison, which converts the file if necessary. */
+const CompareAction = ({ item }: { item: Item }) => (
+  <Action
+    label="Compare"
+    icon="compare"
+    of={item.file}
+    onClick={() => {
+      compared.value = item;
+    }}
+  />
+);
 
 interface ActionProps {
   label: string;

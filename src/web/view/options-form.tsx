@@ -20,7 +20,7 @@ import {
   summary,
 } from '../state/options.ts';
 import { Curl } from './curl.tsx';
-import { NumberField, Select } from './fields.tsx';
+import { NumberField, QualityField, Select } from './fields.tsx';
 import { Icon } from './icons.tsx';
 
 /** ID of the form's element. Buttons outside the form refer to it. */
@@ -53,7 +53,7 @@ export function Side() {
 
 /** Form for the conversion options. Submitting it converts all files that are not converted with these options yet. */
 function OptionsForm() {
-  const { format, quality, width, height, fit, keepMetadata } = options.value;
+  const { format, width, height, fit, keepMetadata } = options.value;
   return (
     <form
       id={FORM_ID}
@@ -85,25 +85,7 @@ function OptionsForm() {
           ))}
         </div>
       </fieldset>
-      {OUTPUTS[format].quality && (
-        <label class="field">
-          <span class="label">
-            Quality{' '}
-            <span class="number" aria-hidden="true">
-              {quality}
-            </span>
-          </span>
-          <input
-            type="range"
-            name="quality"
-            min="1"
-            max="100"
-            value={quality}
-            disabled={isLossless(options.value)}
-            onInput={({ currentTarget }) => setOptions({ quality: currentTarget.valueAsNumber })}
-          />
-        </label>
-      )}
+      <QualityField format={format} />
       <div class="sides">
         <NumberField
           label={isExact(options.value) ? 'Width' : 'Max width'}
