@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { isFileError, type PublicError, serviceError, toPublicError } from '../errors.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../formats.ts';
-import { OPEN_FLAGS, readFrom } from '../images/containers/file.ts';
-import { WindowReader } from '../images/containers/window-reader.ts';
+import { OPEN_FLAGS, readFrom, WindowReader } from '../images/containers/file.ts';
 import type { ImageInfo, MetadataKind, Size } from '../images/image-info.ts';
 import {
   type ColourSpace,

@@ -26,6 +26,8 @@ const trueOrFalse = z.stringbool({
   falsy: ['false', '0', 'no', 'off'],
   error: 'true or false (or 1/0, yes/no, on/off)',
 });
+const flag = (fallback: boolean, description: string) =>
+  trueOrFalse.default(fallback).describe(`${description} Also \`1/0\`, \`yes/no\`, \`on/off\`.`);
 
 /** Output format of a request without one. */
 export const DEFAULT_FORMAT: OutputType = 'webp';
@@ -168,27 +170,21 @@ export const optionFields = (outputs: readonly OutputType[]) => ({
       .join(', ')}.`,
     examples: ['center', 'right top'],
   }),
-  enlarge: trueOrFalse
-    .default(false)
-    .describe(
-      'Whether an image can be enlarged. An SVG is always rendered at the requested size. Also `1/0`, `yes/no`, `on/off`.',
-    ),
-  lossless: trueOrFalse
-    .default(false)
-    .describe(
-      'Whether a WebP has exactly the pixels of the image, regardless of `quality`. Other formats ignore it. Excludes `max_bytes`. Also `1/0`, `yes/no`, `on/off`.',
-    ),
+  enlarge: flag(false, 'Whether an image can be enlarged. An SVG is always rendered at the requested size.'),
+  lossless: flag(
+    false,
+    'Whether a WebP has exactly the pixels of the image, regardless of `quality`. Other formats ignore it. Excludes `max_bytes`.',
+  ),
   max_bytes: integer(1, MAX_BYTES)
     .optional()
     .meta({
       description: `Maximum size of the result in bytes. If the result is larger at \`quality\`, the quality is lowered as far as necessary, but not below ${MIN_QUALITY}. \`X-Conversion-Quality\` states the quality that was used. If that is not sufficient, the request fails. Applies to ${outputs.filter(hasBytesLimit).join(', ')}; an error for other formats.`,
       examples: [200_000],
     }),
-  strip_metadata: trueOrFalse
-    .default(true)
-    .describe(
-      'Whether to remove EXIF, IPTC, XMP and the colour profile. If false, they are kept if the format supports them. Also `1/0`, `yes/no`, `on/off`.',
-    ),
+  strip_metadata: flag(
+    true,
+    'Whether to remove EXIF, IPTC, XMP and the colour profile. If false, they are kept if the format supports them.',
+  ),
   frames: oneOf('all', 'first')
     .optional()
     .describe(
@@ -225,11 +221,10 @@ const batchFields = (outputs: readonly OutputType[]) =>
       .describe(
         'What to do if a file fails. `fail`: the request fails with the status of that file, and the message names the file. `skip`: the archive contains the other files, and its `errors.json` lists the errors; if all files fail, the response is the error of the first file. Send this field before the files, so that it also applies to files that are rejected during the upload.',
       ),
-    manifest: trueOrFalse
-      .default(false)
-      .describe(
-        'Whether the archive has a `manifest.json` with the name, size, SHA-256 and notes of each result. Also `1/0`, `yes/no`, `on/off`.',
-      ),
+    manifest: flag(
+      false,
+      'Whether the archive has a `manifest.json` with the name, size, SHA-256 and notes of each result.',
+    ),
   });
 
 /** Returns the checks of the text fields of both forms. `outputs` are the enabled output formats. */

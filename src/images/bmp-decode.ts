@@ -5,8 +5,7 @@
 import { type FileHandle, rename } from 'node:fs/promises';
 import { type Dib, readBmpLayout } from './bmp.ts';
 import { decodeRows, PIXEL_BYTES, type Truncation } from './bmp-rows.ts';
-import { readAt, withFile } from './containers/file.ts';
-import { WindowReader } from './containers/window-reader.ts';
+import { readAt, WindowReader, withFile } from './containers/file.ts';
 import { MAX_EXTRACTED_BYTES } from './icc.ts';
 import { readIconLayout } from './ico.ts';
 import type { ImageInfo } from './image-info.ts';
@@ -26,9 +25,29 @@ const ESCAPE = { endOfLine: 0, endOfBitmap: 1, delta: 2 } as const;
  * @param truncation is set to the completeness of the data
  */
 async function* decodeRuns(file: FileHandle, dib: Dib, truncation: Truncation): AsyncGenerator<Buffer> {
+  const { runLength: bits = 8, palette = Buffer.alloc(0) } = dib;
   const canvas = new Canvas(dib);
   const input = new Input(file, dib.pixelsAt);
-  const pixels = new Pixels(dib);
+  const colours = Array.from({ length: 256 }, (_, index) => {
+    const [red = 0, green = 0, blue = 0] = palette.subarray(index * 3, index * 3 + 3);
+    return Buffer.of(red, green, blue, OPAQUE);
+  });
+  /** Returns the colour of a pixel. With 4 bits, a byte has two. With 24 bits, two more bytes follow. */
+  const colourOf = (byte: number, at: number): Buffer => {
+    if (bits !== 24) return colours[bits === 8 ? byte : at % 2 === 0 ? byte >> 4 : byte & 15] as Buffer;
+    const [green, red] = [input.next(), input.next()];
+    return Buffer.of(red, green, byte, OPAQUE);
+  };
+  const drawLiterals = (count: number): void => {
+    let byte = 0;
+    for (let at = 0; at < count; at += 1) {
+      if (bits !== 4 || at % 2 === 0) byte = input.next();
+      const colour = colourOf(byte, at);
+      if (input.isCut) return;
+      canvas.fill(1, colour);
+    }
+    if (Math.ceil((count * bits) / 8) % 2 === 1) input.next(); // padding
+  };
   while (!canvas.isFull) {
     if (input.left < MAX_CODE_BYTES) await input.fill();
     const count = input.next();
@@ -38,11 +57,15 @@ async function* decodeRuns(file: FileHandle, dib: Dib, truncation: Truncation): 
       canvas.cut();
       break;
     }
-    if (count > 0) pixels.run(canvas, count, input, value);
+    if (count > 0)
+      canvas.fill(
+        count,
+        bits === 4 ? Buffer.concat([0, 1].map((at) => colourOf(value, at))) : colourOf(value, 0),
+      );
     else if (value === ESCAPE.endOfBitmap) break;
     else if (value === ESCAPE.endOfLine) canvas.skip(0, 1, true);
     else if (value === ESCAPE.delta) canvas.skip(input.next(), input.next(), false);
-    else pixels.literals(canvas, value, input);
+    else drawLiterals(value);
     truncation.shown ||= !input.isCut;
     for (let block = canvas.take(false); block; block = canvas.take(false)) yield block;
   }
@@ -83,51 +106,6 @@ class Input {
     this.#at += 1;
     if (byte === undefined) this.isCut = true;
     return byte ?? 0;
-  }
-}
-
-class Pixels {
-  readonly #bits: 4 | 8 | 24;
-  readonly #colours: readonly Buffer[];
-
-  constructor({ runLength = 8, palette = Buffer.alloc(0) }: Dib) {
-    this.#bits = runLength;
-    this.#colours = Array.from({ length: 256 }, (_, index) => {
-      const [red = 0, green = 0, blue = 0] = palette.subarray(index * 3, index * 3 + 3);
-      return Buffer.of(red, green, blue, OPAQUE);
-    });
-  }
-
-  run(canvas: Canvas, count: number, input: Input, value: number): void {
-    canvas.fill(count, this.#coloursOf(value, input));
-  }
-
-  /** Returns the colours of a run: two alternating ones with 4 bits, otherwise one. */
-  #coloursOf(value: number, input: Input): Buffer {
-    if (this.#bits !== 4) return this.#literal(value, 0, input);
-    return Buffer.concat([this.#colour(value >> 4), this.#colour(value & 15)]);
-  }
-
-  literals(canvas: Canvas, count: number, input: Input): void {
-    let byte = 0;
-    for (let at = 0; at < count; at += 1) {
-      if (this.#bits !== 4 || at % 2 === 0) byte = input.next();
-      const colour = this.#literal(byte, at, input);
-      if (input.isCut) return;
-      canvas.fill(1, colour);
-    }
-    if (Math.ceil((count * this.#bits) / 8) % 2 === 1) input.next(); // padding
-  }
-
-  #literal(byte: number, at: number, input: Input): Buffer {
-    if (this.#bits === 8) return this.#colour(byte);
-    if (this.#bits === 4) return this.#colour(at % 2 === 0 ? byte >> 4 : byte & 15);
-    const [green, red] = [input.next(), input.next()];
-    return Buffer.of(red, green, byte, OPAQUE);
-  }
-
-  #colour(index: number): Buffer {
-    return this.#colours[index] as Buffer;
   }
 }
 

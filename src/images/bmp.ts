@@ -3,8 +3,7 @@
  * that is not a PNG. Accepts the same headers as browsers: Windows (40 to 124 bytes) and OS/2 (12 to 64 bytes).
  */
 import type { InputType } from '../formats.ts';
-import { readAt, withFile, writeAt } from './containers/file.ts';
-import type { WindowReader } from './containers/window-reader.ts';
+import { readAt, type WindowReader, withFile, writeAt } from './containers/file.ts';
 import type { ImageFacts } from './image-info.ts';
 
 /** How a bitmap stores its pixels. */

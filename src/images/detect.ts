@@ -5,8 +5,8 @@ import { open } from 'node:fs/promises';
 import { constants, gunzipSync } from 'node:zlib';
 import { fileTypeFromBuffer } from 'file-type';
 import type { InputType } from '../formats.ts';
+import { bufferReader } from './containers/file.ts';
 import { TiffReader } from './containers/ifd.ts';
-import { bufferReader } from './containers/window-reader.ts';
 import { skipXmlPreamble } from './svg/markup.ts';
 
 /** Types of files that can be stored. */

@@ -5,10 +5,9 @@
  */
 import { crc32 } from 'node:zlib';
 import type { InputType } from '../formats.ts';
-import { readAt, withFile, writeAt } from './containers/file.ts';
+import { type ByteReader, bufferReader, readAt, WindowReader, withFile, writeAt } from './containers/file.ts';
 import { type Tags, TiffReader } from './containers/ifd.ts';
 import { jpegSegments, type Part, pngChunks, riffChunks } from './containers/parts.ts';
-import { type ByteReader, bufferReader, WindowReader } from './containers/window-reader.ts';
 import type { ImageInfo, Orientation } from './image-info.ts';
 
 /** Marker before EXIF in a JPEG. Some writers put it before EXIF in other formats. */

@@ -1,9 +1,15 @@
 /** @module Reads a GIF, and repairs one that ImageMagick would show in another way than browsers, or reject (GIF89a specification). */
 import type { FileHandle } from 'node:fs/promises';
 import type { InputType } from '../formats.ts';
-import { type RepairContext, readAt, withFile, writeAt } from './containers/file.ts';
-import { type GifBlock, gifBlocks, walkSubBlocks } from './containers/gif-blocks.ts';
-import { HeaderTooComplexError, WindowReader } from './containers/window-reader.ts';
+import {
+  HeaderTooComplexError,
+  type RepairContext,
+  readAt,
+  WindowReader,
+  withFile,
+  writeAt,
+} from './containers/file.ts';
+import { type GifBlock, gifBlocks, walkSubBlocks } from './containers/parts.ts';
 import type { ImageFacts, MetadataKind } from './image-info.ts';
 
 /** Maximum loop count of a WebP. */

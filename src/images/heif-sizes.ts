@@ -3,8 +3,8 @@
  * AV1 state.
  */
 import { HighBits, OutOfBitsError } from './containers/bits.ts';
+import type { ByteReader } from './containers/file.ts';
 import type { Box } from './containers/parts.ts';
-import type { ByteReader } from './containers/window-reader.ts';
 import { type HeifMeta, readNumber } from './heif-items.ts';
 import type { Size } from './image-info.ts';
 

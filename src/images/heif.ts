@@ -1,7 +1,7 @@
 /** @module Reads the headers of AVIF and HEIC (ISO/IEC 14496-12 and 23008-12). */
 import { colourOf, declared, isSrgbColour } from './colour/code-points.ts';
+import type { WindowReader } from './containers/file.ts';
 import { type Box, findBox, isComplete, parseBoxes } from './containers/parts.ts';
-import type { WindowReader } from './containers/window-reader.ts';
 import { type HeifMeta, parseMeta, readNumber } from './heif-items.ts';
 import { hasContradictorySizes } from './heif-sizes.ts';
 import { classifyProfile } from './icc.ts';

@@ -1,7 +1,6 @@
 /** @module Classifies embedded colour profiles: sRGB, greys or other (ICC.1:2022). */
-
 import { constants, inflateSync } from 'node:zlib';
-import type { WindowReader } from './containers/window-reader.ts';
+import type { WindowReader } from './containers/file.ts';
 import type { Profile } from './image-info.ts';
 
 /** Maximum size of a profile to classify, in bytes. Larger profiles contain lookup tables and are not plain sRGB. */

@@ -5,8 +5,14 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { InputType } from '../formats.ts';
 import { type Dib, readDib, strideOf } from './bmp.ts';
-import { type RepairContext, readAt, readRange, replaceFile, withFile } from './containers/file.ts';
-import { WindowReader } from './containers/window-reader.ts';
+import {
+  type RepairContext,
+  readAt,
+  readRange,
+  replaceFile,
+  WindowReader,
+  withFile,
+} from './containers/file.ts';
 import type { ImageFacts } from './image-info.ts';
 import { PNG_SIGNATURE } from './png-writer.ts';
 

@@ -2,8 +2,13 @@
 import { closeSync, openSync } from 'node:fs';
 import type { InputType } from '../formats.ts';
 import { readBmp, repairBmp } from './bmp.ts';
-import { OPEN_FLAGS, type RepairContext, readFrom } from './containers/file.ts';
-import { type PositionedReader, WindowReader } from './containers/window-reader.ts';
+import {
+  OPEN_FLAGS,
+  type PositionedReader,
+  type RepairContext,
+  readFrom,
+  WindowReader,
+} from './containers/file.ts';
 import { readGif, repairGif } from './gif.ts';
 import { readAvif } from './heif.ts';
 import { repairHeif } from './heif-repair.ts';

@@ -4,9 +4,16 @@
  */
 import type { FileHandle } from 'node:fs/promises';
 import type { InputType } from '../formats.ts';
-import { type RepairContext, readAt, readRange, replaceFile, withFile, writeAt } from './containers/file.ts';
+import {
+  type RepairContext,
+  readAt,
+  readRange,
+  replaceFile,
+  WindowReader,
+  withFile,
+  writeAt,
+} from './containers/file.ts';
 import { type Box, encodeBox, findBox, parseBoxes } from './containers/parts.ts';
-import { WindowReader } from './containers/window-reader.ts';
 import { JP2_COLOURS, type Jp2Layout, METHODS, readJp2Layout, SIZ_COMPONENTS_AT, type Siz } from './jp2.ts';
 
 /** Enumerated colour spaces by number of channels, with or without alpha. */

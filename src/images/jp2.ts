@@ -1,6 +1,7 @@
 /** @module Reads the boxes of a JPEG 2000 file (ISO/IEC 15444-1, annex I) and its codestream header (annex A). */
+
+import type { WindowReader } from './containers/file.ts';
 import { boxes, type Part } from './containers/parts.ts';
-import type { WindowReader } from './containers/window-reader.ts';
 import { readColourSpace, readProfile } from './icc.ts';
 import type { ImageFacts, MetadataKind, Profile, UnreadableKind } from './image-info.ts';
 

@@ -1,7 +1,7 @@
 /** @module Reads the segments of a JPEG before its pixels (ITU-T T.81). */
 import { deflateRawSync } from 'node:zlib';
+import type { WindowReader } from './containers/file.ts';
 import { jpegSegments, type Segment, START_OF_SCAN } from './containers/parts.ts';
-import type { WindowReader } from './containers/window-reader.ts';
 import { readOrientation } from './exif.ts';
 import { type ColourModel, isProfileFor, MAX_PROFILE_BYTES, readProfile } from './icc.ts';
 import type { ImageFacts, MetadataKind } from './image-info.ts';

@@ -2,8 +2,8 @@
  * @module Reads the headers of a JPEG XL up to its first frame (ISO/IEC 18181-1, annex D; 18181-2 for the container).
  */
 import { type Choices, LowBits, OutOfBitsError } from './containers/bits.ts';
+import type { WindowReader } from './containers/file.ts';
 import { boxes } from './containers/parts.ts';
-import type { WindowReader } from './containers/window-reader.ts';
 import type { ImageFacts, MetadataKind, Size } from './image-info.ts';
 
 /** Bytes to read for the headers. Real files have fewer, although a name of an extra channel can have 1 KiB. */

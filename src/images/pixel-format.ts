@@ -1,10 +1,9 @@
 /** @module Reads how the pixels of an image are stored, for the description of an image. Conversions do not depend on it. */
 import { inflateSync, constants as zlib } from 'node:zlib';
 import { readDib } from './bmp.ts';
-import { gifBlocks } from './containers/gif-blocks.ts';
+import type { WindowReader } from './containers/file.ts';
 import { TiffReader } from './containers/ifd.ts';
-import { findBox, jpegSegments, parseBoxes, pngChunks, riffChunks } from './containers/parts.ts';
-import type { WindowReader } from './containers/window-reader.ts';
+import { findBox, gifBlocks, jpegSegments, parseBoxes, pngChunks, riffChunks } from './containers/parts.ts';
 import { auxiliaryOf, isAlpha, isProfile, META_BYTES, orientationIn } from './heif.ts';
 import { parseMeta } from './heif-items.ts';
 import type { ImageInfo, Orientation } from './image-info.ts';

@@ -4,9 +4,8 @@ import { rename } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { inflate } from 'node:zlib';
-import { OPEN_FLAGS, readRange, withFile } from './containers/file.ts';
+import { isTurnOver, OPEN_FLAGS, readRange, waitForTurn, withFile } from './containers/file.ts';
 import { type WrittenChunk, withWrittenChunks } from './containers/parts.ts';
-import { isTurnOver, waitForTurn } from './containers/window-reader.ts';
 import type { MetadataKind } from './image-info.ts';
 import { pngChunkParts } from './png-writer.ts';
 

@@ -10,10 +10,10 @@ import {
   readAt,
   readRange,
   replaceFile,
+  WindowReader,
   withFile,
 } from './containers/file.ts';
 import { MAX_PNG_CHUNKS, type Part, pngChunks } from './containers/parts.ts';
-import { WindowReader } from './containers/window-reader.ts';
 import { readOrientation } from './exif.ts';
 import { classifyDeflatedProfile, MAX_PROFILE_BYTES } from './icc.ts';
 import type { ImageFacts, ImageInfo } from './image-info.ts';

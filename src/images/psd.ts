@@ -1,8 +1,6 @@
 /** @module Reads the header and image resources of a PSD, and hides its layers (Adobe Photoshop File Formats Specification, 2019). */
-
 import type { InputType } from '../formats.ts';
-import { withFile, writeAt } from './containers/file.ts';
-import { WindowReader } from './containers/window-reader.ts';
+import { WindowReader, withFile, writeAt } from './containers/file.ts';
 import { readProfile } from './icc.ts';
 import type { ImageFacts, MetadataKind, Profile } from './image-info.ts';
 

@@ -4,9 +4,8 @@
  */
 import type { FileHandle } from 'node:fs/promises';
 import type { InputType } from '../formats.ts';
-import { type RepairContext, readAt, withFile, writeAt } from './containers/file.ts';
+import { type RepairContext, readAt, WindowReader, withFile, writeAt } from './containers/file.ts';
 import { MAX_TAGS, type Tags, TiffReader } from './containers/ifd.ts';
-import { WindowReader } from './containers/window-reader.ts';
 import { COMPRESSION, PHOTOMETRIC } from './tiff.ts';
 
 const TAG = {

@@ -1,6 +1,6 @@
 /** @module Reads the directories of a TIFF or BigTIFF (TIFF 6.0), and recognizes the kinds that ImageMagick misreads. */
+import type { WindowReader } from './containers/file.ts';
 import { type Tag, type Tags, TiffReader } from './containers/ifd.ts';
-import type { WindowReader } from './containers/window-reader.ts';
 import { isOrientation } from './exif.ts';
 import { type ColourModel, readProfile } from './icc.ts';
 import type { ImageFacts, MetadataKind, MisreadKind, Page, Profile, RareEncoding } from './image-info.ts';

@@ -1,7 +1,6 @@
 /** @module Reads a WebP, and cuts an animation after its first frame (RFC 9649). */
-import { readAt, withFile, writeAt } from './containers/file.ts';
+import { readAt, WindowReader, withFile, writeAt } from './containers/file.ts';
 import { type Part, riffChunks } from './containers/parts.ts';
-import { WindowReader } from './containers/window-reader.ts';
 import { readOrientation } from './exif.ts';
 import { MAX_EXTRACTED_BYTES, readProfile } from './icc.ts';
 import type { Area, FrameDisposal, ImageFacts } from './image-info.ts';

@@ -4,10 +4,8 @@
  */
 import { type Command, CommandError, type FailureReason, type RunCommand } from './command.ts';
 import type { Confinement } from './fork-server/protocol.ts';
-import type { JobEnd, RunningJob } from './fork-server/server.ts';
 import type { ForkServers } from './fork-server/servers.ts';
-import { startOnce } from './fork-server/single-start.ts';
-import type { Exit } from './start.ts';
+import { type Exit, type JobEnd, type RunningJob, startOnce } from './start.ts';
 
 export type Confine = (command: Command) => Confinement;
 

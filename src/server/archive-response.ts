@@ -12,8 +12,7 @@ import {
   archiveLength,
   packResults,
 } from './archive-entries.ts';
-import { type SendOptions, toSendError } from './response.ts';
-import { monitorResponse } from './response-rate.ts';
+import { monitorResponse, type SendOptions, toSendError } from './response.ts';
 
 const ARCHIVE_NAME = 'converted.zip';
 /** Maximum length of an archive without ZIP64, in bytes. A larger archive is sent without `Content-Length`. */

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { RESPONSE_SENT } from './error-handler.ts';
 import type { Exchange } from './raw-error-response.ts';
 import { type RequestReader, readRequests } from './request-reader.ts';
-import { isTooSlow, sentBytes } from './response-rate.ts';
+import { isTooSlow, sentBytes } from './response.ts';
 
 /** Maximum numbers of open connections. */
 export interface ConnectionLimits {

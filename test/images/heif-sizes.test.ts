@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { bufferReader } from '../../src/images/containers/window-reader.ts';
+import { bufferReader } from '../../src/images/containers/file.ts';
 import { parseMeta } from '../../src/images/heif-items.ts';
 import { hasContradictorySizes } from '../../src/images/heif-sizes.ts';
 import { isoBox } from '../helpers/hostile-files.ts';

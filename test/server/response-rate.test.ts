@@ -4,7 +4,7 @@ import {
   MIN_RESPONSE_BYTES_PER_SECOND,
   type MonitoredResponse,
   monitorResponse,
-} from '../../src/server/response-rate.ts';
+} from '../../src/server/response.ts';
 import { eventually } from '../helpers/util.ts';
 
 /** Interval in which the rate is measured, in milliseconds. */

@@ -1,5 +1,5 @@
 /** @module Image file directories (IFDs) of TIFF and EXIF (TIFF 6.0, section 2). */
-import type { ByteReader } from './window-reader.ts';
+import type { ByteReader } from './file.ts';
 
 /** Maximum number of tags to read per directory; real files have fewer. */
 export const MAX_TAGS = 200;

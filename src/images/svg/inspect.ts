@@ -1,5 +1,5 @@
 /** @module Reads the size of an SVG from its root element, and finds unsupported features. */
-import type { WindowReader } from '../containers/window-reader.ts';
+import type { WindowReader } from '../containers/file.ts';
 import type { ImageFacts, Size } from '../image-info.ts';
 import { COLOUR_FUNCTIONS, parseDeclarations, toRgb } from './css.ts';
 import { parseViewBox, positiveSize, skipXmlPreamble } from './markup.ts';

@@ -1,6 +1,5 @@
 /** @module One fork server: its process, and the jobs that run in it. */
-
-import { type Exit, startProgram } from '../start.ts';
+import { type Exit, type RunningJob, startProgram } from '../start.ts';
 import {
   type Answer,
   createAnswerReader,
@@ -46,19 +45,6 @@ export interface Server {
   close(): Promise<void>;
   /** Kills the process and its jobs. */
   kill(): void;
-}
-
-/** A job that a server, or a process of its own, runs. */
-export interface RunningJob {
-  kill(): void;
-  readonly ended: Promise<JobEnd>;
-}
-
-/** How a job ended, and what it printed. */
-export interface JobEnd {
-  readonly exit: Exit;
-  readonly stdout: string;
-  readonly stderr: string;
 }
 
 /** The program cannot be a fork server. */

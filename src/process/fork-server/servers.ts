@@ -2,17 +2,10 @@
  * @module The fork servers of all tools. A server is replaced after a number of jobs or some time, because its children share
  * one layout of the address space, and because it does not see updates of the tool.
  */
-
 import { stat } from 'node:fs/promises';
+import type { JobEnd, RunningJob } from '../start.ts';
 import type { Job } from './protocol.ts';
-import {
-  type JobEnd,
-  type RunningJob,
-  type Server,
-  type ServerOptions,
-  ServerRefusedError,
-  startServer,
-} from './server.ts';
+import { type Server, type ServerOptions, ServerRefusedError, startServer } from './server.ts';
 
 /** Number of jobs after which a server is replaced. */
 const MAX_JOBS = 1_000;
