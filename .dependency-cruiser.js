@@ -23,7 +23,7 @@ const OWNERS = {
   'express-rate-limit': 'src/server/(clients|rate-limit|redis-store).ts',
   'express-static-gzip': 'src/server/routes/web-app.ts',
   'file-type': 'src/images/detect.ts',
-  'p-limit': 'src/process/queue.ts',
+  'p-limit': 'src/conversion/queue/queue.ts',
   'prom-client': 'src/server/metrics.ts',
   'rate-limit-redis': 'src/server/redis-store.ts',
   sharp: 'src/regress/image/codec.ts',

@@ -5,12 +5,12 @@ import base from '../.mocharc.json' with { type: 'json' };
 /** The unit tests. A test belongs here if it starts no program except Node.js, and takes a few seconds at most. */
 export const UNIT_TESTS = globSync([
   'test/{config,text,import-rules}.test.ts',
-  'test/conversion/{capabilities,decoded,disk,health-check,key,limits,prepare}.test.ts',
+  'test/conversion/{capabilities,decoded,disk,health-check,key,limits,prepare,queue}.test.ts',
   'test/conversion/plan/*.test.ts',
   'test/images/{detect,hostile-repairs,ico}.test.ts',
   'test/conversion/output/tool-errors.test.ts',
   'test/files/{disk-space,sweep}.test.ts',
-  'test/process/{command,queue}.test.ts',
+  'test/process/command.test.ts',
   'test/regress/{compare,matrix}.test.ts',
   'test/server/{archive-entries,archive-response,clients,deflate-file,openapi,request-reader,response-rate,upload,web-app}.test.ts',
   'test/server/multipart/*.test.ts',

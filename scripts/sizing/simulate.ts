@@ -1,5 +1,5 @@
 /**
- * @module Simulates instances behind a proxy. Each has processors and a queue like that of `src/process/queue.ts`. Arrivals
+ * @module Simulates instances behind a proxy. Each has processors and a queue like that of `src/conversion/queue/queue.ts`. Arrivals
  * are a Poisson process, with bursts. The simulation is pure: the same options give the same result.
  */
 import { type Random, seeded } from '../stress/random.ts';

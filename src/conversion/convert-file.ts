@@ -6,7 +6,6 @@ import { KnownResultError } from '../errors.ts';
 import { workFiles } from '../files/work-files.ts';
 import { removeFolder } from '../files/workspace.ts';
 import type { RunCommand } from '../process/command.ts';
-import { type ConversionQueue, createPartRunner, type Job } from '../process/queue.ts';
 import { maxToolFileBytes } from '../process/sandbox/configure.ts';
 import { isAtLeast, type Toolchain } from '../process/toolchain.ts';
 import { acceptJobs, type FileConversion, type Target } from './accept-jobs.ts';
@@ -15,6 +14,7 @@ import { canonicalPlan, conversionKey, hashFile } from './key.ts';
 import { estimateDiskBytes } from './limits.ts';
 import { type ConversionJob, type ConvertOptions, INPUT_FILE, type ToolContext } from './plan/types.ts';
 import { createRepairContext, prepareInput } from './prepare.ts';
+import { type ConversionQueue, createPartRunner, type Job } from './queue/queue.ts';
 import { type Converted, runJobs } from './run-jobs.ts';
 import type {
   ConversionEvent,

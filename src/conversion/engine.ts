@@ -12,7 +12,6 @@ import { ASSETS_DIR, FORK_SERVER_LIBRARY } from '../folders.ts';
 import { CommandError, type KillReason, killReason, type RunCommand } from '../process/command.ts';
 import type { RenewalReason } from '../process/fork-server/servers.ts';
 import { isPolicyEnforced, NO_POLICY_FOLDER, writePolicy } from '../process/policy.ts';
-import { createQueue } from '../process/queue.ts';
 import { createRunner, type MagickLimits } from '../process/runner.ts';
 import { type ConfiguredTools, configureSandbox, magickLimits } from '../process/sandbox/configure.ts';
 import { type SandboxLayers, TOOL_OPEN_FILES } from '../process/sandbox/layers.ts';
@@ -28,13 +27,14 @@ import {
 } from './capabilities.ts';
 import { createConvert, MAX_PREPARATIONS, toolContext } from './convert-file.ts';
 import { createIdentify, type Identify } from './identify.ts';
+import { createQueue } from './queue/queue.ts';
 import type { ConversionEvent, Convert, ConvertVariants } from './types.ts';
 
 // Re-exported for the server, which imports nothing from the process layer.
 export { KILL_REASONS, type KillReason } from '../process/command.ts';
 export { RENEWAL_REASONS, type RenewalReason } from '../process/fork-server/servers.ts';
-export { type ConversionQueue, createQueue } from '../process/queue.ts';
 export type { SandboxLayers } from '../process/sandbox/layers.ts';
+export { type ConversionQueue, createQueue } from './queue/queue.ts';
 
 /** Maximum number of threads of a tool, as in the policy. Each thread takes up to 72 MiB of address space. */
 const MAX_THREADS = 8;

@@ -13,7 +13,6 @@ import {
   readPixelFormat,
 } from '../images/pixel-format.ts';
 import type { Note } from '../notes.ts';
-import type { ConversionQueue } from '../process/queue.ts';
 import type { Toolchain } from '../process/toolchain.ts';
 import { acceptJob } from './accept-jobs.ts';
 import type { Capabilities } from './capabilities.ts';
@@ -23,6 +22,7 @@ import { createJob } from './plan/job.ts';
 import { sizesToMake } from './plan/size.ts';
 import { type ConversionJob, type ConvertOptions, INPUT_FILE, type ToolContext } from './plan/types.ts';
 import { createRepairContext, repairAndInspect } from './prepare.ts';
+import type { ConversionQueue } from './queue/queue.ts';
 import type { ConversionInput } from './types.ts';
 
 /** What is known of an image without decoding its pixels. A value that the header does not state is null. */

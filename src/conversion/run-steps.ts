@@ -6,7 +6,6 @@ import { workFiles } from '../files/work-files.ts';
 import type { ImageInfo } from '../images/image-info.ts';
 import { inspect } from '../images/index.ts';
 import type { Output, RunCommand } from '../process/command.ts';
-import type { RunPart } from '../process/queue.ts';
 import type { Tool, Toolchain } from '../process/toolchain.ts';
 import { checkLimits } from './limits.ts';
 import { isNoFile } from './output/result.ts';
@@ -14,6 +13,7 @@ import { assertNotDenied, invalidOutputError, toServiceError } from './output/to
 import { createJob } from './plan/job.ts';
 import { renderSmaller } from './plan/rasterize.ts';
 import type { ConversionJob, Step } from './plan/types.ts';
+import type { RunPart } from './queue/queue.ts';
 import type { ConversionInput } from './types.ts';
 
 /** A conversion whose commands are running. */

@@ -1,7 +1,7 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
+import { createQueue } from '../../src/conversion/queue/queue.ts';
 import { ClientDisconnectedError, type ServiceError } from '../../src/errors.ts';
-import { createQueue } from '../../src/process/queue.ts';
 
 /** Creates a job that runs until `end` is called. */
 function openJob(log: string[], name: string) {

@@ -3,7 +3,7 @@
  * fairly between clients.
  */
 import pLimit, { type LimitFunction } from 'p-limit';
-import { ClientDisconnectedError, serviceError } from '../errors.ts';
+import { ClientDisconnectedError, serviceError } from '../../errors.ts';
 import {
   addJob,
   type Client,

@@ -2,7 +2,7 @@
  * @module A job of the queue: its states, and the promise of its caller. Counts the slots and the slot time that clients and groups
  * of jobs use, and selects who is next.
  */
-import { ClientDisconnectedError } from '../errors.ts';
+import { ClientDisconnectedError } from '../../errors.ts';
 
 /**
  * A job. Receives the time that it waited for its preparation and for a slot, in ms, the number of slots that are idle
