@@ -51,6 +51,8 @@ const settings = z.object({
   SUPPORT_EMAIL: text('support@localhost'),
   MAX_FILE_BYTES: integer(1, 2 ** 31, 10 * 1024 * 1024),
   MAX_BATCH_FILES: integer(1, 1000, 20),
+  /** At most 99, since two digits distinguish the working files of the variants. */
+  MAX_VARIANTS: integer(1, 99, 12),
   MAX_PIXELS: integer(1, MAX_PIXELS_CEILING, 50_000_000),
   MAX_TOTAL_PIXELS: integer(1, 2 ** 31, 75_000_000),
   MAX_FRAMES: integer(1, 10_000, 500),

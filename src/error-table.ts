@@ -102,6 +102,19 @@ const ROWS = {
     () => ['png', 'gif'],
     () => ({ field: 'output_format' }),
   ),
+  TOO_MANY_VARIANTS: upload(
+    400,
+    (variants: number, max: number) =>
+      `Too many variants: ${variants}, more than the limit of ${max} (MAX_VARIANTS).`,
+    ({ config }) => [config.MAX_VARIANTS + 1, config.MAX_VARIANTS],
+    (actual, limit) => ({ field: 'variants', limit, actual, setting: 'MAX_VARIANTS' }),
+  ),
+  VARIANT_INVALID: upload(
+    400,
+    (variant: string, problem: string) => `Variant ${variant}: ${problem}`,
+    () => ['"card"', 'Invalid quality "200": expected a whole number from 1 to 100.'],
+    () => ({ field: 'variants' }),
+  ),
   BAD_ARCHIVE: define('archive')(
     400,
     (archive: string, what: string) => `${archive} ${what}.`,

@@ -4,11 +4,8 @@ import { join } from 'node:path';
 import { errorOfFile, isFileError, type ServiceError } from '../errors.ts';
 import { discardSource } from './convert-file.ts';
 import { hashFile } from './key.ts';
-import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
-import type { ConversionInput, ConversionResult, Convert } from './types.ts';
-
-/** Whether the first failed file fails the whole batch, or is skipped. */
-export type OnError = 'fail' | 'skip';
+import { INPUT_FILE } from './plan/types.ts';
+import type { ConversionInput, OnError, Outcome } from './types.ts';
 
 /**
  * Maximum number of files of a batch that are queued or converted at the same time: the default of MAX_BATCH_FILES.
@@ -16,34 +13,42 @@ export type OnError = 'fail' | 'skip';
  */
 const MAX_AT_ONCE = 20;
 
-/** Result of one file of a batch, or the error if it was skipped. */
-export type BatchItemResult = { readonly converted: ConversionResult } | { readonly error: ServiceError };
+/**
+ * Converts a file of a batch.
+ *
+ * @param group see {@link Convert}
+ * @returns the outcome of each of its results
+ */
+export type ConvertBatchFile = (
+  file: ConversionInput,
+  signal: AbortSignal,
+  group: object,
+) => Promise<readonly Outcome[]>;
 
 /**
- * Converts all files of a batch. Identical files are converted once and share the result.
+ * Converts all files of a batch. Identical files are converted once and share the results.
  *
- * @returns a result for each file, in the same order
+ * @returns for each file, in the same order, the outcomes of its results, or its error
  * @throws {ServiceError} with `fail`, the first error of a file, after all other conversions were aborted; with `skip`,
  *   only errors that do not concern a single file
  * @throws {ClientDisconnectedError} if the signal aborts
  */
 export async function convertBatch(
   files: readonly ConversionInput[],
-  convert: Convert,
-  options: ConvertOptions,
+  convert: ConvertBatchFile,
   onError: OnError,
   signal: AbortSignal,
-): Promise<BatchItemResult[]> {
+): Promise<(readonly Outcome[])[]> {
   const stop = new AbortController();
   const group = {};
   let firstError: unknown;
 
-  async function convertOrSkip(file: ConversionInput): Promise<BatchItemResult | undefined> {
+  async function convertOrSkip(file: ConversionInput): Promise<readonly Outcome[] | undefined> {
     try {
-      return { converted: await convert(file, options, AbortSignal.any([signal, stop.signal]), group) };
+      return await convert(file, AbortSignal.any([signal, stop.signal]), group);
     } catch (cause) {
-      const error = locate(cause, file);
-      if (onError === 'skip' && isFileError(error)) return { error };
+      const error = isFileError(cause) ? locate(cause, file, file) : cause;
+      if (onError === 'skip' && isFileError(error)) return [{ error }];
       firstError ??= error;
       stop.abort();
       return undefined;
@@ -51,39 +56,53 @@ export async function convertBatch(
   }
 
   const digests = await digestFiles(files);
-  const started = new Map<string, Promise<BatchItemResult | undefined>>();
+  const started = new Map<
+    string,
+    { readonly file: ConversionInput; readonly outcomes: Promise<readonly Outcome[] | undefined> }
+  >();
   async function convertOnce(
     file: ConversionInput,
     digest: string,
     bytes: number,
-  ): Promise<BatchItemResult | undefined> {
+  ): Promise<readonly Outcome[] | undefined> {
     const duplicate = started.get(digest);
     if (duplicate === undefined) {
-      const outcome = convertOrSkip(file);
-      started.set(digest, outcome);
-      return outcome;
+      const outcomes = convertOrSkip(file);
+      started.set(digest, { file, outcomes });
+      return outcomes;
     }
     await discardSource(file, bytes);
-    const outcome = await duplicate;
-    return outcome && 'error' in outcome ? { error: locate(outcome.error, file) } : outcome;
+    const outcomes = await duplicate.outcomes;
+    return outcomes?.map((outcome) =>
+      'error' in outcome ? { error: locate(outcome.error, duplicate.file, file) } : outcome,
+    );
   }
 
-  const outcomes: (BatchItemResult | undefined)[] = [];
+  const all: (readonly Outcome[] | undefined)[] = [];
   const rest = files.entries();
   const convertRest = async (): Promise<void> => {
     for (const [at, file] of rest) {
       const { digest = String(at), bytes } = digests[at] as FileDigest;
-      outcomes[at] = await convertOnce(file, digest, bytes);
+      all[at] = await convertOnce(file, digest, bytes);
     }
   };
   await Promise.all(Array.from({ length: MAX_AT_ONCE }, convertRest));
   if (firstError !== undefined) throw firstError;
-  return outcomes.filter((outcome) => outcome !== undefined);
+  return all.filter((outcomes) => outcomes !== undefined);
 }
 
-/** Makes an error that concerns a file only name this file. */
-function locate<E>(error: E, { label, batchFile }: ConversionInput): E | ServiceError {
-  return isFileError(error) ? errorOfFile(error, label, batchFile) : error;
+/** Returns the error of a file for another file with the same content, or with its place in the batch. */
+function locate(
+  error: ServiceError,
+  from: ConversionInput,
+  { label, batchFile }: ConversionInput,
+): ServiceError {
+  // The label of a variant starts with that of its file.
+  return errorOfFile(
+    error,
+    String(error.args[0]).replace(from.label, () => label),
+    batchFile,
+  );
 }
 
 /** Size of a file, and its digest if it can have duplicates. */

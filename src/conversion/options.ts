@@ -3,13 +3,15 @@
  * reference are generated from them.
  */
 import { z } from 'zod';
+import type { Config } from '../config.ts';
 import { serviceError } from '../errors.ts';
 import { hasBytesLimit, MAX_DIMENSION, OUTPUTS, type OutputType, parseOutputType } from '../formats.ts';
 import { colourByName } from '../images/svg/css.ts';
 import { sanitizeForDisplay } from '../text.ts';
-import type { OnError } from './batch.ts';
 import { type ConvertOptions, FITS, POSITIONS, type Position } from './plan/types.ts';
 import { MIN_QUALITY } from './search-quality.ts';
+import type { OnError, Parse, TextField, Variant } from './types.ts';
+import { parseVariants, VARIANTS_FIELD } from './variants.ts';
 
 /** Creates a check for a whole number from `min` to `max`. */
 export const integer = (min: number, max: number) => {
@@ -214,8 +216,29 @@ const convertFields = (outputs: readonly OutputType[]) =>
     ...optionFields(outputs),
   });
 
-const batchFields = (outputs: readonly OutputType[]) =>
+/** The form of `POST /convert`. */
+const convertForm = (outputs: readonly OutputType[]) =>
   convertFields(outputs).extend({
+    [VARIANTS_FIELD]: z
+      .string()
+      .optional()
+      .meta({
+        description:
+          'Several results of the image: a JSON array of objects with a `name` and any options of this form. The other fields apply to all of them. The field can be repeated, with one object each. The response is an archive of all results, with a `manifest.json`, or `multipart/mixed` if `Accept` asks for it.',
+        examples: [
+          '[{"name":"card","width":300},{"name":"zoom","format":"jpg"}]',
+          '{"name":"card","width":300,"height":200,"fit":"cover"}',
+        ],
+      }),
+    on_error: oneOf('fail', 'skip')
+      .default('fail')
+      .describe(
+        'What to do if a variant fails. `fail`: the request fails, and the message names the variant. `skip`: `manifest.json` and `errors.json` list the errors.',
+      ),
+  });
+
+const batchFields = (outputs: readonly OutputType[]) =>
+  convertForm(outputs).extend({
     on_error: oneOf('fail', 'skip')
       .default('fail')
       .describe(
@@ -229,25 +252,36 @@ const batchFields = (outputs: readonly OutputType[]) =>
 
 /** Returns the checks of the text fields of both forms. `outputs` are the enabled output formats. */
 export const formFields = (outputs: readonly OutputType[]) => ({
-  convert: convertFields(outputs),
+  convert: convertForm(outputs),
   batch: batchFields(outputs),
 });
 
-/** The name and the value of a text field of a form. */
-export type TextField = readonly [name: string, value: string];
+export type { Parse, TextField } from './types.ts';
 
-/**
- * Parses the text fields of a form. Ignores empty and unknown fields.
- *
- * @throws {ServiceError} with status 400, naming the field, its value and what was expected
- */
-export type Parse<T> = (fields: readonly TextField[]) => T;
-
-export interface BatchOptions {
+/** Options of a form. */
+export interface FormOptions {
   readonly options: ConvertOptions;
+  /** Several results of each file, instead of the one that `options` describe. Empty without the field. */
+  readonly variants: readonly Variant[];
   readonly onError: OnError;
-  /** Whether the archive has a list of the results. */
+  /** Whether the archive has a list of the results. Always with variants. */
   readonly manifest: boolean;
+}
+
+/** The functions that parse text fields. */
+interface Parsers {
+  /** Parses the form of `POST /convert`. */
+  readonly convert: Parse<FormOptions>;
+  /** Parses the form of `POST /batch`. */
+  readonly batch: Parse<FormOptions>;
+  /** Parses the form of `POST /identify`. Undefined if there is no option. */
+  readonly identify: Parse<ConvertOptions | undefined>;
+}
+
+/** Creates the function that parses the options of one result. */
+export function createOptionsParser(outputs: readonly OutputType[]): Parse<ConvertOptions> {
+  const checks = convertFields(outputs);
+  return (fields) => toOptions(check(checks, fields), fields, outputs);
 }
 
 /**
@@ -255,27 +289,37 @@ export interface BatchOptions {
  *
  * @param outputs the enabled output formats
  */
-export function createParsers(outputs: readonly OutputType[]): {
-  convert: Parse<ConvertOptions>;
-  batch: Parse<BatchOptions>;
-  /** Undefined if there is no option. */
-  identify: Parse<ConvertOptions | undefined>;
-} {
-  const checks = formFields(outputs);
-  const parseConvert: Parse<ConvertOptions> = (fields) =>
-    toOptions(check(checks.convert, fields), fields, outputs);
+export function createParsers(
+  outputs: readonly OutputType[],
+  { MAX_VARIANTS: maxVariants }: Pick<Config, 'MAX_VARIANTS'>,
+): Parsers {
+  const forms = formFields(outputs);
+  const names = optionNames(outputs);
+  const parse = createOptionsParser(outputs);
+  type Checked = z.output<ReturnType<typeof convertForm>> & { readonly manifest?: boolean };
+  const toForm = (checked: Checked, fields: readonly TextField[]): FormOptions => {
+    const { on_error: onError, variants: given, manifest = false, ...single } = checked;
+    if (given === undefined)
+      return { options: toOptions(single, fields, outputs), variants: [], onError, manifest };
+    const values = fields.flatMap(([name, value]) =>
+      name === VARIANTS_FIELD && value !== '' ? [value] : [],
+    );
+    const base = fields.filter(([name]) => names.includes(name));
+    const variants = parseVariants(values, base, { parse, names, maxVariants });
+    return { options: (variants[0] as Variant).options, variants, onError, manifest: true };
+  };
   return {
-    convert: parseConvert,
-    identify(fields) {
-      const isKnown = ([name, value]: TextField) => value !== '' && Object.hasOwn(checks.convert.shape, name);
-      return fields.some(isKnown) ? parseConvert(fields) : undefined;
-    },
-    batch(fields) {
-      const { on_error, manifest, ...rest } = check(checks.batch, fields);
-      return { options: toOptions(rest, fields, outputs), onError: on_error, manifest };
-    },
+    convert: (fields) => toForm(check(forms.convert, fields), fields),
+    batch: (fields) => toForm(check(forms.batch, fields), fields),
+    // Without a known option, nothing is described but the image.
+    identify: (fields) =>
+      fields.some(([name, value]) => value !== '' && names.includes(name)) ? parse(fields) : undefined,
   };
 }
+
+/** Returns the names of the options of a result. */
+export const optionNames = (outputs: readonly OutputType[]): string[] =>
+  Object.keys(convertFields(outputs).shape);
 
 /**
  * Returns whether the fields that precede a file ask to skip it if it is invalid. Without the field, or with the field after
@@ -289,7 +333,7 @@ function check<S extends z.ZodObject>(schema: S, fields: readonly TextField[]): 
   const given = new Map<string, string>();
   for (const [name, value] of fields) {
     if (value === '' || !Object.hasOwn(schema.shape, name)) continue;
-    if (given.has(name)) throw serviceError('FIELD_REPEATED', name);
+    if (given.has(name) && name !== VARIANTS_FIELD) throw serviceError('FIELD_REPEATED', name);
     given.set(name, value);
   }
   const result = schema.safeParse(Object.fromEntries(given));

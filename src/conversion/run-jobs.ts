@@ -89,7 +89,7 @@ async function encodeAll(
 ): Promise<Converted[]> {
   const [first] = jobs;
   if (!first || !canShare(jobs)) return forEachTarget(jobs, running, (job) => encodeOrRepair(job, running));
-  const shared = await runSteps([planTogether(jobs)], first, running).catch((error) => {
+  const shared = await runSteps(planTogether(jobs), first, running).catch((error) => {
     if (!isFileError(error) || error.code === 'CONVERSION_TIMEOUT') throw error;
     return error;
   });
@@ -133,7 +133,7 @@ async function encode(job: ConversionJob, running: Running, shared?: Output): Pr
   const { image, options, suffix } = job;
   const { maxBytes, quality } = options;
   const planned = plan(job);
-  const rest = shared ? planned.steps.filter(({ tool }) => tool !== 'magick') : planned.steps;
+  const rest = shared ? planned.steps.slice(job.programs.indexOf('magick') + 1) : planned.steps;
   const printed = { stdout: '', stderr: '', ...shared };
   const encodeAt = async (tried: number): Promise<VerifiedOutput> => {
     const attempt = { ...job, options: { ...options, quality: tried } };

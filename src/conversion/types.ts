@@ -50,6 +50,16 @@ export interface ConversionResult {
   readonly notes: readonly Note[];
 }
 
+/** The name and the value of a text field of a form. */
+export type TextField = readonly [name: string, value: string];
+
+/**
+ * Parses the text fields of a form. Ignores empty and unknown fields.
+ *
+ * @throws {ServiceError} with status 400, naming the field, its value and what was expected
+ */
+export type Parse<T> = (fields: readonly TextField[]) => T;
+
 /** One of several results of a file. */
 export interface Variant {
   /** Letters, digits, dots, hyphens and underscores, for messages and the name of the result. */

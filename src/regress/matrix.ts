@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises';
 import { parse, YAMLError } from 'yaml';
 import { z } from 'zod';
-import { createParsers, formFields } from '../conversion/options.ts';
+import { createOptionsParser, optionNames } from '../conversion/options.ts';
 import type { ConvertOptions } from '../conversion/plan/types.ts';
 import { ServiceError } from '../errors.ts';
 import { systemReason } from '../files/system.ts';
@@ -228,8 +228,8 @@ export async function readMatrix(path: string): Promise<Matrix> {
   }
 }
 
-const parseFields = createParsers(ALL_OUTPUT_TYPES).convert;
-const FIELD_NAMES = Object.keys(formFields(ALL_OUTPUT_TYPES).convert.shape);
+const parseFields = createOptionsParser(ALL_OUTPUT_TYPES);
+const FIELD_NAMES = optionNames(ALL_OUTPUT_TYPES);
 
 function toCase(name: string, given: Readonly<Record<string, string | number | boolean>>): Case {
   const fields = Object.entries(given).map(([field, value]) => [field, String(value)] as const);

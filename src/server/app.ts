@@ -7,10 +7,11 @@ import type { Capabilities } from '../conversion/capabilities.ts';
 import type { SandboxLayers } from '../conversion/engine.ts';
 import type { Identify } from '../conversion/identify.ts';
 import { createParsers, formFields } from '../conversion/options.ts';
-import type { Convert } from '../conversion/types.ts';
+import type { Convert, ConvertVariants } from '../conversion/types.ts';
 import { type ServiceError, serviceError } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
 import { ALL_INPUT_TYPES } from '../formats.ts';
+import { createDeflations } from './archive-entries.ts';
 import { checkClient, identifyClients, trustProxies } from './clients.ts';
 import { isProbeOnly } from './connections.ts';
 import { corsHeaders } from './cors.ts';
@@ -57,6 +58,7 @@ export interface AppDeps {
   readonly capabilities: Capabilities;
   readonly convert: Convert;
   readonly identify: Identify;
+  readonly convertVariants: ConvertVariants;
   readonly workspaces: Workspaces;
   readonly apiKeys: ApiKeys;
   /** Whether conversions still work. */
@@ -130,11 +132,14 @@ function apiHeaders({ CORS_ORIGIN }: Config, others: readonly RequestHandler[]):
 }
 
 function apiRouter(deps: AppDeps): Router {
-  const { config, capabilities, convert, identify, workspaces, version, draining } = deps;
+  const { config, capabilities, convert, convertVariants, identify, workspaces, version, draining } = deps;
   const { inputs, outputs } = capabilities;
-  const parse = createParsers(outputs);
+  const parse = createParsers(outputs, config);
   const fields = formFields(outputs);
-  const form = { config, workspaces, convert, accepts: inputs };
+  const form = {
+    ...{ config, workspaces, convert, convertVariants, accepts: inputs },
+    deflations: createDeflations(),
+  };
 
   const router = express.Router(ROUTING);
   router.use(rejectWhileDraining(draining));

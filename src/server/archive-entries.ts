@@ -6,24 +6,30 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { crc32, createDeflateRaw } from 'node:zlib';
-import type { BatchItemResult } from '../conversion/batch.ts';
 import { type ConversionQueue, createQueue } from '../conversion/engine.ts';
 import { hashFile } from '../conversion/key.ts';
+import type { Outcome } from '../conversion/types.ts';
 import { ServiceError } from '../errors.ts';
 import type { DiskAccount } from '../files/disk-space.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
 import { baseNameOf, createUniqueNamer, portableName } from '../text.ts';
 import { errorBody } from './error-handler.ts';
 
-/** The outcome for one file of a batch. */
+/** One result of a file, or its error. */
 export interface ArchiveItem {
+  /** Position of the file in the request, from 0. */
+  readonly index: number;
   /** The file name that the client sent. */
   readonly name: string | undefined;
-  readonly outcome: BatchItemResult;
+  /** Name of the variant; undefined if the file has only one result. */
+  readonly variant?: string | undefined;
+  readonly format: OutputType;
+  readonly outcome: Outcome;
 }
 
 export interface ArchiveEntry extends PackedFile {
   readonly name: string;
+  readonly mediaType: string;
 }
 
 const ERRORS_NAME = 'errors.json';
@@ -50,6 +56,8 @@ export interface ArchiveOptions extends PackOptions {
   readonly deflateTimeoutMs: number;
   /** Whether to add a list of the results. Default: false. */
   readonly manifest?: boolean;
+  /** Whether the response is `multipart/mixed` instead of a ZIP archive. Default: false. */
+  readonly isMixed?: boolean;
 }
 
 /**
@@ -58,15 +66,14 @@ export interface ArchiveOptions extends PackOptions {
  */
 export async function packResults(
   results: readonly ArchiveItem[],
-  format: OutputType,
   options: ArchiveOptions,
 ): Promise<ArchiveEntry[]> {
-  const { extension, compressed } = OUTPUTS[format];
   const { deflations, client, signal } = options;
   const timeout = AbortSignal.timeout(options.deflateTimeoutMs);
   const inTime = { ...options, signal: AbortSignal.any([signal, timeout]) };
-  const pack = async (path: string, bytes: number): Promise<PackedFile> => {
-    if (compressed || timeout.aborted) return storeFile(path, bytes, options);
+  const pack = async (path: string, bytes: number, format: OutputType): Promise<PackedFile> => {
+    if (OUTPUTS[format].compressed || options.isMixed || timeout.aborted)
+      return storeFile(path, bytes, options);
     try {
       const owner = { signal: inTime.signal, client, group: results };
       return await deflations.run(() => deflateFile(path, bytes, inTime), owner);
@@ -75,23 +82,32 @@ export async function packResults(
       return storeFile(path, bytes, options);
     }
   };
-  const uniqueName = createUniqueNamer(extension);
+  const namers = new Map<OutputType, (base: string) => string>();
+  const uniqueName = (base: string, format: OutputType): string => {
+    const namer = namers.get(format) ?? createUniqueNamer(OUTPUTS[format].extension);
+    namers.set(format, namer);
+    return namer(base);
+  };
   const digests = new Map<string, string>();
   const packed = new Map<string, PackedFile>();
   const entries: ArchiveEntry[] = [];
   const manifest: object[] = [];
-  for (const [index, { name: source = null, outcome }] of results.entries()) {
-    if ('error' in outcome) continue;
+  for (const { index, name: source = null, variant, format, outcome } of results) {
+    if ('error' in outcome) {
+      if (variant) manifest.push({ index, source, variant, ...errorBody(outcome.error) });
+      continue;
+    }
     const { path, bytes, width, height, notes } = outcome.converted;
-    const name = uniqueName(portableName(baseNameOf(source ?? undefined)));
+    const base = portableName(baseNameOf(source ?? undefined));
+    const name = uniqueName(variant ? `${base}-${variant}` : base, format);
     if (options.manifest) {
       const sha256 = digests.get(path) ?? (await hashFile(path));
       digests.set(path, sha256);
-      manifest.push({ index, source, name, type: format, width, height, bytes, sha256, notes });
+      manifest.push({ index, source, variant, name, type: format, width, height, bytes, sha256, notes });
     }
-    const file = packed.get(path) ?? (await pack(path, bytes));
+    const file = packed.get(path) ?? (await pack(path, bytes, format));
     packed.set(path, file);
-    entries.push({ ...file, name });
+    entries.push({ ...file, name, mediaType: OUTPUTS[format].mediaType });
   }
   const lists = [
     { name: ERRORS_NAME, items: describeErrors(results) },
@@ -102,14 +118,15 @@ export async function packResults(
     ...lists.map(({ name, items }) => ({
       ...packData(Buffer.from(`${JSON.stringify(items, null, 2)}\n`)),
       name,
+      mediaType: 'application/json',
     })),
   ];
 }
 
 /** Returns the content of `errors.json`: the failed conversions. */
 function describeErrors(results: readonly ArchiveItem[]): object[] {
-  return results.flatMap(({ name, outcome }, index) =>
-    'error' in outcome ? [{ index, file: name ?? null, ...errorBody(outcome.error) }] : [],
+  return results.flatMap(({ index, name = null, variant, outcome }) =>
+    'error' in outcome ? [{ index, file: name, variant, ...errorBody(outcome.error) }] : [],
   );
 }
 

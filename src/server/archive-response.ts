@@ -1,7 +1,8 @@
 /** @module Sends the results of a batch as a ZIP archive, which is written while it is sent. */
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { open, rm } from 'node:fs/promises';
-import { Readable } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ZipArchive } from 'archiver';
 import type { Response } from 'express';
@@ -12,7 +13,7 @@ import {
   archiveLength,
   packResults,
 } from './archive-entries.ts';
-import { monitorResponse, type SendOptions, toSendError } from './response.ts';
+import { attachment, monitorResponse, type SendOptions, toSendError } from './response.ts';
 
 const ARCHIVE_NAME = 'converted.zip';
 /** Maximum length of an archive without ZIP64, in bytes. A larger archive is sent without `Content-Length`. */
@@ -28,36 +29,46 @@ const MAX_KNOWN_LENGTH = 0xffff_ffff;
 export async function sendArchive(
   res: Response,
   results: readonly ArchiveItem[],
-  options: SendOptions & ArchiveOptions,
+  options: Omit<SendOptions, 'format'> & ArchiveOptions,
 ): Promise<void> {
   try {
-    const entries = await packResults(results, options.format, options);
-    const length = archiveLength(entries);
-    res.setHeader('Content-Type', 'application/zip');
-    if (length <= MAX_KNOWN_LENGTH) res.setHeader('Content-Length', length);
-    res.setHeader('Content-Disposition', `attachment; filename=${ARCHIVE_NAME}`);
+    const entries = await packResults(results, options);
+    const body = options.isMixed ? createMixed(res, entries) : createArchive(res, entries);
+    res.setHeader('Content-Type', body.mediaType);
+    if (body.length !== undefined) res.setHeader('Content-Length', body.length);
+    if (!options.isMixed) res.setHeader('Content-Disposition', `attachment; filename=${ARCHIVE_NAME}`);
     res.setHeader('Cache-Control', 'no-store');
     const watch = monitorResponse(res, options.stallMs);
     options.disk.registerResponse(watch);
-    await send(res, entries, options).finally(watch.end);
+    await send(body, entries, options).finally(watch.end);
   } catch (cause) {
     throw toSendError(cause);
   }
 }
 
+/** The body of a response, which gets one entry after the other. */
+interface ArchiveBody {
+  readonly mediaType: string;
+  /** Length in bytes; undefined if it is not known. */
+  readonly length: number | undefined;
+  /** Adds an entry. Rejects if sending fails, or if the source does not have the announced number of bytes. */
+  add(entry: ArchiveEntry, source: Readable): Promise<void>;
+  /** Resolves when everything has been sent. */
+  finish(): Promise<unknown>;
+  /** Stops sending. */
+  abort(): Promise<void>;
+}
+
 async function send(
-  res: Response,
+  { add, finish, abort }: ArchiveBody,
   entries: readonly ArchiveEntry[],
   { disk }: Pick<SendOptions, 'disk'>,
 ): Promise<void> {
-  const { archive, add } = createArchive();
-  const sending = pipeline(archive, res);
-  sending.catch(() => {}); // awaited below, but may reject earlier
   try {
     for (const [index, entry] of entries.entries()) {
       const { stored } = entry;
       if ('data' in stored) {
-        await add(entry, Readable.from([stored.data]), sending);
+        await add(entry, Readable.from([stored.data]));
         continue;
       }
       // At most one file is open at a time, and none after sending has failed.
@@ -65,18 +76,50 @@ async function send(
       const isLast = !entries.slice(index + 1).some((other) => other.stored === stored);
       try {
         if (isLast) await rm(stored.path);
-        await add(entry, file.createReadStream(), sending);
+        await add(entry, file.createReadStream());
       } finally {
         await file.close();
       }
       if (isLast) disk.release(entry.storedBytes);
     }
-    await Promise.all([archive.finalize(), sending]);
+    await finish();
   } catch (cause) {
-    archive.destroy();
-    await sending.catch(() => {});
+    await abort();
     throw cause;
   }
+}
+
+/** Creates a body of type `multipart/mixed` (RFC 2046, section 5.1.3). */
+function createMixed(res: Response, entries: readonly ArchiveEntry[]): ArchiveBody {
+  const boundary = randomUUID();
+  const body = new PassThrough();
+  const sending = pipeline(body, res);
+  sending.catch(() => {}); // awaited below, but may reject earlier
+  const head = ({ name, mediaType, bytes }: ArchiveEntry): string =>
+    `--${boundary}\r\nContent-Type: ${mediaType}\r\nContent-Length: ${bytes}\r\n` +
+    `Content-Disposition: ${attachment(name)}\r\n\r\n`;
+  const end = `--${boundary}--\r\n`;
+  const parts = entries.map((entry) => Buffer.byteLength(head(entry)) + entry.bytes + 2);
+  return {
+    mediaType: `multipart/mixed; boundary=${boundary}`,
+    length: parts.reduce((sum, bytes) => sum + bytes, end.length),
+    async add(entry, source) {
+      body.write(head(entry));
+      source.on('error', (error) => body.destroy(error));
+      const read = once(source, 'end');
+      source.pipe(body, { end: false });
+      await Promise.race([read, sending]).finally(() => source.destroy());
+      body.write('\r\n');
+    },
+    finish() {
+      body.end(end);
+      return sending;
+    },
+    async abort() {
+      body.destroy();
+      await sending.catch(() => {});
+    },
+  };
 }
 
 /**
@@ -105,7 +148,7 @@ interface EntryHeader {
  * behind the data. Sequential readers such as Java's ZipInputStream reject that for a stored entry. archiver has no
  * option for known sizes, so this function replaces a method of its engine.
  */
-function createArchive() {
+function createArchive(res: Response, entries: readonly ArchiveEntry[]): ArchiveBody {
   const archive = new ZipArchive();
   const { engine } = (archive as unknown as { _module: { engine: ZipEngine & NodeJS.WritableStream } })
     ._module;
@@ -124,8 +167,10 @@ function createArchive() {
     source.pipe(engine, { end: false });
   };
 
-  /** Adds an entry. Rejects if sending fails, or if the source does not have the announced number of bytes. */
-  async function add(entry: ArchiveEntry, source: Readable, sending: Promise<void>): Promise<void> {
+  const sending = pipeline(archive, res);
+  sending.catch(() => {}); // awaited below, but may reject earlier
+
+  async function add(entry: ArchiveEntry, source: Readable): Promise<void> {
     current = entry;
     let bytes = 0;
     source.on('data', (chunk: Buffer) => {
@@ -142,5 +187,15 @@ function createArchive() {
     if (bytes !== entry.storedBytes) throw new Error(`${bytes} bytes instead of ${entry.storedBytes}`);
   }
 
-  return { archive, add };
+  const length = archiveLength(entries);
+  return {
+    mediaType: 'application/zip',
+    length: length <= MAX_KNOWN_LENGTH ? length : undefined,
+    add,
+    finish: () => Promise.all([archive.finalize(), sending]),
+    async abort() {
+      archive.destroy();
+      await sending.catch(() => {});
+    },
+  };
 }

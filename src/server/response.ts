@@ -41,7 +41,7 @@ export async function sendResult(
 ): Promise<void> {
   res.setHeader('Content-Type', OUTPUTS[format].mediaType);
   res.setHeader('Content-Length', bytes);
-  res.setHeader('Content-Disposition', contentDisposition(name, { fallback: asciiFallback(name) }));
+  res.setHeader('Content-Disposition', attachment(name));
   res.setHeader('Cache-Control', 'no-store');
   const watch = monitorResponse(res, stallMs);
   disk.registerResponse(watch);
@@ -69,6 +69,11 @@ async function sendStream(res: Response, path: string): Promise<void> {
   } finally {
     await file.close();
   }
+}
+
+/** Returns the value of `Content-Disposition` for a file called `name`. */
+export function attachment(name: string): string {
+  return contentDisposition(name, { fallback: asciiFallback(name) });
 }
 
 /** Returns an ASCII file name for clients that do not support `filename*`. Truncates before normalizing. */

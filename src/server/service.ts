@@ -59,7 +59,7 @@ export async function createService({
   const engine = await createConversionEngine(config, log, {
     events: metrics,
   });
-  const { toolchain, capabilities, layers, convert, identify, workspaces, stats } = engine;
+  const { toolchain, capabilities, layers, convert, convertVariants, identify, workspaces, stats } = engine;
   let sharedStore: SharedStore | undefined;
   const close = async (): Promise<void> => {
     sharedStore?.close();
@@ -86,6 +86,7 @@ export async function createService({
       sandboxLayers: layers,
       convert,
       identify,
+      convertVariants,
       workspaces,
       apiKeys,
       metrics,

@@ -23,6 +23,7 @@ const options = (given: Partial<ConvertOptions>): ConvertOptions => ({
 /** Variants that share as much as possible, and nothing, and that need other tools, several attempts, and frames. */
 const VARIANTS: readonly Variant[] = Object.entries({
   small: { width: 60 },
+  tiny: { width: 20, format: 'jpg' },
   'small-jpg': { width: 60, format: 'jpg' },
   'small-png': { width: 60, format: 'png' },
   'small-gif': { width: 60, format: 'gif' },

@@ -44,6 +44,7 @@ async function post(
   { path, part }: { path: string; part: string },
   files: readonly (string | Uint8Array<ArrayBuffer>)[],
   fields: Record<string, string> = {},
+  headers: Record<string, string> = {},
 ): Promise<ClientResponse> {
   const body = new FormData();
   for (const [name, value] of Object.entries(fields)) body.append(name, value);
@@ -51,7 +52,7 @@ async function post(
     const bytes = typeof file === 'string' ? new Uint8Array(await fixture(file)) : file;
     body.append(part, new Blob([bytes]), typeof file === 'string' ? file : 'bytes');
   }
-  return sendForm(base + path, { method: 'POST', body });
+  return sendForm(base + path, { method: 'POST', body, headers });
 }
 
 /** Sends an incomplete request and parses the response. */
@@ -288,6 +289,18 @@ export const CASES: readonly ResponseCase[] = [
     send: (service) =>
       post(service, FORMS.convert, ['window.png'], { format: 'jpg', quality: '100', max_bytes: '3000' }),
   },
+  ...Object.entries(FORMS).flatMap(([operation, form]) =>
+    ['application/zip', 'multipart/mixed'].map(
+      (type): ResponseCase => ({
+        operation,
+        status: 200,
+        type,
+        how: 'several variants',
+        send: (service) =>
+          post(service, form, ['window.png'], { variants: '{"name":"a"}' }, { accept: type }),
+      }),
+    ),
+  ),
   {
     operation: 'convertBatch',
     status: 200,

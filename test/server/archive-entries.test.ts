@@ -23,8 +23,8 @@ describe('packResults', () => {
         return account.reserve(bytes);
       },
     };
-    const results = paths.map((path) => ({
-      name: path,
+    const results = paths.map((path, index) => ({
+      ...{ index, name: path, format: 'bmp' as const },
       outcome: {
         converted: {
           path,
@@ -38,7 +38,7 @@ describe('packResults', () => {
       },
     }));
     const { signal } = new AbortController();
-    const entries = packResults(results, 'bmp', { disk, signal, deflations, client, deflateTimeoutMs });
+    const entries = packResults(results, { disk, signal, deflations, client, deflateTimeoutMs });
     return { entries, gates, folder };
   }
 

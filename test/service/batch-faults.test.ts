@@ -132,7 +132,7 @@ describe('POST /batch with failures', () => {
     await copyFile(fixturePath('scene.webp'), path);
     const { size: bytes } = await stat(path);
     const converted = { path, bytes, key: '', queuedMs: 0, preparedMs: 0, convertedMs: 0, notes: [] };
-    const results = [{ name: 'a', outcome: { converted } }];
+    const results = [{ index: 0, name: 'a', format: 'webp' as const, outcome: { converted } }];
     const failures: unknown[] = [];
     const onRejection = (error: unknown) => failures.push(error);
     process.on('unhandledRejection', onRejection);
@@ -140,7 +140,7 @@ describe('POST /batch with failures', () => {
       const disk = await createDiskSpace(async () => undefined).open(undefined, 0);
       const deflating = { deflations: createDeflations(), client: 'a', deflateTimeoutMs: 1000 };
       const { signal } = new AbortController();
-      const options = { format: 'webp', stallMs: 1000, disk, signal, ...deflating } as const;
+      const options = { stallMs: 1000, disk, signal, ...deflating };
       const error = await sendArchive(closed as unknown as Response, results, options).catch((e) => e);
       expect(error).to.be.instanceOf(ClientDisconnectedError);
       for (let tick = 0; tick < 5; tick += 1) await new Promise(setImmediate); // Node reports unhandled rejections in these turns
@@ -158,9 +158,13 @@ describe('POST /batch with failures', () => {
       const converted = { path, bytes, key: '', queuedMs: 0, preparedMs: 0, convertedMs: 0, notes: [] };
       const disk = await createDiskSpace(async () => undefined).open(undefined, 0);
       const deflating = { deflations: createDeflations(), client: 'a', deflateTimeoutMs: 1000 };
-      const options = { format, stallMs: 1000, disk, signal: AbortSignal.abort(), ...deflating };
+      const options = { stallMs: 1000, disk, signal: AbortSignal.abort(), ...deflating };
       const res = new ServerResponse(new IncomingMessage(new Socket())) as unknown as Response;
-      const error = await sendArchive(res, [{ name: 'a', outcome: { converted } }], options).catch((e) => e);
+      const error = await sendArchive(
+        res,
+        [{ index: 0, name: 'a', format, outcome: { converted } }],
+        options,
+      ).catch((e) => e);
       expect(error).to.be.instanceOf(ClientDisconnectedError);
     });
   }
@@ -273,14 +277,13 @@ describe('convertBatch', () => {
   before(async () => {
     files = await sources('one', 'two', 'three');
   });
-  const options = { format: 'webp', quality: 80, stripMetadata: true } as const;
   const neverAborted = new AbortController().signal;
   const done = { path: '/out', bytes: 1, key: '', queuedMs: 0, preparedMs: 0, convertedMs: 0, notes: [] };
 
   it('throws the first failure only after all running conversions have stopped', async () => {
     const pool = createQueue({ concurrency: 2, queueLimit: 10 });
     const log: string[] = [];
-    const convert = (source: ConversionInput, _options: unknown, signal: AbortSignal, group?: object) =>
+    const convert = (source: ConversionInput, signal: AbortSignal, group?: object) =>
       pool.run(
         async () => {
           log.push(`start ${source.label}`);
@@ -292,7 +295,7 @@ describe('convertBatch', () => {
         },
         { signal, group },
       );
-    const error = await convertBatch(files, convert, options, 'fail', neverAborted).catch((e) => e);
+    const error = await convertBatch(files, convert, 'fail', neverAborted).catch((e) => e);
     expect(error.message).to.equal('a is damaged or not a valid PNG image.');
     expect(log).to.deep.equal(['start a', 'start b', 'stopped b']);
   });
@@ -301,26 +304,20 @@ describe('convertBatch', () => {
     const log: string[] = [];
     const convert = async ({ label }: ConversionInput) => {
       log.push(label);
-      return { ...done, path: label };
+      return [{ converted: { ...done, path: label } }];
     };
     const duplicates = await sources('same', 'other', 'same', 'sane', 'same');
-    const outcomes = await convertBatch(duplicates, convert, options, 'fail', neverAborted);
+    const outcomes = await convertBatch(duplicates, convert, 'fail', neverAborted);
     expect(log.sort()).to.deep.equal(['a', 'b', 'd']);
-    const paths = outcomes.map((outcome) => 'converted' in outcome && outcome.converted.path);
+    const paths = outcomes.flat().map((outcome) => 'converted' in outcome && outcome.converted.path);
     expect(paths).to.deep.equal(['a', 'b', 'a', 'd', 'a']);
   });
 
   it('labels the error of each duplicate with its own name', async () => {
     const convert = async ({ label }: ConversionInput) =>
       Promise.reject(serviceError('CORRUPT_IMAGE', label, 'PNG'));
-    const outcomes = await convertBatch(
-      await sources('same', 'same'),
-      convert,
-      options,
-      'skip',
-      neverAborted,
-    );
-    expect(outcomes.map((outcome) => 'error' in outcome && outcome.error.message)).to.deep.equal([
+    const outcomes = await convertBatch(await sources('same', 'same'), convert, 'skip', neverAborted);
+    expect(outcomes.flat().map((outcome) => 'error' in outcome && outcome.error.message)).to.deep.equal([
       'a is damaged or not a valid PNG image.',
       'b is damaged or not a valid PNG image.',
     ]);
@@ -328,18 +325,16 @@ describe('convertBatch', () => {
 
   it('returns image errors as results with onError skip, and throws service errors', async () => {
     const failing = (code: 'CORRUPT_IMAGE' | 'DISK_FULL') => async (source: ConversionInput) => {
-      if (source.label !== 'b') return done;
+      if (source.label !== 'b') return [{ converted: done }];
       throw code === 'CORRUPT_IMAGE' ? serviceError(code, 'b', 'PNG') : serviceError(code);
     };
-    const outcomes = await convertBatch(files, failing('CORRUPT_IMAGE'), options, 'skip', neverAborted);
-    expect(outcomes.map((outcome) => ('error' in outcome ? outcome.error.code : 'ok'))).to.deep.equal([
+    const outcomes = await convertBatch(files, failing('CORRUPT_IMAGE'), 'skip', neverAborted);
+    expect(outcomes.flat().map((outcome) => ('error' in outcome ? outcome.error.code : 'ok'))).to.deep.equal([
       'ok',
       'CORRUPT_IMAGE',
       'ok',
     ]);
-    const error = await convertBatch(files, failing('DISK_FULL'), options, 'skip', neverAborted).catch(
-      (e) => e,
-    );
+    const error = await convertBatch(files, failing('DISK_FULL'), 'skip', neverAborted).catch((e) => e);
     expect(error).to.include({ code: 'DISK_FULL' });
   });
 });

@@ -58,6 +58,8 @@ describe('the curl examples of the documents', () => {
     'square.webp': async (name) => expect(await image(name)).to.include({ width: 60, height: 60 }),
     'bordered.jpg': async (name) => expect(await image(name)).to.include({ width: 100, height: 100 }),
     'middle.webp': async (name) => expect(await image(name)).to.include({ width: 60, height: 40 }),
+    'variants.zip': async (name) =>
+      expect(await entries(name)).to.deep.equal(['scene-card.webp', 'scene-zoom.jpg', 'manifest.json']),
     'limited.jpg': async (name) => expect((await readFile(join(folder, name))).length).to.be.at.most(1000),
     'scene.pdf': async (name) => expect((await pdf(name)).images).to.deep.equal([]),
     'poster.png': async (name) => expect(await image(name)).to.include({ format: 'png', width: 2000 }),

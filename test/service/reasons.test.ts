@@ -147,6 +147,15 @@ const CASES: Readonly<Record<Exclude<ErrorCode, keyof typeof ELSEWHERE>, Case>> 
     send: send('?format=png&output_format=gif', scene),
     details: { field: 'output_format' },
   },
+  TOO_MANY_VARIANTS: {
+    settings: () => ({ MAX_VARIANTS: '1' }),
+    send: send(`?variants=${encodeURIComponent('[{"name":"a"},{"name":"b"}]')}`, scene),
+    details: { field: 'variants', limit: 1, actual: 2, setting: 'MAX_VARIANTS' },
+  },
+  VARIANT_INVALID: {
+    send: send(`?variants=${encodeURIComponent('{"name":"a","quality":0}')}`, scene),
+    details: { field: 'variants' },
+  },
   BAD_ARCHIVE: { send: form('/batch', ['files', makeZip([])]) },
   CORRUPT_IMAGE: { send: send('', async () => (await scene()).subarray(0, 60)) },
   UNSUPPORTED_ENCODING: { send: send('', () => edgeCase('old-jpeg.tiff')) },

@@ -3,7 +3,7 @@
  * reading the file, rotating it, resizing it. Where their steps begin to differ, each gets a copy of the image. A copy shares its
  * pixels until it is changed. Pure.
  */
-import { DECODE_STAGE, magickStages } from './index.ts';
+import { DECODE_STAGE, magickStages, plan } from './index.ts';
 import type { ConversionJob, Step } from './types.ts';
 
 /** The arguments of each stage of a result. */
@@ -14,14 +14,15 @@ interface Branch {
 
 /** Returns whether one command can write all results. Each drawing of an SVG has its own size. */
 export function canShare(jobs: readonly ConversionJob[]): boolean {
-  return jobs.length > 1 && jobs.every(({ programs }) => programs[0] === 'magick');
+  return jobs.length > 1 && jobs.every(({ image }) => image.type !== 'svg');
 }
 
-/** Plans the command. The bytes of each result are those of its own command. */
-export function planTogether(jobs: readonly ConversionJob[]): Step {
+/** Plans the command, and those that decode for it. The bytes of each result are those of its own command. */
+export function planTogether(jobs: readonly ConversionJob[]): Step[] {
+  const decoding = jobs.flatMap((job) => plan(job).steps.slice(0, job.programs.indexOf('magick')));
   const branches = jobs.map((job, result) => ({ result, stages: magickStages(job) }));
   // Without this option, the settings of one result would apply to the next.
-  return { tool: 'magick', args: ['-respect-parentheses', ...planBranches(branches, 0)] };
+  return [...decoding, { tool: 'magick', args: ['-respect-parentheses', ...planBranches(branches, 0)] }];
 }
 
 /** Returns the arguments of the stages from `start` on. The last argument is the file of the last result. */

@@ -8,7 +8,7 @@ import express, { type Request, type RequestHandler, type Response, type Router 
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import type { Capabilities } from '../../conversion/capabilities.ts';
-import { createParsers } from '../../conversion/options.ts';
+import { createOptionsParser } from '../../conversion/options.ts';
 import type { ConversionInput, Convert } from '../../conversion/types.ts';
 import { ClientDisconnectedError, serviceError } from '../../errors.ts';
 import type { DiskAccount } from '../../files/disk-space.ts';
@@ -105,7 +105,7 @@ const SIMILAR: Readonly<Partial<Record<InputType, OutputType>>> = { svg: 'png', 
 function createConvertRoute(deps: Deps): (read: (query: Query) => readonly Operation[]) => RequestHandler {
   const { config, convert, capabilities } = deps;
   const { outputs } = capabilities;
-  const parse = createParsers(outputs).convert;
+  const parse = createOptionsParser(outputs);
   const sameFormat = (type: InputType): OutputType =>
     outputs.find((output) => output === type) ?? SIMILAR[type] ?? 'jpg';
   return (read) => async (req, res) => {

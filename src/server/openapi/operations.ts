@@ -49,7 +49,10 @@ export const OPERATIONS: readonly Operation[] = [
         ...(['ConversionKey', 'ETag'] as const),
       ],
       // In OpenAPI 3.1, a binary body has no schema, only a media type.
-      content: ({ outputs }) => Object.fromEntries(outputs.map((output) => [OUTPUTS[output].mediaType, {}])),
+      content: ({ outputs }) => ({
+        ...Object.fromEntries(outputs.map((output) => [OUTPUTS[output].mediaType, {}])),
+        ...ARCHIVES,
+      }),
     },
   },
   {
@@ -67,7 +70,7 @@ export const OPERATIONS: readonly Operation[] = [
     success: {
       description: 'A ZIP archive of the converted files. It can be read as a stream.',
       headers: ['ContentLength', 'ArchiveName', 'NotStored', 'ServerTiming', 'NotesOfMany', 'QualityOfMany'],
-      content: () => ({ 'application/zip': {} }),
+      content: () => ARCHIVES,
     },
   },
   {
@@ -139,6 +142,9 @@ const IDENTIFIED = {
   ...{ profile: 'Display P3', hdr: null, metadata: ['exif'], convertible: true, problem: null },
   sha256: '5f8e3cf6a3a892aaabbdbb6cf273894493773960d4a324b105fee46eef430f11',
 };
+
+/** Media types of several results. */
+const ARCHIVES = { 'application/zip': {}, 'multipart/mixed': {} };
 
 /** Version of the OpenAPI specification. */
 export const OPENAPI_VERSION = '3.1.1';

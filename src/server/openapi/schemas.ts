@@ -176,16 +176,20 @@ const HEADERS = {
   ContentLength: atLeast('Content-Length', 0, 'Size of the body in bytes.', 48_210),
   NotStored: constant('Cache-Control', 'no-store', 'Caches do not store the response.'),
   Revalidated: constant('Cache-Control', 'no-cache', 'Caches revalidate the response before each use.'),
-  FileName: matching(
-    'Content-Disposition',
-    '^attachment; filename=',
-    'The sanitized name of the input, with the extension of the output format (RFC 6266).',
-    'attachment; filename=photo.webp',
+  FileName: optional(
+    matching(
+      'Content-Disposition',
+      '^attachment; filename=',
+      'The sanitized name of the input, with the extension of the output format (RFC 6266). Absent from `multipart/mixed`.',
+      'attachment; filename=photo.webp',
+    ),
   ),
-  ArchiveName: constant(
-    'Content-Disposition',
-    'attachment; filename=converted.zip',
-    'File name of the archive.',
+  ArchiveName: optional(
+    constant(
+      'Content-Disposition',
+      'attachment; filename=converted.zip',
+      'File name of the archive. Absent from `multipart/mixed`.',
+    ),
   ),
   ServerTiming: matching(
     'Server-Timing',
@@ -217,23 +221,29 @@ const HEADERS = {
   ImageHeight: optional(
     atLeast('X-Image-Height', 1, 'Height of the result in pixels. Absent for a PDF.', 800),
   ),
-  Digest: matching(
-    'Repr-Digest',
-    '^sha-256=:[A-Za-z0-9+/]{43}=:$',
-    'SHA-256 of the body (RFC 9530).',
-    'sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:',
+  Digest: optional(
+    matching(
+      'Repr-Digest',
+      '^sha-256=:[A-Za-z0-9+/]{43}=:$',
+      'SHA-256 of the body (RFC 9530). Absent from archives.',
+      'sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:',
+    ),
   ),
-  ConversionKey: matching(
-    'X-Conversion-Key',
-    '^[0-9a-f]{64}$',
-    'SHA-256 of the digest of the source, the planned commands and the versions of the tools that run in them. Equal keys mean equal results, except the dates in a PDF.',
-    EXAMPLE_KEY,
+  ConversionKey: optional(
+    matching(
+      'X-Conversion-Key',
+      '^[0-9a-f]{64}$',
+      'SHA-256 of the digest of the source, the planned commands and the versions of the tools that run in them. Equal keys mean equal results, except the dates in a PDF. Absent from archives.',
+      EXAMPLE_KEY,
+    ),
   ),
-  ETag: matching(
-    'ETag',
-    '^(?:W/)?"[0-9a-f]{64}"$',
-    'The conversion key as an entity tag, for `If-None-Match`. Weak for a PDF, which contains the time of its conversion.',
-    `"${EXAMPLE_KEY}"`,
+  ETag: optional(
+    matching(
+      'ETag',
+      '^(?:W/)?"[0-9a-f]{64}"$',
+      'The conversion key as an entity tag, for `If-None-Match`. Weak for a PDF, which contains the time of its conversion. Absent from archives.',
+      `"${EXAMPLE_KEY}"`,
+    ),
   ),
   Allow: constant('Allow', ALLOWED.GET, 'Methods of this path.'),
   AllowPost: constant('Allow', ALLOWED.POST, 'Methods of this path.'),

@@ -1,17 +1,17 @@
 /** @module The routes that convert files. Each receives a form, converts its files, sends the result and deletes all files. */
 import type { Request, RequestHandler, Response } from 'express';
 import type { Config } from '../../config.ts';
-import { type BatchItemResult, convertBatch } from '../../conversion/batch.ts';
+import { type ConvertBatchFile, convertBatch } from '../../conversion/batch.ts';
+import type { ConversionQueue } from '../../conversion/engine.ts';
 import type { Identify } from '../../conversion/identify.ts';
-import { type BatchOptions, type Parse, skipsErrors } from '../../conversion/options.ts';
+import { type FormOptions, type Parse, skipsErrors } from '../../conversion/options.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
-import type { Convert } from '../../conversion/types.ts';
+import type { ConversionResult, Convert, ConvertVariants, Outcome } from '../../conversion/types.ts';
 import { ClientDisconnectedError, KnownResultError, serviceError } from '../../errors.ts';
 import type { DiskAccount } from '../../files/disk-space.ts';
 import type { Workspaces } from '../../files/workspace.ts';
 import { type InputType, OUTPUTS } from '../../formats.ts';
 import { baseNameOf } from '../../text.ts';
-import { createDeflations } from '../archive-entries.ts';
 import { sendArchive } from '../archive-response.ts';
 import { clientOf } from '../clients.ts';
 import { explainBody, imageBodyOf } from '../image-body.ts';
@@ -34,7 +34,6 @@ import type { ReceivedFile, RejectedFile, UploadOptions } from '../upload-option
 export interface FormRouteDeps<Options> {
   readonly config: Config;
   readonly workspaces: Workspaces;
-  readonly convert: Convert;
   /** Parses the text fields. */
   readonly parse: Parse<Options>;
   /** Types of images that this instance converts. */
@@ -43,9 +42,17 @@ export interface FormRouteDeps<Options> {
   readonly fields: readonly string[];
 }
 
+/** Dependencies of the routes that convert. */
+export interface ConvertRouteDeps extends FormRouteDeps<FormOptions> {
+  readonly convert: Convert;
+  readonly convertVariants: ConvertVariants;
+  /** Queue of the results that are deflated for archives. */
+  readonly deflations: ConversionQueue;
+}
+
 /** Creates the handler of `POST /convert`, which converts one image. */
-export function convertRoute(deps: FormRouteDeps<ConvertOptions>): RequestHandler {
-  const { config, accepts, convert } = deps;
+export function convertRoute(deps: ConvertRouteDeps): RequestHandler {
+  const { config, accepts, convert, convertVariants } = deps;
   const rules: UploadOptions = {
     config,
     accepts,
@@ -56,17 +63,25 @@ export function convertRoute(deps: FormRouteDeps<ConvertOptions>): RequestHandle
     skipInvalid: () => false,
   };
 
-  return formRoute(deps, rules, async ({ files, options, client, disk, signal, uploadedMs }, res) => {
+  return formRoute(deps, rules, async (form, req, res) => {
+    const { files, client, disk, signal, uploadedMs } = form;
+    const { options, variants, onError } = form.options;
     const file = files[0] as ReceivedFile;
     const { format } = options;
     setLogFields(res, { input: file.type, output: format, files: 1 });
+    const source = { ...file, disk, client };
+    if (variants.length > 0) {
+      const outcomes = await convertVariants(source, variants, onError, signal);
+      return sendAll(deps, form, [outcomes], req, res);
+    }
 
     const ifNoneMatch = res.req.headers['if-none-match'];
     const knows = (key: string): boolean => listsKey(ifNoneMatch, key);
-    const result = await convert({ ...file, disk, client, knows }, options, signal).catch((error) => {
+    const result = await convert({ ...source, knows }, options, signal).catch((error) => {
       if (error instanceof KnownResultError) return error;
       throw error;
     });
+
     if (signal.aborted) throw new ClientDisconnectedError();
     setConversionKey(res, result.key, format);
     if (result instanceof KnownResultError) {
@@ -84,8 +99,8 @@ export function convertRoute(deps: FormRouteDeps<ConvertOptions>): RequestHandle
 }
 
 /** Creates the handler of `POST /batch`, which converts many images and sends one ZIP archive. */
-export function batchRoute(deps: FormRouteDeps<BatchOptions>): RequestHandler {
-  const { config, accepts, convert } = deps;
+export function batchRoute(deps: ConvertRouteDeps): RequestHandler {
+  const { config, accepts, convert, convertVariants } = deps;
   const rules: UploadOptions = {
     config,
     accepts,
@@ -95,30 +110,50 @@ export function batchRoute(deps: FormRouteDeps<BatchOptions>): RequestHandler {
     acceptsImage: false,
     skipInvalid: skipsErrors,
   };
-  const deflations = createDeflations();
 
-  return formRoute(deps, rules, async (form, res) => {
-    const { files, client, disk, signal, uploadedMs } = form;
-    const { options, onError, manifest } = form.options;
-    const started = performance.now();
+  return formRoute(deps, rules, async (form, req, res) => {
+    const { files, client, disk, signal } = form;
+    const { options, variants, onError } = form.options;
     const received = files.filter(isReceived);
     const types = [...new Set(received.map(({ type }) => type))];
     setLogFields(res, { input: types.join(','), output: options.format, files: files.length });
     const sources = received.map((file) => ({ ...file, disk, client }));
-    const all = await convertBatch(sources, convert, options, onError, signal);
-    const outcomes = new Map(all.map((outcome, at) => [received[at] as ReceivedFile, outcome]));
-    const results = files.map((file) => ({
-      name: file.name,
-      outcome: isReceived(file) ? (outcomes.get(file) as BatchItemResult) : { error: file.error },
-    }));
-    const [first] = results;
-    if (results.every(({ outcome }) => 'error' in outcome) && first && 'error' in first.outcome)
-      throw first.outcome.error;
+    const convertFile: ConvertBatchFile = async (source, stop, group) =>
+      variants.length > 0
+        ? convertVariants(source, variants, onError, stop, group)
+        : [{ converted: await convert(source, options, stop, group) }];
+    const all = (await convertBatch(sources, convertFile, onError, signal)).values();
+    const outcomes = files.map((file) =>
+      isReceived(file) ? (all.next().value as readonly Outcome[]) : [{ error: file.error }],
+    );
+    await sendAll(deps, form, outcomes, req, res);
+  });
+}
 
-    const convertedMs = performance.now() - started;
-    if (signal.aborted) throw new ClientDisconnectedError();
-    setServerTiming(res, { upload: uploadedMs, ...firstWait(all), convert: convertedMs });
-    const converted = results.map(({ outcome }) => ('converted' in outcome ? outcome.converted : undefined));
+/** Sends all results of a request. `outcomes` has those of each file. */
+async function sendAll(
+  { config, deflations }: ConvertRouteDeps,
+  { files, options, client, disk, signal, uploadedMs, receivedAt }: ReceivedForm<FormOptions>,
+  outcomes: readonly (readonly Outcome[])[],
+  req: Request,
+  res: Response,
+): Promise<void> {
+  const { manifest, variants } = options;
+  const results = outcomes.flatMap((ofFile, index) =>
+    ofFile.map((outcome, at) => ({
+      ...{ index, name: files[index]?.name, outcome },
+      variant: ofFile.length === variants.length ? variants[at]?.name : undefined,
+      format: (variants[at]?.options ?? options.options).format,
+    })),
+  );
+  const [first] = results;
+  if (results.every(({ outcome }) => 'error' in outcome) && first && 'error' in first.outcome)
+    throw first.outcome.error;
+  const converted = results.map(({ outcome }) => ('converted' in outcome ? outcome.converted : undefined));
+  if (signal.aborted) throw new ClientDisconnectedError();
+  const convertedMs = performance.now() - receivedAt;
+  setServerTiming(res, { upload: uploadedMs, ...firstWait(converted), convert: convertedMs });
+  if (variants.length === 0) {
     setBatchNotes(
       res,
       converted.map((result) => result?.notes ?? []),
@@ -127,26 +162,24 @@ export function batchRoute(deps: FormRouteDeps<BatchOptions>): RequestHandler {
       res,
       converted.map((result) => result?.quality),
     );
-    const { format } = options;
-    await sendArchive(res, results, {
-      ...{ format, stallMs: config.UPLOAD_TIMEOUT_MS, disk, signal },
-      ...{ deflations, client, manifest, deflateTimeoutMs: config.CONVERT_TIMEOUT_MS },
-    });
+  }
+  await sendArchive(res, results, {
+    ...{ stallMs: config.UPLOAD_TIMEOUT_MS, disk, signal },
+    ...{ deflations, client, manifest, deflateTimeoutMs: config.CONVERT_TIMEOUT_MS },
+    isMixed: variants.length > 0 && req.accepts(['application/zip', 'multipart/mixed']) === 'multipart/mixed',
   });
+}
+
+/** Returns the times in the queue and of the preparation of the file that waited least, in milliseconds. */
+function firstWait(results: readonly (ConversionResult | undefined)[]): { queue: number; prepare: number } {
+  const waits = results.flatMap((result) =>
+    result ? { queue: result.queuedMs, prepare: result.preparedMs } : [],
+  );
+  return waits.sort((a, b) => a.queue - b.queue)[0] ?? { queue: 0, prepare: 0 };
 }
 
 function isReceived(file: ReceivedFile | RejectedFile): file is ReceivedFile {
   return 'folder' in file;
-}
-
-/** Returns the times in the queue and of the preparation of the file that waited least, in milliseconds. */
-function firstWait(outcomes: readonly BatchItemResult[]): { queue: number; prepare: number } {
-  const waits = outcomes.flatMap((outcome) =>
-    'converted' in outcome
-      ? { queue: outcome.converted.queuedMs, prepare: outcome.converted.preparedMs }
-      : [],
-  );
-  return waits.sort((a, b) => a.queue - b.queue)[0] ?? { queue: 0, prepare: 0 };
 }
 
 /** Creates the handler of `POST /identify`, which describes images. */
@@ -164,7 +197,7 @@ export function identifyRoute(
     acceptsImage: true,
     skipInvalid: () => false,
   };
-  return formRoute(deps, rules, async ({ files, isSingle, options, client, disk, signal }, res) => {
+  return formRoute(deps, rules, async ({ files, isSingle, options, client, disk, signal }, _req, res) => {
     const received = files.filter(isReceived);
     setLogFields(res, {
       input: [...new Set(received.map(({ type }) => type))].join(','),
@@ -192,6 +225,8 @@ interface ReceivedForm<Options> {
   readonly signal: AbortSignal;
   /** Time of the upload, in milliseconds. */
   readonly uploadedMs: number;
+  /** Time at which the upload ended, on the clock of `performance.now()`. */
+  readonly receivedAt: number;
 }
 
 /**
@@ -200,7 +235,7 @@ interface ReceivedForm<Options> {
 function formRoute<Options>(
   { workspaces, parse, fields: names }: FormRouteDeps<Options>,
   rules: UploadOptions,
-  respond: (form: ReceivedForm<Options>, res: Response) => Promise<void>,
+  respond: (form: ReceivedForm<Options>, req: Request, res: Response) => Promise<void>,
 ): RequestHandler {
   return async (req, res) => {
     const started = performance.now();
@@ -219,9 +254,11 @@ function formRoute<Options>(
         },
       );
       disk.releaseUnsent();
-      const uploadedMs = performance.now() - started;
+      const receivedAt = performance.now();
+      const uploadedMs = receivedAt - started;
       const options = imageOptions ?? parse(fields);
-      await respond({ files, isSingle, options, client, disk, signal, uploadedMs }, res);
+      const form = { files, isSingle, options, client, disk, signal, uploadedMs, receivedAt };
+      await respond(form, req, res);
     });
   };
 }

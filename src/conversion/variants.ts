@@ -1,0 +1,122 @@
+/** @module Checks the variants of a request, the presets of the operator, and the cases of a regression check: named options. */
+import { z } from 'zod';
+import { ServiceError, serviceError } from '../errors.ts';
+import { sanitizeForDisplay } from '../text.ts';
+import type { ConvertOptions } from './plan/types.ts';
+import type { Parse, TextField, Variant } from './types.ts';
+
+const NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/i;
+/** YAML parses `background: #fff` as null, since `#` starts a comment. */
+const NO_VALUE = 'expected a text, a number, true or false; put quotes around a value with a #';
+
+/** A name, and options as fields of the API. */
+const namedOptions = z
+  .object({
+    name: z.string().regex(NAME, 'expected up to 64 letters, digits, dots, hyphens and underscores'),
+  })
+  .catchall(z.union([z.string(), z.number(), z.boolean()], { error: NO_VALUE }));
+
+/** An entry that {@link namedOptions} accepts. */
+type NamedOptions = z.output<typeof namedOptions>;
+
+/** Name of the field with the variants of a request. */
+export const VARIANTS_FIELD = 'variants';
+const VARIANTS_EXPECTED = 'a JSON array of objects, each with a name and options';
+
+/** Returns the options of an entry as text fields. */
+function toTextFields({ name: _, ...options }: NamedOptions): TextField[] {
+  return Object.entries(options).map(([field, value]) => [field, String(value)]);
+}
+
+/**
+ * Returns fields of a request, without those that others replace. `format` and `output_format` are the same field.
+ *
+ * @param others fields that take precedence
+ */
+function withOverrides(fields: readonly TextField[], others: readonly TextField[]): TextField[] {
+  const key = (name: string): string => (name === 'output_format' ? 'format' : name);
+  const replaced = new Set(others.flatMap(([name, value]) => (value === '' ? [] : [key(name)])));
+  return [...fields.filter(([name]) => !replaced.has(key(name))), ...others];
+}
+
+/**
+ * Parses the options of an entry.
+ *
+ * @param base fields that apply to all entries, unless the entry has its own
+ * @param names of the options
+ * @throws {ServiceError} for an unknown or invalid option
+ */
+function parseEntry(
+  entry: NamedOptions,
+  base: readonly TextField[],
+  parse: Parse<ConvertOptions>,
+  names: readonly string[],
+): ConvertOptions {
+  const fields = toTextFields(entry);
+  const unknown = fields.find(([field]) => !names.includes(field));
+  if (unknown)
+    throw serviceError(
+      'FIELD_INVALID',
+      'option',
+      sanitizeForDisplay(unknown[0]),
+      `one of ${names.join(', ')}`,
+    );
+  return parse(withOverrides(base, fields));
+}
+
+/** What {@link parseVariants} needs to know. */
+interface VariantRules {
+  readonly parse: Parse<ConvertOptions>;
+  /** Names of the options. */
+  readonly names: readonly string[];
+  readonly maxVariants: number;
+}
+
+/**
+ * Parses the values of the field `variants`: JSON arrays of entries, or single entries.
+ *
+ * @param base the other fields of the request, which apply to all variants
+ * @throws {ServiceError} with status 400, naming the variant
+ */
+export function parseVariants(
+  values: readonly string[],
+  base: readonly TextField[],
+  { parse, names, maxVariants }: VariantRules,
+): Variant[] {
+  const entries = values.flatMap(readEntries);
+  if (entries.length > maxVariants) throw serviceError('TOO_MANY_VARIANTS', entries.length, maxVariants);
+  const taken = new Set<string>();
+  return entries.map((entry, at) => {
+    const checked = namedOptions.safeParse(entry);
+    if (!checked.success) {
+      const { path, message } = checked.error.issues[0] as z.core.$ZodIssue;
+      throw serviceError('VARIANT_INVALID', String(at + 1), `${path.join('.')}: ${message}.`);
+    }
+    const { name } = checked.data;
+    const label = `"${name}"`;
+    if (taken.has(name.toLowerCase()))
+      throw serviceError('VARIANT_INVALID', label, 'another variant has this name.');
+    taken.add(name.toLowerCase());
+    try {
+      return { name, options: parseEntry(checked.data, base, parse, names) };
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      throw serviceError('VARIANT_INVALID', label, error.message);
+    }
+  });
+}
+
+/** Parses a JSON array of entries, or one entry. */
+function readEntries(text: string): unknown[] {
+  const invalid = () =>
+    serviceError('FIELD_INVALID', 'variants', sanitizeForDisplay(text), VARIANTS_EXPECTED);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw invalid();
+  }
+  const entries: unknown[] = Array.isArray(value) ? value : [value];
+  if (entries.length === 0 || entries.some((one) => typeof one !== 'object' || one === null)) throw invalid();
+  return entries;
+}
