@@ -29,7 +29,8 @@ main() {
   start_docker
   docker image inspect "$base" >/dev/null 2>&1 || make_base
   build docker/Dockerfile --target build --tag imagemill-build
-  build docker/Dockerfile --tag "imagemill:$(node -p "require('./package.json').version")"
+  say 'building the image'
+  SOURCE=https://example.org/imagemill sh scripts/build-image.sh --network host >>"$log" 2>&1 || fail "$(tail -n 20 "$log")"
   for name in nginx valkey compose; do
     build test/container/stand-ins.Dockerfile --target $name --tag "imagemill-test-$name"
   done

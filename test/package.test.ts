@@ -51,6 +51,22 @@ describe('the npm package', () => {
     expect(files.filter((path) => /\.test\.|\.tsx?$|\.map$/.test(path))).to.deep.equal([]);
   });
 
+  it('has a software bill of materials with each library, in the version of the lock file', async () => {
+    const { stdout } = await run('npm', ['run', '--silent', 'sbom'], { cwd: ROOT, maxBuffer: 2 ** 25 });
+    const { components } = JSON.parse(stdout) as Record<
+      'components',
+      Record<'name' | 'version' | 'scope', string>[]
+    >;
+    const listed = components.map(({ name, version, scope }) => `${name} ${version} ${scope}`);
+    const { dependencies } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
+    const lock = JSON.parse(await readFile(join(ROOT, 'package-lock.json'), 'utf8'));
+    const locked = Object.keys(dependencies).map(
+      (name) => `${name} ${lock.packages[`node_modules/${name}`].version} required`,
+    );
+    expect(listed).to.include.members(locked);
+    expect(listed.find((name) => name.startsWith('mocha '))).to.match(/ optional$/);
+  });
+
   it('contains the licence of each library that is part of the build', async () => {
     const text = await readFile(join(prefix, 'lib/node_modules/imagemill/dist/licenses.md'), 'utf8');
     const entries = text.split(/^## (?=\S+ - \d)/m).slice(1);

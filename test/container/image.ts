@@ -33,7 +33,16 @@ describe('the image', function () {
       'org.opencontainers.image.title': 'imagemill',
       'org.opencontainers.image.description': description,
       'org.opencontainers.image.version': version,
+      'org.opencontainers.image.source': 'https://example.org/imagemill',
+      'org.opencontainers.image.documentation': 'https://example.org/imagemill',
+      'org.opencontainers.image.base.name': /^ARG NODE_IMAGE=(.*)$/m.exec(
+        await read('docker/Dockerfile'),
+      )?.[1],
     });
+    expect(Config.Labels).to.include.keys(
+      'org.opencontainers.image.revision',
+      'org.opencontainers.image.base.digest',
+    );
     expect(Config.ExposedPorts).to.have.all.keys('3000/tcp');
   });
 
@@ -60,6 +69,14 @@ describe('the image', function () {
     const text =
       '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="20"><text y="15">Ж骨</text></svg>';
     expect(await sh('echo "$1" | rsvg-convert 2>&1 >/dev/null', text)).to.equal('');
+  });
+
+  it('contains a software bill of materials with the libraries of the program', async () => {
+    const { bomFormat, components } = JSON.parse(await sh('cat dist/sbom.cdx.json'));
+    expect(bomFormat).to.equal('CycloneDX');
+    const names = (components as { name: string }[]).map(({ name }) => name);
+    const { dependencies } = JSON.parse(await read('package.json'));
+    expect(names).to.include.members(Object.keys(dependencies));
   });
 
   it('contains only the npm packages that are not part of the build: PDFium, and sharp with its dependencies', async () => {

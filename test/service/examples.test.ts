@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process';
-import { readdir, readFile, symlink } from 'node:fs/promises';
+import { copyFile, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import sharp from 'sharp';
+import { fixturePath } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { pdfFacts } from '../helpers/pdf.ts';
 import { useService } from '../helpers/service.ts';
@@ -53,7 +54,6 @@ describe('the curl examples of the documents', () => {
     'keyed.webp': async (name) => expect(await image(name)).to.include({ format: 'webp' }),
     'description.json': async (name) =>
       expect(JSON.parse(await readFile(join(folder, name), 'utf8')).conversion).to.include({ width: 60 }),
-    'small.jpg': async (name) => expect(await image(name)).to.include({ format: 'jpeg', width: 60 }),
     'fitted.jpg': async (name) => expect(await image(name)).to.include({ width: 60, height: 40 }),
     'square.webp': async (name) => expect(await image(name)).to.include({ width: 60, height: 60 }),
     'bordered.jpg': async (name) => expect(await image(name)).to.include({ width: 100, height: 100 }),
@@ -63,7 +63,6 @@ describe('the curl examples of the documents', () => {
     'limited.jpg': async (name) => expect((await readFile(join(folder, name))).length).to.be.at.most(1000),
     'scene.pdf': async (name) => expect((await pdf(name)).images).to.deep.equal([]),
     'poster.png': async (name) => expect(await image(name)).to.include({ format: 'png', width: 2000 }),
-    'animation.webp': async (name) => expect((await image(name)).pages).to.equal(3),
     'first-frame.webp': async (name) => expect((await image(name)).pages ?? 1).to.equal(1),
     'first-page.pdf': async (name) => expect((await pdf(name)).pages).to.equal(1),
     'black.jpg': async (name) => expect(Math.max(...(await windowColour(name)))).to.be.below(30),
@@ -102,5 +101,24 @@ describe('the curl examples of the documents', () => {
       written.push(result);
     }
     expect(written).to.have.members(Object.keys(CHECKS));
+  });
+});
+
+describe('the example of an application in the README', () => {
+  const service = useService();
+
+  it('converts a photo to WebP, and throws the message of an error', async () => {
+    const text = await readFile(new URL('README.md', PROJECT), 'utf8');
+    const [, code = ''] = /^```js\n(.*?)^```/ms.exec(text) ?? [];
+    const folder = await makeTempDir('application');
+    await writeFile(join(folder, 'example.mjs'), code.replace('http://localhost:3000/api/v1', service.base));
+    const start = () => run(process.execPath, ['example.mjs'], { cwd: folder });
+    await copyFile(fixturePath('orientation-6.jpg'), join(folder, 'photo.jpg'));
+    await start();
+    const { format, width, height } = await sharp(join(folder, 'photo.webp')).metadata();
+    expect([format, width, height]).to.deep.equal(['webp', 120, 80]);
+    await writeFile(join(folder, 'photo.jpg'), 'text');
+    const error = await start().catch(({ stderr }) => stderr);
+    expect(error).to.include('Error: ');
   });
 });
