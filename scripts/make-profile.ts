@@ -1,9 +1,9 @@
 /**
- * @module Writes `assets/srgb.icc`: sRGB as a small ICC v4 profile with three primaries and one parametric curve.
+ * @module Writes `assets/srgb.icc`: sRGB as a small ICC v4 profile with three primaries and one curve, as a table.
  * Values: IEC 61966-2-1, with the primaries adapted to D50 by the Bradford method, as ICC.1:2022 requires.
  */
 import { writeFileSync } from 'node:fs';
-import { fixedArray, parametricCurve, writeProfile, xyz } from '../src/images/colour/icc-writer.ts';
+import { fixedArray, sampledCurve, writeProfile, xyz } from '../src/images/colour/icc-writer.ts';
 
 const BRADFORD_D65_TO_D50 = [
   1.04788, 0.02292, -0.05022, 0.02959, 0.99048, -0.01707, -0.00925, 0.01508, 0.75168,
@@ -11,7 +11,7 @@ const BRADFORD_D65_TO_D50 = [
 /** Parameters g, a, b, c, d of the curve. */
 const CURVE = [2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045];
 
-const curve = parametricCurve(CURVE);
+const curve = sampledCurve(CURVE);
 writeFileSync(
   new URL('../assets/srgb.icc', import.meta.url),
   writeProfile('sRGB', [

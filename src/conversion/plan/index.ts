@@ -108,7 +108,7 @@ const COMMANDS: Readonly<Record<ToolName, (job: ConversionJob) => Omit<Step, 'to
       ...[INPUT_FILE, DECODED_FILE, jxlThreads(tools), '--quiet'],
       ...(image.unevenDepth ? ['--bits_per_sample=8'] : []),
     ],
-    deflateLevel: temporaryLevel(image),
+    deflateLevel: 1, // the size of the PNG shows whether the image is flat
   }),
   magick: (job) => ({ args: magickStages(job).flat() }),
   img2webp: (job) => ({ args: webpArguments(job) }),

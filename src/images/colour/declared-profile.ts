@@ -10,8 +10,8 @@ import {
   lookupTable,
   multiply,
   type ProfileTag,
-  parametricCurve,
   rgbToXyzD50,
+  sampledCurve,
   writeProfile,
   xyz,
 } from './icc-writer.ts';
@@ -40,7 +40,7 @@ async function makeProfile({ primaries, transfer }: DeclaredColour): Promise<Buf
 function curveTags(primaries: Primaries, parameters: readonly number[]): ProfileTag[] {
   const matrix = rgbToXyzD50(primaries);
   const column = (at: number): Buffer => xyz([0, 3, 6].map((row) => matrix[row + at] as number));
-  const curve = parametricCurve(parameters);
+  const curve = sampledCurve(parameters);
   return [
     ['rXYZ', column(0)],
     ['gXYZ', column(1)],

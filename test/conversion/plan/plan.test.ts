@@ -519,14 +519,14 @@ describe('the plan', () => {
       expect(lines(picture, { format: 'jpg', stripMetadata: false })[0]).to.not.include('-profile');
     });
 
-    it('converts colours exactly in a PNG and in results of up to 150 000 pixels', () => {
+    it('converts colours exactly in a PNG and in results of up to 250 000 pixels', () => {
       const isExact = (type: 'png' | 'jpg', width: number, more: { cmyk?: true } = {}) =>
         lines({ type, profile: 'other', width: 3000, height: 2000, ...more }, { width })[0]?.includes(
           'profile:highres-transform=true ',
         );
       expect(isExact('png', 3000)).to.equal(true);
-      expect(isExact('jpg', 474)).to.equal(true);
-      expect(isExact('jpg', 475)).to.equal(false);
+      expect(isExact('jpg', 612)).to.equal(true);
+      expect(isExact('jpg', 613)).to.equal(false);
       expect(isExact('jpg', 100, { cmyk: true }), 'CMYK, of which all pixels are converted').to.equal(false);
     });
 
