@@ -1,13 +1,14 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
-import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { copyFile, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { FORK_SERVER_LIBRARY } from '../../../src/folders.ts';
-import type { RunCommand } from '../../../src/process/command.ts';
+import { MAX_OUTPUT_BYTES, type RunCommand } from '../../../src/process/command.ts';
 import { encodeJob, encodeKill } from '../../../src/process/fork-server/protocol.ts';
 import type { ForkServers } from '../../../src/process/fork-server/servers.ts';
-import { confinedRunner, LIMITS, startForkServers } from '../../helpers/fork-servers.ts';
+import { environmentOf } from '../../../src/process/runner.ts';
+import { confinedRunner, LIMITS, SEARCH, startForkServers } from '../../helpers/fork-servers.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
 import { requires } from '../../helpers/skips.ts';
 import { eventually, failure, isRunning, writeScript } from '../../helpers/util.ts';
@@ -62,6 +63,23 @@ describe('fork servers', () => {
     const meets = `echo > ${place}/$$; until [ $(ls ${place} | wc -l) = 5 ]; do sleep 0.01; done; echo $$`;
     const met = await Promise.all(Array.from({ length: 5 }, () => script(meets)));
     expect(new Set(met.map(({ stdout }) => stdout)).size).to.equal(5);
+  });
+
+  it('have PID, IPC and network namespaces of their own, where the kernel permits it', async function () {
+    const kinds = ['pid', 'ipc', 'net'];
+    requires(
+      this,
+      'mounts',
+      spawnSync('unshare', ['--fork', '--pid', '--ipc', '--net', 'true']).status === 0,
+    );
+    await start();
+    expect(servers.isolated).to.equal(true);
+    const { stdout } = await script(kinds.map((kind) => `readlink /proc/self/ns/${kind}`).join('\n'));
+    const links = stdout.trim().split('\n');
+    for (const [at, kind] of kinds.entries()) {
+      expect(links[at]).to.match(new RegExp(`^${kind}:`));
+      expect(links[at]).to.not.equal(readlinkSync(`/proc/self/ns/${kind}`));
+    }
   });
 
   it('keep nothing of one job for the next: neither its arguments, nor its environment, nor its output', async () => {
@@ -241,38 +259,40 @@ describe('the source of the fork server', () => {
   });
 });
 
+const SANITIZER_OPTIONS = { ASAN_OPTIONS: 'detect_leaks=0' };
+
+/** Sends bytes to a server, and returns how it ended. */
+const send = (bytes: Buffer, library = FORK_SERVER_LIBRARY) =>
+  spawnSync(SH, [], {
+    input: bytes,
+    env: { LD_PRELOAD: library, IMAGEMILL_FORK_SERVER: 'serve', ...SANITIZER_OPTIONS },
+    timeout: 20_000,
+  });
+const job = (id: number) =>
+  encodeJob(id, { args: [SH, '-c', 'echo on'], env: { A: 'b' }, cwd: '/tmp', confinement: LIMITS });
+
+/** Returns valid requests with changes at random places. */
+function mutate(random: () => number): Buffer {
+  const parts = Array.from({ length: 1 + Math.floor(random() * 4) }, (_, id) => {
+    const bytes = Buffer.from(random() < 0.2 ? encodeKill(id) : job(id));
+    for (let changes = Math.floor(random() * 4); changes > 0; changes -= 1) {
+      const at = Math.floor(random() * bytes.length);
+      bytes[at] = random() < 0.5 ? 0 : Math.floor(random() * 256);
+    }
+    return random() < 0.1 ? bytes.subarray(0, Math.floor(random() * bytes.length)) : bytes;
+  });
+  return Buffer.concat(parts);
+}
+
+function seededRandom(): () => number {
+  let seed = 9;
+  return () => {
+    seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
+    return seed / 2 ** 32;
+  };
+}
+
 describe('the fork server with arbitrary requests', () => {
-  /** Sends bytes to a server, and returns how it ended. */
-  const send = (bytes: Buffer, library = FORK_SERVER_LIBRARY) =>
-    spawnSync(SH, [], {
-      input: bytes,
-      env: { LD_PRELOAD: library, IMAGEMILL_FORK_SERVER: 'serve', ASAN_OPTIONS: 'detect_leaks=0' },
-      timeout: 20_000,
-    });
-  const job = (id: number) =>
-    encodeJob(id, { args: [SH, '-c', 'echo on'], env: { A: 'b' }, cwd: '/tmp', confinement: LIMITS });
-
-  /** Returns valid requests with changes at random places. */
-  function mutate(random: () => number): Buffer {
-    const parts = Array.from({ length: 1 + Math.floor(random() * 4) }, (_, id) => {
-      const bytes = Buffer.from(random() < 0.2 ? encodeKill(id) : job(id));
-      for (let changes = Math.floor(random() * 4); changes > 0; changes -= 1) {
-        const at = Math.floor(random() * bytes.length);
-        bytes[at] = random() < 0.5 ? 0 : Math.floor(random() * 256);
-      }
-      return random() < 0.1 ? bytes.subarray(0, Math.floor(random() * bytes.length)) : bytes;
-    });
-    return Buffer.concat(parts);
-  }
-
-  function seededRandom(): () => number {
-    let seed = 9;
-    return () => {
-      seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
-      return seed / 2 ** 32;
-    };
-  }
-
   it('never crashes, and ends when its input ends', () => {
     const random = seededRandom();
     for (let round = 0; round < 300; round += 1) {
@@ -282,11 +302,13 @@ describe('the fork server with arbitrary requests', () => {
       expect(status, bytes.toString('base64')).to.be.oneOf([0, 2]);
     }
   });
+});
 
-  it('answers valid, invalid and oversized requests under AddressSanitizer and UndefinedBehaviorSanitizer without a report', async function () {
+describe('the fork server under AddressSanitizer and UndefinedBehaviorSanitizer', () => {
+  let library: string;
+  before(async function () {
     requires(this, 'compiler', hasCompiler());
-    const folder = await makeTempDir('sanitized');
-    const library = join(folder, 'fork-server.so');
+    const file = join(await makeTempDir('sanitized'), 'fork-server.so');
     const flags = [
       '-g',
       '-O1',
@@ -295,21 +317,53 @@ describe('the fork server with arbitrary requests', () => {
       '-fPIC',
       '-shared',
     ];
-    expect(spawnSync('cc', ['-std=gnu17', ...flags, '-o', library, SOURCE]).status).to.equal(0);
+    expect(spawnSync('cc', ['-std=gnu17', ...flags, '-o', file, SOURCE]).status).to.equal(0);
     const runtimes = ['libasan.so', 'libubsan.so'].map((name) =>
       spawnSync('cc', [`-print-file-name=${name}`], { encoding: 'utf8' }).stdout.trim(),
     );
+    library = [...runtimes, file].join(':');
+  });
+
+  it('answers valid, invalid and oversized requests without a report', () => {
     const random = seededRandom();
-    await mkdir(join(folder, 'job'));
     const oversized = Buffer.alloc(12);
     oversized.writeUInt32LE(2 ** 24, 0);
     for (const bytes of [job(1), oversized, ...Array.from({ length: 100 }, () => mutate(random))]) {
-      const { status, signal, stderr } = send(bytes, [...runtimes, library].join(':'));
+      const { status, signal, stderr } = send(bytes, library);
       expect(stderr.toString(), bytes.toString('base64')).to.equal('');
       expect([signal, status], bytes.toString('base64')).to.be.deep.oneOf([
         [null, 0],
         [null, 2],
       ]);
+    }
+  });
+
+  it('runs jobs side by side, kills them, and is replaced, without a report', async () => {
+    const renewals: string[] = [];
+    const servers = await startForkServers([SH], {
+      ...{ library, maxJobs: 10, onRenewal: (reason) => renewals.push(reason) },
+      env: { ...environmentOf(SEARCH, { cwd: '/nonexistent', timeoutMs: 60_000 }), ...SANITIZER_OPTIONS },
+    });
+    // The sanitizers reserve more address space than a job may have.
+    const run = confinedRunner(servers, { confine: () => ({ ...LIMITS, memoryBytes: 0 }) });
+    const script = (text: string, timeoutMs = 20_000) =>
+      run({ file: SH, args: ['-c', text], cwd: '/tmp', timeoutMs });
+    try {
+      const outputs = await Promise.all(
+        Array.from({ length: 40 }, (_, at) => script(`echo ${at}; echo e${at} >&2`)),
+      );
+      expect(outputs).to.deep.equal(outputs.map((_, at) => ({ stdout: `${at}\n`, stderr: `e${at}\n` })));
+      expect((await script('head -c 200000 /dev/zero')).stdout).to.have.lengthOf(MAX_OUTPUT_BYTES);
+      for (const [text, timeoutMs, reason] of [
+        ['sleep 60', 200, 'timeout'],
+        ['exit 3', 20_000, 'exit'],
+        ['kill -9 $$', 20_000, 'signal'],
+      ] as const)
+        expect(await failure(script(text, timeoutMs))).to.include({ reason, stderr: '' });
+      expect(renewals).to.include('jobs');
+      expect((await script('echo on')).stdout).to.equal('on\n');
+    } finally {
+      await servers.close();
     }
   });
 });
