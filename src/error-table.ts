@@ -169,6 +169,11 @@ const ROWS = {
     (method: string, allowed: string) => `${method} is not allowed for this path: use ${allowed}.`,
     ({ allowed }) => ['PUT', allowed],
   ),
+  NOT_ACCEPTABLE: fixed(
+    406,
+    'upload',
+    'Accept permits no format that "auto" can choose: send image/webp, image/jpeg, image/png or */*, or set output_format.',
+  ),
   REQUEST_TIMEOUT: fixed(408, 'endpoint', 'The request was not received in time.'),
   UPLOAD_TIMEOUT: upload(
     408,

@@ -13,7 +13,7 @@ import { type Explanation, explainJob } from './explain.ts';
 import { canonicalPlan, conversionKey, hashFile } from './key.ts';
 import { estimateDiskBytes } from './limits.ts';
 import { type ConversionJob, type ConvertOptions, INPUT_FILE, type ToolContext } from './plan/types.ts';
-import { createRepairContext, prepareInput } from './prepare.ts';
+import { createRepairContext, prepareInput, resolveFormat } from './prepare.ts';
 import { type ConversionQueue, createPartRunner, type Job } from './queue/queue.ts';
 import { type Converted, runJobs } from './run-jobs.ts';
 import type {
@@ -143,7 +143,8 @@ export function createConvert(deps: ConvertDeps): FileConverter {
 
 /** A conversion that has not got a slot yet. */
 interface Conversion extends ConvertDeps, FileConversion {
-  readonly targets: readonly Target[];
+  /** The preparation chooses the format of those that have none. */
+  targets: readonly Target[];
   readonly progress: Progress;
 }
 
@@ -161,14 +162,14 @@ interface Progress {
 }
 
 async function convertFile(conversion: Conversion, group: object | undefined): Promise<Outcome[]> {
-  const { source, signal, queue, progress, targets, failures } = conversion;
+  const { source, signal, queue, progress, failures } = conversion;
   const owner = { signal, client: source.client, group };
   try {
     const results = await queue.prepareAndRun(() => prepare(conversion), owner);
     const { keys, queuedMs = 0, preparedMs } = progress;
     const convertedMs = performance.now() - progress.startedAt;
-    for (const target of targets) report(conversion, target, failures.get(target.suffix));
-    return targets.map(({ suffix }): Outcome => {
+    for (const target of conversion.targets) report(conversion, target, failures.get(target.suffix));
+    return conversion.targets.map(({ suffix }): Outcome => {
       const error = failures.get(suffix);
       if (error) return { error };
       const { suffix: _, ...converted } = results.find((result) => result.suffix === suffix) as Converted;
@@ -177,7 +178,8 @@ async function convertFile(conversion: Conversion, group: object | undefined): P
       };
     });
   } catch (error) {
-    if (!(error instanceof KnownResultError)) for (const target of targets) report(conversion, target, error);
+    if (!(error instanceof KnownResultError))
+      for (const target of conversion.targets) report(conversion, target, error);
     throw error;
   } finally {
     await discardSource(source, progress.inputBytes);
@@ -195,7 +197,13 @@ async function prepareJobs(
     targets.map(({ options }) => options),
     repairs,
   );
-  return { digest, jobs: await acceptJobs(image, targets, conversion) };
+  conversion.targets = await Promise.all(
+    targets.map(async (target) => ({
+      ...target,
+      options: await resolveFormat(target.options, source, image),
+    })),
+  );
+  return { digest, jobs: await acceptJobs(image, conversion.targets, conversion) };
 }
 
 /** Prepares the jobs. Returns what the queue runs when a slot is free. */

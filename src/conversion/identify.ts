@@ -1,17 +1,11 @@
 /** @module Describes an image by its header, and what its conversion would result in. No tool runs. */
-import { closeSync, openSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { isFileError, type PublicError, serviceError, toPublicError } from '../errors.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../formats.ts';
-import { OPEN_FLAGS, readFrom, WindowReader } from '../images/containers/file.ts';
 import type { ImageInfo, MetadataKind, Size } from '../images/image-info.ts';
-import {
-  type ColourSpace,
-  describeProfile,
-  type PixelFormat,
-  readPixelFormat,
-} from '../images/pixel-format.ts';
+import { type ColourSpace, describeProfile, type PixelFormat } from '../images/pixel-format.ts';
 import type { Note } from '../notes.ts';
 import type { Toolchain } from '../process/toolchain.ts';
 import { acceptJob } from './accept-jobs.ts';
@@ -21,7 +15,7 @@ import { plan } from './plan/index.ts';
 import { createJob } from './plan/job.ts';
 import { sizesToMake } from './plan/size.ts';
 import { type ConversionJob, type ConvertOptions, INPUT_FILE, type ToolContext } from './plan/types.ts';
-import { createRepairContext, repairAndInspect } from './prepare.ts';
+import { createRepairContext, readPixels, repairAndInspect, resolveFormat } from './prepare.ts';
 import type { ConversionQueue } from './queue/queue.ts';
 import type { ConversionInput } from './types.ts';
 
@@ -108,12 +102,7 @@ async function inspectInput(source: ConversionInput, { config }: IdentifyDeps): 
     source,
     createRepairContext(source, config.MAX_FILE_BYTES, () => {}),
   );
-  const file = openSync(join(source.folder, INPUT_FILE), OPEN_FLAGS);
-  try {
-    return { image, pixels: await readPixelFormat(new WindowReader(readFrom(file)), image) };
-  } finally {
-    closeSync(file);
-  }
+  return { image, pixels: await readPixels(source, image) };
 }
 
 async function describe(
@@ -127,8 +116,9 @@ async function describe(
   const sha256 = await hashFile(path);
   const inspected = await toOutcome(() => inspectInput(source, deps));
   const { image, pixels } = 'value' in inspected ? inspected.value : ({} as Partial<Inspected>);
+  const resolved = options && image && (await resolveFormat(options, source, image));
   const accepted =
-    'value' in inspected ? await accept(inspected.value.image, source, options, deps) : inspected;
+    'value' in inspected ? await accept(inspected.value.image, source, resolved, deps) : inspected;
   const { animation } = image ?? {};
   const transfer = image?.declaredColour?.transfer;
   const orientation = pixels?.orientation ?? image?.orientation ?? image?.pages?.[0]?.orientation ?? 1;

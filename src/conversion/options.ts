@@ -8,6 +8,7 @@ import { serviceError } from '../errors.ts';
 import { hasBytesLimit, MAX_DIMENSION, OUTPUTS, type OutputType, parseOutputType } from '../formats.ts';
 import { colourByName } from '../images/svg/css.ts';
 import { sanitizeForDisplay } from '../text.ts';
+import { acceptedFormats } from './accepted-format.ts';
 import { type ConvertOptions, FITS, POSITIONS, type Position } from './plan/types.ts';
 import { MIN_QUALITY } from './search-quality.ts';
 import type { OnError, Parse, TextField, Variant } from './types.ts';
@@ -93,6 +94,14 @@ const namedColour = z
   .overwrite((name) => colourByName(name) ?? name);
 
 const colour = z.union([hexColour, namedColour], COLOUR);
+
+/** Returns whether the fields ask for the best format that the client accepts, so that the response depends on `Accept`. */
+export const dependsOnAccept = (fields: readonly TextField[]): boolean =>
+  fields.some(([name, value]) =>
+    name === VARIANTS_FIELD
+      ? /"auto"/i.test(value)
+      : /^(?:output_)?format$/.test(name) && value.toLowerCase() === AUTO,
+  );
 
 /** Maximum of `max_bytes`: more than any result can have. */
 const MAX_BYTES = 2 ** 31;
@@ -202,15 +211,25 @@ export const optionFields = (outputs: readonly OutputType[]) => ({
   }),
 });
 
+/** Value of a format that stands for the best one that the client accepts. */
+const AUTO = 'auto';
+
+/** Creates a check for an output format, or {@link AUTO}. */
+const requestedFormat = (outputs: readonly OutputType[]) =>
+  z
+    .string()
+    .transform((text) => (text.toLowerCase() === AUTO ? AUTO : parseOutputType(text)))
+    .pipe(z.enum([...outputs, AUTO], `one of ${[...outputs, AUTO].join(', ')}`));
+
 const convertFields = (outputs: readonly OutputType[]) =>
   z.object({
     // No default in the schema: generated clients would send it in addition to the user's `format`.
-    output_format: outputFormat(outputs)
+    output_format: requestedFormat(outputs)
       .optional()
       .describe(
-        `Output format, in any case. \`jpeg\` means \`jpg\`. Default: the value of \`format\`, or \`${DEFAULT_FORMAT}\`.`,
+        `Output format, in any case. \`jpeg\` means \`jpg\`, and \`auto\` the best format that \`Accept\` permits: avif, webp, then jpg or, with transparency, png; for animations webp, then gif. Default: the value of \`format\`, or \`${DEFAULT_FORMAT}\`.`,
       ),
-    format: outputFormat(outputs)
+    format: requestedFormat(outputs)
       .optional()
       .describe('Alternative name of `output_format`. If both are sent, they must be equal.'),
     ...optionFields(outputs),
@@ -281,7 +300,7 @@ interface Parsers {
 /** Creates the function that parses the options of one result. */
 export function createOptionsParser(outputs: readonly OutputType[]): Parse<ConvertOptions> {
   const checks = convertFields(outputs);
-  return (fields) => toOptions(check(checks, fields), fields, outputs);
+  return (fields, accept) => toOptions(check(checks, fields), fields, outputs, accept);
 }
 
 /**
@@ -297,23 +316,29 @@ export function createParsers(
   const names = optionNames(outputs);
   const parse = createOptionsParser(outputs);
   type Checked = z.output<ReturnType<typeof convertForm>> & { readonly manifest?: boolean };
-  const toForm = (checked: Checked, fields: readonly TextField[]): FormOptions => {
+  const toForm = (checked: Checked, fields: readonly TextField[], accept?: string): FormOptions => {
     const { on_error: onError, variants: given, manifest = false, ...single } = checked;
     if (given === undefined)
-      return { options: toOptions(single, fields, outputs), variants: [], onError, manifest };
+      return { options: toOptions(single, fields, outputs, accept), variants: [], onError, manifest };
     const values = fields.flatMap(([name, value]) =>
       name === VARIANTS_FIELD && value !== '' ? [value] : [],
     );
     const base = fields.filter(([name]) => names.includes(name));
-    const variants = parseVariants(values, base, { parse, names, maxVariants });
+    const variants = parseVariants(values, base, {
+      parse: (options) => parse(options, accept),
+      names,
+      maxVariants,
+    });
     return { options: (variants[0] as Variant).options, variants, onError, manifest: true };
   };
   return {
-    convert: (fields) => toForm(check(forms.convert, fields), fields),
-    batch: (fields) => toForm(check(forms.batch, fields), fields),
+    convert: (fields, accept) => toForm(check(forms.convert, fields), fields, accept),
+    batch: (fields, accept) => toForm(check(forms.batch, fields), fields, accept),
     // Without a known option, nothing is described but the image.
-    identify: (fields) =>
-      fields.some(([name, value]) => value !== '' && names.includes(name)) ? parse(fields) : undefined,
+    identify: (fields, accept) =>
+      fields.some(([name, value]) => value !== '' && names.includes(name))
+        ? parse(fields, accept)
+        : undefined,
   };
 }
 
@@ -356,13 +381,21 @@ function toOptions(
   checked: z.output<ReturnType<typeof convertFields>>,
   fields: readonly TextField[],
   outputs: readonly OutputType[],
+  accept: string | undefined,
 ): ConvertOptions {
   const { output_format, format, ...rest } = toOptionNames(checked);
   if (output_format && format && output_format !== format) {
     const sent = (field: string) => fields.find(([name, value]) => name === field && value !== '')?.[1] ?? '';
     throw serviceError('CONFLICTING_FORMATS', sent('output_format'), sent('format'));
   }
-  const options = { ...rest, format: output_format ?? format ?? DEFAULT_FORMAT };
+  const requested = output_format ?? format ?? DEFAULT_FORMAT;
+  const accepted = requested === AUTO ? acceptedFormats(accept, outputs, rest) : undefined;
+  if (accepted && Object.keys(accepted).length === 0) throw serviceError('NOT_ACCEPTABLE');
+  const options = {
+    ...rest,
+    format: requested === AUTO ? DEFAULT_FORMAT : requested,
+    ...(accepted && { accepted }),
+  };
   const conflict = findConflict(options, outputs);
   if (conflict) throw serviceError('FIELD_INVALID', conflict.field, conflict.value, conflict.expected);
   return options;

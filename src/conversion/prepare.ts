@@ -3,17 +3,26 @@
  * the result.
  */
 import { createHash } from 'node:crypto';
+import { closeSync, openSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { serviceErrorFrom } from '../errors.ts';
 import { declaredProfile } from '../images/colour/declared-profile.ts';
-import { HeaderTooComplexError, type RepairContext } from '../images/containers/file.ts';
+import {
+  HeaderTooComplexError,
+  OPEN_FLAGS,
+  type RepairContext,
+  readFrom,
+  WindowReader,
+} from '../images/containers/file.ts';
 import { makeMetadataUpright } from '../images/exif.ts';
 import { removeRotation, takeProfile } from '../images/heif-repair.ts';
 import type { ImageInfo } from '../images/image-info.ts';
 import { inspect, repair } from '../images/index.ts';
+import { type PixelFormat, readPixelFormat } from '../images/pixel-format.ts';
 import { completePalette } from '../images/png.ts';
 import { cutAfterFirstFrame, readWebpProfile } from '../images/webp.ts';
+import { chooseFormat } from './accepted-format.ts';
 import { isPaletteError, isProfileError } from './output/tool-errors.ts';
 import { keepsAllFrames } from './plan/size.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
@@ -61,6 +70,30 @@ export async function repairAndInspect(
       ? serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label)
       : error;
   }
+}
+
+/** Reads how the pixels of an inspected input are stored. */
+export async function readPixels(
+  { folder }: ConversionInput,
+  image: ImageInfo,
+): Promise<PixelFormat | undefined> {
+  const file = openSync(join(folder, INPUT_FILE), OPEN_FLAGS);
+  try {
+    return await readPixelFormat(new WindowReader(readFrom(file)), image);
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Returns the options with the best of the accepted formats, if the format is to be chosen. */
+export async function resolveFormat(
+  { accepted, ...options }: ConvertOptions,
+  source: ConversionInput,
+  image: ImageInfo,
+): Promise<ConvertOptions> {
+  if (!accepted) return options;
+  const pixels = await readPixels(source, image);
+  return { ...options, format: chooseFormat(accepted, image, pixels?.alpha !== false, options) };
 }
 
 /**

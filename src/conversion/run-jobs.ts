@@ -151,7 +151,15 @@ async function encode(job: ConversionJob, running: Running, shared?: Output): Pr
   const kept = keptMetadata(image, shown, options);
   const lowered = result.quality !== undefined && result.quality < quality;
   const { width, height } = shown ?? {};
-  return { ...result, suffix, width, height, notes: collectNotes(planned.notes, printed, { kept, lowered }) };
+  const { format } = options;
+  return {
+    ...result,
+    suffix,
+    format,
+    width,
+    height,
+    notes: collectNotes(planned.notes, printed, { kept, lowered }),
+  };
 }
 
 /** Verifies the result, and completes its metadata. */

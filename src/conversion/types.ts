@@ -33,6 +33,8 @@ export interface ConversionResult {
   /** Path beside the folder of the input, where no tool can change it. */
   readonly path: string;
   readonly bytes: number;
+  /** Its format; that of the options if undefined. */
+  readonly format?: OutputType;
   /** Size in pixels; undefined for a PDF. */
   readonly width?: number | undefined;
   readonly height?: number | undefined;
@@ -54,11 +56,12 @@ export interface ConversionResult {
 export type TextField = readonly [name: string, value: string];
 
 /**
- * Parses the text fields of a form. Ignores empty and unknown fields.
+ * Parses the text fields of a form. Ignores empty and unknown fields. `accept` is the header with the formats that the client
+ * accepts.
  *
  * @throws {ServiceError} with status 400, naming the field, its value and what was expected
  */
-export type Parse<T> = (fields: readonly TextField[]) => T;
+export type Parse<T> = (fields: readonly TextField[], accept?: string) => T;
 
 /** One of several results of a file. */
 export interface Variant {

@@ -92,12 +92,12 @@ export async function packResults(
   const packed = new Map<string, PackedFile>();
   const entries: ArchiveEntry[] = [];
   const manifest: object[] = [];
-  for (const { index, name: source = null, variant, format, outcome } of results) {
+  for (const { index, name: source = null, variant, format: requested, outcome } of results) {
     if ('error' in outcome) {
       if (variant) manifest.push({ index, source, variant, ...errorBody(outcome.error) });
       continue;
     }
-    const { path, bytes, width, height, notes } = outcome.converted;
+    const { path, bytes, width, height, notes, format = requested } = outcome.converted;
     const base = portableName(baseNameOf(source ?? undefined));
     const name = uniqueName(variant ? `${base}-${variant}` : base, format);
     if (options.manifest) {

@@ -253,8 +253,23 @@ const identifyCases: ResponseCase[] = [
   },
 ];
 
+const acceptCases = Object.entries({ ...FORMS, identify: IDENTIFY }).map(
+  ([operation, { path, part }]): ResponseCase => ({
+    operation,
+    status: 406,
+    how: 'an Accept that permits no format',
+    async send({ base }) {
+      const body = new FormData();
+      body.append('output_format', 'auto');
+      body.append(part, new Blob([new Uint8Array(await fixture('scene.jpg'))]), 'a.jpg');
+      return sendForm(base + path, { method: 'POST', body, headers: { accept: 'image/bmp' } });
+    },
+  }),
+);
+
 /** All cases. */
 export const CASES: readonly ResponseCase[] = [
+  ...acceptCases,
   ...identifyCases,
   ...Object.entries(PATHS).flatMap(([operation, path]) => commonCases(operation, path)),
   ...readCases,

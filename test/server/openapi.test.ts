@@ -160,7 +160,9 @@ describe('the OpenAPI document', () => {
     expect(Object.keys(paths['/convert']?.post?.responses['200']?.content ?? {})).to.deep.equal([
       ...['image/jpeg', 'application/pdf', 'application/zip', 'multipart/mixed'],
     ]);
-    expect(components.schemas.ConvertForm?.properties?.output_format?.enum).to.deep.equal(['jpg', 'pdf']);
+    expect(components.schemas.ConvertForm?.properties?.output_format?.enum).to.deep.equal([
+      ...['jpg', 'pdf', 'auto'],
+    ]);
   });
 
   it('contains the configured limits', () => {

@@ -54,6 +54,7 @@ describe('the curl examples of the documents', () => {
     'keyed.webp': async (name) => expect(await image(name)).to.include({ format: 'webp' }),
     'description.json': async (name) =>
       expect(JSON.parse(await readFile(join(folder, name), 'utf8')).conversion).to.include({ width: 60 }),
+    'best.webp': async (name) => expect(await image(name)).to.include({ format: 'webp' }),
     'fitted.jpg': async (name) => expect(await image(name)).to.include({ width: 60, height: 40 }),
     'square.webp': async (name) => expect(await image(name)).to.include({ width: 60, height: 60 }),
     'bordered.jpg': async (name) => expect(await image(name)).to.include({ width: 100, height: 100 }),

@@ -173,6 +173,13 @@ const CASES: Readonly<Record<Exclude<ErrorCode, keyof typeof ELSEWHERE>, Case>> 
   API_KEY_INVALID: { settings: KEYS, send: get('formats', { headers: { authorization: 'Bearer x' } }) },
   NOT_FOUND: { send: get('nothing') },
   METHOD_NOT_ALLOWED: { send: get('health', { method: 'POST' }) },
+  NOT_ACCEPTABLE: {
+    async send({ base }) {
+      const headers = { accept: 'image/bmp', 'content-type': 'image/png' };
+      const init = { method: 'POST', headers, body: new Uint8Array(await scene()) };
+      return (await sendForm(`${base}/convert?output_format=auto`, init)).body;
+    },
+  },
   REQUEST_TIMEOUT: {
     settings: () => ({ UPLOAD_TIMEOUT_MS: '300' }),
     send: raw('GET /api/v1/health HTTP/1.1\r\n'),

@@ -8,6 +8,8 @@ import type { ScaledDecoding } from './scaled-decoding.ts';
 /** Options of a conversion. */
 export interface ConvertOptions {
   readonly format: OutputType;
+  /** Set for `output_format=auto`: `format` is replaced by the best of these formats before planning. Maps each to its quality value. */
+  readonly accepted?: Readonly<Partial<Record<OutputType, number>>> | undefined;
   /** 1 (lowest) to 100 (highest). Applies to webp, jpg, pdf, avif and jxl. */
   readonly quality: number;
   /**

@@ -26,6 +26,7 @@ const STATUS_DESCRIPTIONS: Readonly<Record<number, string>> = {
   400: 'The request is malformed, a field is missing or invalid, there are too many files, an image or archive is damaged or has an unsupported encoding, the image is too large for the output format, or `max_bytes` cannot be reached.',
   401: 'The API key is missing or wrong.',
   405: 'The path does not support the method.',
+  406: '`Accept` permits no format for `output_format=auto`.',
   408: 'The client sent the request too slowly.',
   413: 'A file is too large, or an image exceeds a limit on pixels, frames, pages, time, memory or disk space. The message names the limit and its setting.',
   415: 'The type of a file is not supported, this machine cannot convert it to the requested format, or the body has a `Content-Encoding`.',

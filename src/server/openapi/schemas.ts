@@ -298,8 +298,14 @@ export function contextHeaders({ config }: ApiContext): Readonly<Record<string, 
         'Headers that scripts of other origins can read.',
       ),
     }),
-    ...(Array.isArray(origin) && {
-      Vary: constant('Vary', 'Origin', 'The response depends on the origin of the request.'),
-    }),
+    Vary: {
+      ...matching(
+        'Vary',
+        '^(?:Origin|Accept)(?:, (?:Origin|Accept))*$',
+        'The headers of the request on which the response depends: `Accept` for `output_format=auto` and for problem details, and `Origin` if only pages of some origins can read the response.',
+        'Accept',
+      ),
+      required: Array.isArray(origin),
+    },
   };
 }

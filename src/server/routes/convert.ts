@@ -4,7 +4,7 @@ import type { Config } from '../../config.ts';
 import { type ConvertBatchFile, convertBatch } from '../../conversion/batch.ts';
 import type { ConversionQueue } from '../../conversion/engine.ts';
 import type { Identify } from '../../conversion/identify.ts';
-import { type FormOptions, type Parse, skipsErrors } from '../../conversion/options.ts';
+import { dependsOnAccept, type FormOptions, type Parse, skipsErrors } from '../../conversion/options.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import type { ConversionResult, Convert, ConvertVariants, Outcome } from '../../conversion/types.ts';
 import { ClientDisconnectedError, KnownResultError, serviceError } from '../../errors.ts';
@@ -89,12 +89,14 @@ export function convertRoute(deps: ConvertRouteDeps): RequestHandler {
       return;
     }
     const { queuedMs, preparedMs, convertedMs } = result;
+    const { format: type = format } = result;
+    setLogFields(res, { output: type });
     setServerTiming(res, { upload: uploadedMs, queue: queuedMs, prepare: preparedMs, convert: convertedMs });
     setNotes(res, result.notes);
     setQuality(res, result.quality);
     setSize(res, result);
-    const name = `${baseNameOf(file.name)}.${OUTPUTS[format].extension}`;
-    await sendResult(res, result, name, { format, stallMs: config.UPLOAD_TIMEOUT_MS, disk });
+    const name = `${baseNameOf(file.name)}.${OUTPUTS[type].extension}`;
+    await sendResult(res, result, name, { format: type, stallMs: config.UPLOAD_TIMEOUT_MS, disk });
   });
 }
 
@@ -242,7 +244,9 @@ function formRoute<Options>(
     const signal = disconnectSignal(res);
     const { key: client } = clientOf(req);
     const image = imageBodyOf(req, rules, names);
-    const imageOptions = image && parse(image.options);
+    const { accept } = req.headers;
+    if (image && dependsOnAccept(image.options)) res.vary('Accept');
+    const imageOptions = image && parse(image.options, accept);
     if (!image) checkFormHead(req, names, rules);
     const encoding = req.headers['content-encoding'];
     if (encoding && encoding.toLowerCase() !== 'identity') throw serviceError('UNSUPPORTED_CONTENT_ENCODING');
@@ -256,7 +260,8 @@ function formRoute<Options>(
       disk.releaseUnsent();
       const receivedAt = performance.now();
       const uploadedMs = receivedAt - started;
-      const options = imageOptions ?? parse(fields);
+      if (dependsOnAccept(fields)) res.vary('Accept');
+      const options = imageOptions ?? parse(fields, accept);
       const form = { files, isSingle, options, client, disk, signal, uploadedMs, receivedAt };
       await respond(form, req, res);
     });

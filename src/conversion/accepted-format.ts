@@ -1,0 +1,72 @@
+/** @module Chooses the output format of `output_format=auto`: the best one that the client accepts. */
+import { hasBytesLimit, OUTPUTS, type OutputType } from '../formats.ts';
+import type { ImageInfo } from '../images/image-info.ts';
+import type { ConvertOptions } from './plan/types.ts';
+
+/** Formats that can be chosen, with the quality value that the client gives each, above 0 and up to 1. */
+export type AcceptedFormats = Readonly<Partial<Record<OutputType, number>>>;
+
+/** Formats in the order of their use for images with and without transparency. The last ones are chosen only if nothing else fits. */
+const STILLS: readonly OutputType[] = ['avif', 'webp', 'jpg', 'png', 'gif'];
+const TRANSPARENT: readonly OutputType[] = ['avif', 'webp', 'png', 'gif'];
+const ANIMATED: readonly OutputType[] = ['webp', 'gif'];
+
+/** A media range with its quality value (RFC 9110, sections 12.4.2 and 12.5.1). */
+const RANGE =
+  /^(?<type>[\w!#$&^.+*-]+)\/(?<subtype>[\w!#$&^.+*-]+)(?:[ \t]*;[ \t]*(?!q=)[^;,]*)*(?:[ \t]*;[ \t]*q=(?<q>0(?:\.\d{0,3})?|1(?:\.0{0,3})?))?(?:[ \t]*;[ \t]*(?!q=)[^;,]*)*$/i;
+
+/**
+ * Returns the enabled formats that `Accept` permits. A header that is missing or malformed permits all.
+ *
+ * @param outputs the enabled output formats
+ */
+export function acceptedFormats(
+  accept: string | undefined,
+  outputs: readonly OutputType[],
+  { maxBytes }: Pick<ConvertOptions, 'maxBytes'>,
+): AcceptedFormats {
+  const ranges = (accept ?? '')
+    .split(',')
+    .map((range) => range.trim())
+    .filter((range) => range !== '')
+    .map((range) => RANGE.exec(range)?.groups);
+  const isMissing = ranges.length === 0 || ranges.some((range) => range === undefined);
+  const qualityOf = (format: OutputType): number => {
+    const [type, subtype] = OUTPUTS[format].mediaType.split('/');
+    // The most specific range applies.
+    const matches = [`${type}/${subtype}`, `${type}/*`, '*/*'].flatMap((name) =>
+      ranges.filter((range) => `${range?.type}/${range?.subtype}`.toLowerCase() === name),
+    );
+    return isMissing ? 1 : matches[0] ? Number(matches[0].q ?? 1) : 0;
+  };
+  return Object.fromEntries(
+    STILLS.filter((format) => outputs.includes(format) && (maxBytes === undefined || hasBytesLimit(format)))
+      .map((format) => [format, qualityOf(format)] as const)
+      .filter(([, quality]) => quality > 0),
+  );
+}
+
+/**
+ * Chooses the format with the highest quality value, among those that suit the image: an animation stays one, and transparency is
+ * kept, if an accepted format can hold it.
+ *
+ * @param alpha whether the image can have transparent pixels
+ */
+export function chooseFormat(
+  accepted: AcceptedFormats,
+  { animation }: ImageInfo,
+  alpha: boolean,
+  { frames }: ConvertOptions,
+): OutputType {
+  const tiers = [
+    ...(animation && frames !== 'first' ? [ANIMATED] : []),
+    ...(alpha ? [TRANSPARENT] : []),
+    STILLS,
+  ];
+  const suitable = tiers.map((tier) => tier.filter((format) => accepted[format] !== undefined));
+  const quality = (format: OutputType): number => accepted[format] as number;
+  const [best] = [...(suitable.find((tier) => tier.length > 0) ?? [])].sort(
+    (a, b) => quality(b) - quality(a),
+  );
+  return best as OutputType;
+}
