@@ -46,6 +46,17 @@ describe('GET /docs', () => {
     }
   });
 
+  it('is smaller than 1 MB, compressed with gzip', async () => {
+    const sizes = (await filesOfPage()).map(async (path) => {
+      const { headers } = await fetch(origin + path, {
+        method: 'HEAD',
+        headers: { 'accept-encoding': 'gzip' },
+      });
+      return Number(headers.get('content-length'));
+    });
+    expect((await Promise.all(sizes)).reduce((sum, size) => sum + size)).to.be.within(100_000, 1_000_000);
+  });
+
   it('compresses large files if the client accepts gzip', async () => {
     const path = (await filesOfPage()).find((file) => file.endsWith('.js')) ?? '';
     const as = (encoding: string) =>
@@ -131,6 +142,7 @@ describe('GET /docs', () => {
         expect(await page.locator('.opblock-summary-path').allInnerTexts()).to.deep.equal([
           '/convert',
           '/batch',
+          '/identify',
           '/formats',
           '/health',
           '/openapi.json',
@@ -141,6 +153,31 @@ describe('GET /docs', () => {
         else expect(red, colour).to.be.below(100);
       });
     }
+
+    it('has the header and the colours of the product, a link back, and the address of this server', async () => {
+      for (const scheme of ['light', 'dark'] as const) {
+        await open(scheme, '#/Conversion/convert');
+        await page.getByRole('button', { name: 'Execute' }).waitFor();
+        const colours = (selectors: readonly string[]) =>
+          page.evaluate<string[]>(
+            `${JSON.stringify(selectors)}.map((one) => getComputedStyle(document.querySelector(one)).backgroundColor)`,
+          );
+        const [ground, button, post] = await colours([
+          'body',
+          '.execute',
+          '.opblock-post .opblock-summary-method',
+        ]);
+        expect(button).to.equal(post);
+        expect(await page.locator('pre', { hasText: 'curl -F file=' }).textContent()).to.include(
+          `${origin}/api/v1/convert`,
+        );
+        expect(await page.locator('body').textContent()).to.not.include('localhost:3000');
+        await page.getByRole('link', { name: 'Convert images' }).click();
+        await page.getByRole('radio', { name: 'BMP' }).waitFor();
+        expect(await colours(['html', '.button'])).to.deep.equal([ground, button]);
+        if (scheme === 'light') await page.close();
+      }
+    });
 
     it('converts a selected file and offers the result', async () => {
       await open('light', '#/Conversion/convert');

@@ -24,6 +24,9 @@ const startEmpty = ({ React }: System) => ({
   },
 });
 
+/** Address in the examples of the document, which is the same for all servers. */
+const EXAMPLE_ORIGIN = 'http://localhost:3000';
+
 SwaggerUI({
   url: '/api/v1/openapi.json',
   domNode: document.getElementById('reference'),
@@ -32,6 +35,12 @@ SwaggerUI({
   displayRequestDuration: true,
   tryItOutEnabled: true,
   defaultModelsExpandDepth: 0,
+  // The examples show the address of this server.
+  responseInterceptor(response) {
+    if (response.url.endsWith('/openapi.json'))
+      response.text = response.text.replaceAll(EXAMPLE_ORIGIN, location.origin);
+    return response;
+  },
   // By default, Swagger UI sends the document to validator.swagger.io.
   validatorUrl: null,
 });

@@ -8,6 +8,12 @@ declare module 'swagger-ui-dist/swagger-ui-bundle.js' {
     readonly dispatchInitialValue?: boolean;
   }
 
+  /** A response, which the interceptor can change. */
+  interface SwaggerResponse {
+    readonly url: string;
+    text: string;
+  }
+
   export interface System {
     readonly React: { createElement(component: Component, props: ComponentProps): unknown };
   }
@@ -23,6 +29,7 @@ declare module 'swagger-ui-dist/swagger-ui-bundle.js' {
     readonly displayRequestDuration: boolean;
     readonly tryItOutEnabled: boolean;
     readonly defaultModelsExpandDepth: number;
+    readonly responseInterceptor: (response: SwaggerResponse) => SwaggerResponse;
     readonly validatorUrl: string | null;
   }): void;
 }
