@@ -119,6 +119,11 @@ describe('the interface of imaginary', () => {
       const photo = await fixture('orientation-6.jpg');
       const form = new FormData();
       form.append('file', new Blob([new Uint8Array(photo)]), 'photo.jpg');
+      const info = await request('/info', {}, { method: 'POST', body: form });
+      expect(json(info)).to.deep.equal({
+        ...{ width: 120, height: 80, type: 'jpeg', space: 'srgb' },
+        ...{ hasAlpha: false, hasProfile: true, channels: 3, orientation: 1 },
+      });
       const operations = [
         { operation: 'autorotate' },
         {
@@ -136,6 +141,20 @@ describe('the interface of imaginary', () => {
       const resized = await post('/pipeline', { operations: JSON.stringify(operations) }, photo);
       expect(await described(resized)).to.equal('image/jpeg 200x333');
     });
+
+    for (const [name, expected] of [
+      ['scene.png', { width: 120, height: 80, type: 'png', space: 'srgb', hasAlpha: false, channels: 3 }],
+      ['window.png', { width: 120, height: 80, type: 'png', space: 'srgb', hasAlpha: true, channels: 4 }],
+      ['grey.jpg', { type: 'jpeg', space: 'srgb', channels: 3 }],
+      ['p3.jpg', { hasProfile: true }],
+    ] as const) {
+      it(`/info of Passwords for ${name}`, async () => {
+        await startShared(SETTINGS);
+        const answer = await post('/info', {}, await fixture(name));
+        expect(answer.status).to.equal(200);
+        expect(json(answer)).to.include({ ...expected, orientation: 1 });
+      });
+    }
 
     for (const [path, query, expected] of [
       ['/resize', { width: '30' }, 'image/png 30x20'],
@@ -284,6 +303,8 @@ describe('the interface of imaginary', () => {
       expect(await send(Buffer.alloc(0))).to.match(/^400 The file is empty/);
       expect(await send(Buffer.alloc(5001))).to.match(/^413 The file is too large/);
       expect(await send(Buffer.alloc(9), { 'content-encoding': 'gzip' })).to.match(/^415 An encoded/);
+      const damaged = (await fixture('scene.png')).subarray(0, 20);
+      expect(await refusal(post('/info', {}, damaged))).to.match(/^400 The file is damaged/);
       expect(await send(Buffer.from('x'), { 'content-type': 'multipart/form-data' })).to.match(/^400 /);
     });
   });

@@ -8,12 +8,13 @@ import express, { type Request, type RequestHandler, type Response, type Router 
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import type { Capabilities } from '../../conversion/capabilities.ts';
+import type { Identify } from '../../conversion/identify.ts';
 import { createOptionsParser } from '../../conversion/options.ts';
 import type { ConversionInput, Convert } from '../../conversion/types.ts';
 import { ClientDisconnectedError, serviceError } from '../../errors.ts';
 import type { DiskAccount } from '../../files/disk-space.ts';
 import type { Workspaces } from '../../files/workspace.ts';
-import { type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
+import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import { baseNameOf } from '../../text.ts';
 import { changeClient, clientOf } from '../clients.ts';
 import { endpoint } from '../endpoint.ts';
@@ -35,6 +36,7 @@ interface Deps {
   readonly log: Logger;
   readonly capabilities: Capabilities;
   readonly convert: Convert;
+  readonly identify: Identify;
   readonly workspaces: Workspaces;
 }
 
@@ -56,6 +58,7 @@ export function imaginaryRouter(deps: Deps, limit: RequestHandler): Router {
     const allocatedMemory = process.memoryUsage().heapUsed / 1024 ** 2;
     res.json({ uptime: Math.floor(process.uptime()), allocatedMemory, cpus: availableParallelism() });
   });
+  endpoint(router, 'POST', '/info', infoRoute(deps));
   const convertRoute = createConvertRoute(deps);
   endpoint(
     router,
@@ -96,6 +99,28 @@ function checkKey(key: string | undefined): RequestHandler {
       );
     next();
   };
+}
+
+/** Names of colour spaces and types in libvips, where they differ from those of this service. */
+const SPACES = { rgb: 'srgb', grey: 'b-w', cmyk: 'cmyk', lab: 'lab' };
+const TYPES: Readonly<Partial<Record<InputType, string>>> = { jpg: 'jpeg', heic: 'heif' };
+const CHANNELS = { rgb: 3, grey: 1, cmyk: 4, lab: 3 };
+
+/** Creates the handler of `/info`. Results are always upright, and so are these sizes. */
+function infoRoute(deps: Deps): RequestHandler {
+  return (req, res) =>
+    receive(req, res, deps, async (file, signal) => {
+      setLogFields(res, { input: file.type, files: 1 });
+      const image = await deps.identify(file, undefined, signal);
+      const { type, width, height, alpha, profile, problem } = image;
+      const space = image.colour_space ?? 'rgb';
+      if (width === null || problem?.code === 400)
+        throw serviceError('CORRUPT_IMAGE', file.label, INPUTS[type].label);
+      res.json({
+        ...{ width, height, type: TYPES[type] ?? type, space: SPACES[space], hasAlpha: alpha === true },
+        ...{ hasProfile: profile !== null, channels: CHANNELS[space] + (alpha ? 1 : 0), orientation: 1 },
+      });
+    });
 }
 
 /** Formats of results without a type, for inputs that are no output format here. bimg writes JPEG. */
