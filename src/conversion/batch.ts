@@ -44,13 +44,17 @@ export async function convertBatch(
   let firstError: unknown;
 
   async function convertOrSkip(file: ConversionInput): Promise<readonly Outcome[] | undefined> {
-    try {
-      return await convert(file, AbortSignal.any([signal, stop.signal]), group);
-    } catch (cause) {
-      const error = isFileError(cause) ? locate(cause, file, file) : cause;
-      if (onError === 'skip' && isFileError(error)) return [{ error }];
-      firstError ??= error;
+    const isSkipped = (error: unknown): error is ServiceError => onError === 'skip' && isFileError(error);
+    const onFailure = (error: unknown): void => {
+      if (isSkipped(error)) return;
+      firstError ??= isFileError(error) ? locate(error, file, file) : error;
       stop.abort();
+    };
+    try {
+      return await convert({ ...file, onFailure }, AbortSignal.any([signal, stop.signal]), group);
+    } catch (error) {
+      if (isSkipped(error)) return [{ error: locate(error, file, file) }];
+      onFailure(error);
       return undefined;
     }
   }

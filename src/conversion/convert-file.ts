@@ -180,6 +180,7 @@ async function convertFile(conversion: Conversion, group: object | undefined): P
   } catch (error) {
     if (!(error instanceof KnownResultError))
       for (const target of conversion.targets) report(conversion, target, error);
+    source.onFailure?.(error);
     throw error;
   } finally {
     await discardSource(source, progress.inputBytes);

@@ -26,6 +26,8 @@ export interface ConversionInput {
   readonly knows?: ((key: string) => boolean) | undefined;
   /** Called before each command is run. */
   readonly onCommand?: (step: Step) => void;
+  /** Called with the error of a failed conversion, before its files are removed. */
+  readonly onFailure?: (error: unknown) => void;
 }
 
 /** A converted file. */

@@ -119,6 +119,7 @@ export class Connections {
     const reader = readRequests(socket, {
       hasRoom: () => exchanges.length < MAX_UNANSWERED,
       isWaiting: () => exchanges.some(({ start }) => start),
+      isIdle: () => exchanges.length === 0,
       onError,
     });
     this.#open.set(socket, { slots, exchanges, reader, unanswered: 0, unread: undefined });

@@ -28,9 +28,17 @@ export interface ReaderOptions {
   readonly hasRoom: () => boolean;
   /** Whether a received request has not started yet, because an earlier one has no response. */
   readonly isWaiting: () => boolean;
+  /** Whether all requests have a complete response. */
+  readonly isIdle: () => boolean;
   /** Receives the error of a body whose framing costs too much. */
   readonly onError: (error: Error) => void;
 }
+
+/**
+ * Time for the response to the last request of a client that has closed its side of the connection, in milliseconds. Such a
+ * client can still read, or be gone: then, its conversion is aborted.
+ */
+const HALF_CLOSED_MS = 100;
 
 /**
  * Reads the requests of a connection. Call this in a listener for `connection` of the HTTP server.
@@ -39,13 +47,14 @@ export interface ReaderOptions {
  * what is valid HTTP. The reader only finds where a request can end.
  */
 export function readRequests(socket: Socket, options: ReaderOptions): RequestReader {
-  const { hasRoom, isWaiting, onError } = options;
+  const { hasRoom, isWaiting, isIdle, onError } = options;
   const head = new LinesReader(false);
   /** Received bytes that the parser does not have yet. */
   let held: Buffer = Buffer.alloc(0);
   /** The request whose body is being received. */
   let receiving: { readonly req: IncomingMessage; readonly body: MessageReader } | undefined;
   let hasEnded = false;
+  let ending: NodeJS.Timeout | undefined;
   let isStopped = false;
 
   const passPiece = (): void => {
@@ -63,10 +72,15 @@ export function readRequests(socket: Socket, options: ReaderOptions): RequestRea
     } catch (error) {
       onError(error as Error);
     }
-    // The server's listener ends the connection. Requests that are held, and the last one that has just started, come first.
+    // The server's listener ends the connection. Requests that are held come first.
     if (!hasEnded || held.length > 0 || isWaiting()) return;
+    if (isIdle() || receiving?.req.complete === false) end();
+    else ending ??= setTimeout(end, HALF_CLOSED_MS).unref();
+  };
+  const end = (): void => {
+    clearTimeout(ending);
     hasEnded = false;
-    setImmediate(() => isStopped || parseEnd());
+    if (!isStopped) parseEnd();
   };
   const stop = (): IncomingMessage | undefined => {
     isStopped = true;

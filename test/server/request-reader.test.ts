@@ -48,7 +48,12 @@ async function receive(packets: readonly Buffer[], isRead: boolean): Promise<Rec
   server.emit('connection', socket);
   const onError = (error: Error) => received.errors.push(error.message);
   if (isRead)
-    reader = readRequests(socket as Socket, { hasRoom: () => true, isWaiting: () => false, onError });
+    reader = readRequests(socket as Socket, {
+      hasRoom: () => true,
+      isWaiting: () => false,
+      isIdle: () => true,
+      onError,
+    });
   for (const packet of packets) {
     if (!socket.destroyed) socket.push(packet);
     await turn();
