@@ -27,7 +27,7 @@ const OWNERS = {
   'prom-client': 'src/server/metrics.ts',
   'rate-limit-redis': 'src/server/redis-store.ts',
   sharp: 'src/regress/image/codec.ts',
-  yaml: 'src/regress/matrix.ts',
+  yaml: 'src/(regress/matrix|conversion/presets-file).ts',
   yauzl: 'src/files/unzip.ts',
 };
 

@@ -60,6 +60,7 @@ const settings = z.object({
   TRUST_PROXY: z.string().transform(parseTrustProxy).default(false),
   TRUSTED_CLIENTS: z.string().transform(parseSubnets).default([]),
   API_KEYS_FILE: path.optional(),
+  PRESETS_FILE: path.optional(),
   REQUIRE_API_KEY: z.enum(ON_OFF, `expected one of ${ON_OFF.join(', ')}`).default('off'),
   IMAGINARY_PATH: z
     .string()

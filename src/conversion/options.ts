@@ -10,6 +10,7 @@ import { colourByName } from '../images/svg/css.ts';
 import { sanitizeForDisplay } from '../text.ts';
 import { acceptedFormats } from './accepted-format.ts';
 import { type ConvertOptions, FITS, POSITIONS, type Position } from './plan/types.ts';
+import { expandPreset, NO_PRESETS, type Presets } from './presets.ts';
 import { MIN_QUALITY } from './search-quality.ts';
 import type { OnError, Parse, TextField, Variant } from './types.ts';
 import { parseVariants, VARIANTS_FIELD } from './variants.ts';
@@ -269,11 +270,25 @@ const batchFields = (outputs: readonly OutputType[]) =>
     ),
   });
 
-/** Returns the checks of the text fields of both forms. `outputs` are the enabled output formats. */
-export const formFields = (outputs: readonly OutputType[]) => ({
-  convert: convertForm(outputs),
-  batch: batchFields(outputs),
-});
+/**
+ * Returns the checks of the text fields of both forms.
+ *
+ * @param outputs the enabled output formats
+ * @param presets the field `preset` has their names. Absent if there are none.
+ */
+export const formFields = (outputs: readonly OutputType[], presets: Presets = NO_PRESETS) => {
+  const names = [...presets.keys()];
+  const preset = {
+    preset: z
+      .enum(names)
+      .optional()
+      .describe(
+        'Name of options that the operator has defined. Other fields of the request take precedence.',
+      ),
+  };
+  const extra = names.length > 0 ? preset : {};
+  return { convert: convertForm(outputs).extend(extra), batch: batchFields(outputs).extend(extra) };
+};
 
 export type { Parse, TextField } from './types.ts';
 
@@ -311,11 +326,13 @@ export function createOptionsParser(outputs: readonly OutputType[]): Parse<Conve
 export function createParsers(
   outputs: readonly OutputType[],
   { MAX_VARIANTS: maxVariants }: Pick<Config, 'MAX_VARIANTS'>,
+  presets: Presets = NO_PRESETS,
 ): Parsers {
   const forms = formFields(outputs);
   const names = optionNames(outputs);
   const parse = createOptionsParser(outputs);
   type Checked = z.output<ReturnType<typeof convertForm>> & { readonly manifest?: boolean };
+  type Form = typeof forms.convert | typeof forms.batch;
   const toForm = (checked: Checked, fields: readonly TextField[], accept?: string): FormOptions => {
     const { on_error: onError, variants: given, manifest = false, ...single } = checked;
     if (given === undefined)
@@ -331,9 +348,13 @@ export function createParsers(
     });
     return { options: (variants[0] as Variant).options, variants, onError, manifest: true };
   };
+  const parseForm = (form: Form, sent: readonly TextField[], accept?: string): FormOptions => {
+    const fields = expandPreset(sent, presets);
+    return toForm(check(form, fields), fields, accept);
+  };
   return {
-    convert: (fields, accept) => toForm(check(forms.convert, fields), fields, accept),
-    batch: (fields, accept) => toForm(check(forms.batch, fields), fields, accept),
+    convert: (fields, accept) => parseForm(forms.convert, fields, accept),
+    batch: (fields, accept) => parseForm(forms.batch, fields, accept),
     // Without a known option, nothing is described but the image.
     identify: (fields, accept) =>
       fields.some(([name, value]) => value !== '' && names.includes(name))

@@ -10,7 +10,7 @@ const NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/i;
 const NO_VALUE = 'expected a text, a number, true or false; put quotes around a value with a #';
 
 /** A name, and options as fields of the API. */
-const namedOptions = z
+export const namedOptions = z
   .object({
     name: z.string().regex(NAME, 'expected up to 64 letters, digits, dots, hyphens and underscores'),
   })
@@ -24,7 +24,7 @@ export const VARIANTS_FIELD = 'variants';
 const VARIANTS_EXPECTED = 'a JSON array of objects, each with a name and options';
 
 /** Returns the options of an entry as text fields. */
-function toTextFields({ name: _, ...options }: NamedOptions): TextField[] {
+export function toTextFields({ name: _, ...options }: NamedOptions): TextField[] {
   return Object.entries(options).map(([field, value]) => [field, String(value)]);
 }
 
@@ -33,7 +33,7 @@ function toTextFields({ name: _, ...options }: NamedOptions): TextField[] {
  *
  * @param others fields that take precedence
  */
-function withOverrides(fields: readonly TextField[], others: readonly TextField[]): TextField[] {
+export function withOverrides(fields: readonly TextField[], others: readonly TextField[]): TextField[] {
   const key = (name: string): string => (name === 'output_format' ? 'format' : name);
   const replaced = new Set(others.flatMap(([name, value]) => (value === '' ? [] : [key(name)])));
   return [...fields.filter(([name]) => !replaced.has(key(name))), ...others];

@@ -7,6 +7,7 @@ import type { Capabilities } from '../conversion/capabilities.ts';
 import type { SandboxLayers } from '../conversion/engine.ts';
 import type { Identify } from '../conversion/identify.ts';
 import { createParsers, formFields } from '../conversion/options.ts';
+import type { Presets } from '../conversion/presets.ts';
 import type { Convert, ConvertVariants } from '../conversion/types.ts';
 import { type ServiceError, serviceError } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
@@ -56,6 +57,8 @@ export interface AppDeps {
   readonly version: string;
   readonly log: Logger;
   readonly capabilities: Capabilities;
+  /** Named options of the operator. */
+  readonly presets: Presets;
   readonly convert: Convert;
   readonly identify: Identify;
   readonly convertVariants: ConvertVariants;
@@ -132,10 +135,11 @@ function apiHeaders({ CORS_ORIGIN }: Config, others: readonly RequestHandler[]):
 }
 
 function apiRouter(deps: AppDeps): Router {
-  const { config, capabilities, convert, convertVariants, identify, workspaces, version, draining } = deps;
+  const { config, capabilities, presets, convert, convertVariants, identify, workspaces, version, draining } =
+    deps;
   const { inputs, outputs } = capabilities;
-  const parse = createParsers(outputs, config);
-  const fields = formFields(outputs);
+  const parse = createParsers(outputs, config, presets);
+  const fields = formFields(outputs, presets);
   const form = {
     ...{ config, workspaces, convert, convertVariants, accepts: inputs },
     deflations: createDeflations(),
@@ -155,9 +159,9 @@ function apiRouter(deps: AppDeps): Router {
       },
       identify,
     ),
-    listFormats: formatsRoute(formatsBody({ inputs, outputs, config })),
+    listFormats: formatsRoute(formatsBody({ inputs, outputs, presets, config })),
     getHealth: healthRoute(version),
-    getReference: openApiRoute(createDocument(API_PREFIX, { version, inputs, outputs, config })),
+    getReference: openApiRoute(createDocument(API_PREFIX, { version, inputs, outputs, presets, config })),
   };
   for (const { method, path, operationId, isPublic } of OPERATIONS)
     endpoint(router, method, path, ...(isPublic ? [] : [checkClient(config)]), handlers[operationId]);

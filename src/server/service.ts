@@ -5,7 +5,9 @@ import { type ApiKeys, openApiKeys } from '../api-keys.ts';
 import type { Config } from '../config.ts';
 import { type ConversionEngine, createConversionEngine } from '../conversion/engine.ts';
 import { createHealthCheck } from '../conversion/health-check.ts';
+import { NO_PRESETS, type Presets } from '../conversion/presets.ts';
 import { WEB_APP_DIR } from '../folders.ts';
+import type { OutputType } from '../formats.ts';
 import { createApp } from './app.ts';
 import { createMetrics } from './metrics.ts';
 import type { SharedStore } from './redis-store.ts';
@@ -75,6 +77,7 @@ export async function createService({
         onShared: metrics.rateLimitShared,
       });
     }
+    const presets = await loadPresets(config, capabilities.outputs);
     const webApp = loadWebApp(WEB_APP_DIR);
     if (!webApp) log.warn('the web page is not built: run npm run build');
     const draining = new AbortController();
@@ -83,6 +86,7 @@ export async function createService({
       version,
       log,
       capabilities,
+      presets,
       sandboxLayers: layers,
       convert,
       identify,
@@ -101,4 +105,11 @@ export async function createService({
     await close(); // running fork servers would keep the process alive
     throw error;
   }
+}
+
+/** Reads the presets. Loads the YAML parser only if there is a file. */
+async function loadPresets(config: Config, outputs: readonly OutputType[]): Promise<Presets> {
+  if (config.PRESETS_FILE === undefined) return NO_PRESETS;
+  const { readPresets } = await import('../conversion/presets-file.ts');
+  return readPresets(config.PRESETS_FILE, outputs, config);
 }

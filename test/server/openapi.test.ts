@@ -1,6 +1,7 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { expect } from 'chai';
 import { createParsers, formFields } from '../../src/conversion/options.ts';
+import { NO_PRESETS } from '../../src/conversion/presets.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { INPUT_TYPES, OUTPUT_TYPES } from '../../src/formats.ts';
 import { createDocument } from '../../src/server/openapi/document.ts';
@@ -12,6 +13,7 @@ const documentWith = (settings: Record<string, string> = {}, outputs = OUTPUT_TY
     version: '0.0.0-test',
     inputs: INPUT_TYPES,
     outputs,
+    presets: NO_PRESETS,
     config: testConfig({ RATE_LIMIT_PER_MINUTE: '60', ...settings }),
   }) as unknown as Document;
 

@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import type { Config } from '../../config.ts';
 import { formFields } from '../../conversion/options.ts';
+import type { Presets } from '../../conversion/presets.ts';
 import { INPUTS, type InputType, MAX_DIMENSION, type OutputType } from '../../formats.ts';
 import { NOTES } from '../../notes.ts';
 import { formatByteLimit } from '../../text.ts';
@@ -21,6 +22,8 @@ export interface ApiContext {
   readonly inputs: readonly InputType[];
   /** Formats that this machine can write. */
   readonly outputs: readonly OutputType[];
+  /** Named options of the operator. */
+  readonly presets: Presets;
   readonly config: Config;
 }
 
@@ -28,8 +31,8 @@ export interface ApiContext {
 export type Json = Readonly<Record<string, unknown>>;
 
 /** Returns the schemas that operations refer to. */
-export function schemas({ inputs, outputs, config }: ApiContext): Record<string, Json> {
-  const forms = formFields(outputs);
+export function schemas({ inputs, outputs, presets, config }: ApiContext): Record<string, Json> {
+  const forms = formFields(outputs, presets);
   const limit = formatByteLimit(config.MAX_FILE_BYTES);
   const labels = inputs.map((type) => INPUTS[type].label).join(', ');
   const detected = 'The server detects the type from the content. File name and declared type are ignored.';
@@ -37,6 +40,9 @@ export function schemas({ inputs, outputs, config }: ApiContext): Record<string,
     input: z.array(z.enum(inputs.flatMap((type) => INPUTS[type].names))),
     output: z.array(z.enum(outputs)),
     limits: LIMITS,
+    ...(presets.size > 0 && {
+      presets: z.array(z.enum([...presets.keys()])).describe('Values of the field `preset`.'),
+    }),
   });
   return {
     ConvertForm: formSchema(forms.convert, 'file', {
@@ -98,7 +104,7 @@ const LIMITS = z
   .describe('Limits of this server, which its operator sets.');
 
 /** Returns the body of `GET /formats`. */
-export function formatsBody({ inputs, outputs, config }: Omit<ApiContext, 'version'>): Json {
+export function formatsBody({ inputs, outputs, presets, config }: Omit<ApiContext, 'version'>): Json {
   const limits: z.output<typeof LIMITS> = {
     max_file_bytes: config.MAX_FILE_BYTES,
     max_pixels: config.MAX_PIXELS,
@@ -107,7 +113,12 @@ export function formatsBody({ inputs, outputs, config }: Omit<ApiContext, 'versi
     max_dimension: MAX_DIMENSION,
     max_batch_files: config.MAX_BATCH_FILES,
   };
-  return { input: inputs.flatMap((type) => INPUTS[type].names), output: outputs, limits };
+  return {
+    input: inputs.flatMap((type) => INPUTS[type].names),
+    output: outputs,
+    limits,
+    ...(presets.size > 0 && { presets: [...presets.keys()] }),
+  };
 }
 
 /** OpenAPI 3.1 marks binary data by its media type, OpenAPI 3.0 by `format`, which many tools still require. */

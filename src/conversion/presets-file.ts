@@ -1,0 +1,108 @@
+/** @module Reads the presets of a YAML or JSON file, and checks each of them. */
+import { readFileSync } from 'node:fs';
+import { type Document, isNode, LineCounter, parseDocument } from 'yaml';
+import { z } from 'zod';
+import type { Config } from '../config.ts';
+import { StartupError, serviceError } from '../errors.ts';
+import { systemReason } from '../files/system.ts';
+import type { OutputType } from '../formats.ts';
+import { createParsers, formFields } from './options.ts';
+import type { Presets } from './presets.ts';
+import type { TextField } from './types.ts';
+import { namedOptions, toTextFields, VARIANTS_FIELD } from './variants.ts';
+
+/** `safeExtend` would give the variants the type of an option. */
+const preset = z.looseObject({
+  variants: z.array(namedOptions).min(1, 'expected at least one variant').optional(),
+});
+const schema = z.strictObject({ presets: z.array(preset) });
+
+/** A problem, and the path of the value that has it. */
+interface Problem {
+  readonly path: readonly PropertyKey[];
+  readonly message: string;
+}
+
+/**
+ * Reads the presets of a YAML file. JSON is a subset of YAML. Each preset must be a valid request of this instance.
+ *
+ * @param outputs the enabled output formats
+ * @throws {StartupError} if the file cannot be read or is invalid, with a line for each problem
+ */
+export function readPresets(path: string, outputs: readonly OutputType[], config: Config): Presets {
+  const lineCounter = new LineCounter();
+  const document = parseDocument(readText(path), { lineCounter });
+  const fail = (problems: readonly { offset: number; message: string }[]): never => {
+    const lines = problems.map(
+      ({ offset, message }) => `PRESETS_FILE ${path}:${lineCounter.linePos(offset).line}: ${message}`,
+    );
+    throw new StartupError(lines.join('\n'), { setting: 'PRESETS_FILE' });
+  };
+  if (document.errors.length > 0)
+    fail(
+      document.errors.map(({ pos: [offset], message }) => ({
+        offset,
+        message: message.split('\n')[0] as string,
+      })),
+    );
+  const parse = createParsers(outputs, config).convert;
+  const known = Object.keys(formFields(outputs).convert.shape);
+  const { presets, problems } = checkPresets(document.toJS(), (fields) => {
+    const unknown = fields.find(([name]) => !known.includes(name));
+    if (unknown) throw serviceError('FIELD_INVALID', 'option', unknown[0], `one of ${known.join(', ')}`);
+    parse(fields);
+  });
+  if (problems.length > 0)
+    fail(problems.map(({ path: at, message }) => ({ offset: offsetOf(document, at), message })));
+  return presets;
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new StartupError(`PRESETS_FILE ${path} cannot be read: ${systemReason(error)}`, {
+      setting: 'PRESETS_FILE',
+      cause: error,
+    });
+  }
+}
+
+function checkPresets(
+  value: unknown,
+  check: (fields: readonly TextField[]) => unknown,
+): { presets: Presets; problems: readonly Problem[] } {
+  const presets = new Map<string, readonly TextField[]>();
+  const parsed = schema.safeParse(value);
+  if (!parsed.success) return { presets, problems: parsed.error.issues.map(describe) };
+  const problems = parsed.data.presets.flatMap(({ variants, ...rest }, index): Problem[] => {
+    const path = ['presets', index];
+    const named = namedOptions.safeParse(rest);
+    if (!named.success)
+      return named.error.issues.map((issue) => describe({ ...issue, path: [...path, ...issue.path] }));
+    const { name } = named.data;
+    const fields = toTextFields(named.data);
+    if (variants) fields.push([VARIANTS_FIELD, JSON.stringify(variants)]);
+    if (presets.has(name)) return [{ path, message: `another preset is named ${name}.` }];
+    presets.set(name, fields);
+    try {
+      check(fields);
+      return [];
+    } catch (error) {
+      return [{ path, message: `preset "${name}": ${(error as Error).message}` }];
+    }
+  });
+  return { presets, problems };
+}
+
+const describe = ({ path, message }: Problem): Problem => ({
+  path,
+  message: `${path.join('.') || 'the file'}: ${message}`,
+});
+
+/** Returns the offset of the value at a path, or of the nearest value around it that the file has. */
+function offsetOf(document: Document, path: readonly PropertyKey[]): number {
+  const node = document.getIn(path as (string | number)[], true);
+  if (isNode(node) && node.range) return node.range[0];
+  return path.length === 0 ? 0 : offsetOf(document, path.slice(0, -1));
+}

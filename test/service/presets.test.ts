@@ -1,0 +1,126 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { type ClientResponse, convert, fixture, sendForm } from '../helpers/client.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { type OwnService, startService } from '../helpers/service.ts';
+import { readZip } from '../helpers/zip.ts';
+
+const PRESETS = `
+presets:
+  - name: card
+    format: jpg
+    width: 60
+    height: 60
+    fit: cover
+  - name: product
+    quality: 50
+    variants:
+      - { name: square, width: 40, height: 40, fit: cover }
+      - { name: zoom, format: png }
+  - name: poster
+    width: 16384
+    enlarge: true
+`;
+
+async function store(text: string): Promise<string> {
+  const path = join(await makeTempDir('presets'), 'presets.yaml');
+  await writeFile(path, text);
+  return path;
+}
+
+describe('PRESETS_FILE', () => {
+  let service: OwnService;
+  let photo: Buffer;
+  before(async () => {
+    service = await startService({ PRESETS_FILE: await store(PRESETS), MAX_PIXELS: '100000' });
+    photo = await fixture('scene.jpg');
+  });
+  after(() => service.stop());
+
+  const ask = (fields: Readonly<Record<string, string>>): Promise<ClientResponse> =>
+    convert(service.base, photo, fields, 'photo.jpg');
+
+  it('gives names to options, which other fields of a request replace', async () => {
+    const plain = await sharp((await ask({ preset: 'card' })).body).metadata();
+    expect(plain).to.include({ format: 'jpeg', width: 60, height: 60 });
+    const changed = await sharp(
+      (await ask({ preset: 'card', width: '30', output_format: 'png' })).body,
+    ).metadata();
+    expect(changed).to.include({ format: 'png', width: 30, height: 60 });
+  });
+
+  it('gives names to variants', async () => {
+    const { status, body, message } = await ask({ preset: 'product' });
+    expect(status, message).to.equal(200);
+    expect((await readZip(body)).map(({ name }) => name)).to.deep.equal([
+      ...['photo-square.webp', 'photo-zoom.png', 'manifest.json'],
+    ]);
+  });
+
+  it('is listed in GET /formats and in the API reference, which have no presets without it', async () => {
+    const read = async ({ base }: OwnService, path: string) =>
+      JSON.parse(String((await sendForm(base + path)).body));
+    expect((await read(service, '/formats')).presets).to.deep.equal(['card', 'product', 'poster']);
+    const { ConvertForm } = (await read(service, '/openapi.json')).components.schemas;
+    expect(ConvertForm.properties.preset.enum).to.deep.equal(['card', 'product', 'poster']);
+    const other = await startService();
+    try {
+      expect(await read(other, '/formats')).to.not.have.property('presets');
+      const { status, message } = await convert(other.base, photo, { preset: 'card' });
+      expect([status, message]).to.deep.equal([
+        400,
+        'Invalid preset "card": expected none: there are no presets.',
+      ]);
+    } finally {
+      await other.stop();
+    }
+  });
+
+  it('does not exceed the limits of the operator', async () => {
+    const { status, message } = await ask({ preset: 'poster' });
+    expect(status).to.equal(413);
+    expect(message).to.include('(MAX_PIXELS)');
+  });
+
+  it('returns 400 with all names for another name', async () => {
+    const { status, message } = await ask({ preset: 'square' });
+    expect([status, message]).to.deep.equal([
+      ...[400, 'Invalid preset "square": expected one of card, product, poster.'],
+    ]);
+  });
+
+  it('is checked at startup, with the line of each problem', async () => {
+    for (const [text, expected] of [
+      [
+        'presets:\n  - name: a\n    quality: 101\n',
+        [/:2: preset "a": Invalid quality "101": expected a whole number/],
+      ],
+      [
+        'presets:\n  - name: a\n  - name: b\n    widht: 5\n  - name: a\n',
+        [/:3: preset "b": Invalid option "widht"/, /:5: another preset is named a\./],
+      ],
+      [
+        'presets:\n  - name: a\n    variants:\n      - name: x\n      - width: 5\n',
+        [/:5: presets\.0\.variants\.1\.name: /],
+      ],
+      ['presets:\n  - name: a\n    background: #fff\n', [/:3: presets\.0\.background: .*put quotes around/]],
+      ['presets: [\n', [/:\d: Flow sequence/]],
+      ['others: []\n', [/:1: presets: /]],
+    ] as const) {
+      const path = await store(text);
+      const error = await startService({ PRESETS_FILE: path }).then(
+        () => expect.fail(text),
+        (cause: Error) => cause,
+      );
+      const lines = error.message.split('\n');
+      for (const [at, pattern] of expected.entries()) {
+        expect(lines[at]).to.include(`PRESETS_FILE ${path}:`);
+        expect(lines[at]).to.match(pattern);
+      }
+    }
+    const error = await startService({ PRESETS_FILE: '/nowhere/x' }).catch((cause) => cause);
+    expect(error.message).to.equal('PRESETS_FILE /nowhere/x cannot be read: no such file or directory');
+  });
+});
