@@ -89,8 +89,12 @@ const LAYERS = [
       pathNot: ['^src/web/', '^src/(formats|notes|text).ts$', '^src/conversion/plan/types.ts$'],
     },
   ),
-  // Only the regress command loads the second decoders.
-  forbid('server-loads-no-regress', { path: '^src/(?!regress|cli/regress)' }, { path: '^src/regress/' }),
+  // Only the regress command and the worker of --verify load the second decoders.
+  forbid(
+    'server-loads-no-regress',
+    { path: '^src/(?!regress|cli/regress|cli/convert/verify-worker)' },
+    { path: '^src/regress/(?!verifiable)' },
+  ),
   // Loading the Redis client is slow. Only instances with REDIS_URL load it, by a dynamic import.
   forbid(
     'redis-client-on-demand',

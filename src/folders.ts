@@ -13,6 +13,11 @@ export const { version: VERSION } = JSON.parse(
 /** Policies, system call filters, profiles, styles and scripts. */
 export const ASSETS_DIR = fileURLToPath(new URL('../assets', import.meta.url));
 
+/** The program, as Node.js starts it. */
+export const MAIN = fileURLToPath(
+  new URL(import.meta.url.endsWith('.ts') ? 'main.ts' : 'main.js', import.meta.url),
+);
+
 /** Program of the thread that rewrites SVGs. */
 export const SVG_WORKER = new URL(
   import.meta.url.endsWith('.ts') ? 'svg-worker.ts' : 'svg-worker.js',

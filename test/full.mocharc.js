@@ -12,6 +12,7 @@ export const FULL_TESTS = [
   'test/conversion/same-as-single.test.ts', // all fixtures in several variants
   'test/service/stalls.test.ts', // all attacks on the event loop
   'test/service/fixtures.test.ts', // all fixtures in all formats
+  'test/cli/convert-verify.test.ts', // faults in all formats
   'test/regress/planted.test.ts', // all defects and harmless changes in three sizes
   'test/regress/baseline.test.ts', // all fixtures in all formats
   'test/service/extra-outputs.test.ts', // all inputs in all optional formats

@@ -1,7 +1,10 @@
 /** @module The `convert` command. */
+import { stat } from 'node:fs/promises';
 import { enabledTypes, selectExtras } from '../conversion/capabilities.ts';
+import type { ConvertOptions } from '../conversion/plan/types.ts';
 import { realPathOf } from '../files/system.ts';
-import { plural } from '../text.ts';
+import { findUnverifiable } from '../regress/verifiable.ts';
+import { plural, sanitizeForDisplay } from '../text.ts';
 import { abortOnSignals, type CliContext, CliError, loadSettings } from './context.ts';
 import { STDIN, StopError, startOnDemand } from './convert/converter.ts';
 import { createInputs, type Inputs } from './convert/inputs.ts';
@@ -50,7 +53,9 @@ export async function convert(
   const inputs = await createInputs(args, target.kind === 'folder' ? target.path : undefined, signal, types);
   await assertUsable(bulk, inputs, target);
   await assertOneInput(inputs, target);
-  const csv = flags.report === undefined ? undefined : await createCsvReport(flags.report);
+  const verify = await parseVerify(flags, convertOptions);
+  const csv =
+    flags.report === undefined || verify?.pictures ? undefined : await createCsvReport(flags.report);
   const isQuiet = quiet || target.kind === 'stdout';
   const report = createReport({ json, quiet: isQuiet, verbose: verbose || !inputs.areMany, dryRun, csv });
 
@@ -59,7 +64,7 @@ export async function convert(
   const converter = startOnDemand(() =>
     urls.length > 0
       ? createRemoteConverter({ urls, fields, tempDir: config.TEMP_DIR, notice: report.notice, signal })
-      : createLocalConverter(config, convertOptions, { jobs, signal }),
+      : createLocalConverter(config, convertOptions, { jobs, signal, verify }),
   );
   const writing = new Set<Promise<void>>();
   const explain = exitSoonAfter(stop, {
@@ -102,6 +107,22 @@ export async function convert(
     await resultFolder?.index.close().catch(() => {}); // the next run removes it
     if (signal.aborted) await explain();
   }
+}
+
+/**
+ * Parses `--verify`. With it, a folder as `--report` receives pictures of the worst places.
+ *
+ * @throws {CliError} with status 2, if results with these options cannot be verified
+ */
+async function parseVerify({ verify: mode, report, url }: Flags, options: ConvertOptions) {
+  if (mode === undefined) return undefined;
+  if (mode !== 'pixels' && mode !== 'visual')
+    throw new CliError(`Invalid --verify "${sanitizeForDisplay(mode)}": expected pixels or visual.`, 2);
+  if (url) throw new CliError('--verify needs the tools of this machine, without --url.', 2);
+  const why = findUnverifiable(mode, options);
+  if (why) throw new CliError(`--verify ${mode} is not possible: ${why}.`, 2);
+  const isFolder = report?.endsWith('/') || (await stat(report ?? '').catch(() => undefined))?.isDirectory();
+  return { mode, pictures: isFolder ? report : undefined } as const;
 }
 
 /** Prints how to convert the remaining files after a signal. */

@@ -199,7 +199,11 @@ export async function runProgram(
     .option('--quiet', 'print errors only')
     .option('--verbose', 'print a line for each result, also beside the progress bar of a terminal')
     .option('--json', 'print one JSON object per line and file')
-    .option('--report <file>', 'write a table of all files, as CSV')
+    .option('--report <file>', 'write a table of all files, as CSV; for --verify, a folder for pictures')
+    .option(
+      '--verify <pixels|visual>',
+      'compare each result with its source by other decoders before it is written',
+    )
     .option('--update', 'convert only files that are new or have changed since the last run with --update')
     .option('--delete', 'delete results whose source no longer exists; implies --update')
     .option('--yes', 'delete without confirmation')
@@ -228,6 +232,11 @@ export async function runProgram(
       const { explain } = await import('./explain.ts');
       status = await explain(inputs, flags, context);
     });
+
+  program.command('verify-worker', { hidden: true }).action(async () => {
+    const { runVerifyWorker } = await import('./convert/verify-worker.ts');
+    status = await runVerifyWorker();
+  });
 
   program
     .command('identify')

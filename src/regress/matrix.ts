@@ -70,7 +70,7 @@ type PixelThresholds = Pick<Thresholds, 'max' | 'area' | 'psnr' | 'ssim' | 'patc
  */
 const LOSSLESS: PixelThresholds = { max: ROUNDING, area: 3, deltaE: 0.5 };
 /** Two encoders of the same quality reach 33 dB, 0.956, 9.5 and 0.6 to each other. Small images have the lowest PSNR. */
-const LOSSY: PixelThresholds = { psnr: 32, ssim: 0.95, patch: 10, deltaE: 0.8 };
+export const LOSSY: PixelThresholds = { psnr: 32, ssim: 0.95, patch: 10, deltaE: 0.8 };
 /** With and without dithering, a palette of 256 colours reaches 33 dB, 0.98, 23.5 and 1.3. */
 const PALETTE: PixelThresholds = { psnr: 32, ssim: 0.97, patch: 25, deltaE: 1.5 };
 

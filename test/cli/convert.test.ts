@@ -7,7 +7,7 @@ import sharp from 'sharp';
 import { convert, edgeCasePath, fixture, fixturePath } from '../helpers/client.ts';
 import { type CommandOptions, type CommandRun, MAIN, runCommand, runOnTerminal } from '../helpers/command.ts';
 import { extraPath } from '../helpers/extra.ts';
-import { fakeMagick } from '../helpers/fake-magick.ts';
+import { fakeMagick, patchedMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { type InProcessOptions, runInProcess } from '../helpers/in-process.ts';
 import { startService } from '../helpers/service.ts';
@@ -382,5 +382,15 @@ describe('imagemill convert', () => {
       expect(status).to.equal(2);
       expect(complaints.join('\n')).to.include('apt install imagemagick').and.include('imagemill doctor');
     });
+  });
+
+  it('writes only results that --verify has found to show their source', async () => {
+    await put('scene.png', 'checked/scene.png');
+    const args = ['checked', '-o', 'verified', '--format', 'png', '--verify', 'pixels'];
+    expect((await run(args)).status).to.equal(0);
+    const MAGICK_BIN = await patchedMagick('-strip) set -- "$@" "$word" -flop ;;');
+    const { status, complaints } = await run([...args, '--force'], { env: { MAGICK_BIN } });
+    expect(status).to.equal(1);
+    expect(complaints[0]).to.include('scene.png: the result was not verified, and is not written');
   });
 });

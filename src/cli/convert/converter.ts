@@ -3,6 +3,7 @@ import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { type ErrorCode, isDiskFull, ServiceError } from '../../errors.ts';
 import { systemReason } from '../../files/system.ts';
+import type { Verification } from '../../regress/verifiable.ts';
 
 /** Argument for standard input. */
 export const STDIN = '-';
@@ -20,6 +21,8 @@ export interface Conversion {
   /** Duration of the conversion in ms, without the time in the queue. */
   readonly ms: number;
   readonly notes: readonly string[];
+  /** What `--verify` has found. */
+  readonly verification?: Verification | undefined;
   /** Quality of the result, if `--max-bytes` limited its size. */
   readonly quality?: number;
 }
@@ -134,6 +137,8 @@ const MESSAGES = {
     `${file} and ${other} would both become ${result}: rename one of them, or use --keep-extension.`,
   NAME_NOT_UTF8: (file: string) =>
     `${file}: the name is not valid UTF-8. Rename it, for example with convmv.`,
+  NOT_VERIFIED: (file: string, why: string) =>
+    `${file}: the result was not verified, and is not written: ${why}.`,
   SOURCE_CHANGED: (file: string) =>
     `${file} changed while it was read. Convert it again when it is complete.`,
 } as const;

@@ -1,5 +1,6 @@
 /** @module Converts with the tools of this machine. */
-import { open } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { copyFile, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
 import type { Config } from '../../config.ts';
@@ -10,6 +11,7 @@ import type { ConversionInput } from '../../conversion/types.ts';
 import { StartupError } from '../../errors.ts';
 import { systemReason } from '../../files/system.ts';
 import type { InputType } from '../../formats.ts';
+import type { Verification, VerifyMode } from '../../regress/verifiable.ts';
 import { CliError, createWarningCollector } from '../context.ts';
 import {
   type Converter,
@@ -20,6 +22,8 @@ import {
   stateOf,
 } from './converter.ts';
 import { labelOf } from './report.ts';
+import { createVerifier } from './verifier.ts';
+import type { Question } from './verify-worker.ts';
 
 /** Client key of all conversions. The process has only one client. */
 const CLIENT = 'command line';
@@ -29,6 +33,8 @@ export interface LocalConverterOptions {
   /** Number of concurrent conversions. */
   readonly jobs: number;
   readonly signal: AbortSignal;
+  /** How results are verified, and the folder for pictures of the worst places. */
+  readonly verify?: { readonly mode: VerifyMode; readonly pictures: string | undefined } | undefined;
 }
 
 /**
@@ -39,7 +45,7 @@ export interface LocalConverterOptions {
 export async function createLocalConverter(
   config: Config,
   options: ConvertOptions,
-  { jobs, signal }: LocalConverterOptions,
+  { jobs, signal, verify }: LocalConverterOptions,
 ): Promise<Converter> {
   const { engine, warnings } = await startEngine(config, jobs);
   if (!engine.capabilities.outputs.includes(options.format)) {
@@ -49,11 +55,17 @@ export async function createLocalConverter(
       2,
     );
   }
+  const verifier = verify && (await createVerifier(engine, verify.pictures));
+  const check: Check | undefined =
+    verifier && ((question, input) => verifier.verify({ mode: verify.mode, ...question }, input));
   return {
     toolVersions: versionsOf(engine),
     convert: (input, use, known) =>
-      convertFile(engine, input, { options, signal, maxBytes: config.MAX_FILE_BYTES, known }, use),
-    close: () => engine.close(),
+      convertFile(engine, input, { options, signal, maxBytes: config.MAX_FILE_BYTES, known, check }, use),
+    async close() {
+      verifier?.close();
+      await engine.close();
+    },
   };
 }
 
@@ -93,12 +105,16 @@ interface ConversionLimits {
   readonly maxBytes: number;
   /** Key of the result that exists. */
   readonly known: string | undefined;
+  readonly check: Check | undefined;
 }
+
+/** Verifies a result. */
+type Check = (question: Omit<Question, 'mode'>, input: string) => Promise<Verification>;
 
 async function convertFile(
   engine: ConversionEngine,
   input: string,
-  { options, signal, maxBytes, known }: ConversionLimits,
+  { options, signal, maxBytes, known, check }: ConversionLimits,
   use: Parameters<Converter['convert']>[1],
 ): Promise<void> {
   const knows = (key: string): boolean => key === known;
@@ -108,9 +124,20 @@ async function convertFile(
     { types: engine.capabilities.inputs, signal, maxBytes },
     async (stored, length, before) => {
       const source = { ...stored, knows };
+      const original = `${stored.folder}.source`;
+      if (check) await copyFile(join(stored.folder, INPUT_FILE), original, constants.COPYFILE_FICLONE);
       const result = await engine.convert(source, options, signal);
       signal.throwIfAborted();
       const { path, key, bytes, convertedMs, notes, quality } = result;
+      const verification = await check?.(
+        {
+          type: stored.type,
+          source: original,
+          result: path,
+          options: { ...options, quality: quality ?? options.quality },
+        },
+        input,
+      );
       await use({
         path,
         key,
@@ -119,6 +146,7 @@ async function convertFile(
         bytesAfter: bytes,
         ms: Math.round(convertedMs),
         notes,
+        verification,
         ...(quality !== undefined && { quality }),
       });
     },

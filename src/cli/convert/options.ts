@@ -37,6 +37,7 @@ export interface Flags extends Readonly<Partial<Record<OptionFlag, string | true
   readonly shard?: string;
   readonly url?: readonly string[];
   readonly report?: string;
+  readonly verify?: string;
   readonly verbose?: boolean;
   readonly dryRun?: boolean;
   readonly keepExtension?: boolean;

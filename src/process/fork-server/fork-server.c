@@ -227,8 +227,10 @@ static void limit_resources(void) {
 static void confine(pid_t parent) {
   if (setpgid(0, 0) < 0 && getpgrp() != getpid()) fail("process group");
   end_with(parent);
-  int input = open(request.input ? request.input : "/dev/null", O_RDONLY | O_CLOEXEC);
-  if (input < 0 || dup2(input, STDIN_FILENO) < 0) fail("standard input");
+  if (!request.input || strcmp(request.input, "-") != 0) { /* "-" keeps standard input, for a worker of mode `once` */
+    int input = open(request.input ? request.input : "/dev/null", O_RDONLY | O_CLOEXEC);
+    if (input < 0 || dup2(input, STDIN_FILENO) < 0) fail("standard input");
+  }
   if (chdir(request.folder) < 0) fail("folder");
   struct sock_fprog filter = {request.filter ? read_filter() : 0, instructions};
   limit_resources();

@@ -8,8 +8,10 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PDFiumLibrary } from '@hyzyla/pdfium';
-import sharp, { type Metadata } from 'sharp';
-import type { OutputType } from '../../formats.ts';
+import sharp, { type Metadata, type Sharp, type SharpOptions } from 'sharp';
+import { shownArea } from '../../conversion/plan/crop.ts';
+import type { ConvertOptions } from '../../conversion/plan/types.ts';
+import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import { NO_POLICY_FOLDER } from '../../process/policy.ts';
 import { createRunner } from '../../process/runner.ts';
 import { findProgram } from '../../process/toolchain.ts';
@@ -57,13 +59,16 @@ async function decodeIcon(file: Buffer): Promise<DecodedImage> {
 
 async function decodeWithSharp(file: Buffer): Promise<DecodedImage> {
   const metadata = await sharp(file, { animated: true }).metadata();
-  const { data, info } = await sharp(file, { animated: true })
+  return toImage(sharp(file, { animated: true }), metadata, metadata.pages ?? 1);
+}
+
+async function toImage(image: Sharp, metadata: Metadata, count: number): Promise<DecodedImage> {
+  const { data, info } = await image
     .toColourspace('srgb')
     .ensureAlpha()
     .raw({ depth: 'uchar' })
     .toBuffer({ resolveWithObject: true });
   const alpha = clearHidden(data);
-  const count = metadata.pages ?? 1;
   const height = info.height / count;
   const size = info.width * height * 4;
   const frames = Array.from({ length: count }, (_, at) => ({
@@ -72,6 +77,92 @@ async function decodeWithSharp(file: Buffer): Promise<DecodedImage> {
     data: data.subarray(at * size, (at + 1) * size),
   }));
   return { frames, facts: { width: info.width, height, frames: count, alpha, ...toMetadata(metadata) } };
+}
+
+/** What a result should show. */
+export interface Expected {
+  readonly image: DecodedImage;
+  /** Whether sharp has converted the colours, so that rounding differs. */
+  readonly convertsColours: boolean;
+}
+
+/**
+ * Repeats the steps of a conversion with sharp, whose fitting and positions imagemill has.
+ *
+ * @param size size of the result, for a drawing
+ * @throws {Error} if sharp cannot read the source
+ */
+export async function prepareExpected(
+  source: Buffer,
+  type: InputType,
+  options: ConvertOptions,
+  size: Pick<Raster, 'width' | 'height'>,
+): Promise<Expected> {
+  const { format, crop, width, height, fit = 'inside', enlarge = false, background } = options;
+  const output = OUTPUTS[format];
+  const read = (more: SharpOptions): Sharp => {
+    if (type !== 'bmp') return sharp(source, { limitInputPixels: false, ...more });
+    const { data, ...sides } = decodeBmp(source);
+    return sharp(data, { raw: { ...sides, channels: 4 } });
+  };
+  const metadata = await read({ animated: true }).metadata();
+  const frames = output.animation && options.frames !== 'first';
+  const all = INPUTS[type].pages ? output.pages && options.pages !== 'first' : frames;
+  const count = all ? (metadata.pages ?? 1) : 1;
+  const isDrawing = type === 'svg';
+  const density = isDrawing ? Math.max(1, (72 * size.width) / (metadata.width || size.width)) : undefined;
+  let image = read({ animated: all, ...(density && { density }) });
+  if (count === 1) image = image.autoOrient();
+  const { width: stored, pageHeight, height: whole, autoOrient } = metadata;
+  if (crop !== undefined) {
+    const upright = count === 1 ? autoOrient : { width: stored, height: pageHeight ?? whole };
+    const { x, y, ...sides } = shownArea(upright, options, false);
+    image = image.extract({ left: x, top: y, ...sides });
+  }
+  const { colour, alpha } = { colour: background ?? '#ffffff', alpha: output.alpha };
+  if (isDrawing) image = image.resize({ ...size, fit: 'fill' });
+  else if (width || height)
+    image = image.resize({
+      ...{ width, height, fit, withoutEnlargement: !enlarge && fit !== 'contain' },
+      position: options.position ?? 'center',
+      background: background ?? (alpha === 'none' ? colour : { r: 0, g: 0, b: 0, alpha: 0 }),
+    });
+  if (alpha === 'none') image = image.flatten({ background: colour });
+  const shown = await toImage(image, metadata, count);
+  if (alpha === 'binary') for (const { data } of shown.frames) roundAlpha(data);
+  return {
+    image: shown,
+    convertsColours:
+      metadata.icc !== undefined || !['srgb', 'b-w', 'rgb16', 'grey16'].includes(metadata.space),
+  };
+}
+
+/** Encoders of sharp with the quality and the colour resolution that imagemill selects. */
+const ENCODERS: Partial<Record<OutputType, (image: Sharp, quality: number) => Sharp>> = {
+  webp: (image, quality) => image.webp({ quality }),
+  jpg: (image, quality) => image.jpeg({ quality, chromaSubsampling: quality < 90 ? '4:2:0' : '4:4:4' }),
+};
+
+/** Encodes an image as another encoder would, and decodes it; undefined if the format is not lossy. */
+export async function encodeAlike(
+  { frames, facts }: DecodedImage,
+  { format, quality, lossless }: ConvertOptions,
+): Promise<DecodedImage | undefined> {
+  const type = format === 'pdf' ? 'jpg' : format;
+  const encoder = lossless ? undefined : ENCODERS[type];
+  if (!encoder) return undefined;
+  const encoded = frames.map(async ({ width, height, data }) => {
+    const image = sharp(data, { raw: { width, height, channels: 4 } });
+    return decode(await encoder(type === 'jpg' ? image.removeAlpha() : image, quality).toBuffer(), type);
+  });
+  const images = await Promise.all(encoded);
+  return { frames: images.map((image) => image.frames[0] as Raster), facts };
+}
+
+/** Makes each pixel opaque or transparent. */
+function roundAlpha(data: Uint8Array): void {
+  for (let at = 3; at < data.length; at += 4) data[at] = (data[at] as number) < 128 ? 0 : 255;
+  clearHidden(data);
 }
 
 /** Converts sharp's metadata; absent properties stay undefined. */

@@ -1,0 +1,99 @@
+/** @module Verifies results in confined processes, one for each conversion that runs at a time. */
+import { existsSync } from 'node:fs';
+import { mkdir, realpath, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { ConversionEngine } from '../../conversion/engine.ts';
+import { ASSETS_DIR, FORK_SERVER_LIBRARY, MAIN } from '../../folders.ts';
+import { startWorker, type Worker } from '../../process/worker.ts';
+import type { Verification } from '../../regress/verifiable.ts';
+import { fileErrorFrom } from './converter.ts';
+import type { Question } from './verify-worker.ts';
+
+/** Verifies results. */
+export interface Verifier {
+  /**
+   * Verifies a result.
+   *
+   * @param input name of the source, for messages and the name of the picture
+   * @throws {FileError} NOT_VERIFIED
+   */
+  verify(question: Question, input: string): Promise<Verification>;
+  close(): void;
+}
+
+/** Time limit of one result, in ms. */
+const TIMEOUT_MS = 120_000;
+/** Folders and files that Node.js and sharp read, if they exist. */
+const READABLE = [
+  '/usr/lib',
+  '/lib',
+  '/lib64',
+  '/usr/local/lib',
+  '/etc/ld.so.cache',
+  '/etc/ssl',
+  '/dev/null',
+  '/proc',
+  '/sys',
+];
+
+/**
+ * Creates the verifier. Workers start on demand.
+ *
+ * @param pictures folder for pictures of the worst places, if any
+ */
+export async function createVerifier(
+  engine: ConversionEngine,
+  pictures: string | undefined,
+): Promise<Verifier> {
+  const root = await engine.workspaces.root();
+  const folder = join(root, 'verify');
+  await mkdir(folder, { recursive: true });
+  const isConfined = engine.layers.files === 'landlock' && existsSync(FORK_SERVER_LIBRARY);
+  const own = [dirname(ASSETS_DIR), dirname(dirname(process.execPath)), root, ...READABLE];
+  const readable = (await Promise.all(own.map((path) => realpath(path).catch(() => [])))).flat();
+  const start = (): Promise<Worker> =>
+    startWorker(
+      {
+        args: [process.execPath, '--max-old-space-size=2048', MAIN, 'verify-worker'],
+        env: { PATH: '/usr/bin:/bin', HOME: '/nonexistent', LC_ALL: 'C.UTF-8', TMPDIR: folder },
+        cwd: folder,
+        // V8 reserves address space far beyond the memory that it uses. 0 is no limit.
+        confinement: { memoryBytes: 0, cpuSeconds: 0, fileBytes: 1, files: 256, readable },
+      },
+      isConfined ? FORK_SERVER_LIBRARY : undefined,
+    );
+  const idle: Worker[] = [];
+  const all = new Set<Worker>();
+  return {
+    async verify(question, input) {
+      const failed = (error: Error): never => {
+        throw fileErrorFrom(error, 'NOT_VERIFIED', input, `the decoder failed: ${error.message}`);
+      };
+      const worker = idle.pop() ?? (await start().catch(failed));
+      all.add(worker);
+      const answer = await worker.ask(question, TIMEOUT_MS).catch((error: Error) => {
+        worker.close();
+        all.delete(worker);
+        return failed(error);
+      });
+      idle.push(worker);
+      const { picture, ...found } = answer as Verification;
+      if (found.passed) return found;
+      const saved = picture && pictures && (await savePicture(picture, pictures, input));
+      const where = found.worst ? `, worst at ${found.worst.x}, ${found.worst.y}` : '';
+      const why = `${found.reason}${where}${saved ? ` (${saved})` : ''}`;
+      throw fileErrorFrom(undefined, 'NOT_VERIFIED', input, why);
+    },
+    close() {
+      for (const worker of all) worker.close();
+    },
+  };
+}
+
+/** Writes the picture of the worst place, expected beside found. Returns its path. */
+async function savePicture(picture: string, folder: string, input: string): Promise<string> {
+  await mkdir(folder, { recursive: true });
+  const path = join(folder, `${input.replace(/[^\p{L}\p{N}._-]+/gu, '_')}.webp`);
+  await writeFile(path, Buffer.from(picture, 'base64'));
+  return path;
+}

@@ -1,0 +1,120 @@
+/**
+ * @module Verifies a result: decodes it and its source with libraries that have not made it, repeats the steps of the conversion
+ * with sharp, and compares.
+ */
+import type { ConvertOptions } from '../conversion/plan/types.ts';
+import { INPUTS, type InputType } from '../formats.ts';
+import { comparePixels } from './compare-images.ts';
+import { decode, encode, encodeAlike, prepareExpected } from './image/codec.ts';
+import type { Difference } from './image/difference.ts';
+import type { DecodedImage, Raster } from './image/image.ts';
+import { defaultThresholds, LOSSY, type Thresholds } from './matrix.ts';
+import { RESIZING, type Verification, type VerifyMode } from './verifiable.ts';
+
+/** Differences of a channel, 0 to 255, that `pixels` allows. */
+const TOLERANCE = { equal: 0, rounded: 1 };
+
+/**
+ * Verifies a result. An error of a decoder is a reason.
+ *
+ * @param source the file as it was uploaded
+ */
+export async function verify(
+  mode: VerifyMode,
+  type: InputType,
+  source: Buffer,
+  result: Buffer,
+  options: ConvertOptions,
+): Promise<Verification> {
+  const decoder = options.format === 'pdf' ? 'sharp, PDFium' : 'sharp';
+  const fail = (reason: string): Verification => ({ mode, passed: false, reason, decoder });
+  const found = await decode(result, options.format).catch((error: Error) => error);
+  if (found instanceof Error) return fail(`the result cannot be decoded: ${found.message}`);
+  const first = found.frames[0] as Raster;
+  const expected = await prepareExpected(source, type, options, first).catch((error: Error) => error);
+  if (expected instanceof Error)
+    return fail(`no independent decoder reads this ${INPUTS[type].label}: ${expected.message}`);
+  const { image, convertsColours } = expected;
+  const shape = findShape(image, found);
+  if (shape) return fail(shape);
+  const isExact = type !== 'jpg' && type !== 'avif' && !convertsColours;
+  const max = isExact ? TOLERANCE.equal : TOLERANCE.rounded;
+  const resized = RESIZING.some((name) => options[name] !== undefined);
+  const allowed: Thresholds =
+    mode === 'pixels'
+      ? { ...defaultThresholds({ format: 'png' }), max, area: 0 }
+      : {
+          ...{ ...defaultThresholds(options), ...((resized || convertsColours) && LOOSE), psnr: undefined },
+          ...(options.format === 'gif' && POSTERIZED),
+        };
+  let { reasons, difference } = comparePixels(image, found, [], allowed);
+  if (reasons.length > 0 && mode === 'visual') {
+    // Sharp edges of saturated colours lose more than the limits allow. Another encoder of the same quality loses as much.
+    const again = await encodeAlike(image, options);
+    if (again) ({ reasons, difference } = comparePixels(again, found, [], allowed));
+  }
+  const passed = reasons.length === 0;
+  const figures = difference && {
+    max: difference.max,
+    ...(Number.isFinite(difference.psnr) && { psnr: difference.psnr }),
+    worst: { ...difference.at, frame: difference.frame },
+  };
+  const why = reasons.map(({ text }) => text).join('; ');
+  const colours = mode === 'pixels' && convertsColours ? ' after a conversion of colours' : '';
+  return {
+    ...{ mode, passed, decoder, ...figures },
+    ...(!passed && { reason: why + colours }),
+    ...(!passed && difference && { picture: await drawWorst(image, found, difference) }),
+  };
+}
+
+/** Filters of resizes differ at edges, and tables of colours by up to 7 of 255. */
+const LOOSE = { max: undefined, area: undefined, ...LOSSY };
+
+/** A photo in 256 colours without dithering reaches 0.957 and 1.2 to its source. PSNR falls with saturated edges, too. */
+const POSTERIZED = { max: undefined, area: undefined, ssim: 0.9, patch: 25, deltaE: 2.5 };
+
+/** Returns what differs in size, frames or delays. */
+function findShape(expected: DecodedImage, found: DecodedImage): string | undefined {
+  const [one, other] = [expected.facts, found.facts];
+  if (expected.frames.length !== found.frames.length)
+    return `${found.frames.length} frames instead of ${expected.frames.length}`;
+  const [a, b] = [expected.frames[0] as Raster, found.frames[0] as Raster];
+  if (a.width !== b.width || a.height !== b.height)
+    return `${b.width} × ${b.height} pixels instead of ${a.width} × ${a.height}`;
+  if (!one.delays?.length || !other.delays?.length) return undefined;
+  const [wanted, total] = [one.delays, other.delays].map((delays) =>
+    delays.reduce((sum, delay) => sum + delay, 0),
+  );
+  return Math.abs((wanted ?? 0) - (total ?? 0)) > MAX_SHIFT_MS
+    ? `the animation takes ${total} ms instead of ${wanted}`
+    : undefined;
+}
+
+/** Rounding of all delays of an animation to hundredths of a second, in ms. */
+const MAX_SHIFT_MS = 10;
+
+/** Side of the picture of the worst place, in pixels, and the factor of its enlargement. */
+const DETAIL = { side: 48, factor: 4 };
+
+/** Draws the worst place: expected beside found. */
+async function drawWorst(
+  expected: DecodedImage,
+  found: DecodedImage,
+  { at, frame }: Difference & { readonly frame: number },
+): Promise<string> {
+  const rasters = [expected.frames[frame] as Raster, found.frames[frame] as Raster];
+  const [{ width, height }] = rasters as [Raster];
+  const [w, h] = [Math.min(DETAIL.side, width), Math.min(DETAIL.side, height)];
+  const left = Math.max(0, Math.min(at.x - 16, width - w));
+  const top = Math.max(0, Math.min(at.y - 16, height - h));
+  const data = new Uint8Array(w * 2 * h * 4);
+  for (const [side, raster] of rasters.entries()) {
+    for (let y = 0; y < h; y += 1) {
+      const from = ((top + y) * width + left) * 4;
+      data.set(raster.data.subarray(from, from + w * 4), (y * w * 2 + side * w) * 4);
+    }
+  }
+  const { bytes } = await encode({ width: w * 2, height: h, data }, w * 2, DETAIL.factor);
+  return bytes.toString('base64');
+}

@@ -1,0 +1,118 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { fixture } from '../helpers/client.ts';
+import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
+import { patchedMagick } from '../helpers/fake-magick.ts';
+import { madePhotos } from '../helpers/made-photos.ts';
+
+/** Faults of a conversion, as arguments that are added before the output. */
+const FAULTS: Readonly<Record<string, string>> = {
+  'a wrong colour': '-modulate 100,100,80',
+  'a missing row': '-chop 0x1+0+40',
+  'a mirrored image': '-flop',
+};
+const OUTPUTS = ['png', 'webp', 'jpg', 'gif', 'bmp', 'tiff', 'pdf'] as const;
+
+describe('imagemill convert --verify', function () {
+  this.timeout(180_000);
+  let folder: ConvertFolder;
+  beforeEach(async () => {
+    folder = await createConvertFolder();
+  });
+  const EXTRA_OUTPUTS = 'tiff';
+  const verify = (mode: string, format: string, args: readonly string[] = [], env = {}) =>
+    folder.run(['in', '-o', 'out', '--format', format, '--verify', mode, ...args], {
+      env: { EXTRA_OUTPUTS, ...env },
+    });
+  const NAMES = ['scene.png', 'window.png', 'orientation-6.jpg', 'p3.jpg', 'moving.gif', 'scene.svg'];
+
+  it('passes sound results with visual in every format, resized or not', async () => {
+    const [photo] = await madePhotos(300, 200, 1);
+    const { width, height, data } = photo as { width: number; height: number; data: Uint8Array };
+    for (const name of NAMES) await folder.put(name, `in/${name}`);
+    await sharp(data, { raw: { width, height, channels: 4 } })
+      .jpeg()
+      .toFile(join(folder.path, 'in/photo.jpg'));
+    for (const format of OUTPUTS) {
+      for (const more of [[], ['--width', '60']]) {
+        const { status, complaints } = await verify('visual', format, ['--force', ...more]);
+        expect([status, complaints], `${format} ${more}`).to.deep.equal([0, []]);
+      }
+    }
+  });
+
+  it('passes sound results without loss with pixels', async () => {
+    for (const name of ['scene.png', 'window.png', 'orientation-6.jpg', 'moving.gif'])
+      await folder.put(name, `in/${name}`);
+    for (const [format, ...more] of [['png'], ['bmp'], ['tiff'], ['webp', '--lossless']] as const) {
+      const { status, complaints } = await verify('pixels', format, ['--force', ...more]);
+      expect([status, complaints], format).to.deep.equal([0, []]);
+    }
+  });
+
+  for (const [fault, args] of Object.entries(FAULTS)) {
+    it(`writes no result with ${fault}, in any format, and keeps the source`, async () => {
+      await folder.put('scene.png', 'in/scene.png');
+      const MAGICK_BIN = await patchedMagick(`-strip) set -- "$@" "$word" ${args} ;;`);
+      for (const format of OUTPUTS) {
+        const { status, complaints } = await verify('visual', format, [], { MAGICK_BIN });
+        expect(status, `${format} ${complaints}`).to.equal(1);
+        expect(complaints[0], format).to.match(
+          /scene\.png: the result was not verified, and is not written: /,
+        );
+      }
+      expect(await folder.files('out').catch(() => [])).to.deep.equal([]);
+      expect(await readFile(join(folder.path, 'in/scene.png'))).to.deep.equal(await fixture('scene.png'));
+    });
+  }
+
+  it('writes no result that has lost its transparency', async () => {
+    await folder.put('window.png', 'in/window.png');
+    const MAGICK_BIN = await patchedMagick('-strip) set -- "$@" "$word" -alpha off ;;');
+    for (const format of ['png', 'webp', 'gif', 'tiff']) {
+      const { status, complaints } = await verify('visual', format, [], { MAGICK_BIN });
+      expect([status, complaints.length > 0], format).to.deep.equal([1, true]);
+    }
+  });
+
+  it('finds one changed pixel with pixels, names the place and draws it', async () => {
+    await folder.put('scene.png', 'in/scene.png');
+    const MAGICK_BIN = await patchedMagick(
+      `-strip) set -- "$@" "$word" -fill magenta -draw 'point 70,50' ;;`,
+    );
+    const { status, complaints } = await verify('pixels', 'png', ['--report', 'pictures/'], { MAGICK_BIN });
+    expect(status).to.equal(1);
+    expect(complaints[0]).to.match(/1 pixels of a block differ .*worst at (56|64), (40|48) \(pictures\//);
+    const [picture = ''] = await readdir(join(folder.path, 'pictures'));
+    expect((await sharp(join(folder.path, 'pictures', picture)).metadata()).format).to.equal('webp');
+  });
+
+  it('refuses what it cannot verify before any file is converted', async () => {
+    await folder.put('scene.png', 'in/scene.png');
+    for (const [mode, format, ...more] of [
+      ['pixels', 'webp'],
+      ['pixels', 'jpg'],
+      ['pixels', 'png', '--width', '10'],
+      ['exactly', 'png'],
+      ['visual', 'png', '--url', 'http://localhost:1'],
+    ] as const) {
+      const { status, complaints } = await verify(mode, format, more);
+      expect([status, complaints.length], `${mode} ${format}`).to.deep.equal([2, 1]);
+    }
+    expect(await folder.files('out').catch(() => [])).to.deep.equal([]);
+  });
+
+  it('fails a file whose decoder crashes, and converts the others', async () => {
+    await folder.put('scene.png', 'in/a.png');
+    await folder.put('scene.jpg', 'in/b.jpg');
+    // The tool claims success with a file that no other decoder reads.
+    const MAGICK_BIN = await patchedMagick(
+      'JPEG:in\\[0\\]) set -- "$@" "$word" ; cp "$0" image.png ; exit 0 ;;',
+    );
+    const { status, complaints } = await verify('visual', 'png', [], { MAGICK_BIN });
+    expect(status, complaints.join()).to.equal(1);
+    expect(await folder.files('out')).to.deep.equal(['a.png']);
+  });
+});
