@@ -84,111 +84,43 @@ export interface OutputFormat {
   readonly maxDimension?: number;
 }
 
+/** Names in messages, and media types (RFC 6838): those of IANA's registry, if there is one. */
+const NAMES = {
+  png: { label: 'PNG', mediaType: 'image/png' },
+  jpg: { label: 'JPEG', mediaType: 'image/jpeg' },
+  gif: { label: 'GIF', mediaType: 'image/gif' },
+  bmp: { label: 'BMP', mediaType: 'image/bmp' },
+  tiff: { label: 'TIFF', mediaType: 'image/tiff' },
+  svg: { label: 'SVG', mediaType: 'image/svg+xml' },
+  avif: { label: 'AVIF', mediaType: 'image/avif' },
+  ico: { label: 'ICO', mediaType: 'image/vnd.microsoft.icon' },
+  webp: { label: 'WebP', mediaType: 'image/webp' },
+  heic: { label: 'HEIC', mediaType: 'image/heic' },
+  jxl: { label: 'JPEG XL', mediaType: 'image/jxl' },
+  jp2: { label: 'JPEG 2000', mediaType: 'image/jp2' },
+  psd: { label: 'PSD', mediaType: 'image/vnd.adobe.photoshop' },
+  cur: { label: 'CUR', mediaType: 'image/vnd.microsoft.icon' },
+  pdf: { label: 'PDF', mediaType: 'application/pdf' },
+} as const;
+
+/** An input format that cannot be animated, and has another field for the orientation, or none. */
+const STILL = { animation: false, exifOrientation: false };
+
 export const INPUTS: Readonly<Record<InputType, InputFormat>> = {
-  png: {
-    label: 'PNG',
-    mediaType: 'image/png',
-    names: ['png'],
-    coder: 'PNG',
-    animation: false,
-    exifOrientation: true,
-  },
-  jpg: {
-    ...{ label: 'JPEG', mediaType: 'image/jpeg', names: ['jpg', 'jpeg'], coder: 'JPEG' },
-    ...{ animation: false, opaque: true, exifOrientation: true },
-  },
-  gif: {
-    label: 'GIF',
-    mediaType: 'image/gif',
-    names: ['gif'],
-    coder: 'GIF',
-    animation: true,
-    exifOrientation: false,
-  },
-  bmp: {
-    label: 'BMP',
-    mediaType: 'image/bmp',
-    names: ['bmp'],
-    coder: 'BMP',
-    animation: false,
-    exifOrientation: false,
-  },
-  tiff: {
-    ...{ label: 'TIFF', mediaType: 'image/tiff', names: ['tiff'], coder: 'TIFF' },
-    ...{ animation: false, pages: true, exifOrientation: false },
-  },
-  svg: {
-    label: 'SVG',
-    mediaType: 'image/svg+xml',
-    names: ['svg'],
-    coder: undefined,
-    animation: false,
-    exifOrientation: false,
-  },
-  avif: {
-    label: 'AVIF',
-    mediaType: 'image/avif',
-    names: ['avif'],
-    coder: 'AVIF',
-    animation: false,
-    exifOrientation: false,
-  },
-  ico: {
-    label: 'ICO',
-    mediaType: 'image/vnd.microsoft.icon',
-    names: ['ico'],
-    coder: 'ICO',
-    animation: false,
-    exifOrientation: false,
-  },
-  webp: {
-    label: 'WebP',
-    mediaType: 'image/webp',
-    names: ['webp'],
-    coder: 'WEBP',
-    animation: true,
-    exifOrientation: true,
-  },
-  heic: {
-    label: 'HEIC',
-    mediaType: 'image/heic',
-    names: ['heic', 'heif'],
-    coder: 'HEIC',
-    animation: false,
-    exifOrientation: false,
-  },
-  jxl: {
-    label: 'JPEG XL',
-    mediaType: 'image/jxl',
-    names: ['jxl'],
-    coder: undefined,
-    animation: true,
-    exifOrientation: true,
-  },
-  jp2: {
-    label: 'JPEG 2000',
-    mediaType: 'image/jp2',
-    names: ['jp2', 'j2k'],
-    coder: 'JP2',
-    animation: false,
-    exifOrientation: true,
-  },
-  psd: {
-    label: 'PSD',
-    mediaType: 'image/vnd.adobe.photoshop',
-    names: ['psd'],
-    coder: 'PSD',
-    animation: false,
-    exifOrientation: true,
-  },
-  cur: {
-    label: 'CUR',
-    mediaType: 'image/vnd.microsoft.icon',
-    names: ['cur'],
-    coder: 'ICO',
-    animation: false,
-    exifOrientation: false,
-  },
+  png: { ...NAMES.png, ...STILL, names: ['png'], coder: 'PNG', exifOrientation: true },
+  jpg: { ...NAMES.jpg, ...STILL, names: ['jpg', 'jpeg'], coder: 'JPEG', opaque: true, exifOrientation: true },
+  gif: { ...NAMES.gif, ...STILL, names: ['gif'], coder: 'GIF', animation: true },
+  bmp: { ...NAMES.bmp, ...STILL, names: ['bmp'], coder: 'BMP' },
+  tiff: { ...NAMES.tiff, ...STILL, names: ['tiff'], coder: 'TIFF', pages: true },
+  svg: { ...NAMES.svg, ...STILL, names: ['svg'], coder: undefined },
+  avif: { ...NAMES.avif, ...STILL, names: ['avif'], coder: 'AVIF' },
+  ico: { ...NAMES.ico, ...STILL, names: ['ico'], coder: 'ICO' },
+  webp: { ...NAMES.webp, ...STILL, names: ['webp'], coder: 'WEBP', animation: true, exifOrientation: true },
+  heic: { ...NAMES.heic, ...STILL, names: ['heic', 'heif'], coder: 'HEIC' },
+  jxl: { ...NAMES.jxl, ...STILL, names: ['jxl'], coder: undefined, animation: true, exifOrientation: true },
+  jp2: { ...NAMES.jp2, ...STILL, names: ['jp2', 'j2k'], coder: 'JP2', exifOrientation: true },
+  psd: { ...NAMES.psd, ...STILL, names: ['psd'], coder: 'PSD', exifOrientation: true },
+  cur: { ...NAMES.cur, ...STILL, names: ['cur'], coder: 'ICO' },
 };
 
 const ascii = (text: string): number[] => [...text].map((character) => character.charCodeAt(0));
@@ -202,9 +134,8 @@ const PLAIN = {
 
 export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   webp: {
+    ...NAMES.webp,
     ...PLAIN,
-    label: 'WebP',
-    mediaType: 'image/webp',
     extension: 'webp',
     coder: 'WEBP',
     quality: true,
@@ -218,9 +149,8 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     maxDimension: 16383,
   },
   png: {
+    ...NAMES.png,
     ...PLAIN,
-    label: 'PNG',
-    mediaType: 'image/png',
     extension: 'png',
     coder: 'PNG',
     compressed: true,
@@ -230,9 +160,8 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     greys: true,
   },
   jpg: {
+    ...NAMES.jpg,
     ...PLAIN,
-    label: 'JPEG',
-    mediaType: 'image/jpeg',
     extension: 'jpg',
     coder: 'JPEG',
     quality: true,
@@ -244,9 +173,8 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     cmyk: true,
   },
   gif: {
+    ...NAMES.gif,
     ...PLAIN,
-    label: 'GIF',
-    mediaType: 'image/gif',
     extension: 'gif',
     coder: 'GIF',
     compressed: true,
@@ -255,9 +183,8 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     animation: true,
   },
   bmp: {
+    ...NAMES.bmp,
     ...PLAIN,
-    label: 'BMP',
-    mediaType: 'image/bmp',
     extension: 'bmp',
     coder: 'BMP3',
     compressed: false,
@@ -265,9 +192,8 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     alpha: 'none',
   },
   pdf: {
+    ...NAMES.pdf,
     ...PLAIN,
-    label: 'PDF',
-    mediaType: 'application/pdf',
     extension: 'pdf',
     coder: 'PDF',
     quality: true,
@@ -277,9 +203,8 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     pages: true,
   },
   avif: {
+    ...NAMES.avif,
     ...PLAIN,
-    label: 'AVIF',
-    mediaType: 'image/avif',
     extension: 'avif',
     coder: 'PNG',
     quality: true,
@@ -289,9 +214,8 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     profile: true,
   },
   jxl: {
+    ...NAMES.jxl,
     ...PLAIN,
-    label: 'JPEG XL',
-    mediaType: 'image/jxl',
     extension: 'jxl',
     coder: 'PNG',
     quality: true,
@@ -303,9 +227,8 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     greys: true,
   },
   tiff: {
+    ...NAMES.tiff,
     ...PLAIN,
-    label: 'TIFF',
-    mediaType: 'image/tiff',
     extension: 'tiff',
     coder: 'TIFF',
     compressed: true,
@@ -318,9 +241,8 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     cmyk: true,
   },
   ico: {
+    ...NAMES.ico,
     ...PLAIN,
-    label: 'ICO',
-    mediaType: 'image/vnd.microsoft.icon',
     extension: 'ico',
     coder: 'ICO',
     innerCoder: 'PNG32',

@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises';
 import { parse, YAMLError } from 'yaml';
 import { z } from 'zod';
-import { createOptionsParser, optionNames } from '../conversion/options.ts';
+import { createOptionsParser, optionNames } from '../conversion/forms.ts';
 import type { ConvertOptions } from '../conversion/plan/types.ts';
 import { ServiceError } from '../errors.ts';
 import { systemReason } from '../files/system.ts';

@@ -1,6 +1,6 @@
 /** @module Bodies that are an image, not a form. The options are then query parameters. */
 import type { IncomingMessage } from 'node:http';
-import type { TextField } from '../conversion/options.ts';
+import type { TextField } from '../conversion/types.ts';
 import { ServiceError, serviceError } from '../errors.ts';
 import { sanitizeForDisplay } from '../text.ts';
 import { filenameIn, parseParameters } from './multipart/headers.ts';

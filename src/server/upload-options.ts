@@ -1,6 +1,6 @@
 /** @module The limits of an upload, and the files that it has stored. */
 import type { Config } from '../config.ts';
-import type { TextField } from '../conversion/options.ts';
+import type { TextField } from '../conversion/types.ts';
 import type { BatchFile, ServiceError } from '../errors.ts';
 import type { InputType } from '../formats.ts';
 

@@ -1,7 +1,7 @@
 /** @module Receives forms and images that are sent as bodies. Limits are enforced while the bytes arrive. */
 import type { IncomingMessage } from 'node:http';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
-import type { TextField } from '../conversion/options.ts';
+import type { TextField } from '../conversion/types.ts';
 import { ClientDisconnectedError, serviceError, serviceErrorFrom } from '../errors.ts';
 import type { Workspace } from '../files/workspace.ts';
 import { sanitizeForDisplay } from '../text.ts';

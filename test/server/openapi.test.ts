@@ -1,6 +1,6 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { expect } from 'chai';
-import { createParsers, formFields } from '../../src/conversion/options.ts';
+import { createParsers, formFields } from '../../src/conversion/forms.ts';
 import { NO_PRESETS } from '../../src/conversion/presets.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { INPUT_TYPES, OUTPUT_TYPES } from '../../src/formats.ts';

@@ -2,7 +2,7 @@
  * @module Translates the operations of imaginary to form fields of `/convert`. A pipeline becomes one set of options, and so
  * one plan. Rules: https://github.com/h2non/imaginary/blob/master/image.go, and resizer.go of its library bimg.
  */
-import type { TextField } from '../../conversion/options.ts';
+import type { TextField } from '../../conversion/types.ts';
 import { serviceError } from '../../errors.ts';
 import { MAX_DIMENSION } from '../../formats.ts';
 import { sanitizeForDisplay } from '../../text.ts';

@@ -2,14 +2,15 @@
  * @module The interface of imaginary (https://github.com/h2non/imaginary), for its callers such as Nextcloud. This folder can be
  * deleted without an effect on the API.
  */
+
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import type { Capabilities } from '../../conversion/capabilities.ts';
+import { createOptionsParser } from '../../conversion/forms.ts';
 import type { Identify } from '../../conversion/identify.ts';
-import { createOptionsParser } from '../../conversion/options.ts';
 import type { ConversionInput, Convert } from '../../conversion/types.ts';
 import { ClientDisconnectedError, serviceError } from '../../errors.ts';
 import type { DiskAccount } from '../../files/disk-space.ts';

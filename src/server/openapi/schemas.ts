@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import type { Config } from '../../config.ts';
-import { formFields } from '../../conversion/options.ts';
+import { formFields } from '../../conversion/forms.ts';
 import type { Presets } from '../../conversion/presets.ts';
 import { INPUTS, type InputType, MAX_DIMENSION, type OutputType } from '../../formats.ts';
 import { NOTES } from '../../notes.ts';
