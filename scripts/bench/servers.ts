@@ -17,7 +17,7 @@ const resolvePath = (path: string): string => new URL(path, import.meta.url).pat
 /** Starts the built service with default settings, but without a rate limit. */
 export function startService(settings: Readonly<Record<string, string>> = {}): Promise<ServerProcess> {
   const TEMP_DIR = mkdtempSync(join(tmpdir(), 'imagemill-bench-'));
-  return start(['--optimize-for-size', BUILT_PROGRAM], { ...SERVICE_ENVIRONMENT, TEMP_DIR, ...settings });
+  return start(['--max-semi-space-size=4', BUILT_PROGRAM], { ...SERVICE_ENVIRONMENT, TEMP_DIR, ...settings });
 }
 
 /** Starts the sharp server with one libuv thread per processor. */

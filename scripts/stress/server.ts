@@ -11,7 +11,7 @@ import { listProcesses, listTree, PROBE_MODULE, readProbe, residentBytes } from 
 export const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 
 /** Flags of Node.js in `npm start`, and those to measure the process. */
-const FLAGS = ['--optimize-for-size', '--expose-gc', `--import=${PROBE_MODULE}`];
+const FLAGS = ['--max-semi-space-size=4', '--expose-gc', `--import=${PROBE_MODULE}`];
 
 /** A running server. */
 export interface Server extends ServerProcess {
