@@ -1,0 +1,159 @@
+/** @module The `responsive` command: one image in several widths and formats, and the `<picture>` element that uses them. */
+import { constants } from 'node:fs';
+import { copyFile, mkdir } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { integer, outputFormat } from '../conversion/options.ts';
+import type { ConversionResult, Variant } from '../conversion/types.ts';
+import { EXTRA_OUTPUT_TYPES, MAX_DIMENSION, OUTPUT_TYPES, OUTPUTS, type OutputType } from '../formats.ts';
+import { baseNameOf } from '../text.ts';
+import { abortOnSignals, type CliContext, CliError, loadSettings } from './context.ts';
+import { toFileError } from './convert/converter.ts';
+import { startEngine, withStoredFile } from './convert/local-converter.ts';
+
+/** Options as given on the command line. */
+export interface ResponsiveFlags {
+  readonly widths: string;
+  readonly formats: string;
+  readonly sizes: string;
+  readonly output: string;
+  readonly quality: string;
+  readonly force?: boolean;
+  readonly json?: boolean;
+}
+
+/** A file of the set. */
+interface SetFile {
+  readonly file: string;
+  readonly format: OutputType;
+  readonly type: string;
+  readonly width: number;
+  readonly height: number;
+  readonly bytes: number;
+}
+
+/**
+ * Runs `imagemill responsive`: writes the files, and prints the HTML element or a JSON object.
+ *
+ * @returns the exit status: 0 if all files were written, otherwise 1
+ * @throws {CliError} with status 2 for invalid options, or if this machine cannot convert
+ */
+export async function responsive(
+  input: string,
+  flags: ResponsiveFlags,
+  { env }: CliContext,
+): Promise<number> {
+  const { widths, formats, quality } = parseFlags(flags);
+  const settings = loadSettings(env);
+  const extras = EXTRA_OUTPUT_TYPES.filter((type) => formats.includes(type));
+  const config = settings.EXTRA_OUTPUTS === 'all' ? settings : { ...settings, EXTRA_OUTPUTS: extras };
+  const { engine } = await startEngine(config, availableParallelism());
+  const { signal } = abortOnSignals();
+  const limits = { types: engine.capabilities.inputs, signal, maxBytes: config.MAX_FILE_BYTES };
+  const variants = formats.flatMap((format) =>
+    widths.map(
+      (width): Variant => ({
+        name: `${width}.${format}`,
+        options: { format, width, quality, stripMetadata: true },
+      }),
+    ),
+  );
+  try {
+    const files: SetFile[] = [];
+    await withStoredFile(engine, input, limits, async (source) => {
+      const outcomes = await engine.convertVariants(source, variants, 'fail', signal);
+      await mkdir(flags.output, { recursive: true });
+      for (const [at, outcome] of outcomes.entries()) {
+        const { format } = (variants[at] as Variant).options;
+        if ('error' in outcome) throw outcome.error;
+        const file = describe(outcome.converted, format, input);
+        // An image is not enlarged, so widths beyond its own give the same file.
+        if (files.some((other) => other.file === file.file)) continue;
+        await write(outcome.converted.path, join(flags.output, file.file), flags.force ?? false);
+        files.push(file);
+      }
+    });
+    console.log(
+      flags.json
+        ? JSON.stringify({ files, html: formatPicture(files, flags.sizes) })
+        : formatPicture(files, flags.sizes),
+    );
+    return 0;
+  } catch (error) {
+    if (error instanceof CliError) throw error;
+    console.error(`imagemill: ${toFileError(error, input).message}`);
+    return 1;
+  } finally {
+    await engine.close();
+  }
+}
+
+/** Formats that browsers show, best first. */
+const IN_BROWSERS: readonly OutputType[] = ['avif', 'webp', 'jpg', 'png', 'gif'];
+
+const list = (text: string): string[] => text.split(',').map((item) => item.trim());
+
+function parseFlags({ widths, formats, quality }: ResponsiveFlags) {
+  const schema = z.object({
+    widths: z.array(integer(1, MAX_DIMENSION)),
+    formats: z.array(
+      outputFormat([...OUTPUT_TYPES, ...EXTRA_OUTPUT_TYPES].filter((type) => IN_BROWSERS.includes(type))),
+    ),
+    quality: integer(1, 100),
+  });
+  const given = { widths: list(widths), formats: list(formats), quality };
+  const result = schema.safeParse(given);
+  if (result.success) return result.data;
+  const lines = result.error.issues.map(({ path: [flag, at], message }) => {
+    const value = flag === 'quality' ? quality : given[flag as 'widths'][at as number];
+    return `Invalid --${String(flag)} "${value}": expected ${message}.`;
+  });
+  throw new CliError(lines.join('\n'), 2);
+}
+
+function describe(
+  { width = 0, height = 0, bytes }: ConversionResult,
+  format: OutputType,
+  input: string,
+): SetFile {
+  const { extension, mediaType } = OUTPUTS[format];
+  const file = `${baseNameOf(input)}-${width}.${extension}`;
+  return { file, format, type: mediaType, width, height, bytes };
+}
+
+/** @throws {CliError} if the file exists, unless `force` is set */
+async function write(from: string, to: string, force: boolean): Promise<void> {
+  await copyFile(from, to, force ? 0 : constants.COPYFILE_EXCL).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'EEXIST') throw new CliError(`${to} exists: use --force to overwrite it.`, 1);
+    throw new CliError(`${to} cannot be written: ${error.message}`, 1);
+  });
+}
+
+/** Formats the HTML element. The last format is that of `<img>`, for browsers that support no other. */
+function formatPicture(files: readonly SetFile[], sizes: string): string {
+  const byFormat = [...Map.groupBy(files, ({ format }) => format).values()];
+  const fallback = byFormat.at(-1) as SetFile[];
+  const largest = fallback.reduce((one, other) => (other.width > one.width ? other : one));
+  const sources = byFormat
+    .slice(0, -1)
+    .map(
+      (set) => `  <source type="${set[0]?.type}" srcset="${srcset(set)}" sizes="${escapeAttribute(sizes)}">`,
+    );
+  const { file, width, height } = largest;
+  return [
+    '<picture>',
+    ...sources,
+    `  <img src="${encodeURIComponent(file)}" srcset="${srcset(fallback)}" sizes="${escapeAttribute(sizes)}" width="${width}" height="${height}" alt="">`,
+    '</picture>',
+  ].join('\n');
+}
+
+const srcset = (files: readonly SetFile[]): string =>
+  [...files]
+    .sort((a, b) => a.width - b.width)
+    .map(({ file, width }) => `${encodeURIComponent(file)} ${width}w`)
+    .join(', ');
+
+const escapeAttribute = (text: string): string =>
+  text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;');
