@@ -144,7 +144,7 @@ function introduction(base: string, { config }: ApiContext): string {
   return [
     `${authentication(config)} Request bodies are \`multipart/form-data\`; responses are a file or JSON.`,
     '```sh\ncurl -F file=@photo.jpg -F output_format=webp ' +
-      `http://localhost:3000${base}/convert -o photo.webp\n\`\`\``,
+      `http://localhost:${config.PORT}${base}/convert -o photo.webp\n\`\`\``,
     `All errors have this format. \`code\` is the HTTP status, \`reason\` names the error, and \`retryable\` tells whether the same request can succeed later:\n\n\`\`\`json\n${shape}\n\`\`\``,
     'If `Accept` prefers `application/problem+json`, errors are problem details (RFC 9457): `status` and `detail` take the place of `code` and `message`. Errors of requests that are not valid HTTP are always JSON.',
     `Other paths return 404: “${serviceError('NOT_FOUND').message}” Invalid HTTP returns 400: “${serviceError('MALFORMED_REQUEST').message}” Paths are case-sensitive and have no trailing slash.`,

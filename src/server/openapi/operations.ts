@@ -1,7 +1,7 @@
 /** @module The endpoints: method, path, description and successful response. The app adds a route for each. */
 import { OUTPUTS } from '../../formats.ts';
 import type { Method } from '../endpoint.ts';
-import { type ApiContext, formatsBody, type HeaderName, type Json } from './schemas.ts';
+import { type ApiContext, BINARY, formatsBody, type HeaderName, type Json } from './schemas.ts';
 
 export type OperationId =
   | 'convert'
@@ -29,6 +29,9 @@ export interface Operation {
   };
 }
 
+/** Content of a body of bytes. Generators read a body without a schema as JSON. */
+const FILE = { schema: BINARY };
+
 export const OPERATIONS: readonly Operation[] = [
   {
     method: 'POST',
@@ -48,9 +51,8 @@ export const OPERATIONS: readonly Operation[] = [
         ...(['ImageWidth', 'ImageHeight', 'Digest'] as const),
         ...(['ConversionKey', 'ETag'] as const),
       ],
-      // In OpenAPI 3.1, a binary body has no schema, only a media type.
       content: ({ outputs }) => ({
-        ...Object.fromEntries(outputs.map((output) => [OUTPUTS[output].mediaType, {}])),
+        ...Object.fromEntries(outputs.map((output) => [OUTPUTS[output].mediaType, FILE])),
         ...ARCHIVES,
       }),
     },
@@ -144,7 +146,7 @@ const IDENTIFIED = {
 };
 
 /** Media types of several results. */
-const ARCHIVES = { 'application/zip': {}, 'multipart/mixed': {} };
+const ARCHIVES = { 'application/zip': FILE, 'multipart/mixed': FILE };
 
 /** Version of the OpenAPI specification. */
 export const OPENAPI_VERSION = '3.1.1';

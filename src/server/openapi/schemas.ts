@@ -69,7 +69,7 @@ export function schemas({ inputs, outputs, presets, config }: ApiContext): Recor
           ...{ type: 'array', minItems: 1, maxItems: config.MAX_BATCH_FILES, items: BINARY },
           description: 'Images or ZIP archives, as in `/batch`. The response is a list.',
         },
-        ...z.toJSONSchema(forms.convert).properties,
+        ...fieldSchemas(forms.convert),
       },
     },
     ImageDescription: toSchema(imageDescription(outputs)),
@@ -122,17 +122,35 @@ export function formatsBody({ inputs, outputs, presets, config }: Omit<ApiContex
 }
 
 /** OpenAPI 3.1 marks binary data by its media type, OpenAPI 3.0 by `format`, which many tools still require. */
-const BINARY = { type: 'string', format: 'binary', contentMediaType: 'application/octet-stream' } as const;
+export const BINARY = {
+  type: 'string',
+  format: 'binary',
+  contentMediaType: 'application/octet-stream',
+} as const;
 
 function toSchema(check: z.ZodType): Json {
   const { $schema: _, ...schema } = z.toJSONSchema(check);
   return schema;
 }
 
-/** Unlike the schema of an object, that of a form allows unknown fields, and requires no field that has a default. */
+/** Unlike the schema of an object, that of a form allows unknown fields. */
 function formSchema(fields: z.ZodObject, part: string, file: Json): Json {
-  const { properties } = z.toJSONSchema(fields);
-  return { type: 'object', required: [part], properties: { [part]: file, ...properties } };
+  return { type: 'object', required: [part], properties: { [part]: file, ...fieldSchemas(fields) } };
+}
+
+/** Returns the schemas of fields, with defaults in prose: generators make a field with a default required. */
+function fieldSchemas(fields: z.ZodObject): Json {
+  const { properties = {} } = z.toJSONSchema(fields);
+  return Object.fromEntries(
+    Object.entries(properties as Readonly<Record<string, Json>>).map(
+      ([name, { default: value, ...schema }]) => [
+        name,
+        value === undefined
+          ? schema
+          : { ...schema, description: `${schema.description} Default: \`${value}\`.` },
+      ],
+    ),
+  );
 }
 
 /** Request ID in examples. */
@@ -219,7 +237,10 @@ const HEADERS = {
       'first-frame-only;files="0 3", alpha-flattened;files="1"',
     ),
   ),
-  Quality: optional(atLeast('X-Conversion-Quality', 1, qualityDescription, 62)),
+  Quality: {
+    ...optional(atLeast('X-Conversion-Quality', 1, qualityDescription, 62)),
+    schema: { type: 'integer', minimum: 1, maximum: 100 },
+  },
   QualityOfMany: optional(
     matching(
       'X-Conversion-Quality',
