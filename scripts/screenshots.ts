@@ -30,11 +30,17 @@ try {
   await shoot('dark', { ...desk, colorScheme: 'dark' }, async (page) => {
     await convertAll(page, files);
     await page.getByRole('button', { name: 'Compare first-light.jpg' }).click();
-    await page.getByRole('dialog').getByRole('slider').fill('42');
+    await page.getByRole('slider', { name: /divider/ }).fill('42');
   });
   await shoot(
     'phone',
-    { viewport: { width: 390, height: 1260 }, deviceScaleFactor: 2, colorScheme: 'light' },
+    {
+      viewport: { width: 390, height: 844 },
+      deviceScaleFactor: 2,
+      colorScheme: 'light',
+      hasTouch: true,
+      isMobile: true,
+    },
     async (page) => convertAll(page, files.slice(0, 2)),
   );
 
@@ -73,7 +79,7 @@ async function save(name: string, png: Buffer): Promise<void> {
 /** Uploads the files on the page, converts them and waits until each has a result or an error. */
 async function convertAll(page: Page, files: readonly Picture[]): Promise<void> {
   const payload = files.map(({ name, content }) => ({ name, mimeType: '', buffer: content }));
-  await page.getByLabel('Choose files').setInputFiles(payload);
+  await page.getByLabel(/^Choose (files|images)$/).setInputFiles(payload);
   await page.getByRole('button', { name: /^Convert \d+ files?$/ }).click();
   await page.getByText(/^Done: /).waitFor();
 }
