@@ -59,6 +59,12 @@ const THUMBNAILS = [
   { format: 'jpg', side: SMALL },
   { format: 'webp', side: 1200 },
 ];
+const WHOLE = { format: 'webp', side: undefined };
+/** Other results of single sources of `--thumbnails`, by a part of their names. */
+const OTHER_RESULTS: Readonly<Record<string, Omit<Job, 'image'>[]>> = {
+  P3: [...THUMBNAILS, WHOLE],
+  animation: [WHOLE, { format: 'webp', side: 240 }],
+};
 const QUICK_IMAGES = ['photo 3 MP', 'photo 0.75 MP', 'photo 320×240', 'png screen'];
 const QUICK_FORMATS = ['webp', 'jpg', 'png'];
 /** Conversions that are also measured with an address per request, at 8 requests at a time. */
@@ -124,9 +130,12 @@ async function compareAll(): Promise<void> {
 
 function jobs(images: readonly Image[]): Job[] {
   if (flags.thumbnails)
-    return images
-      .flatMap((image) => THUMBNAILS.map((thumbnail) => ({ image, ...thumbnail })))
-      .filter((job) => job.image.pixels > job.side ** 2 && nameOf(job).match(flags.only));
+    return images.flatMap((image) => {
+      const [, results] = Object.entries(OTHER_RESULTS).find(([part]) => image.name.includes(part)) ?? [];
+      return (results ?? THUMBNAILS)
+        .map((result) => ({ image, ...result }))
+        .filter((job) => image.pixels > (job.side ?? 0) ** 2 && nameOf(job).match(flags.only));
+    });
   const all = images.flatMap((image) =>
     FORMATS.flatMap((format) => [undefined, SMALL].map((side) => ({ image, format, side }))),
   );

@@ -28,7 +28,7 @@ const GENERATORS: Generators = {
   'photo 320×240': ['photo-320.jpg', 320, 240, () => photo(320, 240).then(jpeg)],
   'png photo': ['photo.png', 1000, 750, async () => (await photo(1000, 750)).png().toBuffer()],
   'png screen': ['screen.png', 1600, 1200, () => sharp(screen()).flatten().png().toBuffer()],
-  'gif animation': ['moving.gif', 320, 240, animation],
+  'gif animation': ['moving.gif', 320, 240, () => animation()],
   tiff: [
     'photo.tiff',
     1000,
@@ -84,6 +84,7 @@ const SOURCES: Generators = {
     1500,
     async () => (await photo(2000, 1500)).tiff({ compression: 'lzw' }).toBuffer(),
   ],
+  'gif animation 480×270': ['frames.gif', 480, 270, () => animation(480, 270, 60)],
   'jpeg P3 4032×3024': ['p3.jpg', 4032, 3024, () => photo(4032, 3024).then(displayP3)],
   'jpeg P3 600×450': ['small-p3.jpg', 600, 450, () => photo(600, 450).then(displayP3)],
 };
@@ -162,17 +163,17 @@ export function screen(): Buffer {
   );
 }
 
-async function animation(): Promise<Buffer> {
-  const { data } = await (await photo(320, 240)).raw().toBuffer({ resolveWithObject: true });
+async function animation(width = 320, height = 240, count = 12): Promise<Buffer> {
+  const { data } = await (await photo(width, height)).raw().toBuffer({ resolveWithObject: true });
   const frames = await Promise.all(
-    Array.from({ length: 12 }, (_, at) =>
-      sharp(data, { raw: { width: 320, height: 240, channels: 3 } })
+    Array.from({ length: count }, (_, at) =>
+      sharp(data, { raw: { width, height, channels: 3 } })
         .composite([
           {
             input: Buffer.from(
               `<svg width="60" height="60"><circle cx="30" cy="30" r="28" fill="#e33"/></svg>`,
             ),
-            left: at * 20,
+            left: Math.round((at * (width - 80)) / count),
             top: 90,
           },
         ])

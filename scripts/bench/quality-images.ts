@@ -16,7 +16,7 @@ export interface Picture {
 /** Minimum length of the longer side in pixels. */
 const MIN_SIDE = 400;
 
-/** Generates photos, pages of text, scans, screenshots and drawings, as JPEG and as PNG, with even and odd sides. */
+/** Generates photos, pages of text, scans, screenshots and drawings, as JPEG, WebP and PNG, with even and odd sides. */
 export async function generatePictures(): Promise<Picture[]> {
   const large = await photo(2725, 2225);
   const cut = (left: number, top: number, width: number, height: number): Sharp =>
@@ -40,6 +40,7 @@ export async function generatePictures(): Promise<Picture[]> {
   const pictures = await Promise.all(
     Object.entries(sources).flatMap(([name, source]) => [
       encode(`${name}, JPEG`, 'jpg', source.clone().jpeg({ quality: 90 })),
+      encode(`${name}, WebP`, 'webp', source.clone().webp({ quality: 90 })),
       encode(`${name}, PNG`, 'png', source.clone().png({ compressionLevel: 1 })),
     ]),
   );

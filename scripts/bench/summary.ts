@@ -13,9 +13,10 @@ export function summary(rows: readonly Row[]): string[] {
   const tiny = at8.filter(
     ({ image, format, side }) => !side && image === 'photo 320×240' && ['webp', 'jpg'].includes(format),
   );
-  const sources = at8.filter(({ side, image }) => side && /\d×\d/.test(image));
+  const sources = at8.filter(({ image }) => /^(?!photo).*\d×\d/.test(image));
   const wide = sources.filter(({ image }) => image.includes('P3'));
-  const usual = sources.filter((row) => !wide.includes(row));
+  const moving = sources.filter(({ image }) => image.includes('animation'));
+  const usual = sources.filter((row) => !wide.includes(row) && !moving.includes(row));
   const alone = rows.filter(({ clients }) => clients === 1);
   return [
     '## Summary',
@@ -34,7 +35,8 @@ export function summary(rows: readonly Row[]): string[] {
         'The same to 1200 px WebP',
         usual.filter(({ side }) => side === 1200),
       ),
-      ...sharpLines('The same of Display P3 JPEGs, to both', wide),
+      ...sharpLines('The same of Display P3 JPEGs, to both and whole to WebP', wide),
+      ...sharpLines('An animation of 60 frames to WebP, whole and halved', moving),
       ...sharpLines('8 requests at a time, each from a different address', crowd),
       ...sharpLines(
         'The same conversions, all from one address',
