@@ -29,8 +29,8 @@ const WORKERS = 4;
 const LEAVING = 0.02;
 /** Part of the waits between two kills that are long, and their time in ms, in which a server reaches its number of jobs. */
 const [QUIET, QUIET_MS] = [0.01, 60_000];
-/** Maximum growth of the memory in use from the first tenth of the jobs to the end, in bytes. */
-const MAX_GROWTH_BYTES = 10e6;
+/** Maximum growth of the memory in use from the first tenth of the jobs to the end, in bytes. It includes clients of other servers. */
+const MAX_GROWTH_BYTES = 50e6;
 
 interface Job {
   readonly path: string;
@@ -58,8 +58,6 @@ export async function soak({ random, jobs }: FaultParts): Promise<Outcome> {
   for (const job of list) expected.set(job, await convert(exec, home, job));
   await exec.close();
 
-  const openFiles = (): number => readdirSync('/proc/self/fd').length;
-  const before = openFiles();
   const engine = await start('on');
   let [kills, begun, usedBefore] = [0, 0, 0];
   async function work(): Promise<void> {
@@ -101,11 +99,7 @@ export async function soak({ random, jobs }: FaultParts): Promise<Outcome> {
   if (growth > MAX_GROWTH_BYTES) tally.wrong.push(`memory in use grew by ${(growth / 1e6).toFixed(1)} MB`);
   if (waiting + running > 0) tally.wrong.push(`${waiting + running} jobs never ended`);
   if (tally.right === 0) tally.wrong.push('no job succeeded');
-  const left = [
-    ...readdirSync(home),
-    ...processesLeft(home).map((pid) => `process ${pid}`),
-    ...(openFiles() > before ? [`${openFiles() - before} open files`] : []),
-  ];
+  const left = [...readdirSync(home), ...processesLeft(home).map((pid) => `process ${pid}`)];
   const counts = [...Map.groupBy(renewals, (reason) => reason)]
     .map(([reason, { length }]) => `${reason} ${length}`)
     .join(', ');
