@@ -1,5 +1,6 @@
 /** @module The `convert` command. */
 import { stat } from 'node:fs/promises';
+import { basename, relative } from 'node:path';
 import { enabledTypes, selectExtras } from '../conversion/capabilities.ts';
 import type { ConvertOptions } from '../conversion/plan/types.ts';
 import { realPathOf } from '../files/system.ts';
@@ -23,6 +24,7 @@ import { createRemoteConverter } from './convert/remote-converter.ts';
 import { createCsvReport, createReport, type Report } from './convert/report.ts';
 import { openResultFolder, type ResultFolder } from './convert/result-folder.ts';
 import { convertInputs, exitSoonAfter } from './convert/run.ts';
+import { openReceipts } from './receipts.ts';
 
 /**
  * Runs `imagemill convert`: finds the inputs, converts them, and writes the results.
@@ -54,6 +56,16 @@ export async function convert(
   await assertUsable(bulk, inputs, target);
   await assertOneInput(inputs, target);
   const verify = await parseVerify(flags, convertOptions);
+  if (flags.key !== undefined && flags.receipts === undefined)
+    throw new CliError('--key signs receipts: set --receipts, too.', 2);
+  if (flags.receipts !== undefined && (args.includes(STDIN) || target.kind === 'stdout'))
+    throw new CliError('--receipts needs files, not standard input or output.', 2);
+  const receipts =
+    flags.receipts === undefined
+      ? undefined
+      : await openReceipts(flags.receipts, convertOptions, flags.key, (output) =>
+          target.kind === 'folder' ? relative(target.path, output) : basename(output),
+        );
   const csv =
     flags.report === undefined || verify?.pictures ? undefined : await createCsvReport(flags.report);
   const isQuiet = quiet || target.kind === 'stdout';
@@ -88,6 +100,7 @@ export async function convert(
     const run = {
       converter: converter.start,
       resultFolder,
+      receipts,
       outputFolder,
       report,
       force,

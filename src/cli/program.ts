@@ -114,6 +114,13 @@ Examples:
   $ source <(imagemill completion zsh)           # also in ~/.zshrc
   $ imagemill completion fish > ~/.config/fish/completions/imagemill.fish`;
 
+const VERIFY_HELP = `
+Examples:
+  $ imagemill convert scans -o archive --format png --receipts archive.jsonl
+  $ imagemill verify archive.jsonl --against /backup/archive
+
+Exit status: 0 if all files are as recorded; 1 if not; 2 if it cannot be checked.`;
+
 const EXPLAIN_HELP = `
 Examples:
   $ imagemill explain photo.jpg --format webp --width 800
@@ -216,6 +223,8 @@ export async function runProgram(
       '--verify <pixels|visual>',
       'compare each result with its source by other decoders before it is written',
     )
+    .option('--receipts <file>', 'append a line with digests, options, key and versions for each result')
+    .option('--key <file>', 'sign the receipts with this Ed25519 key (PEM)')
     .option('--update', 'convert only files that are new or have changed since the last run with --update')
     .option('--delete', 'delete results whose source no longer exists; implies --update')
     .option('--yes', 'delete without confirmation')
@@ -243,6 +252,18 @@ export async function runProgram(
     .action(async (inputs: string[], flags: ExplainFlags) => {
       const { explain } = await import('./explain.ts');
       status = await explain(inputs, flags, context);
+    });
+
+  program
+    .command('verify')
+    .description('check files against the receipts of convert --receipts')
+    .argument('<receipts>')
+    .option('--against <folder>', 'folder with the results (default: where they were written)')
+    .option('--key <file>', 'require the signature of this Ed25519 key (PEM, public)')
+    .addHelpText('after', VERIFY_HELP)
+    .action(async (path: string, flags: { against?: string; key?: string }) => {
+      const { verifyReceipts } = await import('./receipts.ts');
+      status = await verifyReceipts(path, flags);
     });
 
   program.command('verify-worker', { hidden: true }).action(async () => {

@@ -1,6 +1,7 @@
 /** @module Runs the `convert` command: searches the inputs once or repeatedly, converts several at a time, and ends after a signal. */
 import { KnownResultError } from '../../errors.ts';
 import { CliError, type SignalAbort } from '../context.ts';
+import type { Receipts } from '../receipts.ts';
 import { type Conversion, type Converter, FileError, StopError, stateOf, toFileError } from './converter.ts';
 import type { Input } from './find-images.ts';
 import type { Inputs } from './inputs.ts';
@@ -24,6 +25,7 @@ interface RunOptions {
   readonly converter: () => Promise<Converter>;
   /** The index of the output folder, with `--update`. */
   readonly resultFolder: ResultFolder | undefined;
+  readonly receipts: Receipts | undefined;
   /** The output folder, if the output is not one file. */
   readonly outputFolder: string | undefined;
   readonly report: Report;
@@ -108,14 +110,15 @@ function isFatal(error: unknown): boolean {
 async function convertJob(
   job: Job,
   converter: Converter,
-  { report, resultFolder, outputFolder, force, signal, writing }: RunOptions,
+  { report, resultFolder, receipts, outputFolder, force, signal, writing }: RunOptions,
 ): Promise<void> {
   await assertWritable(job.output, force || (resultFolder?.owns(job) ?? false), outputFolder);
   const write = async (conversion: Conversion): Promise<void> => {
     signal.throwIfAborted();
     if (resultFolder) await resultFolder.write(job, conversion, force);
     else await writeOutput(conversion.path, job.output, force);
-    const { path: _, source: __, key: ___, ...done } = conversion;
+    await receipts?.add(job, conversion, converter.toolVersions);
+    const { path: _, source: __, key: ___, verification: ____, ...done } = conversion;
     report.done(job, done);
   };
   const known = force ? undefined : await resultFolder?.keyOf(job);

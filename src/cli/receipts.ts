@@ -1,0 +1,185 @@
+/**
+ * @module Receipts: a line of JSON for each result of `convert --receipts`, and the `verify` command, which checks files against
+ * them. With a key, a line is a DSSE envelope (https://github.com/secure-systems-lab/dsse) with an in-toto statement.
+ */
+import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { appendFile, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { z } from 'zod';
+import { hashFile } from '../conversion/key.ts';
+import type { ConvertOptions } from '../conversion/plan/types.ts';
+import { systemReason } from '../files/system.ts';
+import { sanitizeForDisplay } from '../text.ts';
+import { CliError } from './context.ts';
+import type { Conversion } from './convert/converter.ts';
+import type { Job } from './convert/output.ts';
+
+const file = z.object({ path: z.string(), sha256: z.string().regex(/^[0-9a-f]{64}$/), bytes: z.number() });
+const schema = z.object({
+  source: file,
+  /** `name` is the path below the output folder. */
+  result: file.extend({ name: z.string(), type: z.string() }),
+  options: z.looseObject({}),
+  key: z.string().optional(),
+  versions: z.string(),
+  notes: z.array(z.string()),
+  verification: z.looseObject({}).optional(),
+  time: z.string(),
+});
+type Receipt = z.infer<typeof schema>;
+
+const PAYLOAD_TYPE = 'application/vnd.in-toto+json';
+const envelope = z.object({
+  payloadType: z.literal(PAYLOAD_TYPE),
+  payload: z.string(),
+  signatures: z.array(z.object({ sig: z.string(), keyid: z.string() })).min(1),
+});
+const STATEMENT = { _type: 'https://in-toto.io/Statement/v1', predicateType: 'urn:imagemill:receipt:1' };
+
+/** Writes receipts. */
+export interface Receipts {
+  add(job: Job, conversion: Conversion, versions: string): Promise<void>;
+}
+
+/**
+ * Opens a file for receipts, which are appended.
+ *
+ * @param keyPath PEM file with an Ed25519 key that signs them
+ * @param name returns the path of a result below the output folder
+ * @throws {CliError} with status 2, if a file cannot be used
+ */
+export async function openReceipts(
+  path: string,
+  options: ConvertOptions,
+  keyPath: string | undefined,
+  name: (output: string) => string,
+): Promise<Receipts> {
+  const key = keyPath === undefined ? undefined : await readKey(keyPath, createPrivateKey);
+  await appendFile(path, '').catch((error) => {
+    throw new CliError(`--receipts ${path} cannot be written: ${systemReason(error)}.`, 2);
+  });
+  return {
+    async add(
+      { input, output },
+      { key: conversionKey, bytesBefore, bytesAfter, notes, verification },
+      versions,
+    ) {
+      const [source, result] = [await hashFile(input), await hashFile(output)];
+      const receipt: Receipt = {
+        source: { path: input, sha256: source, bytes: bytesBefore },
+        result: { path: output, name: name(output), type: options.format, sha256: result, bytes: bytesAfter },
+        options: { ...options },
+        key: conversionKey,
+        ...{ versions, notes: [...notes], verification: verification && { ...verification } },
+        time: new Date().toISOString(),
+      };
+      await appendFile(path, `${JSON.stringify(key ? seal(receipt, key) : receipt)}\n`);
+    },
+  };
+}
+
+/** Signs a receipt. */
+function seal(receipt: Receipt, key: KeyObject): z.infer<typeof envelope> {
+  const { name, sha256 } = receipt.result;
+  const statement = { ...STATEMENT, subject: [{ name, digest: { sha256 } }], predicate: receipt };
+  const payload = Buffer.from(JSON.stringify(statement));
+  const publicKey = createPublicKey(key).export({ type: 'spki', format: 'der' });
+  const keyid = createHash('sha256').update(publicKey).digest('hex');
+  const signature = { keyid, sig: sign(null, encodePayload(payload), key).toString('base64') };
+  return { payloadType: PAYLOAD_TYPE, payload: payload.toString('base64'), signatures: [signature] };
+}
+
+/** Returns the bytes that are signed: the pre-authentication encoding of DSSE v1. */
+function encodePayload(payload: Buffer): Buffer {
+  const head = `DSSEv1 ${PAYLOAD_TYPE.length} ${PAYLOAD_TYPE} ${payload.length} `;
+  return Buffer.concat([Buffer.from(head), payload]);
+}
+
+async function readKey(path: string, parse: (pem: string) => KeyObject): Promise<KeyObject> {
+  try {
+    const key = parse(await readFile(path, 'utf8'));
+    if (key.asymmetricKeyType === 'ed25519') return key;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).syscall)
+      throw new CliError(`--key ${path} cannot be read: ${systemReason(error)}.`, 2);
+  }
+  throw new CliError(`--key ${path}: expected an Ed25519 key in PEM.`, 2);
+}
+
+/** Options of {@link verifyReceipts}. */
+interface VerifyFlags {
+  readonly against?: string;
+  readonly key?: string;
+}
+
+/**
+ * Runs `imagemill verify`: checks results, and sources that still exist, against their receipts.
+ *
+ * @returns the exit status: 0 if all are as recorded, 1 if not
+ * @throws {CliError} with status 2, if the receipts cannot be read
+ */
+export async function verifyReceipts(path: string, { against, key: keyPath }: VerifyFlags): Promise<number> {
+  const key = keyPath === undefined ? undefined : await readKey(keyPath, createPublicKey);
+  const receipts = new Map<string, Receipt>();
+  let problems = 0;
+  const report = (text: string): void => {
+    problems += 1;
+    console.error(`imagemill: ${sanitizeForDisplay(text, 1000)}`);
+  };
+  let number = 0;
+  try {
+    for await (const line of createInterface({ input: createReadStream(path) })) {
+      number += 1;
+      if (line === '') continue;
+      const receipt = readLine(line, key);
+      if (receipt)
+        receipts.set(receipt.result.name, receipt); // a later line replaces an earlier one
+      else report(`line ${number}: the signature is wrong or missing.`);
+    }
+  } catch (error) {
+    const why = (error as NodeJS.ErrnoException).syscall ? systemReason(error) : 'it is not a receipt';
+    throw new CliError(`${path}, line ${Math.max(1, number)}: ${why}.`, 2);
+  }
+  if (receipts.size === 0 && problems === 0) throw new CliError(`${path} has no receipts.`, 2);
+  const names = new Map([...receipts].map(([name, { result }]) => [result.sha256, name]));
+  for (const [name, { source, result }] of receipts) {
+    const shown = against === undefined ? result.path : join(against, name);
+    const found = await hashFile(shown).catch(() => undefined);
+    if (found === undefined) report(`${shown} is missing.`);
+    else if (found !== result.sha256) {
+      const other = names.get(found);
+      report(other ? `${shown} has the content of ${other}.` : `${shown} has changed.`);
+    }
+    const isKept = await stat(source.path).catch(() => undefined);
+    if (isKept?.isFile() && (await hashFile(source.path)) !== source.sha256)
+      report(`${source.path} has changed since its conversion.`);
+  }
+  console.log(
+    `${receipts.size} receipts: ${problems === 0 ? 'all files are as recorded' : `${problems} problems`}`,
+  );
+  return problems === 0 ? 0 : 1;
+}
+
+/**
+ * Reads a line.
+ *
+ * @returns undefined if a key is given and the signature is wrong or missing
+ * @throws {Error} if it is not a receipt
+ */
+function readLine(line: string, key: KeyObject | undefined): Receipt | undefined {
+  const value: unknown = JSON.parse(line);
+  const sealed = envelope.safeParse(value);
+  if (!sealed.success) {
+    const receipt = schema.parse(value);
+    return key ? undefined : receipt;
+  }
+  const payload = Buffer.from(sealed.data.payload, 'base64');
+  const isSigned = (pub: KeyObject): boolean =>
+    sealed.data.signatures.some(({ sig }) =>
+      verify(null, encodePayload(payload), pub, Buffer.from(sig, 'base64')),
+    );
+  if (key && !isSigned(key)) return undefined;
+  return z.object({ predicate: schema }).parse(JSON.parse(payload.toString('utf8'))).predicate;
+}

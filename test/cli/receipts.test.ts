@@ -1,0 +1,110 @@
+import { execFile } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect } from 'chai';
+import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
+import { runInProcess } from '../helpers/in-process.ts';
+import { MAIN } from '../helpers/process.ts';
+
+const run = promisify(execFile);
+
+describe('receipts of conversions', function () {
+  this.timeout(120_000);
+  let folder: ConvertFolder;
+  const at = (name: string): string => join(folder.path, name);
+  const verify = async (...args: string[]) => {
+    const { status, complaints } = await runInProcess(['verify', 'r.jsonl', ...args], { cwd: folder.path });
+    return [status, complaints.map((line) => line.replace('imagemill: ', ''))];
+  };
+  beforeEach(async () => {
+    folder = await createConvertFolder();
+    await folder.put('scene.png', 'in/a.png');
+    await folder.put('window.png', 'in/b.png');
+  });
+  const convert = (...args: string[]) =>
+    folder.run(['in', '-o', 'out', '--format', 'png', '--receipts', 'r.jsonl', ...args]);
+
+  it('state digests, sizes, options, key, versions, verification and time', async () => {
+    expect((await convert('--verify', 'pixels')).status).to.equal(0);
+    const lines = (await readFile(at('r.jsonl'), 'utf8')).trim().split('\n');
+    expect(lines).to.have.length(2);
+    const { source, result, options, key, versions, verification, time } = JSON.parse(lines[0] as string);
+    expect(source).to.have.keys('path', 'sha256', 'bytes');
+    expect(result).to.include({ type: 'png' });
+    expect(options).to.include({ format: 'png', stripMetadata: true });
+    expect(key).to.match(/^[0-9a-f]{64}$/);
+    expect(versions).to.include('magick ');
+    expect(verification).to.include({ mode: 'pixels', passed: true, decoder: 'sharp' });
+    expect(Date.parse(time)).to.be.a('number').and.not.NaN;
+    expect(await verify()).to.deep.equal([0, []]);
+  });
+
+  it('show which results are missing, changed or swapped, also in another folder, and which sources have changed', async () => {
+    await convert();
+    await rename(at('out'), at('moved'));
+    expect(await verify('--against', 'moved')).to.deep.equal([0, []]);
+    await rename(at('moved/a.png'), at('moved/c.png'));
+    await rename(at('moved/b.png'), at('moved/a.png'));
+    expect(await verify('--against', 'moved')).to.deep.equal([
+      1,
+      ['moved/a.png has the content of b.png.', 'moved/b.png is missing.'],
+    ]);
+    await writeFile(at('moved/b.png'), 'other');
+    await writeFile(at('moved/a.png'), 'other');
+    await writeFile(at('in/a.png'), 'other');
+    await rm(at('in/b.png'));
+    expect(await verify('--against', 'moved')).to.deep.equal([
+      1,
+      ['moved/a.png has changed.', 'in/a.png has changed since its conversion.', 'moved/b.png has changed.'],
+    ]);
+  });
+
+  it('are signed with an Ed25519 key, and a wrong signature names its line', async () => {
+    const [pair, other] = [generateKeyPairSync('ed25519'), generateKeyPairSync('ed25519')];
+    await writeFile(at('key.pem'), pair.privateKey.export({ type: 'pkcs8', format: 'pem' }));
+    await writeFile(at('key.pub'), pair.publicKey.export({ type: 'spki', format: 'pem' }));
+    await writeFile(at('other.pub'), other.publicKey.export({ type: 'spki', format: 'pem' }));
+    expect((await convert('--key', 'key.pem')).status).to.equal(0);
+    const [first = '', second = ''] = (await readFile(at('r.jsonl'), 'utf8')).trim().split('\n');
+    expect(JSON.parse(first)).to.have.keys('payloadType', 'payload', 'signatures');
+    expect(await verify('--key', at('key.pub'))).to.deep.equal([0, []]);
+    const wrong = (line: number) => `line ${line}: the signature is wrong or missing.`;
+    expect(await verify('--key', at('other.pub'))).to.deep.equal([1, [wrong(1), wrong(2)]]);
+    const forged = JSON.parse(second);
+    forged.payload = Buffer.from(forged.payload, 'base64')
+      .toString()
+      .replace('"bytes":', '"bytes":1')
+      .replace(/^/, '');
+    forged.payload = Buffer.from(forged.payload).toString('base64');
+    await writeFile(at('r.jsonl'), `${first}\n${JSON.stringify(forged)}\n`);
+    expect(await verify('--key', at('key.pub'))).to.deep.equal([1, [wrong(2)]]);
+  });
+
+  it('that cannot be read are an error that names the line and the reason', async () => {
+    const failure = (...args: string[]) => runInProcess(['verify', ...args], { cwd: folder.path });
+    await convert();
+    const line = (await readFile(at('r.jsonl'), 'utf8')).split('\n')[0];
+    await writeFile(at('r.jsonl'), `${line}\n{"half":`);
+    const broken = await failure('r.jsonl');
+    expect([broken.status, broken.complaints]).to.deep.equal([
+      2,
+      ['imagemill: r.jsonl, line 2: it is not a receipt.'],
+    ]);
+    expect((await failure('nothing.jsonl')).status).to.equal(2);
+    expect((await failure('r.jsonl', '--key', 'in/a.png')).status).to.equal(2);
+  });
+
+  it('prove an archive with the commands of docs/archive.md', async () => {
+    for (const name of ['scene.tiff', 'window.tiff']) await folder.put(name, `scans/${name}`);
+    const text = await readFile(new URL('../../docs/archive.md', import.meta.url), 'utf8');
+    const commands = (/```sh\n(.*?)```/s.exec(text)?.[1] ?? '').trim().split('\n');
+    expect(commands).to.have.length(5);
+    for (const command of commands) {
+      const program = command.replaceAll('imagemill ', `'${process.execPath}' '${MAIN}' `);
+      await run('sh', ['-c', program], { cwd: folder.path, env: { ...process.env, TEMP_DIR: folder.path } });
+    }
+    expect(await folder.files('restored')).to.deep.equal(['scene.tiff', 'window.tiff']);
+  });
+});
