@@ -48,7 +48,10 @@ const settings = z.object({
   PATH: text('/usr/local/bin:/usr/bin:/bin'),
   PORT: integer(0, 65535, 3000),
   HOST: text('0.0.0.0'),
-  SUPPORT_EMAIL: text('support@localhost'),
+  SUPPORT_EMAIL: z
+    .string()
+    .regex(/^[^\s@]+@[^\s@]+$/, 'expected an e-mail address')
+    .default('support@localhost'),
   MAX_FILE_BYTES: integer(1, 2 ** 31, 10 * 1024 * 1024),
   MAX_BATCH_FILES: integer(1, 1000, 20),
   /** At most 99, since two digits distinguish the working files of the variants. */
@@ -70,8 +73,8 @@ const settings = z.object({
   REDIS_URL: z.string().refine(isRedisUrl, REDIS_URL_EXPECTED).optional(),
   CONCURRENCY: integer(1, 1024, availableParallelism()),
   QUEUE_LIMIT: integer(0, 100_000, 200),
-  CONVERT_TIMEOUT_MS: integer(1, MAX_TIMER_MS, 30_000),
-  UPLOAD_TIMEOUT_MS: integer(1, MAX_TIMER_MS, 60_000),
+  CONVERT_TIMEOUT_MS: integer(10, MAX_TIMER_MS, 30_000),
+  UPLOAD_TIMEOUT_MS: integer(100, MAX_TIMER_MS, 60_000),
   TEMP_DIR: path.default(tmpdir()),
   EXTRA_INPUTS: extraFormats(EXTRA_INPUT_TYPES),
   EXTRA_OUTPUTS: extraFormats(EXTRA_OUTPUT_TYPES),

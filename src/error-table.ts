@@ -163,7 +163,7 @@ const ROWS = {
     'This server needs an API key: send it in the header "Authorization: Bearer KEY".',
   ),
   API_KEY_INVALID: fixed(401, 'api-key', 'The API key is not valid.'),
-  NOT_FOUND: fixed(404, 'connection', 'There is nothing at this path.'),
+  NOT_FOUND: fixed(404, 'connection', 'There is nothing at this path. The API is below /api/v1.'),
   METHOD_NOT_ALLOWED: endpoint(
     405,
     (method: string, allowed: string) => `${method} is not allowed for this path: use ${allowed}.`,

@@ -64,10 +64,11 @@ export function formatBytes(bytes: number): string {
   return `${value.toFixed(power > 0 && value < 9.95 ? 1 : 0)} ${BYTE_UNITS[power]}`;
 }
 
-/** Formats a limit in bytes, and in MiB if that is a whole number. */
+/** Formats a limit exactly: in bytes, and from 1000 on also with three significant digits in units of 1000. */
 export function formatByteLimit(bytes: number): string {
-  const mebibytes = bytes / (1024 * 1024);
-  return Number.isInteger(mebibytes) ? `${mebibytes} MiB (${bytes} bytes)` : plural(bytes, 'byte');
+  const power = Math.min(Math.floor(Math.log10(Math.max(1, bytes)) / 3), BYTE_UNITS.length - 1);
+  if (power === 0) return plural(bytes, 'byte');
+  return `${Number((bytes / 1000 ** power).toPrecision(3))} ${BYTE_UNITS[power]} (${bytes} bytes)`;
 }
 
 /**

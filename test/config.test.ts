@@ -97,6 +97,16 @@ describe('loadConfig', () => {
     expect(problemsOf({ ...both, IMAGINARY_KEY: 'key' })).to.deep.equal([]);
   });
 
+  it('rejects values that can only be a mistake', () => {
+    expect(
+      problemsOf({ SUPPORT_EMAIL: 'nobody', UPLOAD_TIMEOUT_MS: '1', CONVERT_TIMEOUT_MS: '1' }),
+    ).to.deep.equal([
+      'SUPPORT_EMAIL="nobody": expected an e-mail address',
+      'CONVERT_TIMEOUT_MS="1": expected a whole number from 10 to 2147483647',
+      'UPLOAD_TIMEOUT_MS="1": expected a whole number from 100 to 2147483647',
+    ]);
+  });
+
   it('accepts a valid REDIS_URL, and hides an invalid one, since it may contain a password', () => {
     expect(problemsOf({ REDIS_URL: 'rediss://user:secret@cache.example:6380' })).to.deep.equal([]);
     for (const wrong of [

@@ -110,10 +110,16 @@ export function findConflict(
   { fit, width, height, maxBytes, lossless, format }: ConvertOptions,
   outputs: readonly OutputType[],
 ): Conflict | undefined {
-  if (fit && fit !== 'inside' && !(width && height))
-    return { field: 'fit', value: fit, expected: 'width and height to be set, too' };
+  if (fit && fit !== 'inside' && !(width && height)) {
+    const missing = width ? 'height' : height ? 'width' : 'both';
+    return {
+      field: 'fit',
+      value: fit,
+      expected: `width and height, of which ${missing} ${missing === 'both' ? 'are' : 'is'} missing`,
+    };
+  }
   if (maxBytes !== undefined && !hasBytesLimit(format)) {
-    const expected = `one of the formats ${outputs.filter(hasBytesLimit).join(', ')}, not ${format}`;
+    const expected = `a format with a quality to lower (${outputs.filter(hasBytesLimit).join(', ')}), which ${format} does not have`;
     return { field: 'max_bytes', value: String(maxBytes), expected };
   }
   if (lossless && maxBytes !== undefined)

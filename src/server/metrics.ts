@@ -56,6 +56,9 @@ export function createMetrics({ version, readGauges, collectProcessMetrics }: Me
   const registry = new Registry();
   const registers = [registry];
   if (collectProcessMetrics) collectDefaultMetrics({ register: registry });
+  // Gauges whose names end like those of counters. The gauges without `_total` have the same numbers.
+  for (const kind of ['handles', 'requests', 'resources'])
+    registry.removeSingleMetric(`nodejs_active_${kind}_total`);
 
   const counter = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
     new Counter({ name: `imagemill_${name}`, help, labelNames, registers });

@@ -223,7 +223,7 @@ describe('imagemill convert', () => {
     expect([status, complaints]).to.deep.equal([
       1,
       [
-        'imagemill: photo.jpg is too large: at most 1000 bytes allowed. Raise the limit with --max-file-size or MAX_FILE_BYTES.',
+        'imagemill: photo.jpg is too large: at most 1 kB (1000 bytes) allowed. Raise the limit with --max-file-size or MAX_FILE_BYTES.',
       ],
     ]);
   });
@@ -336,12 +336,12 @@ describe('imagemill convert', () => {
       [
         'a format cannot be made smaller',
         ['a.jpg', '-o', 'b.png', '--max-bytes', '1000'],
-        'Invalid --max-bytes "1000": expected one of the formats webp, jpg, not png.',
+        'Invalid --max-bytes "1000": expected a format with a quality to lower (webp, jpg), which png does not have.',
       ],
       [
         'a box has one side only',
         ['a.jpg', '-o', 'b.webp', '--fit', 'cover', '--width', '10'],
-        'Invalid --fit "cover": expected width and height to be set, too.',
+        'Invalid --fit "cover": expected width and height, of which height is missing.',
       ],
       [
         '--lossless meets a maximum size',

@@ -141,7 +141,7 @@ describe('imagemill doctor', () => {
       REDIS_URL: 'redis://:secret@127.0.0.1:1',
     });
     expect([status, row('TEMP_DIR')?.state, row('REDIS_URL')?.state]).to.deep.equal([0, 'warn', 'warn']);
-    expect(row('TEMP_DIR')?.advice?.[0]).to.include('a full batch needs 4096000 MiB');
+    expect(row('TEMP_DIR')?.advice?.[0]).to.include('a full batch needs 4.3 TB');
     expect(JSON.stringify(row('REDIS_URL'))).to.not.include('secret');
   });
 

@@ -127,7 +127,7 @@ describe('docker/nginx.conf in front of an instance', function () {
     ]) {
       const answer = await send(plain(path));
       expectShape(answer, 404);
-      expect(answer.rest, path).to.include('There is nothing at this path.');
+      expect(answer.rest, path).to.include('There is nothing at this path. The API is below /api/v1.');
     }
   });
 

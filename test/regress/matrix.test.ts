@@ -30,12 +30,12 @@ describe('the matrix of a regression check', () => {
     expect(asked?.options).to.include({ fit: 'cover', position: 'top', enlarge: true, maxBytes: 9000 });
     expect(() => toMatrix({ cases: [{ ...square, format: 'png', max_bytes: 9000 }] })).to.throw(
       MatrixError,
-      'case square: Invalid max_bytes "9000": expected one of the formats webp, jpg, avif, jxl, not png.',
+      'case square: Invalid max_bytes "9000": expected a format with a quality to lower (webp, jpg, avif, jxl), which png does not have.',
     );
     const { height: _, ...oneSide } = square;
     expect(() => toMatrix({ cases: [oneSide] })).to.throw(
       MatrixError,
-      'case square: Invalid fit "cover": expected width and height to be set, too.',
+      'case square: Invalid fit "cover": expected width and height, of which height is missing.',
     );
   });
 

@@ -185,7 +185,7 @@ describe('the OpenAPI document', () => {
       }),
     );
     for (const said of [
-      'at most 1234567 bytes allowed',
+      'at most 1.23 MB (1234567 bytes) allowed',
       '"maxItems":13',
       'more than the limit of 2345678 (MAX_PIXELS)',
       'more than the limit of 321 (MAX_FRAMES)',

@@ -163,7 +163,7 @@ describe('POST /batch with a ZIP archive', () => {
   it('limits the actual size of an entry, not its declared size', async () => {
     const bomb = Buffer.concat([photo, Buffer.alloc(300 * MIB)]);
     expect(await refusal([{ name: 'bomb.jpg', content: bomb, deflate: true }])).to.equal(
-      '413 File 1 ("bomb.jpg") is too large: at most 10 MiB (10485760 bytes) allowed.',
+      '413 File 1 ("bomb.jpg") is too large: at most 10.5 MB (10485760 bytes) allowed.',
     );
     const lying = await refusal([{ name: 'bomb.jpg', content: bomb, deflate: true, declaredSize: 5000 }]);
     expect(lying).to.match(/^400 File 1 \("x\.zip"\) is damaged/);

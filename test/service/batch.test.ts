@@ -206,7 +206,7 @@ describe('POST /batch', () => {
           ['a.jpg', photo],
           ['b.jpg', padded(10 * MIB + 1)],
         ]),
-      ).to.equal('413 File 2 ("b.jpg") is too large: at most 10 MiB (10485760 bytes) allowed.');
+      ).to.equal('413 File 2 ("b.jpg") is too large: at most 10.5 MB (10485760 bytes) allowed.');
     });
 
     it('an unsupported type, with the name of the file', async () => {

@@ -85,7 +85,9 @@ describe('GET /docs', () => {
       'POST is not allowed for this path: use GET, HEAD, OPTIONS.',
     ]);
     for (const path of ['/docs/index.html', '/docs/NOTICE', '/licenses.md']) {
-      expect((await sendForm(origin + path)).message, path).to.equal('There is nothing at this path.');
+      expect((await sendForm(origin + path)).message, path).to.equal(
+        'There is nothing at this path. The API is below /api/v1.',
+      );
     }
   });
 

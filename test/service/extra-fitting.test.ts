@@ -130,7 +130,7 @@ describe('fit, position, enlarge and max_bytes for the formats of EXTRA_INPUTS a
     const { status, message } = await convert(own.base, file, { format: 'tiff', max_bytes: '9000' });
     expect([status, message]).to.deep.equal([
       400,
-      'Invalid max_bytes "9000": expected one of the formats webp, jpg, avif, jxl, not tiff.',
+      'Invalid max_bytes "9000": expected a format with a quality to lower (webp, jpg, avif, jxl), which tiff does not have.',
     ]);
   });
 });

@@ -137,7 +137,7 @@ describe('max_bytes', () => {
     it(`is rejected for ${format}, with field, value, format and expected values`, async () => {
       const { status, message } = await convert(service.base, photo, { format, max_bytes: '50000' });
       expect(`${status} ${message}`).to.equal(
-        `400 Invalid max_bytes "50000": expected one of the formats webp, jpg, not ${format}.`,
+        `400 Invalid max_bytes "50000": expected a format with a quality to lower (webp, jpg), which ${format} does not have.`,
       );
     });
   }

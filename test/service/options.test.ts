@@ -121,9 +121,9 @@ describe('frames, pages, background and notes', () => {
     ['background', '#12345678', 'a colour as #rgb, #rrggbb or a name of CSS'],
     ['background', '#ff00ff;', 'a colour as #rgb, #rrggbb or a name of CSS'],
     ['fit', 'crop', 'one of inside, cover, contain, fill'],
-    ['fit', 'cover', 'width and height to be set, too'],
-    ['fit', 'contain', 'width and height to be set, too'],
-    ['fit', 'fill', 'width and height to be set, too'],
+    ['fit', 'cover', 'width and height, of which both are missing'],
+    ['fit', 'contain', 'width and height, of which both are missing'],
+    ['fit', 'fill', 'width and height, of which both are missing'],
     ['position', 'top left', POSITION_NAMES],
     ['position', '5', POSITION_NAMES],
     ['position', 'constructor', POSITION_NAMES],
@@ -156,7 +156,7 @@ describe('frames, pages, background and notes', () => {
         });
         expect([status, message]).to.deep.equal([
           400,
-          `Invalid fit "${fit}": expected width and height to be set, too.`,
+          `Invalid fit "${fit}": expected width and height, of which ${side === 'width' ? 'height' : 'width'} is missing.`,
         ]);
       }
     });

@@ -78,7 +78,7 @@ describe('an SVG compressed with gzip', () => {
     const { status, message } = await convert(service.base, bomb, { format: 'png' }, 'bomb.svgz');
     expect([status, message]).to.deep.equal([
       413,
-      'The file is too large: at most 10 MiB (10485760 bytes) allowed.',
+      'The file is too large: at most 10.5 MB (10485760 bytes) allowed.',
     ]);
   });
 

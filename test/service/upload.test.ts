@@ -79,7 +79,7 @@ describe('the upload', () => {
     it('of one byte more is rejected', async () => {
       const { status, message } = await convert(service.base, await padded(10 * MIB + 1), { format: 'png' });
       expect(status).to.equal(413);
-      expect(message).to.equal('The file is too large: at most 10 MiB (10485760 bytes) allowed.');
+      expect(message).to.equal('The file is too large: at most 10.5 MB (10485760 bytes) allowed.');
     });
   });
 

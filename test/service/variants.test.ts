@@ -193,7 +193,7 @@ describe('variants', () => {
       [[{ name: 'b', widht: 5 }], 'Variant "b": Invalid option "widht": expected one of '],
       [
         [{ name: 'b', fit: 'cover' }],
-        'Variant "b": Invalid fit "cover": expected width and height to be set, too.',
+        'Variant "b": Invalid fit "cover": expected width and height, of which both are missing.',
       ],
       [[CARD, { width: 5 }], 'Variant 2: name: '],
       [
@@ -229,7 +229,7 @@ describe('variants', () => {
     const { status, message } = await ask([{ name: 'a', format: 'png' }], { max_bytes: '5000' });
     expect(status).to.equal(400);
     expect(message).to.include(
-      'Variant "a": Invalid max_bytes "5000": expected one of the formats webp, jpg, not png.',
+      'Variant "a": Invalid max_bytes "5000": expected a format with a quality to lower (webp, jpg), which png does not have.',
     );
   });
 

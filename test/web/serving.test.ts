@@ -100,7 +100,10 @@ describe('serving the page', () => {
       expect(refused.message).to.equal('POST is not allowed for this path: use GET, HEAD, OPTIONS.');
     }
     const missing = await sendForm(url('/assets/nothing.js'));
-    expect([missing.status, missing.message]).to.deep.equal([404, 'There is nothing at this path.']);
+    expect([missing.status, missing.message]).to.deep.equal([
+      404,
+      'There is nothing at this path. The API is below /api/v1.',
+    ]);
   });
 
   it('does not count toward the rate limit', async () => {

@@ -10,6 +10,7 @@ import { WEB_APP_DIR } from '../../folders.ts';
 import type { OutputType } from '../../formats.ts';
 import { ONE_PIXEL } from '../../process/policy.ts';
 import type { RedisConnection } from '../../redis-client.ts';
+import { formatBytes } from '../../text.ts';
 import { bytesOfBatch, DISK_SPACE_FACTOR } from '../context.ts';
 import type { Check, DoctorReport } from './collect.ts';
 
@@ -81,9 +82,9 @@ export async function workingFiles({ config }: DoctorReport): Promise<Check[]> {
     if (free === undefined) return [{ name, state: 'ok', found: `${TEMP_DIR}, free space unknown` }];
     const file = DISK_SPACE_FACTOR * config.MAX_FILE_BYTES;
     const batch = bytesOfBatch(config);
-    const found = `${TEMP_DIR}, ${isInMemory(TEMP_DIR) ? 'in memory, ' : ''}${formatMebibytes(free)} free`;
+    const found = `${TEMP_DIR}, ${isInMemory(TEMP_DIR) ? 'in memory, ' : ''}${formatBytes(free)} free`;
     if (free >= batch) return [{ name, state: 'ok', found }];
-    const requirement = `a full batch needs ${formatMebibytes(batch)} (MAX_BATCH_FILES × MAX_FILE_BYTES × ${DISK_SPACE_FACTOR})`;
+    const requirement = `a full batch needs ${formatBytes(batch)} (MAX_BATCH_FILES × MAX_FILE_BYTES × ${DISK_SPACE_FACTOR})`;
     return [
       { name, state: free < file ? 'fail' : 'warn', found, advice: [`free disk space: ${requirement}`] },
     ];
@@ -94,8 +95,6 @@ export async function workingFiles({ config }: DoctorReport): Promise<Check[]> {
     await workspaces.close();
   }
 }
-
-const formatMebibytes = (bytes: number): string => `${Math.floor(bytes / 1024 ** 2)} MiB`;
 
 /** Checks whether the web page has been built. */
 export function webPage(): Check[] {
