@@ -24,8 +24,8 @@ const startEmpty = ({ React }: System) => ({
   },
 });
 
-/** Address in the examples of the document, which is the same for all servers. */
-const EXAMPLE_ORIGIN = 'http://localhost:3000';
+/** Address in the examples of the document, with the port of the server. A proxy can have another address. */
+const EXAMPLE_ORIGIN = /http:\/\/localhost:\d+/g;
 
 SwaggerUI({
   url: '/api/v1/openapi.json',
