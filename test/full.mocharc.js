@@ -20,6 +20,7 @@ export const FULL_TESTS = [
   'test/service/multipart.test.ts', // random bodies, and a thousand files
   'test/service/svg-features.test.ts',
   'test/web/same-as-browser.test.ts', // all images and options of the page
+  'test/web/firefox.test.ts', // a second browser
   'test/service/batch-zip.test.ts',
   'test/process/sandbox/broken-codec.test.ts', // all forbidden actions of a codec
   'test/conversion/threads.test.ts', // all fixtures

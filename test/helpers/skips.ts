@@ -9,6 +9,7 @@ export type Requirement =
   | 'browser'
   | 'compiler'
   | 'disk'
+  | 'firefox'
   | 'hidden-files'
   | 'magick-version'
   | 'mounts'

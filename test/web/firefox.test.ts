@@ -1,0 +1,110 @@
+/** @module The main path of the page in Firefox, through its WebDriver BiDi: https://www.w3.org/TR/webdriver-bidi/ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { expect } from 'chai';
+import { fixturePath } from '../helpers/client.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { type OwnService, startService } from '../helpers/service.ts';
+import { requires } from '../helpers/skips.ts';
+import { eventually } from '../helpers/util.ts';
+import { readZip } from '../helpers/zip.ts';
+
+const PROGRAM = ['firefox-esr', 'firefox'].find((name) => spawnSync(name, ['--version']).status === 0);
+
+describe('the page in Firefox', () => {
+  let service: OwnService;
+  let firefox: ChildProcess | undefined;
+  let socket: WebSocket | undefined;
+  before(async function () {
+    requires(this, 'firefox', PROGRAM !== undefined);
+    service = await startService();
+  });
+  after(async () => {
+    socket?.close();
+    if (firefox) {
+      const ended = once(firefox, 'exit');
+      firefox.kill();
+      await ended;
+    }
+    await service?.stop();
+  });
+
+  it('converts files and saves one ZIP, and the comparison follows the quality', async () => {
+    const [profile, downloads] = [await makeTempDir('firefox'), await makeTempDir('downloads')];
+    const settings = { 'browser.download.folderList': 2, 'browser.download.dir': downloads };
+    const lines = Object.entries(settings).map(
+      ([name, value]) => `user_pref("${name}", ${JSON.stringify(value)});`,
+    );
+    await writeFile(join(profile, 'user.js'), lines.join('\n'));
+    const args = ['--headless', '--remote-debugging-port', '0', '--profile', profile];
+    firefox = spawn(PROGRAM as string, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+    const address = Promise.withResolvers<string>();
+    createInterface(firefox.stderr as NodeJS.ReadableStream).on('line', (line) => {
+      const found = /WebDriver BiDi listening on (ws:\S+)/.exec(line);
+      if (found) address.resolve(found[1] as string);
+    });
+    socket = new WebSocket(`${await address.promise}/session`);
+    await once(socket, 'open');
+
+    const answers = new Map<number, (answer: { type: string; result: never; message: string }) => void>();
+    socket.onmessage = ({ data }) => {
+      const answer = JSON.parse(data);
+      answers.get(answer.id)?.(answer);
+    };
+    const send = async (method: string, params: object) => {
+      const id = answers.size + 1;
+      const { promise, resolve } = Promise.withResolvers<{ type: string; result: never; message: string }>();
+      answers.set(id, resolve);
+      socket?.send(JSON.stringify({ id, method, params }));
+      const { type, result, message } = await promise;
+      expect(type, `${method}: ${message}`).to.equal('success');
+      return result;
+    };
+    await send('session.new', { capabilities: {} });
+    const { contexts } = (await send('browsingContext.getTree', {})) as { contexts: [{ context: string }] };
+    const [{ context }] = contexts;
+    const run = async (expression: string) => {
+      const params = { expression, target: { context }, awaitPromise: true, userActivation: true };
+      const { result } = (await send('script.evaluate', params)) as {
+        result: { value: unknown; sharedId: string };
+      };
+      return result;
+    };
+    const until = (expression: string) => eventually(async () => (await run(expression)).value === true);
+
+    await send('browsingContext.navigate', {
+      context,
+      url: new URL('/', service.base).href,
+      wait: 'complete',
+    });
+    await until(`document.querySelector('input[value=bmp]') !== null`);
+    const { sharedId } = await run(`document.querySelector('.picker input')`);
+    const files = ['scene.png', 'scene.jpg', 'moving.gif'].map(fixturePath);
+    await send('input.setFiles', { context, element: { sharedId }, files });
+    await until(`document.querySelectorAll('.file').length === 3`);
+    await run(`document.querySelector('.actions [type=submit]').click()`);
+    await until(`document.querySelector('.totals').textContent.startsWith('Done: 3 converted')`);
+    await run(`document.querySelector('.actions .button:last-child').click()`);
+    const path = join(downloads, 'converted.zip');
+    const names = await eventually(async () => {
+      const isComplete =
+        (await readdir(downloads)).join() === 'converted.zip' && (await readFile(path)).length > 0;
+      return isComplete && (await readZip(await readFile(path))).map(({ name }) => name);
+    });
+    expect(names).to.deep.equal(['scene.webp', 'scene (2).webp', 'moving.webp']);
+
+    await run(`document.querySelector('.file-actions button').click()`);
+    await until(`document.querySelector('dialog .before') !== null`);
+    const before = (await run(`document.querySelector('dialog output').textContent`)).value;
+    await run(`{
+      const slider = document.querySelector('dialog input[name=quality]');
+      slider.value = 10;
+      slider.dispatchEvent(new Event('input', { bubbles: true }));
+    }`);
+    await until(`/^\\d.*%$/.test(document.querySelector('dialog output').textContent) &&
+      document.querySelector('dialog output').textContent !== ${JSON.stringify(before)}`);
+  });
+});
