@@ -424,7 +424,6 @@ __attribute__((visibility("default"))) int deflateInit2_(void *stream, int level
   const char *given = getenv("IMAGEMILL_DEFLATE_LEVEL");
   return init ? init(stream, given ? atoi(given) : level, method, bits, memory, strategy, version, size) : -6; /* Z_VERSION_ERROR */
 }
-
 typedef int main_function(int, char **, char **);
 typedef int start_function(main_function *, int, char **, hook *, hook *, hook *, void *);
 /* Replaces the function of the C library that a program's entry point calls. It runs the constructors of the program, and
