@@ -34,7 +34,9 @@ describe('the settings of the app', () => {
     expect(await send(photo, photo, photo)).to.equal('400 Too many files: at most 2 allowed in one request.');
     const longer = new Uint8Array(4001);
     longer.set(photo);
-    expect(await send(longer)).to.equal('413 File 1 ("a.jpg") is too large: at most 4 kB (4000 bytes) allowed.');
+    expect(await send(longer)).to.equal(
+      '413 File 1 ("a.jpg") is too large: at most 4 kB (4000 bytes) allowed.',
+    );
   });
 });
 
