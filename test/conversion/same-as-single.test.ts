@@ -63,14 +63,13 @@ describe('several variants of one file', () => {
     return { folder, type, label: 'The file', onCommand: (step) => void steps.push(step) };
   }
 
-  async function describeResult({ path, quality, notes }: ConversionResult): Promise<object> {
-    return {
-      bytes: createHash('sha256')
-        .update(withoutDates(await readFile(path)))
-        .digest('hex'),
-      quality,
-      notes,
-    };
+  async function describeResult({ path, quality, notes }: ConversionResult, isSvg: boolean): Promise<object> {
+    // cairo 1.18 compresses the dates of a PDF with other objects. No command of an SVG is shared.
+    if (isSvg && path.endsWith('.pdf')) return { quality, notes };
+    const sha256 = createHash('sha256')
+      .update(withoutDates(await readFile(path)))
+      .digest('hex');
+    return { sha256, quality, notes };
   }
 
   for (const path of FILES) {
@@ -78,6 +77,7 @@ describe('several variants of one file', () => {
     it(`has the bytes and notes of single conversions for ${name}`, async function () {
       this.timeout(120_000);
       const { signal } = new AbortController();
+      const isSvg = name.endsWith('.svg');
       const steps: Step[] = [];
       const single: object[] = [];
       for (const variant of VARIANTS) {
@@ -87,7 +87,7 @@ describe('several variants of one file', () => {
         single.push(
           result instanceof Error
             ? { status: (result as ServiceError).status }
-            : await describeResult(result),
+            : await describeResult(result, isSvg),
         );
       }
       const together = await engine
@@ -95,11 +95,13 @@ describe('several variants of one file', () => {
         .catch((error: ServiceError) => VARIANTS.map(() => ({ error })));
       for (const [at, outcome] of together.entries()) {
         const found =
-          'error' in outcome ? { status: outcome.error.status } : await describeResult(outcome.converted);
+          'error' in outcome
+            ? { status: outcome.error.status }
+            : await describeResult(outcome.converted, isSvg);
         expect(found, VARIANTS[at]?.name).to.deep.equal(single[at]);
       }
       const isShared = steps.some(({ args }) => args.includes('-respect-parentheses'));
-      if (single.some((one) => 'sha256' in one)) expect(isShared, 'shared').to.equal(!name.endsWith('.svg'));
+      if (single.some((one) => 'sha256' in one)) expect(isShared, 'shared').to.equal(!isSvg);
     });
   }
 });
