@@ -83,7 +83,7 @@ export async function soak({ random, jobs }: FaultParts): Promise<Outcome> {
     const wait = random.next() < QUIET ? QUIET_MS : random.below(500);
     await pause(wait, undefined, { signal: done.signal }).catch(() => {});
     const spared = new Set(bystanders.flatMap(listTree));
-    const others = listTree(process.pid).filter((pid) => pid !== process.pid && !spared.has(pid));
+    const others = listTree(process.pid).filter((pid) => !spared.has(pid) && isOfForkServer(pid));
     if (others.length === 0) continue;
     try {
       process.kill(random.pick(others), 'SIGKILL');
@@ -105,6 +105,15 @@ export async function soak({ random, jobs }: FaultParts): Promise<Outcome> {
     .join(', ');
   const figures = `${kills} processes killed; servers replaced: ${counts || 'none'}; memory in use ${(growth / 1e6).toFixed(1)} MB above that after a tenth of the jobs`;
   return { tally, figures, left };
+}
+
+/** Returns whether a process is a fork server or a job of one: other children of this process decode results. */
+function isOfForkServer(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'latin1').includes('IMAGEMILL_FORK_SERVER=serve');
+  } catch {
+    return false; // it has ended
+  }
 }
 
 /** Returns the memory that JavaScript objects and buffers use, in bytes. */
