@@ -23,6 +23,7 @@ const integer = (min: number, max: number, fallback: number) => {
 const text = (fallback: string) => z.string().default(fallback);
 const path = z.string().startsWith('/', 'expected an absolute path');
 
+const LOG_FORMATS = ['auto', 'json', 'pretty'] as const;
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 /** Maximum delay of a Node.js timer, in milliseconds. A timer with a longer delay fires at once. */
@@ -86,6 +87,7 @@ const settings = z.object({
   WORKER_REUSE: z.string().optional(),
   WORKER_SHARING: z.string().optional(),
   CORS_ORIGIN: z.string().transform(parseCorsOrigin).default('*'),
+  LOG_FORMAT: z.enum(LOG_FORMATS, `expected one of ${LOG_FORMATS.join(', ')}`).default('auto'),
   LOG_LEVEL: z.enum(LOG_LEVELS, `expected one of ${LOG_LEVELS.join(', ')}`).default('info'),
   SHUTDOWN_GRACE_MS: integer(0, MAX_TIMER_MS, 15_000),
 });

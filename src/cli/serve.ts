@@ -10,6 +10,7 @@ import { StartupError } from '../errors.ts';
 import { createHttpServer, type HttpServer } from '../server/http-server.ts';
 import { createService, type Service } from '../server/service.ts';
 import { type CliContext, loadSettings, withWorkingFolder } from './context.ts';
+import { formatForPeople } from './pretty-log.ts';
 
 /** File descriptor of standard output (stdout(3)). */
 const STDOUT_FD = 1;
@@ -23,7 +24,8 @@ const STDOUT_FD = 1;
  */
 export async function serve({ env, version }: CliContext): Promise<number> {
   const config = withWorkingFolder(loadSettings(env), env);
-  const stream = createLogStream(STDOUT_FD);
+  const isPretty = config.LOG_FORMAT === 'auto' ? process.stdout.isTTY : config.LOG_FORMAT === 'pretty';
+  const stream = createLogStream(STDOUT_FD, isPretty ? formatForPeople : (line) => line);
   const log = pino({ level: config.LOG_LEVEL }, stream);
   const readsKeys = config.API_KEYS_FILE !== undefined;
   const signals = listenForSignals(readsKeys ? STOP_SIGNALS : [...STOP_SIGNALS, 'SIGHUP']);
@@ -82,6 +84,9 @@ async function listen(server: Server, { HOST, PORT }: Config): Promise<void> {
   }
 }
 
+/** Addresses that mean all addresses of the machine. */
+const ALL_ADDRESSES = ['0.0.0.0', '::'];
+
 function reportStart(
   log: Logger,
   version: string,
@@ -104,7 +109,10 @@ function reportStart(
     'startup',
   );
   const { address, port } = server.address() as AddressInfo;
-  log.info(`listening on http://${address.includes(':') ? `[${address}]` : address}:${port}`);
+  const host = address.includes(':') ? `[${address}]` : address;
+  // A browser on this machine reaches a server that listens on all addresses as localhost.
+  const url = `http://${ALL_ADDRESSES.includes(address) ? 'localhost' : host}:${port}`;
+  log.info({ url }, `listening on http://${host}:${port}`);
 }
 
 /** Reads the API keys again. If the file is wrong, the old keys stay. */
@@ -183,12 +191,14 @@ const LINE_BREAK = 0x0a;
  * Creates a log stream.
  *
  * @param fd file descriptor to write to
+ * @param format formats a line including its line break
  */
-function createLogStream(fd: number): LogStream {
+function createLogStream(fd: number, format: (line: string) => string): LogStream {
   let dropped = 0;
   let isTruncated = false;
   return {
-    write(line) {
+    write(json) {
+      const line = format(json);
       // A full disk may have stored the start of a line. A line break separates it from the next line.
       const bytes = Buffer.from(isTruncated ? `\n${line}` : line);
       let written = 0;

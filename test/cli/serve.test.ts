@@ -1,9 +1,11 @@
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { cp, mkdir, readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { expect } from 'chai';
 import { convert, fixture, sendForm } from '../helpers/client.ts';
-import { runCommand } from '../helpers/command.ts';
+import { MAIN, runCommand, runOnTerminal } from '../helpers/command.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { runInProcess } from '../helpers/in-process.ts';
@@ -23,6 +25,38 @@ describe('imagemill serve', () => {
   afterEach(async () => {
     for (const { child } of processes) child.kill('SIGKILL');
     await Promise.all(processes.splice(0).map((started) => started.ended()));
+  });
+
+  it('prints lines for people with LOG_FORMAT=pretty: the address to open, each request, warnings, and how it stops', async () => {
+    const service = start({ LOG_FORMAT: 'pretty', WORKER_REUSE: '50', HOST: '0.0.0.0' });
+    const [, url] = await eventually(
+      () => /^Open (http:\/\/localhost:\d+) in a browser\. To stop/m.exec(service.output()) ?? undefined,
+    );
+    expect((await sendForm(`${url}/api/v1/health`)).status).to.equal(200);
+    await eventually(() => /^\d\d:\d\d:\d\d GET \/api\/v1\/health 200 \d+ ms$/m.test(service.output()));
+    service.child.kill('SIGTERM');
+    expect(await service.ended()).to.equal(0);
+    const lines = service.output().trim().split('\n');
+    expect(lines).to.include('Warning: WORKER_REUSE has no effect: each image gets a new process');
+    expect(lines.at(-1)).to.equal('Stopped.');
+    expect(service.output())
+      .to.match(/^imagemill \d+\.\d+\.\d+, ImageMagick [67]\./m)
+      .and.not.include('{');
+  });
+
+  it('explains a wrong PORT and a port that is taken in the same way on a terminal', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const { port } = taken.address() as AddressInfo;
+    const serve = (value: string) =>
+      runOnTerminal(`HOST=127.0.0.1 PORT=${value} ${process.execPath} ${MAIN} serve`, ROOT);
+    const [busy, wrong] = await Promise.all([serve(String(port)), serve('http')]);
+    taken.close();
+    expect([busy.status, wrong.status]).to.deep.equal([1, 2]);
+    expect(busy.shown).to.match(
+      /^imagemill: Cannot listen on HOST=127\.0\.0\.1 PORT=\d+: another program uses this port\./m,
+    );
+    expect(wrong.shown).to.match(/^imagemill: PORT="http": expected a whole number/m);
   });
 
   /** Shell command that appends the standard output of the service to the file `log` in the folder `$0`. */
