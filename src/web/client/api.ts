@@ -106,11 +106,16 @@ function request(
 /** Parses an error response. Responses of a reverse proxy can have any body. */
 async function toResponseError(status: number, body: Blob, retryAfter: number): Promise<ResponseError> {
   let message: unknown;
+  let setting: unknown;
   try {
-    ({ message } = (JSON.parse(await body.text()) as { error: { message: unknown } }).error);
+    ({ message, setting } = (JSON.parse(await body.text()) as { error: Record<string, unknown> }).error);
   } catch {
     // The response is not JSON, or has no error.
   }
-  const text = typeof message === 'string' ? message : `The server responded with status ${status}.`;
+  // The name of a setting helps operators only.
+  const text =
+    typeof message === 'string'
+      ? message.replace(` (${setting})`, '')
+      : `The server responded with status ${status}.`;
   return new ResponseError(status, text, retryAfter);
 }
