@@ -200,6 +200,22 @@ describe('the interface of imaginary', () => {
     });
   }
 
+  it('answers type=auto with the best format that Accept permits', async () => {
+    await startShared(SETTINGS);
+    const body = new Uint8Array(await fixture('grey.jpg'));
+    for (const [accept, type] of [
+      ['image/png', 'image/png'],
+      ['image/webp;q=0.5, image/jpeg', 'image/jpeg'],
+    ] as const) {
+      const { status, headers } = await request(
+        '/convert',
+        { type: 'auto' },
+        { method: 'POST', body, headers: { accept } },
+      );
+      expect([status, headers.get('content-type'), headers.get('vary')]).to.deep.equal([200, type, 'Accept']);
+    }
+  });
+
   describe('refuses', () => {
     const refusal = async (answer: Answer | Promise<Answer>) => {
       const { status, headers, body } = await answer;

@@ -9,7 +9,7 @@ import express, { type Request, type RequestHandler, type Response, type Router 
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import type { Capabilities } from '../../conversion/capabilities.ts';
-import { createOptionsParser } from '../../conversion/forms.ts';
+import { createOptionsParser, dependsOnAccept } from '../../conversion/forms.ts';
 import type { Identify } from '../../conversion/identify.ts';
 import type { ConversionInput, Convert } from '../../conversion/types.ts';
 import { ClientDisconnectedError, serviceError } from '../../errors.ts';
@@ -137,13 +137,16 @@ function createConvertRoute(deps: Deps): (read: (query: Query) => readonly Opera
   return (read) => async (req, res) => {
     const started = performance.now();
     const fields = toFields(read(queryOf(req)));
-    const { format: given } = parse(fields); // rejects wrong parameters before the upload
+    const options = parse(fields, req.get('accept')); // rejects wrong parameters before the upload
+    if (dependsOnAccept(fields)) res.vary('Accept');
     await receive(req, res, deps, async (file, signal) => {
       const uploadedMs = performance.now() - started;
       const hasType = fields.some(([name]) => name === 'output_format');
-      const format = hasType ? given : sameFormat(file.type);
-      setLogFields(res, { input: file.type, output: format, files: 1 });
-      const result = await convert(file, { ...parse(fields), format }, signal);
+      const requested = hasType ? options : { ...options, format: sameFormat(file.type) };
+      setLogFields(res, { input: file.type, files: 1 });
+      const result = await convert(file, requested, signal);
+      const { format = requested.format } = result;
+      setLogFields(res, { output: format });
       if (signal.aborted) throw new ClientDisconnectedError();
       const { queuedMs, preparedMs, convertedMs } = result;
       setServerTiming(res, {
