@@ -57,7 +57,7 @@ const REPORTS = [
 ] as const;
 
 /** Exit status if the command cannot run, as in shells and most programs. */
-const EXIT_CANNOT_RUN = 2;
+export const EXIT_CANNOT_RUN = 2;
 
 /**
  * Runs `regress record`.
@@ -76,8 +76,7 @@ export function recordBaseline(
   return orCliError(async (signal) => {
     const { to, figuresOnly = false, fingerprintsOnly = figuresOnly } = options;
     if (figuresOnly) console.error('imagemill: --figures-only is deprecated: use --fingerprints-only');
-    const { outputs } = enabledTypes(selectExtras(loadSettings(env)));
-    const matrix = options.matrix ? await readMatrix(options.matrix) : toMatrix(defaultMatrix(outputs));
+    const matrix = await chooseMatrix(options.matrix, env);
     const images = await findImages(folder, to, env);
     if (fingerprintsOnly) await checkReplaceable(to);
     const staging = fingerprintsOnly ? undefined : await stageBaseline(to);
@@ -135,6 +134,12 @@ export function compareBaselines(one: string, other: string, options: ReportFile
     const matrix = options.matrix ? await readMatrix(options.matrix) : before.matrix;
     return report(before, after, matrix, options, signal);
   });
+}
+
+/** Reads the matrix of a file. Without one, the default has the enabled output formats. */
+export async function chooseMatrix(path: string | undefined, env: Environment): Promise<Matrix> {
+  const { outputs } = enabledTypes(selectExtras(loadSettings(env)));
+  return path ? readMatrix(path) : toMatrix(defaultMatrix(outputs));
 }
 
 async function findImages(folder: string, baseline: string, env: Environment): Promise<Image[]> {
@@ -223,7 +228,7 @@ function createProgress(what: string): (done: number, all: number) => void {
 const EXPECTED_ERRORS = [MatrixError, BaselineError, BackendError, TruncatedFileError];
 
 /** Runs an action, and converts its errors to CliError with status 2. Status 1 is reserved for changed results. */
-async function orCliError(action: (signal: AbortSignal) => Promise<number>): Promise<number> {
+export async function orCliError(action: (signal: AbortSignal) => Promise<number>): Promise<number> {
   const abort = abortOnSignals();
   try {
     const status = await action(abort.signal);

@@ -5,6 +5,7 @@
 import type { Command } from 'commander';
 import type { CliContext } from './context.ts';
 import type { ReportFiles } from './regress-actions.ts';
+import type { WatchFlags } from './regress-watch.ts';
 
 const EXAMPLES = `
 Examples:
@@ -12,9 +13,11 @@ Examples:
   $ imagemill regress check photos --against before --report report.html
   $ imagemill regress check photos --against before --url http://candidate:3000 --junit junit.xml
   $ imagemill regress compare before after --report report.html
+  $ imagemill regress watch photos --service http://mill:3000 --candidate http://next:3000
 
-Exit status: 0 if nothing changed; 1 if something changed; 2 if the comparison
-was not possible; 128 plus its number after a signal, such as 130 after Ctrl-C.`;
+Exit status: 0 if nothing changed; 1 if something changed, or with watch, if
+--min or --max-changed is not met; 2 if the comparison was not possible; 128 plus
+its number after a signal, such as 130 after Ctrl-C.`;
 
 const loadActions = () => import('./regress-actions.ts');
 
@@ -52,14 +55,29 @@ export function addRegress(program: Command, { env }: CliContext, onExit: (statu
     .action(async (before: string, after: string, options: ReportFiles) =>
       onExit(await (await loadActions()).compareBaselines(before, after, options)),
     );
+
+  withMatrix(regress.command('watch'))
+    .argument('<images>', 'folder, or - for standard input with one path a line')
+    .description('send images to two servers, and compare the results while it runs')
+    .requiredOption('--service <url>', 'server that is in use')
+    .requiredOption('--candidate <url>', 'server that may replace it')
+    .option('--min <files>', 'minimum number of files that a server converts', '1')
+    .option('--max-changed <files>', 'maximum number of files with a changed result', '0')
+    .option('--json', 'print each changed result as a line of JSON, and the summary as the last line')
+    .action(async (images: string, options: WatchFlags) =>
+      onExit(await (await import('./regress-watch.ts')).watchServices(images, options, env)),
+    );
+}
+
+function withMatrix(command: Command): Command {
+  return command.option(
+    '--matrix <file>',
+    'YAML or JSON file with conversions and thresholds (see docs/regression-testing.md)',
+  );
 }
 
 function withConvertOptions(command: Command): Command {
-  return command
-    .option(
-      '--matrix <file>',
-      'YAML or JSON file with conversions and thresholds (see docs/regression-testing.md)',
-    )
+  return withMatrix(command)
     .option('--url <server>', 'convert with a server instead of the tools of this machine')
     .option('--repeat <times>', 'number of conversions of each image, for the median time', '1');
 }

@@ -8,7 +8,7 @@ function createBar(columns = 200) {
     shown += text;
   };
   const stream = { isTTY: true, columns, write };
-  const bar = createProgress(stream as unknown as NodeJS.WriteStream, () => now);
+  const bar = createProgress('failed', stream as unknown as NodeJS.WriteStream, () => now);
   if (!bar) throw new Error('no progress bar');
   return {
     bar,

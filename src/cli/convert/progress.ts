@@ -31,9 +31,11 @@ const MIN_RATE_MS = 1000;
 /**
  * Creates a progress bar.
  *
+ * @param failure what is said of files that are counted by {@link Progress.failed}
  * @returns undefined if the stream is not a terminal
  */
 export function createProgress(
+  failure = 'failed',
   stream: NodeJS.WriteStream = process.stderr,
   now: () => number = () => performance.now(),
 ): Progress | undefined {
@@ -48,7 +50,7 @@ export function createProgress(
   const draw = (): void => {
     drawnAt = now();
     const [oldest = ''] = running;
-    const failures = failed > 0 ? `${failed} failed` : '';
+    const failures = failed > 0 ? `${failed} ${failure}` : '';
     const parts = [formatCount(ended, total), failures, formatRate(rate.perSecond(), ended, total)];
     const line = [...parts, sanitizeForDisplay(oldest, MAX_NAME_LENGTH)]
       .filter((part) => part !== '')

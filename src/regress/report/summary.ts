@@ -54,16 +54,9 @@ const MAX_LINES = 25;
 export function formatSummary(findings: readonly Finding[], before: Recording, after: Recording): string {
   const failures = bySeverity(findings).filter(isFailure);
   const width = Math.max(0, ...failures.slice(0, MAX_LINES).map((one) => one.case.length));
-  const lines = failures.slice(0, MAX_LINES).map(({ verdict, case: name, image, reasons }) => {
-    const reason = reasons.map(({ text }) => text).join('; ');
-    return `${verdict.padEnd(10)} ${name.padEnd(width)}  ${printable(image)}: ${printable(reason)}`;
-  });
+  const lines = failures.slice(0, MAX_LINES).map((one) => formatFinding(one, width));
   const more = failures.length - lines.length;
   const { total, counts } = summarize(findings);
-  const countLines = VERDICT_NAMES.filter((verdict) => counts[verdict] > 0).map(
-    (verdict) =>
-      `  ${String(counts[verdict]).padStart(6)} ${verdict.padEnd(10)} ${VERDICTS[verdict].description}`,
-  );
   return [
     ...lines,
     ...(more > 0 ? [`… and ${more} more`] : []),
@@ -71,9 +64,22 @@ export function formatSummary(findings: readonly Finding[], before: Recording, a
     `before: ${formatTools(before)}`,
     `after:  ${formatTools(after)}`,
     `${total} results:`,
-    ...countLines,
+    ...formatCounts(counts),
   ].join('\n');
 }
+
+/** Formats a finding as a line. @param width of the column of cases */
+export function formatFinding({ verdict, case: name, image, reasons }: Finding, width = 0): string {
+  const reason = reasons.map(({ text }) => text).join('; ');
+  return `${verdict.padEnd(10)} ${name.padEnd(width)}  ${printable(image)}: ${printable(reason)}`;
+}
+
+/** Formats the verdicts that occur as lines, with their numbers and descriptions. */
+export const formatCounts = (counts: Counts): string[] =>
+  VERDICT_NAMES.filter((verdict) => counts[verdict] > 0).map(
+    (verdict) =>
+      `  ${String(counts[verdict]).padStart(6)} ${verdict.padEnd(10)} ${VERDICTS[verdict].description}`,
+  );
 
 /** Replaces control characters, which file names can contain and terminals interpret. */
 function printable(text: string): string {
