@@ -8,10 +8,12 @@ const IMAGE: Image = { name: 'any', file: 'any.png', pixels: 1, bytes: Buffer.fr
 
 describe('load generator of the benchmark', () => {
   const addresses: (string | undefined)[] = [];
+  const requests: string[] = [];
   let server: Server;
   before((done) => {
     server = createServer((req, res) => {
       addresses.push(req.socket.remoteAddress);
+      requests.push(`${req.url} ${req.headers['content-length']}`);
       req.resume().on('end', () => res.end());
     }).listen(0, '127.0.0.1', done);
   });
@@ -36,5 +38,15 @@ describe('load generator of the benchmark', () => {
   it('sends each request of a crowd from its own address', async () => {
     expect(await send(true)).to.equal(addresses.length);
     expect(addresses.length).to.be.at.least(20);
+  });
+
+  it('sends an image as the body with the options in the address', async () => {
+    requests.length = 0;
+    const target = { pid: process.pid, port: (server.address() as AddressInfo).port, end() {} };
+    const job = { image: IMAGE, format: 'png', side: 5, asBody: true };
+    await measure(target, job, 1, { count: 1 });
+    expect(new Set(requests)).to.deep.equal(
+      new Set(['/api/v1/convert?output_format=png&quality=80&width=5&height=5 3']),
+    );
   });
 });

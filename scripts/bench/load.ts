@@ -13,6 +13,8 @@ export interface Job {
   readonly side?: number | undefined;
   /** Whether each request comes from a different address, so that the service counts it as another client. */
   readonly crowd?: boolean | undefined;
+  /** Whether the image itself is the body, with the options in the address, instead of a form. */
+  readonly asBody?: boolean | undefined;
 }
 
 /** Result of a measurement. */
@@ -49,8 +51,8 @@ export async function measure(
 ): Promise<Measured | undefined> {
   // A crowd needs a connection per request, since an address belongs to a connection.
   const agent = new Agent({ keepAlive: !job.crowd, maxSockets: clients });
-  const body = multipart(job);
-  const send = (): Promise<Answer> => post(agent, port, body, job.crowd ? nextAddress() : undefined);
+  const upload = job.asBody ? imageBody(job) : multipart(job);
+  const send = (): Promise<Answer> => post(agent, port, upload, job.crowd ? nextAddress() : undefined);
   try {
     const first = await Promise.all(Array.from({ length: clients }, send));
     const [firstAnswer] = first;
@@ -106,21 +108,36 @@ export function percentile(sorted: readonly number[], share: number): number {
 
 const BOUNDARY = 'imagemill-bench';
 
-function multipart({ image, format, side }: Job): Buffer {
-  const fields = {
-    output_format: format,
-    quality: '80',
-    ...(side && { width: String(side), height: String(side) }),
-  };
-  const texts = Object.entries(fields).map(
+/** A request: its query string, the type of its body, and its body. */
+interface Upload {
+  readonly query: string;
+  readonly type: string;
+  readonly body: Buffer;
+}
+
+const fieldsOf = ({ format, side }: Job): Record<string, string> => ({
+  output_format: format,
+  quality: '80',
+  ...(side && { width: String(side), height: String(side) }),
+});
+
+function imageBody(job: Job): Upload {
+  const query = `?${new URLSearchParams(fieldsOf(job))}`;
+  return { query, type: 'application/octet-stream', body: job.image.bytes };
+}
+
+function multipart(job: Job): Upload {
+  const { image } = job;
+  const texts = Object.entries(fieldsOf(job)).map(
     ([name, value]) => `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
   );
   const file = `--${BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="${image.file}"\r\nContent-Type: application/octet-stream\r\n\r\n`;
-  return Buffer.concat([
+  const body = Buffer.concat([
     Buffer.from(texts.join('') + file),
     image.bytes,
     Buffer.from(`\r\n--${BOUNDARY}--\r\n`),
   ]);
+  return { query: '', type: `multipart/form-data; boundary=${BOUNDARY}`, body };
 }
 
 interface Answer {
@@ -136,18 +153,20 @@ function nextAddress(): string {
   return `127.${1 + (lastAddress >> 16)}.${(lastAddress >> 8) & 255}.${lastAddress & 255}`;
 }
 
-function post(agent: Agent, port: number, body: Buffer, localAddress?: string): Promise<Answer> {
+function post(
+  agent: Agent,
+  port: number,
+  { query, type, body }: Upload,
+  localAddress?: string,
+): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const headers = {
-      'Content-Type': `multipart/form-data; boundary=${BOUNDARY}`,
-      'Content-Length': body.length,
-    };
+    const headers = { 'Content-Type': type, 'Content-Length': body.length };
     const sent = request(
       {
         agent,
         port,
         host: '127.0.0.1',
-        path: '/api/v1/convert',
+        path: `/api/v1/convert${query}`,
         method: 'POST',
         headers,
         ...(localAddress && { localAddress }),
