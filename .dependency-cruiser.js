@@ -89,6 +89,12 @@ const LAYERS = [
       pathNot: ['^src/web/', '^src/(formats|notes|text).ts$', '^src/conversion/plan/types.ts$'],
     },
   ),
+  // Applications copy the client. It imports nothing.
+  forbid(
+    'client-library-stands-alone',
+    { path: '^src/client/library/' },
+    { path: '.', pathNot: '^src/client/library/' },
+  ),
   // Only the regress command and the worker of --verify load the second decoders.
   forbid(
     'server-loads-no-regress',

@@ -1,4 +1,4 @@
-/** @module Vite configuration of the program that Node.js runs: the command line and the server. */
+/** @module Vite configuration of the program that Node.js runs, the command line and the server, and of the package's client. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { defineConfig, type Plugin } from 'vite';
@@ -11,7 +11,11 @@ export default defineConfig({
     target: 'node22',
     license: { fileName: 'licenses.md' },
     rolldownOptions: {
-      input: ['src/main.ts', 'src/svg-worker.ts'],
+      input: {
+        main: 'src/main.ts',
+        'svg-worker': 'src/svg-worker.ts',
+        'client/index': 'src/client/library/index.ts',
+      },
       output: {
         entryFileNames: '[name].js',
         chunkFileNames: '[name].js',

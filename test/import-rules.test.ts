@@ -25,6 +25,7 @@ const VIOLATIONS: Readonly<Record<string, readonly [from: string, to: string]>> 
   'cli-works-without-a-server': ['src/cli/convert.ts', 'src/server/app.ts'],
   'openapi-is-data': ['src/server/openapi/schemas.ts', 'src/files/workspace.ts'],
   'web-app-uses-the-api': ['src/web/main.ts', 'src/config.ts'],
+  'client-library-stands-alone': ['src/client/library/index.ts', 'src/formats.ts'],
   'server-loads-no-regress': ['src/server/app.ts', 'src/regress/matrix.ts'],
   'redis-client-on-demand': ['src/server/service.ts', 'src/server/redis-store.ts'],
   'execa-starts-programs': ['src/process/start.ts', 'node:child_process'],

@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
@@ -45,10 +45,14 @@ describe('the npm package', () => {
       .to.include('dist/main.js')
       .and.include('dist/web/index.html')
       .and.include('dist/web/docs/index.html')
+      .and.include('dist/client/index.js')
       .and.include('dist/licenses.md')
       .and.include('dist/web/licenses.md')
       .and.include('assets/srgb.icc');
-    expect(files.filter((path) => /\.test\.|\.tsx?$|\.map$/.test(path))).to.deep.equal([]);
+    expect(files.filter((path) => /\.test\.|\.tsx?$|\.map$/.test(path))).to.have.members([
+      'dist/client/index.d.ts',
+      'dist/client/types.d.ts',
+    ]);
   });
 
   it('has a software bill of materials with each library, in the version of the lock file', async () => {
@@ -79,6 +83,34 @@ describe('the npm package', () => {
       /permission is hereby granted|redistribution and use|apache license|permission to use|blue oak model license/i;
     const without = entries.filter((entry) => !grants.test(entry)).map((entry) => entry.split('\n')[0]);
     expect(without).to.deep.equal([]);
+  });
+
+  for (const [where, options] of [
+    ['browsers', ['--lib', 'es2022,dom']],
+    ['Node.js', ['--lib', 'es2022', '--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')]],
+  ] as const) {
+    it(`contains a client with types for ${where}`, async () => {
+      const program = `import { createClient, ImagemillError, type Reason } from 'imagemill/client';
+const { response } = await createClient('').convert(new Blob([]), { output_format: 'webp', width: 80 });
+export const size: number = (await response.blob()).size;
+export const reason: Reason | undefined = new ImagemillError(502).reason;
+// @ts-expect-error
+await createClient('').convert(new Blob([]), { output_format: 'wbp' });
+`;
+      const path = join(prefix, 'lib/consumer.mts');
+      await writeFile(path, program);
+      const settings = ['--noEmit', '--strict', '--target', 'es2022', '--module', 'nodenext', ...options];
+      await run(join(ROOT, 'node_modules/.bin/tsc'), [...settings, path], { cwd: join(prefix, 'lib') });
+    });
+  }
+
+  it('contains a client that imports nothing, and that Node.js finds by its name', async () => {
+    const folder = join(prefix, 'lib/node_modules/imagemill/dist/client');
+    expect(await readFile(join(folder, 'index.js'), 'utf8')).to.not.match(/\bimport\b|\brequire\b|node:/);
+    const script =
+      "import('imagemill/client').then(({ createClient }) => console.log(typeof createClient('').batch))";
+    const { stdout } = await run(process.execPath, ['-e', script], { env, cwd: join(prefix, 'lib') });
+    expect(stdout).to.equal('function\n');
   });
 
   it('installs a program that prints its version', async () => {

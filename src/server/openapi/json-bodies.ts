@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ERROR_CODES } from '../../error-table.ts';
 import { reasonOf } from '../../errors.ts';
 import { ALL_INPUT_TYPES, type OutputType } from '../../formats.ts';
-import { NOTES } from '../../notes.ts';
+import { NOTES, type Note } from '../../notes.ts';
 
 export const HEALTH = z.object({
   status: z.literal('ok'),
@@ -83,7 +83,7 @@ export const imageDescription = (outputs: readonly OutputType[]) =>
             .describe('Width in pixels. Null for a PDF, or if only decoding shows it.'),
           height: z.int().nullable(),
           notes: z
-            .array(z.enum(Object.keys(NOTES) as [string, ...string[]]))
+            .array(z.enum(Object.keys(NOTES) as Note[]))
             .describe('Notes that are known before the pixels are decoded.'),
         })
         .optional()

@@ -1,0 +1,242 @@
+/**
+ * @module The package `imagemill/client`: converts images with a running service, in Node.js and in browsers. It imports only its
+ * types, so that its build is one small file.
+ */
+import type {
+  BatchOptions,
+  ConvertOptions,
+  ErrorDetails,
+  ImageDescription,
+  Note,
+  Reason,
+  ResultOptions,
+} from './types.ts';
+
+export type * from './types.ts';
+
+/** Statuses of a service that cannot accept a request at the moment. */
+const BUSY_STATUSES = [429, 503];
+/** Delay before a repetition if the response has no Retry-After, in s. */
+const DEFAULT_RETRY_S = 5;
+/** Longest delay before a repetition, in s. If the service asks for a longer one, the request fails. */
+const MAX_RETRY_S = 120;
+/** Repetitions of a request by default. */
+const DEFAULT_RETRIES = 4;
+/** Media types of results. A proxy can respond with 200 and a page, for example to log in. */
+const RESULT_TYPE = /^(?:image\/|application\/(?:pdf|zip)|multipart\/mixed)/;
+const JSON_TYPE = /^application\/json/;
+
+/** An image: a `File` or other `Blob`, its bytes, or a stream of them. A stream can be sent only once, without repetitions. */
+export type Image = Blob | ArrayBuffer | Uint8Array | ReadableStream<Uint8Array>;
+
+/** The service, or a proxy before it, responded with an error. The message can be displayed. */
+export class ImagemillError extends Error {
+  override readonly name = 'ImagemillError';
+  /** The HTTP status. */
+  readonly status: number;
+  /** What the service states. Undefined if the response is that of a proxy. */
+  readonly details: ErrorDetails | undefined;
+  /** Time after which the request can be sent again, in s. Undefined if the response does not state it. */
+  readonly retryAfter: number | undefined;
+
+  constructor(status: number, details?: ErrorDetails, retryAfter?: number) {
+    super(
+      details?.message ?? `The server responded with status ${status}, and without a message of imagemill.`,
+    );
+    this.status = status;
+    this.details = details;
+    this.retryAfter = retryAfter;
+  }
+
+  /** Names the error, for programs. Undefined if the response is that of a proxy. */
+  get reason(): Reason | undefined {
+    return this.details?.reason;
+  }
+}
+
+/** The file that a request returns. */
+export interface Result {
+  /** File name, which the service derives from that of the image. */
+  readonly name: string;
+  /** Media type. */
+  readonly type: string;
+  /** Size in pixels. Undefined for PDF files and archives. */
+  readonly width: number | undefined;
+  readonly height: number | undefined;
+  readonly notes: readonly Note[];
+  /** Quality of the result, if `max_bytes` limited its size. */
+  readonly quality: number | undefined;
+  /** The response, whose body is the file: `response.body` is a stream, `response.blob()` reads it. */
+  readonly response: Response;
+}
+
+/** Settings of a client. */
+export interface ClientSettings {
+  /** API key, if the service wants one. */
+  readonly key?: string | undefined;
+  /** How often a request is repeated after 429 or 503. Default: 4. */
+  readonly retries?: number | undefined;
+  /** Replaces the global `fetch`. */
+  readonly fetch?: typeof globalThis.fetch | undefined;
+}
+
+/** Settings of one request. */
+export interface RequestSettings {
+  /** Aborts the request, its repetitions and its response. The service then stops the conversion. */
+  readonly signal?: AbortSignal | undefined;
+  /** More headers, such as `Accept` or `X-Client-Id`. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** File name of the image. Default: that of a `File`. */
+  readonly name?: string | undefined;
+}
+
+/**
+ * Sends requests to a service, and repeats those that it cannot accept at the moment. All functions throw an {@link ImagemillError}
+ * for a response with an error, the reason of the signal if it aborts, and the error of `fetch` if the connection fails.
+ */
+export interface Client {
+  /** Converts an image. */
+  convert(image: Image, options?: ConvertOptions, settings?: RequestSettings): Promise<Result>;
+  /** Converts several images, or ZIP archives of images, and returns a ZIP archive. Names are those of `File`s. */
+  batch(
+    images: Iterable<Blob>,
+    options?: BatchOptions,
+    settings?: Omit<RequestSettings, 'name'>,
+  ): Promise<Result>;
+  /** Describes an image and, with any option, what its conversion would result in. */
+  identify(image: Image, options?: ResultOptions, settings?: RequestSettings): Promise<ImageDescription>;
+}
+
+/**
+ * Creates a client of a service.
+ *
+ * @param url address of the service, with or without `/api/v1`. Empty in a page of the service itself.
+ */
+export function createClient(url: string, settings: ClientSettings = {}): Client {
+  const base = `${url.replace(/\/+$/, '').replace(/\/api\/v1$/, '')}/api/v1`;
+
+  /** Sends a request until the service accepts it. */
+  async function send(
+    path: string,
+    body: Image | FormData,
+    accepted: RegExp,
+    { signal, headers }: RequestSettings,
+  ): Promise<Response> {
+    const { key, retries = DEFAULT_RETRIES, fetch = globalThis.fetch } = settings;
+    const init = {
+      ...{ method: 'POST', body: body as NonNullable<RequestInit['body']>, signal: signal ?? null },
+      headers: { ...(key && { Authorization: `Bearer ${key}` }), ...headers },
+      ...{ duplex: 'half' as const }, // fetch requires it for streams
+    };
+    for (let repeated = 0; ; repeated += 1) {
+      const response = await fetch(base + path, init);
+      if (response.ok && accepted.test(response.headers.get('content-type') ?? '')) return response;
+      const error = await toError(response);
+      const waitS = error.retryAfter ?? DEFAULT_RETRY_S;
+      const repeats = BUSY_STATUSES.includes(error.status) && repeated < retries && waitS <= MAX_RETRY_S;
+      if (!repeats || 'getReader' in body) throw error;
+      await wait(waitS * 1000, signal);
+    }
+  }
+
+  /** Sends an image as the body. */
+  function sendImage(
+    path: string,
+    image: Image,
+    options: ConvertOptions,
+    accepted: RegExp,
+    settings: RequestSettings,
+  ): Promise<Response> {
+    const { name = image instanceof Blob ? (image as Partial<File>).name : undefined } = settings;
+    const headers = {
+      'Content-Type': 'application/octet-stream', // The service detects the type.
+      ...(name && { 'Content-Disposition': `attachment; filename*=UTF-8''${encodeName(name)}` }),
+      ...settings.headers,
+    };
+    const query = new URLSearchParams(toFields(options)).toString();
+    return send(`${path}${query && `?${query}`}`, image, accepted, { ...settings, headers });
+  }
+
+  return {
+    async convert(image, options = {}, settings = {}) {
+      return toResult(await sendImage('/convert', image, options, RESULT_TYPE, settings));
+    },
+    async batch(images, options = {}, settings = {}) {
+      const form = new FormData();
+      for (const [name, value] of toFields(options)) form.append(name, value);
+      for (const image of images) form.append('files', image);
+      return toResult(await send('/batch', form, RESULT_TYPE, settings));
+    },
+    async identify(image, options = {}, settings = {}) {
+      const response = await sendImage('/identify', image, options, JSON_TYPE, settings);
+      return (await response.json()) as ImageDescription;
+    },
+  };
+}
+
+/** Returns options as text fields. */
+function toFields(options: BatchOptions): [string, string][] {
+  return Object.entries(options).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, typeof value === 'object' ? JSON.stringify(value) : String(value)]],
+  );
+}
+
+/** Encodes a file name for a header (RFC 8187). */
+const encodeName = (name: string): string =>
+  encodeURIComponent(name.toWellFormed()).replaceAll(
+    /['()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16)}`,
+  );
+
+/** Returns the file name in `Content-Disposition` (RFC 6266). The encoded one has all characters. */
+function nameIn(disposition: string): string {
+  const encoded = /filename\*=UTF-8''([^;]+)/i.exec(disposition)?.[1];
+  if (encoded !== undefined) return decodeURIComponent(encoded);
+  const [, quoted, token = ''] = /filename=(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))/i.exec(disposition) ?? [];
+  return quoted?.replaceAll(/\\(.)/g, '$1') ?? token;
+}
+
+/** Returns what the headers of a response state. */
+function toResult(response: Response): Result {
+  const header = (name: string): string => response.headers.get(name) ?? '';
+  const number = (name: string): number | undefined => Number(header(name)) || undefined;
+  return {
+    name: nameIn(header('content-disposition')),
+    type: header('content-type').replace(/;.*/, ''),
+    width: number('x-image-width'),
+    height: number('x-image-height'),
+    notes: [...header('x-conversion-notes').matchAll(/(?:^|, )([a-z-]+)/g)].map(([, note]) => note as Note),
+    quality: number('x-conversion-quality'),
+    response,
+  };
+}
+
+/** Returns the error of a response. Those of a proxy can have any body. */
+async function toError(response: Response): Promise<ImagemillError> {
+  const { status, headers } = response;
+  const stated = headers.get('retry-after') ?? '';
+  let details: ErrorDetails | undefined;
+  try {
+    const { error } = JSON.parse(await response.text()) as { readonly error?: ErrorDetails };
+    if (typeof error?.message === 'string') details = error;
+  } catch {
+    // The body is not JSON.
+  }
+  return new ImagemillError(status, details, /^\d+$/.test(stated) ? Number(stated) : undefined);
+}
+
+/** Waits, unless a signal aborts. */
+function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
+    const abort = (): void => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', abort);
+      resolve();
+    }, ms);
+    signal?.addEventListener('abort', abort, { once: true });
+  });
+}

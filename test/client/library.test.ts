@@ -1,0 +1,215 @@
+import { openAsBlob } from 'node:fs';
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { createClient, ImagemillError } from '../../src/client/library/index.ts';
+import { convert, fixture, fixturePath } from '../helpers/client.ts';
+import { startService, useOwnServices, useService } from '../helpers/service.ts';
+import { readZip } from '../helpers/zip.ts';
+
+/** Returns the bytes of a response. */
+const bytesOf = async (response: Response): Promise<Buffer> => Buffer.from(await response.arrayBuffer());
+
+/** Awaits a rejection, and returns its error. */
+const errorOf = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => expect.fail('the request succeeded'),
+    (error: unknown) => error,
+  );
+
+describe('the client for applications', () => {
+  const service = useService();
+  let photo: Buffer;
+  before(async () => {
+    photo = await fixture('scene.jpg');
+  });
+  const client = () => createClient(service.base);
+
+  const SOURCES: Readonly<Record<string, () => Promise<Blob | Uint8Array | ArrayBuffer | ReadableStream>>> = {
+    'a file on disk': () => openAsBlob(fixturePath('scene.jpg'), { type: 'text/plain' }),
+    bytes: async () => photo,
+    'an ArrayBuffer': async () => new Uint8Array(photo).buffer,
+    'a stream': async () => new Blob([new Uint8Array(photo)]).stream(),
+  };
+  for (const [name, open] of Object.entries(SOURCES)) {
+    it(`converts ${name} to the bytes that a form gets`, async () => {
+      const result = await client().convert(await open(), {
+        output_format: 'png',
+        width: 60,
+        enlarge: false,
+      });
+      expect(result).to.include({ name: 'image.png', type: 'image/png', width: 60, height: 40 });
+      const form = await convert(service.base, photo, { format: 'png', width: '60' });
+      expect((await bytesOf(result.response)).equals(form.body)).to.equal(true);
+    });
+  }
+
+  for (const name of ["Größe (1)'s *copy*.jpg", '日本.jpg', 'a "quoted" name.jpg']) {
+    it(`derives the name of the result from the name ${name}`, async () => {
+      const file = new File([new Uint8Array(photo)], name);
+      const fromFile = await client().convert(file, { width: 10 });
+      const fromSetting = await client().convert(photo, { width: 10 }, { name });
+      for (const result of [fromFile, fromSetting]) {
+        await result.response.body?.cancel();
+        expect(result.name).to.equal(name.replace('.jpg', '.webp'));
+      }
+    });
+  }
+
+  it('returns the notes and the quality of a result', async () => {
+    const first = await client().convert(await fixture('moving.gif'), { output_format: 'jpg' });
+    await first.response.body?.cancel();
+    expect(first.notes).to.include('first-frame-only');
+    const limited = await client().convert(photo, { output_format: 'jpg', max_bytes: 1500 });
+    expect(limited.quality).to.be.within(10, 80);
+    expect((await bytesOf(limited.response)).length).to.be.at.most(1500);
+  });
+
+  it('returns an archive of variants', async () => {
+    const variants = [
+      { name: 'small', width: 20 },
+      { name: 'square', width: 30, height: 30, fit: 'cover', output_format: 'png' },
+    ] as const;
+    const { type, response } = await client().convert(photo, { variants }, { name: 'scene.jpg' });
+    expect(type).to.equal('application/zip');
+    const names = (await readZip(await bytesOf(response))).map((entry) => entry.name);
+    expect(names).to.have.members(['scene-small.webp', 'scene-square.png', 'manifest.json']);
+  });
+
+  it('converts a batch of files to an archive with a manifest', async () => {
+    const files = ['one.jpg', 'two.jpg'].map((name) => new File([new Uint8Array(photo)], name));
+    const { type, response } = await client().batch(files, {
+      ...({ output_format: 'png', width: 30, manifest: true, on_error: 'skip' } as const),
+    });
+    expect(type).to.equal('application/zip');
+    const entries = await readZip(await bytesOf(response));
+    expect(entries.map(({ name }) => name)).to.have.members(['one.png', 'two.png', 'manifest.json']);
+    const one = entries.find(({ name }) => name === 'one.png');
+    expect(await sharp(one?.content).metadata()).to.include({ format: 'png', width: 30 });
+  });
+
+  it('describes an image, and with options what its conversion would result in', async () => {
+    const file = new File([new Uint8Array(photo)], 'scene.jpg');
+    const plain = await client().identify(file);
+    expect(plain).to.include({ name: 'scene.jpg', type: 'jpg', width: 120, height: 80, convertible: true });
+    expect(plain).to.not.have.property('conversion');
+    const { conversion } = await client().identify(photo, { output_format: 'png', width: 60 });
+    expect(conversion).to.include({ type: 'png', width: 60, height: 40 });
+  });
+
+  it('sends other headers of a request', async () => {
+    const headers = { Accept: 'image/png' };
+    const { type, response } = await client().convert(photo, { output_format: 'auto' }, { headers });
+    await response.body?.cancel();
+    expect(type).to.equal('image/png');
+  });
+
+  describe('throws an error', () => {
+    it('with the reason and the details that the service states', async () => {
+      const error = (await errorOf(client().convert(photo, { quality: 101 }))) as ImagemillError;
+      expect(error).to.be.instanceOf(ImagemillError);
+      expect(error).to.include({ name: 'ImagemillError', status: 400, reason: 'field_invalid' });
+      expect(error.details).to.include({ field: 'quality', retryable: false });
+      expect(error.message).to.include('quality');
+      expect(await errorOf(client().identify(new TextEncoder().encode('text')))).to.include({
+        ...{ status: 415, reason: 'unsupported_type' },
+      });
+      expect(await errorOf(client().batch([]))).to.include({ status: 400, reason: 'no_file' });
+    });
+
+    for (const [status, body] of [
+      [200, '<html>'],
+      [502, 'Bad Gateway'],
+      [502, '{"error":"upstream"}'],
+    ] as const) {
+      it(`without a reason for the response ${status} of a proxy with the body ${body}`, async () => {
+        const fetch = async () => new Response(body, { status, headers: { 'content-type': 'text/html' } });
+        const error = await errorOf(createClient('', { fetch }).convert(photo));
+        expect(error).to.be.instanceOf(ImagemillError).and.include({ status, reason: undefined });
+      });
+    }
+
+    it('of the connection if the service cannot be reached', async () => {
+      const own = await startService();
+      await own.stop();
+      expect(await errorOf(createClient(own.base).convert(photo))).to.be.instanceOf(TypeError);
+    });
+
+    it('of the signal if it aborts while the image is sent', async () => {
+      const controller = new AbortController();
+      const body = new ReadableStream({
+        start: (stream) => stream.enqueue(new Uint8Array(photo.subarray(0, 1000))),
+        pull: () => controller.abort(new Error('stopped')),
+      });
+      const error = await errorOf(client().convert(body, {}, { signal: controller.signal }));
+      expect(error).to.include({ message: 'stopped' });
+    });
+  });
+
+  describe('repeats a request', () => {
+    const services = useOwnServices();
+    /** Creates a client whose first `busy` responses have a status and Retry-After, and counts its requests. */
+    const busyClient = (
+      busy: number,
+      retryAfter: string,
+      settings: { retries?: number; key?: string } = {},
+    ) => {
+      const sent: RequestInit[] = [];
+      const fetch: typeof globalThis.fetch = async (url, init = {}) => {
+        sent.push(init);
+        if (sent.length > busy) return globalThis.fetch(url, init);
+        const error = { code: 503, message: 'Busy.', reason: 'queue_full', retryable: true };
+        const headers = { 'retry-after': retryAfter };
+        return Response.json({ error }, { status: sent.length % 2 ? 429 : 503, headers });
+      };
+      return { sent, ...createClient(service.base, { fetch, ...settings }) };
+    };
+
+    it('with the same body and key after 429 and 503, as often as permitted', async () => {
+      const busy = busyClient(4, '0', { key: 'secret' });
+      const { response } = await busy.convert(photo, { output_format: 'png' });
+      expect((await bytesOf(response)).subarray(1, 4).toString()).to.equal('PNG');
+      expect(busy.sent).to.have.length(5);
+      expect(busy.sent.map(({ headers }) => new Headers(headers).get('authorization'))).to.deep.equal(
+        busy.sent.map(() => 'Bearer secret'),
+      );
+    });
+
+    it('not more often than permitted', async () => {
+      const busy = busyClient(9, '0', { retries: 2 });
+      expect(await errorOf(busy.batch([new Blob([new Uint8Array(photo)])]))).to.include({
+        ...{ status: 429, reason: 'queue_full', retryAfter: 0 },
+      });
+      expect(busy.sent).to.have.length(3);
+    });
+
+    it('not with a stream, which can be sent only once', async () => {
+      const busy = busyClient(1, '0');
+      const stream = new Blob([new Uint8Array(photo)]).stream();
+      expect(await errorOf(busy.convert(stream))).to.include({ status: 429 });
+      expect(busy.sent).to.have.length(1);
+    });
+
+    it('not if the service asks for more than two minutes', async () => {
+      const busy = busyClient(1, '121');
+      expect(await errorOf(busy.convert(photo))).to.include({ status: 429, retryAfter: 121 });
+    });
+
+    it('not if the signal aborts during the delay', async () => {
+      const controller = new AbortController();
+      const busy = busyClient(1, '60');
+      const error = errorOf(busy.convert(photo, {}, { signal: controller.signal }));
+      setImmediate(() => controller.abort(new Error('stopped')));
+      expect(await error).to.include({ message: 'stopped' });
+      expect(busy.sent).to.have.length(1);
+    });
+
+    it('never if it is told so, with the delay that a real service states', async () => {
+      await services.start({ RATE_LIMIT_PER_MINUTE: '1' });
+      const limited = createClient(services.current().base, { retries: 0 });
+      await limited.identify(photo);
+      const error = (await errorOf(limited.identify(photo))) as ImagemillError;
+      expect(error).to.include({ status: 429, reason: 'rate_limited' });
+      expect(error.retryAfter).to.be.within(1, 60);
+    });
+  });
+});
