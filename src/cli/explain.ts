@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { enabledTypes, selectExtras } from '../conversion/capabilities.ts';
 import { type ConversionEngine, createConversionEngine } from '../conversion/engine.ts';
-import type { Explanation } from '../conversion/explain.ts';
+import { type Explanation, toJson } from '../conversion/explain.ts';
 import { DEFAULT_FORMAT } from '../conversion/options.ts';
 import { type ConvertOptions, INPUT_FILE } from '../conversion/plan/types.ts';
 import { storeInput } from '../conversion/store.ts';
@@ -92,17 +92,13 @@ function print(
   { format }: ConvertOptions,
   { json = false, commands = false }: ExplainFlags,
 ): void {
-  const { image, sentences, notes, plan, key, limits, steps } = explained;
+  const { image, sentences, key, limits, steps } = explained;
   const shell = steps.map(
     ({ tool, args, stdin }) =>
       shellWords([toolchain[tool]?.path ?? tool, ...args]) + (stdin === undefined ? '' : ` < ${stdin}`),
   );
   if (json) {
-    const { type, width, height } = image;
-    const more = commands ? { commands: shell } : {};
-    console.log(
-      JSON.stringify({ input: path, type, width, height, key, sentences, notes, plan, limits, ...more }),
-    );
+    console.log(JSON.stringify({ input: path, ...toJson(explained), ...(commands && { commands: shell }) }));
     return;
   }
   const size = image.width && image.height ? `, ${image.width} × ${image.height}` : '';

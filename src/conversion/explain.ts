@@ -32,6 +32,15 @@ const LIMITS = [
   'CONVERT_TIMEOUT_MS',
 ] as const;
 
+/** An explanation for programs. The size is that of the stored pixels. */
+export type ExplanationJson = ReturnType<typeof toJson>;
+
+/** Returns an explanation without the paths of this machine. */
+export function toJson({ image, key, sentences, notes, plan, limits }: Explanation) {
+  const { type, width, height } = image;
+  return { type, width, height, key, sentences, notes, plan, limits };
+}
+
 /**
  * Explains a job.
  *

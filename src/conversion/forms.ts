@@ -5,6 +5,7 @@ import { serviceError } from '../errors.ts';
 import { type OutputType, parseOutputType } from '../formats.ts';
 import { sanitizeForDisplay } from '../text.ts';
 import { acceptedFormats } from './accepted-format.ts';
+import type { Wanted } from './identify.ts';
 import { DEFAULT_FORMAT, findConflict, flag, oneOf, optionFields, toOptionNames } from './options.ts';
 import type { ConvertOptions } from './plan/types.ts';
 import { expandPreset, NO_PRESETS, type Presets } from './presets.ts';
@@ -69,8 +70,15 @@ const batchFields = (outputs: readonly OutputType[]) =>
     ),
   });
 
+const identifyFields = z.object({
+  plan: flag(
+    false,
+    'Whether the description has the `explanation` of a conversion with the options of the request: what it does and why, its commands, its key and the limits.',
+  ),
+});
+
 /**
- * Returns the checks of the text fields of both forms.
+ * Returns the checks of the text fields of the forms.
  *
  * @param outputs the enabled output formats
  * @param presets the field `preset` has their names. Absent if there are none.
@@ -86,7 +94,11 @@ export const formFields = (outputs: readonly OutputType[], presets: Presets = NO
       ),
   };
   const extra = names.length > 0 ? preset : {};
-  return { convert: convertForm(outputs).extend(extra), batch: batchFields(outputs).extend(extra) };
+  const convert = convertForm(outputs).extend(extra);
+  return {
+    ...{ convert, batch: batchFields(outputs).extend(extra) },
+    identify: convert.extend(identifyFields.shape),
+  };
 };
 
 /** Options of a form. */
@@ -106,7 +118,7 @@ interface Parsers {
   /** Parses the form of `POST /batch`. */
   readonly batch: Parse<FormOptions>;
   /** Parses the form of `POST /identify`. Undefined if there is no option. */
-  readonly identify: Parse<ConvertOptions | undefined>;
+  readonly identify: Parse<Wanted | undefined>;
 }
 
 /** Creates the function that parses the options of one result. */
@@ -153,10 +165,11 @@ export function createParsers(
     convert: (fields, accept) => parseForm(forms.convert, fields, accept),
     batch: (fields, accept) => parseForm(forms.batch, fields, accept),
     // Without a known option, nothing is described but the image.
-    identify: (fields, accept) =>
-      fields.some(([name, value]) => value !== '' && names.includes(name))
-        ? parse(fields, accept)
-        : undefined,
+    identify(fields, accept) {
+      const { plan } = check(identifyFields, fields);
+      const hasOptions = fields.some(([name, value]) => value !== '' && names.includes(name));
+      return plan || hasOptions ? { options: parse(fields, accept), plan } : undefined;
+    },
   };
 }
 

@@ -10,12 +10,19 @@ import type { Note } from '../notes.ts';
 import type { Toolchain } from '../process/toolchain.ts';
 import { acceptJob } from './accept-jobs.ts';
 import type { Capabilities } from './capabilities.ts';
+import { type ExplanationJson, explainJob, toJson } from './explain.ts';
 import { hashFile } from './key.ts';
 import { plan } from './plan/index.ts';
 import { createJob } from './plan/job.ts';
 import { sizesToMake } from './plan/size.ts';
 import { type ConversionJob, type ConvertOptions, INPUT_FILE, type ToolContext } from './plan/types.ts';
-import { createRepairContext, readPixels, repairAndInspect, resolveFormat } from './prepare.ts';
+import {
+  createRepairContext,
+  readPixels,
+  repairAndInspect,
+  resolveFormat,
+  storeExternalProfile,
+} from './prepare.ts';
 import type { ConversionQueue } from './queue/queue.ts';
 import type { ConversionInput } from './types.ts';
 
@@ -50,6 +57,15 @@ export interface ImageDescription {
   readonly problem: PublicError | null;
   /** The result of a conversion with the options of the request. Only set if there are any and the image can be converted. */
   readonly conversion?: ExpectedResult;
+  /** Only set if the request asks for it and the image can be converted. */
+  readonly explanation?: ExplanationJson;
+}
+
+/** What to describe in addition to the image. */
+export interface Wanted {
+  readonly options: ConvertOptions;
+  /** Whether to explain the conversion. */
+  readonly plan: boolean;
 }
 
 /** The result of a conversion, as far as it is known before the pixels are decoded. */
@@ -64,13 +80,13 @@ interface ExpectedResult {
 /**
  * Describes the image of an input. Removes nothing.
  *
- * @param options of a conversion; undefined to describe only the image
+ * @param wanted a conversion to describe, too; undefined to describe only the image
  * @throws {ServiceError} QUEUE_FULL, or an error that does not concern the file
  * @throws {ClientDisconnectedError} if the signal aborts
  */
 export type Identify = (
   source: ConversionInput,
-  options: ConvertOptions | undefined,
+  wanted: Wanted | undefined,
   signal: AbortSignal,
 ) => Promise<ImageDescription>;
 
@@ -86,8 +102,8 @@ export interface IdentifyDeps {
 
 /** Creates the function that describes images. */
 export function createIdentify(deps: IdentifyDeps): Identify {
-  return (source, options, signal) =>
-    deps.queue.run(() => describe(source, options, deps), { signal, client: source.client });
+  return (source, wanted, signal) =>
+    deps.queue.run(() => describe(source, wanted, deps), { signal, client: source.client });
 }
 
 /** An inspected image. */
@@ -96,27 +112,32 @@ interface Inspected {
   readonly pixels: PixelFormat | undefined;
 }
 
-/** Repairs and inspects the image of an input. */
-async function inspectInput(source: ConversionInput, { config }: IdentifyDeps): Promise<Inspected> {
+/** Repairs and inspects the image of an input. A plan also needs its profile. */
+async function inspectInput(
+  source: ConversionInput,
+  { config }: IdentifyDeps,
+  { plan = false }: Partial<Wanted> = {},
+): Promise<Inspected> {
   const image = await repairAndInspect(
     source,
     createRepairContext(source, config.MAX_FILE_BYTES, () => {}),
   );
-  return { image, pixels: await readPixels(source, image) };
+  const pixels = await readPixels(source, image);
+  return { image: plan ? await storeExternalProfile(source.folder, image) : image, pixels };
 }
 
 async function describe(
   source: ConversionInput,
-  options: ConvertOptions | undefined,
+  wanted: Wanted | undefined,
   deps: IdentifyDeps,
 ): Promise<ImageDescription> {
   const { type, folder } = source;
   const path = join(folder, INPUT_FILE);
   const { size: bytes } = statSync(path); // before a repair changes the file
   const sha256 = await hashFile(path);
-  const inspected = await toOutcome(() => inspectInput(source, deps));
+  const inspected = await toOutcome(() => inspectInput(source, deps, wanted));
   const { image, pixels } = 'value' in inspected ? inspected.value : ({} as Partial<Inspected>);
-  const resolved = options && image && (await resolveFormat(options, source, image));
+  const resolved = wanted && image && (await resolveFormat(wanted.options, source, image));
   const accepted =
     'value' in inspected ? await accept(inspected.value.image, source, resolved, deps) : inspected;
   const { animation } = image ?? {};
@@ -137,7 +158,9 @@ async function describe(
     sha256,
     convertible: 'value' in accepted,
     problem: 'error' in accepted ? accepted.error : null,
-    ...('value' in accepted && options && { conversion: expect(accepted.value) }),
+    ...('value' in accepted && wanted && { conversion: expect(accepted.value) }),
+    ...('value' in accepted &&
+      wanted?.plan && { explanation: toJson(explainJob(accepted.value, sha256, deps)) }),
   };
 }
 

@@ -155,7 +155,7 @@ function apiRouter(deps: AppDeps): Router {
         ...form,
         accepts: ALL_INPUT_TYPES,
         parse: parse.identify,
-        fields: Object.keys(fields.convert.shape),
+        fields: Object.keys(fields.identify.shape),
       },
       identify,
     ),

@@ -204,6 +204,12 @@ const identifyCases: ResponseCase[] = [
   {
     operation: 'identify',
     status: 200,
+    how: 'an image and its plan',
+    send: (service) => post(service, IDENTIFY, ['scene.svg'], { format: 'jpg', plan: 'true' }),
+  },
+  {
+    operation: 'identify',
+    status: 200,
     how: 'images that it cannot convert',
     settings: () => ({ MAX_PIXELS: '100' }),
     send: (service) => post(service, { ...IDENTIFY, part: 'files' }, ['p3.jpg', 'scene.svg', 'pages.tiff']),

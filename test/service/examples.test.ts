@@ -54,6 +54,11 @@ describe('the curl examples of the documents', () => {
     'keyed.webp': async (name) => expect(await image(name)).to.include({ format: 'webp' }),
     'description.json': async (name) =>
       expect(JSON.parse(await readFile(join(folder, name), 'utf8')).conversion).to.include({ width: 60 }),
+    'explained.json': async (name) =>
+      expect(JSON.parse(await readFile(join(folder, name), 'utf8')).explanation.sentences).to.deep.equal([
+        ...['turned upright (EXIF 6)', '120 × 80 → 60 × 40 with Lanczos'],
+        ...['EXIF metadata is removed', 'WebP, quality 80'],
+      ]),
     'best.webp': async (name) => expect(await image(name)).to.include({ format: 'webp' }),
     'fitted.jpg': async (name) => expect(await image(name)).to.include({ width: 60, height: 40 }),
     'square.webp': async (name) => expect(await image(name)).to.include({ width: 60, height: 60 }),

@@ -4,7 +4,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import type { ImageDescription } from '../../src/conversion/identify.ts';
-import { convert, edgeCase, fixture, sendForm } from '../helpers/client.ts';
+import { convert, edgeCase, fixture, fixturePath, sendForm } from '../helpers/client.ts';
+import { runCliInProcess } from '../helpers/command-line.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { useOwnServices, useService } from '../helpers/service.ts';
 
@@ -147,6 +148,34 @@ describe('POST /identify', () => {
     }
   });
 
+  it('explains the conversion with plan=true as imagemill explain does, with the key of the result', async function () {
+    this.timeout(60_000);
+    const settings = { MAX_PIXELS: '20000', MAX_FRAMES: '9' };
+    await startShared(settings);
+    for (const [name, query] of [
+      ['orientation-6.jpg', 'width=60'],
+      ['p3.jpg', 'format=gif'],
+      ['scene.svg', 'format=png&height=40'],
+      ['../traps/declared-p3.png', 'format=jpg'],
+      ['moving.gif', ''],
+    ] as const) {
+      const path = fixturePath(name);
+      const options = [...new URLSearchParams(query)].flatMap(([option, value]) => [`--${option}`, value]);
+      const { stdout } = await runCliInProcess(['explain', path, '--json', ...options], settings);
+      const { input, ...explained } = JSON.parse(stdout);
+      const file = readFileSync(path);
+      const { explanation, conversion } = await identify(file, `?plan=true&${query}`);
+      expect(explanation?.sentences, name).to.not.have.length(0);
+      expect(explanation?.limits, name).to.include({ MAX_PIXELS: 20_000, MAX_FRAMES: 9 });
+      const { limits } = explained; // the command line gives conversions more time
+      expect({ ...explanation, limits }, name).to.deep.equal(explained);
+      expect(conversion?.notes, name).to.deep.equal(explanation?.notes);
+      const { headers } = await convert(current().base, file, Object.fromEntries(new URLSearchParams(query)));
+      expect(explanation?.key, name).to.equal(headers.get('x-conversion-key'));
+      expect(await identify(file, `?${query}`), name).to.not.have.property('explanation');
+    }
+  });
+
   it('has no conversion without options, and none if the image cannot be converted with them', async () => {
     await startShared({});
     expect(await identify(await fixture('scene.jpg'))).to.not.have.property('conversion');
@@ -244,10 +273,27 @@ describe('POST /identify with a form', () => {
   });
 
   it('is 400 for an invalid option', async () => {
-    const { status } = await send([
-      ['file', await fixture('scene.jpg')],
+    for (const [field, value] of [
       ['quality', '0'],
+      ['plan', 'all'],
+    ] as const) {
+      const { status } = await send([
+        ['file', await fixture('scene.jpg')],
+        [field, value],
+      ]);
+      expect(status, field).to.equal(400);
+    }
+  });
+
+  it('explains the conversion of each file with the field plan, unless it cannot be converted', async () => {
+    const { json } = await send([
+      ['files', await fixture('scene.jpg')],
+      ['files', await edgeCase('old-jpeg.tiff')],
+      ['plan', 'yes'],
     ]);
-    expect(status).to.equal(400);
+    const [jpg, tiff] = json.images;
+    expect(jpg.explanation.sentences.at(-1)).to.equal('WebP, quality 80');
+    expect(tiff.problem.reason).to.equal('unsupported_encoding');
+    expect(tiff).to.not.have.property('explanation');
   });
 });

@@ -6,10 +6,10 @@ import type {
   BatchOptions,
   ConvertOptions,
   ErrorDetails,
+  IdentifyOptions,
   ImageDescription,
   Note,
   Reason,
-  ResultOptions,
 } from './types.ts';
 
 export type * from './types.ts';
@@ -104,7 +104,7 @@ export interface Client {
     settings?: Omit<RequestSettings, 'name'>,
   ): Promise<Result>;
   /** Describes an image and, with any option, what its conversion would result in. */
-  identify(image: Image, options?: ResultOptions, settings?: RequestSettings): Promise<ImageDescription>;
+  identify(image: Image, options?: IdentifyOptions, settings?: RequestSettings): Promise<ImageDescription>;
 }
 
 /**

@@ -128,4 +128,36 @@ export interface ImageDescription {
         readonly notes: readonly Note[];
       }
     | undefined;
+  /** What that conversion would do, and why. Only with `plan`. */
+  readonly explanation?: Explanation | undefined;
+}
+
+/** What a conversion would do. */
+export interface Explanation {
+  readonly type: InputFormat;
+  /** Size of the stored pixels, if the file states it. */
+  readonly width?: number | undefined;
+  readonly height?: number | undefined;
+  /** `X-Conversion-Key` of the result. */
+  readonly key: string;
+  readonly sentences: readonly string[];
+  readonly notes: readonly Note[];
+  /** The commands, without paths and threads, and the versions of their tools. */
+  readonly plan: {
+    readonly [name: string]: unknown;
+    readonly steps: readonly {
+      readonly [name: string]: unknown;
+      readonly tool: string;
+      readonly args: readonly string[];
+    }[];
+    readonly versions: Readonly<Record<string, string>>;
+  };
+  /** Limits of images and conversions, by setting. */
+  readonly limits: Readonly<Record<string, number>>;
+}
+
+/** Options of `identify`. */
+export interface IdentifyOptions extends ResultOptions {
+  /** Whether to explain the conversion. Default: false. */
+  readonly plan?: boolean | undefined;
 }

@@ -38,6 +38,32 @@ const ERROR_MEMBERS = z.strictObject({
 
 export const ERROR = z.object({ error: ERROR_MEMBERS }).describe('Body of every error response.');
 
+const notes = z
+  .array(z.enum(Object.keys(NOTES) as Note[]))
+  .describe('Notes that are known before the pixels are decoded.');
+
+const EXPLANATION = z.strictObject({
+  type: z.enum(ALL_INPUT_TYPES).describe('Format of the image.'),
+  width: z
+    .number()
+    .optional()
+    .describe('Width of the stored pixels, if the header states it. An SVG can have fractions.'),
+  height: z.number().optional(),
+  key: z
+    .string()
+    .regex(/^[\da-f]{64}$/)
+    .describe('The `X-Conversion-Key` of the result.'),
+  sentences: z.array(z.string()).describe('A sentence for each stage that changes something, in order.'),
+  notes,
+  plan: z
+    .looseObject({
+      steps: z.array(z.looseObject({ tool: z.string(), args: z.array(z.string()) })),
+      versions: z.record(z.string(), z.string()).describe('Versions of the tools.'),
+    })
+    .describe('The commands, without paths and threads.'),
+  limits: z.record(z.string(), z.int()).describe('Limits of images and conversions, by setting.'),
+});
+
 /** What the header of an image states. Null means that it does not. */
 export const imageDescription = (outputs: readonly OutputType[]) =>
   z
@@ -82,11 +108,12 @@ export const imageDescription = (outputs: readonly OutputType[]) =>
             .nullable()
             .describe('Width in pixels. Null for a PDF, or if only decoding shows it.'),
           height: z.int().nullable(),
-          notes: z
-            .array(z.enum(Object.keys(NOTES) as Note[]))
-            .describe('Notes that are known before the pixels are decoded.'),
+          notes,
         })
         .optional()
         .describe('The result that a conversion with these options would have. Only with options.'),
+      explanation: EXPLANATION.optional().describe(
+        'What that conversion would do, and why: the JSON of `imagemill explain`. Only with `plan`.',
+      ),
     })
     .describe('What is known of an image without decoding its pixels.');

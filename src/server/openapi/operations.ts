@@ -82,7 +82,7 @@ export const OPERATIONS: readonly Operation[] = [
     summary: 'Describe images',
     description:
       'Describes images by their headers, without decoding their pixels. With any option of `/convert`, `conversion` describes ' +
-      'the result that these options would have. The body can also be the image itself, as for `/convert`. An image that this ' +
+      'the result that these options would have, and with `plan` there is an `explanation`. The body can also be the image itself, as for `/convert`. An image that this ' +
       'server cannot convert has a `problem`; a file that is not an image is an error. A form with `file` or an image as the ' +
       'body returns one description, a form with `files` a list.',
     form: 'identify',

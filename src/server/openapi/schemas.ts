@@ -69,7 +69,7 @@ export function schemas({ inputs, outputs, presets, config }: ApiContext): Recor
           ...{ type: 'array', minItems: 1, maxItems: config.MAX_BATCH_FILES, items: BINARY },
           description: 'Images or ZIP archives, as in `/batch`. The response is a list.',
         },
-        ...fieldSchemas(forms.convert),
+        ...fieldSchemas(forms.identify),
       },
     },
     ImageDescription: toSchema(imageDescription(outputs)),

@@ -4,8 +4,7 @@ import type { Config } from '../../config.ts';
 import { type ConvertBatchFile, convertBatch } from '../../conversion/batch.ts';
 import type { ConversionQueue } from '../../conversion/engine.ts';
 import { dependsOnAccept, type FormOptions, skipsErrors } from '../../conversion/forms.ts';
-import type { Identify } from '../../conversion/identify.ts';
-import type { ConvertOptions } from '../../conversion/plan/types.ts';
+import type { Identify, Wanted } from '../../conversion/identify.ts';
 import type { ConversionResult, Convert, ConvertVariants, Outcome, Parse } from '../../conversion/types.ts';
 import { ClientDisconnectedError, KnownResultError, serviceError } from '../../errors.ts';
 import type { DiskAccount } from '../../files/disk-space.ts';
@@ -185,10 +184,7 @@ function isReceived(file: ReceivedFile | RejectedFile): file is ReceivedFile {
 }
 
 /** Creates the handler of `POST /identify`, which describes images. */
-export function identifyRoute(
-  deps: FormRouteDeps<ConvertOptions | undefined>,
-  identify: Identify,
-): RequestHandler {
+export function identifyRoute(deps: FormRouteDeps<Wanted | undefined>, identify: Identify): RequestHandler {
   const rules: UploadOptions = {
     config: deps.config,
     accepts: deps.accepts,
