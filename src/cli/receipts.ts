@@ -18,7 +18,7 @@ import type { Job } from './convert/output.ts';
 
 const file = z.object({ path: z.string(), sha256: z.string().regex(/^[0-9a-f]{64}$/), bytes: z.number() });
 const schema = z.object({
-  source: file,
+  source: file.extend({ type: z.string().optional() }),
   /** `name` is the path below the output folder. */
   result: file.extend({ name: z.string(), type: z.string() }),
   options: z.looseObject({}),
@@ -63,12 +63,12 @@ export async function openReceipts(
   return {
     async add(
       { input, output },
-      { key: conversionKey, bytesBefore, bytesAfter, notes, verification },
+      { type, key: conversionKey, bytesBefore, bytesAfter, notes, verification },
       versions,
     ) {
       const [source, result] = [await hashFile(input), await hashFile(output)];
       const receipt: Receipt = {
-        source: { path: input, sha256: source, bytes: bytesBefore },
+        source: { path: input, type, sha256: source, bytes: bytesBefore },
         result: { path: output, name: name(output), type: options.format, sha256: result, bytes: bytesAfter },
         options: { ...options },
         key: conversionKey,

@@ -1,11 +1,17 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { copyFile, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { pino } from 'pino';
 import sharp from 'sharp';
-import { fixture } from '../helpers/client.ts';
+import { createVerifier } from '../../src/cli/convert/verifier.ts';
+import { createConversionEngine } from '../../src/conversion/engine.ts';
+import { fixture, fixturePath } from '../helpers/client.ts';
 import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
 import { patchedMagick } from '../helpers/fake-magick.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { madePhotos } from '../helpers/made-photos.ts';
+import { testConfig } from '../helpers/service.ts';
 
 /** Faults of a conversion, as arguments that are added before the output. */
 const FAULTS: Readonly<Record<string, string>> = {
@@ -14,6 +20,21 @@ const FAULTS: Readonly<Record<string, string>> = {
   'a mirrored image': '-flop',
 };
 const OUTPUTS = ['png', 'webp', 'jpg', 'gif', 'bmp', 'tiff', 'pdf'] as const;
+
+/** Returns the IDs of the processes that verify for this one: its only children that run Node.js. */
+const findWorkers = (): number[] =>
+  readdirSync('/proc').flatMap((pid) => {
+    if (!/^\d+$/.test(pid)) return [];
+    try {
+      const [command, status] = ['cmdline', 'status'].map((file) =>
+        readFileSync(`/proc/${pid}/${file}`, 'utf8'),
+      );
+      const isChild = status?.includes(`\nPPid:\t${process.pid}\n`);
+      return isChild && command?.split('\0')[0] === process.execPath ? [Number(pid)] : [];
+    } catch {
+      return []; // it has ended
+    }
+  });
 
 describe('imagemill convert --verify', function () {
   this.timeout(180_000);
@@ -114,5 +135,53 @@ describe('imagemill convert --verify', function () {
     const { status, complaints } = await verify('visual', 'png', [], { MAGICK_BIN });
     expect(status, complaints.join()).to.equal(1);
     expect(await folder.files('out')).to.deep.equal(['a.png']);
+  });
+
+  it('fails a file whose decoder is killed, keeps its source, and converts the others with another one', async () => {
+    const names = ['a', 'b', 'c', 'd', 'e', 'f'];
+    for (const name of names) await folder.put('scene.png', `in/${name}.png`);
+    const killed: number[] = [];
+    const timer = setInterval(() => {
+      const hasResult = names.some((name) => existsSync(join(folder.path, `out/${name}.webp`)));
+      if (killed.length > 0 || !hasResult) return;
+      for (const pid of findWorkers()) {
+        process.kill(pid, 'SIGKILL');
+        killed.push(pid);
+      }
+    }, 2);
+    const { status, complaints } = await verify('visual', 'webp', ['--jobs', '1']).finally(() =>
+      clearInterval(timer),
+    );
+    const failed = complaints.flatMap(
+      (line) => /([a-f])\.png: the result was not verified, .*SIGKILL/.exec(line)?.[1] ?? [],
+    );
+    expect([status, complaints.length], complaints.join()).to.deep.equal([1, failed.length + 1]);
+    expect(failed.length).to.be.within(1, killed.length);
+    const sound = names.filter((name) => !failed.includes(name));
+    expect(await folder.files('out')).to.deep.equal(sound.map((name) => `${name}.webp`));
+    for (const name of failed)
+      expect(await readFile(join(folder.path, `in/${name}.png`))).to.deep.equal(await fixture('scene.png'));
+  });
+
+  it('verifies in a process that reads the working files and no others', async () => {
+    const engine = await createConversionEngine(testConfig(), pino({ level: 'silent' }));
+    const verifier = await createVerifier(engine, undefined);
+    try {
+      const inside = join(await engine.workspaces.root(), 'scene.png');
+      const outside = join(await makeTempDir('other-files'), 'scene.png');
+      for (const path of [inside, outside]) await copyFile(fixturePath('scene.png'), path);
+      const ask = (files: { source?: string; result?: string }) => {
+        const options = { format: 'png', quality: 80, stripMetadata: true } as const;
+        const question = { mode: 'pixels', type: 'png', options, source: inside, result: inside } as const;
+        return verifier.verify({ ...question, ...files }, 'scene.png').catch((error: Error) => error.message);
+      };
+      expect(await ask({})).to.include({ passed: true });
+      for (const path of [outside, '/etc/passwd'])
+        for (const files of [{ source: path }, { result: path }])
+          expect(await ask(files), path).to.match(/^scene\.png: the result was not verified, .*EACCES/s);
+    } finally {
+      verifier.close();
+      await engine.close();
+    }
   });
 });

@@ -32,7 +32,8 @@ describe('receipts of conversions', function () {
     const lines = (await readFile(at('r.jsonl'), 'utf8')).trim().split('\n');
     expect(lines).to.have.length(2);
     const { source, result, options, key, versions, verification, time } = JSON.parse(lines[0] as string);
-    expect(source).to.have.keys('path', 'sha256', 'bytes');
+    expect(source).to.have.keys('path', 'type', 'sha256', 'bytes');
+    expect(source.type).to.equal('png');
     expect(result).to.include({ type: 'png' });
     expect(options).to.include({ format: 'png', stripMetadata: true });
     expect(key).to.match(/^[0-9a-f]{64}$/);

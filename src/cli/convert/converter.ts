@@ -3,6 +3,7 @@ import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { type ErrorCode, isDiskFull, ServiceError } from '../../errors.ts';
 import { systemReason } from '../../files/system.ts';
+import type { InputType } from '../../formats.ts';
 import type { Verification } from '../../regress/verifiable.ts';
 
 /** Argument for standard input. */
@@ -14,6 +15,8 @@ export interface Conversion {
   readonly path: string;
   /** State of the source that was converted; undefined for standard input. */
   readonly source: SourceState | undefined;
+  /** Type of the source; undefined if an instance has converted it. */
+  readonly type?: InputType;
   /** See `conversionKey`; undefined if an instance of an earlier version has sent none. */
   readonly key?: string | undefined;
   readonly bytesBefore: number;

@@ -142,6 +142,7 @@ async function convertFile(
         path,
         key,
         source: before,
+        type: stored.type,
         bytesBefore: length,
         bytesAfter: bytes,
         ms: Math.round(convertedMs),

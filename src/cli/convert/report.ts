@@ -7,7 +7,7 @@ import { type Conversion, type FileErrorCode, STDIN } from './converter.ts';
 import type { Job } from './output.ts';
 import { createProgress } from './progress.ts';
 
-type Done = Omit<Conversion, 'path' | 'source'>;
+type Done = Omit<Conversion, 'path' | 'source' | 'type'>;
 
 /** Prints one line per file, and a summary. */
 export interface Report {

@@ -118,7 +118,7 @@ async function convertJob(
     if (resultFolder) await resultFolder.write(job, conversion, force);
     else await writeOutput(conversion.path, job.output, force);
     await receipts?.add(job, conversion, converter.toolVersions);
-    const { path: _, source: __, key: ___, verification: ____, ...done } = conversion;
+    const { path: _, source: __, type: ___, key: ____, verification: _____, ...done } = conversion;
     report.done(job, done);
   };
   const known = force ? undefined : await resultFolder?.keyOf(job);
