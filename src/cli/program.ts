@@ -153,7 +153,10 @@ function withImageOptions(command: Command): Command {
       'part that cover keeps, or place in the box of contain: top, "right top" … (default: center)',
     )
     .option('--enlarge', 'allow enlargement')
-    .option('--lossless', 'write WebP without loss')
+    .option(
+      '--lossless',
+      'write WebP without loss, and with --keep-metadata JPEG XL from which a JPEG can be restored',
+    )
     .option('--max-bytes <bytes>', 'maximum size of webp, jpg, avif and jxl: lowers the quality as needed')
     .option('--frames <all|first>', 'frames of an animation (default: all if the output can be animated)')
     .option('--pages <all|first>', 'pages of a TIFF that is converted to PDF or TIFF (default: all)')

@@ -179,6 +179,7 @@ export function optionalTools(extras: Extras): ToolName[] {
     // The optional tools are the same for both versions of ImageMagick.
     ...inputs.map((type) => externalDecoder(type, 7)),
     ...outputs.map((type) => EXTERNAL_ENCODERS[type]?.tool),
+    ...outputs.map((type) => (type === 'jxl' ? 'djxl' : undefined)), // restores a JPEG
   ];
   return TOOL_NAMES.filter((tool) => TOOLS[tool].neededFor === 'extras' && tools.includes(tool));
 }

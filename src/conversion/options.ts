@@ -177,7 +177,7 @@ export const optionFields = (outputs: readonly OutputType[]) => ({
   enlarge: flag(false, 'Whether an image can be enlarged. An SVG is always rendered at the requested size.'),
   lossless: flag(
     false,
-    'Whether a WebP has exactly the pixels of the image, regardless of `quality`. Other formats ignore it. Excludes `max_bytes`.',
+    'Whether a WebP has exactly the pixels of the image, regardless of `quality`. With `strip_metadata=false`, an upright JPEG becomes a JPEG XL from which its bytes can be restored. Otherwise ignored. Excludes `max_bytes`.',
   ),
   max_bytes: integer(1, MAX_BYTES)
     .optional()

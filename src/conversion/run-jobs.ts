@@ -8,6 +8,7 @@ import { decodeInProcess, readDecoded } from './decoded.ts';
 import { addJxlMetadata, correctPdfTitle } from './output/metadata.ts';
 import {
   assertAllFramesRead,
+  assertRestored,
   collectNotes,
   inspectResult,
   isNoFile,
@@ -148,7 +149,7 @@ async function encode(job: ConversionJob, running: Running, shared?: Output): Pr
       ? await encodeAt(quality)
       : await encodeWithin(maxBytes, quality, running.source.label, encodeAt);
   const shown = await inspectResult(result.path, options.format);
-  const kept = keptMetadata(image, shown, options);
+  const kept = job.isTranscoded || keptMetadata(image, shown, options);
   const lowered = result.quality !== undefined && result.quality < quality;
   const { width, height } = shown ?? {};
   const { format } = options;
@@ -158,6 +159,7 @@ async function encode(job: ConversionJob, running: Running, shared?: Output): Pr
     format,
     width,
     height,
+    ...(job.isTranscoded && { isTranscoded: true }),
     notes: collectNotes(planned.notes, printed, { kept, lowered }),
   };
 }
@@ -166,8 +168,9 @@ async function encode(job: ConversionJob, running: Running, shared?: Output): Pr
 async function verify(job: ConversionJob, stdout: string, source: ConversionInput): Promise<VerifiedOutput> {
   const { image, options } = job;
   assertAllFramesRead(image, stdout, source);
+  if (job.isTranscoded) await assertRestored(source);
   const verified = await verifyOutput(source, job);
   if (options.format === 'pdf') correctPdfTitle(verified.path, job.suffix);
-  if (options.format !== 'jxl' || options.stripMetadata) return verified;
+  if (options.format !== 'jxl' || options.stripMetadata || job.isTranscoded) return verified;
   return addJxlMetadata(verified, join(source.folder, fileToEncode(job)));
 }

@@ -50,6 +50,8 @@ export interface ConversionResult {
   readonly convertedMs: number;
   /** Quality that was used. Only set with `max_bytes`. */
   readonly quality?: number;
+  /** Whether djxl has restored the bytes of the source, a JPEG, from the result. */
+  readonly isTranscoded?: boolean;
   /** See {@link Note}. Each occurs at most once, in a fixed order. */
   readonly notes: readonly Note[];
 }

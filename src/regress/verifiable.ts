@@ -28,9 +28,11 @@ export const RESIZING = ['width', 'height', 'crop'] as const;
 
 /** Returns why results with these options cannot be verified; undefined if they can. */
 export function findUnverifiable(mode: VerifyMode, options: ConvertOptions): string | undefined {
-  const { format, lossless = false } = options;
+  const { format, lossless = false, stripMetadata } = options;
   const { label } = OUTPUTS[format];
-  if (format === 'ico' || format === 'jxl') return `no independent decoder reads every part of ${label}`;
+  const isRestorable = format === 'jxl' && lossless && !stripMetadata && mode === 'pixels';
+  if ((format === 'ico' || format === 'jxl') && !isRestorable)
+    return `no independent decoder reads every part of ${label}${format === 'jxl' ? ', except pixels of JPEG with --lossless --keep-metadata' : ''}`;
   if (mode === 'visual') return undefined;
   if (!['png', 'bmp', 'tiff'].includes(format) && !lossless)
     return `${label} is lossy here: use visual, png, bmp, tiff, or webp with --lossless`;

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { copyFile, readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { copyFile, readdir, readFile, symlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import sharp from 'sharp';
@@ -12,6 +12,7 @@ import { patchedMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { madePhotos } from '../helpers/made-photos.ts';
 import { testConfig } from '../helpers/service.ts';
+import { writeScript } from '../helpers/util.ts';
 
 /** Faults of a conversion, as arguments that are added before the output. */
 const FAULTS: Readonly<Record<string, string>> = {
@@ -108,6 +109,38 @@ describe('imagemill convert --verify', function () {
     expect(complaints[0]).to.match(/1 pixels of a block differ .*worst at (56|64), (40|48) \(pictures\//);
     const [picture = ''] = await readdir(join(folder.path, 'pictures'));
     expect((await sharp(join(folder.path, 'pictures', picture)).metadata()).format).to.equal('webp');
+  });
+
+  it('passes a JPEG XL from which the same JPEG can be restored, and no other', async () => {
+    const EXTRA_OUTPUTS = 'jxl';
+    const args = ['--lossless', '--keep-metadata'];
+    for (const name of ['private.jpg', 'orientation-6.jpg', 'scene.png'])
+      await folder.put(name, `in/${name}`);
+    const { status, complaints } = await verify('pixels', 'jxl', [...args, '--keep-extension'], {
+      EXTRA_OUTPUTS,
+    });
+    expect([status, complaints.length], complaints.join()).to.deep.equal([1, 3]);
+    expect(complaints.join()).to.match(
+      /orientation-6\.jpg: the result was not verified.*only an upright JPEG/,
+    );
+    expect(await folder.files('out')).to.deep.equal(['private.jpg.jxl']);
+    expect((await verify('pixels', 'jxl', ['--lossless'], { EXTRA_OUTPUTS })).status).to.equal(2);
+    expect((await verify('visual', 'jxl', args, { EXTRA_OUTPUTS })).status).to.equal(2);
+  });
+
+  it('writes no JPEG XL from which another JPEG would be restored', async () => {
+    await folder.put('scene.jpg', 'in/scene.jpg');
+    const cjxl = await writeScript(
+      'cjxl',
+      'for word in "$@"; do shift; case $word in *jpeg=1) word=--lossless_jpeg=0; esac; set -- "$@" "$word"; done; exec /usr/bin/cjxl "$@"',
+    );
+    const PATH = dirname(cjxl); // has no other cjxl: binaries are preferred to scripts
+    for (const tool of ['convert', 'djxl']) await symlink(`/usr/bin/${tool}`, join(PATH, tool));
+    const { status, complaints } = await verify('pixels', 'jxl', ['--lossless', '--keep-metadata'], {
+      ...{ EXTRA_OUTPUTS: 'jxl', PATH, MAGICK_BIN: '/usr/bin/convert' },
+    });
+    expect([status, complaints.length], complaints.join()).to.deep.equal([1, 1]);
+    expect(await folder.files('out').catch(() => [])).to.deep.equal([]);
   });
 
   it('refuses what it cannot verify before any file is converted', async () => {

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { brotliDecompressSync } from 'node:zlib';
 import { expect } from 'chai';
@@ -18,7 +18,7 @@ import {
   type OutputType,
 } from '../../src/formats.ts';
 import { similarity } from '../../src/regress/image/difference.ts';
-import { convert, fixture } from '../helpers/client.ts';
+import { convert, edgeCase, fixture } from '../helpers/client.ts';
 import { ALL_EXTRAS, decodeAny, extra } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { madePhotos } from '../helpers/made-photos.ts';
@@ -27,6 +27,7 @@ import { decode, difference, onGrey, type Pixels, pixelAt } from '../helpers/pix
 import { pipe } from '../helpers/process.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 import { type VariedImage, variedImages } from '../helpers/varied-images.ts';
+import { readZip } from '../helpers/zip.ts';
 
 /** Minimum PSNR in dB compared with the input, by output format. GIF and ICO are less exact by nature. */
 const LEAST: Readonly<Record<OutputType, number>> = {
@@ -52,6 +53,14 @@ async function squared({ width, height, data }: Pixels): Promise<Pixels> {
     background: { r: 0, g: 0, b: 0, alpha: 0 },
   });
   return decode(await fitted.png().toBuffer());
+}
+
+/** Restores a JPEG from a JPEG XL with djxl. */
+async function restoreJpeg(file: Uint8Array): Promise<Buffer> {
+  const folder = await makeTempDir('restored');
+  await writeFile(join(folder, 'in.jxl'), file);
+  await pipe('djxl', [join(folder, 'in.jxl'), join(folder, 'out.jpg'), '--quiet'], Buffer.alloc(0));
+  return readFile(join(folder, 'out.jpg'));
 }
 
 describe('the outputs that EXTRA_OUTPUTS enables', () => {
@@ -154,6 +163,35 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
     expect(difference(await decodeAny(body, 'jxl'), scene({ transparent: true })).max).to.equal(0);
     const deep = await convert(own.base, await extra('deep.jxl'), { format: 'jxl', quality: '100' });
     expect(difference(await decodeAny(deep.body, 'jxl'), scene()).max).to.equal(0);
+  });
+
+  it('are JPEG XL from which djxl restores the same JPEG, with lossless and all metadata', async () => {
+    const wanted = { format: 'jxl', lossless: 'true', strip_metadata: 'false' };
+    const hasJpeg = (file: Buffer): boolean => boxesOf(file).some(({ name }) => name === 'jbrd');
+    for (const name of ['scene.jpg', 'grey.jpg', 'p3.jpg', 'private.jpg']) {
+      const { headers, body } = await make(name, wanted);
+      expect((await restoreJpeg(body)).equals(await fixture(name)), name).to.equal(true);
+      expect(headers.get('x-conversion-notes'), name).to.equal(null);
+      expect([headers.get('x-image-width'), headers.get('x-image-height')], name).to.deep.equal([
+        '120',
+        '80',
+      ]);
+    }
+    for (const [name, fields] of [
+      ['scene.jpg', { strip_metadata: 'true' }],
+      ['scene.jpg', { lossless: 'false' }],
+      ['scene.jpg', { width: '60' }],
+      ['scene.jpg', { crop: '0,0,50,50' }],
+      ['orientation-6.jpg', {}],
+      ['scene.png', {}],
+    ] as const)
+      expect(hasJpeg((await make(name, { ...wanted, ...fields })).body), name).to.equal(false);
+    const variants = JSON.stringify([{ name: 'whole' }, { name: 'small', width: 60 }]);
+    const { body: archive } = await make('private.jpg', { ...wanted, variants });
+    const results = (await readZip(archive)).filter(({ name }) => name.endsWith('.jxl'));
+    expect(results.map(({ content }) => hasJpeg(content))).to.deep.equal([true, false]);
+    const cut = await convert(own.base, await edgeCase('cut-off.jpg'), wanted);
+    expect([cut.status, cut.message]).to.deep.equal([400, 'The file is damaged or not a valid JPEG image.']);
   });
 
   it('are JPEG XL that the service reads again, also of 16 bits and transparency', async () => {

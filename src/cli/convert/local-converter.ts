@@ -111,6 +111,13 @@ interface ConversionLimits {
 /** Verifies a result. */
 type Check = (question: Omit<Question, 'mode'>, input: string) => Promise<Verification>;
 
+/** States what the conversion has verified. */
+function verifyTranscoded(isTranscoded = false, input: string): Verification {
+  if (isTranscoded) return { mode: 'pixels', passed: true, decoder: 'djxl', max: 0 };
+  const why = 'only an upright JPEG, not in CMYK, becomes a JPEG XL from which it can be restored';
+  throw fileErrorFrom(undefined, 'NOT_VERIFIED', input, why);
+}
+
 async function convertFile(
   engine: ConversionEngine,
   input: string,
@@ -128,16 +135,19 @@ async function convertFile(
       if (check) await copyFile(join(stored.folder, INPUT_FILE), original, constants.COPYFILE_FICLONE);
       const result = await engine.convert(source, options, signal);
       signal.throwIfAborted();
-      const { path, key, bytes, convertedMs, notes, quality } = result;
-      const verification = await check?.(
-        {
-          type: stored.type,
-          source: original,
-          result: path,
-          options: { ...options, quality: quality ?? options.quality },
-        },
-        input,
-      );
+      const { path, key, bytes, convertedMs, notes, quality, isTranscoded } = result;
+      const verification =
+        options.format === 'jxl'
+          ? check && verifyTranscoded(isTranscoded, input)
+          : await check?.(
+              {
+                type: stored.type,
+                source: original,
+                result: path,
+                options: { ...options, quality: quality ?? options.quality },
+              },
+              input,
+            );
       await use({
         path,
         key,

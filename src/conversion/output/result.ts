@@ -7,7 +7,14 @@ import type { ImageInfo } from '../../images/image-info.ts';
 import { inspect } from '../../images/index.ts';
 import type { Note } from '../../notes.ts';
 import type { Output } from '../../process/command.ts';
-import { type ConversionJob, type ConvertOptions, outputStem } from '../plan/types.ts';
+import { hashFile } from '../key.ts';
+import {
+  type ConversionJob,
+  type ConvertOptions,
+  INPUT_FILE,
+  outputStem,
+  RESTORED_FILE,
+} from '../plan/types.ts';
 import { hasProfileError, invalidOutputError, trustedMessagesIn } from './tool-errors.ts';
 
 /** Conversion that has written an output. */
@@ -133,6 +140,21 @@ export function collectNotes(
     ...(kept ? [] : (['metadata-partly-kept'] as const)),
     ...(lowered ? (['quality-lowered'] as const) : []),
   ];
+}
+
+/**
+ * Checks that djxl has restored the bytes of a JPEG.
+ *
+ * @throws {ServiceError} CORRUPT_IMAGE
+ */
+export async function assertRestored(source: OutputContext): Promise<void> {
+  const files = [INPUT_FILE, RESTORED_FILE].map((name) => hashFile(join(source.folder, name)));
+  const [original, restored] = await Promise.all(files).catch((error) => {
+    if (isNoFile(error)) return [];
+    throw error;
+  });
+  if (original === undefined || original !== restored)
+    throw invalidOutputError('djxl does not restore the bytes of the JPEG', source);
 }
 
 /** Reads the properties of a result from its header. A PDF has none. */

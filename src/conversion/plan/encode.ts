@@ -3,7 +3,7 @@ import { OUTPUTS, type OutputType } from '../../formats.ts';
 import type { ImageInfo } from '../../images/image-info.ts';
 import type { ToolName } from '../../tools.ts';
 import { pageScale } from './size.ts';
-import type { ConversionJob, Sentence, ToolContext } from './types.ts';
+import { type ConversionJob, INPUT_FILE, type Sentence, type ToolContext } from './types.ts';
 
 /** Effort of WebP compression, 0 (fastest) to 6 (smallest). The default of libwebp. */
 export const WEBP_METHOD = 4;
@@ -203,6 +203,12 @@ function resultPixels(job: ConversionJob): number {
   const { width, height } = job.fittings[0]?.result ?? { width: 0, height: 0 };
   return width * height;
 }
+
+/** Arguments of cjxl that keep the data of a JPEG, so that its bytes can be restored. */
+export const transcodeArguments = ({ tools, output }: ConversionJob): string[] => [
+  ...[jxlThreads(tools), '--container=1', '--quiet', '--lossless_jpeg=1'],
+  ...[INPUT_FILE, output],
+];
 
 /** Returns the thread option of djxl and cjxl. 0 means that only the main thread runs. */
 export const jxlThreads = ({ threads = 1 }: ToolContext): string =>

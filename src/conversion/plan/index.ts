@@ -34,6 +34,7 @@ import {
   jxlThreads,
   LOSSLESS_EFFORT,
   temporaryLevel,
+  transcodeArguments,
   WEBP_METHOD,
 } from './encode.ts';
 import { explainRendering, needsOwnSize, renderOwnSize, renderPdf, renderPng } from './rasterize.ts';
@@ -59,6 +60,7 @@ import {
   INPUT_FILE,
   keptFile,
   type Plan,
+  RESTORED_FILE,
   type Sentence,
   type Step,
   scaledFile,
@@ -103,16 +105,17 @@ const COMMANDS: Readonly<Record<ToolName, (job: ConversionJob) => Omit<Step, 'to
     ],
   }),
   // djxl 0.7 writes no PNG of channels with different depths, unless all get the same one.
-  djxl: ({ image, tools }) => ({
+  djxl: ({ image, tools, isTranscoded, output }) => ({
     args: [
-      ...[INPUT_FILE, DECODED_FILE, jxlThreads(tools), '--quiet'],
+      ...(isTranscoded ? [output, RESTORED_FILE] : [INPUT_FILE, DECODED_FILE]),
+      ...[jxlThreads(tools), '--quiet'],
       ...(image.unevenDepth ? ['--bits_per_sample=8'] : []),
     ],
     deflateLevel: 1, // the size of the PNG shows whether the image is flat
   }),
   magick: (job) => ({ args: magickStages(job).flat() }),
   img2webp: (job) => ({ args: webpArguments(job) }),
-  cjxl: (job) => ({ args: encoderArguments(job) }),
+  cjxl: (job) => ({ args: job.isTranscoded ? transcodeArguments(job) : encoderArguments(job) }),
   avifenc: (job) => ({ args: encoderArguments(job) }),
 };
 
@@ -172,6 +175,7 @@ export function magickStages(job: ConversionJob): (readonly string[])[] {
 
 /** States what a conversion does: a sentence for each stage that changes something. */
 export function explain(job: ConversionJob): string[] {
+  if (job.isTranscoded) return ['JPEG XL with the data of the JPEG, from which djxl restores the same bytes'];
   return [explainRendering, ...STAGES.map(([, sentence]) => sentence)].flatMap(
     (sentence) => sentence?.(job) ?? [],
   );

@@ -39,7 +39,10 @@ export function createJob(
   const isTrusted = decoded || pages.length === 1 || TRUSTED_HEADERS.includes(type);
   const trustedFitting = isTrusted ? fittings[0] : undefined;
   const decoder = decoded ? undefined : externalDecoder(type, tools.magick);
-  const last = programsFor(type, options, tools.magick, allFrames);
+  const isTranscoded = transcodes(image, options);
+  const last: ToolName[] = isTranscoded
+    ? ['cjxl', 'djxl']
+    : programsFor(type, options, tools.magick, allFrames);
   const isRendered = last[0] === 'rsvg' && last.length > 1;
   const isWhole = options.crop === undefined;
   const isUnresized = isWhole && !options.width && !options.height;
@@ -49,12 +52,25 @@ export function createJob(
   return {
     ...{ image, options, tools, suffix, decoder, programs, keepsAllFrames: allFrames, pages, fittings },
     output: `${outputStem(suffix)}.${format.extension}`,
-    scaledDecoding,
+    ...{ scaledDecoding, isTranscoded },
     rasterized: isRendered ? [RASTERIZED_FILE] : (decoded ?? (decoder && [DECODED_FILE])),
     frameCount: Math.max(allFrames ? (animation?.delaysMs.length ?? 1) : 1, pages.length),
     isPassthrough: isUnresized && type === 'gif' && options.format === 'gif' && allFrames,
     trustedFitting,
   };
+}
+
+/**
+ * Returns whether a JPEG becomes a JPEG XL from which its bytes can be restored: if this is wanted, and nothing is asked for that
+ * changes the pixels or removes metadata. JPEG XL has no form for CMYK, or for a profile that libjxl cannot read.
+ */
+function transcodes(
+  { type, orientation = 1, cmyk = false, profile }: ImageInfo,
+  { format, lossless = false, stripMetadata, width, height, crop }: ConvertOptions,
+): boolean {
+  const keepsPixels = !width && !height && crop === undefined && orientation === 1;
+  const isWanted = type === 'jpg' && format === 'jxl' && lossless && !stripMetadata;
+  return isWanted && keepsPixels && !cmyk && profile !== 'unusable';
 }
 
 /** Returns the tools that every conversion from this type to this format needs. */

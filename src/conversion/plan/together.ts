@@ -12,9 +12,9 @@ interface Branch {
   readonly stages: readonly (readonly string[])[];
 }
 
-/** Returns whether one command can write all results. Each drawing of an SVG has its own size. */
+/** Returns whether one command of ImageMagick can write all results. Each drawing of an SVG has its own size. */
 export function canShare(jobs: readonly ConversionJob[]): boolean {
-  return jobs.length > 1 && jobs.every(({ image }) => image.type !== 'svg');
+  return jobs.length > 1 && jobs.every(({ image, isTranscoded }) => image.type !== 'svg' && !isTranscoded);
 }
 
 /** Plans the command, and those that decode for it. The bytes of each result are those of its own command. */

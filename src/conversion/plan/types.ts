@@ -28,7 +28,7 @@ export interface ConvertOptions {
   readonly enlarge?: boolean | undefined;
   /** Maximum size of the result in bytes. The quality is lowered as far as necessary. */
   readonly maxBytes?: number | undefined;
-  /** Whether a WebP is compressed without loss. Default: false. */
+  /** Whether a WebP is compressed without loss, and whether a JPEG becomes a JPEG XL without loss if its metadata is kept. Default: false. */
   readonly lossless?: boolean | undefined;
   readonly stripMetadata: boolean;
   /** Frames of an animation to convert. Default: all if the output can be animated, otherwise the first. */
@@ -121,6 +121,8 @@ export const INPUT_FILE = 'in';
 export const DECODED_FILE = 'decoded.png';
 /** PPM that dwebp has decoded at a smaller size. */
 export const scaledFile = ({ suffix }: Pick<ConversionJob, 'suffix'>): string => `scaled${suffix}.ppm`;
+/** JPEG that djxl has restored from a JPEG XL; see {@link ConversionJob.isTranscoded}. */
+export const RESTORED_FILE = 'restored.jpg';
 /** PNG that librsvg renders for ImageMagick. */
 export const RASTERIZED_FILE = 'rasterized.png';
 /** Name of the image before encoding, stored for results that are encoded several times. */
@@ -160,6 +162,8 @@ export interface ConversionJob {
   readonly frameCount: number;
   /** Whether a GIF stays a GIF of the same size, so that its pixels are not changed. */
   readonly isPassthrough: boolean;
+  /** Whether a JPEG becomes a JPEG XL from which djxl restores the same bytes. */
+  readonly isTranscoded: boolean;
   /** Sizes of each frame or page whose size the header states. */
   readonly fittings: readonly Fitting[];
   /** Sizes of the image, if they are reliably known, and all frames or pages to resize have the same size. */
