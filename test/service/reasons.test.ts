@@ -98,7 +98,7 @@ const ELSEWHERE = {
   TOO_MANY_CONNECTIONS: 'test/service/connections.test.ts',
   QUEUE_FULL: 'test/service/faults.test.ts',
   UPLOAD_TOO_SLOW: 'test/server/upload.test.ts',
-  VARIANTS_TOO_LARGE_IN_TOTAL: 'test/conversion/limits.test.ts',
+  VARIANTS_TOO_LARGE_IN_TOTAL: 'test/service/variants.test.ts',
 } as const;
 
 const CASES: Readonly<Record<Exclude<ErrorCode, keyof typeof ELSEWHERE>, Case>> = {
