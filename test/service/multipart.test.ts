@@ -86,7 +86,7 @@ describe('a multipart request', () => {
     const { status, message } = await single(field + file() + END);
     expect([status, message]).to.deep.equal([
       400,
-      'Invalid format "\ufffdj\ufffdp\ufffdg": expected one of webp, png, jpg, gif, bmp, pdf.',
+      'Invalid format "\ufffdj\ufffdp\ufffdg": expected one of webp, png, jpg, gif, bmp, pdf, auto.',
     ]);
   });
 
