@@ -8,8 +8,8 @@ export interface ServiceTime {
   readonly size: string;
   /** Processor time of the machine per conversion, without the clients, in ms. */
   readonly cpuMs: number;
-  /** Peak private memory of the server and the tools at 8 clients, in MiB. */
-  readonly memoryMib: number;
+  /** Peak private memory of the server and the tools at 8 clients, in MB. */
+  readonly memoryMb: number;
   /** Size of the result in bytes. */
   readonly bytes: number;
 }
@@ -46,7 +46,7 @@ export function parseServiceTimes(report: string): ServiceTime[] {
       format: row[format] ?? '',
       size: row[size] ?? '',
       cpuMs: Number(row[cpu]),
-      memoryMib: Number(row[memory]),
+      memoryMb: Math.round((Number(row[memory]) * 1024 ** 2) / 1e6),
       bytes: Number(row[bytes]),
     }));
 }

@@ -31,12 +31,12 @@ export function conversionsTable(times: readonly ServiceTime[]): string {
       (1000 / time.cpuMs).toFixed(time.cpuMs > 100 ? 1 : 0),
       processors.toFixed(processors < 10 ? 1 : 0),
       ((100 * time.bytes * 8) / 1e6).toFixed(0),
-      String(time.memoryMib),
+      String(time.memoryMb),
     ];
   });
   const head = [
     ...['Conversion', 'Processor time, ms', 'Per processor and second', 'Processors for 100 per second'],
-    ...['Results of 100 per second, Mbit/s', 'Memory of 2 at a time, MiB'],
+    ...['Results of 100 per second, Mbit/s', 'Memory of 2 at a time, MB'],
   ];
   return markdown(head, rows);
 }

@@ -67,7 +67,7 @@ export const OPERATIONS: readonly Operation[] = [
       'the name of its file, without folders and with the new extension; if a name occurs again, it gets ` (2)`. The file ' +
       '`errors.json` in the archive lists skipped files by index (from 0) and name, and with `manifest`, `manifest.json` lists the results. In an uploaded ZIP archive, folders ' +
       'and system files (`__MACOSX`, `.DS_Store`, `._*`, `Thumbs.db`, `desktop.ini`) are ignored. An archive that is ' +
-      'encrypted or damaged, or contains links, other archives, names longer than 1 KiB or paths that lead out of it, is an error.',
+      'encrypted or damaged, or contains links, other archives, names longer than 1024 bytes or paths that lead out of it, is an error.',
     form: 'batch',
     success: {
       description: 'A ZIP archive of the converted files. It can be read as a stream.',
