@@ -205,7 +205,7 @@ describe('POST /identify', () => {
     expect(heic).to.deep.include({ type: 'heic', profile: 'sP3C', convertible: false });
     expect(heic.problem).to.deep.include({ code: 415, reason: 'unsupported_type', setting: 'EXTRA_INPUTS' });
     await startShared({});
-    const misread = await identify(await edgeCase('old-jpeg.tiff'));
+    const misread = await identify(await edgeCase('float-lab.tiff'));
     expect(misread.problem?.reason).to.equal('unsupported_encoding');
   });
 
@@ -288,7 +288,7 @@ describe('POST /identify with a form', () => {
   it('explains the conversion of each file with the field plan, unless it cannot be converted', async () => {
     const { json } = await send([
       ['files', await fixture('scene.jpg')],
-      ['files', await edgeCase('old-jpeg.tiff')],
+      ['files', await edgeCase('float-lab.tiff')],
       ['plan', 'yes'],
     ]);
     const [jpg, tiff] = json.images;
