@@ -87,7 +87,7 @@ describe('a response', () => {
     const large = 'head -c 50000000 /dev/zero >> image.webp';
     await start({
       MAGICK_BIN: await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp; ${large}`),
-      UPLOAD_TIMEOUT_MS: '1000',
+      UPLOAD_TIMEOUT_MS: '3000', // the client, which is in this process, must have the headers by then
     });
     const { response } = await sendFrom(
       '127.0.0.1',

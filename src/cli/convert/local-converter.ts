@@ -185,6 +185,7 @@ export async function withStoredFile(
 ): Promise<void> {
   const before = await stateOf(input);
   const stream = await openInput(input);
+  stream.on('error', () => {}); // the signal can abort before anything reads the stream
   addAbortSignal(signal, stream); // a read from standard input may block indefinitely
   try {
     await engine.workspaces.use({ bytes: Math.min(before?.size ?? 0, maxBytes) }, async (workspace) => {
