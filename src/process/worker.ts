@@ -37,7 +37,7 @@ export async function startWorker(job: Omit<Job, 'stdin'>, library: string | und
   const ended = program.ended.then(({ exitCode, signal, error }): never => {
     throw new Error(`the worker ended: ${signal ?? exitCode ?? error?.message} ${stderr.trim()}`.trim());
   });
-  ended.catch(() => {}); // whoever waits for it has the error
+  ended.catch(() => {}); // the caller that awaits it receives the error
   if (library) {
     stdin?.write(encodeJob(0, { ...job, stdin: '-' }));
     const report = await Promise.race([readBytes(stdout, REPORT_BYTES), ended]);

@@ -65,7 +65,7 @@ export interface Thresholds {
 type PixelThresholds = Pick<Thresholds, 'max' | 'area' | 'psnr' | 'ssim' | 'patch' | 'deltaE'>;
 
 /**
- * Three pixels of an antialiased edge differ between versions of librsvg, and nobody sees them. A ΔE 2000 of 0.4 is one step of
+ * Three pixels of an antialiased edge differ between versions of librsvg, and are not visible. A ΔE 2000 of 0.4 is one step of
  * a grey in the whole area.
  */
 const LOSSLESS: PixelThresholds = { max: ROUNDING, area: 3, deltaE: 0.5 };

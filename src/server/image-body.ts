@@ -11,7 +11,7 @@ export interface ImageBody {
   /** The file name; undefined if the request has none. */
   readonly name: string | undefined;
   readonly options: readonly TextField[];
-  /** Whether the media type is that of an image or of any file. curl declares a form unless it is told otherwise. */
+  /** Whether the media type is that of an image or of any file. By default, curl declares a form. */
   readonly isDeclared: boolean;
 }
 

@@ -203,7 +203,7 @@ describe('the client for applications', () => {
       expect(busy.sent).to.have.length(1);
     });
 
-    it('never if it is told so, with the delay that a real service states', async () => {
+    it('never with retries: 0, and reports the delay that the service states', async () => {
       await services.start({ RATE_LIMIT_PER_MINUTE: '1' });
       const limited = createClient(services.current().base, { retries: 0 });
       await limited.identify(photo);

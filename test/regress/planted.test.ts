@@ -286,7 +286,7 @@ describe('planted defects', function () {
   }
 });
 
-/** Other ways to encode the same picture, which nobody can tell from each other. */
+/** Other ways to encode the same picture, with differences that are not visible. */
 const HARMLESS_ENCODERS: readonly (readonly [name: string, format: Format, encode: Encode])[] = [
   ...[0, 3, 6, 9].map(
     (level) =>

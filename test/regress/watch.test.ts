@@ -128,7 +128,7 @@ describe('imagemill regress watch', () => {
   });
 
   it('exits with 2 for wrong arguments, and if a server does not respond', async () => {
-    const nobody = 'http://127.0.0.1:1';
+    const unused = 'http://127.0.0.1:1';
     for (const [args, message] of [
       [['regress', 'watch', images, '--service', urls.present], /required option '--candidate <url>'/],
       [words(images, urls.present, urls.same, '--min', 'ten'), /--min ten: expected a whole number/],
@@ -136,7 +136,7 @@ describe('imagemill regress watch', () => {
       [words(join(images, 'missing'), urls.present, urls.same), /missing is not a folder\./],
       [words(join(images, 'scene.png'), urls.present, urls.same), /scene\.png is not a folder\./],
       [words(images, urls.present, urls.same, '--matrix', images), /cannot be read: /],
-      [words(images, urls.present, nobody), /no imagemill server responds at http:\/\/127\.0\.0\.1:1/],
+      [words(images, urls.present, unused), /no imagemill server responds at http:\/\/127\.0\.0\.1:1/],
     ] as const) {
       const { status, stdout, stderr } = await runCliInProcess(args);
       expect(stderr, args.join(' ')).to.match(message);
