@@ -14,6 +14,16 @@ export function formatChange(before: number, after: number): string {
 export const formatSaved = (before: number, after: number): string =>
   after > before ? `${formatBytes(after - before)} larger` : `${formatBytes(before - after)} saved`;
 
+/** Formats a number in millions, with three significant digits. */
+export const millions = (count: number): string => String(Number((count / 1_000_000).toPrecision(3)));
+
+/** Formats a value above its limit in millions, or exactly if that would show no difference. */
+export function formatExcess(value: number, max: number, unit: string, unitOfMillions: string): string {
+  return millions(value) === millions(max)
+    ? `${value} ${unit}; this server accepts ${max}.`
+    : `${millions(value)} ${unitOfMillions}; this server accepts ${millions(max)}.`;
+}
+
 /** Returns the extension of a file name in lower case; empty without one. */
 const extensionOf = (name: string): string => /\.(\w{1,5})$/.exec(name)?.[1]?.toLowerCase() ?? '';
 

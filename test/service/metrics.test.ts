@@ -154,7 +154,11 @@ describe('GET /metrics', () => {
       const base = await service.base();
       await convert(base, await fixture('scene.jpg'));
       const { body } = await sendForm(new URL('/metrics', base).href);
-      const samples = samplesIn(body.toString());
+      const text = body.toString();
+      const samples = samplesIn(text);
+      // A rule of `promtool check metrics`.
+      const others = [...text.matchAll(/^# TYPE (\w+) (?!counter)/gm)].map(([, name]) => name);
+      expect(others.filter((name) => name?.endsWith('_total'))).to.deep.equal([]);
       const { panels } = JSON.parse(await readFile(DASHBOARD, 'utf8')) as {
         panels: { targets?: { expr: string }[] }[];
       };

@@ -246,6 +246,20 @@ describe('converting on the page', () => {
     }
   });
 
+  it('explains the limits of the server in megapixels, without the name of a setting, also for a drawing, whose size only the server checks', async () => {
+    const small = await startService({ MAX_PIXELS: '5100000' });
+    try {
+      const page = await open(small);
+      const svg = '<svg xmlns="http://www.w3.org/2000/svg" width="3000" height="2100"/>';
+      await pick(page, [made('plan.svg', Buffer.from(svg))]);
+      await convertAll(page);
+      const error = await row(page, 'plan.svg').locator('.error').textContent();
+      expect(error).to.equal('6.3 megapixels; this server accepts 5.1.');
+    } finally {
+      await small.stop();
+    }
+  });
+
   it('shows the thumbnail of the result for a TIFF, and explains the notes', async () => {
     const page = await open(service, {}, '?output_format=jpg');
     await pick(page, [fixturePath('window.tiff')]);

@@ -1,5 +1,6 @@
 /** @module HTTP requests to the page's own server. */
 import { effect, signal } from '@preact/signals';
+import { formatExcess } from '../format.ts';
 
 const API_PREFIX = '/api/v1';
 
@@ -105,17 +106,28 @@ function request(
 
 /** Parses an error response. Responses of a reverse proxy can have any body. */
 async function toResponseError(status: number, body: Blob, retryAfter: number): Promise<ResponseError> {
-  let message: unknown;
-  let setting: unknown;
+  let error: Partial<Record<string, unknown>> = {};
   try {
-    ({ message, setting } = (JSON.parse(await body.text()) as { error: Record<string, unknown> }).error);
+    ({ error } = JSON.parse(await body.text()));
   } catch {
     // The response is not JSON, or has no error.
   }
-  // The name of a setting helps operators only.
-  const text =
-    typeof message === 'string'
-      ? message.replace(` (${setting})`, '')
-      : `The server responded with status ${status}.`;
-  return new ResponseError(status, text, retryAfter);
+  return new ResponseError(
+    status,
+    formatError(error) ?? `The server responded with status ${status}.`,
+    retryAfter,
+  );
+}
+
+/** Returns the message of an error without the name of a setting, which helps operators only. */
+function formatError({
+  message,
+  reason,
+  actual,
+  limit,
+  setting,
+}: Partial<Record<string, unknown>> = {}): string | undefined {
+  if (reason === 'too_many_pixels')
+    return formatExcess(Number(actual), Number(limit), 'pixels', 'megapixels');
+  return typeof message === 'string' ? message.replace(` (${setting})`, '') : undefined;
 }

@@ -4,7 +4,7 @@ import { INPUTS, type OutputType } from '../../formats.ts';
 import { type ApiResponse, get, type ResponseError } from '../client/api.ts';
 import type { Preview } from '../client/preview.ts';
 import { queued } from '../client/queue.ts';
-import { inputTypeOf, typeLabel } from '../format.ts';
+import { formatExcess, inputTypeOf, typeLabel } from '../format.ts';
 import { options, setOptions } from './options.ts';
 
 /** Response of `GET /formats`. */
@@ -43,16 +43,6 @@ export function findRejection(file: File, preview: Preview | null | undefined): 
   const pixels = preview && type !== 'svg' ? preview.width * preview.height : 0;
   if (pixels > limits.max_pixels) return formatExcess(pixels, limits.max_pixels, 'pixels', 'megapixels');
   return undefined;
-}
-
-/** Formats a number in millions, with three significant digits. */
-export const millions = (count: number): string => String(Number((count / 1_000_000).toPrecision(3)));
-
-/** Formats a value above its limit in millions, or exactly if that would show no difference. */
-function formatExcess(value: number, max: number, unit: string, unitOfMillions: string): string {
-  return millions(value) === millions(max)
-    ? `${value} ${unit}; this server accepts ${max}.`
-    : `${millions(value)} ${unitOfMillions}; this server accepts ${millions(max)}.`;
 }
 
 /** Delay before a retry if the response has no Retry-After, in ms. */

@@ -1,6 +1,7 @@
 import { INPUTS } from '../../formats.ts';
+import { millions } from '../format.ts';
 import { addFiles, addFolder, dragged, skipped, skippedMessage } from '../state/add-files.ts';
-import { accepted, formats, millions } from '../state/formats.ts';
+import { accepted, formats } from '../state/formats.ts';
 import { items } from '../state/items.ts';
 import { Icon } from './icons.tsx';
 
