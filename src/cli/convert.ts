@@ -95,7 +95,7 @@ export async function convert(
       : undefined;
     if (!resultFolder && !dryRun) await converter.start(); // report missing tools before anything else
     // One job more than conversions: one result can be written while `jobs` others are converted.
-    const concurrency = urls.length > 0 ? jobs : jobs + 1;
+    const concurrency = dryRun ? 1 : urls.length > 0 ? jobs : jobs + 1; // a dry run prints in the order of names
     const outputFolder = target.kind === 'folder' ? target.path : undefined;
     const run = {
       converter: converter.start,
