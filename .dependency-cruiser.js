@@ -7,7 +7,7 @@
 /** The one file that may import each outside library. A library that several files share is not listed. */
 const OWNERS = {
   '@blazediff/ssim': 'src/regress/image/difference.ts',
-  '@hyzyla/pdfium': 'src/regress/image/pdf.ts',
+  '@hyzyla/pdfium': 'src/regress/image/codec.ts',
   '@redis/client': 'src/redis-client.ts',
   '@csstools/css-color-parser': 'src/images/svg/css.ts',
   '@csstools/css-parser-algorithms': 'src/images/svg/css.ts',
@@ -135,5 +135,11 @@ const owners = Object.entries(OWNERS).map(([library, owner]) =>
 
 export default {
   forbidden: [...LAYERS, ...order, ...owners],
-  options: { parser: 'swc', doNotFollow: { path: 'node_modules' }, tsPreCompilationDeps: true },
+  options: {
+    parser: 'swc',
+    doNotFollow: { path: 'node_modules' },
+    tsPreCompilationDeps: true,
+    // Without them, a library that can only be imported is not found, and no rule applies to it.
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default'] },
+  },
 };

@@ -51,8 +51,11 @@ describe('the import rules', () => {
     const back = alsoBack ? `import * as imported from './${relative(dirname(to), from)}';\n` : '';
     if (isFile) await write(to, `${back}export const value = ${alsoBack ? 'imported' : 1};\n`);
     else if (!to.startsWith('node:')) {
-      await write(`node_modules/${to}/package.json`, JSON.stringify({ name: to, main: 'index.js' }));
-      await write(`node_modules/${to}/index.js`, 'module.exports = {};\n');
+      await write(
+        `node_modules/${to}/package.json`,
+        JSON.stringify({ name: to, exports: { import: './module.js' } }),
+      );
+      await write(`node_modules/${to}/module.js`, 'module.exports = {};\n');
       await write('package.json', JSON.stringify({ dependencies: { [to]: '*' } }));
     }
   }
