@@ -15,7 +15,7 @@ const OWNERS = {
   archiver: 'src/server/archive-response.ts',
   busboy: 'src/server/multipart/normalizer.ts',
   'client-zip': 'src/web/actions/archive.ts',
-  commander: 'src/cli/(program|regress|completion).ts',
+  commander: 'src/cli/(program|convert-commands|regress|completion).ts',
   'content-disposition': 'src/server/response.ts',
   cors: 'src/server/cors.ts',
   culori: 'src/regress/image/difference.ts',

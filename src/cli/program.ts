@@ -2,8 +2,7 @@
 import { Argument, Command, CommanderError } from 'commander';
 import { completionScript, SHELLS } from './completion.ts';
 import { type CliContext, CliError } from './context.ts';
-import type { Flags } from './convert/options.ts';
-import type { ExplainFlags } from './explain.ts';
+import { addConvert } from './convert-commands.ts';
 import { addRegress } from './regress.ts';
 import type { ResponsiveFlags } from './responsive.ts';
 
@@ -28,42 +27,6 @@ SIGHUP makes it read API_KEYS_FILE again, or ends it if there is none.
 Exit status: 0 after SIGTERM, SIGINT or SIGHUP, when all requests are finished;
 1 if it cannot listen on HOST and PORT, if the disk of TEMP_DIR is full, or after
 an unexpected error; 2 if this machine or these settings cannot serve.`;
-
-const CONVERT_USAGE = `  imagemill convert photo.jpg -o photo.webp
-  imagemill convert photos -o small --width 800
-See imagemill convert --help.`;
-
-const CONVERT_HELP = `
-Examples:
-  $ imagemill convert photo.jpg -o photo.webp
-  $ imagemill convert photo.jpg logo.svg -o web/ --format png --width 1200
-  $ imagemill convert photos -o small/ --quality 70       # keeps sub-folders
-  $ imagemill convert photo.jpg -o square.jpg --width 300 --height 300 --fit cover
-  $ imagemill convert photo.jpg -o mail.jpg --max-bytes 200000
-  $ imagemill convert 'photos/**/*.tiff' -o pdf/ --format pdf --json
-  $ curl -s https://example.com/a.png | imagemill convert - -o - > a.webp
-  $ imagemill convert photos -o small --update            # resumes: only new and changed files
-  $ imagemill convert photos -o small --update --report report.csv    # why each file failed
-  $ imagemill convert photos -o small --update --dry-run  # what would be done
-  $ imagemill convert photos -o small --update --shard 2/4
-  $ imagemill convert photos -o small --update --url http://mill:3000 -j 16
-
-EXTRA_INPUTS=all and EXTRA_OUTPUTS=all enable all formats that this machine
-supports: input of heic, jxl, jp2, psd and cur; output of avif, jxl, tiff and ico.
-
-In folders and patterns, files that are not images are skipped. If several
-results have the same name, the second one gets " (2)"; with --update and --shard,
-they keep the extensions of their sources: a.jpg.webp, a.png.webp. Without --force,
-no file is overwritten, except results of earlier runs with --update.
-
-On a terminal, a progress bar and the files that failed are printed, and a summary
-at the end. Memory and disk space of this machine limit the size of images, and a
-conversion takes at most 10 minutes (CONVERT_TIMEOUT_MS).
-
-Exit status: 0 if all files were converted; 1 if some were not, or the command
-ended before all were; 2 if no conversion was started (wrong arguments or
-settings, or no tools); 128 plus its number after a signal, such as 130 after
-Ctrl-C.`;
 
 const IDENTIFY_HELP = `
 Examples:
@@ -108,6 +71,7 @@ Examples:
 
 const KEY_EXPECTED =
   'Expected a name of 1 to 64 letters, digits, and . _ @ -, and a limit from 0 to 9999999.';
+
 const COMPLETION_HELP = `
 Examples:
   $ source <(imagemill completion bash)          # also in ~/.bashrc
@@ -120,55 +84,6 @@ Examples:
   $ imagemill verify archive.jsonl --against /backup/archive
 
 Exit status: 0 if all files are as recorded; 1 if not; 2 if it cannot be checked.`;
-
-const EXPLAIN_HELP = `
-Examples:
-  $ imagemill explain photo.jpg --format webp --width 800
-  $ imagemill explain photo.jpg --format webp --width 800 --commands
-  $ imagemill explain photos --json | jq -r '[.input, .key] | @tsv'
-
-Exit status: 0 if all files could be converted; 1 if some could not; 2 if the
-arguments or settings are wrong, or this machine cannot convert.`;
-
-/** Adds the options that determine a result. */
-function withImageOptions(command: Command): Command {
-  return command
-    .option(
-      '-f, --format <name>',
-      "webp, png, jpg, gif, bmp, pdf, or one of EXTRA_OUTPUTS (default: -o's extension, else webp)",
-    )
-    .option('-q, --quality <1-100>', 'quality of webp, jpg, pdf, avif and jxl (default: 80)')
-    .option(
-      '--crop <l,t,w,h>',
-      'part of the upright image, in pixels or percent (25%,0,50%,100%), before the fit',
-    )
-    .option('--width <pixels>', 'maximum width; without --enlarge, only SVGs are enlarged')
-    .option('--height <pixels>', 'maximum height')
-    .option(
-      '--fit <inside|cover|contain|fill>',
-      'how to fit the image into --width and --height (default: inside)',
-    )
-    .option(
-      '--position <place>',
-      'part that cover keeps, or place in the box of contain: top, "right top" … (default: center)',
-    )
-    .option('--enlarge', 'allow enlargement')
-    .option(
-      '--lossless',
-      'write WebP without loss, and with --keep-metadata JPEG XL from which a JPEG can be restored',
-    )
-    .option('--max-bytes <bytes>', 'maximum size of webp, jpg, avif and jxl: lowers the quality as needed')
-    .option('--frames <all|first>', 'frames of an animation (default: all if the output can be animated)')
-    .option('--pages <all|first>', 'pages of a TIFF that is converted to PDF or TIFF (default: all)')
-    .option(
-      '--background <colour>',
-      'colour that replaces transparency and fills the borders of contain, #rgb, #rrggbb or a CSS name (default: white)',
-    )
-    .option('--keep-metadata', 'keep EXIF, IPTC, XMP and the colour profile');
-}
-
-/** Collects the values of an option that may be repeated. */
-const collect = (value: string, earlier: readonly string[] = []): readonly string[] => [...earlier, value];
 
 /**
  * Parses the arguments and runs the command.
@@ -183,6 +98,9 @@ export async function runProgram(
   nodeVersion = process.versions.node,
 ): Promise<number> {
   let status = 0;
+  const onExit = (exitStatus: number): void => {
+    status = exitStatus;
+  };
   const program = new Command('imagemill')
     .description('Converts images with ImageMagick and librsvg, as a service or on the command line.')
     .version(context.version)
@@ -209,53 +127,7 @@ export async function runProgram(
       status = await serve(context);
     });
 
-  withImageOptions(program.command('convert'))
-    .description('convert files and folders, with the tools of this machine or running instances')
-    .argument('[input...]', "files, folders, patterns in quotes ('photos/**/*.jpg'), or - for standard input")
-    .option('-o, --output <path>', 'a file, a folder (created if missing), or - for standard output')
-    .option('-j, --jobs <number>', 'concurrent conversions (default: CONCURRENCY, else the number of CPUs)')
-    .option('--force', 'overwrite existing files')
-    .option('--keep-extension', 'keep the extension of the source: a.jpg.webp')
-    .option('--safe-names', 'replace what Windows cannot store in names of files and folders')
-    .option('--dry-run', 'print what would be converted and deleted, and do nothing')
-    .option('--quiet', 'print errors only')
-    .option('--verbose', 'print a line for each result, also beside the progress bar of a terminal')
-    .option('--json', 'print one JSON object per line and file')
-    .option('--report <file>', 'write a table of all files, as CSV; for --verify, a folder for pictures')
-    .option(
-      '--verify <pixels|visual>',
-      'compare each result with its source by other decoders before it is written',
-    )
-    .option('--receipts <file>', 'append a line with digests, options, key and versions for each result')
-    .option('--key <file>', 'sign the receipts with this Ed25519 key (PEM)')
-    .option('--update', 'convert only files that are new or have changed since the last run with --update')
-    .option('--delete', 'delete results whose source no longer exists; implies --update')
-    .option('--yes', 'delete without confirmation')
-    .option('--watch', 'keep running, and convert files that arrive in the folders; implies --update')
-    .option('--max-file-size <bytes>', 'maximum size of a source, such as 50M (default: none)')
-    .option('--max-pixels <pixels>', 'maximum width × height of a source and of a result (default: 1000M)')
-    .option('--shard <I/N>', 'convert the I-th of N equal parts, the same on every machine')
-    .option('--url <address>', 'send the files to this instance; may be repeated', collect)
-    .addHelpText('after', CONVERT_HELP)
-    .action(async (inputs: string[], { output, ...flags }: Partial<Flags>) => {
-      if (inputs.length === 0 || output === undefined) {
-        const missing = inputs.length === 0 ? 'Name the images to convert' : 'Set the output with -o';
-        throw new CliError(`${missing}:\n${CONVERT_USAGE}`, EXIT_USAGE);
-      }
-      const { convert } = await import('./convert.ts');
-      status = await convert(inputs, { ...flags, output }, context);
-    });
-
-  withImageOptions(program.command('explain'))
-    .description('print what a conversion would do, and why, without converting')
-    .argument('<input...>', 'files, folders or patterns')
-    .option('--commands', 'print the command lines, to run by hand')
-    .option('--json', 'print one JSON object per line and file')
-    .addHelpText('after', EXPLAIN_HELP)
-    .action(async (inputs: string[], flags: ExplainFlags) => {
-      const { explain } = await import('./explain.ts');
-      status = await explain(inputs, flags, context);
-    });
+  addConvert(program, context, onExit);
 
   program
     .command('verify')
@@ -331,9 +203,7 @@ export async function runProgram(
       console.error(made.key);
     });
 
-  addRegress(program, context, (exitStatus) => {
-    status = exitStatus;
-  });
+  addRegress(program, context, onExit);
 
   program
     .command('completion')
