@@ -1,17 +1,15 @@
 /** @module The `identify` command: describes images by their headers. */
-import { availableParallelism } from 'node:os';
 import type { ImageDescription } from '../conversion/identify.ts';
 import { ALL_INPUT_TYPES, INPUTS } from '../formats.ts';
 import { formatBytes } from '../text.ts';
-import { type CliContext, loadSettings } from './context.ts';
-import { toFileError } from './convert/converter.ts';
+import { abortOnSignals, type CliContext, loadSettings } from './context.ts';
+import { labelOf, printFailure } from './convert/converter.ts';
 import { startEngine, withStoredFile } from './convert/local-converter.ts';
-import { labelOf } from './convert/report.ts';
 
 /**
  * Runs `imagemill identify`: prints a table, or a JSON object for each file.
  *
- * @returns the exit status: 0 if all files are images, 1 if some are not or cannot be read
+ * @returns the exit status: 0 if all files are images, 1 if some are not or cannot be read, 128 or more after a signal
  * @throws {CliError} with status 2, if this machine cannot convert images
  */
 export async function identify(
@@ -20,10 +18,10 @@ export async function identify(
   { env }: CliContext,
 ): Promise<number> {
   const config = loadSettings(env);
-  const { engine } = await startEngine(config, availableParallelism());
-  const { signal } = new AbortController();
+  const { signal, status } = abortOnSignals();
+  const { engine } = await startEngine(config);
   const limits = { types: ALL_INPUT_TYPES, signal, maxBytes: config.MAX_FILE_BYTES };
-  let status = 0;
+  let failed = false;
   try {
     const rows: string[][] = [];
     for (const file of files) {
@@ -34,14 +32,13 @@ export async function identify(
           else rows.push([labelOf(file), ...formatRow(description)]);
         });
       } catch (error) {
-        const { code, message } = toFileError(error, file);
-        if (json) console.log(JSON.stringify({ file, error: { code, message } }));
-        else console.error(`imagemill: ${message}`);
-        status = 1;
+        if (signal.aborted) break;
+        failed = true;
+        printFailure(error, file, json ? { file } : undefined);
       }
     }
     for (const line of formatTable(rows)) console.log(line);
-    return status;
+    return status() || Number(failed);
   } finally {
     await engine.close();
   }

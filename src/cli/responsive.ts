@@ -1,7 +1,4 @@
 /** @module The `responsive` command: one image in several widths and formats, and the `<picture>` element that uses them. */
-import { constants } from 'node:fs';
-import { copyFile, mkdir } from 'node:fs/promises';
-import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { integer, outputFormat } from '../conversion/options.ts';
@@ -9,8 +6,9 @@ import type { ConversionResult, Variant } from '../conversion/types.ts';
 import { EXTRA_OUTPUT_TYPES, MAX_DIMENSION, OUTPUT_TYPES, OUTPUTS, type OutputType } from '../formats.ts';
 import { baseNameOf } from '../text.ts';
 import { abortOnSignals, type CliContext, CliError, loadSettings } from './context.ts';
-import { toFileError } from './convert/converter.ts';
+import { printFailure } from './convert/converter.ts';
 import { startEngine, withStoredFile } from './convert/local-converter.ts';
+import { writeOutput } from './convert/output.ts';
 
 /** Options as given on the command line. */
 export interface ResponsiveFlags {
@@ -36,7 +34,7 @@ interface SetFile {
 /**
  * Runs `imagemill responsive`: writes the files, and prints the HTML element or a JSON object.
  *
- * @returns the exit status: 0 if all files were written, otherwise 1
+ * @returns the exit status: 0 if all files were written, 1 if not, 128 or more after a signal
  * @throws {CliError} with status 2 for invalid options, or if this machine cannot convert
  */
 export async function responsive(
@@ -48,8 +46,8 @@ export async function responsive(
   const settings = loadSettings(env);
   const extras = EXTRA_OUTPUT_TYPES.filter((type) => formats.includes(type));
   const config = settings.EXTRA_OUTPUTS === 'all' ? settings : { ...settings, EXTRA_OUTPUTS: extras };
-  const { engine } = await startEngine(config, availableParallelism());
-  const { signal } = abortOnSignals();
+  const { signal, status } = abortOnSignals();
+  const { engine } = await startEngine(config);
   const limits = { types: engine.capabilities.inputs, signal, maxBytes: config.MAX_FILE_BYTES };
   const variants = formats.flatMap((format) =>
     widths.map(
@@ -63,27 +61,22 @@ export async function responsive(
     const files: SetFile[] = [];
     await withStoredFile(engine, input, limits, async (source) => {
       const outcomes = await engine.convertVariants(source, variants, 'fail', signal);
-      await mkdir(flags.output, { recursive: true });
       for (const [at, outcome] of outcomes.entries()) {
         const { format } = (variants[at] as Variant).options;
         if ('error' in outcome) throw outcome.error;
         const file = describe(outcome.converted, format, input);
         // An image is not enlarged, so widths beyond its own give the same file.
         if (files.some((other) => other.file === file.file)) continue;
-        await write(outcome.converted.path, join(flags.output, file.file), flags.force ?? false);
+        await writeOutput(outcome.converted.path, join(flags.output, file.file), flags.force ?? false);
         files.push(file);
       }
     });
-    console.log(
-      flags.json
-        ? JSON.stringify({ files, html: formatPicture(files, flags.sizes) })
-        : formatPicture(files, flags.sizes),
-    );
-    return 0;
+    const html = formatPicture(files, flags.sizes);
+    console.log(flags.json ? JSON.stringify({ files, html }) : html);
+    return status();
   } catch (error) {
-    if (error instanceof CliError) throw error;
-    console.error(`imagemill: ${toFileError(error, input).message}`);
-    return 1;
+    if (!signal.aborted) printFailure(error, input);
+    return status() || 1;
   } finally {
     await engine.close();
   }
@@ -120,14 +113,6 @@ function describe(
   const { extension, mediaType } = OUTPUTS[format];
   const file = `${baseNameOf(input)}-${width}.${extension}`;
   return { file, format, type: mediaType, width, height, bytes };
-}
-
-/** @throws {CliError} if the file exists, unless `force` is set */
-async function write(from: string, to: string, force: boolean): Promise<void> {
-  await copyFile(from, to, force ? 0 : constants.COPYFILE_EXCL).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'EEXIST') throw new CliError(`${to} exists: use --force to overwrite it.`, 1);
-    throw new CliError(`${to} cannot be written: ${error.message}`, 1);
-  });
 }
 
 /** Formats the HTML element. The last format is that of `<img>`, for browsers that support no other. */

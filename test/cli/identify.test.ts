@@ -22,6 +22,13 @@ describe('imagemill identify', () => {
     expect(status).to.equal(1);
   });
 
+  it('replaces control characters in the name of a file that cannot be read', async () => {
+    const { complaints } = await runInProcess(['identify', 'red\u001b[31m.png'], { cwd });
+    expect(complaints).to.deep.equal([
+      'imagemill: red\ufffd[31m.png cannot be read: no such file or directory.',
+    ]);
+  });
+
   it('prints an object for each file with --json, also if this machine cannot convert it', async () => {
     const { status, lines } = await runInProcess(['identify', '--json', 'p3.png', '../extra/p3.heic'], {
       cwd,

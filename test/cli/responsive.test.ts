@@ -60,7 +60,7 @@ describe('imagemill responsive', () => {
     const args = ['responsive', fixturePath('scene.jpg'), '-o', 'out', '--widths', '40', '--formats', 'png'];
     const refused = await runInProcess(args, { cwd });
     expect([refused.status, refused.complaints]).to.deep.equal([
-      ...[1, ['imagemill: out/scene-40.png exists: use --force to overwrite it.']],
+      ...[1, ['imagemill: out/scene-40.png already exists: use --force to overwrite it.']],
     ]);
     expect((await runInProcess([...args, '--force'], { cwd })).status).to.equal(0);
   });

@@ -5,9 +5,17 @@ import { type ErrorCode, isDiskFull, ServiceError } from '../../errors.ts';
 import { systemReason } from '../../files/system.ts';
 import type { InputType } from '../../formats.ts';
 import type { Verification } from '../../regress/verifiable.ts';
+import { sanitizeForDisplay } from '../../text.ts';
 
 /** Argument for standard input. */
 export const STDIN = '-';
+
+/** Maximum length of a file name in a message, in UTF-16 code units. A path has at most 4096 bytes. */
+export const MAX_LABEL_LENGTH = 5000;
+
+/** Names a source in messages. */
+export const labelOf = (input: string): string =>
+  input === STDIN ? 'Standard input' : sanitizeForDisplay(input, MAX_LABEL_LENGTH);
 
 /** The result of one conversion. */
 export interface Conversion {
@@ -203,4 +211,15 @@ export function toFileError(error: unknown, file: string): FileErrorCode {
   const { message } = error as NodeJS.ErrnoException;
   if (isDiskFull(error)) return { code: 'DISK_FULL', message: CLI_MESSAGES.DISK_FULL as string };
   return { code: 'INTERNAL', message: `${file}: unexpected error: ${message}` };
+}
+
+/**
+ * Prints why a file has failed.
+ *
+ * @param json properties of the object that is printed instead of a message
+ */
+export function printFailure(error: unknown, file: string, json?: object): void {
+  const { code, message } = toFileError(error, file);
+  if (json) console.log(JSON.stringify({ ...json, error: { code, message } }));
+  else console.error(`imagemill: ${sanitizeForDisplay(message, MAX_LABEL_LENGTH)}`);
 }

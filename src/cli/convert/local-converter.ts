@@ -16,12 +16,12 @@ import { CliError, createWarningCollector } from '../context.ts';
 import {
   type Converter,
   fileErrorFrom,
+  labelOf,
   readUnchanged,
   type SourceState,
   STDIN,
   stateOf,
 } from './converter.ts';
-import { labelOf } from './report.ts';
 import { createVerifier } from './verifier.ts';
 import type { Question } from './verify-worker.ts';
 
@@ -77,7 +77,7 @@ export async function createLocalConverter(
  */
 export async function startEngine(
   config: Config,
-  jobs: number,
+  jobs = config.CONCURRENCY,
 ): Promise<{ readonly engine: ConversionEngine; readonly warnings: readonly string[] }> {
   const { log, warnings } = createWarningCollector();
   const settings = { ...config, CONCURRENCY: jobs, QUEUE_LIMIT: Math.max(1, config.QUEUE_LIMIT) };

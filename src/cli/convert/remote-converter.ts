@@ -13,8 +13,7 @@ import {
 import { KnownResultError } from '../../errors.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
 import { CliError } from '../context.ts';
-import { type Converter, FileError, readUnchanged, STDIN, StopError, stateOf } from './converter.ts';
-import { labelOf } from './report.ts';
+import { type Converter, FileError, labelOf, readUnchanged, STDIN, StopError, stateOf } from './converter.ts';
 
 /** Maximum number of failed connections per file: about two minutes with the delays between them. */
 const MAX_FAILURES = 10;

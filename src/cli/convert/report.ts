@@ -3,7 +3,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { isReplaceable, systemReason } from '../../files/system.ts';
 import { formatBytes, sanitizeForDisplay, truncate } from '../../text.ts';
 import { CliError } from '../context.ts';
-import { type Conversion, type FileErrorCode, STDIN } from './converter.ts';
+import { type Conversion, type FileErrorCode, MAX_LABEL_LENGTH } from './converter.ts';
 import type { Job } from './output.ts';
 import { createProgress } from './progress.ts';
 
@@ -53,13 +53,6 @@ export interface ReportOptions {
   /** The file of `--report`. */
   readonly csv?: CsvReport | undefined;
 }
-
-/** Maximum length of a file name in a message, in UTF-16 code units. A path has at most 4096 bytes. */
-const MAX_LABEL_LENGTH = 5000;
-
-/** Names a source in messages. */
-export const labelOf = (input: string): string =>
-  input === STDIN ? 'Standard input' : sanitizeForDisplay(input, MAX_LABEL_LENGTH);
 
 export function createReport({ json, quiet, verbose, dryRun, csv }: ReportOptions): Report {
   const progress = quiet ? undefined : createProgress();
