@@ -35,7 +35,7 @@ export interface Conversion {
   /** What `--verify` has found. */
   readonly verification?: Verification | undefined;
   /** Quality of the result, if `--max-bytes` limited its size. */
-  readonly quality?: number;
+  readonly quality?: number | undefined;
 }
 
 /** Converts files. */

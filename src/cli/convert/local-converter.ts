@@ -158,7 +158,7 @@ async function convertFile(
         ms: Math.round(convertedMs),
         notes,
         verification,
-        ...(quality !== undefined && { quality }),
+        quality,
       });
     },
   );

@@ -87,16 +87,7 @@ async function sendFile(
     }
     const [{ size: bytesBefore }, { size: bytesAfter }] = [await stat(source), await stat(path)];
     const { key, ms, notes, quality } = outcome;
-    await use({
-      path,
-      key,
-      source: before,
-      bytesBefore,
-      bytesAfter,
-      ms,
-      notes,
-      ...(quality !== undefined && { quality }),
-    });
+    await use({ path, key, source: before, bytesBefore, bytesAfter, ms, notes, quality });
   });
 }
 

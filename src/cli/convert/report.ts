@@ -7,7 +7,7 @@ import { type Conversion, type FileErrorCode, MAX_LABEL_LENGTH } from './convert
 import type { Job } from './output.ts';
 import { createProgress } from './progress.ts';
 
-type Done = Omit<Conversion, 'path' | 'source' | 'type'>;
+type Done = Pick<Conversion, 'bytesBefore' | 'bytesAfter' | 'ms' | 'notes' | 'quality'>;
 
 /** Prints one line per file, and a summary. */
 export interface Report {
@@ -95,10 +95,11 @@ export function createReport({ json, quiet, verbose, dryRun, csv }: ReportOption
     wantsTotal: progress !== undefined,
     setTotal: (total) => progress?.setTotal(total),
     starts: (input) => progress?.starts(input),
-    done({ input, output }, done) {
+    done({ input, output }, { bytesBefore, bytesAfter, ms, notes, quality }) {
+      const done = { bytesBefore, bytesAfter, ms, notes, quality };
       counts.converted += 1;
-      counts.bytesBefore += done.bytesBefore;
-      counts.bytesAfter += done.bytesAfter;
+      counts.bytesBefore += bytesBefore;
+      counts.bytesAfter += bytesAfter;
       csv?.write({ input, output, status: 'converted', ...done });
       if (json) printJson({ input, output, ...done });
       else if (showsResults) print(process.stdout, formatResult(input, output, done, width));

@@ -118,8 +118,7 @@ async function convertJob(
     if (resultFolder) await resultFolder.write(job, conversion, force);
     else await writeOutput(conversion.path, job.output, force);
     await receipts?.add(job, conversion, converter.toolVersions);
-    const { path: _, source: __, type: ___, key: ____, verification: _____, ...done } = conversion;
-    report.done(job, done);
+    report.done(job, conversion);
   };
   const known = force ? undefined : await resultFolder?.keyOf(job);
   const source = known === undefined ? undefined : await stateOf(job.input);
