@@ -13,7 +13,7 @@ import type { ConvertOptions } from '../conversion/plan/types.ts';
 import { systemReason } from '../files/system.ts';
 import { sanitizeForDisplay } from '../text.ts';
 import { CliError } from './context.ts';
-import type { Conversion } from './convert/converter.ts';
+import { type Conversion, readUnchanged } from './convert/converter.ts';
 import type { Job } from './convert/output.ts';
 
 const file = z.object({ path: z.string(), sha256: z.string().regex(/^[0-9a-f]{64}$/), bytes: z.number() });
@@ -40,7 +40,13 @@ const STATEMENT = { _type: 'https://in-toto.io/Statement/v1', predicateType: 'ur
 
 /** Writes receipts. */
 export interface Receipts {
-  add(job: Job, conversion: Conversion, versions: string): Promise<void>;
+  /**
+   * Prepares the receipt of a conversion before its result is written, while the source is the one that was converted.
+   *
+   * @returns a function that appends the receipt
+   * @throws {FileError} SOURCE_CHANGED, UNREADABLE
+   */
+  prepare(job: Job, conversion: Conversion, versions: string): Promise<() => Promise<void>>;
 }
 
 /**
@@ -61,12 +67,10 @@ export async function openReceipts(
     throw new CliError(`--receipts ${path} cannot be written: ${systemReason(error)}.`, 2);
   });
   return {
-    async add(
-      { input, output },
-      { type, key: conversionKey, bytesBefore, bytesAfter, notes, verification },
-      versions,
-    ) {
-      const [source, result] = [await hashFile(input), await hashFile(output)];
+    async prepare({ input, output }, conversion, versions) {
+      const { type, key: conversionKey, bytesBefore, bytesAfter, notes, verification } = conversion;
+      const source = await readUnchanged(input, conversion.source, () => hashFile(input));
+      const result = await hashFile(conversion.path);
       const receipt: Receipt = {
         source: { path: input, type, sha256: source, bytes: bytesBefore },
         result: { path: output, name: name(output), type: options.format, sha256: result, bytes: bytesAfter },
@@ -75,7 +79,7 @@ export async function openReceipts(
         ...{ versions, notes: [...notes], verification: verification && { ...verification } },
         time: new Date().toISOString(),
       };
-      await appendFile(path, `${JSON.stringify(key ? seal(receipt, key) : receipt)}\n`);
+      return () => appendFile(path, `${JSON.stringify(key ? seal(receipt, key) : receipt)}\n`);
     },
   };
 }

@@ -1,14 +1,17 @@
 import { execFile } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
-import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
+import { openReceipts } from '../../src/cli/receipts.ts';
+import { hashFile } from '../../src/conversion/key.ts';
 import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
 import { runInProcess } from '../helpers/in-process.ts';
 import { MAIN } from '../helpers/process.ts';
 
 const run = promisify(execFile);
+const options = { format: 'png', quality: 80, stripMetadata: true } as const;
 
 describe('receipts of conversions', function () {
   this.timeout(120_000);
@@ -82,6 +85,21 @@ describe('receipts of conversions', function () {
     forged.payload = Buffer.from(forged.payload).toString('base64');
     await writeFile(at('r.jsonl'), `${first}\n${JSON.stringify(forged)}\n`);
     expect(await verify('--key', at('key.pub'))).to.deep.equal([1, [wrong(2)]]);
+  });
+
+  it('are not made of a source that has changed since it was converted', async () => {
+    const { prepare } = await openReceipts(at('r.jsonl'), options, undefined, (output) => output);
+    const [input, path] = [at('in/a.png'), at('in/b.png')];
+    const source = await stat(input);
+    const conversion = { path, source, bytesBefore: source.size, bytesAfter: 1, ms: 1, notes: [] };
+    const add = await prepare({ input, output: at('b.png') }, conversion, '');
+    await writeFile(input, 'other');
+    const error = await prepare({ input, output: at('b.png') }, conversion, '').catch(({ code }) => code);
+    expect(error).to.equal('SOURCE_CHANGED');
+    expect(await readFile(at('r.jsonl'), 'utf8')).to.equal('');
+    await add();
+    const { result } = JSON.parse(await readFile(at('r.jsonl'), 'utf8'));
+    expect(result.sha256).to.equal(await hashFile(path));
   });
 
   it('that cannot be read are an error that names the line and the reason', async () => {

@@ -115,9 +115,10 @@ async function convertJob(
   await assertWritable(job.output, force || (resultFolder?.owns(job) ?? false), outputFolder);
   const write = async (conversion: Conversion): Promise<void> => {
     signal.throwIfAborted();
+    const addReceipt = await receipts?.prepare(job, conversion, converter.toolVersions);
     if (resultFolder) await resultFolder.write(job, conversion, force);
     else await writeOutput(conversion.path, job.output, force);
-    await receipts?.add(job, conversion, converter.toolVersions);
+    await addReceipt?.();
     report.done(job, conversion);
   };
   const known = force ? undefined : await resultFolder?.keyOf(job);
