@@ -24,7 +24,7 @@ import { createRemoteConverter } from './convert/remote-converter.ts';
 import { createCsvReport, createReport, type Report } from './convert/report.ts';
 import { openResultFolder, type ResultFolder } from './convert/result-folder.ts';
 import { convertInputs, exitSoonAfter } from './convert/run.ts';
-import { openReceipts } from './receipts.ts';
+import { openReceipts, type Receipts } from './receipts.ts';
 
 /**
  * Runs `imagemill convert`: finds the inputs, converts them, and writes the results.
@@ -56,16 +56,7 @@ export async function convert(
   await assertUsable(bulk, inputs, target);
   await assertOneInput(inputs, target);
   const verify = await parseVerify(flags, convertOptions);
-  if (flags.key !== undefined && flags.receipts === undefined)
-    throw new CliError('--key signs receipts: set --receipts, too.', 2);
-  if (flags.receipts !== undefined && (args.includes(STDIN) || target.kind === 'stdout'))
-    throw new CliError('--receipts needs files, not standard input or output.', 2);
-  const receipts =
-    flags.receipts === undefined
-      ? undefined
-      : await openReceipts(flags.receipts, convertOptions, flags.key, (output) =>
-          target.kind === 'folder' ? relative(target.path, output) : basename(output),
-        );
+  const receipts = await parseReceipts(flags, args, target, convertOptions);
   const csv =
     flags.report === undefined || verify?.pictures ? undefined : await createCsvReport(flags.report);
   const isQuiet = quiet || target.kind === 'stdout';
@@ -136,6 +127,27 @@ async function parseVerify({ verify: mode, report, url }: Flags, options: Conver
   if (why) throw new CliError(`--verify ${mode} is not possible: ${why}.`, 2);
   const isFolder = report?.endsWith('/') || (await stat(report ?? '').catch(() => undefined))?.isDirectory();
   return { mode, pictures: isFolder ? report : undefined } as const;
+}
+
+/**
+ * Opens the file of `--receipts`. A dry run writes none.
+ *
+ * @throws {CliError} with status 2, if the options contradict each other, or a file cannot be used
+ */
+async function parseReceipts(
+  { receipts, key, dryRun }: Flags,
+  args: readonly string[],
+  { kind, path }: Target,
+  options: ConvertOptions,
+): Promise<Receipts | undefined> {
+  if (key !== undefined && receipts === undefined)
+    throw new CliError('--key signs receipts: set --receipts, too.', 2);
+  if (receipts === undefined) return undefined;
+  if (args.includes(STDIN) || kind === 'stdout')
+    throw new CliError('--receipts needs files, not standard input or output.', 2);
+  if (dryRun) return undefined;
+  const nameOf = (output: string) => (kind === 'folder' ? relative(path, output) : basename(output));
+  return openReceipts(receipts, options, key, nameOf);
 }
 
 /** Prints how to convert the remaining files after a signal. */

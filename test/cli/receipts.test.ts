@@ -87,6 +87,11 @@ describe('receipts of conversions', function () {
     expect(await verify('--key', at('key.pub'))).to.deep.equal([1, [wrong(2)]]);
   });
 
+  it('are not written with --dry-run', async () => {
+    expect((await convert('--dry-run')).status).to.equal(0);
+    expect(await folder.files('.')).to.deep.equal(['in/a.png', 'in/b.png']);
+  });
+
   it('are not made of a source that has changed since it was converted', async () => {
     const { prepare } = await openReceipts(at('r.jsonl'), options, undefined, (output) => output);
     const [input, path] = [at('in/a.png'), at('in/b.png')];
