@@ -10,7 +10,7 @@ import { createInterface } from 'node:readline';
 import { z } from 'zod';
 import { hashFile } from '../conversion/key.ts';
 import type { ConvertOptions } from '../conversion/plan/types.ts';
-import { systemReason } from '../files/system.ts';
+import { isMissing, systemReason } from '../files/system.ts';
 import { sanitizeForDisplay } from '../text.ts';
 import { CliError } from './context.ts';
 import { type Conversion, readUnchanged } from './convert/converter.ts';
@@ -132,6 +132,12 @@ export async function verifyReceipts(path: string, { against, key: keyPath }: Ve
     problems += 1;
     console.error(`imagemill: ${sanitizeForDisplay(text, 1000)}`);
   };
+  /** Returns the digest of a file. Reports a file that cannot be read. */
+  const hash = (file: string): Promise<string | undefined> =>
+    hashFile(file).catch((error) => {
+      report(`${file} ${isMissing(error) ? 'is missing' : `cannot be read: ${systemReason(error)}`}.`);
+      return undefined;
+    });
   let number = 0;
   try {
     for await (const line of createInterface({ input: createReadStream(path) })) {
@@ -150,14 +156,14 @@ export async function verifyReceipts(path: string, { against, key: keyPath }: Ve
   const names = new Map([...receipts].map(([name, { result }]) => [result.sha256, name]));
   for (const [name, { source, result }] of receipts) {
     const shown = against === undefined ? result.path : join(against, name);
-    const found = await hashFile(shown).catch(() => undefined);
-    if (found === undefined) report(`${shown} is missing.`);
-    else if (found !== result.sha256) {
+    const found = await hash(shown);
+    if (found !== undefined && found !== result.sha256) {
       const other = names.get(found);
       report(other ? `${shown} has the content of ${other}.` : `${shown} has changed.`);
     }
-    const isKept = await stat(source.path).catch(() => undefined);
-    if (isKept?.isFile() && (await hashFile(source.path)) !== source.sha256)
+    const kept = await stat(source.path).catch(() => undefined);
+    const present = kept?.isFile() ? await hash(source.path) : undefined;
+    if (present !== undefined && present !== source.sha256)
       report(`${source.path} has changed since its conversion.`);
   }
   console.log(

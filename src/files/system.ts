@@ -12,6 +12,10 @@ export function systemReason(error: unknown): string {
   return getSystemErrorMap().get(errno ?? 0)?.[1] ?? message;
 }
 
+/** Returns whether an error says that a file or folder does not exist. */
+export const isMissing = ({ code = '' }: NodeJS.ErrnoException): boolean =>
+  ['ENOENT', 'ENOTDIR'].includes(code);
+
 /** Returns the maximum number of files that this process can have open (RLIMIT_NOFILE), from proc(5). Without /proc, returns a common value. */
 export function maxOpenFiles(): number {
   try {

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
-import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
@@ -56,13 +56,17 @@ describe('receipts of conversions', function () {
       1,
       ['moved/a.png has the content of b.png.', 'moved/b.png is missing.'],
     ]);
-    await writeFile(at('moved/b.png'), 'other');
+    await mkdir(at('moved/b.png'));
     await writeFile(at('moved/a.png'), 'other');
     await writeFile(at('in/a.png'), 'other');
     await rm(at('in/b.png'));
     expect(await verify('--against', 'moved')).to.deep.equal([
       1,
-      ['in/a.png has changed since its conversion.', 'moved/a.png has changed.', 'moved/b.png has changed.'],
+      [
+        'in/a.png has changed since its conversion.',
+        'moved/a.png has changed.',
+        'moved/b.png cannot be read: illegal operation on a directory.',
+      ],
     ]);
   });
 

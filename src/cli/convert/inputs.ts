@@ -1,7 +1,7 @@
 /** @module Finds the inputs of the `convert` command: files, folders, patterns and standard input. */
 import { lstat, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { isInside, realPathOf, systemReason } from '../../files/system.ts';
+import { isInside, isMissing, realPathOf, systemReason } from '../../files/system.ts';
 import type { InputType } from '../../formats.ts';
 import { isInvalidName } from '../../text.ts';
 import { fileError, fileErrorFrom, STDIN } from './converter.ts';
@@ -141,9 +141,8 @@ async function* inputsFor(arg: string, options: PatternOptions): AsyncGenerator<
   } else if (isPattern(arg)) {
     yield* imagesMatching(arg, options);
   } else {
-    const isMissing = ['ENOENT', 'ENOTDIR'].includes(info.code ?? '');
     const missing = isInvalidName(arg) ? 'NAME_NOT_UTF8' : 'NO_SUCH_FILE';
-    const error = isMissing
+    const error = isMissing(info)
       ? fileError(missing, arg)
       : fileErrorFrom(info, 'UNREADABLE', arg, systemReason(info));
     yield { path: arg, error };

@@ -10,7 +10,7 @@ import type { Config } from '../../config.ts';
 import { toolSearch } from '../../conversion/capabilities.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { isDiskFull } from '../../errors.ts';
-import { isInside, realPathOf, systemReason } from '../../files/system.ts';
+import { isInside, isMissing, realPathOf, systemReason } from '../../files/system.ts';
 import { fingerprintTools } from '../../process/toolchain.ts';
 import { CliError } from '../context.ts';
 import { type Conversion, fileErrorFrom, type LazyConverter, type SourceState } from './converter.ts';
@@ -234,7 +234,7 @@ async function findOrphans({
     const key = resultKey(relative(root.real, dirname(source)), basename(source));
     if (shard && !shard.includes(key)) continue;
     const info = await lstat(source).catch((error: NodeJS.ErrnoException) => error);
-    if (info instanceof Error && ['ENOENT', 'ENOTDIR'].includes(info.code ?? '')) orphans.push([name, entry]);
+    if (info instanceof Error && isMissing(info)) orphans.push([name, entry]);
   }
   return orphans;
 }
