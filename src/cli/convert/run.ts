@@ -73,14 +73,9 @@ async function processJob(job: OutputJob, options: RunOptions, isRepeated = fals
   try {
     if ('error' in job) throw job.error;
     if (await resultFolder?.isUpToDate(job)) return report.upToDate(job);
-    if (options.dryRun) {
-      await assertWritable(
-        job.output,
-        options.force || (resultFolder?.owns(job) ?? false),
-        options.outputFolder,
-      );
-      return report.planned(job);
-    }
+    const replaces = options.force || (resultFolder?.owns(job) ?? false);
+    await assertWritable(job.output, replaces, options.outputFolder);
+    if (options.dryRun) return report.planned(job);
     const converter = await options.converter();
     if (signal.aborted) return;
     report.starts(job.input);
@@ -110,9 +105,8 @@ function isFatal(error: unknown): boolean {
 async function convertJob(
   job: Job,
   converter: Converter,
-  { report, resultFolder, receipts, outputFolder, force, signal, writing }: RunOptions,
+  { report, resultFolder, receipts, force, signal, writing }: RunOptions,
 ): Promise<void> {
-  await assertWritable(job.output, force || (resultFolder?.owns(job) ?? false), outputFolder);
   const write = async (conversion: Conversion): Promise<void> => {
     signal.throwIfAborted();
     const addReceipt = await receipts?.prepare(job, conversion, converter.toolVersions);
