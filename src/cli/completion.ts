@@ -9,6 +9,7 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   '--fit': FITS,
   '--frames': ['all', 'first'],
   '--pages': ['all', 'first'],
+  '--verify': ['pixels', 'visual'],
 };
 
 const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;

@@ -28,6 +28,7 @@ describe('imagemill completion', () => {
     expect(offers('convert', 'photo.jpg', '--keep')).to.deep.equal(['--keep-metadata', '--keep-extension']);
     expect(offers('regress', 'record', '--ma')).to.deep.equal(['--matrix']);
     expect(offers('convert', '--fit', 'co')).to.deep.equal(['cover', 'contain']);
+    expect(offers('convert', '--verify', '')).to.deep.equal(['pixels', 'visual']);
     expect(offers('convert', 'pho')).to.deep.equal([]);
     expect(offers('convert', '--output', '')).to.deep.equal([]);
   });
