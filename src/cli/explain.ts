@@ -1,4 +1,4 @@
-/** @module The `explain` command: prints what a conversion would do, and why. Runs no tool except to find the versions. */
+/** @module The `explain` command: prints what a conversion would do, and why, without converting. */
 import { enabledTypes, selectExtras } from '../conversion/capabilities.ts';
 import type { ConversionEngine } from '../conversion/engine.ts';
 import { type Explanation, toJson } from '../conversion/explain.ts';

@@ -36,6 +36,7 @@ export class MatrixError extends Error {
 }
 
 const CASE_NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/i;
+
 /** Limits above which a difference counts as a change. A limit that is not set judges nothing. */
 export interface Thresholds {
   /** Maximum difference of a channel that is rounding, 0 to 255. Pixels that differ more count for {@link area}. */

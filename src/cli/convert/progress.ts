@@ -31,7 +31,7 @@ const MIN_RATE_MS = 1000;
 /**
  * Creates a progress bar.
  *
- * @param failure what is said of files that are counted by {@link Progress.failed}
+ * @param failure label of the number of files that {@link Progress.failed} counts
  * @returns undefined if the stream is not a terminal
  */
 export function createProgress(
