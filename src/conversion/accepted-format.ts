@@ -6,14 +6,20 @@ import type { ConvertOptions } from './plan/types.ts';
 /** Formats that can be chosen, with the quality value that the client gives each, above 0 and up to 1. */
 export type AcceptedFormats = Readonly<Partial<Record<OutputType, number>>>;
 
-/** Formats in the order of their use for images with and without transparency. The last ones are chosen only if nothing else fits. */
+/** Formats of still images, best first. The last ones are chosen only if nothing else fits. */
 const STILLS: readonly OutputType[] = ['avif', 'webp', 'jpg', 'png', 'gif'];
 const TRANSPARENT: readonly OutputType[] = ['avif', 'webp', 'png', 'gif'];
 const ANIMATED: readonly OutputType[] = ['webp', 'gif'];
 
-/** A media range with its quality value (RFC 9110, sections 12.4.2 and 12.5.1). */
-const RANGE =
-  /^(?<type>[\w!#$&^.+*-]+)\/(?<subtype>[\w!#$&^.+*-]+)(?:[ \t]*;[ \t]*(?!q=)[^;,]*)*(?:[ \t]*;[ \t]*q=(?<q>0(?:\.\d{0,3})?|1(?:\.0{0,3})?))?(?:[ \t]*;[ \t]*(?!q=)[^;,]*)*$/i;
+const MEDIA_RANGE = /^[\w!#$&^.+*-]+\/[\w!#$&^.+*-]+$/;
+const WEIGHT = /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/;
+
+/** Parses a media range with its quality value (RFC 9110, sections 12.4.2 and 12.5.1); undefined if it is malformed. */
+function parseRange(text: string): { readonly name: string; readonly quality: number } | undefined {
+  const [name = '', ...parameters] = text.split(';').map((part) => part.trim().toLowerCase());
+  const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? '1';
+  return MEDIA_RANGE.test(name) && WEIGHT.test(weight) ? { name, quality: Number(weight) } : undefined;
+}
 
 /**
  * Returns the enabled formats that `Accept` permits. A header that is missing or malformed permits all.
@@ -25,19 +31,16 @@ export function acceptedFormats(
   outputs: readonly OutputType[],
   { maxBytes }: Pick<ConvertOptions, 'maxBytes'>,
 ): AcceptedFormats {
-  const ranges = (accept ?? '')
-    .split(',')
-    .map((range) => range.trim())
-    .filter((range) => range !== '')
-    .map((range) => RANGE.exec(range)?.groups);
-  const isMissing = ranges.length === 0 || ranges.some((range) => range === undefined);
+  const parts = (accept ?? '').split(',').filter((part) => part.trim() !== '');
+  const ranges = parts.map(parseRange);
+  const isMissing = ranges.length === 0 || ranges.includes(undefined);
   const qualityOf = (format: OutputType): number => {
-    const [type, subtype] = OUTPUTS[format].mediaType.split('/');
+    const { mediaType } = OUTPUTS[format];
     // The most specific range applies.
-    const matches = [`${type}/${subtype}`, `${type}/*`, '*/*'].flatMap((name) =>
-      ranges.filter((range) => `${range?.type}/${range?.subtype}`.toLowerCase() === name),
+    const [range] = [mediaType, mediaType.replace(/[^/]+$/, '*'), '*/*'].flatMap((name) =>
+      ranges.filter((each) => each?.name === name),
     );
-    return isMissing ? 1 : matches[0] ? Number(matches[0].q ?? 1) : 0;
+    return isMissing ? 1 : (range?.quality ?? 0);
   };
   return Object.fromEntries(
     STILLS.filter((format) => outputs.includes(format) && (maxBytes === undefined || hasBytesLimit(format)))

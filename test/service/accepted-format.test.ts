@@ -27,12 +27,14 @@ describe('output_format=auto', () => {
     ['scene.png', 'image/jpeg, image/png', 'jpeg'],
     ['scene.jpg', 'image/webp;q=0.5, image/png', 'png'],
     ['scene.jpg', 'image/webp;q=0, image/*', 'jpeg'],
+    ['scene.jpg', 'image/webp; q=0.1, image/png ; q=0.5', 'png'],
     ['scene.jpg', '*/*;q=0.1, image/gif;q=0.2', 'gif'],
     ['moving.gif', CHROME, 'webp'],
     ['moving.gif', 'image/gif, image/jpeg', 'gif'],
     ['moving.gif', 'image/png, image/jpeg', 'png'],
     ['scene.jpg', 'not a header', 'webp'],
     ['scene.jpg', 'image/png;q=7', 'webp'],
+    ['scene.jpg', `image/png${';   '.repeat(12)};q=x`, 'webp'], // must not take exponential time
     ['scene.jpg', '', 'webp'],
     ['scene.jpg', 'IMAGE/PNG;Q=1.000', 'png'],
     ['scene.jpg', 'image/png; level="1, 2"; q=0.5, image/jpeg;q=0.4', 'webp'], // malformed: a comma in quotes is not supported
