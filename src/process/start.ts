@@ -91,7 +91,7 @@ function toExit({ exitCode, signal, cause, message }: Result): Exit {
 }
 
 /** Length of the message with which the library reports that it has confined the process. */
-const REPORT_BYTES = HEADER_BYTES + 4;
+export const REPORT_BYTES = HEADER_BYTES + 4;
 
 /**
  * Starts a program for one job.
@@ -134,7 +134,8 @@ const NOT_CONFINED: Exit = {
   ),
 };
 
-const reportsConfinement = (output: Buffer): boolean =>
+/** Returns whether the output of a program starts with the message that it is confined. */
+export const reportsConfinement = (output: Buffer): boolean =>
   createAnswerReader()(output.subarray(0, REPORT_BYTES))[0]?.kind === 'S';
 
 /** Returns a function that returns the first {@link MAX_OUTPUT_BYTES} of a stream, after some more bytes. */

@@ -1,7 +1,7 @@
 /** @module A confined process that answers one line of JSON after another, for decoders that this process must not load. */
 import { createInterface } from 'node:readline';
-import { createAnswerReader, encodeJob, HEADER_BYTES, type Job } from './fork-server/protocol.ts';
-import { startProgram } from './start.ts';
+import { encodeJob, type Job } from './fork-server/protocol.ts';
+import { REPORT_BYTES, reportsConfinement, startProgram } from './start.ts';
 
 /** A running worker. */
 export interface Worker {
@@ -14,9 +14,6 @@ export interface Worker {
   close(): void;
 }
 
-/** Length of the message with which the library reports that it has confined the process. */
-const REPORT_BYTES = HEADER_BYTES + 4;
-
 /**
  * Starts a worker.
  *
@@ -28,6 +25,7 @@ export async function startWorker(job: Omit<Job, 'stdin'>, library: string | und
   const { args, env, cwd } = job;
   const [file = '', ...rest] = args;
   const more = library ? { LD_PRELOAD: library, IMAGEMILL_FORK_SERVER: 'once' } : {};
+  const request = library && encodeJob(0, { ...job, stdin: '-' });
   const program = startProgram(file, library ? [] : rest, { cwd, env: { ...env, ...more } });
   const { stdin, stdout } = program;
   let stderr = '';
@@ -38,10 +36,13 @@ export async function startWorker(job: Omit<Job, 'stdin'>, library: string | und
     throw new Error(`the worker ended: ${signal ?? exitCode ?? error?.message} ${stderr.trim()}`.trim());
   });
   ended.catch(() => {}); // the caller that awaits it receives the error
-  if (library) {
-    stdin?.write(encodeJob(0, { ...job, stdin: '-' }));
+  if (request) {
+    stdin?.write(request);
     const report = await Promise.race([readBytes(stdout, REPORT_BYTES), ended]);
-    if (createAnswerReader()(report)[0]?.kind !== 'S') throw new Error('the worker was not confined');
+    if (!reportsConfinement(report)) {
+      program.kill();
+      throw new Error('the worker was not confined');
+    }
   }
   const lines = createInterface({ input: stdout })[Symbol.asyncIterator]();
   return {
