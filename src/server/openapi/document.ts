@@ -4,17 +4,10 @@ import { serviceError } from '../../errors.ts';
 import { ALLOWED } from '../endpoint.ts';
 import { errorBody } from '../error-handler.ts';
 import { REQUEST_ID_PATTERN } from '../request-log.ts';
+import { EXAMPLE_KEY, hasApiKeys, hasClientIds, headers } from './headers.ts';
 import { OPENAPI_VERSION, OPERATIONS, type Operation } from './operations.ts';
 import { responses } from './responses.ts';
-import {
-  type ApiContext,
-  EXAMPLE_KEY,
-  hasApiKeys,
-  hasClientIds,
-  headers,
-  type Json,
-  schemas,
-} from './schemas.ts';
+import { type ApiContext, type Json, schemas } from './schemas.ts';
 
 /**
  * Creates the OpenAPI document.

@@ -8,9 +8,7 @@ import { errorBody } from '../error-handler.ts';
 import { MIN_MEAN_CHUNK_BYTES } from '../message-framing.ts';
 import { MAX_FIELDS } from '../multipart/normalizer.ts';
 import { MIN_BYTES_PER_SECOND } from '../upload.ts';
-import type { Operation } from './operations.ts';
 import {
-  type ApiContext,
   contextHeaders,
   EXAMPLE_ID,
   type Header,
@@ -18,8 +16,9 @@ import {
   hasApiKeys,
   hasClientIds,
   headers,
-  type Json,
-} from './schemas.ts';
+} from './headers.ts';
+import type { Operation } from './operations.ts';
+import type { ApiContext, Json } from './schemas.ts';
 
 /** Descriptions of the error statuses. */
 const STATUS_DESCRIPTIONS: Readonly<Record<number, string>> = {
