@@ -65,36 +65,33 @@ export interface ErrorRow<P extends unknown[]> {
 
 const noDetails = (): ErrorDetails => ({});
 
-/** Returns a function that defines an error of a scope. */
+/** Returns a function that defines an error of a scope, with an HTTP status. */
 export const define =
-  (scope: ErrorScope) =>
+  (scope: ErrorScope, status: number) =>
   <P extends unknown[] | []>(
-    status: number,
     message: (...args: P) => string,
     example: Example<NoInfer<P>>,
     details: NoInfer<Details<P>> = noDetails,
-  ) => ({
-    status,
-    scope,
-    message,
-    example,
-    details,
+  ) => ({ status, scope, message, example, details });
+
+/**
+ * Returns a function that defines an error of one file. The first argument of its message is the label of the file; `example` returns
+ * the other arguments.
+ */
+export const file =
+  (status: number) =>
+  <P extends unknown[] | []>(
+    message: (file: string, ...args: P) => string,
+    example: Example<NoInfer<P>>,
+    details: NoInfer<Details<P>> = noDetails,
+  ): ErrorRow<[file: string, ...P]> => ({
+    ...define('file', status)(message, (values): [file: string, ...P] => [values.file, ...example(values)]),
+    details: (_file, ...args) => details(...args),
   });
-/** Defines an error of one file. The first argument is the label of the file; `example` returns the other arguments. */
-export const file = <P extends unknown[] | []>(
-  status: number,
-  message: (file: string, ...args: P) => string,
-  example: Example<NoInfer<P>>,
-  details: NoInfer<Details<P>> = noDetails,
-): ErrorRow<[file: string, ...P]> => ({
-  ...define('file')(status, message, (values): [file: string, ...P] => [values.file, ...example(values)]),
-  details: (_file, ...args) => details(...args),
-});
 
 /** Defines an error whose message has no arguments. */
 export const fixed = (status: number, scope: ErrorScope, text: string): ErrorRow<[]> =>
-  define(scope)(
-    status,
+  define(scope, status)(
     () => text,
     () => [],
   );

@@ -7,8 +7,10 @@ import { define, type ErrorRow, exceeds, file, fixed, unavailable } from './erro
 import { INPUTS, MAX_DIMENSION, OUTPUTS } from './formats.ts';
 import { formatByteLimit, plural } from './text.ts';
 
-const endpoint = define('endpoint');
-const upload = define('upload');
+const badRequest = define('upload', 400);
+const badFile = file(400);
+const tooLarge = file(413);
+const unsupported = file(415);
 
 const seconds = (count: number): string => plural(count, 'second');
 
@@ -16,15 +18,13 @@ const ROWS = {
   MALFORMED_REQUEST: fixed(400, 'connection', 'The request is not valid HTTP.'),
   HOST_INVALID: fixed(400, 'connection', 'The request must have one valid Host header.'),
   INCOMPLETE_BODY: fixed(400, 'upload', 'The request body is incomplete.'),
-  CHUNKS_TOO_SMALL: upload(
-    400,
+  CHUNKS_TOO_SMALL: badRequest(
     (bytes: number) =>
       `The request body has too many small chunks: their mean size must be at least ${plural(bytes, 'byte')}.`,
     ({ minChunkBytes }) => [minChunkBytes],
     (limit) => ({ limit }),
   ),
-  NOT_MULTIPART: upload(
-    400,
+  NOT_MULTIPART: badRequest(
     (field: string, acceptsImage: boolean) =>
       acceptsImage
         ? `The request body is neither a form (multipart/form-data with a boundary) nor an image. With curl, send a form with -F ${field}=@photo.jpg, or the image with --data-binary @photo.jpg -H 'Content-Type: image/jpeg'.`
@@ -32,121 +32,102 @@ const ROWS = {
     ({ part, maxFiles }) => [part, maxFiles === 1],
   ),
   MALFORMED_MULTIPART: fixed(400, 'upload', 'The multipart body is incomplete or malformed.'),
-  NO_FILE: upload(
-    400,
+  NO_FILE: badRequest(
     (field: string) => `No file was sent: a file part named "${field}" is required.`,
     ({ part }) => [part],
     (field) => ({ field }),
   ),
-  FILE_SENT_AS_TEXT: upload(
-    400,
+  FILE_SENT_AS_TEXT: badRequest(
     (field: string) =>
       `The field "${field}" contains text, not a file. With curl, use -F ${field}=@photo.jpg.`,
     ({ part }) => [part],
     (field) => ({ field }),
   ),
-  EMPTY_FILE: file(
-    400,
+  EMPTY_FILE: badFile(
     (file: string) => `${file} is empty (0 bytes).`,
     () => [],
   ),
-  UNEXPECTED_FILE_FIELD: upload(
-    400,
+  UNEXPECTED_FILE_FIELD: badRequest(
     (field: string | undefined, expected: string) =>
       `Unexpected file part ${field === undefined ? 'without a name' : `"${field}"`}: the file part must be named "${expected}".`,
     ({ part }) => ['image', part],
     (field) => (field === undefined ? {} : { field }),
   ),
-  TOO_MANY_FILES: upload(
-    400,
+  TOO_MANY_FILES: badRequest(
     (max: number) => `Too many files: at most ${max} allowed in one request.`,
     ({ maxFiles }) => [maxFiles],
     (limit) => ({ limit, ...(limit > 1 && { setting: 'MAX_BATCH_FILES' as const }) }),
   ),
-  TOO_MANY_FIELDS: upload(
-    400,
+  TOO_MANY_FIELDS: badRequest(
     (max: number) => `Too many form fields: at most ${max} allowed in one request.`,
     ({ maxFields }) => [maxFields],
     (limit) => ({ limit }),
   ),
-  FIELD_IN_QUERY: upload(
-    400,
+  FIELD_IN_QUERY: badRequest(
     (field: string) =>
       `The field "${field}" is in the query string. Send it in the form instead; with curl, use -F ${field}=VALUE.`,
     () => ['quality'],
     (field) => ({ field }),
   ),
-  UNKNOWN_PARAMETER: upload(
-    400,
+  UNKNOWN_PARAMETER: badRequest(
     (names: readonly string[], known: readonly string[]) =>
       `There is no query parameter ${names.map((name) => `"${name}"`).join(', ')}. Those of an image as the body are ${known.join(', ')}.`,
     () => [['size'], ['output_format', 'quality', 'width']],
     ([field]) => (field === undefined ? {} : { field }),
   ),
-  FIELD_REPEATED: upload(
-    400,
+  FIELD_REPEATED: badRequest(
     (field: string) => `The field "${field}" was sent more than once.`,
     () => ['quality'],
     (field) => ({ field }),
   ),
-  FIELD_INVALID: upload(
-    400,
+  FIELD_INVALID: badRequest(
     (field: string, value: string, expected: string) => `Invalid ${field} "${value}": expected ${expected}.`,
     () => ['quality', '200', 'a whole number from 1 to 100'],
     (field) => ({ field }),
   ),
-  CONFLICTING_FORMATS: upload(
-    400,
+  CONFLICTING_FORMATS: badRequest(
     (one: string, other: string) =>
       `The fields "output_format" ("${one}") and "format" ("${other}") differ: send only one of them.`,
     () => ['png', 'gif'],
     () => ({ field: 'output_format' }),
   ),
-  TOO_MANY_VARIANTS: upload(
-    400,
+  TOO_MANY_VARIANTS: badRequest(
     (variants: number, max: number) =>
       `Too many variants: ${variants}, more than the limit of ${max} (MAX_VARIANTS).`,
     ({ config }) => [config.MAX_VARIANTS + 1, config.MAX_VARIANTS],
     (actual, limit) => ({ field: 'variants', limit, actual, setting: 'MAX_VARIANTS' }),
   ),
-  VARIANT_INVALID: upload(
-    400,
+  VARIANT_INVALID: badRequest(
     (variant: string, problem: string) => `Variant ${variant}: ${problem}`,
     () => ['"card"', 'Invalid quality "200": expected a whole number from 1 to 100.'],
     () => ({ field: 'variants' }),
   ),
-  BAD_ARCHIVE: define('archive')(
-    400,
+  BAD_ARCHIVE: define('archive', 400)(
     (archive: string, what: string) => `${archive} ${what}.`,
     ({ file }) => [file, 'contains another archive'],
   ),
-  CORRUPT_IMAGE: file(
-    400,
+  CORRUPT_IMAGE: badFile(
     (file: string, label: string) => `${file} is damaged or not a valid ${label} image.`,
     () => [INPUTS.jpg.label],
   ),
-  UNSUPPORTED_ENCODING: file(
-    400,
+  UNSUPPORTED_ENCODING: badFile(
     (file: string, kind: string) =>
       `${file} uses an unsupported encoding (${kind}): save it with a common encoding, or in another format.`,
     () => ['lossless, hierarchical or 12-bit JPEG'],
   ),
-  OUTPUT_DIMENSION_TOO_LARGE: file(
-    400,
+  OUTPUT_DIMENSION_TOO_LARGE: badFile(
     (file: string, label: string, max: number) =>
       `${file} is too large for ${label}, which supports at most ${max} pixels per side: set a smaller width or height, or choose another format.`,
     () => [OUTPUTS.webp.label, OUTPUTS.webp.maxDimension as number],
     (_label, limit) => ({ limit }),
   ),
-  CROP_OUTSIDE: file(
-    400,
+  CROP_OUTSIDE: badFile(
     (file: string, crop: string, width: number, height: number) =>
       `${file} is ${width} × ${height} pixels when upright, so the crop "${crop}" is not inside of it.`,
     () => ['0,0,2000,1000', 1600, 1200],
     () => ({ field: 'crop' }),
   ),
-  BYTES_UNREACHABLE: file(
-    400,
+  BYTES_UNREACHABLE: badFile(
     (file: string, max: number, smallest: number, quality: number) =>
       `${file} cannot be reduced to ${plural(max, 'byte')} (max_bytes): the smallest result has ${smallest} bytes, at quality ${quality}. Set a smaller width or height, choose another format, or allow more bytes.`,
     () => [5000, 8211, 10],
@@ -164,8 +145,7 @@ const ROWS = {
   ),
   API_KEY_INVALID: fixed(401, 'api-key', 'The API key is not valid.'),
   NOT_FOUND: fixed(404, 'connection', 'There is nothing at this path. The API is below /api/v1.'),
-  METHOD_NOT_ALLOWED: endpoint(
-    405,
+  METHOD_NOT_ALLOWED: define('endpoint', 405)(
     (method: string, allowed: string) => `${method} is not allowed for this path: use ${allowed}.`,
     ({ allowed }) => ['PUT', allowed],
   ),
@@ -175,48 +155,41 @@ const ROWS = {
     'Accept permits no format that "auto" can choose: send image/webp, image/jpeg, image/png or */*, or set output_format.',
   ),
   REQUEST_TIMEOUT: fixed(408, 'endpoint', 'The request was not received in time.'),
-  UPLOAD_TIMEOUT: upload(
-    408,
+  UPLOAD_TIMEOUT: define('upload', 408)(
     (ms: number) => `The upload did not finish within ${seconds(ms / 1000)}.`,
     ({ config }) => [config.UPLOAD_TIMEOUT_MS],
     (limit) => ({ limit, setting: 'UPLOAD_TIMEOUT_MS' }),
   ),
-  UPLOAD_TOO_SLOW: upload(
-    408,
+  UPLOAD_TOO_SLOW: define('upload', 408)(
     (bytesPerSecond: number) => `The upload was too slow: less than ${bytesPerSecond} bytes per second.`,
     ({ minBytesPerSecond }) => [minBytesPerSecond],
     (limit) => ({ limit }),
   ),
   PRECONDITION_FAILED: fixed(412, 'connection', 'The page or file does not meet a condition of the request.'),
-  FILE_TOO_LARGE: file(
-    413,
+  FILE_TOO_LARGE: tooLarge(
     (file: string, max: number) => `${file} is too large: at most ${formatByteLimit(max)} allowed.`,
     ({ config }) => [config.MAX_FILE_BYTES],
     (limit) => ({ limit, setting: 'MAX_FILE_BYTES' }),
   ),
-  TOO_MANY_PIXELS: file(
-    413,
+  TOO_MANY_PIXELS: tooLarge(
     (file: string, width: number, height: number, max: number) =>
       `${file} has ${width} × ${height} = ${width * height} pixels, more than the limit of ${max} (MAX_PIXELS).`,
     ({ config }) => [16_000, 16_000, config.MAX_PIXELS],
     (width, height, max) => exceeds(width * height, max, 'MAX_PIXELS'),
   ),
-  INPUT_DIMENSION_TOO_LARGE: file(
-    413,
+  INPUT_DIMENSION_TOO_LARGE: tooLarge(
     (file: string, side: number, max: number) =>
       `${file} is ${side} pixels wide or high, more than the maximum of ${max} pixels per side. This limit is fixed.`,
     () => [20_000, MAX_DIMENSION],
     (side, max) => exceeds(side, max),
   ),
-  DRAWING_TOO_LARGE: file(
-    413,
+  DRAWING_TOO_LARGE: tooLarge(
     (file: string, side: number, max: number) =>
       `${file} would be rendered ${side} pixels wide or high, more than the limit of ${max}: set a smaller width or height.`,
     () => [20_000, MAX_DIMENSION],
     (side, max) => exceeds(side, max),
   ),
-  RESULT_TOO_LARGE: file(
-    413,
+  RESULT_TOO_LARGE: tooLarge(
     (file: string, width: number, height: number, max: number, side: number) =>
       `${file} would become ${width} × ${height} pixels. The limits are ${max} pixels in total (MAX_PIXELS) and ${side} per side: set a smaller width or height.`,
     ({ config }) => [16_000, 16_000, config.MAX_PIXELS, MAX_DIMENSION],
@@ -225,58 +198,50 @@ const ROWS = {
         ? exceeds(width * height, max, 'MAX_PIXELS')
         : exceeds(Math.max(width, height), side),
   ),
-  RESULT_TOO_LARGE_IN_TOTAL: file(
-    413,
+  RESULT_TOO_LARGE_IN_TOTAL: tooLarge(
     (file: string, frames: number, pixels: number, max: number) =>
       `${file} would become ${frames} frames or pages with ${pixels} pixels, more than the limit of ${max} in total (MAX_TOTAL_PIXELS): set a smaller width or height.`,
     ({ config }) => [100, 2 * config.MAX_TOTAL_PIXELS, config.MAX_TOTAL_PIXELS],
     (_frames, pixels, max) => exceeds(pixels, max, 'MAX_TOTAL_PIXELS'),
   ),
-  VARIANTS_TOO_LARGE_IN_TOTAL: file(
-    413,
+  VARIANTS_TOO_LARGE_IN_TOTAL: tooLarge(
     (file: string, variants: number, pixels: number, max: number) =>
       `${file} would become ${variants} variants with ${pixels} pixels, more than the limit of ${max} in total (MAX_TOTAL_PIXELS): set a smaller width or height, or send fewer variants.`,
     ({ config }) => [12, 2 * config.MAX_TOTAL_PIXELS, config.MAX_TOTAL_PIXELS],
     (_variants, pixels, max) => exceeds(pixels, max, 'MAX_TOTAL_PIXELS'),
   ),
-  TOO_MANY_FRAMES: file(
-    413,
+  TOO_MANY_FRAMES: tooLarge(
     (file: string, frames: number, max: number) =>
       `${file} has ${frames} frames or pages, more than the limit of ${max} (MAX_FRAMES).`,
     ({ config }) => [2 * config.MAX_FRAMES, config.MAX_FRAMES],
     (frames, max) => exceeds(frames, max, 'MAX_FRAMES'),
   ),
-  TOO_MANY_TOTAL_PIXELS: file(
-    413,
+  TOO_MANY_TOTAL_PIXELS: tooLarge(
     (file: string, frames: number, pixels: number, max: number) =>
       `${file} has ${pixels} pixels in ${frames} frames or pages, more than the limit of ${max} in total (MAX_TOTAL_PIXELS).`,
     ({ config }) => [100, 2 * config.MAX_TOTAL_PIXELS, config.MAX_TOTAL_PIXELS],
     (_frames, pixels, max) => exceeds(pixels, max, 'MAX_TOTAL_PIXELS'),
   ),
   // A limit of the tools, for a file whose header does not show its real size.
-  RESOURCE_LIMIT_EXCEEDED: file(
-    413,
+  RESOURCE_LIMIT_EXCEEDED: tooLarge(
     (file: string) =>
       `${file} needs more memory or disk space than one conversion may use (see MAX_PIXELS and MAX_TOTAL_PIXELS).`,
     () => [],
   ),
   // Not 503: proxies and clients would repeat the request, with the same result.
-  CONVERSION_TIMEOUT: file(
-    413,
+  CONVERSION_TIMEOUT: tooLarge(
     (file: string, { ms, setting }: { ms: number; setting?: keyof Config }) =>
       `${file} took longer to convert than the limit of ${seconds(ms / 1000)}${setting ? ` (${setting})` : ' for SVGs. This limit is fixed'}.`,
     ({ config }) => [{ ms: config.CONVERT_TIMEOUT_MS, setting: 'CONVERT_TIMEOUT_MS' as const }],
     ({ ms: limit, setting }) => (setting ? { limit, setting } : { limit }),
   ),
-  UNSUPPORTED_TYPE: file(
-    415,
+  UNSUPPORTED_TYPE: unsupported(
     (file: string, supported: string, disabled?: string) =>
       `${file} is not an image of a supported format (${supported})${disabled ? `: EXTRA_INPUTS does not enable ${disabled}` : ''}.`,
     ({ supported }) => [supported],
     (_supported, disabled) => (disabled ? { setting: 'EXTRA_INPUTS' } : {}),
   ),
-  CONVERSION_UNSUPPORTED: file(
-    415,
+  CONVERSION_UNSUPPORTED: unsupported(
     (file: string, from: string, to: string) =>
       `${file} is a kind of ${from} that cannot be converted to ${to} on this machine.`,
     () => [INPUTS.gif.label, OUTPUTS.webp.label],
@@ -288,8 +253,7 @@ const ROWS = {
   ),
   RANGE_NOT_SATISFIABLE: fixed(416, 'connection', 'The page or file does not have the requested range.'),
   RATE_LIMITED: {
-    ...define('rate-limit')(
-      429,
+    ...define('rate-limit', 429)(
       (limit: number, wait: number) =>
         `Too many requests: at most ${limit} per minute. Try again in ${seconds(wait)}.`,
       ({ config }) => [config.RATE_LIMIT_PER_MINUTE, 42],
@@ -298,14 +262,12 @@ const ROWS = {
     retryAfter: (_limit: number, wait: number) => wait,
   },
   HEADERS_TOO_LARGE: fixed(431, 'endpoint', 'The request headers are too large.'),
-  INTERNAL: endpoint(
-    500,
+  INTERNAL: define('endpoint', 500)(
     (support: string, requestId: string) =>
       `An internal error occurred. If it persists, contact ${support} and quote request ${requestId}.`,
     ({ config, requestId }) => [config.SUPPORT_EMAIL, requestId],
   ),
-  METHOD_UNKNOWN: define('connection')(
-    501,
+  METHOD_UNKNOWN: define('connection', 501)(
     (method: string) => `The method ${method} is not supported.`,
     () => ['FOO'],
   ),
