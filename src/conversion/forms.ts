@@ -165,7 +165,8 @@ export function createParsers(
     convert: (fields, accept) => parseForm(forms.convert, fields, accept),
     batch: (fields, accept) => parseForm(forms.batch, fields, accept),
     // Without a known option, nothing is described but the image.
-    identify(fields, accept) {
+    identify(sent, accept) {
+      const fields = expandPreset(sent, presets);
       const { plan } = check(identifyFields, fields);
       const hasOptions = fields.some(([name, value]) => value !== '' && names.includes(name));
       return plan || hasOptions ? { options: parse(fields, accept), plan } : undefined;
@@ -222,11 +223,3 @@ function toOptions(
   if (conflict) throw serviceError('FIELD_INVALID', conflict.field, conflict.value, conflict.expected);
   return options;
 }
-
-/** Returns whether the fields ask for the best format that the client accepts, so that the response depends on `Accept`. */
-export const dependsOnAccept = (fields: readonly TextField[]): boolean =>
-  fields.some(([name, value]) =>
-    name === VARIANTS_FIELD
-      ? /"auto"/i.test(value)
-      : /^(?:output_)?format$/.test(name) && value.toLowerCase() === AUTO,
-  );

@@ -53,6 +53,7 @@ export function errorHandler(
       res.destroy();
       return;
     }
+    if (serviceFailure.code === 'NOT_ACCEPTABLE') res.vary('Accept');
     if (serviceFailure.retryAfter !== undefined) res.setHeader('Retry-After', serviceFailure.retryAfter);
     for (const name of RESULT_HEADERS) res.removeHeader(name);
     sendRejection(req, res, serviceFailure.status, describe(serviceFailure, req, res));

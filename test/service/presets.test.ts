@@ -22,6 +22,8 @@ presets:
   - name: poster
     width: 16384
     enlarge: true
+  - name: best
+    format: auto
 `;
 
 async function store(text: string): Promise<string> {
@@ -62,9 +64,9 @@ describe('PRESETS_FILE', () => {
   it('is listed in GET /formats and in the API reference, which have no presets without it', async () => {
     const read = async ({ base }: OwnService, path: string) =>
       JSON.parse(String((await sendForm(base + path)).body));
-    expect((await read(service, '/formats')).presets).to.deep.equal(['card', 'product', 'poster']);
+    expect((await read(service, '/formats')).presets).to.deep.equal(['card', 'product', 'poster', 'best']);
     const { ConvertForm } = (await read(service, '/openapi.json')).components.schemas;
-    expect(ConvertForm.properties.preset.enum).to.deep.equal(['card', 'product', 'poster']);
+    expect(ConvertForm.properties.preset.enum).to.deep.equal(['card', 'product', 'poster', 'best']);
     const other = await startService();
     try {
       expect(await read(other, '/formats')).to.not.have.property('presets');
@@ -78,6 +80,23 @@ describe('PRESETS_FILE', () => {
     }
   });
 
+  it('gives names to options that POST /identify describes', async () => {
+    const identify = async (query: string) => {
+      const body = new Uint8Array(photo);
+      const { body: json } = await sendForm(`${service.base}/identify?${query}`, { method: 'POST', body });
+      return JSON.parse(String(json));
+    };
+    expect((await identify('preset=card')).conversion).to.include({ type: 'jpg', width: 60, height: 60 });
+    expect((await identify('preset=card&height=30')).conversion).to.include({ width: 60, height: 30 });
+    expect((await identify('preset=square')).error.field).to.equal('preset');
+  });
+
+  it('can have the format auto, and the response then has Vary: Accept', async () => {
+    const { headers } = await ask({ preset: 'best' });
+    expect(headers.get('vary')).to.equal('Accept');
+    expect((await ask({ preset: 'card' })).headers.get('vary')).to.equal(null);
+  });
+
   it('does not exceed the limits of the operator', async () => {
     const { status, message } = await ask({ preset: 'poster' });
     expect(status).to.equal(413);
@@ -87,7 +106,7 @@ describe('PRESETS_FILE', () => {
   it('returns 400 with all names for another name', async () => {
     const { status, message } = await ask({ preset: 'square' });
     expect([status, message]).to.deep.equal([
-      ...[400, 'Invalid preset "square": expected one of card, product, poster.'],
+      ...[400, 'Invalid preset "square": expected one of card, product, poster, best.'],
     ]);
   });
 

@@ -9,7 +9,7 @@ import express, { type Request, type RequestHandler, type Response, type Router 
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import type { Capabilities } from '../../conversion/capabilities.ts';
-import { createOptionsParser, dependsOnAccept } from '../../conversion/forms.ts';
+import { createOptionsParser } from '../../conversion/forms.ts';
 import type { Identify } from '../../conversion/identify.ts';
 import type { ConversionInput, Convert } from '../../conversion/types.ts';
 import { ClientDisconnectedError, serviceError } from '../../errors.ts';
@@ -138,7 +138,7 @@ function createConvertRoute(deps: Deps): (read: (query: Query) => readonly Opera
     const started = performance.now();
     const fields = toFields(read(queryOf(req)));
     const options = parse(fields, req.get('accept')); // rejects wrong parameters before the upload
-    if (dependsOnAccept(fields)) res.vary('Accept');
+    if (options.accepted) res.vary('Accept');
     await receive(req, res, deps, async (file, signal) => {
       const uploadedMs = performance.now() - started;
       const hasType = fields.some(([name]) => name === 'output_format');

@@ -188,7 +188,7 @@ export function contextHeaders({ config }: ApiContext): Readonly<Record<string, 
       ...matching(
         'Vary',
         '^(?:Origin|Accept)(?:, (?:Origin|Accept))*$',
-        'The headers of the request on which the response depends: `Accept` for `output_format=auto` and for problem details, and `Origin` if only pages of some origins can read the response.',
+        'The headers of the request on which the response depends: `Accept` for `output_format=auto`, variants and problem details, and `Origin` if only pages of some origins can read the response.',
         'Accept',
       ),
       required: Array.isArray(origin),

@@ -3,9 +3,17 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { Config } from '../../config.ts';
 import { type ConvertBatchFile, convertBatch } from '../../conversion/batch.ts';
 import type { ConversionQueue } from '../../conversion/engine.ts';
-import { dependsOnAccept, type FormOptions, skipsErrors } from '../../conversion/forms.ts';
+import { type FormOptions, skipsErrors } from '../../conversion/forms.ts';
 import type { Identify, Wanted } from '../../conversion/identify.ts';
-import type { ConversionResult, Convert, ConvertVariants, Outcome, Parse } from '../../conversion/types.ts';
+import type { ConvertOptions } from '../../conversion/plan/types.ts';
+import type {
+  ConversionResult,
+  Convert,
+  ConvertVariants,
+  Outcome,
+  Parse,
+  Variant,
+} from '../../conversion/types.ts';
 import { ClientDisconnectedError, KnownResultError, serviceError } from '../../errors.ts';
 import type { DiskAccount } from '../../files/disk-space.ts';
 import type { Workspaces } from '../../files/workspace.ts';
@@ -67,6 +75,7 @@ export function convertRoute(deps: ConvertRouteDeps): RequestHandler {
     const { options, variants, onError } = form.options;
     const file = files[0] as ReceivedFile;
     const { format } = options;
+    varyByFormat(res, options, variants);
     setLogFields(res, { input: file.type, output: format, files: 1 });
     const source = { ...file, disk, client };
     if (variants.length > 0) {
@@ -117,6 +126,7 @@ export function batchRoute(deps: ConvertRouteDeps): RequestHandler {
     const { options, variants, onError } = form.options;
     const received = files.filter(isReceived);
     const types = [...new Set(received.map(({ type }) => type))];
+    varyByFormat(res, options, variants);
     setLogFields(res, { input: types.join(','), output: options.format, files: files.length });
     const sources = received.map((file) => ({ ...file, disk, client }));
     const convertFile: ConvertBatchFile = async (source, stop, group) =>
@@ -129,6 +139,11 @@ export function batchRoute(deps: ConvertRouteDeps): RequestHandler {
     );
     await sendAll(deps, form, outcomes, req, res);
   });
+}
+
+/** Declares that the response depends on `Accept` if the client accepts several formats or archives. */
+function varyByFormat(res: Response, { accepted }: ConvertOptions, variants: readonly Variant[] = []): void {
+  if (accepted || variants.length > 0) res.vary('Accept');
 }
 
 /** Sends all results of a request. `outcomes` has those of each file. */
@@ -197,6 +212,7 @@ export function identifyRoute(deps: FormRouteDeps<Wanted | undefined>, identify:
   };
   return formRoute(deps, rules, async ({ files, isSingle, options, client, disk, signal }, _req, res) => {
     const received = files.filter(isReceived);
+    if (options) varyByFormat(res, options.options);
     setLogFields(res, {
       input: [...new Set(received.map(({ type }) => type))].join(','),
       files: files.length,
@@ -241,7 +257,6 @@ function formRoute<Options>(
     const { key: client } = clientOf(req);
     const image = imageBodyOf(req, rules, names);
     const { accept } = req.headers;
-    if (image && dependsOnAccept(image.options)) res.vary('Accept');
     const imageOptions = image && parse(image.options, accept);
     if (!image) checkFormHead(req, names, rules);
     const encoding = req.headers['content-encoding'];
@@ -256,7 +271,6 @@ function formRoute<Options>(
       disk.releaseUnsent();
       const receivedAt = performance.now();
       const uploadedMs = receivedAt - started;
-      if (dependsOnAccept(fields)) res.vary('Accept');
       const options = imageOptions ?? parse(fields, accept);
       const form = { files, isSingle, options, client, disk, signal, uploadedMs, receivedAt };
       await respond(form, req, res);
