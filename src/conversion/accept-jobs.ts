@@ -9,13 +9,11 @@ import { checkLimits, checkTogether } from './limits.ts';
 import { UNREADABLE_KINDS } from './output/tool-errors.ts';
 import { misreadLabel } from './plan/decoders.ts';
 import { createJob } from './plan/job.ts';
-import type { ConversionJob, ConvertOptions, ToolContext } from './plan/types.ts';
+import type { ConversionJob, ToolContext } from './plan/types.ts';
 import type { ConversionInput, OnError } from './types.ts';
 
 /** One result to make of a file. */
-export interface Target extends Pick<ConversionJob, 'options' | 'suffix'> {
-  readonly options: ConvertOptions;
-}
+export type Target = Pick<ConversionJob, 'options' | 'suffix'>;
 
 /** A conversion of a file, from its arrival to its results. */
 export interface FileConversion {
@@ -24,7 +22,7 @@ export interface FileConversion {
   readonly tools: ToolContext;
   readonly source: ConversionInput;
   readonly signal: AbortSignal;
-  /** Names of the variants by the suffix of their target. Empty if there is only one result. */
+  /** Names of the variants by the suffix of their target. The only result of a file has the name ''. */
   readonly names: ReadonlyMap<string, string>;
   /** Limits of the repairs of the input. */
   readonly repairs: RepairContext;
@@ -48,7 +46,7 @@ export async function forEachTarget<T extends Pick<Target, 'suffix'>, R>(
       done.push(await work(target));
     } catch (cause) {
       const name = names.get(target.suffix);
-      if (name === undefined || !isFileError(cause)) throw cause;
+      if (!name || !isFileError(cause)) throw cause;
       const error = errorOfFile(cause, `${source.label} (variant "${name}")`, source.batchFile);
       if (onError === 'fail') throw error;
       failures.set(target.suffix, error);

@@ -15,14 +15,13 @@ import { estimateDiskBytes } from './limits.ts';
 import { type ConversionJob, type ConvertOptions, INPUT_FILE, type ToolContext } from './plan/types.ts';
 import { createRepairContext, prepareInput, resolveFormat } from './prepare.ts';
 import { type ConversionQueue, createPartRunner, type Job } from './queue/queue.ts';
-import { type Converted, runJobs } from './run-jobs.ts';
+import { type Converted, type Running, runJobs } from './run-jobs.ts';
 import type {
   ConversionEvent,
   ConversionInput,
   ConversionResult,
   Convert,
   ConvertVariants,
-  OnError,
   Outcome,
   Variant,
 } from './types.ts';
@@ -57,7 +56,7 @@ const STATES_DEEP_ALPHA_SINCE = '0.8';
 export const MAX_PREPARATIONS = 4;
 
 /** The functions that convert a file, to one result or to several, and the one that only plans. */
-interface FileConverter {
+export interface FileConverter {
   /**
    * States what {@link Convert} would do. Removes the input.
    *
@@ -85,52 +84,18 @@ export function toolContext({
 
 /** Creates the functions that convert files. */
 export function createConvert(deps: ConvertDeps): FileConverter {
-  const tools = toolContext(deps);
-  const open = (
-    source: ConversionInput,
-    variants: readonly Variant[],
-    onError: OnError,
-    signal: AbortSignal,
-  ): Conversion => {
-    const progress: Progress = {
-      inputBytes: inputSize(source),
-      keys: new Map(),
-      preparedMs: 0,
-      queuedMs: undefined,
-      startedAt: 0,
-    };
-    const repairs = createRepairContext(source, deps.config.MAX_FILE_BYTES, (bytes) => {
-      progress.inputBytes += bytes;
-    });
-    const targets = variants.map(({ name, options }, at) => ({
-      ...{ name, options },
-      suffix: name === '' ? '' : String(at).padStart(2, '0'),
-    }));
-    const names = new Map(targets.flatMap(({ name, suffix }) => (name === '' ? [] : [[suffix, name]])));
-    return {
-      ...deps,
-      tools,
-      source,
-      signal,
-      repairs,
-      onError,
-      failures: new Map(),
-      names,
-      targets,
-      progress,
-    };
-  };
+  const given = { ...deps, tools: toolContext(deps) };
   const convertVariants: ConvertVariants = async (source, variants, onError, signal, group) =>
-    convertFile(open(source, variants, onError, signal), group);
+    convertFile(openConversion({ ...given, source, onError, signal }, variants), group);
   return {
     convertVariants,
     async convert(source, options, signal, group) {
-      // A variant without a name has no name in messages, either.
-      const [outcome] = await convertVariants(source, [{ name: '', options }], 'fail', signal, group);
+      const [outcome] = await convertVariants(source, onlyResult(options), 'fail', signal, group);
       return (outcome as { converted: ConversionResult }).converted;
     },
     async explain(source, options) {
-      const conversion = open(source, [{ name: '', options }], 'fail', new AbortController().signal);
+      const { signal } = new AbortController();
+      const conversion = openConversion({ ...given, source, onError: 'fail', signal }, onlyResult(options));
       try {
         const { digest, jobs } = await prepareJobs(conversion);
         return explainJob(jobs[0] as ConversionJob, digest, deps);
@@ -140,6 +105,9 @@ export function createConvert(deps: ConvertDeps): FileConverter {
     },
   };
 }
+
+/** Returns the only result to make of a file. It has no name in messages. */
+const onlyResult = (options: ConvertOptions): Variant[] => [{ name: '', options }];
 
 /** A conversion that has not got a slot yet. */
 interface Conversion extends ConvertDeps, FileConversion {
@@ -159,6 +127,29 @@ interface Progress {
   queuedMs: number | undefined;
   /** Time at which the conversion started, on the clock of `performance.now()`. */
   startedAt: number;
+}
+
+function openConversion(
+  given: ConvertDeps & Pick<Conversion, 'tools' | 'source' | 'onError' | 'signal'>,
+  variants: readonly Variant[],
+): Conversion {
+  const { source, config } = given;
+  const inputBytes = inputSize(source);
+  const progress: Progress = {
+    inputBytes,
+    keys: new Map(),
+    preparedMs: 0,
+    queuedMs: undefined,
+    startedAt: 0,
+  };
+  const repairs = createRepairContext(source, config.MAX_FILE_BYTES, (bytes) => {
+    progress.inputBytes += bytes;
+  });
+  const targets = variants.map(({ name, options }, at) => {
+    return { name, options, suffix: name && String(at).padStart(2, '0') };
+  });
+  const names = new Map(targets.map(({ name, suffix }) => [suffix, name]));
+  return { ...given, repairs, failures: new Map(), names, targets, progress };
 }
 
 async function convertFile(conversion: Conversion, group: object | undefined): Promise<Outcome[]> {
@@ -193,11 +184,8 @@ async function prepareJobs(
 ): Promise<{ readonly digest: string; readonly jobs: ConversionJob[] }> {
   const { source, targets, repairs } = conversion;
   const digest = await hashFile(join(source.folder, INPUT_FILE)); // before any repair
-  const image = await prepareInput(
-    source,
-    targets.map(({ options }) => options),
-    repairs,
-  );
+  const requested = targets.map(({ options }) => options);
+  const image = await prepareInput(source, requested, repairs);
   conversion.targets = await Promise.all(
     targets.map(async (target) => ({
       ...target,
@@ -215,7 +203,8 @@ async function prepare(conversion: Conversion): Promise<Job<Converted[]>> {
   for (const job of jobs) progress.keys.set(job.suffix, conversionKey(digest, canonicalPlan(job, toolchain)));
   const known = [...progress.keys.values()].find((key) => source.knows?.(key));
   if (known !== undefined) throw new KnownResultError(known);
-  const bytes = jobs.map((job) => estimateDiskBytes(job, inputSize(source)) ?? maxToolFileBytes(config));
+  const inputBytes = inputSize(source);
+  const bytes = jobs.map((job) => estimateDiskBytes(job, inputBytes) ?? maxToolFileBytes(config));
   progress.preparedMs = performance.now() - started;
   return (queuedMs, idleSlots, slot) => {
     progress.queuedMs = queuedMs;
@@ -223,13 +212,17 @@ async function prepare(conversion: Conversion): Promise<Job<Converted[]>> {
     // Recorded commands must not depend on the load of the machine.
     const threads = source.onCommand ? 1 : Math.min(1 + idleSlots, maxThreads);
     const tools = { ...conversion.tools, threads };
-    const runPart = createPartRunner(slot, conversion.signal, (lostMs) => {
-      progress.queuedMs = queuedMs + lostMs;
-      progress.startedAt += lostMs;
-      running.deadline += lostMs;
-    });
-    const deadline = progress.startedAt + config.CONVERT_TIMEOUT_MS;
-    const running = { ...conversion, tools, runPart, deadline, movedOut: new Map() };
+    const running: Running = {
+      ...conversion,
+      tools,
+      movedOut: new Map(),
+      deadline: progress.startedAt + config.CONVERT_TIMEOUT_MS,
+      runPart: createPartRunner(slot, conversion.signal, (lostMs) => {
+        progress.queuedMs = queuedMs + lostMs;
+        progress.startedAt += lostMs;
+        running.deadline += lostMs;
+      }),
+    };
     const withThreads = jobs.map((job) => ({ ...job, tools }));
     return withReservation(source, sum(bytes), () => runJobs(withThreads, running));
   };

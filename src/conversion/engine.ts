@@ -25,10 +25,10 @@ import {
   selectExtras,
   toolSearch,
 } from './capabilities.ts';
-import { createConvert, MAX_PREPARATIONS, toolContext } from './convert-file.ts';
+import { createConvert, type FileConverter, MAX_PREPARATIONS, toolContext } from './convert-file.ts';
 import { createIdentify, type Identify } from './identify.ts';
 import { createQueue } from './queue/queue.ts';
-import type { ConversionEvent, Convert, ConvertVariants } from './types.ts';
+import type { ConversionEvent } from './types.ts';
 
 // Re-exported for the server, which imports nothing from the process layer.
 export { KILL_REASONS, type KillReason } from '../process/command.ts';
@@ -43,12 +43,9 @@ const MAX_THREADS = 8;
 const RESERVED_SLOTS = 1;
 
 /** Converts images with the tools of this machine. */
-export interface ConversionEngine {
+export interface ConversionEngine extends FileConverter {
   readonly toolchain: Toolchain;
   readonly capabilities: Capabilities;
-  readonly convert: Convert;
-  readonly convertVariants: ConvertVariants;
-  readonly explain: ReturnType<typeof createConvert>['explain'];
   readonly identify: Identify;
   readonly workspaces: Workspaces;
   /** Layers of the sandbox that confines the tools. */
@@ -142,7 +139,7 @@ export async function createConversionEngine(
       maxPreparations: MAX_PREPARATIONS,
     });
     const srgbProfile = `${ASSETS_DIR}/srgb.icc`;
-    const { convert, convertVariants, explain } = createConvert({
+    const converter = createConvert({
       config,
       toolchain,
       queue,
@@ -157,18 +154,7 @@ export async function createConversionEngine(
       queue: createQueue({ concurrency: MAX_PREPARATIONS, queueLimit: config.QUEUE_LIMIT }),
     });
     const stats = (): EngineStats => ({ ...queue.stats(), forkServers: servers });
-    return {
-      toolchain,
-      capabilities,
-      convert,
-      convertVariants,
-      explain,
-      identify,
-      workspaces,
-      layers,
-      stats,
-      close,
-    };
+    return { ...converter, toolchain, capabilities, identify, workspaces, layers, stats, close };
   } catch (error) {
     await close();
     throw toStartupError(error, config);
