@@ -135,7 +135,7 @@ async function describe(
   const path = join(folder, INPUT_FILE);
   const { size: bytes } = statSync(path); // before a repair changes the file
   const sha256 = await hashFile(path);
-  const inspected = await toOutcome(() => inspectInput(source, deps, wanted));
+  const inspected = await catchFileError(() => inspectInput(source, deps, wanted));
   const { image, pixels } = 'value' in inspected ? inspected.value : ({} as Partial<Inspected>);
   const resolved = wanted && image && (await resolveFormat(wanted.options, source, image));
   const accepted =
@@ -164,10 +164,10 @@ async function describe(
   };
 }
 
-type Outcome<T> = { readonly value: T } | { readonly error: PublicError };
+type Attempt<T> = { readonly value: T } | { readonly error: PublicError };
 
-/** Runs a function, and returns its error if it concerns the file. */
-async function toOutcome<T>(work: () => Promise<T> | T): Promise<Outcome<T>> {
+/** Runs a function. Returns its error if it concerns the file. */
+async function catchFileError<T>(work: () => Promise<T> | T): Promise<Attempt<T>> {
   try {
     return { value: await work() };
   } catch (error) {
@@ -182,10 +182,10 @@ async function accept(
   source: ConversionInput,
   wanted: ConvertOptions | undefined,
   { config, toolchain, tools, capabilities }: IdentifyDeps,
-): Promise<Outcome<ConversionJob>> {
+): Promise<Attempt<ConversionJob>> {
   const { inputs, outputs } = capabilities;
-  const attempt = (options: ConvertOptions): Promise<Outcome<ConversionJob>> =>
-    toOutcome(() => {
+  const attempt = (options: ConvertOptions): Promise<Attempt<ConversionJob>> =>
+    catchFileError(() => {
       if (!inputs.includes(source.type))
         throw serviceError(
           'UNSUPPORTED_TYPE',
@@ -199,16 +199,14 @@ async function accept(
         throw serviceError('OUTPUT_DIMENSION_TOO_LARGE', source.label, label, maxDimension);
       return job;
     });
-  const [first, ...rest] = wanted
-    ? [wanted]
-    : outputs.map((format): ConvertOptions => ({ format, ...PLAIN_OPTIONS }));
-  let outcome = await attempt(first as ConvertOptions);
-  for (const other of rest) {
-    if ('value' in outcome) break;
-    const next = await attempt(other);
-    if ('value' in next) outcome = next;
+  if (wanted) return attempt(wanted);
+  const attempts: Attempt<ConversionJob>[] = [];
+  for (const format of outputs) {
+    const made = await attempt({ format, ...PLAIN_OPTIONS });
+    if ('value' in made) return made;
+    attempts.push(made);
   }
-  return outcome;
+  return attempts[0] as Attempt<ConversionJob>;
 }
 
 const PLAIN_OPTIONS = { quality: 80, stripMetadata: true } as const;
