@@ -1,4 +1,4 @@
-/** @module Reads the PNG that an external program has decoded an input to. */
+/** @module Decodes an input to PNG in this process, and reads the PNG that an external program has decoded an input to. */
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { ClientDisconnectedError, isDiskFull, serviceErrorFrom, type TimeLimit } from '../errors.ts';

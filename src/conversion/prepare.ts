@@ -101,8 +101,8 @@ export async function resolveFormat(
  *
  * @param targets the options of each result
  * @returns the properties of the repaired image
- * @throws {ServiceError} FILE_TOO_LARGE or CORRUPT_IMAGE for a compressed SVG, DISK_FULL if the disk has no space for a repaired file,
- *   RESOURCE_LIMIT_EXCEEDED if the header takes too many reads
+ * @throws {ServiceError} FILE_TOO_LARGE or CORRUPT_IMAGE for a compressed SVG, DISK_FULL if the disk has no space for a repaired
+ *   file, RESOURCE_LIMIT_EXCEEDED if the header takes too many reads
  */
 export async function prepareInput(
   source: ConversionInput,

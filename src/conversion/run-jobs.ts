@@ -82,7 +82,7 @@ async function measure(jobs: readonly ConversionJob[], running: Running): Promis
   return acceptJobs({ ...job.image, width, height, styled: false }, jobs, running);
 }
 
-/** Encodes all results: with one command, if it can write all of them and succeeds. Otherwise, each has its own, and its own error. */
+/** Encodes all results with one command if possible. If that fails, each has a command of its own, and an error of its own. */
 async function encodeAll(
   jobs: readonly ConversionJob[],
   running: Running,

@@ -16,7 +16,7 @@ export function systemReason(error: unknown): string {
 export const isMissing = ({ code = '' }: NodeJS.ErrnoException): boolean =>
   ['ENOENT', 'ENOTDIR'].includes(code);
 
-/** Returns the maximum number of files that this process can have open (RLIMIT_NOFILE), from proc(5). Without /proc, returns a common value. */
+/** Returns the maximum number of open files of this process (RLIMIT_NOFILE), from proc(5). Without /proc, a common value. */
 export function maxOpenFiles(): number {
   try {
     return Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? 10_240);

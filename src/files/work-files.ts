@@ -84,7 +84,7 @@ export function noteFolder(folder: string): void {
   if (isInMemory(folder)) foldersInMemory.add(`${folder}/`);
 }
 
-/** Returns the functions that change names below `path`. They work like those of `node:fs/promises`; `open` returns a descriptor. */
+/** Returns functions that change names below `path`, like those of `node:fs/promises`. `open` returns a descriptor. */
 export function workFiles(path: string): WorkFiles {
   return [...foldersInMemory].some((folder) => path.startsWith(folder)) ? inThisThread : inOtherThreads;
 }

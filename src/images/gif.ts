@@ -1,4 +1,4 @@
-/** @module Reads a GIF, and repairs one that ImageMagick would show in another way than browsers, or reject (GIF89a specification). */
+/** @module Reads a GIF, and repairs one that ImageMagick would reject or show differently from browsers (GIF89a specification). */
 import type { FileHandle } from 'node:fs/promises';
 import type { InputType } from '../formats.ts';
 import {

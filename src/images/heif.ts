@@ -10,7 +10,7 @@ import type { ImageFacts, MetadataKind, Orientation } from './image-info.ts';
 /** Bytes to read for the `meta` box, which describes the items: it is near the start and usually has about 1 KiB. */
 export const META_BYTES = 64 * 1024;
 
-/** Reads the largest size of an AVIF or HEIC and whether it is true, the colours and the metadata (ISO/IEC 14496-12, section 8.11). */
+/** Reads the largest size of an AVIF or HEIC, whether it is true, colours and metadata (ISO/IEC 14496-12, section 8.11). */
 export async function readAvif(bytes: WindowReader): Promise<ImageFacts<'avif'>> {
   const top = parseBoxes(Buffer.from(await bytes.read(0, META_BYTES)));
   const body = findBox(top, 'meta')?.subarray(4);

@@ -1,4 +1,4 @@
-/** @module Reads the header and image resources of a PSD, and hides its layers (Adobe Photoshop File Formats Specification, 2019). */
+/** @module Reads the header and resources of a PSD, and hides its layers (Adobe Photoshop File Formats Specification, 2019). */
 import type { InputType } from '../formats.ts';
 import { WindowReader, withFile, writeAt } from './containers/file.ts';
 import { readProfile } from './icc.ts';

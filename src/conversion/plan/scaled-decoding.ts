@@ -1,6 +1,6 @@
 /**
- * @module At which size libjpeg decodes a JPEG that becomes much smaller (shrink-on-load), or dwebp a WebP. Pure. bench/README.md
- * has the measurements.
+ * @module Selects the size at which libjpeg decodes a JPEG that becomes much smaller (shrink-on-load), or dwebp a WebP. Pure.
+ * bench/README.md has the measurements.
  */
 import { differsFromSrgb, type ImageInfo, type Size } from '../../images/image-info.ts';
 

@@ -8,7 +8,7 @@ import type { ScaledDecoding } from './scaled-decoding.ts';
 /** Options of a conversion. */
 export interface ConvertOptions {
   readonly format: OutputType;
-  /** Set for `output_format=auto`: `format` is replaced by the best of these formats before planning. Maps each to its quality value. */
+  /** Quality values by format, for `output_format=auto`. The best of these formats replaces `format` before planning. */
   readonly accepted?: Readonly<Partial<Record<OutputType, number>>> | undefined;
   /** 1 (lowest) to 100 (highest). Applies to webp, jpg, pdf, avif and jxl. */
   readonly quality: number;
@@ -28,7 +28,7 @@ export interface ConvertOptions {
   readonly enlarge?: boolean | undefined;
   /** Maximum size of the result in bytes. The quality is lowered as far as necessary. */
   readonly maxBytes?: number | undefined;
-  /** Whether a WebP is compressed without loss, and whether a JPEG becomes a JPEG XL without loss if its metadata is kept. Default: false. */
+  /** Whether a WebP is lossless, and a JPEG becomes a JPEG XL without loss if its metadata is kept. Default: false. */
   readonly lossless?: boolean | undefined;
   readonly stripMetadata: boolean;
   /** Frames of an animation to convert. Default: all if the output can be animated, otherwise the first. */

@@ -65,8 +65,8 @@ export function parametricCurve(parameters: readonly number[]): Buffer {
 const CURVE_POINTS = 1024;
 
 /**
- * Encodes the curve of {@link parametricCurve} as a table (curveType), which Little CMS evaluates in a quarter of the time of a power
- * function.
+ * Encodes the curve of {@link parametricCurve} as a table (curveType), which Little CMS evaluates in a quarter of the time of a
+ * power function.
  */
 export function sampledCurve([g = 1, a = 1, b = 0, c = 1, d = 0]: readonly number[]): Buffer {
   const values = Array.from({ length: CURVE_POINTS }, (_, at) => {

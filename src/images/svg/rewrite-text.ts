@@ -1,7 +1,7 @@
 /**
- * @module Rewrites the text of an SVG so that librsvg renders it like browsers. Resolves `var()` and new colour functions, and replaces
- * `feDropShadow` before version 2.55 (Filter Effects 1, section 9.12) by other filters, and `transform-origin` by translations (CSS
- * Transforms 1, section 4).
+ * @module Rewrites the text of an SVG so that librsvg renders it like browsers. Resolves `var()` and new colour functions, and
+ * replaces `feDropShadow` before version 2.55 (Filter Effects 1, section 9.12) by other filters, and `transform-origin` by
+ * translations (CSS Transforms 1, section 4).
  */
 import type { Size } from '../image-info.ts';
 import {

@@ -14,7 +14,8 @@ import { MARKERS } from './rewrite-text.ts';
 /**
  * Unpacks the SVG at `path` in place, and rewrites constructs that librsvg renders wrongly.
  *
- * @throws {ServiceError} FILE_TOO_LARGE, CORRUPT_IMAGE, CONVERSION_TIMEOUT, DISK_FULL, or OVERLOADED if files or memory are exhausted
+ * @throws {ServiceError} FILE_TOO_LARGE, CORRUPT_IMAGE, CONVERSION_TIMEOUT, DISK_FULL, or OVERLOADED if files or memory are
+ *   exhausted
  */
 export async function repairSvg(path: string, context: RepairContext): Promise<InputType> {
   await unpackSvg(path, context);
