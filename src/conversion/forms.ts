@@ -128,7 +128,7 @@ export function createOptionsParser(outputs: readonly OutputType[]): Parse<Conve
 }
 
 /**
- * Creates the functions that parse the options of both endpoints.
+ * Creates the functions that parse the options of all endpoints.
  *
  * @param outputs the enabled output formats
  */
@@ -141,29 +141,28 @@ export function createParsers(
   const names = optionNames(outputs);
   const parse = createOptionsParser(outputs);
   type Checked = z.output<ReturnType<typeof convertForm>> & { readonly manifest?: boolean };
-  type Form = typeof forms.convert | typeof forms.batch;
-  const toForm = (checked: Checked, fields: readonly TextField[], accept?: string): FormOptions => {
-    const { on_error: onError, variants: given, manifest = false, ...single } = checked;
-    if (given === undefined)
-      return { options: toOptions(single, fields, outputs, accept), variants: [], onError, manifest };
-    const values = fields.flatMap(([name, value]) =>
-      name === VARIANTS_FIELD && value !== '' ? [value] : [],
-    );
-    const base = fields.filter(([name]) => names.includes(name));
-    const variants = parseVariants(values, base, {
-      parse: (options) => parse(options, accept),
-      names,
-      maxVariants,
-    });
-    return { options: (variants[0] as Variant).options, variants, onError, manifest: true };
-  };
-  const parseForm = (form: Form, sent: readonly TextField[], accept?: string): FormOptions => {
-    const fields = expandPreset(sent, presets);
-    return toForm(check(form, fields), fields, accept);
-  };
+  const parserOf =
+    (form: typeof forms.convert | typeof forms.batch): Parse<FormOptions> =>
+    (sent, accept) => {
+      const fields = expandPreset(sent, presets);
+      const checked: Checked = check(form, fields);
+      const { on_error: onError, variants: given, manifest = false, ...single } = checked;
+      if (given === undefined)
+        return { options: toOptions(single, fields, outputs, accept), variants: [], onError, manifest };
+      const values = fields.flatMap(([name, value]) =>
+        name === VARIANTS_FIELD && value !== '' ? [value] : [],
+      );
+      const base = fields.filter(([name]) => names.includes(name));
+      const variants = parseVariants(values, base, {
+        parse: (options) => parse(options, accept),
+        names,
+        maxVariants,
+      });
+      return { options: (variants[0] as Variant).options, variants, onError, manifest: true };
+    };
   return {
-    convert: (fields, accept) => parseForm(forms.convert, fields, accept),
-    batch: (fields, accept) => parseForm(forms.batch, fields, accept),
+    convert: parserOf(forms.convert),
+    batch: parserOf(forms.batch),
     // Without a known option, nothing is described but the image.
     identify(sent, accept) {
       const fields = expandPreset(sent, presets);
