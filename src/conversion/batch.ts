@@ -78,7 +78,7 @@ export async function convertBatch(
     await discardSource(file, bytes);
     const outcomes = await duplicate.outcomes;
     return outcomes?.map((outcome) =>
-      'error' in outcome ? { error: locate(outcome.error, duplicate.file, file) } : outcome,
+      'error' in outcome ? { ...outcome, error: locate(outcome.error, duplicate.file, file) } : outcome,
     );
   }
 

@@ -153,7 +153,7 @@ function openConversion(
 }
 
 async function convertFile(conversion: Conversion, group: object | undefined): Promise<Outcome[]> {
-  const { source, signal, queue, progress, failures } = conversion;
+  const { source, signal, queue, progress, failures, names } = conversion;
   const owner = { signal, client: source.client, group };
   try {
     const results = await queue.prepareAndRun(() => prepare(conversion), owner);
@@ -161,12 +161,12 @@ async function convertFile(conversion: Conversion, group: object | undefined): P
     const convertedMs = performance.now() - progress.startedAt;
     for (const target of conversion.targets) report(conversion, target, failures.get(target.suffix));
     return conversion.targets.map(({ suffix }): Outcome => {
+      const variant = names.get(suffix) || undefined;
       const error = failures.get(suffix);
-      if (error) return { error };
-      const { suffix: _, ...converted } = results.find((result) => result.suffix === suffix) as Converted;
-      return {
-        converted: { ...converted, key: keys.get(suffix) as string, queuedMs, preparedMs, convertedMs },
-      };
+      if (error) return { variant, error };
+      const { suffix: _, ...result } = results.find((one) => one.suffix === suffix) as Converted;
+      const key = keys.get(suffix) as string;
+      return { variant, converted: { ...result, key, queuedMs, preparedMs, convertedMs } };
     });
   } catch (error) {
     if (!(error instanceof KnownResultError))

@@ -35,8 +35,7 @@ export interface ConversionResult {
   /** Path beside the folder of the input, where no tool can change it. */
   readonly path: string;
   readonly bytes: number;
-  /** Its format; that of the options if undefined. */
-  readonly format?: OutputType;
+  readonly format: OutputType;
   /** Size in pixels; undefined for a PDF. */
   readonly width?: number | undefined;
   readonly height?: number | undefined;
@@ -78,7 +77,10 @@ export interface Variant {
 export type OnError = 'fail' | 'skip';
 
 /** A result, or the error if it was skipped. */
-export type Outcome = { readonly converted: ConversionResult } | { readonly error: ServiceError };
+export type Outcome = {
+  /** Name of the variant; undefined if it is the only result of its file, or an error of the file itself. */
+  readonly variant?: string | undefined;
+} & ({ readonly converted: ConversionResult } | { readonly error: ServiceError });
 
 /** A finished conversion, for metrics. */
 export interface ConversionEvent {

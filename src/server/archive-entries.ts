@@ -21,9 +21,6 @@ export interface ArchiveItem {
   readonly index: number;
   /** The file name that the client sent. */
   readonly name: string | undefined;
-  /** Name of the variant; undefined if the file has only one result. */
-  readonly variant?: string | undefined;
-  readonly format: OutputType;
   readonly outcome: Outcome;
 }
 
@@ -92,12 +89,13 @@ export async function packResults(
   const packed = new Map<string, PackedFile>();
   const entries: ArchiveEntry[] = [];
   const manifest: object[] = [];
-  for (const { index, name: source = null, variant, format: requested, outcome } of results) {
+  for (const { index, name: source = null, outcome } of results) {
+    const { variant } = outcome;
     if ('error' in outcome) {
       if (variant) manifest.push({ index, source, variant, ...errorBody(outcome.error) });
       continue;
     }
-    const { path, bytes, width, height, notes, format = requested } = outcome.converted;
+    const { path, bytes, width, height, notes, format } = outcome.converted;
     const base = portableName(baseNameOf(source ?? undefined));
     const name = uniqueName(variant ? `${base}-${variant}` : base, format);
     if (options.manifest) {
@@ -125,8 +123,8 @@ export async function packResults(
 
 /** Returns the content of `errors.json`: the failed conversions. */
 function describeErrors(results: readonly ArchiveItem[]): object[] {
-  return results.flatMap(({ index, name = null, variant, outcome }) =>
-    'error' in outcome ? [{ index, file: name, variant, ...errorBody(outcome.error) }] : [],
+  return results.flatMap(({ index, name = null, outcome }) =>
+    'error' in outcome ? [{ index, file: name, variant: outcome.variant, ...errorBody(outcome.error) }] : [],
   );
 }
 

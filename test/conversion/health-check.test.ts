@@ -19,7 +19,8 @@ describe('the health check', () => {
     const convert: Convert = async () => {
       state.tries += 1;
       if (state.error) throw state.error;
-      return { path: '/result', bytes: 1, key: '', queuedMs: 0, preparedMs: 0, convertedMs: 0, notes: [] };
+      const times = { queuedMs: 0, preparedMs: 0, convertedMs: 0 };
+      return { path: '/result', bytes: 1, format: 'webp', key: '', notes: [], ...times };
     };
     const workspaces = createWorkspaces(tempDir, free);
     const works = createHealthCheck(convert, workspaces, () => state.now);

@@ -24,10 +24,12 @@ describe('packResults', () => {
       },
     };
     const results = paths.map((path, index) => ({
-      ...{ index, name: path, format: 'bmp' as const },
+      index,
+      name: path,
       outcome: {
         converted: {
           path,
+          format: 'bmp' as const,
           bytes: CONTENT.length,
           key: '',
           queuedMs: 0,

@@ -19,6 +19,10 @@ import { useOwnServices } from '../helpers/service.ts';
 import { eventually, isRunning } from '../helpers/util.ts';
 import { makeZip } from '../helpers/zip.ts';
 
+const TIMES = { queuedMs: 0, preparedMs: 0, convertedMs: 0 };
+/** A result without its file. */
+const CONVERTED = { format: 'webp' as const, key: '', notes: [], ...TIMES };
+
 describe('POST /batch with failures', () => {
   const { start, current, openRequests, nothingLeft } = useOwnServices();
   let photo: Buffer;
@@ -131,8 +135,8 @@ describe('POST /batch with failures', () => {
     const path = join(await makeTempDir('result'), 'image.webp');
     await copyFile(fixturePath('scene.webp'), path);
     const { size: bytes } = await stat(path);
-    const converted = { path, bytes, key: '', queuedMs: 0, preparedMs: 0, convertedMs: 0, notes: [] };
-    const results = [{ index: 0, name: 'a', format: 'webp' as const, outcome: { converted } }];
+    const converted = { ...CONVERTED, path, bytes };
+    const results = [{ index: 0, name: 'a', outcome: { converted } }];
     const failures: unknown[] = [];
     const onRejection = (error: unknown) => failures.push(error);
     process.on('unhandledRejection', onRejection);
@@ -155,16 +159,13 @@ describe('POST /batch with failures', () => {
       const path = join(await makeTempDir('packed'), 'image');
       await copyFile(fixturePath('scene.bmp'), path);
       const { size: bytes } = await stat(path);
-      const converted = { path, bytes, key: '', queuedMs: 0, preparedMs: 0, convertedMs: 0, notes: [] };
+      const converted = { ...CONVERTED, path, bytes, format };
       const disk = await createDiskSpace(async () => undefined).open(undefined, 0);
       const deflating = { deflations: createDeflations(), client: 'a', deflateTimeoutMs: 1000 };
       const options = { stallMs: 1000, disk, signal: AbortSignal.abort(), ...deflating };
       const res = new ServerResponse(new IncomingMessage(new Socket())) as unknown as Response;
-      const error = await sendArchive(
-        res,
-        [{ index: 0, name: 'a', format, outcome: { converted } }],
-        options,
-      ).catch((e) => e);
+      const items = [{ index: 0, name: 'a', outcome: { converted } }];
+      const error = await sendArchive(res, items, options).catch((e) => e);
       expect(error).to.be.instanceOf(ClientDisconnectedError);
     });
   }
@@ -278,7 +279,7 @@ describe('convertBatch', () => {
     files = await sources('one', 'two', 'three');
   });
   const neverAborted = new AbortController().signal;
-  const done = { path: '/out', bytes: 1, key: '', queuedMs: 0, preparedMs: 0, convertedMs: 0, notes: [] };
+  const done = { ...CONVERTED, path: '/out', bytes: 1 };
 
   it('throws the first failure only after all running conversions have stopped', async () => {
     const pool = createQueue({ concurrency: 2, queueLimit: 10 });

@@ -145,7 +145,7 @@ function createConvertRoute(deps: Deps): (read: (query: Query) => readonly Opera
       const requested = hasType ? options : { ...options, format: sameFormat(file.type) };
       setLogFields(res, { input: file.type, files: 1 });
       const result = await convert(file, requested, signal);
-      const { format = requested.format } = result;
+      const { format } = result;
       setLogFields(res, { output: format });
       if (signal.aborted) throw new ClientDisconnectedError();
       const { queuedMs, preparedMs, convertedMs } = result;

@@ -96,8 +96,7 @@ export function convertRoute(deps: ConvertRouteDeps): RequestHandler {
       res.status(304).setHeader('Cache-Control', 'no-store').end();
       return;
     }
-    const { queuedMs, preparedMs, convertedMs } = result;
-    const { format: type = format } = result;
+    const { format: type, queuedMs, preparedMs, convertedMs } = result;
     setLogFields(res, { output: type });
     setServerTiming(res, { upload: uploadedMs, queue: queuedMs, prepare: preparedMs, convert: convertedMs });
     setNotes(res, result.notes);
@@ -156,11 +155,7 @@ async function sendAll(
 ): Promise<void> {
   const { manifest, variants } = options;
   const results = outcomes.flatMap((ofFile, index) =>
-    ofFile.map((outcome, at) => ({
-      ...{ index, name: files[index]?.name, outcome },
-      variant: ofFile.length === variants.length ? variants[at]?.name : undefined,
-      format: (variants[at]?.options ?? options.options).format,
-    })),
+    ofFile.map((outcome) => ({ index, name: files[index]?.name, outcome })),
   );
   const [first] = results;
   if (results.every(({ outcome }) => 'error' in outcome) && first && 'error' in first.outcome)
