@@ -1,6 +1,6 @@
 /** @module Converts files of the list, one request for each. */
 import { signal as signalOf } from '@preact/signals';
-import { OUTPUTS, type OutputFormat } from '../../formats.ts';
+import { OUTPUTS } from '../../formats.ts';
 import type { Note } from '../../notes.ts';
 import { post, ResponseError } from '../client/api.ts';
 import { loadPreview } from '../client/preview.ts';
@@ -50,9 +50,10 @@ export async function requestResult(
 ): Promise<Result> {
   const { blob, header } = await post('/convert', createForm(query, file), signal, onUpload);
   const preview: Result['preview'] = signalOf(undefined);
-  if (!isPdf(blob)) loadPreview(preview, blob);
+  if (blob.type.startsWith('image/')) loadPreview(preview, blob);
   const notes = header('X-Conversion-Notes').split(', ').filter(Boolean) as Note[];
-  const format = Object.values(OUTPUTS).find(({ mediaType }) => mediaType === blob.type) ?? OUTPUTS.webp;
+  const types: readonly ResultType[] = [...Object.values(OUTPUTS), ARCHIVE];
+  const format = types.find(({ mediaType }) => mediaType === blob.type) ?? OUTPUTS.webp;
   const name = resultName(file.name, format);
   return { blob, url: URL.createObjectURL(blob), name, label: format.label, notes, preview };
 }
@@ -83,9 +84,22 @@ function createForm(query: string, file: File): FormData {
   return form;
 }
 
+/** Type of a result. */
+interface ResultType {
+  readonly mediaType: string;
+  readonly label: string;
+  readonly extension: string;
+}
+
+/** The archive of a preset with several results for each file. */
+const ARCHIVE: ResultType = { mediaType: 'application/zip', label: 'ZIP', extension: 'zip' };
+
 /** Returns the file name of a result. */
-export const resultName = (name: string, { extension }: OutputFormat): string =>
+export const resultName = (name: string, { extension }: Pick<ResultType, 'extension'>): string =>
   `${name.replace(/(?<=.)\.[^.]*$/su, '')}.${extension}`;
+
+/** Returns whether a result is an archive of several files. */
+export const isArchive = (blob: Blob): boolean => blob.type === ARCHIVE.mediaType;
 
 /** Returns whether a result is a PDF, the only output that `<img>` cannot show. */
 export const isPdf = (blob: Blob): boolean => blob.type === OUTPUTS.pdf.mediaType;

@@ -5,7 +5,7 @@ import { curlFileName, shellWords } from '../../text.ts';
 import { apiKey } from '../client/api.ts';
 import { formats } from '../state/formats.ts';
 import { items, queryOf } from '../state/items.ts';
-import { options, queryFor } from '../state/options.ts';
+import { isSet, options, queryFor } from '../state/options.ts';
 import { resultName } from './convert.ts';
 
 /** The curl commands for the files of the list; for photo.jpg if it is empty. */
@@ -13,9 +13,10 @@ export const command = computed(() => {
   const [first, ...others] = items.value;
   if (others.length > 0) return batchCommands();
   const name = first?.file.name ?? 'photo.jpg';
-  const result = resultName(name, OUTPUTS[first?.format.value ?? options.value.format]);
+  const format = first?.format.value ?? (isSet('format') ? options.value.format : undefined);
+  const result = format && resultName(name, OUTPUTS[format]);
   // curl -OJ does not overwrite files, so a result with the name of the input would fail.
-  const output = result === name ? ['-o', result.replace(/(?=\.[^.]*$)/, ' (2)')] : ['-OJ'];
+  const output = result === name && result ? ['-o', result.replace(/(?=\.[^.]*$)/, ' (2)')] : ['-OJ'];
   const query = first ? queryOf(first) : queryFor();
   return curl(output, 'convert', [...fieldsOf(query), `file=@${curlFileName(first?.path ?? name)}`]);
 });

@@ -5,13 +5,15 @@ import { type ApiResponse, get, type ResponseError } from '../client/api.ts';
 import type { Preview } from '../client/preview.ts';
 import { queued } from '../client/queue.ts';
 import { formatExcess, inputTypeOf, typeLabel } from '../format.ts';
-import { options, setOptions } from './options.ts';
+import { isSet, options, setOptions } from './options.ts';
 
 /** Response of `GET /formats`. */
 interface Formats {
   /** Input types and file extensions. */
   readonly input: readonly string[];
   readonly output: readonly OutputType[];
+  /** Names of the presets; absent without any. */
+  readonly presets?: readonly string[];
   readonly limits: Readonly<Record<'max_file_bytes' | 'max_pixels' | 'max_batch_files', number>>;
 }
 
@@ -61,6 +63,8 @@ export async function loadFormats(): Promise<void> {
 async function applyFormats(response: ApiResponse): Promise<void> {
   const loaded = JSON.parse(await response.blob.text()) as Formats;
   formats.value = loaded;
+  if (!loaded.presets?.includes(options.value.preset)) setOptions({ preset: '' });
   const [first] = loaded.output;
-  if (first && !loaded.output.includes(options.value.format)) setOptions({ format: first });
+  if (first && isSet('format') && !loaded.output.includes(options.value.format))
+    setOptions({ format: first });
 }

@@ -8,6 +8,8 @@ import { hasBytesLimit, MAX_DIMENSION, OUTPUTS, type OutputType, parseOutputType
  * localStorage.
  */
 export interface Options {
+  /** A name of the server for options, which then are unknown here; empty for none. */
+  readonly preset: string;
   readonly format: OutputType;
   /** 1 to 100. */
   readonly quality: number;
@@ -57,7 +59,7 @@ const POSITIONED: readonly Fit[] = ['cover', 'contain'];
 
 /** Defaults of the API. */
 const DEFAULTS: Options = {
-  ...{ format: 'webp', quality: 80, width: '', height: '' },
+  ...{ preset: '', format: 'webp', quality: 80, width: '', height: '' },
   ...{ fit: 'inside', position: 'center', enlarge: false },
   ...{ lossless: false, maxKilobytes: '', keepMetadata: false },
   ...{ background: '', frames: '', pages: '' },
@@ -71,63 +73,132 @@ export const MAX_KILOBYTES = 2 ** 31 / KILOBYTE;
 /** Key in localStorage. */
 const STORAGE_KEY = 'imagemill.choices';
 
-export const options = signal<Options>(loadOptions());
-/** The options as form fields of the API, without defaults. */
-export const fields = computed(() => toFields(options.value));
-/** Returns the options as a query string, for a file that has a format of its own if it is given. */
-export const queryFor = (format: OutputType = options.value.format): string =>
-  toFields({ ...options.value, format }).toString();
+/** The options without a preset, or the preset. */
+const base = signal<Options>(DEFAULTS);
+/** Options that the person has changed since the preset was chosen. They take precedence over it. */
+const overrides = signal<Partial<Options>>({});
+/** The current options. With a preset, those that {@link isSet} denies have a meaningless value. */
+export const options = computed<Options>(() => {
+  const { preset } = base.value;
+  return preset === '' ? base.value : { ...DEFAULTS, ...overrides.value, preset };
+});
 
-/** Changes some options, and stores all of them in the page's address and in localStorage. */
+/** The options as form fields of the API, without defaults. */
+export const fields = computed(() => toFields(options.value, isSet('format')));
+/** Returns the options as a query string, for a file that has a format of its own if it is given. */
+export const queryFor = (format?: OutputType): string =>
+  toFields(
+    { ...options.value, ...(format && { format }) },
+    format !== undefined || isSet('format'),
+  ).toString();
+
+/**
+ * Changes some options, and stores all of them in the page's address and in localStorage. A preset hides the other options until
+ * it is removed, and a change after it overrides it.
+ */
 export function setOptions(changed: Partial<Options>): void {
-  options.value = { ...options.value, ...changed };
+  if (base.value.preset === '' || 'preset' in changed) {
+    base.value = { ...base.value, ...changed };
+    overrides.value = {};
+  } else {
+    overrides.value = { ...overrides.value, ...changed };
+  }
+  storeOptions();
+}
+
+function storeOptions(): void {
   const query = fields.value.toString();
   history.replaceState(null, '', `?${query}`);
   store(query);
 }
 
-/** Returns whether `fit` has an effect: it needs a box with both sides. */
-export const hasBox = ({ width, height }: Options): boolean => width !== '' && height !== '';
-/** Returns whether results have exactly the size of the box. */
+/** Returns whether the value of an option applies, rather than that of the preset, which only the server knows. */
+export const isSet = (name: keyof Options): boolean =>
+  base.value.preset === '' || name === 'preset' || name in overrides.value;
+
+/** Makes the value of the preset apply again. */
+export function unset(name: keyof Options): void {
+  const { [name]: _, ...others } = overrides.value;
+  overrides.value = others;
+  storeOptions();
+}
+
+/** Returns whether `fit` can have an effect: it needs a box with both sides. */
+export const hasBox = ({ preset, width, height }: Options): boolean =>
+  preset !== '' || (width !== '' && height !== '');
+/** Returns whether results have exactly the size of the box, as far as that is known. */
 export const isExact = (all: Options): boolean => hasBox(all) && all.fit !== DEFAULTS.fit;
-/** Returns whether `position` has an effect. */
-export const hasPosition = (all: Options): boolean => hasBox(all) && POSITIONED.includes(all.fit);
+/** Returns whether `position` can have an effect. */
+export const hasPosition = (all: Options): boolean =>
+  hasBox(all) && (POSITIONED.includes(all.fit) || !isSet('fit'));
 
 /** Returns whether results are lossless because of the option: quality and maximum size have no effect then. */
 export const isLossless = ({ format, lossless }: Options): boolean => lossless && OUTPUTS[format].lossless;
 
+/** Name of the result format. */
+export const formatLabel = computed(() => (isSet('format') ? OUTPUTS[options.value.format].label : 'Preset'));
+
 /** Summary of the options in a line. */
 export const summary = computed(() => {
-  const { format, quality, width, height } = options.value;
-  const { label, quality: hasQuality } = OUTPUTS[format];
+  const { preset, format, quality, width, height } = options.value;
   const lossless = isLossless(options.value);
+  const hasQuality = OUTPUTS[format].quality && isSet('quality');
   const size = (width || height) && `${width || 'any'} × ${height || 'any'}`;
-  return [label, lossless ? 'lossless' : hasQuality && `quality ${quality}`, size]
+  return [
+    preset,
+    isSet('format') && OUTPUTS[format].label,
+    lossless ? 'lossless' : hasQuality && `quality ${quality}`,
+    size,
+  ]
     .filter(Boolean)
     .join(' · ');
 });
 
-function toFields(all: Options): URLSearchParams {
-  const { format, quality, width, height, fit, position, enlarge, maxKilobytes, keepMetadata } = all;
-  const { background, frames, pages } = all;
+/** Fields of the API whose names differ from those of the options. */
+const FIELD_NAMES: Readonly<Partial<Record<keyof Options, string>>> = {
+  format: 'output_format',
+  maxKilobytes: 'max_bytes',
+  keepMetadata: 'strip_metadata',
+};
+const fieldOf = (name: keyof Options): string => FIELD_NAMES[name] ?? name;
+
+/** Returns the values of the fields. An empty one is absent. */
+const toTexts = (all: Options): Readonly<Record<keyof Options, string>> => ({
+  ...all,
+  quality: String(all.quality),
+  enlarge: String(all.enlarge),
+  lossless: String(all.lossless),
+  maxKilobytes: all.maxKilobytes && String(Math.round(Number(all.maxKilobytes) * KILOBYTE)),
+  keepMetadata: String(!all.keepMetadata),
+});
+const DEFAULT_TEXTS = toTexts(DEFAULTS);
+
+/** @param hasFormat whether the format is not that of the preset */
+function toFields(all: Options, hasFormat: boolean): URLSearchParams {
+  const { preset, format, width, height } = all;
   const lossless = isLossless(all);
-  const limitsBytes = maxKilobytes !== '' && hasBytesLimit(format) && !lossless;
-  const hasQuality = OUTPUTS[format].quality && !lossless;
-  return new URLSearchParams({
-    output_format: format,
-    ...(hasQuality && quality !== DEFAULTS.quality && { quality: String(quality) }),
-    ...(width !== '' && { width }),
-    ...(height !== '' && { height }),
-    ...(hasBox(all) && fit !== DEFAULTS.fit && { fit }),
-    ...(hasPosition(all) && position !== DEFAULTS.position && { position }),
-    ...((width !== '' || height !== '') && enlarge && { enlarge: 'true' }),
-    ...(lossless && { lossless: 'true' }),
-    ...(limitsBytes && { max_bytes: String(Math.round(Number(maxKilobytes) * KILOBYTE)) }),
-    ...(keepMetadata && { strip_metadata: 'false' }),
-    ...(background !== '' && { background }),
-    ...(frames !== '' && { frames }),
-    ...(pages !== '' && { pages }),
-  });
+  const hasEffect: Partial<Record<keyof Options, boolean>> = {
+    quality: OUTPUTS[format].quality && !lossless,
+    fit: hasBox(all),
+    position: hasPosition(all),
+    enlarge: preset !== '' || width !== '' || height !== '',
+    lossless: OUTPUTS[format].lossless,
+    maxKilobytes: hasBytesLimit(format) && !lossless,
+  };
+  const isSent = (name: keyof Options, text: string): boolean => {
+    if (name === 'preset') return true;
+    if (name === 'format') return hasFormat;
+    return preset === '' ? text !== DEFAULT_TEXTS[name] : isSet(name);
+  };
+  const names = Object.keys(all) as (keyof Options)[];
+  const texts = toTexts(all);
+  return new URLSearchParams(
+    names.flatMap((name) =>
+      texts[name] !== '' && isSent(name, texts[name]) && (hasEffect[name] ?? true)
+        ? [[fieldOf(name), texts[name]]]
+        : [],
+    ),
+  );
 }
 
 /** Parses a query string. Invalid values count as absent. */
@@ -146,6 +217,7 @@ function parseOptions(query: URLSearchParams): Options {
   };
   const maxBytes = Number(parseInteger('max_bytes', MAX_KILOBYTES * KILOBYTE));
   return {
+    preset: query.get('preset') ?? '',
     format: parseOutputType(query.get('output_format') ?? query.get('format') ?? '') ?? DEFAULTS.format,
     quality: Number(parseInteger('quality', 100)) || DEFAULTS.quality,
     width: parseInteger('width', MAX_DIMENSION),
@@ -172,8 +244,16 @@ function parseColour(text: string): string {
 }
 
 /** Loads the options from the page's address, so that links can contain them, or from localStorage. */
-function loadOptions(): Options {
-  return parseOptions(new URLSearchParams(location.search.length > 1 ? location.search : loadStored()));
+function loadOptions(): void {
+  const query = new URLSearchParams(location.search.length > 1 ? location.search : loadStored());
+  const { preset, ...others } = parseOptions(query);
+  if (preset === '') {
+    base.value = { preset, ...others };
+  } else {
+    base.value = { ...DEFAULTS, preset };
+    const given = Object.entries(others).filter(([name]) => query.has(fieldOf(name as keyof Options)));
+    overrides.value = Object.fromEntries(given);
+  }
 }
 
 /** Returns the stored query string. localStorage throws if the user has disabled it. */
@@ -192,3 +272,5 @@ function store(query: string): void {
     // the page's address still has the options
   }
 }
+
+loadOptions();

@@ -1,6 +1,6 @@
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { formatBytes } from '../../text.ts';
-import { isPdf } from '../actions/convert.ts';
+import { isArchive, isPdf } from '../actions/convert.ts';
 import { followed, followOptions } from '../actions/follow-options.ts';
 import { formatChange, typeLabel } from '../format.ts';
 import { compared, type Item } from '../state/items.ts';
@@ -44,7 +44,7 @@ export function Compare({ item }: { item: Item }) {
         <ComparedImages
           file={file}
           isReadable={Boolean(preview.value?.thumbnail)}
-          result={result?.url}
+          result={result && !isArchive(result.blob) ? result.url : undefined}
           labels={[
             `Original · ${typeLabel(file)} ${formatBytes(file.size)}`,
             `Result · ${result ? `${result.label} ${formatBytes(result.blob.size)}` : 'converting'}`,

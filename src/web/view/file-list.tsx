@@ -1,6 +1,7 @@
 // biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements whose display is grid
 // biome-ignore-all lint/a11y/useFocusableInteractive: the rows and their controls have the focus
-import { compared, items, stateOf } from '../state/items.ts';
+import { isArchive } from '../actions/convert.ts';
+import { compared, type Item, items, stateOf } from '../state/items.ts';
 import { FileRow, removeRow } from './file-row.tsx';
 
 /**
@@ -44,10 +45,15 @@ function handleKey(event: KeyboardEvent & { currentTarget: HTMLElement }): void 
     (move() as HTMLElement | null | undefined)?.focus();
   } else if (item && key === 'Delete') {
     removeRow(target, item);
-  } else if (item && key === 'Enter' && target === row && ['ready', 'done'].includes(stateOf(item).at)) {
+  } else if (item && key === 'Enter' && target === row && isComparable(item)) {
     event.preventDefault();
     compared.value = item;
   }
+}
+
+function isComparable(item: Item): boolean {
+  const state = stateOf(item);
+  return state.at === 'ready' || (state.at === 'done' && !isArchive(state.result.blob));
 }
 
 /** Returns where the focus can be in a row: on the row itself, and on its controls. */

@@ -4,12 +4,12 @@ import { computed, signal, useComputed } from '@preact/signals';
 import { OUTPUTS, type OutputType } from '../../formats.ts';
 import { NOTES } from '../../notes.ts';
 import { formatBytes } from '../../text.ts';
-import { convert } from '../actions/convert.ts';
+import { convert, isArchive } from '../actions/convert.ts';
 import type { Preview } from '../client/preview.ts';
 import { formatChange, typeLabel } from '../format.ts';
 import { formats } from '../state/formats.ts';
 import { compared, type Item, isStale, items, type Result, remove, stateOf } from '../state/items.ts';
-import { options } from '../state/options.ts';
+import { formatLabel } from '../state/options.ts';
 import { focusPicker } from './drop-zone.tsx';
 import { ignoreDoubleClick, useFocusFallback } from './events.ts';
 import { Icon } from './icons.tsx';
@@ -158,7 +158,7 @@ function FormatField({ item: { file, format } }: { item: Item }) {
         format.value = (currentTarget.value || undefined) as OutputType | undefined;
       }}
     >
-      <option value="">→ {OUTPUTS[options.value.format].label}</option>
+      <option value="">→ {formatLabel}</option>
       {formats.value?.output.map((type) => (
         <option key={type} value={type}>
           {OUTPUTS[type].label}
@@ -187,7 +187,7 @@ function Actions({ item }: { item: Item }) {
     case 'done':
       return (
         <>
-          <CompareAction item={item} />
+          {!isArchive(state.result.blob) && <CompareAction item={item} />}
           <a
             class="button plain"
             href={state.result.url}

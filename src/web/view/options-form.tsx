@@ -12,15 +12,17 @@ import {
   hasPosition,
   isExact,
   isLossless,
+  isSet,
   MAX_KILOBYTES,
   MIN_KILOBYTES,
   options,
   POSITION_LABELS,
   setOptions,
   summary,
+  unset,
 } from '../state/options.ts';
 import { Curl } from './curl.tsx';
-import { NumberField, QualityField, Select } from './fields.tsx';
+import { Check, NumberField, QualityField, Select } from './fields.tsx';
 import { Icon } from './icons.tsx';
 
 /** ID of the form's element. Buttons outside the form refer to it. */
@@ -53,7 +55,8 @@ export function Side() {
 
 /** Form for the conversion options. Submitting it converts all files that are not converted with these options yet. */
 function OptionsForm() {
-  const { format, width, height, fit, keepMetadata } = options.value;
+  const { preset, format, width, height, fit, keepMetadata } = options.value;
+  const presets = formats.value?.presets ?? [];
   return (
     <form
       id={FORM_ID}
@@ -68,16 +71,38 @@ function OptionsForm() {
         isExpanded.value = true;
       }}
     >
+      {presets.length > 0 && (
+        <Select
+          label="Preset"
+          name="preset"
+          none="None"
+          labels={Object.fromEntries(presets.map((name) => [name, name]))}
+          value={preset}
+          onChange={(value) => setOptions({ preset: value })}
+        />
+      )}
       <fieldset class="formats">
         <legend>Convert to</legend>
         <div class="segments">
+          {preset !== '' && (
+            <label class="segment">
+              <input
+                type="radio"
+                name="output_format"
+                value=""
+                checked={!isSet('format')}
+                onChange={() => unset('format')}
+              />
+              <span>Preset</span>
+            </label>
+          )}
           {(formats.value?.output ?? [format]).map((type) => (
             <label key={type} class="segment">
               <input
                 type="radio"
                 name="output_format"
                 value={type}
-                checked={type === format}
+                checked={isSet('format') && type === format}
                 onChange={() => setOptions({ format: type })}
               />
               <span>{OUTPUTS[type].label}</span>
@@ -114,17 +139,13 @@ function OptionsForm() {
         onChange={(value) => setOptions({ fit: value })}
       />
       <Special />
-      <label class="check">
-        <input
-          type="checkbox"
-          name="keep_metadata"
-          checked={keepMetadata}
-          onChange={({ currentTarget }) => setOptions({ keepMetadata: currentTarget.checked })}
-        />
-        <span>
-          Keep metadata <small>camera, location, colour profile</small>
-        </span>
-      </label>
+      <Check
+        label="Keep metadata"
+        name="keepMetadata"
+        details="camera, location, colour profile"
+        checked={keepMetadata}
+        onChange={(checked) => setOptions({ keepMetadata: checked })}
+      />
       <More />
     </form>
   );
@@ -135,7 +156,7 @@ const PAGES: Readonly<Record<AllOrFirst, string>> = { all: 'All pages', first: '
 
 /** Options for some kinds of files. They are visible if a file in the list needs them, or if they are set. */
 function Special() {
-  const { format, fit, background, frames, pages } = options.value;
+  const { preset, format, fit, background, frames, pages } = options.value;
   const { alpha, animation, pages: hasPages } = OUTPUTS[format];
   const types = items.value.map(({ file }) => inputTypeOf(file)).filter((type) => type !== undefined);
   const inputs = [...new Set(types)].map((type) => INPUTS[type]);
@@ -144,14 +165,16 @@ function Special() {
   const defaultFrames = animation ? 'all' : 'first';
   return (
     <>
-      {(flattens || hasBorders || background !== '') && <Background isTransparent={alpha !== 'none'} />}
+      {(flattens || hasBorders || background !== '') && (
+        <Background fallback={preset ? 'as in the preset' : alpha === 'none' ? 'white' : 'transparent'} />
+      )}
       {(((animation || hasPages) && inputs.some((input) => input.animation)) || frames !== '') && (
         <Select
           label="Animations"
           name="frames"
           labels={FRAMES}
           value={frames || defaultFrames}
-          onChange={(value) => setOptions({ frames: value === defaultFrames ? '' : value })}
+          onChange={(value) => setOptions({ frames: value === defaultFrames && !preset ? '' : value })}
         />
       )}
       {((hasPages && inputs.some((input) => input.pages)) || pages !== '') && (
@@ -160,15 +183,15 @@ function Special() {
           name="pages"
           labels={PAGES}
           value={pages || 'all'}
-          onChange={(value) => setOptions({ pages: value === 'all' ? '' : value })}
+          onChange={(value) => setOptions({ pages: value === 'all' && !preset ? '' : value })}
         />
       )}
     </>
   );
 }
 
-/** Colour of borders, and of what was transparent. */
-function Background({ isTransparent }: { isTransparent: boolean }) {
+/** Colour of borders, and of what was transparent. `fallback` names the default. */
+function Background({ fallback }: { fallback: string }) {
   const { background } = options.value;
   return (
     <div class="field">
@@ -183,7 +206,7 @@ function Background({ isTransparent }: { isTransparent: boolean }) {
           value={background || '#ffffff'}
           onInput={({ currentTarget }) => setOptions({ background: currentTarget.value })}
         />
-        {background || (isTransparent ? 'transparent' : 'white')}
+        {background || fallback}
         {background && (
           <button
             type="button"
@@ -231,29 +254,21 @@ function More() {
             onChange={(value) => setOptions({ maxKilobytes: value })}
           />
         )}
-        <label class="check">
-          <input
-            type="checkbox"
-            name="enlarge"
-            checked={enlarge}
-            onChange={({ currentTarget }) => setOptions({ enlarge: currentTarget.checked })}
-          />
-          <span>
-            Enlarge <small>images that are smaller than the maximum size</small>
-          </span>
-        </label>
+        <Check
+          label="Enlarge"
+          name="enlarge"
+          details="images that are smaller than the maximum size"
+          checked={enlarge}
+          onChange={(checked) => setOptions({ enlarge: checked })}
+        />
         {OUTPUTS[format].lossless && (
-          <label class="check">
-            <input
-              type="checkbox"
-              name="lossless"
-              checked={lossless}
-              onChange={({ currentTarget }) => setOptions({ lossless: currentTarget.checked })}
-            />
-            <span>
-              Lossless <small>keeps every pixel, for a larger file</small>
-            </span>
-          </label>
+          <Check
+            label="Lossless"
+            name="lossless"
+            details="keeps every pixel, for a larger file"
+            checked={lossless}
+            onChange={(checked) => setOptions({ lossless: checked })}
+          />
         )}
       </div>
     </details>

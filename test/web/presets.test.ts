@@ -1,0 +1,135 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import axe from 'axe-core';
+import { expect } from 'chai';
+import type { Page } from 'playwright-core';
+import sharp from 'sharp';
+import { fixturePath } from '../helpers/client.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { type OwnService, startService } from '../helpers/service.ts';
+import { readZip } from '../helpers/zip.ts';
+import { convertAll, pick, row, showOptions, useBrowser } from './browser.ts';
+
+const PRESETS = `
+presets:
+  - { name: card, format: jpg, width: 60, height: 60, fit: cover, strip_metadata: false }
+  - name: product
+    variants:
+      - { name: square, width: 40, height: 40, fit: cover }
+      - { name: zoom, format: png }
+`;
+
+describe('presets on the page', () => {
+  const { open } = useBrowser();
+  let service: OwnService;
+  before(async () => {
+    const path = join(await makeTempDir('presets'), 'presets.yaml');
+    await writeFile(path, PRESETS);
+    service = await startService({ PRESETS_FILE: path });
+  });
+  after(() => service.stop());
+
+  const preset = (page: Page) => page.getByRole('combobox', { name: 'Preset' });
+  const fieldsOf = (page: Page) => Object.fromEntries(new URL(page.url()).searchParams);
+  const save = async (page: Page, name: string) => {
+    const link = page.getByRole('link', { name: `Save ${name}` });
+    const [download] = await Promise.all([page.waitForEvent('download'), link.click()]);
+    return readFile(await download.path());
+  };
+
+  it('offers the presets of the server, and no choice if there are none', async () => {
+    const page = await open(service);
+    expect(await preset(page).locator('option').allTextContents()).to.deep.equal(['None', 'card', 'product']);
+    expect(await preset(page).inputValue()).to.equal('');
+    const other = await startService();
+    try {
+      expect(await preset(await open(other)).count()).to.equal(0);
+    } finally {
+      await other.stop();
+    }
+  });
+
+  it('sends the name and the options that were changed afterwards, and keeps both in the address', async () => {
+    const page = await open(service, {}, '?output_format=png&width=100');
+    await preset(page).selectOption('card');
+    expect(fieldsOf(page)).to.deep.equal({ preset: 'card' });
+    expect(await page.getByRole('radio', { name: 'Preset' }).isChecked()).to.equal(true);
+    const keeps = page.getByLabel('Keep metadata');
+    expect(await keeps.evaluate((box) => (box as HTMLInputElement).indeterminate)).to.equal(true);
+    await pick(page, [fixturePath('scene.png')]);
+    await convertAll(page);
+    expect(await sharp(await save(page, 'scene.jpg')).metadata()).to.include({ width: 60, height: 60 });
+
+    await page.getByLabel('Max width').fill('30');
+    await page.getByLabel('Quality').fill('80'); // the default of the page, but not that of a preset
+    await keeps.check();
+    await keeps.uncheck();
+    const changed = { preset: 'card', quality: '80', width: '30', strip_metadata: 'true' };
+    expect(fieldsOf(page)).to.deep.equal(changed);
+    await page.reload();
+    expect(fieldsOf(page)).to.deep.equal(changed);
+    expect(await preset(page).inputValue()).to.equal('card');
+    expect(await page.getByLabel('Max width').inputValue()).to.equal('30');
+
+    await page.getByRole('radio', { name: 'PNG' }).check();
+    await page.getByLabel('Fit').selectOption('Stretch');
+    await pick(page, [fixturePath('scene.jpg')]);
+    await convertAll(page);
+    expect(await sharp(await save(page, 'scene.png')).metadata()).to.include({ width: 30, height: 60 });
+    await page.getByRole('radio', { name: 'Preset' }).check();
+    await page.getByLabel('Fit').selectOption('As in the preset');
+    expect(fieldsOf(page)).to.deep.equal({
+      preset: 'card',
+      width: '30',
+      strip_metadata: 'true',
+      quality: '80',
+    });
+  });
+
+  it('shows the earlier options again without the preset', async () => {
+    const page = await open(service, {}, '?output_format=png&width=100');
+    await preset(page).selectOption('card');
+    await page.getByLabel('Max width').fill('30');
+    await preset(page).selectOption('None');
+    expect(fieldsOf(page)).to.deep.equal({ output_format: 'png', width: '100' });
+    expect(await page.getByLabel('Max width').inputValue()).to.equal('100');
+  });
+
+  it('saves the archive of a preset with several results, which cannot be compared', async () => {
+    const page = await open(service, {}, '?preset=product');
+    await pick(page, [fixturePath('scene.jpg')]);
+    await convertAll(page);
+    const entries = await readZip(await save(page, 'scene.zip'));
+    expect(entries.map(({ name }) => name)).to.deep.equal([
+      ...['scene-square.webp', 'scene-zoom.png', 'manifest.json'],
+    ]);
+    await row(page, 'scene.jpg').getByText('→ ZIP').waitFor();
+    expect(await page.getByRole('button', { name: 'Compare scene.jpg' }).count()).to.equal(0);
+    await row(page, 'scene.jpg').focus();
+    await page.keyboard.press('Enter');
+    expect(await page.getByRole('dialog').count()).to.equal(0);
+  });
+
+  it('ignores a preset of the address that the server does not have', async () => {
+    const page = await open(service, {}, '?preset=gone');
+    await page.getByRole('radio', { name: 'WebP' }).and(page.locator(':checked')).waitFor();
+    expect(fieldsOf(page)).to.deep.equal({ output_format: 'webp' });
+  });
+
+  for (const [mode, options] of [
+    ['in dark mode', { colorScheme: 'dark' }],
+    ['on a phone', { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true }],
+  ] as const) {
+    it(`has no axe violations and nothing beyond the width ${mode}`, async () => {
+      const page = await open(service, options, '?preset=product&quality=50');
+      await pick(page, [fixturePath('moving.gif')]);
+      await convertAll(page);
+      await showOptions(page);
+      await page.evaluate(axe.source);
+      const { violations } = await page.evaluate(() => (window as unknown as { axe: typeof axe }).axe.run());
+      expect(violations.flatMap(({ nodes }) => nodes.map(({ html }) => html))).to.deep.equal([]);
+      const [all, shown] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+      expect(all).to.be.at.most(shown as number);
+    });
+  }
+});
