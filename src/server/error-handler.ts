@@ -67,6 +67,8 @@ const RESULT_HEADERS = [
   'Content-Length',
   'Repr-Digest',
   'ETag',
+  'Image-Height',
+  'Image-Width',
   'Server-Timing',
   'X-Conversion-Key',
   'X-Conversion-Notes',

@@ -26,11 +26,11 @@ const MAX_NAMED = 5;
  * Returns what the request states about an image in its body, or undefined if the body is to be read as a form.
  *
  * @param fields the known names of options
- * @throws {ServiceError} UNKNOWN_PARAMETER, or FILE_TOO_LARGE by the announced length
+ * @throws {ServiceError} UNKNOWN_PARAMETER
  */
 export function imageBodyOf(
   req: IncomingMessage,
-  { acceptsImage, config }: UploadOptions,
+  { acceptsImage }: UploadOptions,
   fields: readonly string[],
 ): ImageBody | undefined {
   const { 'content-type': types = [], 'content-disposition': dispositions = [] } = req.headersDistinct;
@@ -41,8 +41,6 @@ export function imageBodyOf(
   const options = [...new URL(req.url ?? '', 'http://localhost').searchParams];
   const unknown = options.flatMap(([name]) => (fields.includes(name) ? [] : [sanitizeForDisplay(name, 80)]));
   if (unknown.length > 0) throw serviceError('UNKNOWN_PARAMETER', unknown.slice(0, MAX_NAMED), fields);
-  if (Number(req.headers['content-length']) > config.MAX_FILE_BYTES)
-    throw serviceError('FILE_TOO_LARGE', 'The file', config.MAX_FILE_BYTES);
   return { name: nameIn(dispositions), options, isDeclared };
 }
 

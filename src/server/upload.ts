@@ -1,13 +1,17 @@
 /** @module Receives forms and images that are sent as bodies. Limits are enforced while the bytes arrive. */
 import type { IncomingMessage } from 'node:http';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
+import type { Request, Response } from 'express';
 import type { TextField } from '../conversion/types.ts';
 import { ClientDisconnectedError, serviceError, serviceErrorFrom } from '../errors.ts';
-import type { Workspace } from '../files/workspace.ts';
+import type { DiskAccount } from '../files/disk-space.ts';
+import type { Workspace, Workspaces } from '../files/workspace.ts';
 import { sanitizeForDisplay } from '../text.ts';
+import { clientOf } from './clients.ts';
 import { createFileCollector } from './file-collector.ts';
-import type { ImageBody } from './image-body.ts';
+import { explainBody, type ImageBody } from './image-body.ts';
 import { MAX_FIELDS, openParser } from './multipart/normalizer.ts';
+import { disconnectSignal } from './response.ts';
 import type { ReceivedFile, RejectedFile, UploadOptions } from './upload-options.ts';
 
 /** The content of a body. */
@@ -17,6 +21,66 @@ export interface Upload {
   readonly files: readonly (ReceivedFile | RejectedFile)[];
   /** Whether the request has one file, not a list of files. */
   readonly isSingle: boolean;
+}
+
+/** A request whose files are stored. */
+export interface ReceivedBody extends Upload {
+  /** Key of the client for fairness between clients, see {@link clientOf}. */
+  readonly client: string;
+  readonly disk: DiskAccount;
+  /** Aborts when the client disconnects. */
+  readonly signal: AbortSignal;
+  /** Time of the upload, in milliseconds. */
+  readonly uploadedMs: number;
+  /** Time at which the upload ended, on the clock of `performance.now()`. */
+  readonly receivedAt: number;
+}
+
+/** Bytes allowed in a body in addition to its files: far more than all known fields together can have. */
+const MAX_OVERHEAD_BYTES = 10 * 1024 ** 2;
+
+/** A request whose body is to be received. */
+interface Reception {
+  readonly req: Request;
+  readonly res: Response;
+  readonly workspaces: Workspaces;
+  readonly rules: UploadOptions;
+  /** Set if the body is an image, not a form. */
+  readonly image: ImageBody | undefined;
+}
+
+/**
+ * Receives the files of a request, lets `respond` convert them and send the result, and deletes all files. The head alone rejects an
+ * image that is announced as too large, a body that is announced with `Expect: 100-continue` and longer than the largest possible
+ * form, and one with a `Content-Encoding`.
+ *
+ * @throws {ServiceError} for an invalid request
+ * @throws {ClientDisconnectedError} when the client disconnects
+ */
+export async function receiveBody(
+  { req, res, workspaces, rules, image }: Reception,
+  respond: (body: ReceivedBody) => Promise<void>,
+): Promise<void> {
+  const started = performance.now();
+  const signal = disconnectSignal(res);
+  const { key: client } = clientOf(req);
+  const { expect, 'content-length': length, 'content-encoding': encoding } = req.headers;
+  const { maxFiles, config } = rules;
+  const [what, maxBytes] = image
+    ? ['The file', config.MAX_FILE_BYTES]
+    : ['The request body', maxFiles * config.MAX_FILE_BYTES + MAX_OVERHEAD_BYTES];
+  if ((image || expect?.toLowerCase() === '100-continue') && Number(length) > maxBytes)
+    throw serviceError('FILE_TOO_LARGE', what, maxBytes);
+  if (encoding && encoding.toLowerCase() !== 'identity') throw serviceError('UNSUPPORTED_CONTENT_ENCODING');
+  await workspaces.use({ client, bytes: expectedBytes(req, rules) }, async (workspace) => {
+    const { disk } = workspace;
+    const upload = await receiveUpload(req, workspace, rules, signal, image).catch((error) => {
+      throw image ? explainBody(error, image, rules) : error;
+    });
+    disk.releaseUnsent();
+    const receivedAt = performance.now();
+    await respond({ ...upload, client, disk, signal, uploadedMs: receivedAt - started, receivedAt });
+  });
 }
 
 /**
@@ -140,7 +204,7 @@ function monitorRate(req: IncomingMessage, windowMs: number, onTooSlow: () => vo
 }
 
 /** Returns the maximum size of the request's files, in bytes: its `Content-Length`, or the limit if that is less. */
-export function expectedBytes(req: IncomingMessage, { maxFiles, config }: UploadOptions): number {
+function expectedBytes(req: IncomingMessage, { maxFiles, config }: UploadOptions): number {
   const limit = maxFiles * config.MAX_FILE_BYTES;
   const announced = Number(req.headers['content-length'] ?? limit);
   return Math.min(Number.isFinite(announced) ? announced : limit, limit);

@@ -11,9 +11,8 @@ import type { Config } from '../../config.ts';
 import type { Capabilities } from '../../conversion/capabilities.ts';
 import { createOptionsParser } from '../../conversion/forms.ts';
 import type { Identify } from '../../conversion/identify.ts';
-import type { ConversionInput, Convert } from '../../conversion/types.ts';
+import type { Convert } from '../../conversion/types.ts';
 import { ClientDisconnectedError, serviceError } from '../../errors.ts';
-import type { DiskAccount } from '../../files/disk-space.ts';
 import type { Workspaces } from '../../files/workspace.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import { baseNameOf } from '../../text.ts';
@@ -21,9 +20,9 @@ import { changeClient, clientOf } from '../clients.ts';
 import { endpoint } from '../endpoint.ts';
 import { type DescribeError, errorHandler, notFound } from '../error-handler.ts';
 import { setLogFields } from '../request-log.ts';
-import { disconnectSignal, sendResult } from '../response.ts';
+import { sendResult } from '../response.ts';
 import { setServerTiming } from '../result-headers.ts';
-import { expectedBytes, receiveUpload } from '../upload.ts';
+import { type ReceivedBody, receiveBody } from '../upload.ts';
 import type { ReceivedFile, UploadOptions } from '../upload-options.ts';
 import { OPERATION_NAMES, type Operation, parsePipeline, toFields } from './operations.ts';
 
@@ -110,7 +109,7 @@ const CHANNELS = { rgb: 3, grey: 1, cmyk: 4, lab: 3 };
 /** Creates the handler of `/info`. Results are always upright, and so are these sizes. */
 function infoRoute(deps: Deps): RequestHandler {
   return (req, res) =>
-    receive(req, res, deps, async (file, signal) => {
+    receive(req, res, deps, async (file, { signal }) => {
       setLogFields(res, { input: file.type, files: 1 });
       const image = await deps.identify(file, undefined, signal);
       const { type, width, height, alpha, profile, problem } = image;
@@ -135,12 +134,10 @@ function createConvertRoute(deps: Deps): (read: (query: Query) => readonly Opera
   const sameFormat = (type: InputType): OutputType =>
     outputs.find((output) => output === type) ?? SIMILAR[type] ?? 'jpg';
   return (read) => async (req, res) => {
-    const started = performance.now();
     const fields = toFields(read(queryOf(req)));
     const options = parse(fields, req.get('accept')); // rejects wrong parameters before the upload
     if (options.accepted) res.vary('Accept');
-    await receive(req, res, deps, async (file, signal) => {
-      const uploadedMs = performance.now() - started;
+    await receive(req, res, deps, async (file, { signal, uploadedMs, disk }) => {
       const hasType = fields.some(([name]) => name === 'output_format');
       const requested = hasType ? options : { ...options, format: sameFormat(file.type) };
       setLogFields(res, { input: file.type, files: 1 });
@@ -148,24 +145,14 @@ function createConvertRoute(deps: Deps): (read: (query: Query) => readonly Opera
       const { format } = result;
       setLogFields(res, { output: format });
       if (signal.aborted) throw new ClientDisconnectedError();
-      const { queuedMs, preparedMs, convertedMs } = result;
-      setServerTiming(res, {
-        upload: uploadedMs,
-        queue: queuedMs,
-        prepare: preparedMs,
-        convert: convertedMs,
-      });
-      res.set({ 'Image-Width': String(result.width), 'Image-Height': String(result.height) });
+      const { queuedMs: queue, preparedMs: prepare, convertedMs } = result;
+      setServerTiming(res, { upload: uploadedMs, queue, prepare, convert: convertedMs });
+      if (result.width)
+        res.set({ 'Image-Width': String(result.width), 'Image-Height': String(result.height) });
       const name = `${baseNameOf(file.name)}.${OUTPUTS[format].extension}`;
-      await sendResult(res, result, name, { format, stallMs: config.UPLOAD_TIMEOUT_MS, disk: file.disk });
+      await sendResult(res, result, name, { format, stallMs: config.UPLOAD_TIMEOUT_MS, disk });
     });
   };
-}
-
-/** A file that was received. */
-interface Received extends ConversionInput {
-  readonly name: string | undefined;
-  readonly disk: DiskAccount;
 }
 
 /**
@@ -176,24 +163,16 @@ async function receive(
   req: Request,
   res: Response,
   { config, capabilities, workspaces }: Deps,
-  respond: (file: Received, signal: AbortSignal) => Promise<void>,
+  respond: (file: ReceivedFile & Pick<ReceivedBody, 'client' | 'disk'>, body: ReceivedBody) => Promise<void>,
 ): Promise<void> {
   const rules: UploadOptions = {
     ...{ config, accepts: capabilities.inputs, maxFiles: 1, isBatch: false, acceptsImage: true },
     ...{ fileField: queryOf(req).field || 'file', skipInvalid: () => false },
   };
-  const signal = disconnectSignal(res);
-  const { key: client } = clientOf(req);
   const isForm = /^multipart\/form-data\b/i.test(req.get('content-type') ?? '');
   const image = isForm ? undefined : { name: undefined, options: [], isDeclared: true };
-  const { 'content-encoding': encoding = 'identity', 'content-length': length } = req.headers;
-  if (encoding.toLowerCase() !== 'identity') throw serviceError('UNSUPPORTED_CONTENT_ENCODING');
-  if (image && Number(length) > config.MAX_FILE_BYTES)
-    throw serviceError('FILE_TOO_LARGE', 'The file', config.MAX_FILE_BYTES);
-  await workspaces.use({ client, bytes: expectedBytes(req, rules) }, async (workspace) => {
-    const { disk } = workspace;
-    const { files } = await receiveUpload(req, workspace, rules, signal, image);
-    disk.releaseUnsent();
-    await respond({ ...(files[0] as ReceivedFile), client, disk }, signal);
+  await receiveBody({ req, res, workspaces, rules, image }, (body) => {
+    const { files, client, disk } = body;
+    return respond({ ...(files[0] as ReceivedFile), client, disk }, body);
   });
 }

@@ -15,15 +15,13 @@ import type {
   Variant,
 } from '../../conversion/types.ts';
 import { ClientDisconnectedError, KnownResultError, serviceError } from '../../errors.ts';
-import type { DiskAccount } from '../../files/disk-space.ts';
 import type { Workspaces } from '../../files/workspace.ts';
 import { type InputType, OUTPUTS } from '../../formats.ts';
 import { baseNameOf } from '../../text.ts';
 import { sendArchive } from '../archive-response.ts';
-import { clientOf } from '../clients.ts';
-import { explainBody, imageBodyOf } from '../image-body.ts';
+import { imageBodyOf } from '../image-body.ts';
 import { setLogFields } from '../request-log.ts';
-import { disconnectSignal, sendResult } from '../response.ts';
+import { sendResult } from '../response.ts';
 import {
   listsKey,
   setBatchNotes,
@@ -34,7 +32,7 @@ import {
   setServerTiming,
   setSize,
 } from '../result-headers.ts';
-import { expectedBytes, receiveUpload, type Upload } from '../upload.ts';
+import { type ReceivedBody, receiveBody } from '../upload.ts';
 import type { ReceivedFile, RejectedFile, UploadOptions } from '../upload-options.ts';
 
 /** Dependencies of the route of a form. */
@@ -222,24 +220,16 @@ export function identifyRoute(deps: FormRouteDeps<Wanted | undefined>, identify:
 }
 
 /** A form whose files are stored and whose text fields are valid. */
-interface ReceivedForm<Options> {
-  readonly files: Upload['files'];
-  /** See {@link Upload}. */
-  readonly isSingle: boolean;
+interface ReceivedForm<Options> extends ReceivedBody {
   readonly options: Options;
-  /** Key of the client for fairness between clients, see {@link clientOf}. */
-  readonly client: string;
-  readonly disk: DiskAccount;
-  /** Aborts when the client disconnects. */
-  readonly signal: AbortSignal;
-  /** Time of the upload, in milliseconds. */
-  readonly uploadedMs: number;
-  /** Time at which the upload ended, on the clock of `performance.now()`. */
-  readonly receivedAt: number;
 }
 
+/** Names of the file fields. */
+const FILE_PARTS = ['file', 'files', 'files[]', 'files[0]'];
+
 /**
- * Creates a handler that receives a form, lets `respond` convert its files and send the result, and deletes all files.
+ * Creates a handler that receives a form or an image, and lets `respond` convert its files and send the result. Rejects form fields
+ * in the query string, where they would be ignored.
  */
 function formRoute<Options>(
   { workspaces, parse, fields: names }: FormRouteDeps<Options>,
@@ -247,49 +237,13 @@ function formRoute<Options>(
   respond: (form: ReceivedForm<Options>, req: Request, res: Response) => Promise<void>,
 ): RequestHandler {
   return async (req, res) => {
-    const started = performance.now();
-    const signal = disconnectSignal(res);
-    const { key: client } = clientOf(req);
     const image = imageBodyOf(req, rules, names);
     const { accept } = req.headers;
-    const imageOptions = image && parse(image.options, accept);
-    if (!image) checkFormHead(req, names, rules);
-    const encoding = req.headers['content-encoding'];
-    if (encoding && encoding.toLowerCase() !== 'identity') throw serviceError('UNSUPPORTED_CONTENT_ENCODING');
-    await workspaces.use({ client, bytes: expectedBytes(req, rules) }, async (workspace) => {
-      const { disk } = workspace;
-      const { files, fields, isSingle } = await receiveUpload(req, workspace, rules, signal, image).catch(
-        (error) => {
-          throw image ? explainBody(error, image, rules) : error;
-        },
-      );
-      disk.releaseUnsent();
-      const receivedAt = performance.now();
-      const uploadedMs = receivedAt - started;
-      const options = imageOptions ?? parse(fields, accept);
-      const form = { files, isSingle, options, client, disk, signal, uploadedMs, receivedAt };
-      await respond(form, req, res);
-    });
+    const imageOptions = image && parse(image.options, accept); // rejects wrong parameters before the upload
+    const misplaced = [...FILE_PARTS, ...names].find((name) => Object.hasOwn(req.query, name));
+    if (!image && misplaced !== undefined) throw serviceError('FIELD_IN_QUERY', misplaced);
+    await receiveBody({ req, res, workspaces, rules, image }, (body) =>
+      respond({ ...body, options: imageOptions ?? parse(body.fields, accept) }, req, res),
+    );
   };
-}
-
-/** Names of the file fields. */
-const FILE_PARTS = ['file', 'files', 'files[]', 'files[0]'];
-
-/** Bytes allowed in a body in addition to its files: far more than all known fields together can have. */
-const MAX_OVERHEAD_BYTES = 10 * 1024 ** 2;
-
-/**
- * Checks the head of a request with a form. Rejects form fields in the query string, where they would be ignored. Also rejects a
- * body that is announced with `Expect: 100-continue` and is longer than the largest possible form.
- *
- * @throws {ServiceError} FIELD_IN_QUERY or FILE_TOO_LARGE
- */
-function checkFormHead(req: Request, fields: readonly string[], { maxFiles, config }: UploadOptions): void {
-  const misplaced = [...FILE_PARTS, ...fields].find((name) => Object.hasOwn(req.query, name));
-  if (misplaced !== undefined) throw serviceError('FIELD_IN_QUERY', misplaced);
-  const { expect, 'content-length': length } = req.headers;
-  const maxBytes = maxFiles * config.MAX_FILE_BYTES + MAX_OVERHEAD_BYTES;
-  if (expect?.toLowerCase() === '100-continue' && Number(length) > maxBytes)
-    throw serviceError('FILE_TOO_LARGE', 'The request body', maxBytes);
 }
