@@ -20,8 +20,7 @@ import { changeClient, clientOf } from '../clients.ts';
 import { endpoint } from '../endpoint.ts';
 import { type DescribeError, errorHandler, notFound } from '../error-handler.ts';
 import { setLogFields } from '../request-log.ts';
-import { sendResult } from '../response.ts';
-import { setServerTiming } from '../result-headers.ts';
+import { sendResult, setServerTiming } from '../response.ts';
 import { type ReceivedBody, receiveBody } from '../upload.ts';
 import type { ReceivedFile, UploadOptions } from '../upload-options.ts';
 import { OPERATION_NAMES, type Operation, parsePipeline, toFields } from './operations.ts';
@@ -145,8 +144,7 @@ function createConvertRoute(deps: Deps): (read: (query: Query) => readonly Opera
       const { format } = result;
       setLogFields(res, { output: format });
       if (signal.aborted) throw new ClientDisconnectedError();
-      const { queuedMs: queue, preparedMs: prepare, convertedMs } = result;
-      setServerTiming(res, { upload: uploadedMs, queue, prepare, convert: convertedMs });
+      setServerTiming(res, { ...result, uploadedMs });
       if (result.width)
         res.set({ 'Image-Width': String(result.width), 'Image-Height': String(result.height) });
       const name = `${baseNameOf(file.name)}.${OUTPUTS[format].extension}`;

@@ -21,9 +21,9 @@ import { baseNameOf } from '../../text.ts';
 import { sendArchive } from '../archive-response.ts';
 import { imageBodyOf } from '../image-body.ts';
 import { setLogFields } from '../request-log.ts';
-import { sendResult } from '../response.ts';
 import {
   listsKey,
+  sendResult,
   setBatchNotes,
   setBatchQuality,
   setConversionKey,
@@ -31,7 +31,7 @@ import {
   setQuality,
   setServerTiming,
   setSize,
-} from '../result-headers.ts';
+} from '../response.ts';
 import { type ReceivedBody, receiveBody } from '../upload.ts';
 import type { ReceivedFile, RejectedFile, UploadOptions } from '../upload-options.ts';
 
@@ -94,9 +94,9 @@ export function convertRoute(deps: ConvertRouteDeps): RequestHandler {
       res.status(304).setHeader('Cache-Control', 'no-store').end();
       return;
     }
-    const { format: type, queuedMs, preparedMs, convertedMs } = result;
+    const { format: type } = result;
     setLogFields(res, { output: type });
-    setServerTiming(res, { upload: uploadedMs, queue: queuedMs, prepare: preparedMs, convert: convertedMs });
+    setServerTiming(res, { ...result, uploadedMs });
     setNotes(res, result.notes);
     setQuality(res, result.quality);
     setSize(res, result);
@@ -161,7 +161,7 @@ async function sendAll(
   const converted = results.map(({ outcome }) => ('converted' in outcome ? outcome.converted : undefined));
   if (signal.aborted) throw new ClientDisconnectedError();
   const convertedMs = performance.now() - receivedAt;
-  setServerTiming(res, { upload: uploadedMs, ...firstWait(converted), convert: convertedMs });
+  setServerTiming(res, { ...firstWait(converted), uploadedMs, convertedMs });
   if (variants.length === 0) {
     setBatchNotes(
       res,
@@ -180,11 +180,11 @@ async function sendAll(
 }
 
 /** Returns the times in the queue and of the preparation of the file that waited least, in milliseconds. */
-function firstWait(results: readonly (ConversionResult | undefined)[]): { queue: number; prepare: number } {
-  const waits = results.flatMap((result) =>
-    result ? { queue: result.queuedMs, prepare: result.preparedMs } : [],
-  );
-  return waits.sort((a, b) => a.queue - b.queue)[0] ?? { queue: 0, prepare: 0 };
+function firstWait(
+  results: readonly (ConversionResult | undefined)[],
+): Pick<ConversionResult, 'queuedMs' | 'preparedMs'> {
+  const [first] = results.filter((result) => result !== undefined).sort((a, b) => a.queuedMs - b.queuedMs);
+  return { queuedMs: first?.queuedMs ?? 0, preparedMs: first?.preparedMs ?? 0 };
 }
 
 function isReceived(file: ReceivedFile | RejectedFile): file is ReceivedFile {
