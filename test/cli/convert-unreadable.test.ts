@@ -146,4 +146,15 @@ describe('imagemill convert with unreadable input', function () {
       });
     });
   }
+
+  it('names the reason of the system if a source cannot be read to its end', async () => {
+    await folder.put('scene.jpg', 'a.jpg');
+    const path = join(folder.path, 'a.jpg');
+    const damaged = Object.assign(new Error('EIO: i/o error, read'), { errno: -5, syscall: 'read' });
+    const reading = readUnchanged(path, await stateOf(path), () => Promise.reject(damaged));
+    expect(await reading.catch((why) => why)).to.include({
+      code: 'UNREADABLE',
+      message: `${path} cannot be read: i/o error.`,
+    });
+  });
 });

@@ -1,6 +1,10 @@
+import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { fixturePath } from '../helpers/client.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { runInProcess } from '../helpers/in-process.ts';
 
 const cwd = fixturePath('').replace(/\/$/, '');
@@ -26,6 +30,17 @@ describe('imagemill identify', () => {
     const { complaints } = await runInProcess(['identify', 'red\u001b[31m.png'], { cwd });
     expect(complaints).to.deep.equal([
       'imagemill: red\ufffd[31m.png cannot be read: no such file or directory.',
+    ]);
+  });
+
+  it('names folders and pipes as no files, and does not wait for the writer of a pipe', async () => {
+    const folder = await makeTempDir('pipe');
+    await promisify(execFile)('mkfifo', [join(folder, 'pipe.png')]);
+    const { status, complaints } = await runInProcess(['identify', '.', 'pipe.png'], { cwd: folder });
+    const advice = 'is not a file. For standard input, use "-".';
+    expect([status, complaints]).to.deep.equal([
+      1,
+      [`imagemill: . ${advice}`, `imagemill: pipe.png ${advice}`],
     ]);
   });
 

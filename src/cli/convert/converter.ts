@@ -67,13 +67,15 @@ export type SourceState = Pick<Stats, 'size' | 'mtimeMs'>;
 /**
  * Returns the state of a source; undefined for standard input.
  *
- * @throws {FileError} UNREADABLE
+ * @throws {FileError} UNREADABLE; NOT_A_FILE, because a folder has no bytes, and a pipe could block this process
  */
 export async function stateOf(input: string): Promise<SourceState | undefined> {
   if (input === STDIN) return undefined;
-  return stat(input).catch((error) => {
+  const info = await stat(input).catch((error) => {
     throw fileErrorFrom(error, 'UNREADABLE', input, systemReason(error));
   });
+  if (!info.isFile()) throw fileError('NOT_A_FILE', input);
+  return info;
 }
 
 /**
@@ -99,6 +101,8 @@ export async function readUnchanged<T>(
     return result;
   } catch (error) {
     await assertUnchanged();
+    if ((error as NodeJS.ErrnoException).syscall === 'read')
+      throw fileErrorFrom(error, 'UNREADABLE', input, systemReason(error));
     throw error;
   }
 }
@@ -137,7 +141,7 @@ const MESSAGES = {
   NO_SUCH_FILE: (file: string) => `${file}: no such file or folder.`,
   NO_MATCH: (pattern: string) => `${pattern} matches no image.`,
   NO_IMAGES: (folder: string) => `There are no images in ${folder}.`,
-  NOT_A_FILE: (file: string) => `${file} is neither a file nor a folder. For standard input, use "-".`,
+  NOT_A_FILE: (file: string) => `${file} is not a file. For standard input, use "-".`,
   UNREADABLE: (file: string, why: string) => `${file} cannot be read: ${why}.`,
   OUTPUT_EXISTS: (file: string) => `${file} already exists: use --force to overwrite it.`,
   OUTPUT_IS_INPUT: (file: string) => `${file} is one of the inputs, which are never overwritten.`,
