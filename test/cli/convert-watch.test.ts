@@ -1,7 +1,8 @@
 import { appendFile, mkdir, open, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { createImageTest } from '../../src/cli/convert/find-images.ts';
+import { createImageTest, type Input } from '../../src/cli/convert/find-images.ts';
+import { convertChanges, type SearchOptions } from '../../src/cli/convert/run.ts';
 import { createWatcher } from '../../src/cli/convert/watch.ts';
 import { INPUT_TYPES } from '../../src/formats.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
@@ -165,5 +166,33 @@ describe('imagemill convert --watch', function () {
     expect(await complete()).to.equal(1);
     await rm(path);
     watcher.close();
+  });
+
+  it('reports a result that is up to date once, and not again with each later search', async () => {
+    const reported: string[] = [];
+    let searches = 0;
+    async function* find() {
+      searches += 1;
+      yield { path: 'photos/a.jpg', relativeDir: '' };
+    }
+    const run = {
+      report: { upToDate: ({ input }: { input: string }) => reported.push(input) },
+      resultFolder: { isUpToDate: async () => true },
+      signal: new AbortController().signal,
+      concurrency: 1,
+    };
+    const options = {
+      inputs: { find, includes: async () => false },
+      target: { kind: 'folder', path: 'out', format: 'webp' },
+      bulk: { update: true, watch: true, naming: {} },
+      run,
+    } as unknown as SearchOptions;
+    const watcher = {
+      addFolder: () => {},
+      complete: (inputs: AsyncIterable<Input>) => inputs as AsyncGenerator<Input>,
+      changes: async () => (searches < 3 ? undefined : Promise.reject(new Error('the end'))),
+    };
+    const error = await convertChanges(options, watcher).catch(({ message }) => message);
+    expect([error, searches, reported]).to.deep.equal(['the end', 3, ['photos/a.jpg']]);
   });
 });

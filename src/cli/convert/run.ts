@@ -33,6 +33,8 @@ interface RunOptions {
   readonly force: boolean;
   /** Only report what would be converted. */
   readonly dryRun: boolean;
+  /** Whether an earlier search has reported the results that are up to date. */
+  readonly isRepeated?: boolean;
   /** Number of jobs at the same time. */
   readonly concurrency: number;
   readonly signal: AbortSignal;
@@ -66,13 +68,13 @@ async function convertJobs(jobs: AsyncIterable<OutputJob>, options: RunOptions):
   if (stopped !== undefined && !options.signal.aborted) throw stopped;
 }
 
-/** @param isRepeated whether another command wrote the result in the meantime */
-async function processJob(job: OutputJob, options: RunOptions, isRepeated = false): Promise<void> {
+/** @param isRetry whether another command wrote the result in the meantime */
+async function processJob(job: OutputJob, options: RunOptions, isRetry = false): Promise<void> {
   const { report, resultFolder, signal } = options;
   if ('notice' in job) return report.notice(job.notice);
   try {
     if ('error' in job) throw job.error;
-    if (await resultFolder?.isUpToDate(job)) return report.upToDate(job);
+    if (await resultFolder?.isUpToDate(job)) return options.isRepeated ? undefined : report.upToDate(job);
     const replaces = options.force || (resultFolder?.owns(job) ?? false);
     await assertWritable(job.output, replaces, options.outputFolder);
     if (options.dryRun) return report.planned(job);
@@ -83,7 +85,7 @@ async function processJob(job: OutputJob, options: RunOptions, isRepeated = fals
   } catch (error) {
     if (signal.aborted) return;
     if (isFatal(error)) throw error;
-    if (!isRepeated && resultFolder && isExisting(error) && 'output' in job) {
+    if (!isRetry && resultFolder && isExisting(error) && 'output' in job) {
       await resultFolder.index.refresh().catch(() => {}); // report the earlier error instead
       if (resultFolder.owns(job)) return processJob(job, options, true);
     }
@@ -163,14 +165,18 @@ export async function convertInputs(options: SearchOptions): Promise<void> {
 }
 
 /** Converts files that arrive, until the signal aborts. */
-async function convertChanges(options: SearchOptions, watcher: Watcher): Promise<void> {
+export async function convertChanges(
+  options: SearchOptions,
+  watcher: Pick<Watcher, 'addFolder' | 'complete' | 'changes'>,
+): Promise<void> {
   const { inputs, run } = options;
-  const search = (): Promise<void> => searchAll(options, watcher.complete(inputs.find(watcher.addFolder)));
-  await search();
+  const search = (isRepeated: boolean): Promise<void> =>
+    searchAll({ ...options, run: { ...run, isRepeated } }, watcher.complete(inputs.find(watcher.addFolder)));
+  await search(false);
   for (;;) {
     const changes = await watcher.changes(run.signal);
     if (changes) await convertJobs(plan(options, changes), run);
-    else await search();
+    else await search(true);
   }
 }
 
