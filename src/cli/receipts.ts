@@ -14,7 +14,7 @@ import { isMissing, systemReason } from '../files/system.ts';
 import { sanitizeForDisplay } from '../text.ts';
 import { CliError } from './context.ts';
 import { type Conversion, readUnchanged } from './convert/converter.ts';
-import type { Job } from './convert/output.ts';
+import { type Job, withWriteErrors } from './convert/output.ts';
 
 const file = z.object({ path: z.string(), sha256: z.string().regex(/^[0-9a-f]{64}$/), bytes: z.number() });
 const schema = z.object({
@@ -79,7 +79,8 @@ export async function openReceipts(
         ...{ versions, notes: [...notes], verification: verification && { ...verification } },
         time: new Date().toISOString(),
       };
-      return () => appendFile(path, `${JSON.stringify(key ? seal(receipt, key) : receipt)}\n`);
+      const line = `${JSON.stringify(key ? seal(receipt, key) : receipt)}\n`;
+      return () => withWriteErrors(path, () => appendFile(path, line));
     },
   };
 }

@@ -91,6 +91,16 @@ describe('receipts of conversions', function () {
     expect(await verify('--key', at('key.pub'))).to.deep.equal([1, [wrong(2)]]);
   });
 
+  it('that cannot be written are an error of the file, and the next run with --update writes them', async () => {
+    const { status, complaints } = await convert('--update', '--receipts', '/dev/full');
+    expect([status, complaints[0]]).to.deep.equal([
+      1,
+      'imagemill: /dev/full cannot be written: the disk is full.',
+    ]);
+    expect((await convert('--update')).status).to.equal(0);
+    expect((await readFile(at('r.jsonl'), 'utf8')).trim().split('\n')).to.have.length(2);
+  });
+
   it('are not written with --dry-run', async () => {
     expect((await convert('--dry-run')).status).to.equal(0);
     expect(await folder.files('.')).to.deep.equal(['in/a.png', 'in/b.png']);

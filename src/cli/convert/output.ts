@@ -223,6 +223,21 @@ export async function writeOutput(
   }
 }
 
+/**
+ * Writes what a run records beside a result.
+ *
+ * @param path the file that the message names
+ * @throws {FileError} OUTPUT_FULL, OUTPUT_UNWRITABLE
+ */
+export async function withWriteErrors(path: string, write: () => Promise<void>): Promise<void> {
+  try {
+    await write();
+  } catch (error) {
+    if (isDiskFull(error)) throw fileErrorFrom(error, 'OUTPUT_FULL', path);
+    throw fileErrorFrom(error, 'OUTPUT_UNWRITABLE', path, systemReason(error));
+  }
+}
+
 async function placeCopy(result: string, target: string, replace: boolean, folder: string): Promise<void> {
   const temporary = join(folder, `${OWN_PREFIX}-${randomUUID()}`);
   try {

@@ -9,7 +9,6 @@ import { createInterface } from 'node:readline/promises';
 import type { Config } from '../../config.ts';
 import { toolSearch } from '../../conversion/capabilities.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
-import { isDiskFull } from '../../errors.ts';
 import { isInside, isMissing, realPathOf, systemReason } from '../../files/system.ts';
 import { fingerprintTools } from '../../process/toolchain.ts';
 import { CliError } from '../context.ts';
@@ -17,7 +16,7 @@ import { type Conversion, fileErrorFrom, type LazyConverter, type SourceState } 
 import { resultKey } from './find-images.ts';
 import type { Root } from './inputs.ts';
 import type { BulkOptions, Shard } from './options.ts';
-import { assertInside, type Job, writeOutput } from './output.ts';
+import { assertInside, type Job, withWriteErrors, writeOutput } from './output.ts';
 import type { Report } from './report.ts';
 import { type IndexEntry, openResultIndex, type ResultIndex } from './result-index.ts';
 
@@ -43,9 +42,10 @@ export interface ResultFolder {
   /**
    * Writes a result and records it.
    *
+   * @param confirm called when the result is in place, before it counts as complete
    * @throws {FileError} OUTPUT_EXISTS, OUTPUT_UNWRITABLE, OUTPUT_FULL
    */
-  write(job: Job, conversion: Conversion, force: boolean): Promise<void>;
+  write(job: Job, conversion: Conversion, force: boolean, confirm?: () => Promise<void>): Promise<void>;
 }
 
 /** Maximum difference of two modification times that count as equal, in ms. FAT stores even seconds. */
@@ -88,14 +88,14 @@ export async function createResultFolder(
     },
     async confirm(job, source) {
       const name = nameOf(job);
-      await withIndexErrors(job, async () =>
+      await withWriteErrors(job.output, async () =>
         index.finish(name, await describe(job, source, index.get(name)?.key)),
       );
     },
-    async write(job, { path, key, source }, force) {
+    async write(job, { path, key, source }, force, confirm) {
       const name = nameOf(job);
       const owned = index.owns(name);
-      await withIndexErrors(job, () => index.start(name));
+      await withWriteErrors(job.output, () => index.start(name));
       try {
         await writeOutput(path, job.output, force || owned, index.temporary);
       } catch (error) {
@@ -103,8 +103,9 @@ export async function createResultFolder(
         if (!owned) await index.withdraw(name).catch(() => {}); // report the earlier error instead
         throw error;
       }
+      await confirm?.();
       if (source)
-        await withIndexErrors(job, async () => index.finish(name, await describe(job, source, key)));
+        await withWriteErrors(job.output, async () => index.finish(name, await describe(job, source, key)));
     },
   };
 }
@@ -121,20 +122,6 @@ function isResult(entry: IndexEntry, result: (SourceState & { isFile(): boolean 
     result.size === entry.bytes &&
     Math.abs(result.mtimeMs - entry.made) <= TIME_TOLERANCE_MS
   );
-}
-
-/**
- * Writes to the index.
- *
- * @throws {FileError} OUTPUT_FULL, OUTPUT_UNWRITABLE, if the index cannot be written
- */
-async function withIndexErrors(job: Job, record: () => Promise<void>): Promise<void> {
-  try {
-    await record();
-  } catch (error) {
-    if (isDiskFull(error)) throw fileErrorFrom(error, 'OUTPUT_FULL', job.output);
-    throw fileErrorFrom(error, 'OUTPUT_UNWRITABLE', job.output, systemReason(error));
-  }
 }
 
 /**

@@ -112,9 +112,11 @@ async function convertJob(
   const write = async (conversion: Conversion): Promise<void> => {
     signal.throwIfAborted();
     const addReceipt = await receipts?.prepare(job, conversion, converter.toolVersions);
-    if (resultFolder) await resultFolder.write(job, conversion, force);
-    else await writeOutput(conversion.path, job.output, force);
-    await addReceipt?.();
+    if (resultFolder) await resultFolder.write(job, conversion, force, addReceipt);
+    else {
+      await writeOutput(conversion.path, job.output, force);
+      await addReceipt?.();
+    }
     report.done(job, conversion);
   };
   const known = force ? undefined : await resultFolder?.keyOf(job);
