@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, realpath, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { ConversionEngine } from '../../conversion/engine.ts';
+import { createFolders, systemReason } from '../../files/system.ts';
 import { ASSETS_DIR, FORK_SERVER_LIBRARY, MAIN } from '../../folders.ts';
 import { startWorker, type Worker } from '../../process/worker.ts';
 import type { Verification } from '../../regress/verifiable.ts';
@@ -79,7 +80,7 @@ export async function createVerifier(
       idle.push(worker);
       const { picture, ...found } = answer as Verification;
       if (found.passed) return found;
-      const saved = picture && pictures && (await savePicture(picture, pictures, input));
+      const saved = picture && pictures && (await savePicture(picture, pictures, input).catch(whyNotSaved));
       const where = found.worst ? `, worst at ${found.worst.x}, ${found.worst.y}` : '';
       const why = `${found.reason}${where}${saved ? ` (${saved})` : ''}`;
       throw fileErrorFrom(undefined, 'NOT_VERIFIED', input, why);
@@ -90,10 +91,16 @@ export async function createVerifier(
   };
 }
 
+const whyNotSaved = (error: Error): string => `its picture cannot be written: ${systemReason(error)}`;
+
+/** Maximum length of the name of a picture without extension, in UTF-16 code units of up to 3 bytes. A name has at most 255 bytes. */
+const MAX_PICTURE_NAME = 80;
+
 /** Writes the picture of the worst place, expected beside found. Returns its path. */
 async function savePicture(picture: string, folder: string, input: string): Promise<string> {
-  await mkdir(folder, { recursive: true });
-  const path = join(folder, `${input.replace(/[^\p{L}\p{N}._-]+/gu, '_')}.webp`);
+  await createFolders(folder);
+  const name = input.replace(/[^\p{L}\p{N}._-]+/gu, '_').slice(-MAX_PICTURE_NAME);
+  const path = join(folder, `${name}.webp`);
   await writeFile(path, Buffer.from(picture, 'base64'));
   return path;
 }
