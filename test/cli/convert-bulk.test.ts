@@ -42,6 +42,16 @@ describe('imagemill convert with many files', function () {
       .and.match(/^photos\/empty\.jpg,,failed,,,,,EMPTY_FILE,photos\/empty\.jpg is empty/m);
   });
 
+  it('counts the results with each note in the summary', async () => {
+    for (const name of ['a.gif', 'b.gif']) await folder.put('moving.gif', `photos/${name}`);
+    await folder.put('scene.jpg', 'photos/c.jpg');
+    const args = ['photos', '-o', 'out', '-f', 'jpg', '--force'];
+    const { lines } = await folder.run(args);
+    expect(lines.at(-1)).to.match(/^3 converted: [^,]*, 2 with first-frame-only\b/);
+    const { summary } = JSON.parse((await folder.run([...args, '--json'])).lines.at(-1) ?? '');
+    expect(summary.notes).to.include({ 'first-frame-only': 2 });
+  });
+
   it('replaces an earlier report, but no other file, such as an image that a pattern of the shell put behind --report', async () => {
     for (const name of ['a.jpg', 'b.jpg']) await folder.put('scene.jpg', `photos/${name}`);
     const report = join(folder.path, 'report.csv');

@@ -60,8 +60,12 @@ export function createReport({ json, quiet, verbose, dryRun, csv }: ReportOption
   const showsResults = !quiet && (verbose || !isTTY || !progress);
   const width = isTTY ? columns || 80 : undefined;
   const counts = { converted: 0, upToDate: 0, deleted: 0, bytesBefore: 0, bytesAfter: 0 };
+  /** Number of results by note. */
+  const notes = new Map<string, number>();
   /** Number of failures by error code. */
   const failures = new Map<string, number>();
+  const count = (numbers: Map<string, number>, name: string): void =>
+    void numbers.set(name, (numbers.get(name) ?? 0) + 1);
   let isComplete = true;
   let ended: Promise<boolean> | undefined;
   const print = (stream: NodeJS.WriteStream, line: string): void => {
@@ -69,6 +73,11 @@ export function createReport({ json, quiet, verbose, dryRun, csv }: ReportOption
     stream.write(`${line}\n`);
   };
   const printJson = (value: object): void => print(process.stdout, JSON.stringify(value));
+  const record = (row: ReportRow, text: string | false = false): void => {
+    csv?.write(row);
+    if (json) printJson(toJson(row));
+    else if (text) print(process.stdout, text);
+  };
   const printError = (text: string): void =>
     print(process.stderr, `imagemill: ${sanitizeForDisplay(text, MAX_LABEL_LENGTH)}`);
 
@@ -76,11 +85,12 @@ export function createReport({ json, quiet, verbose, dryRun, csv }: ReportOption
   const printSummary = (): void => {
     progress?.end();
     const total = counts.converted + counts.upToDate + failed();
-    if (json) printJson({ summary: { ...counts, failed: Object.fromEntries(failures) } });
+    const numbers = { notes: Object.fromEntries(notes), failed: Object.fromEntries(failures) };
+    if (json) printJson({ summary: { ...counts, ...numbers } });
     else {
-      if (!quiet && total + counts.deleted > 1) print(process.stdout, formatSummary(counts, dryRun));
+      if (!quiet && total + counts.deleted > 1) print(process.stdout, formatSummary(counts, notes, dryRun));
       if (failed() > 0 && total > 1)
-        printError(`${failed()} of ${total} files not converted: ${formatReasons(failures)}.`);
+        printError(`${failed()} of ${total} files not converted: ${formatCounts(failures, formatCode)}.`);
     }
   };
   const finish = async (): Promise<boolean> => {
@@ -95,44 +105,34 @@ export function createReport({ json, quiet, verbose, dryRun, csv }: ReportOption
     wantsTotal: progress !== undefined,
     setTotal: (total) => progress?.setTotal(total),
     starts: (input) => progress?.starts(input),
-    done({ input, output }, { bytesBefore, bytesAfter, ms, notes, quality }) {
-      const done = { bytesBefore, bytesAfter, ms, notes, quality };
+    done({ input, output }, { bytesBefore, bytesAfter, ms, notes: own, quality }) {
       counts.converted += 1;
       counts.bytesBefore += bytesBefore;
       counts.bytesAfter += bytesAfter;
-      csv?.write({ input, output, status: 'converted', ...done });
-      if (json) printJson({ input, output, ...done });
-      else if (showsResults) print(process.stdout, formatResult(input, output, done, width));
+      for (const note of own) count(notes, note);
+      const row = { input, output, bytesBefore, bytesAfter, ms, notes: own, quality };
+      record({ status: 'converted', ...row }, showsResults && formatResult(row, width));
       progress?.ended(input);
     },
     planned({ input, output }) {
       counts.converted += 1;
-      csv?.write({ input, output, status: 'to convert' });
-      if (json) printJson({ input, output, toConvert: true });
-      else if (!quiet) print(process.stdout, namesOf(input, output).join(' → '));
+      record({ input, output, status: 'to convert' }, !quiet && namesOf(input, output).join(' → '));
       progress?.ended(input);
     },
     upToDate({ input, output }) {
       counts.upToDate += 1;
-      csv?.write({ input, output, status: 'up to date' });
-      if (json) printJson({ input, output, upToDate: true });
+      record({ input, output, status: 'up to date' });
       progress?.ended(input);
     },
     deleted({ input, output }) {
       counts.deleted += 1;
-      csv?.write({ input, output, status: dryRun ? 'to delete' : 'deleted' });
-      if (json) printJson({ input, output, [dryRun ? 'toDelete' : 'deleted']: true });
-      else if (!quiet)
-        print(
-          process.stdout,
-          `${sanitizeForDisplay(output, MAX_LABEL_LENGTH)} ${dryRun ? 'to delete' : 'deleted'}`,
-        );
+      const status = dryRun ? 'to delete' : 'deleted';
+      record({ input, output, status }, !quiet && `${namesOf(input, output)[1]} ${status}`);
     },
     failed(input, { code, message }) {
-      failures.set(code, (failures.get(code) ?? 0) + 1);
-      csv?.write({ input, status: 'failed', code, message });
-      if (json) printJson({ input, error: { code, message } });
-      else printError(message);
+      count(failures, code);
+      record({ input, status: 'failed', code, message });
+      if (!json) printError(message);
       progress?.failed(input);
     },
     notice(text) {
@@ -160,10 +160,8 @@ const MIN_PATH_LENGTH = 20;
 
 /** @param width columns of the terminal. If the line is longer, it has only the path of the result, shortened in the middle. */
 function formatResult(
-  input: string,
-  output: string,
-  { bytesBefore, bytesAfter, notes }: Done,
-  width?: number,
+  { input, output, bytesBefore, bytesAfter, notes }: Job & Done,
+  width: number | undefined,
 ): string {
   const [from, to] = namesOf(input, output);
   const rest = [
@@ -186,16 +184,11 @@ function shortenPath(path: string, length: number): string {
   return `${start}…${path.slice(path.length - (length - 1 - start.length)).toWellFormed()}`;
 }
 
-interface Counts {
-  readonly converted: number;
-  readonly upToDate: number;
-  readonly deleted: number;
-  readonly bytesBefore: number;
-  readonly bytesAfter: number;
-}
+type Counts = Readonly<Record<'converted' | 'upToDate' | 'deleted' | 'bytesBefore' | 'bytesAfter', number>>;
 
 function formatSummary(
   { converted, upToDate, deleted, bytesBefore, bytesAfter }: Counts,
+  notes: ReadonlyMap<string, number>,
   dryRun: boolean,
 ): string {
   const done = dryRun
@@ -203,17 +196,19 @@ function formatSummary(
     : `${converted} converted: ${formatChange(bytesBefore, bytesAfter)}`;
   const parts = [
     converted > 0 ? done : dryRun ? 'none to convert' : 'none converted',
+    ...(notes.size > 0 ? [formatCounts(notes, (note) => `with ${note}`)] : []),
     ...(upToDate > 0 ? [`${upToDate} up to date`] : []),
     ...(deleted > 0 ? [`${deleted} ${dryRun ? 'to delete' : 'deleted'}`] : []),
   ];
   return parts.join(', ');
 }
 
-/** Formats the reasons with the most frequent one first, such as "3 damaged, 1 no such file". */
-function formatReasons(failures: ReadonlyMap<string, number>): string {
-  const sorted = [...failures].sort(([, a], [, b]) => b - a);
-  return sorted.map(([code, count]) => `${count} ${formatCode(code)}`).join(', ');
-}
+/** Formats numbers, the highest first. Equal ones are in the order of names, because files end in any order. */
+const formatCounts = (counts: ReadonlyMap<string, number>, wordsOf: (name: string) => string): string =>
+  [...counts]
+    .sort(([a, one], [b, other]) => other - one || (a < b ? -1 : 1))
+    .map(([name, count]) => `${count} ${wordsOf(name)}`)
+    .join(', ');
 
 /** Words for the error codes that are not plain English themselves. */
 const REASONS: Readonly<Record<string, string>> = {
@@ -233,17 +228,18 @@ function formatCode(code: string): string {
   return REASONS[code] ?? (code.startsWith('HTTP_') ? words : words.toLowerCase());
 }
 
-/** A row of the report. Missing values are empty cells. */
-interface ReportRow {
+/** A file of the report: a row of CSV, in which missing values are empty cells, or an object of `--json`. */
+interface ReportRow extends Partial<Done & FileErrorCode> {
   readonly input: string;
   readonly output?: string;
   readonly status: 'converted' | 'to convert' | 'up to date' | 'failed' | 'deleted' | 'to delete';
-  readonly bytesBefore?: number;
-  readonly bytesAfter?: number;
-  readonly ms?: number;
-  readonly notes?: readonly string[];
-  readonly code?: string;
-  readonly message?: string;
+}
+
+/** Returns the object of `--json` for a row. The status `to convert` is `toConvert: true`. */
+function toJson({ status, code, message, ...row }: ReportRow): object {
+  if (status === 'converted') return row;
+  if (status === 'failed') return { ...row, error: { code, message } };
+  return { ...row, [status.replace(/ (\w)/g, (_, letter: string) => letter.toUpperCase())]: true };
 }
 
 const COLUMNS: readonly (keyof ReportRow)[] = [
