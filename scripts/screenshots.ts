@@ -5,9 +5,9 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import type { BrowserContextOptions, Page } from 'playwright-core';
 import sharp from 'sharp';
-import { CHROMIUM_FLAGS, chromiumPath } from '../test/helpers/chromium.ts';
+import { launchChromium } from '../test/helpers/chromium.ts';
 import { BUILT_PROGRAM, SERVICE_ENVIRONMENT, startServerProcess } from './processes/start.ts';
 import { drawing, landscapes, type Picture } from './screenshots/landscapes.ts';
 import { makeReport } from './screenshots/report.ts';
@@ -16,7 +16,7 @@ const folder = process.argv[2] ?? new URL('../docs/screenshots', import.meta.url
 mkdirSync(folder, { recursive: true });
 
 const server = await startServerProcess([process.execPath, BUILT_PROGRAM], SERVICE_ENVIRONMENT);
-const browser = await chromium.launch({ executablePath: chromiumPath(), args: CHROMIUM_FLAGS });
+const browser = await launchChromium();
 try {
   const url = `http://127.0.0.1:${server.port}`;
   const files = [

@@ -19,8 +19,7 @@ describe('the npm package', () => {
   const env = { PATH: process.env.PATH, HOME: process.env.HOME };
   const program = (): string => join(prefix, 'bin/imagemill');
 
-  before(async function () {
-    this.timeout(300_000);
+  before(async () => {
     const folder = await makeTempDir('package');
     prefix = join(folder, 'prefix');
     await mkdir(prefix);

@@ -12,8 +12,7 @@ import { makeTempDir } from '../helpers/hooks.ts';
 import { requires } from '../helpers/skips.ts';
 import { eventually, writeScript } from '../helpers/util.ts';
 
-describe('imagemill convert with many files', function () {
-  this.timeout(120_000);
+describe('imagemill convert with many files', () => {
   let folder: ConvertFolder;
   let env: Record<string, string>;
   beforeEach(async () => {

@@ -10,8 +10,7 @@ import { fakeMagick } from '../helpers/fake-magick.ts';
 const UNPRIVILEGED =
   process.getuid?.() === 0 ? ['setpriv', '--bounding-set', '-dac_override,-dac_read_search'] : [];
 
-describe('imagemill convert with unreadable input', function () {
-  this.timeout(120_000);
+describe('imagemill convert with unreadable input', () => {
   let folder: ConvertFolder;
   let env: Record<string, string>;
   const closed: string[] = [];

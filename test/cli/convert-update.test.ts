@@ -34,8 +34,7 @@ async function rsvgPath(): Promise<string> {
 
 const summaryOf = (lines: readonly string[]) => JSON.parse(lines.at(-1) ?? '{}').summary;
 
-describe('imagemill convert --update', function () {
-  this.timeout(120_000);
+describe('imagemill convert --update', () => {
   let folder: ConvertFolder;
   beforeEach(async () => {
     folder = await createConvertFolder();
@@ -386,8 +385,7 @@ describe('imagemill convert --update', function () {
   });
 });
 
-describe('imagemill convert --delete', function () {
-  this.timeout(120_000);
+describe('imagemill convert --delete', () => {
   let folder: ConvertFolder;
   let env: Record<string, string>;
   beforeEach(async () => {

@@ -13,8 +13,7 @@ import { type ServiceProcess, startProcess } from '../helpers/process.ts';
 import { startService } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
 
-describe('imagemill convert --url', function () {
-  this.timeout(300_000);
+describe('imagemill convert --url', () => {
   let folder: ConvertFolder;
   const closing: (() => unknown)[] = [];
   beforeEach(async () => {
@@ -294,7 +293,7 @@ describe('imagemill convert --url', function () {
         async meanwhile() {
           for (const at of [0, 1]) {
             const before = await written();
-            await eventually(async () => (await written()) > before + 10, 120);
+            await eventually(async () => (await written()) > before + 10);
             const old = instances[at] as ServiceProcess;
             old.child.kill('SIGTERM');
             expect(await old.ended()).to.equal(0);

@@ -37,8 +37,7 @@ const findWorkers = (): number[] =>
     }
   });
 
-describe('imagemill convert --verify', function () {
-  this.timeout(180_000);
+describe('imagemill convert --verify', () => {
   let folder: ConvertFolder;
   beforeEach(async () => {
     folder = await createConvertFolder();

@@ -193,7 +193,7 @@ describe('imagemill doctor', () => {
     } finally {
       await engine.close();
     }
-  }).timeout(120_000);
+  });
 
   it('exits with 2 instead of measuring if this machine cannot convert', async () => {
     const { status, complaints } = await run({ PATH: await makeTempDir('no-tools') }, '--sizing');

@@ -9,8 +9,7 @@ import { makeTempDir } from '../helpers/hooks.ts';
 
 const run = promisify(execFile);
 
-describe('imagemill explain', function () {
-  this.timeout(60_000);
+describe('imagemill explain', () => {
   const explain = (...args: string[]) => runCliInProcess(['explain', ...args]);
 
   it('states in order what is done with an image, the limits and the key', async () => {

@@ -13,8 +13,7 @@ import { MAIN } from '../helpers/process.ts';
 const run = promisify(execFile);
 const options = { format: 'png', quality: 80, stripMetadata: true } as const;
 
-describe('receipts of conversions', function () {
-  this.timeout(120_000);
+describe('receipts of conversions', () => {
   let folder: ConvertFolder;
   const at = (name: string): string => join(folder.path, name);
   const verify = async (...args: string[]) => {

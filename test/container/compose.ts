@@ -5,15 +5,14 @@ import { expect } from 'chai';
 import { parse } from 'yaml';
 import { convert, fixture, sendForm } from '../helpers/client.ts';
 import { freePorts } from '../helpers/daemons.ts';
-import { docker, inspect, START_TIMEOUT_MS } from '../helpers/docker.ts';
+import { docker, inspect } from '../helpers/docker.ts';
 import { eventually } from '../helpers/util.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const SOCKET = (process.env.DOCKER_HOST ?? '').replace('unix://', '');
 const CLIENTS = 4;
 
-describe('docker/compose.yaml', function () {
-  this.timeout(120_000);
+describe('docker/compose.yaml', () => {
   const project = `imagemill-test-${randomInt(1e9)}`;
   let ports: number[] = [];
   let limit = '';
@@ -74,10 +73,10 @@ describe('docker/compose.yaml', function () {
       photo = await fixture('scene.jpg');
       await scaled('up', '--detach', '--no-build', 'proxy');
       for (const name of await containers('instances'))
-        await eventually(async () => (await docker('logs', name)).includes('listening on'), START_TIMEOUT_MS);
+        await eventually(async () => (await docker('logs', name)).includes('listening on'));
       base = `http://127.0.0.1:${ports[1]}/api/v1`;
       const ready = async () => (await sendForm(`${base}/health`).catch(() => undefined))?.status === 200;
-      await eventually(ready, START_TIMEOUT_MS);
+      await eventually(ready);
     };
 
     it('starts three hardened instances behind a proxy, with a shared rate limit and no outside network', async () => {
@@ -89,10 +88,7 @@ describe('docker/compose.yaml', function () {
       for (const name of [...instances, ...(await containers('proxy')), ...(await containers('valkey'))])
         expect(await isHardened(name)).to.equal(true);
       for (const name of instances)
-        await eventually(
-          async () => (await docker('logs', name)).includes('rate limit is shared'),
-          START_TIMEOUT_MS,
-        );
+        await eventually(async () => (await docker('logs', name)).includes('rate limit is shared'));
       const answers: Awaited<ReturnType<typeof sendForm>>[] = [];
       // Few at a time: an instance that waits for the processor longer than for Valkey would count on its own.
       while (answers.length < 70)
@@ -124,7 +120,7 @@ describe('docker/compose.yaml', function () {
         }
       };
       const clients = Promise.all(Array.from({ length: CLIENTS }, client));
-      await eventually(() => ends.length >= CLIENTS, START_TIMEOUT_MS);
+      await eventually(() => ends.length >= CLIENTS);
       await docker('stop', '--time', '20', victim);
       last = ends.length + 2 * CLIENTS;
       await clients;

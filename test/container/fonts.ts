@@ -20,8 +20,7 @@ const SIDE = 300;
 /** Minimum share of dark pixels on a side of the bounding box that counts as a line. */
 const MIN_LINE_COVERAGE = 0.95;
 
-describe('the fonts of the image', function () {
-  this.timeout(120_000);
+describe('the fonts of the image', () => {
   const start = useContainers();
   let base = '';
   before(async () => {

@@ -13,8 +13,7 @@ const read = (path: string): Promise<string> => readFile(new URL(path, ROOT), 'u
 const sh = (command: string, ...args: string[]): Promise<string> =>
   docker('run', '--rm', '--network', 'none', '--entrypoint', 'sh', IMAGE, '-c', command, 'sh', ...args);
 
-describe('the image', function () {
-  this.timeout(120_000);
+describe('the image', () => {
   it(`is smaller than ${MAX_IMAGE_BYTES / MB} MB beyond its base`, async () => {
     const [, base = ''] = /^ARG NODE_IMAGE=(.*)$/m.exec(await read('docker/Dockerfile')) ?? [];
     const [own, below] = [await inspect(IMAGE), await inspect(base)];

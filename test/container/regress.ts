@@ -7,9 +7,7 @@ const FIXTURES = fileURLToPath(new URL('../../fixtures', import.meta.url));
 /** User that can read the checkout. Root without capabilities can only read files that root owns. */
 const USER = `${process.getuid?.() ?? 0}:0`;
 
-describe('the image on the command line', function () {
-  this.timeout(180_000);
-
+describe('the image on the command line', () => {
   const run = (...args: string[]): Promise<string> => {
     const options = ['--user', USER, '--network', 'none', '--volume', `${FIXTURES}:/fixtures:ro`];
     return docker('run', '--rm', ...HARDENED, ...options, IMAGE, ...args);

@@ -74,8 +74,7 @@ describe('several variants of one file', () => {
 
   for (const path of FILES) {
     const name = path.split('/').slice(-2).join('/');
-    it(`has the bytes and notes of single conversions for ${name}`, async function () {
-      this.timeout(120_000);
+    it(`has the bytes and notes of single conversions for ${name}`, async () => {
       const { signal } = new AbortController();
       const isSvg = name.endsWith('.svg');
       const steps: Step[] = [];

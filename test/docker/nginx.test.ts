@@ -20,8 +20,7 @@ const upload = 'POST /api/v1/batch HTTP/1.1\r\nHost: x\r\nContent-Length: 200000
 const plain = (path: string, method = 'GET') =>
   `${method} ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
 
-describe('docker/nginx.conf in front of an instance', function () {
-  this.timeout(30_000);
+describe('docker/nginx.conf in front of an instance', () => {
   let instance: ServiceProcess;
   let nginx: Daemon | undefined;
   let origin: string;

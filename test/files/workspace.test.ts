@@ -218,7 +218,6 @@ describe('the folder for working files', () => {
 
 describe('working files on a disk', () => {
   it('are created, renamed and removed without a call that blocks the event loop', async function () {
-    this.timeout(60_000);
     const home = [await makeTempDir('disk'), PROJECT].find((folder) => !isInMemory(folder));
     requires(this, 'disk', home !== undefined);
     const tempDir = await mkdtemp(join(home as string, '.disk-'));

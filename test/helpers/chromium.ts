@@ -1,9 +1,10 @@
 /** @module Finds Chromium for the browser tests. */
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { type Browser, chromium } from 'playwright-core';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { decode, type Pixels } from './pixels.ts';
 import { requires } from './skips.ts';
+import { PATIENCE_MS } from './util.ts';
 
 /** Debian's browser without windows. It takes a third of the processor time of the others, but cannot show a PDF. */
 const HEADLESS_SHELL = 'chromium-headless-shell';
@@ -20,7 +21,7 @@ const MAC_PATHS = [
  * @param showsPdf whether the browser must be able to show a PDF
  * @throws {Error} if there is none
  */
-export function chromiumPath(showsPdf = false): string {
+function chromiumPath(showsPdf = false): string {
   const names = showsPdf ? NAMES : [HEADLESS_SHELL, ...NAMES];
   const paths = [...names.flatMap((name) => FOLDERS.map((folder) => join(folder, name))), ...MAC_PATHS];
   const found = paths.find((path) => {
@@ -45,26 +46,45 @@ function hasChromium(): boolean {
 }
 
 /** Flags that allow Chromium to run as root and prevent requests to other hosts. */
-export const CHROMIUM_FLAGS = [
+const FLAGS = [
   '--no-sandbox',
   '--disable-gpu',
   '--disable-background-networking',
   '--disable-component-update',
 ];
 
+/**
+ * Starts Chromium.
+ *
+ * @param showsPdf whether it must be able to show a PDF
+ * @param flags more flags
+ */
+export const launchChromium = (showsPdf = false, flags: readonly string[] = []): Promise<Browser> =>
+  chromium.launch({
+    executablePath: chromiumPath(showsPdf),
+    args: [...FLAGS, ...flags],
+    timeout: PATIENCE_MS,
+  });
+
+/** Opens a page in a context of its own. */
+export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<Page> {
+  const page = await browser.newPage(options);
+  page.setDefaultTimeout(PATIENCE_MS);
+  return page;
+}
+
 /** Starts Chromium before the tests of a suite, and closes it after them. Skips them without a browser. */
 export function useBrowserDecoder(): { show(file: Buffer, mediaType: string): Promise<Pixels> } {
   let browser: Browser | undefined;
   before(async function () {
     requires(this, 'browser', hasChromium());
-    const args = [...CHROMIUM_FLAGS, '--force-color-profile=srgb'];
-    browser = await chromium.launch({ executablePath: chromiumPath(), args });
+    browser = await launchChromium(false, ['--force-color-profile=srgb']);
   });
   after(() => browser?.close());
   return {
     /** Takes a screenshot of the image at its own size. Fails if Chromium cannot decode it. */
     async show(file, mediaType) {
-      const page = await (browser as Browser).newPage();
+      const page = await openPage(browser as Browser);
       try {
         const source = `data:${mediaType};base64,${file.toString('base64')}`;
         await page.setContent(`<body style="margin:0"><img style="display:block" src="${source}">`);

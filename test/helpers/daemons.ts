@@ -1,9 +1,9 @@
 /** @module Starts Redis and nginx as child processes of a test. Services of the system are not touched. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { makeTempDir } from './hooks.ts';
 import { eventually } from './util.ts';
@@ -15,13 +15,17 @@ export interface Daemon {
   stop(signal?: NodeJS.Signals): Promise<void>;
 }
 
-/** Returns TCP ports that are free at the moment. */
+/**
+ * Returns TCP ports that are free at the moment. They are below those that systems assign to connections and to servers without a
+ * fixed port (from 32768 on), so that no other test gets one of them while its server restarts.
+ */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
-  await Promise.all(servers.map((server) => once(server, 'listening')));
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  await Promise.all(servers.map((server) => once(server.close(), 'close')));
-  return ports;
+  const ports = new Set<number>();
+  while (ports.size < count) {
+    const port = randomInt(10_000, 32_768);
+    if (!(await isListening(port))) ports.add(port);
+  }
+  return [...ports];
 }
 
 /** Starts Redis without persistence. */

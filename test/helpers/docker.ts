@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
+import { TEST_SETTINGS } from './process.ts';
 import { eventually } from './util.ts';
 
 const run = promisify(execFile);
@@ -23,8 +24,6 @@ export const IMAGE = `imagemill:${version}`;
 
 /** Options for the only writable folder. */
 export const TMPFS = ['--tmpfs', '/tmp:size=1g,mode=1777'];
-/** Timeout in seconds for starts and first health checks, generous enough for a busy machine. */
-export const START_TIMEOUT_MS = 60;
 /** Options that remove every privilege that an operator can remove. */
 export const HARDENED = [
   ...['--read-only', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges', '--pids-limit', '256'],
@@ -52,7 +51,7 @@ export function useContainers() {
     await docker('network', 'rm', network);
   });
   return async (options: readonly string[], settings: Readonly<Record<string, string>> = {}) => {
-    const variables = Object.entries({ RATE_LIMIT_PER_MINUTE: '0', ...settings });
+    const variables = Object.entries({ ...TEST_SETTINGS, ...settings });
     const environment = variables.flatMap(([name, value]) => ['--env', `${name}=${value}`]);
     const networkOptions = options.includes('--network') ? [] : ['--network', network];
     const name = await docker('run', '--detach', ...networkOptions, ...options, ...environment, IMAGE);
@@ -67,10 +66,7 @@ async function waitUntilListening(name: string, address: string): Promise<Contai
     const lines = (await docker('logs', name)).split('\n').filter((line) => line.startsWith('{'));
     return lines.map((line) => JSON.parse(line));
   };
-  await eventually(
-    async () => (await log()).some(({ msg }) => String(msg).startsWith('listening')),
-    START_TIMEOUT_MS,
-  );
+  await eventually(async () => (await log()).some(({ msg }) => String(msg).startsWith('listening')));
   return {
     name,
     base: `http://${address}:3000/api/v1`,

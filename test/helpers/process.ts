@@ -31,6 +31,9 @@ export const programEnvironment = (): NodeJS.ProcessEnv => {
   return { PATH, NODE_COMPILE_CACHE };
 };
 
+/** Settings of services in tests: no rate limit, and a time limit that no conversion exceeds on a slow machine. */
+export const TEST_SETTINGS = { RATE_LIMIT_PER_MINUTE: '0', CONVERT_TIMEOUT_MS: '300000' };
+
 /**
  * Starts the service.
  *
@@ -46,11 +49,12 @@ export function startProcess(
       ...programEnvironment(),
       PORT: '0',
       HOST: '127.0.0.1',
-      RATE_LIMIT_PER_MINUTE: '0',
+      ...TEST_SETTINGS,
       ...environment,
     },
   });
-  const end = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;
+  // Until then, output that the service printed before its end may be unread.
+  const end = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (data) => {

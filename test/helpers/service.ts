@@ -10,6 +10,7 @@ import { type Config, loadConfig } from '../../src/config.ts';
 import { createHttpServer, type HttpServer } from '../../src/server/http-server.ts';
 import { createService, type Service } from '../../src/server/service.ts';
 import { makeTempDir, servicesFolder } from './hooks.ts';
+import { TEST_SETTINGS } from './process.ts';
 import { eventually } from './util.ts';
 
 /** A service in the process of the test. */
@@ -85,10 +86,10 @@ function freshTempDir(): string {
   return join(servicesFolder, String(services));
 }
 
-/** Loads the configuration for tests: tools of the environment, a new TEMP_DIR and no rate limit. */
+/** Loads the configuration for tests: tools of the environment, a new TEMP_DIR and {@link TEST_SETTINGS}. */
 export function testConfig(settings: Readonly<Record<string, string>> = {}): Config {
   const { PATH, MAGICK_BIN, RSVG_BIN } = process.env;
-  const defaults = { TEMP_DIR: freshTempDir(), RATE_LIMIT_PER_MINUTE: '0' };
+  const defaults = { TEMP_DIR: freshTempDir(), ...TEST_SETTINGS };
   return loadConfig({ PATH, MAGICK_BIN, RSVG_BIN, ...defaults, ...settings });
 }
 

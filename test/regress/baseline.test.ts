@@ -18,8 +18,7 @@ look at the HTML report that it names, and commit fixtures/baseline/ together wi
 `;
 
 describe('the baseline of the fixtures', () => {
-  it('matches the current results of all fixtures', async function () {
-    this.timeout(180_000);
+  it('matches the current results of all fixtures', async () => {
     const converter = await createLocalBackend(testConfig());
     try {
       const [major] = converter.tools.ImageMagick?.split('.') ?? [];

@@ -233,8 +233,7 @@ async function encoded(
 const photos = new Map<number, Raster>();
 const photo = (width: number): Raster => photos.get(width) as Raster;
 
-describe('planted defects', function () {
-  this.timeout(120_000);
+describe('planted defects', () => {
   before(async () => {
     for (const [width, height] of SIZES) photos.set(width, (await madePhotos(width, height, 1))[0] as Raster);
   });
@@ -351,9 +350,7 @@ const HARMLESS_EDITS: Readonly<Record<string, Edit>> = {
   ),
 };
 
-describe('harmless changes', function () {
-  this.timeout(120_000);
-
+describe('harmless changes', () => {
   it('are at least forty', () => {
     expect(HARMLESS_ENCODERS.length + Object.keys(HARMLESS_EDITS).length).to.be.at.least(40);
   });

@@ -2,9 +2,9 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { htmlReport } from '../../src/regress/report/html.ts';
-import { CHROMIUM_FLAGS, chromiumPath } from '../helpers/chromium.ts';
+import { launchChromium, openPage } from '../helpers/chromium.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { hostileFindings } from './findings.ts';
 
@@ -16,8 +16,8 @@ describe('the HTML report of regress in a browser', () => {
     const { findings, before: one, after } = await hostileFindings();
     const path = join(await makeTempDir('report'), 'report.html');
     await writeFile(path, await htmlReport(findings, one, after));
-    browser = await chromium.launch({ executablePath: chromiumPath(), args: CHROMIUM_FLAGS });
-    page = await browser.newPage({ viewport: { width: 1000, height: 900 } });
+    browser = await launchChromium();
+    page = await openPage(browser, { viewport: { width: 1000, height: 900 } });
     page.setDefaultTimeout(15_000);
     page.on('pageerror', (error) => errors.push(String(error)));
     page.on('console', (message) => errors.push(message.text()));

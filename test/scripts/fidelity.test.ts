@@ -12,9 +12,7 @@ const OUTPUTS = ['webp', 'png', 'jpg', 'gif', 'bmp', 'pdf'];
 /** A decoded file, as a PNG that is a reference. */
 const asPng = (path: string) => sharp(path).png().toBuffer();
 
-describe('npm run fidelity', function () {
-  this.timeout(120_000);
-
+describe('npm run fidelity', () => {
   /** Runs the script with a folder of these files. Strings are paths of fixtures. */
   async function run(files: Readonly<Record<string, string | Buffer>>) {
     const folder = await makeTempDir('fidelity');

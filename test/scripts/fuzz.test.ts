@@ -7,9 +7,7 @@ import { makeTempDir } from '../helpers/hooks.ts';
 
 const SCRIPT = new URL('../../scripts/fuzz.ts', import.meta.url).pathname;
 
-describe('npm run fuzz', function () {
-  this.timeout(120_000);
-
+describe('npm run fuzz', () => {
   it('checks the requested number of damaged copies per type, and counts the outcomes', async () => {
     const folder = await makeTempDir('fuzz');
     await copyFile(fixturePath('scene.png'), join(folder, 'scene.png'));

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
-import { type Browser, chromium, type Page } from 'playwright-core';
-import { CHROMIUM_FLAGS, chromiumPath } from '../helpers/chromium.ts';
+import type { Browser, Page } from 'playwright-core';
+import { launchChromium, openPage } from '../helpers/chromium.ts';
 import { fixturePath, sendForm } from '../helpers/client.ts';
 import { decode } from '../helpers/pixels.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
@@ -103,7 +103,7 @@ describe('GET /docs', () => {
     let page: Page;
     const failures: string[] = [];
     before(async () => {
-      browser = await chromium.launch({ executablePath: chromiumPath(), args: CHROMIUM_FLAGS });
+      browser = await launchChromium();
     });
     after(() => browser.close());
     afterEach(async () => {
@@ -117,8 +117,7 @@ describe('GET /docs', () => {
       viewport = { width: 1280, height: 720 },
     ) => {
       failures.length = 0;
-      page = await browser.newPage({ colorScheme, viewport });
-      page.setDefaultTimeout(40_000); // shorter than the test's timeout, so that the error names the locator
+      page = await openPage(browser, { colorScheme, viewport });
       page.on('console', (message) => {
         if (message.type() === 'error') failures.push(message.text()); // includes CSP violations
       });

@@ -15,8 +15,7 @@ import { useService } from '../helpers/service.ts';
 const SEED = 20_261_121;
 const NAMESPACE = 'xmlns="http://www.w3.org/2000/svg"';
 
-describe('the size of an SVG', function () {
-  this.timeout(120_000);
+describe('the size of an SVG', () => {
   const service = useService();
 
   interface Size {

@@ -8,8 +8,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { chromium } from 'playwright-core';
-import { CHROMIUM_FLAGS, chromiumPath } from '../helpers/chromium.ts';
+import { launchChromium, openPage } from '../helpers/chromium.ts';
 import { fixture } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { useService } from '../helpers/service.ts';
@@ -64,9 +63,9 @@ describe('an early error response to a large upload reaches', () => {
     const page = createServer((_req, res) => res.setHeader('content-type', 'text/html').end('<p>page</p>'));
     page.listen(0, '127.0.0.1');
     await once(page, 'listening');
-    const browser = await chromium.launch({ executablePath: chromiumPath(), args: CHROMIUM_FLAGS });
+    const browser = await launchChromium();
     try {
-      const tab = await browser.newPage();
+      const tab = await openPage(browser);
       await tab.goto(`http://127.0.0.1:${(page.address() as AddressInfo).port}/`);
       const answers = await tab.evaluate(
         async ({ url, size, start }) => {

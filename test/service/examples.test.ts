@@ -86,8 +86,7 @@ describe('the curl examples of the documents', () => {
   const withoutVariables = (text: string): string =>
     text.replace(/"version":"[^"]*"/, '"version":…').replace(/"timestamp":"[^"]*"/, '"timestamp":…');
 
-  it('succeed in one folder, one after the other, and write the documented files', async function () {
-    this.timeout(120_000);
+  it('succeed in one folder, one after the other, and write the documented files', async () => {
     folder = await makeTempDir('examples');
     await symlink(new URL('fixtures', PROJECT).pathname, join(folder, 'fixtures'));
     const origin = new URL(service.base).host;

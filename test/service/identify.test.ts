@@ -61,8 +61,7 @@ describe('POST /identify', () => {
   };
 
   for (const folder of ['images', 'traps', 'extra']) {
-    it(`agrees with sharp about the fixtures in ${folder}, or with exiftool about those that sharp cannot read`, async function () {
-      this.timeout(120_000);
+    it(`agrees with sharp about the fixtures in ${folder}, or with exiftool about those that sharp cannot read`, async () => {
       await startShared({ EXTRA_INPUTS: 'all' });
       const names = readdirSync(FIXTURES + folder).filter((name) => !/\.(?:json|md)$/.test(name));
       const others: string[] = [];
@@ -148,8 +147,7 @@ describe('POST /identify', () => {
     }
   });
 
-  it('explains the conversion with plan=true as imagemill explain does, with the key of the result', async function () {
-    this.timeout(60_000);
+  it('explains the conversion with plan=true as imagemill explain does, with the key of the result', async () => {
     const settings = { MAX_PIXELS: '20000', MAX_FRAMES: '9' };
     await startShared(settings);
     for (const [name, query] of [

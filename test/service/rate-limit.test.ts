@@ -47,7 +47,7 @@ describe('rate limit', () => {
       Number(headers.get('x-ratelimit-reset')),
     );
     expect(resets[0]).to.equal(resets[1]);
-    expect(resets[0]).to.be.within(before + 60, before + 62);
+    expect(resets[0]).to.be.within(before + 60, Math.ceil(Date.now() / 1000) + 60);
   });
 
   it('sends its headers on every API response, including all errors', async () => {

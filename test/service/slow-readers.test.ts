@@ -20,8 +20,7 @@ const RESULT_BYTES = 54 + 3 * SIDE ** 2;
 /** Read rate of the slow clients, in bytes per second. */
 const SLOW = 30_000;
 
-describe('slow readers', function () {
-  this.timeout(120_000);
+describe('slow readers', () => {
   const service = useSmallDisk(DISK);
   let small: Buffer;
   let upload: Buffer;

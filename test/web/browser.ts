@@ -1,15 +1,10 @@
 /** @module Controls the system's Chromium with the page of a service. */
 
 import { expect } from 'chai';
-import {
-  type Browser,
-  type BrowserContext,
-  type BrowserContextOptions,
-  chromium,
-  type Page,
-} from 'playwright-core';
-import { CHROMIUM_FLAGS, chromiumPath } from '../helpers/chromium.ts';
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import { launchChromium } from '../helpers/chromium.ts';
 import type { OwnService } from '../helpers/service.ts';
+import { PATIENCE_MS } from '../helpers/util.ts';
 
 /** Folder for the traces of failed tests. Without TRACES=on there are none: recording takes a fifth of the processor time. */
 const TRACES = process.env.TRACES === 'on' && new URL('../../traces/', import.meta.url).pathname;
@@ -47,7 +42,7 @@ export function useBrowser(showsPdf = false): {
   return {
     async open({ base }, options = {}, query = '') {
       errors = [];
-      browser ??= chromium.launch({ executablePath: chromiumPath(showsPdf), args: CHROMIUM_FLAGS });
+      browser ??= launchChromium(showsPdf);
       context = await (await browser).newContext({
         viewport: { width: 1100, height: 800 },
         reducedMotion: 'reduce',
@@ -55,7 +50,7 @@ export function useBrowser(showsPdf = false): {
       });
       if (TRACES) await context.tracing.start({ snapshots: true });
       const page = await context.newPage();
-      page.setDefaultTimeout(15_000);
+      page.setDefaultTimeout(PATIENCE_MS);
       page.on('pageerror', (error) => errors.push(String(error)));
       page.on('console', (message) => {
         if (message.type() === 'error' && !EXPECTED.test(message.text())) errors.push(message.text());

@@ -31,6 +31,9 @@ describe('the comparison dialog', () => {
     const page = await convertImage(file);
     await page.getByRole('button', { name: 'Compare image.png' }).click();
     await page.getByRole('dialog').waitFor();
+    await page
+      .locator('.pair')
+      .evaluate((pair) => Promise.all([...pair.querySelectorAll('img')].map((img) => img.decode())));
     return page;
   };
   /** Returns which halves of the image show the original. */

@@ -1,9 +1,9 @@
 /** @module Compares conversions of bitmaps, icons and GIFs with the same files in Chromium. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { GOOD, QUESTIONABLE } from '../helpers/bmp-kinds.ts';
-import { CHROMIUM_FLAGS, chromiumPath } from '../helpers/chromium.ts';
+import { launchChromium, openPage } from '../helpers/chromium.ts';
 import { convert } from '../helpers/client.ts';
 import { composedFrames, gifWithDisposal } from '../helpers/gif-disposal.ts';
 import { decode, type Pixels } from '../helpers/pixels.ts';
@@ -32,8 +32,8 @@ describe('the rendering of Chromium', () => {
   let browser: Browser;
   let page: Page;
   before(async () => {
-    browser = await chromium.launch({ executablePath: chromiumPath(), args: CHROMIUM_FLAGS });
-    page = await browser.newPage();
+    browser = await launchChromium();
+    page = await openPage(browser);
   });
   after(() => browser.close());
 
