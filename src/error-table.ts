@@ -145,7 +145,7 @@ const ROWS = {
   ),
   API_KEY_INVALID: fixed(401, 'api-key', 'The API key is not valid.'),
   NOT_FOUND: fixed(404, 'connection', 'There is nothing at this path. The API is below /api/v1.'),
-  METHOD_NOT_ALLOWED: define('endpoint', 405)(
+  METHOD_NOT_ALLOWED: define('handler', 405)(
     (method: string, allowed: string) => `${method} is not allowed for this path: use ${allowed}.`,
     ({ allowed }) => ['PUT', allowed],
   ),
@@ -262,7 +262,7 @@ const ROWS = {
     retryAfter: (_limit: number, wait: number) => wait,
   },
   HEADERS_TOO_LARGE: fixed(431, 'endpoint', 'The request headers are too large.'),
-  INTERNAL: define('endpoint', 500)(
+  INTERNAL: define('handler', 500)(
     (support: string, requestId: string) =>
       `An internal error occurred. If it persists, contact ${support} and quote request ${requestId}.`,
     ({ config, requestId }) => [config.SUPPORT_EMAIL, requestId],

@@ -21,6 +21,7 @@ export const FULL_TESTS = [
   'test/service/svg-features.test.ts',
   'test/web/same-as-browser.test.ts', // all images and options of the page
   'test/web/firefox.test.ts', // a second browser
+  'test/client/generated.test.ts', // installs generators of clients
   'test/service/batch-zip.test.ts',
   'test/process/sandbox/broken-codec.test.ts', // all forbidden actions of a codec
   'test/conversion/threads.test.ts', // all fixtures

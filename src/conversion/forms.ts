@@ -28,11 +28,13 @@ const convertFields = (outputs: readonly OutputType[]) =>
     output_format: requestedFormat(outputs)
       .optional()
       .describe(
-        `Output format, in any case. \`jpeg\` means \`jpg\`, and \`auto\` the best format that \`Accept\` permits: avif, webp, then jpg or, with transparency, png; for animations webp, then gif. Default: the value of \`format\`, or \`${DEFAULT_FORMAT}\`.`,
+        `Output format. \`auto\` chooses the best format that \`Accept\` permits: avif, webp, then jpg or, with transparency, png; for animations webp, then gif. Upper case and \`jpeg\` are accepted, too. They are not listed, so that each format has one name. Default: the value of \`format\`, or \`${DEFAULT_FORMAT}\`.`,
       ),
     format: requestedFormat(outputs)
       .optional()
-      .describe('Alternative name of `output_format`. If both are sent, they must be equal.'),
+      .describe(
+        'Alternative name of `output_format`, with the same values. If both are sent, they must be equal.',
+      ),
     ...optionFields(outputs),
   });
 

@@ -20,7 +20,7 @@ import { API_PREFIX, endpoint, parseTarget } from './endpoint.ts';
 import { errorHandler, notFound } from './error-handler.ts';
 import { imaginaryRouter } from './imaginary/routes.ts';
 import type { Metrics } from './metrics.ts';
-import { createDocument } from './openapi/document.ts';
+import { createDocument, exampleOrigin } from './openapi/document.ts';
 import { OPERATIONS, type OperationId } from './openapi/operations.ts';
 import { formatsBody } from './openapi/schemas.ts';
 import { rateLimiter } from './rate-limit.ts';
@@ -161,7 +161,10 @@ function apiRouter(deps: AppDeps): Router {
     ),
     listFormats: formatsRoute(formatsBody({ inputs, outputs, presets, config })),
     getHealth: healthRoute(version),
-    getReference: openApiRoute(createDocument(API_PREFIX, { version, inputs, outputs, presets, config })),
+    getReference: openApiRoute(
+      createDocument(API_PREFIX, { version, inputs, outputs, presets, config }),
+      exampleOrigin(config),
+    ),
   };
   for (const { method, path, operationId, isPublic } of OPERATIONS)
     endpoint(router, method, path, ...(isPublic ? [] : [checkClient(config)]), handlers[operationId]);

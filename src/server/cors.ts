@@ -21,7 +21,7 @@ export const EXPOSED_HEADERS = [
 ];
 
 /** Methods of the API; OPTIONS needs no permission. */
-const METHODS = ['GET', 'HEAD', 'POST'];
+export const METHODS = ['GET', 'HEAD', 'POST'];
 
 /** Time for which browsers can cache the response to a preflight, in seconds: a day. */
 const PREFLIGHT_TTL_S = 86_400;

@@ -33,10 +33,12 @@ interface Response {
 /** An operation. */
 export interface Operation {
   readonly operationId: string;
+  readonly parameters?: readonly { readonly name: string; readonly in?: string }[];
   readonly responses: Readonly<Record<string, Response>>;
 }
 /** An OpenAPI document. */
 export interface Document {
+  readonly servers: readonly { readonly url: string }[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: {
     readonly headers: Readonly<Record<string, Header>>;

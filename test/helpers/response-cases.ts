@@ -61,21 +61,35 @@ async function sendRaw({ base }: OwnService, text: string): Promise<ClientRespon
   return { status, headers, body: Buffer.from(rest), message: '' };
 }
 
-const methodFor = (operation: string) => (operation in READS ? 'GET' : 'POST');
+const methodFor = (operation: string) =>
+  operation.endsWith('Methods') ? 'OPTIONS' : operation in READS ? 'GET' : 'POST';
 /** Returns the start of a request, without the blank line that ends the headers. */
 const head = (operation: string, path: string) =>
   `${methodFor(operation)} /api/v1${path} HTTP/1.1\r\nHost: x\r\n`;
 const formHead = (path: string) =>
   `${head('convert', path)}Content-Type: multipart/form-data; boundary=x\r\n`;
 
-/** Cases of every operation. */
-const commonCases = (operation: string, path: string): ResponseCase[] => [
+/** Cases of a path. */
+const pathCases = (operation: string, path: string): ResponseCase[] => [
   {
     operation,
     status: 405,
     how: 'another method',
     send: ({ base }) => sendForm(base + path, { method: 'PUT' }),
   },
+  {
+    operation: `${operation}Methods`,
+    status: 204,
+    type: 'no body',
+    how: 'a plain request',
+    send: ({ base }) => sendForm(base + path, { method: 'OPTIONS' }),
+  },
+  ...commonCases(operation, path),
+  ...commonCases(`${operation}Methods`, path),
+];
+
+/** Cases of every operation. */
+const commonCases = (operation: string, path: string): ResponseCase[] => [
   {
     operation,
     status: 408,
@@ -277,7 +291,7 @@ const acceptCases = Object.entries({ ...FORMS, identify: IDENTIFY }).map(
 export const CASES: readonly ResponseCase[] = [
   ...acceptCases,
   ...identifyCases,
-  ...Object.entries(PATHS).flatMap(([operation, path]) => commonCases(operation, path)),
+  ...Object.entries(PATHS).flatMap(([operation, path]) => pathCases(operation, path)),
   ...readCases,
   ...formCases,
   ...Object.entries(IMAGES).map(

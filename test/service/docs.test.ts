@@ -140,13 +140,10 @@ describe('GET /docs', () => {
     for (const scheme of ['light', 'dark'] as const) {
       it(`shows every operation in ${scheme} colours and requests nothing from other hosts`, async () => {
         await open(scheme);
+        const paths = ['/convert', '/batch', '/identify', '/formats', '/health', '/openapi.json'];
         expect(await page.locator('.opblock-summary-path').allInnerTexts()).to.deep.equal([
-          '/convert',
-          '/batch',
-          '/identify',
-          '/formats',
-          '/health',
-          '/openapi.json',
+          ...paths,
+          ...paths, // OPTIONS
         ]);
         const colour = await page.evaluate<string>('getComputedStyle(document.body).color');
         const [red = 0] = colour.match(/\d+/g)?.map(Number) ?? [];

@@ -24,6 +24,22 @@ describe('GET /openapi.json', () => {
     for (const started of [service, ...own.values()]) await started.stop();
   });
 
+  it('states the address of the request', async () => {
+    expect(document.servers[0]?.url).to.equal(service.base);
+    const proxied = await startService({ TRUST_PROXY: 'loopback' });
+    const urlFor = async (host: string): Promise<string> => {
+      const headers = { 'x-forwarded-proto': 'https', 'x-forwarded-host': host };
+      const { body } = await sendForm(`${proxied.base}/openapi.json`, { headers });
+      return (JSON.parse(body.toString()) as Document).servers[0]?.url ?? '';
+    };
+    try {
+      expect(await urlFor('images.example:8443')).to.equal('https://images.example:8443/api/v1');
+      expect(await urlFor('a"b')).to.match(/^http:\/\/localhost:\d+\/api\/v1$/);
+    } finally {
+      await proxied.stop();
+    }
+  });
+
   it('documents only responses that have a test case', () => {
     const provoked = CASES.map(
       ({ operation, status, type }) => `${operation} ${status} ${type ?? 'application/json'}`,

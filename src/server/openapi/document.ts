@@ -5,9 +5,9 @@ import { ALLOWED } from '../endpoint.ts';
 import { errorBody } from '../error-handler.ts';
 import { REQUEST_ID_PATTERN } from '../request-log.ts';
 import { EXAMPLE_KEY, hasApiKeys, hasClientIds, headers } from './headers.ts';
-import { OPENAPI_VERSION, OPERATIONS, type Operation } from './operations.ts';
+import { FILE, methodsOperation, OPENAPI_VERSION, OPERATIONS, type Operation } from './operations.ts';
 import { responses } from './responses.ts';
-import { type ApiContext, type Json, schemas } from './schemas.ts';
+import { type ApiContext, type Json, queryParameters, schemas } from './schemas.ts';
 
 /**
  * Creates the OpenAPI document.
@@ -24,16 +24,20 @@ export function createDocument(base: string, service: ApiContext): Json {
       description: introduction(base, service),
       contact: contact(service.config.SUPPORT_EMAIL),
     },
-    servers: [{ url: base, description: 'This server.' }],
+    servers: [{ url: exampleOrigin(service.config) + base, description: 'This server.' }],
     security: security(service.config),
     tags: [
       { name: 'Conversion', description: 'Convert images. The server stores nothing.' },
       { name: 'Service', description: 'Formats, health and this reference.' },
+      { name: 'Methods', description: 'The methods of each path.' },
     ],
     paths: Object.fromEntries(
       OPERATIONS.map((operation) => [
         operation.path,
-        { [operation.method.toLowerCase()]: describe(operation, service) },
+        {
+          [operation.method.toLowerCase()]: describe(operation, service),
+          options: describe(methodsOperation(operation), service),
+        },
       ]),
     ),
     components: {
@@ -57,17 +61,21 @@ function security(config: Config): Json[] {
   return config.REQUIRE_API_KEY === 'on' ? [{ ApiKey: [] }] : [{}, { ApiKey: [] }];
 }
 
+/** Stands for the address of the server, which each request states. */
+export const exampleOrigin = ({ PORT }: Config): string => `http://localhost:${PORT}`;
+
 /** Omits an address such as support@localhost: OpenAPI requires a domain with a dot. */
 function contact(email: string): Json {
   return { name: 'Support', ...(/@.+\../.test(email) && { email }) };
 }
 
 function describe(operation: Operation, service: ApiContext): Json {
-  const { operationId, summary, description, form, isPublic = false } = operation;
+  const { method, operationId, summary, description, form, isPublic = false } = operation;
   const named = !isPublic && hasClientIds(service.config);
+  const isImage = form !== undefined && form !== 'batch';
   return {
     operationId,
-    tags: [form ? 'Conversion' : 'Service'],
+    tags: [form ? 'Conversion' : method === 'OPTIONS' ? 'Methods' : 'Service'],
     summary,
     description,
     ...(isPublic && { security: [] }),
@@ -75,8 +83,14 @@ function describe(operation: Operation, service: ApiContext): Json {
       { $ref: '#/components/parameters/RequestId' },
       ...(named ? [{ $ref: '#/components/parameters/ClientId' }] : []),
       ...(operationId === 'convert' ? [{ $ref: '#/components/parameters/KnownKey' }] : []),
+      ...(isImage ? queryParameters(service, form) : []),
     ],
-    ...(form && { requestBody: { required: true, content: { 'multipart/form-data': FORMS[form] } } }),
+    ...(form && {
+      requestBody: {
+        required: true,
+        content: { 'multipart/form-data': FORMS[form], ...(isImage && IMAGE_BODIES) },
+      },
+    }),
     responses: responses(operation, service),
   };
 }
@@ -105,6 +119,9 @@ const CLIENT_ID = {
     'Any name for the client on whose behalf an application sends the request: 1 to 128 characters. Other clients have their own rate limit and share of the service. Ignored unless `TRUSTED_CLIENTS` has the address of the application.',
   schema: { type: 'string', maxLength: 128 },
 };
+
+/** Bodies that are an image, not a form. */
+const IMAGE_BODIES = { 'image/*': FILE, 'application/octet-stream': FILE };
 
 const FORMS = {
   convert: {
@@ -135,9 +152,9 @@ function introduction(base: string, { config }: ApiContext): string {
   const shape = JSON.stringify(errorBody(invalid), null, 2);
   const perMinute = config.RATE_LIMIT_PER_MINUTE;
   return [
-    `${authentication(config)} Request bodies are \`multipart/form-data\`; responses are a file or JSON.`,
+    `${authentication(config)} Request bodies are \`multipart/form-data\`, or the image itself with the options in the query; responses are a file or JSON.`,
     '```sh\ncurl -F file=@photo.jpg -F output_format=webp ' +
-      `http://localhost:${config.PORT}${base}/convert -o photo.webp\n\`\`\``,
+      `${exampleOrigin(config)}${base}/convert -o photo.webp\n\`\`\``,
     `All errors have this format. \`code\` is the HTTP status, \`reason\` names the error, and \`retryable\` tells whether the same request can succeed later:\n\n\`\`\`json\n${shape}\n\`\`\``,
     'If `Accept` prefers `application/problem+json`, errors are problem details (RFC 9457): `status` and `detail` take the place of `code` and `message`. Errors of requests that are not valid HTTP are always JSON.',
     `Other paths return 404: “${serviceError('NOT_FOUND').message}” Invalid HTTP returns 400: “${serviceError('MALFORMED_REQUEST').message}” Paths are case-sensitive and have no trailing slash.`,

@@ -2,7 +2,7 @@
 import type { Config } from '../../config.ts';
 import { NOTES } from '../../notes.ts';
 import { BEARER } from '../clients.ts';
-import { EXPOSED_HEADERS } from '../cors.ts';
+import { EXPOSED_HEADERS, METHODS } from '../cors.ts';
 import { ALLOWED } from '../endpoint.ts';
 import { REQUEST_ID_PATTERN } from '../request-log.ts';
 import type { ApiContext, Json } from './schemas.ts';
@@ -134,8 +134,32 @@ const HEADERS = {
   Allow: constant('Allow', ALLOWED.GET, 'Methods of this path.'),
   AllowPost: constant('Allow', ALLOWED.POST, 'Methods of this path.'),
   Authenticate: matching('WWW-Authenticate', '^Bearer ', 'How to send the key (RFC 6750).', BEARER),
+  AllowMethods: optional(
+    constant('Access-Control-Allow-Methods', METHODS.join(','), 'Methods for pages of other origins.'),
+  ),
+  AllowHeaders: optional(
+    matching(
+      'Access-Control-Allow-Headers',
+      '',
+      'The headers that the preflight request asks for.',
+      'x-request-id',
+    ),
+  ),
+  MaxAge: optional(
+    matching(
+      'Access-Control-Max-Age',
+      '^\\d+$',
+      'Seconds for which browsers can store the response.',
+      '86400',
+    ),
+  ),
   RetryAfter: atLeast('Retry-After', 1, 'Seconds to wait before a retry.', 42),
 } as const satisfies Readonly<Record<string, Header>>;
+
+const VARIES = '(?:Origin|Accept|Access-Control-Request-Headers)';
+
+/** Headers of responses to OPTIONS. */
+export const PREFLIGHT: readonly HeaderName[] = ['AllowMethods', 'AllowHeaders', 'MaxAge'];
 
 /** Component name of a response header that does not depend on the settings. */
 export type HeaderName = keyof typeof HEADERS;
@@ -187,8 +211,8 @@ export function contextHeaders({ config }: ApiContext): Readonly<Record<string, 
     Vary: {
       ...matching(
         'Vary',
-        '^(?:Origin|Accept)(?:, (?:Origin|Accept))*$',
-        'The headers of the request on which the response depends: `Accept` for `output_format=auto`, variants and problem details, and `Origin` if only pages of some origins can read the response.',
+        `^${VARIES}(?:, ${VARIES})*$`,
+        'The headers of the request on which the response depends: `Accept` for `output_format=auto`, variants and problem details, `Origin` if only pages of some origins can read the response, and `Access-Control-Request-Headers` for OPTIONS.',
         'Accept',
       ),
       required: Array.isArray(origin),

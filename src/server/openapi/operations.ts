@@ -13,10 +13,16 @@ export type OperationId =
   | 'getReference';
 
 /** An endpoint with one method. */
-export interface Operation {
+export interface Endpoint extends Operation {
   readonly method: Method;
-  readonly path: string;
   readonly operationId: OperationId;
+}
+
+/** A method of a path. */
+export interface Operation {
+  readonly method: Method | 'OPTIONS';
+  readonly path: string;
+  readonly operationId: string;
   readonly summary: string;
   readonly description: string;
   /** The form of the request body, if any. */
@@ -26,14 +32,15 @@ export interface Operation {
   readonly success: {
     readonly description: string;
     readonly headers: readonly HeaderName[];
-    readonly content: (service: ApiContext) => Json;
+    /** Absent if the response has no body. */
+    readonly content?: (service: ApiContext) => Json;
   };
 }
 
 /** Content of a body of bytes. Generators read a body without a schema as JSON. */
-const FILE = { schema: BINARY };
+export const FILE = { schema: BINARY };
 
-export const OPERATIONS: readonly Operation[] = [
+export const OPERATIONS: readonly Endpoint[] = [
   {
     method: 'POST',
     path: '/convert',
@@ -137,6 +144,18 @@ export const OPERATIONS: readonly Operation[] = [
     },
   },
 ];
+
+/** Returns the operation that names the methods of an endpoint. */
+export const methodsOperation = ({ method, path, operationId }: Endpoint): Operation => ({
+  ...{ method: 'OPTIONS', path, operationId: `${operationId}Methods`, isPublic: true },
+  summary: 'Methods of this path',
+  description:
+    'Also the response to a preflight request of a browser (CORS), which the rate limit never rejects.',
+  success: {
+    description: '`Allow` has the methods.',
+    headers: [method === 'GET' ? 'Allow' : 'AllowPost'],
+  },
+});
 
 /** Description of an image in the example. */
 const IDENTIFIED = {

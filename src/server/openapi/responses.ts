@@ -16,6 +16,7 @@ import {
   hasApiKeys,
   hasClientIds,
   headers,
+  PREFLIGHT,
 } from './headers.ts';
 import type { Operation } from './operations.ts';
 import type { ApiContext, Json } from './schemas.ts';
@@ -42,10 +43,12 @@ export function responses(operation: Operation, service: ApiContext): Record<str
   const all = headers(service);
   const refer = (...names: string[]): Json =>
     Object.fromEntries(
-      [...COMMON, ...names, ...Object.keys(contextHeaders(service))].map((name) => [
-        (all[name] as Header).name,
-        { $ref: `#/components/headers/${name}` },
-      ]),
+      [
+        ...COMMON,
+        ...names,
+        ...(method === 'OPTIONS' ? PREFLIGHT : []),
+        ...Object.keys(contextHeaders(service)),
+      ].map((name) => [(all[name] as Header).name, { $ref: `#/components/headers/${name}` }]),
     );
   const special: Readonly<Record<number, readonly HeaderName[]>> = {
     401: ['Authenticate'],
@@ -62,10 +65,10 @@ export function responses(operation: Operation, service: ApiContext): Record<str
     },
   ]);
   return {
-    200: {
+    [success.content ? 200 : 204]: {
       description: success.description,
       headers: refer(...success.headers),
-      content: success.content(service),
+      ...(success.content && { content: success.content(service) }),
     },
     ...(operation.operationId === 'convert' && {
       304: {
@@ -83,6 +86,7 @@ const COMMON: readonly HeaderName[] = ['RequestId', 'NoSniff'];
 const CAN_RETURN: Readonly<Record<ErrorScope, (operation: Operation, service: ApiContext) => boolean>> = {
   connection: () => false,
   endpoint: () => true,
+  handler: ({ method }) => method !== 'OPTIONS',
   'rate-limit': (_operation, { config }) => config.RATE_LIMIT_PER_MINUTE > 0 || hasApiKeys(config),
   'api-key': ({ isPublic }, { config }) => hasApiKeys(config) && !isPublic,
   'client-id': ({ isPublic }, { config }) => hasClientIds(config) && !isPublic,
@@ -100,7 +104,7 @@ function errorExamples(operation: Operation, service: ApiContext): Map<number, R
     file: isBatch ? 'File 2 ("photo.jpg")' : 'The file',
     part: isBatch ? 'files' : 'file',
     maxFiles: isBatch ? config.MAX_BATCH_FILES : 1,
-    allowed: ALLOWED[operation.method],
+    allowed: ALLOWED[operation.method === 'POST' ? 'POST' : 'GET'],
     supported: inputs.map((type) => INPUTS[type].label).join(', '),
     requestId: EXAMPLE_ID,
     maxFields: MAX_FIELDS,

@@ -131,7 +131,7 @@ function formSchema(fields: z.ZodObject, part: string, file: Json): Json {
 }
 
 /** Returns the schemas of fields, with defaults in prose: generators make a field with a default required. */
-function fieldSchemas(fields: z.ZodObject): Json {
+function fieldSchemas(fields: z.ZodObject): Readonly<Record<string, Json>> {
   const { properties = {} } = z.toJSONSchema(fields);
   return Object.fromEntries(
     Object.entries(properties as Readonly<Record<string, Json>>).map(
@@ -143,4 +143,17 @@ function fieldSchemas(fields: z.ZodObject): Json {
       ],
     ),
   );
+}
+
+/** Returns the fields of a form as query parameters, which belong to a body that is an image. */
+export function queryParameters(
+  { outputs, presets }: ApiContext,
+  form: 'convert' | 'identify',
+): readonly Json[] {
+  const fields = fieldSchemas(formFields(outputs, presets)[form]);
+  // Without examples: Swagger UI would send the first one.
+  return Object.entries(fields).map(([name, { description: _, examples: __, ...schema }]) => ({
+    ...{ name, in: 'query', schema },
+    description: 'As the field of the form. Only if the body is an image.',
+  }));
 }

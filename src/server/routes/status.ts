@@ -1,5 +1,5 @@
 /** @module Routes for the state and the capabilities of the service. */
-import type { RequestHandler } from 'express';
+import type { Request, RequestHandler } from 'express';
 import type { Metrics } from '../metrics.ts';
 
 /** Handles `GET /formats`: the formats that this machine supports, and the limits of this server. */
@@ -17,15 +17,25 @@ export function healthRoute(version: string): RequestHandler {
   };
 }
 
-/** Handles `GET /openapi.json`: the OpenAPI document. */
-export function openApiRoute(document: Readonly<Record<string, unknown>>): RequestHandler {
+/**
+ * Handles `GET /openapi.json`: the OpenAPI document.
+ *
+ * @param origin stands in the document for the address of this server
+ */
+export function openApiRoute(document: Readonly<Record<string, unknown>>, origin: string): RequestHandler {
   // Serialized once: that takes more CPU time than all other work for a request.
-  let body: Buffer | undefined;
-  return ({ app }, res) => {
-    body ??= Buffer.from(JSON.stringify(document, app.get('json replacer')));
+  let text: string | undefined;
+  return (req, res) => {
+    text ??= JSON.stringify(document, req.app.get('json replacer'));
     res.setHeader('Cache-Control', 'no-cache');
-    res.type('json').send(body);
+    res.type('json').send(text.replaceAll(origin, originOf(req) ?? origin));
   };
+}
+
+/** Returns the address by which the client reaches this server, or undefined if the request does not state it. */
+function originOf({ protocol, host }: Request): string | undefined {
+  const origin = `${protocol}://${host}`;
+  return host && /^https?:\/\/[\w.:[\]-]+$/.test(origin) ? origin : undefined;
 }
 
 /** Handles `GET /livez`: liveness. The response does not depend on the load. */

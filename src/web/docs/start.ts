@@ -24,9 +24,6 @@ const startEmpty = ({ React }: System) => ({
   },
 });
 
-/** Address in the examples of the document, with the port of the server. A proxy can have another address. */
-const EXAMPLE_ORIGIN = /http:\/\/localhost:\d+/g;
-
 SwaggerUI({
   url: '/api/v1/openapi.json',
   domNode: document.getElementById('reference'),
@@ -35,10 +32,14 @@ SwaggerUI({
   displayRequestDuration: true,
   tryItOutEnabled: true,
   defaultModelsExpandDepth: 0,
-  // The examples show the address of this server.
+  // A proxy can hide the address of the page from the server.
   responseInterceptor(response) {
-    if (response.url.endsWith('/openapi.json'))
-      response.text = response.text.replaceAll(EXAMPLE_ORIGIN, location.origin);
+    if (response.url.endsWith('/openapi.json')) {
+      const { servers } = JSON.parse(response.text) as {
+        readonly servers: readonly [{ readonly url: string }];
+      };
+      response.text = response.text.replaceAll(new URL(servers[0].url).origin, location.origin);
+    }
     return response;
   },
   // By default, Swagger UI sends the document to validator.swagger.io.
