@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { copyFile, readdir, readFile, symlink } from 'node:fs/promises';
+import { copyFile, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { expect } from 'chai';
 import { pino } from 'pino';
@@ -108,6 +108,11 @@ describe('imagemill convert --verify', () => {
     expect(complaints[0]).to.match(/1 pixels of a block differ .*worst at (56|64), (40|48) \(pictures\//);
     const [picture = ''] = await readdir(join(folder.path, 'pictures'));
     expect((await sharp(join(folder.path, 'pictures', picture)).metadata()).format).to.equal('webp');
+    await writeFile(join(folder.path, 'taken'), '');
+    const untaken = await verify('pixels', 'png', ['--report', 'taken/'], { MAGICK_BIN });
+    expect(untaken.complaints[0]).to.match(
+      /differ .*\(its picture cannot be written: file already exists\)\.$/,
+    );
   });
 
   it('passes a JPEG XL from which the same JPEG can be restored, and no other', async () => {
