@@ -26,14 +26,20 @@ Examples:
 EXTRA_INPUTS=all and EXTRA_OUTPUTS=all enable all formats that this machine
 supports: input of heic, jxl, jp2, psd and cur; output of avif, jxl, tiff and ico.
 
-In folders and patterns, files that are not images are skipped. If several
-results have the same name, the second one gets " (2)"; with --update and --shard,
-they keep the extensions of their sources: a.jpg.webp, a.png.webp. Without --force,
-no file is overwritten, except results of earlier runs with --update.
+In folders and patterns, a file with neither the extension nor the content of an
+image is skipped, and one with only the extension fails. If several results have
+the same name, the second one gets " (2)"; with --update and --shard, they keep
+the extensions of their sources: a.jpg.webp, a.png.webp. Without --force, no file
+is overwritten, except results of earlier runs with --update.
 
-On a terminal, a progress bar and the files that failed are printed, and a summary
-at the end. Memory and disk space of this machine limit the size of images, and a
-conversion takes at most 10 minutes (CONVERT_TIMEOUT_MS).
+--update finds earlier results in the index .imagemill of the output folder, so it
+is needed from the first run. Without the index, only --force replaces them. Each
+run tries the files again that have failed, and ends with 1 if they still do.
+
+On a terminal, a progress bar and the files that failed are printed, and at the end
+a summary, which also counts notes such as truncated-input (see docs/api.md).
+Memory and disk space of this machine limit the size of images, and a conversion
+takes at most 10 minutes (CONVERT_TIMEOUT_MS).
 
 Exit status: 0 if all files were converted; 1 if some were not, or the command
 ended before all were; 2 if no conversion was started (wrong arguments or
@@ -67,14 +73,20 @@ export function addConvert(program: Command, context: CliContext, onExit: (statu
     .option('--quiet', 'print errors only')
     .option('--verbose', 'print a line for each result, also beside the progress bar of a terminal')
     .option('--json', 'print one JSON object per line and file')
-    .option('--report <file>', 'write a table of all files, as CSV; for --verify, a folder for pictures')
+    .option(
+      '--report <file>',
+      'write a table of all files, as CSV, over an earlier one; for --verify, a folder for pictures',
+    )
     .option(
       '--verify <pixels|visual>',
       'compare each result with its source by other decoders before it is written',
     )
     .option('--receipts <file>', 'append a line with digests, options, key and versions for each result')
     .option('--key <file>', 'sign the receipts with this Ed25519 key (PEM)')
-    .option('--update', 'convert only files that are new or have changed since the last run with --update')
+    .option(
+      '--update',
+      'convert only what has changed since the last run with --update: files, options or tools',
+    )
     .option('--delete', 'delete results whose source no longer exists; implies --update')
     .option('--yes', 'delete without confirmation')
     .option('--watch', 'keep running, and convert files that arrive in the folders; implies --update')
