@@ -16,6 +16,7 @@ Examples:
   $ imagemill convert photo.jpg -o square.jpg --width 300 --height 300 --fit cover
   $ imagemill convert photo.jpg -o mail.jpg --max-bytes 200000
   $ imagemill convert 'photos/**/*.tiff' -o pdf/ --format pdf --json
+  $ imagemill convert photos -o shop --preset product --presets presets.yaml
   $ curl -s https://example.com/a.png | imagemill convert - -o - > a.webp
   $ imagemill convert photos -o small --update            # resumes: only new and changed files
   $ imagemill convert photos -o small --update --report report.csv    # why each file failed
@@ -119,6 +120,8 @@ export function addConvert(program: Command, context: CliContext, onExit: (statu
 /** Adds the options that determine a result. */
 function withImageOptions(command: Command): Command {
   return command
+    .option('--preset <name>', 'options of this name in --presets; other options take precedence')
+    .option('--presets <file>', 'YAML or JSON file with presets (default: PRESETS_FILE)')
     .option(
       '-f, --format <name>',
       "webp, png, jpg, gif, bmp, pdf, or one of EXTRA_OUTPUTS (default: -o's extension, else webp)",

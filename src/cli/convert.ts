@@ -2,8 +2,8 @@
 import { stat } from 'node:fs/promises';
 import { basename, relative } from 'node:path';
 import { enabledTypes, selectExtras } from '../conversion/capabilities.ts';
-import type { ConvertOptions } from '../conversion/plan/types.ts';
 import { realPathOf } from '../files/system.ts';
+import type { OutputType } from '../formats.ts';
 import { findUnverifiable } from '../regress/verifiable.ts';
 import { plural, sanitizeForDisplay } from '../text.ts';
 import { abortOnSignals, type CliContext, CliError, loadSettings } from './context.ts';
@@ -11,7 +11,6 @@ import { STDIN, StopError, startOnDemand } from './convert/converter.ts';
 import { createInputs, type Inputs } from './convert/inputs.ts';
 import { createLocalConverter } from './convert/local-converter.ts';
 import {
-  assertCompatible,
   type BulkOptions,
   type Flags,
   parseBulkOptions,
@@ -23,6 +22,7 @@ import { resolveTarget, STDOUT, type Target } from './convert/output.ts';
 import { createRemoteConverter } from './convert/remote-converter.ts';
 import { createCsvReport, createReport, type Report } from './convert/report.ts';
 import { openResultFolder, type ResultFolder } from './convert/result-folder.ts';
+import { parseResults, type WantedResult } from './convert/results.ts';
 import { convertInputs, exitSoonAfter } from './convert/run.ts';
 import { openReceipts, type Receipts } from './receipts.ts';
 
@@ -41,11 +41,12 @@ export async function convert(
   const settings = loadSettings(env);
   const config = flags.url ? settings : withLocalLimits(settings, flags, env);
   const { inputs: types, outputs } = enabledTypes(selectExtras(config));
-  const { format, options, jobs = config.CONCURRENCY } = parseOptions(flags, outputs);
+  const given = parseOptions(flags, outputs);
+  const { jobs = config.CONCURRENCY } = given;
   const bulk = parseBulkOptions(flags);
-  const target = await resolveTarget(flags.output, args, format, outputs);
-  const convertOptions = { ...options, format: target.format };
-  assertCompatible(convertOptions, outputs);
+  const target = await resolveTarget(flags.output, args, given.format, outputs);
+  const results = await parseResults(flags, given, target.format, { outputs, config });
+  assertOneResult(results, target);
   const { json = false, quiet = false, force = false, verbose = false } = flags;
   const { dryRun } = bulk;
   rejectTerminals(args, target.kind === 'stdout', json);
@@ -55,19 +56,20 @@ export async function convert(
   const inputs = await createInputs(args, target.kind === 'folder' ? target.path : undefined, signal, types);
   await assertUsable(bulk, inputs, target);
   await assertOneInput(inputs, target);
-  const verify = await parseVerify(flags, convertOptions);
-  const receipts = await parseReceipts(flags, args, target, convertOptions);
+  const verify = await parseVerify(flags, results);
+  const receipts = await parseReceipts(flags, args, target);
   const csv =
     flags.report === undefined || verify?.pictures ? undefined : await createCsvReport(flags.report);
   const isQuiet = quiet || target.kind === 'stdout';
   const report = createReport({ json, quiet: isQuiet, verbose: verbose || !inputs.areMany, dryRun, csv });
 
-  const fields = toFormFields(flags, target.format, outputs);
+  const formats = results.map(({ options }) => options.format);
+  const fields = toFormFields(flags, formats[0] as OutputType, outputs);
   const { urls } = bulk;
   const converter = startOnDemand(() =>
     urls.length > 0
       ? createRemoteConverter({ urls, fields, tempDir: config.TEMP_DIR, notice: report.notice, signal })
-      : createLocalConverter(config, convertOptions, { jobs, signal, verify }),
+      : createLocalConverter(config, formats, { jobs, signal, verify }),
   );
   const writing = new Set<Promise<void>>();
   const explain = exitSoonAfter(stop, {
@@ -82,7 +84,7 @@ export async function convert(
   let resultFolder: ResultFolder | undefined;
   try {
     resultFolder = bulk.update
-      ? await openResultFolder(target.path, { config, bulk, options: convertOptions, version, converter })
+      ? await openResultFolder(target.path, { config, bulk, version, converter })
       : undefined;
     if (!resultFolder && !dryRun) await converter.start(); // report missing tools before anything else
     // One job more than conversions: one result can be written while `jobs` others are converted.
@@ -100,7 +102,7 @@ export async function convert(
       signal,
       writing,
     };
-    await convertInputs({ inputs, target, bulk, run }).catch((error) => {
+    await convertInputs({ inputs, target, results, bulk, run }).catch((error) => {
       if (!(error instanceof StopError)) throw error;
       report.stopped(error.message);
     });
@@ -118,12 +120,12 @@ export async function convert(
  *
  * @throws {CliError} with status 2, if results with these options cannot be verified
  */
-async function parseVerify({ verify: mode, report, url }: Flags, options: ConvertOptions) {
+async function parseVerify({ verify: mode, report, url }: Flags, results: readonly WantedResult[]) {
   if (mode === undefined) return undefined;
   if (mode !== 'pixels' && mode !== 'visual')
     throw new CliError(`Invalid --verify "${sanitizeForDisplay(mode)}": expected pixels or visual.`, 2);
   if (url) throw new CliError('--verify needs the tools of this machine, without --url.', 2);
-  const why = findUnverifiable(mode, options);
+  const why = results.map(({ options }) => findUnverifiable(mode, options)).find(Boolean);
   if (why) throw new CliError(`--verify ${mode} is not possible: ${why}.`, 2);
   const isFolder = report?.endsWith('/') || (await stat(report ?? '').catch(() => undefined))?.isDirectory();
   return { mode, pictures: isFolder ? report : undefined } as const;
@@ -138,7 +140,6 @@ async function parseReceipts(
   { receipts, key, dryRun }: Flags,
   args: readonly string[],
   { kind, path }: Target,
-  options: ConvertOptions,
 ): Promise<Receipts | undefined> {
   if (key !== undefined && receipts === undefined)
     throw new CliError('--key signs receipts: set --receipts, too.', 2);
@@ -147,7 +148,7 @@ async function parseReceipts(
     throw new CliError('--receipts needs files, not standard input or output.', 2);
   if (dryRun) return undefined;
   const nameOf = (output: string) => (kind === 'folder' ? relative(path, output) : basename(output));
-  return openReceipts(receipts, options, key, nameOf);
+  return openReceipts(receipts, key, nameOf);
 }
 
 /** Prints how to convert the remaining files after a signal. */
@@ -170,6 +171,19 @@ async function assertOneInput(inputs: Inputs, { kind, path }: Target): Promise<v
   let count = 0;
   for await (const input of inputs.find()) if (!('notice' in input)) count += 1;
   if (count > 1) throw new CliError(`-o ${path} takes one result, and there are ${count} inputs.`, 2);
+}
+
+/**
+ * Checks that `-o` is a folder if each file has several results.
+ *
+ * @throws {CliError} with status 2
+ */
+function assertOneResult(results: readonly WantedResult[], { kind, path }: Target): void {
+  if (kind === 'folder' || results.length === 1) return;
+  throw new CliError(
+    `-o ${path} takes one result, and the preset has ${results.length}: a folder ends with a slash.`,
+    2,
+  );
 }
 
 /**

@@ -2,15 +2,15 @@
 import { enabledTypes, selectExtras } from '../conversion/capabilities.ts';
 import type { ConversionEngine } from '../conversion/engine.ts';
 import { type Explanation, toJson } from '../conversion/explain.ts';
-import { DEFAULT_FORMAT } from '../conversion/options.ts';
-import { type ConvertOptions, INPUT_FILE } from '../conversion/plan/types.ts';
+import { INPUT_FILE } from '../conversion/plan/types.ts';
 import { INPUTS, OUTPUTS } from '../formats.ts';
 import { shellWords } from '../text.ts';
 import { abortOnSignals, type CliContext, loadSettings } from './context.ts';
 import { labelOf, printFailure } from './convert/converter.ts';
 import { createInputs } from './convert/inputs.ts';
 import { startEngine, withStoredFile } from './convert/local-converter.ts';
-import { assertCompatible, type Flags, parseOptions, withLocalLimits } from './convert/options.ts';
+import { type Flags, parseOptions, withLocalLimits } from './convert/options.ts';
+import { parseResults, type WantedResult } from './convert/results.ts';
 
 /** Options of the command, in addition to those of a conversion. */
 export interface ExplainFlags extends Omit<Flags, 'output'> {
@@ -31,9 +31,8 @@ export async function explain(
   const given = { ...flags, output: '' };
   const config = withLocalLimits(loadSettings(env), given, env);
   const { inputs: types, outputs } = enabledTypes(selectExtras(config));
-  const { format = DEFAULT_FORMAT, options } = parseOptions(given, outputs);
-  const convertOptions = { ...options, format };
-  assertCompatible(convertOptions, outputs);
+  const parsed = parseOptions(given, outputs);
+  const results = await parseResults(given, parsed, parsed.format, { outputs, config });
   const { signal, status } = abortOnSignals();
   const inputs = await createInputs(args, undefined, signal, types);
   const { engine } = await startEngine(config);
@@ -44,10 +43,10 @@ export async function explain(
       if ('notice' in input) continue;
       try {
         if ('error' in input) throw input.error;
-        await withStoredFile(engine, input.path, limits, async (source) => {
-          const explained = await engine.explain(source, convertOptions);
-          print(input.path, explained, engine, convertOptions, flags);
-        });
+        for (const result of results)
+          await withStoredFile(engine, input.path, limits, async (source) =>
+            print(input.path, await engine.explain(source, result.options), engine, result, flags),
+          );
       } catch (error) {
         if (signal.aborted) break;
         failed = true;
@@ -64,7 +63,7 @@ function print(
   path: string,
   explained: Explanation,
   { toolchain }: ConversionEngine,
-  { format }: ConvertOptions,
+  { variant, options: { format } }: WantedResult,
   { json = false, commands = false }: ExplainFlags,
 ): void {
   const { image, sentences, key, limits, steps } = explained;
@@ -73,11 +72,13 @@ function print(
       shellWords([toolchain[tool]?.path ?? tool, ...args]) + (stdin === undefined ? '' : ` < ${stdin}`),
   );
   if (json) {
-    console.log(JSON.stringify({ input: path, ...toJson(explained), ...(commands && { commands: shell }) }));
+    const more = commands && { commands: shell };
+    console.log(JSON.stringify({ input: path, variant, ...toJson(explained), ...more }));
     return;
   }
   const size = image.width && image.height ? `, ${image.width} × ${image.height}` : '';
-  console.log(`${labelOf(path)} (${INPUTS[image.type].label}${size}) → ${OUTPUTS[format].label}`);
+  const name = variant === undefined ? '' : `, ${variant}`;
+  console.log(`${labelOf(path)} (${INPUTS[image.type].label}${size}) → ${OUTPUTS[format].label}${name}`);
   for (const sentence of sentences) console.log(`  ${sentence}`);
   const { MAX_PIXELS: pixels, MAX_FRAMES: frames, CONVERT_TIMEOUT_MS: ms } = limits;
   console.log(`  limits: ${pixels / 1e6} megapixels, ${frames} frames, ${ms / 1000} s`);

@@ -9,7 +9,6 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { z } from 'zod';
 import { hashFile } from '../conversion/key.ts';
-import type { ConvertOptions } from '../conversion/plan/types.ts';
 import { isMissing, systemReason } from '../files/system.ts';
 import { sanitizeForDisplay } from '../text.ts';
 import { CliError } from './context.ts';
@@ -58,7 +57,6 @@ export interface Receipts {
  */
 export async function openReceipts(
   path: string,
-  options: ConvertOptions,
   keyPath: string | undefined,
   name: (output: string) => string,
 ): Promise<Receipts> {
@@ -67,7 +65,7 @@ export async function openReceipts(
     throw new CliError(`--receipts ${path} cannot be written: ${systemReason(error)}.`, 2);
   });
   return {
-    async prepare({ input, output }, conversion, versions) {
+    async prepare({ input, output, options }, conversion, versions) {
       const { type, key: conversionKey, bytesBefore, bytesAfter, notes, verification } = conversion;
       const source = await readUnchanged(input, conversion.source, () => hashFile(input));
       const result = await hashFile(conversion.path);

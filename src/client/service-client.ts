@@ -11,6 +11,10 @@ const GATEWAY_STATUSES = [502, 504];
 const MAX_BUSY_RESPONSES = 20;
 /** Media types of results. A proxy can respond with 200 and a page, for example to log in. */
 const RESULT_TYPE = /^(?:image\/|application\/pdf)/;
+/** Media type of several results, if a preset of the instance has variants. */
+const ARCHIVE_TYPE = 'application/zip';
+const ARCHIVE_MESSAGE =
+  'The preset has several results. With --presets instead of --url, all of them are written.';
 /** Delay before a repetition if the response has no Retry-After, in s. */
 const DEFAULT_RETRY_S = 5;
 /** Characters that a header of a part must not contain. FormData escapes only line breaks. */
@@ -225,7 +229,9 @@ async function send<T>(
     });
     const { ok, status, headers } = response;
     if (GATEWAY_STATUSES.includes(status)) return { failure: new Error(`status ${status}`) };
-    if (!ok || !RESULT_TYPE.test(headers.get('content-type') ?? '')) {
+    const type = headers.get('content-type') ?? '';
+    if (ok && type === ARCHIVE_TYPE) return { status, message: ARCHIVE_MESSAGE };
+    if (!ok || !RESULT_TYPE.test(type)) {
       const { message, reason } = parseError(await response.text(), status);
       const seconds = Number(headers.get('retry-after'));
       return { status, message, reason, retryAfter: seconds > 0 ? seconds : undefined };

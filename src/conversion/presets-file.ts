@@ -27,16 +27,22 @@ interface Problem {
  * Reads the presets of a YAML file. JSON is a subset of YAML. Each preset must be a valid request of this instance.
  *
  * @param outputs the enabled output formats
+ * @param setting what names the file, for messages
  * @throws {StartupError} if the file cannot be read or is invalid, with a line for each problem
  */
-export function readPresets(path: string, outputs: readonly OutputType[], config: Config): Presets {
+export function readPresets(
+  path: string,
+  outputs: readonly OutputType[],
+  config: Pick<Config, 'MAX_VARIANTS'>,
+  setting = 'PRESETS_FILE',
+): Presets {
   const lineCounter = new LineCounter();
-  const document = parseDocument(readText(path), { lineCounter });
+  const document = parseDocument(readText(path, setting), { lineCounter });
   const fail = (problems: readonly { offset: number; message: string }[]): never => {
     const lines = problems.map(
-      ({ offset, message }) => `PRESETS_FILE ${path}:${lineCounter.linePos(offset).line}: ${message}`,
+      ({ offset, message }) => `${setting} ${path}:${lineCounter.linePos(offset).line}: ${message}`,
     );
-    throw new StartupError(lines.join('\n'), { setting: 'PRESETS_FILE' });
+    throw new StartupError(lines.join('\n'), { setting });
   };
   if (document.errors.length > 0)
     fail(
@@ -57,12 +63,12 @@ export function readPresets(path: string, outputs: readonly OutputType[], config
   return presets;
 }
 
-function readText(path: string): string {
+function readText(path: string, setting: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    throw new StartupError(`PRESETS_FILE ${path} cannot be read: ${systemReason(error)}`, {
-      setting: 'PRESETS_FILE',
+    throw new StartupError(`${setting} ${path} cannot be read: ${systemReason(error)}`, {
+      setting,
       cause: error,
     });
   }

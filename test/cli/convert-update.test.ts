@@ -6,6 +6,7 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { createResultFolder } from '../../src/cli/convert/result-folder.ts';
 import { openResultIndex } from '../../src/cli/convert/result-index.ts';
+import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
 import { currentProcess } from '../../src/files/stale.ts';
 import { findProgram } from '../../src/process/toolchain.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
@@ -236,8 +237,9 @@ describe('imagemill convert --update', () => {
   it('keeps the record of a result that another command with the same output folder wrote meanwhile', async () => {
     await folder.put('scene.jpg', 'photos/a.jpg');
     const [input, output] = [join(folder.path, 'photos/a.jpg'), join(folder.path, 'out')];
-    const job = { input, output: join(output, 'a.webp') };
-    const open = async () => createResultFolder(output, await openResultIndex(output, undefined), 'recipe');
+    const job = { input, output: join(output, 'a.webp'), options: { format: 'webp' } as ConvertOptions };
+    const open = async () =>
+      createResultFolder(output, await openResultIndex(output, undefined), () => 'recipe');
     const [first, second] = [await open(), await open()];
     const source = await stat(input);
     const result = {

@@ -106,13 +106,15 @@ describe('receipts of conversions', () => {
   });
 
   it('are not made of a source that has changed since it was converted', async () => {
-    const { prepare } = await openReceipts(at('r.jsonl'), options, undefined, (output) => output);
+    const { prepare } = await openReceipts(at('r.jsonl'), undefined, (output) => output);
     const [input, path] = [at('in/a.png'), at('in/b.png')];
     const source = await stat(input);
     const conversion = { path, source, bytesBefore: source.size, bytesAfter: 1, ms: 1, notes: [] };
-    const add = await prepare({ input, output: at('b.png') }, conversion, '');
+    const add = await prepare({ input, output: at('b.png'), options }, conversion, '');
     await writeFile(input, 'other');
-    const error = await prepare({ input, output: at('b.png') }, conversion, '').catch(({ code }) => code);
+    const error = await prepare({ input, output: at('b.png'), options }, conversion, '').catch(
+      ({ code }) => code,
+    );
     expect(error).to.equal('SOURCE_CHANGED');
     expect(await readFile(at('r.jsonl'), 'utf8')).to.equal('');
     await add();

@@ -1,6 +1,7 @@
 /** @module Converters of files, the tools of this machine or servers, and the errors that concern one file. */
 import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { type ErrorCode, isDiskFull, ServiceError } from '../../errors.ts';
 import { systemReason } from '../../files/system.ts';
 import type { InputType } from '../../formats.ts';
@@ -38,6 +39,13 @@ export interface Conversion {
   readonly quality?: number | undefined;
 }
 
+/** A file to convert. */
+interface FileToConvert {
+  /** Path, or {@link STDIN}. */
+  readonly input: string;
+  readonly options: ConvertOptions;
+}
+
 /** Converts files. */
 export interface Converter {
   /** Versions of the tools that determine the results. */
@@ -45,13 +53,12 @@ export interface Converter {
   /**
    * Converts a file, and calls `use` with the result, which exists until `use` returns.
    *
-   * @param input path, or {@link STDIN}
    * @param known key of a result that exists
    * @throws {KnownResultError} if the result would have that key; then no tool was run
    * @throws {FileError} or {@link ServiceError} if the file cannot be converted
    * @throws {StopError} if no file can be converted any more
    */
-  convert(input: string, use: (result: Conversion) => Promise<void>, known?: string): Promise<void>;
+  convert(source: FileToConvert, use: (result: Conversion) => Promise<void>, known?: string): Promise<void>;
   /** Releases all resources. */
   close(): Promise<void>;
 }

@@ -10,7 +10,7 @@ import { storeInput } from '../../conversion/store.ts';
 import type { ConversionInput } from '../../conversion/types.ts';
 import { StartupError } from '../../errors.ts';
 import { systemReason } from '../../files/system.ts';
-import type { InputType } from '../../formats.ts';
+import type { InputType, OutputType } from '../../formats.ts';
 import type { Verification, VerifyMode } from '../../regress/verifiable.ts';
 import { CliError, createWarningCollector } from '../context.ts';
 import {
@@ -40,27 +40,25 @@ export interface LocalConverterOptions {
 /**
  * Starts the conversion engine.
  *
- * @throws {CliError} with status 2, if this machine cannot convert to the format
+ * @throws {CliError} with status 2, if this machine cannot convert to one of the formats
  */
 export async function createLocalConverter(
   config: Config,
-  options: ConvertOptions,
+  formats: readonly OutputType[],
   { jobs, signal, verify }: LocalConverterOptions,
 ): Promise<Converter> {
   const { engine, warnings } = await startEngine(config, jobs);
-  if (!engine.capabilities.outputs.includes(options.format)) {
+  const missing = formats.find((format) => !engine.capabilities.outputs.includes(format));
+  if (missing) {
     await engine.close();
-    throw new CliError(
-      [...warnings, `The tools on this machine cannot write ${options.format}.`].join('\n'),
-      2,
-    );
+    throw new CliError([...warnings, `The tools on this machine cannot write ${missing}.`].join('\n'), 2);
   }
   const verifier = verify && (await createVerifier(engine, verify.pictures));
   const check: Check | undefined =
     verifier && ((question, input) => verifier.verify({ mode: verify.mode, ...question }, input));
   return {
     toolVersions: versionsOf(engine),
-    convert: (input, use, known) =>
+    convert: ({ input, options }, use, known) =>
       convertFile(engine, input, { options, signal, maxBytes: config.MAX_FILE_BYTES, known, check }, use),
     async close() {
       verifier?.close();

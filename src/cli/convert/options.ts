@@ -2,13 +2,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { Config } from '../../config.ts';
-import {
-  findConflict,
-  integer,
-  optionFields,
-  outputFormat,
-  toOptionNames,
-} from '../../conversion/options.ts';
+import { integer, optionFields, outputFormat, toOptionNames } from '../../conversion/options.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { serviceError } from '../../errors.ts';
 import type { OutputType } from '../../formats.ts';
@@ -25,6 +19,8 @@ type OptionFlag = FlagOf<Exclude<keyof ReturnType<typeof optionFields>, 'strip_m
 export interface Flags extends Readonly<Partial<Record<OptionFlag, string | true>>> {
   readonly output: string;
   readonly format?: string;
+  readonly preset?: string;
+  readonly presets?: string;
   readonly keepMetadata?: boolean;
   readonly jobs?: string;
   readonly force?: boolean;
@@ -79,29 +75,19 @@ export function parseOptions(flags: Flags, outputs: readonly OutputType[]): CliO
 }
 
 /** Returns the options that were given, as texts by the field name of the API. */
-function optionTexts(flags: Flags, outputs: readonly OutputType[]): Record<string, string> {
+export function optionTexts(
+  flags: Omit<Flags, 'output'>,
+  outputs: readonly OutputType[],
+): Record<string, string> {
   const given = Object.keys(optionFields(outputs)).flatMap((name) => {
     const value = flags[name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase()) as OptionFlag];
     return value === undefined ? [] : [[name, String(value)] as const];
   });
-  return { ...Object.fromEntries(given), strip_metadata: String(!flags.keepMetadata) };
-}
-
-/**
- * Checks that the options do not contradict each other.
- *
- * @param outputs the enabled output formats
- * @throws {CliError} naming the option, with status 2
- */
-export function assertCompatible(options: ConvertOptions, outputs: readonly OutputType[]): void {
-  const conflict = findConflict(options, outputs);
-  if (!conflict) return;
-  const { field, value, expected } = conflict;
-  throw new CliError(serviceError('FIELD_INVALID', flagName(field), value, expected).message, 2);
+  return { ...Object.fromEntries(given), ...(flags.keepMetadata && { strip_metadata: 'false' }) };
 }
 
 /** Converts `max_bytes` to `--max-bytes`. */
-function flagName(field: string): string {
+export function flagName(field: string): string {
   return `--${field.replaceAll('_', '-')}`;
 }
 
@@ -111,7 +97,9 @@ export function toFormFields(
   format: OutputType,
   outputs: readonly OutputType[],
 ): [string, string][] {
-  return Object.entries({ ...optionTexts(flags, outputs), output_format: format });
+  const { preset } = flags;
+  const fields = { ...optionTexts(flags, outputs), output_format: format };
+  return Object.entries(preset === undefined ? fields : { ...fields, preset });
 }
 
 /** How results are named. */

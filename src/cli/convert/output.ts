@@ -4,7 +4,7 @@ import { constants, createReadStream } from 'node:fs';
 import { copyFile, link, lstat, open, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { DEFAULT_FORMAT } from '../../conversion/options.ts';
+import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { isDiskFull } from '../../errors.ts';
 import { createFolders, isInside, realPathOf, systemReason } from '../../files/system.ts';
 import { OUTPUTS, type OutputType, parseOutputType } from '../../formats.ts';
@@ -14,6 +14,7 @@ import { type FileError, fileError, fileErrorFrom, STDIN } from './converter.ts'
 import { type Input, OWN_PREFIX, resultKey } from './find-images.ts';
 import { type Inputs, matchesMany } from './inputs.ts';
 import type { Naming, Shard } from './options.ts';
+import type { WantedResult } from './results.ts';
 
 /** Value of `-o` for standard output. */
 export const STDOUT = '-';
@@ -22,13 +23,15 @@ export const STDOUT = '-';
 export interface Target {
   readonly kind: 'file' | 'folder' | 'stdout';
   readonly path: string;
-  readonly format: OutputType;
+  /** Format of `--format` or of the extension; undefined without both. */
+  readonly format: OutputType | undefined;
 }
 
 /** An input file, and the path of its result or {@link STDOUT}. */
 export interface Job {
   readonly input: string;
   readonly output: string;
+  readonly options: ConvertOptions;
 }
 /** A job, the error of an input without one, or a notice. */
 export type OutputJob =
@@ -52,9 +55,9 @@ export async function resolveTarget(
   // A variable of the shell that is not set would mean the current folder.
   if (output === '')
     throw new CliError('-o is empty: name a file or a folder, or use - for standard output.', 2);
-  if (output === STDOUT) return { kind: 'stdout', path: output, format: format ?? DEFAULT_FORMAT };
+  if (output === STDOUT) return { kind: 'stdout', path: output, format };
   const info = await stat(output).catch(() => undefined);
-  const folder = { kind: 'folder', path: output, format: format ?? DEFAULT_FORMAT } as const;
+  const folder = { kind: 'folder', path: output, format } as const;
   if (info?.isDirectory() || output.endsWith('/')) return folder;
 
   const extension = extname(output).slice(1);
@@ -78,6 +81,8 @@ export async function resolveTarget(
 /** Options of {@link planOutputs}. */
 export interface PlanOptions {
   readonly target: Target;
+  /** The results of each input. */
+  readonly results: readonly WantedResult[];
   readonly inputs: Pick<Inputs, 'includes' | 'isOneFolder'>;
   /**
    * Handling of results with the same name. `number` appends ` (2)` to the second, as in a ZIP archive of the service.
@@ -91,13 +96,12 @@ export interface PlanOptions {
   readonly shard?: Shard | undefined;
 }
 
-/** Determines the output path of each input, one after the other. */
+/** Determines the output paths of each input, one after the other. */
 export async function* planOutputs(
   found: AsyncIterable<Input>,
-  { target, inputs, sameNames, naming, isKnown, shard }: PlanOptions,
+  { target, results, inputs, sameNames, naming, isKnown, shard }: PlanOptions,
 ): AsyncGenerator<OutputJob> {
-  const { extension } = OUTPUTS[target.format];
-  let uniqueName = createUniqueNamer(extension);
+  let uniqueName = createNamer();
   /** The source of each result so far. */
   const sources = new Map<string, string>();
   let folder = '';
@@ -118,33 +122,49 @@ export async function* planOutputs(
     if (inputs.isOneFolder && relativeDir !== folder && !naming.safeNames) {
       folder = relativeDir;
       sources.clear();
-      uniqueName = createUniqueNamer(extension);
+      uniqueName = createNamer();
     }
     const name = path === STDIN ? '' : basename(path);
     if (shard && !shard.includes(resultKey(relativeDir, name))) continue;
-    if (target.kind !== 'folder') {
-      yield { input: path, output: target.path };
-      continue;
+    for (const { variant, options } of results) {
+      const { extension } = OUTPUTS[options.format];
+      if (target.kind !== 'folder') {
+        yield { input: path, output: target.path, options };
+        continue;
+      }
+      const suffix = variant === undefined ? '' : `-${variant}`;
+      const short = nameResult(relativeDir, name, naming) + suffix;
+      if (sameNames === 'number') {
+        const output = join(target.path, uniqueName(short, extension));
+        yield await protectInputs({ input: path, output, options }, inputs);
+        continue;
+      }
+      const jobFor = (base: string): Job => {
+        return { input: path, output: join(target.path, `${base}.${extension}`), options };
+      };
+      const { rivals = [] } = input;
+      const isLong = rivals.length > 0 && !isKnown?.(jobFor(short));
+      const long = nameResult(relativeDir, name, { ...naming, keepExtension: true }) + suffix;
+      const job = jobFor(isLong ? long : short);
+      const key = caseKey(job.output);
+      const twin = rivals.find((rival) => caseKey(rival) === caseKey(name));
+      const other = twin === undefined ? sources.get(key) : join(path, '..', twin);
+      if (!sources.has(key)) sources.set(key, path);
+      if (other !== undefined)
+        yield { input: path, error: fileError('SAME_RESULT', path, other, job.output) };
+      else yield await protectInputs(job, inputs);
     }
-    const short = nameResult(relativeDir, name, naming);
-    if (sameNames === 'number') {
-      yield await protectInputs({ input: path, output: join(target.path, uniqueName(short)) }, inputs);
-      continue;
-    }
-    const jobFor = (base: string): Job => ({
-      input: path,
-      output: join(target.path, `${base}.${extension}`),
-    });
-    const { rivals = [] } = input;
-    const isLong = rivals.length > 0 && !isKnown?.(jobFor(short));
-    const job = jobFor(isLong ? nameResult(relativeDir, name, { ...naming, keepExtension: true }) : short);
-    const key = caseKey(job.output);
-    const twin = rivals.find((rival) => caseKey(rival) === caseKey(name));
-    const other = twin === undefined ? sources.get(key) : join(path, '..', twin);
-    if (!sources.has(key)) sources.set(key, path);
-    if (other !== undefined) yield { input: path, error: fileError('SAME_RESULT', path, other, job.output) };
-    else yield await protectInputs(job, inputs);
   }
+}
+
+/** Creates a function that returns a unique name for each result. */
+function createNamer(): (base: string, extension: string) => string {
+  const namers = new Map<string, (base: string) => string>();
+  return (base, extension) => {
+    const namer = namers.get(extension) ?? createUniqueNamer(extension);
+    namers.set(extension, namer);
+    return namer(base);
+  };
 }
 
 /** Returns the path of a result in the output folder, without the extension of its format. */

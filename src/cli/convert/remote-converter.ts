@@ -45,7 +45,7 @@ export async function createRemoteConverter(options: RemoteOptions): Promise<Con
   const versions = new Set(client.instances.map(({ version }) => version));
   return {
     toolVersions: `imagemill ${[...versions].sort().join(', ')}`,
-    convert: (input, use, known) => sendFile(client, workspaces, input, { ...options, known }, use),
+    convert: ({ input }, use, known) => sendFile(client, workspaces, input, { ...options, known }, use),
     close: () => workspaces.close(),
   };
 }

@@ -24,7 +24,7 @@ export interface Report {
   /** Records a result that is up to date. */
   upToDate(job: Job): void;
   /** Prints that a result was deleted. */
-  deleted(job: Job): void;
+  deleted(result: Pick<Job, 'input' | 'output'>): void;
   /** Prints an error. */
   failed(input: string, why: FileErrorCode): void;
   /** Prints a message that is not an error. */
@@ -160,7 +160,7 @@ const MIN_PATH_LENGTH = 20;
 
 /** @param width columns of the terminal. If the line is longer, it has only the path of the result, shortened in the middle. */
 function formatResult(
-  { input, output, bytesBefore, bytesAfter, notes }: Job & Done,
+  { input, output, bytesBefore, bytesAfter, notes }: Pick<Job, 'input' | 'output'> & Done,
   width: number | undefined,
 ): string {
   const [from, to] = namesOf(input, output);

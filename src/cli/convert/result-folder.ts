@@ -54,12 +54,12 @@ const TIME_TOLERANCE_MS = 2000;
 /**
  * Creates the result folder for an output folder.
  *
- * @param optionsHash see {@link hashOptions}
+ * @param hashOf see {@link hashOptions}
  */
 export async function createResultFolder(
   output: string,
   index: ResultIndex,
-  optionsHash: string,
+  hashOf: (options: ConvertOptions) => string,
 ): Promise<ResultFolder> {
   const realOutput = await realPathOf(output);
   const nameOf = (job: Job): string => relative(output, job.output);
@@ -69,7 +69,15 @@ export async function createResultFolder(
     // A link is a source of its own: the file that it leads to can be elsewhere, and can outlive it.
     const real = join(await realPathOf(dirname(job.input)), basename(job.input));
     const path = relative(realOutput, real);
-    return { source: path, size: source.size, mtime: source.mtimeMs, recipe: optionsHash, key, bytes, made };
+    return {
+      source: path,
+      size: source.size,
+      mtime: source.mtimeMs,
+      recipe: hashOf(job.options),
+      key,
+      bytes,
+      made,
+    };
   };
   return {
     index,
@@ -78,7 +86,7 @@ export async function createResultFolder(
     madeFrom: (job) => index.get(nameOf(job))?.source === relative(realOutput, resolve(job.input)),
     async isUpToDate(job) {
       const entry = index.get(nameOf(job));
-      if (entry?.recipe !== optionsHash) return false;
+      if (entry?.recipe !== hashOf(job.options)) return false;
       const source = await stat(job.input).catch(() => undefined);
       return isSource(entry, source) && isResult(entry, await lstat(job.output).catch(() => undefined));
     },
@@ -144,7 +152,6 @@ function hashOptions(options: ConvertOptions, toolVersions: string, version: str
 export interface ResultFolderOptions {
   readonly config: Config;
   readonly bulk: BulkOptions;
-  readonly options: ConvertOptions;
   /** Version of this program. */
   readonly version: string;
   readonly converter: LazyConverter;
@@ -157,19 +164,19 @@ export interface ResultFolderOptions {
  */
 export async function openResultFolder(
   output: string,
-  { config, bulk, options, version, converter }: ResultFolderOptions,
+  { config, bulk, version, converter }: ResultFolderOptions,
 ): Promise<ResultFolder> {
   const index = await openResultIndex(output, bulk.shard, bulk.dryRun).catch((error) => {
     throw new CliError(`${output} cannot be written: ${systemReason(error)}.`, 2);
   });
   if (bulk.urls.length > 0) {
     const { toolVersions } = await converter.start();
-    return createResultFolder(output, index, hashOptions(options, toolVersions, version));
+    return createResultFolder(output, index, (options) => hashOptions(options, toolVersions, version));
   }
   const fingerprint = await fingerprintTools(toolSearch(config));
   const toolVersions = index.toolVersionsOf(fingerprint) ?? (await converter.start()).toolVersions;
   await index.setToolVersions(fingerprint, toolVersions);
-  return createResultFolder(output, index, hashOptions(options, toolVersions, version));
+  return createResultFolder(output, index, (options) => hashOptions(options, toolVersions, version));
 }
 
 /** Options of {@link deleteOrphans}. */

@@ -17,6 +17,7 @@ import {
 } from './output.ts';
 import type { Report } from './report.ts';
 import { askToDelete, deleteOrphans, type ResultFolder } from './result-folder.ts';
+import type { WantedResult } from './results.ts';
 import { createWatcher, type Watcher } from './watch.ts';
 
 /** Options of {@link convertJobs}. */
@@ -128,7 +129,7 @@ async function convertJob(
     return written.finally(() => writing.delete(written));
   };
   try {
-    await converter.convert(job.input, use, known);
+    await converter.convert(job, use, known);
   } catch (error) {
     if (!(error instanceof KnownResultError) || !source) throw error;
     await resultFolder?.confirm(job, source);
@@ -140,6 +141,7 @@ async function convertJob(
 export interface SearchOptions {
   readonly inputs: Inputs;
   readonly target: Target;
+  readonly results: readonly WantedResult[];
   readonly bulk: BulkOptions;
   readonly run: RunOptions;
 }
@@ -219,13 +221,14 @@ async function countJobs(options: SearchOptions): Promise<void> {
 
 /** Plans the outputs. With `--update` or `--shard`, the name of a result must not depend on the other inputs. */
 function plan(
-  { inputs, target, bulk, run }: SearchOptions,
+  { inputs, target, results, bulk, run }: SearchOptions,
   found: AsyncIterable<Input>,
 ): AsyncIterable<OutputJob> {
   const { naming, shard } = bulk;
   const sameNames = bulk.update || shard ? 'extension' : 'number';
   return planOutputs(found, {
     target,
+    results,
     inputs,
     sameNames,
     naming,

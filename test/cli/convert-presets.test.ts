@@ -1,0 +1,142 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { convert as convertWith, fixture } from '../helpers/client.ts';
+import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { runInProcess } from '../helpers/in-process.ts';
+import { type OwnService, startService } from '../helpers/service.ts';
+
+const card = (quality: number) =>
+  `presets:
+  - { name: card, format: jpg, width: 60, height: 60, fit: cover, quality: ${quality} }
+  - { name: auto, format: auto }
+  - name: product
+    width: 50
+    variants:
+      - { name: square, width: 40, height: 40, fit: cover }
+      - { name: zoom, format: png }
+`;
+
+describe('imagemill convert --preset', () => {
+  let folder: ConvertFolder;
+  let service: OwnService;
+  beforeEach(async () => {
+    folder = await createConvertFolder();
+    await folder.put('scene.jpg', 'in/a.jpg');
+    await writeFile(join(folder.path, 'presets.yaml'), card(80));
+  });
+  before(async () => {
+    const path = join(await makeTempDir('presets'), 'presets.yaml');
+    await writeFile(path, card(80));
+    service = await startService({ PRESETS_FILE: path });
+  });
+  after(() => service.stop());
+
+  const run = (args: readonly string[], env = {}) => runInProcess(args, { cwd: folder.path, env });
+  const convert = (...args: string[]) => run(['convert', 'in', '-o', 'out', ...args]);
+  const size = async (name: string) => {
+    const { format, width, height } = await sharp(join(folder.path, name)).metadata();
+    return [format, width, height];
+  };
+
+  it('writes what the server returns for the preset, which other options override', async () => {
+    const { status, complaints } = await convert('--preset', 'card', '--presets', 'presets.yaml');
+    expect([status, complaints]).to.deep.equal([0, []]);
+    const { body } = await convertWith(service.base, await fixture('scene.jpg'), { preset: 'card' });
+    expect((await readFile(join(folder.path, 'out/a.jpg'))).equals(body)).to.equal(true);
+    await convert('--preset', 'card', '--presets', 'presets.yaml', '--format', 'png', '--width', '30');
+    expect(await size('out/a.png')).to.deep.equal(['png', 30, 60]);
+    const env = { PRESETS_FILE: join(folder.path, 'presets.yaml') };
+    await run(['convert', 'in/a.jpg', '-o', 'b.webp', '--preset', 'card'], env);
+    expect(await size('b.webp')).to.deep.equal(['webp', 60, 60]);
+  });
+
+  it('writes all variants of a preset, named as in the archives of the server', async () => {
+    const args = ['--preset', 'product', '--presets', 'presets.yaml'];
+    const { lines } = await convert(...args);
+    expect(await folder.files('out')).to.deep.equal(['a-square.webp', 'a-zoom.png']);
+    expect(await size('out/a-square.webp')).to.deep.equal(['webp', 40, 40]);
+    expect(await size('out/a-zoom.png')).to.deep.equal(['png', 50, 33]);
+    expect(lines.at(-1)).to.match(/^2 converted/);
+    const one = await run(['convert', 'in/a.jpg', '-o', 'b.webp', ...args]);
+    expect([one.status, one.complaints]).to.deep.equal([
+      ...[2, ['imagemill: -o b.webp takes one result, and the preset has 2: a folder ends with a slash.']],
+    ]);
+    const explained = await run(['explain', 'in/a.jpg', ...args, '--json']);
+    const plans = explained.lines.map((line) => JSON.parse(line));
+    expect(plans.map(({ variant, sentences }) => [variant, sentences.at(-1)])).to.deep.equal([
+      ...[
+        ['square', 'WebP, quality 80'],
+        ['zoom', 'PNG, without loss'],
+      ],
+    ]);
+  });
+
+  it('converts again with --update what a change of the preset concerns', async () => {
+    const args = ['--preset', 'card', '--presets', 'presets.yaml', '--update', '--json'];
+    const done = async (...more: string[]) => {
+      const { lines } = await convert(...args, ...more);
+      const { converted, upToDate } = JSON.parse(lines.at(-1) as string).summary;
+      return { converted, upToDate };
+    };
+    expect(await done()).to.deep.equal({ converted: 1, upToDate: 0 });
+    expect(await done()).to.deep.equal({ converted: 0, upToDate: 1 });
+    await writeFile(join(folder.path, 'presets.yaml'), card(30));
+    expect(await done()).to.deep.equal({ converted: 1, upToDate: 0 });
+    const product = ['--preset', 'product'];
+    expect(await done(...product)).to.deep.equal({ converted: 2, upToDate: 0 });
+    await writeFile(join(folder.path, 'presets.yaml'), card(30).replace('height: 40', 'height: 20'));
+    expect(await done(...product)).to.deep.equal({ converted: 1, upToDate: 1 });
+    expect(await size('out/a-square.webp')).to.deep.equal(['webp', 40, 20]);
+  });
+
+  it('sends the name to the instances of --url, which have presets of their own', async () => {
+    const remote = ['--url', service.base, '--preset'];
+    const { complaints } = await convert(...remote, 'card', '--format', 'png', '--width', '30', '--update');
+    expect(complaints).to.deep.equal([]);
+    expect(await size('out/a.png')).to.deep.equal(['png', 30, 60]);
+    const other = await convert(...remote, 'auto', '--format', 'png', '--width', '30', '--update');
+    expect(other.lines[0]).to.match(/^in\/a.jpg → out\/a.png/);
+    expect(await size('out/a.png')).to.deep.equal(['png', 30, 20]);
+    const several = await convert(...remote, 'product', '--format', 'gif');
+    expect([several.status, several.complaints[0]]).to.deep.equal([
+      1,
+      'imagemill: in/a.jpg: The preset has several results. With --presets instead of --url, all of them are written.',
+    ]);
+  });
+
+  it('exits with status 2 and the reason if a preset cannot be used', async () => {
+    await writeFile(join(folder.path, 'broken.yaml'), 'presets:\n  - { name: a, width: none }\n');
+    for (const [args, expected] of [
+      [['--preset', 'card'], '--preset needs --presets or PRESETS_FILE with a file.'],
+      [['--presets', 'presets.yaml'], '--presets needs --preset with the name of a preset.'],
+      [
+        ['--preset', 'x', '--presets', 'presets.yaml'],
+        'Invalid preset "x": expected one of card, auto, product.',
+      ],
+      [
+        ['--preset', 'x', '--presets', 'none.yaml'],
+        '--presets none.yaml cannot be read: no such file or directory',
+      ],
+      [
+        ['--preset', 'a', '--presets', 'broken.yaml'],
+        '--presets broken.yaml:2: preset "a": Invalid width "none"',
+      ],
+      [
+        ['--preset', 'auto', '--presets', 'presets.yaml'],
+        'Preset "auto" leaves the format to browsers (auto)',
+      ],
+      [
+        ['--preset', 'card', '--url', service.base],
+        '--preset with --url needs --format: only the instance knows',
+      ],
+      [['--preset', 'card', '--url', service.base, '--presets', 'x'], '--presets is for this machine'],
+    ] as const) {
+      const { status, complaints } = await convert(...args);
+      expect(status, args.join(' ')).to.equal(2);
+      expect(complaints[0]).to.include(`imagemill: ${expected}`);
+    }
+  });
+});
