@@ -76,8 +76,8 @@ export const define =
   ) => ({ status, scope, message, example, details });
 
 /**
- * Returns a function that defines an error of one file. The first argument of its message is the label of the file; `example` returns
- * the other arguments.
+ * Returns a function that defines an error of one file. The first argument of its message is the label of the file; `example`
+ * returns the other arguments.
  */
 export const file =
   (status: number) =>

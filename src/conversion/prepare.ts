@@ -122,8 +122,7 @@ export async function prepareInput(
 /**
  * Writes the external profile of an image to the folder of its input.
  *
- * The name of the file depends on its content, because ImageMagick 7 remembers every profile by its name: a worker
- * would apply the profile of its first job to all others.
+ * The name of the file depends on its content, so that plans with different profiles have different conversion keys.
  *
  * @returns the image with the name of the file, if there is one
  */

@@ -7,8 +7,7 @@ import type { InputType } from '../formats.ts';
 import {
   type RepairContext,
   readAt,
-  readRange,
-  replaceFile,
+  replaceRange,
   WindowReader,
   withFile,
   writeAt,
@@ -42,26 +41,9 @@ export function repairJp2(path: string, context: RepairContext): Promise<InputTy
     const divided = divideSampling(siz);
     if (divided) await writeAt(file, codestream, divided.bytes);
     const newHeader = await rewriteHeader(file, layout, divided ?? siz);
-    if (newHeader) await replaceHeader(file, path, header ?? { start: 0, end: 0 }, newHeader, context);
+    if (newHeader) await replaceRange(path, file, header ?? { start: 0, end: 0 }, newHeader, context);
     return 'jp2';
   });
-}
-
-/** Replaces the bytes between two offsets. */
-async function replaceHeader(
-  file: FileHandle,
-  path: string,
-  { start, end }: { readonly start: number; readonly end: number },
-  content: Buffer,
-  context: RepairContext,
-): Promise<void> {
-  const { size } = await file.stat();
-  const whole = async function* (): AsyncGenerator<Buffer> {
-    yield* readRange(file, 0, start);
-    yield content;
-    yield* readRange(file, end, size);
-  };
-  await replaceFile(path, whole(), start + content.length + size - end, context);
 }
 
 /** Offsets in SIZ of the horizontal values; the vertical ones follow them (ISO/IEC 15444-1, A.5.1). */

@@ -9,7 +9,7 @@ import {
   type RepairContext,
   readAt,
   readRange,
-  replaceFile,
+  replaceRange,
   WindowReader,
   withFile,
 } from './containers/file.ts';
@@ -258,19 +258,12 @@ export function completePalette(path: string, context: RepairContext): Promise<b
   return withFile(path, 'r', async (file) => {
     const place = await findPalette(new WindowReader(file));
     if (!place) return false;
-    const { start, offset, length, end } = place;
+    const { offset, length } = place;
     const [depth = 0] = (await readAt(file, DEPTH_AT, 1)).bytes;
     const stored = await readAt(file, offset, Math.min(length, MAX_COLOURS * 3));
     const colours = Buffer.alloc(2 ** Math.min(8, depth) * 3);
     stored.bytes.copy(colours);
-    const palette = pngChunk('PLTE', colours);
-    const { size } = await file.stat();
-    const whole = async function* (): AsyncGenerator<Buffer> {
-      yield* readRange(file, 0, start);
-      yield palette;
-      yield* readRange(file, end, size);
-    };
-    await replaceFile(path, whole(), start + palette.length + Math.max(0, size - end), context);
+    await replaceRange(path, file, place, pngChunk('PLTE', colours), context);
     return true;
   });
 }

@@ -1,6 +1,6 @@
 /**
- * @module Builds the entries of a batch archive: the results, and a list of the failed conversions. Packs files for a ZIP archive that
- * has sizes and checksums in its local headers (APPNOTE.TXT, section 4.3.7).
+ * @module Builds the entries of a batch archive: the results, and a list of the failed conversions. Packs files for a ZIP archive
+ * that has sizes and checksums in its local headers (APPNOTE.TXT, section 4.3.7).
  */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
@@ -59,7 +59,8 @@ export interface ArchiveOptions extends PackOptions {
 
 /**
  * Packs the results one after the other. Results of identical files share one file on disk, which is packed once. If
- * conversions failed, `errors.json` describes them. `manifest.json` describes the results, on request. Files that cannot be deflated in time are stored uncompressed.
+ * conversions failed, `errors.json` describes them. `manifest.json` describes the results, on request. Files that cannot be
+ * deflated in time are stored uncompressed.
  */
 export async function packResults(
   results: readonly ArchiveItem[],
@@ -175,9 +176,9 @@ async function storeFile(
 }
 
 /**
- * Deflates the file at `path` to a new file and removes the original, unless it throws. A file is used because the size must be known
- * before the first byte is sent, and memory use must not depend on it. If the disk has no space for the new file, the
- * original is stored uncompressed.
+ * Deflates the file at `path` to a new file and removes the original, unless it throws. A file is used because the size must
+ * be known before the first byte is sent, and memory use must not depend on it. If the disk has no space for the new file,
+ * the original is stored uncompressed.
  */
 export async function deflateFile(path: string, bytes: number, options: PackOptions): Promise<PackedFile> {
   const { disk, signal } = options;

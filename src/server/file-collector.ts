@@ -100,8 +100,10 @@ export function createFileCollector(
     folders += 1;
     const folder = await workspace.folder(String(folders));
     try {
-      const type = await store(bytes, folder, label, allowance);
-      if (type !== 'zip' && type !== 'archive') files.push({ name, label, batchFile, type, folder });
+      const options = { ...allowance, label, signal, disk: workspace.disk };
+      const { type, length } = await storeInput(bytes, join(folder, INPUT_FILE), options);
+      if (type === 'zip') archiveBytes -= length;
+      else if (type !== 'archive') files.push({ name, label, batchFile, type, folder });
       return { type, folder, label };
     } catch (cause) {
       if (!isFileError(cause)) throw cause;
@@ -111,18 +113,6 @@ export function createFileCollector(
       await workspace.discard(folder);
       return undefined;
     }
-  }
-
-  async function store(
-    bytes: AsyncIterable<Buffer>,
-    folder: string,
-    label: string,
-    { types, maxBytes }: Allowance,
-  ): Promise<FileType> {
-    const options = { label, types, maxBytes, signal, disk: workspace.disk };
-    const { type, length } = await storeInput(bytes, join(folder, INPUT_FILE), options);
-    if (type === 'zip') archiveBytes -= length;
-    return type;
   }
 
   async function unpack(folder: string, label: string, skipInvalid: boolean): Promise<void> {

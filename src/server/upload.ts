@@ -50,9 +50,9 @@ interface Reception {
 }
 
 /**
- * Receives the files of a request, lets `respond` convert them and send the result, and deletes all files. The head alone rejects an
- * image that is announced as too large, a body that is announced with `Expect: 100-continue` and longer than the largest possible
- * form, and one with a `Content-Encoding`.
+ * Receives the files of a request, lets `respond` convert them and send the result, and deletes all files. Before a body is
+ * sent, it is rejected if it is an image that is announced as too large, if it is announced with `Expect: 100-continue` and
+ * longer than the largest possible form, or if it has a `Content-Encoding`.
  *
  * @throws {ServiceError} for an invalid request
  * @throws {ClientDisconnectedError} when the client disconnects

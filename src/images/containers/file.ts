@@ -104,6 +104,23 @@ export async function replaceFile(
   release(size);
 }
 
+/** Replaces the bytes between two offsets of the file at `path`, as {@link replaceFile} does. */
+export async function replaceRange(
+  path: string,
+  file: FileHandle,
+  { start, end }: { readonly start: number; readonly end: number },
+  content: Buffer,
+  context: Pick<RepairContext, 'store' | 'release'>,
+): Promise<void> {
+  const { size } = await file.stat();
+  const whole = async function* (): AsyncGenerator<Buffer> {
+    yield* readRange(file, 0, start);
+    yield content;
+    yield* readRange(file, end, size);
+  };
+  await replaceFile(path, whole(), start + content.length + Math.max(0, size - end), context);
+}
+
 const WINDOW_BYTES = 64 * 1024;
 const NO_BYTES = Buffer.alloc(0);
 
