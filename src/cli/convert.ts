@@ -7,7 +7,7 @@ import type { OutputType } from '../formats.ts';
 import { findUnverifiable } from '../regress/verifiable.ts';
 import { plural, sanitizeForDisplay } from '../text.ts';
 import { abortOnSignals, type CliContext, CliError, loadSettings } from './context.ts';
-import { STDIN, StopError, startOnDemand } from './convert/converter.ts';
+import { STDIN, StopError, startOnDemand, stateOf } from './convert/converter.ts';
 import { createInputs, type Inputs } from './convert/inputs.ts';
 import { createLocalConverter } from './convert/local-converter.ts';
 import {
@@ -90,6 +90,7 @@ export async function convert(
     // One job more than conversions: one result can be written while `jobs` others are converted.
     const concurrency = dryRun ? 1 : urls.length > 0 ? jobs : jobs + 1; // a dry run prints in the order of names
     const outputFolder = target.kind === 'folder' ? target.path : undefined;
+    const check = urls.length > 0 ? stateOf : inputs.test.assertImage; // instances can accept other types
     const run = {
       converter: converter.start,
       resultFolder,
@@ -97,7 +98,7 @@ export async function convert(
       outputFolder,
       report,
       force,
-      dryRun,
+      check: dryRun ? check : undefined,
       concurrency,
       signal,
       writing,

@@ -1,11 +1,11 @@
 /** @module Stores a received file, while it enforces the limits and detects the type. */
 import { appendFile, closeSync } from 'node:fs';
 import { promisify } from 'node:util';
-import { serviceError } from '../errors.ts';
+import { type ServiceError, serviceError } from '../errors.ts';
 import type { DiskAccount } from '../files/disk-space.ts';
 import { workFiles } from '../files/work-files.ts';
 import { EXTRA_INPUT_TYPES, INPUTS } from '../formats.ts';
-import { DETECTION_BYTES, detectType, type FileType } from '../images/detect.ts';
+import { DETECTION_BYTES, type DetectedType, detectType, type FileType } from '../images/detect.ts';
 
 const append = promisify(appendFile);
 
@@ -83,14 +83,7 @@ function createTypeDetector<T extends FileType>(label: string, accepts: readonly
     const detected = await detectType(head, complete);
     if (detected === 'unsure') return;
     type = accepts.find((accepted) => accepted === detected);
-    if (type !== undefined) return;
-    const disabled = EXTRA_INPUT_TYPES.find((extra) => extra === detected);
-    throw serviceError(
-      'UNSUPPORTED_TYPE',
-      label,
-      labelsOf(accepts),
-      ...(disabled ? [INPUTS[disabled].label] : []),
-    );
+    if (type === undefined) throw unsupportedType(label, detected, accepts);
   };
   return {
     get type() {
@@ -108,6 +101,17 @@ function createTypeDetector<T extends FileType>(label: string, accepts: readonly
       return type as T;
     },
   };
+}
+
+/** Creates the error of a file of another type than the accepted ones. */
+export function unsupportedType(
+  label: string,
+  detected: DetectedType,
+  accepts: readonly FileType[],
+): ServiceError {
+  const disabled = EXTRA_INPUT_TYPES.find((extra) => extra === detected);
+  const others = disabled ? [INPUTS[disabled].label] : [];
+  return serviceError('UNSUPPORTED_TYPE', label, labelsOf(accepts), ...others);
 }
 
 function labelsOf(types: readonly FileType[]): string {

@@ -81,6 +81,8 @@ describe("imagemill convert for a user's own files", () => {
     await folder.put('scene.png', 'in/c.jpg');
     await folder.put('scene.png', 'in/d.jpg');
     await folder.put('scene.png', 'out/d.webp');
+    await writeFile(join(folder.path, 'in/e.jpg'), 'no image');
+    await writeFile(join(folder.path, 'in/f.jpg'), '');
     const before = await folder.files();
     const { status, lines, complaints } = await folder.run(['in', '-o', 'out', '--dry-run', '--delete']);
     expect([status, lines, complaints]).to.deep.equal([
@@ -88,7 +90,9 @@ describe("imagemill convert for a user's own files", () => {
       ['in/c.jpg → out/c.webp', 'out/b.webp to delete', '1 to convert, 1 up to date, 1 to delete'],
       [
         'imagemill: out/d.webp already exists: use --force to overwrite it.',
-        'imagemill: 1 of 3 files not converted: 1 result already exists.',
+        'imagemill: in/e.jpg is not an image of a supported format (PNG, JPEG, GIF, BMP, TIFF, SVG, AVIF, ICO, WebP).',
+        'imagemill: in/f.jpg is empty (0 bytes).',
+        'imagemill: 3 of 5 files not converted: 1 empty file, 1 result already exists, 1 unsupported type.',
       ],
     ]);
     expect(await folder.files()).to.deep.equal(before);

@@ -3,11 +3,13 @@ import { isUtf8 } from 'node:buffer';
 import { accessSync, constants, type Dirent } from 'node:fs';
 import { glob, readdir, stat } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, normalize, relative, resolve } from 'node:path';
+import { unsupportedType } from '../../conversion/store.ts';
+import { serviceError } from '../../errors.ts';
 import { isInside, systemReason } from '../../files/system.ts';
 import { INPUTS, type InputType } from '../../formats.ts';
 import { detectFileType } from '../../images/detect.ts';
 import { baseNameOf, caseKey, isInvalidName } from '../../text.ts';
-import { type FileError, fileError, fileErrorFrom } from './converter.ts';
+import { type FileError, fileError, fileErrorFrom, labelOf, stateOf } from './converter.ts';
 
 interface InputFile {
   /** Path as a user would write it; {@link STDIN} for standard input. */
@@ -54,6 +56,12 @@ export interface ImageTest {
    * other content is kept, so that its conversion reports an error.
    */
   isImage(path: string): Promise<boolean>;
+  /**
+   * Checks the first bytes of a source as its conversion does.
+   *
+   * @throws {FileError} or {ServiceError} UNREADABLE, NOT_A_FILE, EMPTY_FILE, UNSUPPORTED_TYPE
+   */
+  assertImage(path: string): Promise<void>;
 }
 
 /** Creates the test for the enabled input formats. */
@@ -65,6 +73,16 @@ export function createImageTest(types: readonly InputType[]): ImageTest {
     hasExtension,
     // An unreadable file is kept, and its conversion reports the error.
     isImage: async (path) => hasExtension(path) || (await hasImageContent(path, types).catch(() => true)),
+    async assertImage(path) {
+      const state = await stateOf(path);
+      if (!state) return; // standard input
+      if (state.size === 0) throw serviceError('EMPTY_FILE', labelOf(path));
+      const detected = await detectFileType(path).catch((error) => {
+        throw fileErrorFrom(error, 'UNREADABLE', path, systemReason(error));
+      });
+      if (detected !== 'unsure' && !types.some((type) => type === detected))
+        throw unsupportedType(labelOf(path), detected, types);
+    },
   };
 }
 

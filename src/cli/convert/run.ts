@@ -32,8 +32,8 @@ interface RunOptions {
   readonly report: Report;
   /** Replace existing files. */
   readonly force: boolean;
-  /** Only report what would be converted. */
-  readonly dryRun: boolean;
+  /** With `--dry-run`, checks a source, instead of a conversion. */
+  readonly check: ((input: string) => Promise<unknown>) | undefined;
   /** Whether an earlier search has reported the results that are up to date. */
   readonly isRepeated?: boolean;
   /** Number of jobs at the same time. */
@@ -78,7 +78,10 @@ async function processJob(job: OutputJob, options: RunOptions, isRetry = false):
     if (await resultFolder?.isUpToDate(job)) return options.isRepeated ? undefined : report.upToDate(job);
     const replaces = options.force || (resultFolder?.owns(job) ?? false);
     await assertWritable(job.output, replaces, options.outputFolder);
-    if (options.dryRun) return report.planned(job);
+    if (options.check) {
+      await options.check(job.input);
+      return report.planned(job);
+    }
     const converter = await options.converter();
     if (signal.aborted) return;
     report.starts(job.input);
