@@ -35,32 +35,33 @@ export const explainShrinking: Sentence = ({ scaledDecoding, image }) =>
   scaledDecoding &&
   `decoded at ${scaledDecoding.columns.decoded} × ${scaledDecoding.rows.decoded} instead of ${image.width} × ${image.height}`;
 
-/** Crops the decoded image, or repeats its last column and row, so that its scale is that of the result. */
+/**
+ * Crops the decoded image, or repeats its last column and row, so that its scale is that of the result. The commands copy all pixels
+ * once: `+append` and `-append` take twice the time of the resizing on ImageMagick 7.
+ */
 export function fitDecoded(job: ConversionJob): string[] {
   const { columns, rows } = job.scaledDecoding ?? {};
-  if (!columns || !rows) return [];
-  const width = Math.max(columns.decoded, columns.from);
-  const isCropped = columns.from < columns.decoded || rows.from < rows.decoded;
+  if (!columns || !rows || (columns.from === columns.decoded && rows.from === rows.decoded)) return [];
+  const [width, height] = [columns.from, rows.from];
   return [
-    ...repeat({ width: columns.from - columns.decoded, height: rows.decoded }, '+append'),
-    ...repeat({ width, height: rows.from - rows.decoded }, '-append'),
-    ...(isCropped ? crop({ width: columns.from, height: rows.from }) : []),
+    ...['-compose', 'Copy', '-extent', formatGeometry({ width, height })],
+    ...repeat({ width: width - columns.decoded, height }, { x: columns.decoded, y: 0 }, { x: 1, y: 0 }),
+    ...repeat({ width, height: height - rows.decoded }, { x: 0, y: rows.decoded }, { x: 0, y: 1 }),
+    '+compose',
   ];
 }
 
-/** Repeats the last column (`+append`) or row (`-append`) as an area of this size. */
-function repeat({ width, height }: Size, append: '+append' | '-append'): string[] {
-  if (width <= 0 || height <= 0) return [];
-  const last = append === '+append' ? { width: 1, height } : { width, height: 1 };
+/** Fills an area with copies of the column or row before it. */
+function repeat(area: Size, { x, y }: Offset, step: Offset): string[] {
+  if (area.width <= 0 || area.height <= 0) return [];
+  const last = { width: step.x || area.width, height: step.y || area.height };
   const edge = [
-    '-gravity',
-    'SouthEast',
-    ...crop(last),
-    '+gravity',
+    '+clone',
+    ...crop(last, { x: x - step.x, y: y - step.y }),
     '-sample',
-    `${formatGeometry({ width, height })}!`,
+    `${formatGeometry(area)}!`,
   ];
-  return ['(', '+clone', ...edge, ')', append];
+  return ['(', ...edge, ')', '-geometry', `+${x}+${y}`, '-composite'];
 }
 
 function crop(size: Size, offset: Offset = { x: 0, y: 0 }): string[] {
