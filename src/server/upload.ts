@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import type { Request, Response } from 'express';
 import type { TextField } from '../conversion/types.ts';
+import { VARIANTS_FIELD } from '../conversion/variants.ts';
 import { ClientDisconnectedError, serviceError, serviceErrorFrom } from '../errors.ts';
 import type { DiskAccount } from '../files/disk-space.ts';
 import type { Workspace, Workspaces } from '../files/workspace.ts';
@@ -10,7 +11,7 @@ import { sanitizeForDisplay } from '../text.ts';
 import { clientOf } from './clients.ts';
 import { createFileCollector } from './file-collector.ts';
 import { explainBody, type ImageBody } from './image-body.ts';
-import { MAX_FIELDS, openParser } from './multipart/normalizer.ts';
+import { MAX_FIELD_BYTES, MAX_FIELDS, openParser } from './multipart/normalizer.ts';
 import { disconnectSignal } from './response.ts';
 import type { ReceivedFile, RejectedFile, UploadOptions } from './upload-options.ts';
 
@@ -129,8 +130,10 @@ export async function receiveUpload(
   const readForm = (): BodyStreams => {
     const { normalizer, parser } = openParser(req, rules);
     let parts = 0;
-    parser.on('field', (name: string | undefined, value) => {
+    parser.on('field', (name: string | undefined, value, { valueTruncated }) => {
       fields.push([name ?? '', value]);
+      if (valueTruncated && name === VARIANTS_FIELD)
+        stop(serviceError('FIELD_INVALID', name, sanitizeForDisplay(value), TEXT_EXPECTED));
       if (value !== '' && isFileField(name, rules)) stop(serviceError('FILE_SENT_AS_TEXT', name));
     });
     parser.on('file', (field: string | undefined, stream, { filename }) => {
@@ -185,6 +188,8 @@ export async function receiveUpload(
   isSingle &&= collector.files.length === 1;
   return { fields: image?.options ?? fields, files: collector.files, isSingle };
 }
+
+const TEXT_EXPECTED = `at most ${MAX_FIELD_BYTES} bytes. Send the rest in another field of that name`;
 
 /** The streams that a body passes through. */
 interface BodyStreams {

@@ -77,6 +77,17 @@ describe('variants', () => {
     expect([...files.keys()]).to.deep.equal(['x-card.webp', 'x-zoom.jpg', 'manifest.json']);
   });
 
+  it('can have a dozen with long names and many options in one field, which has at most 8 KiB', async () => {
+    const options = { ...CARD, position: 'right bottom', background: '#336699', strip_metadata: false };
+    const wanted = Array.from({ length: 12 }, (_, at) => ({ ...options, name: `${at}-`.padEnd(64, 'x') }));
+    expect((await unpack(await ask(wanted))).size).to.equal(13);
+    const { status, message } = await ask([...wanted, ...wanted, ...wanted, ...wanted, ...wanted]);
+    expect(status).to.equal(400);
+    expect(message).to.match(
+      /^Invalid variants ".*": expected at most 8192 bytes\. Send the rest in another field/,
+    );
+  });
+
   it('are sent as multipart/mixed if the request accepts that', async () => {
     const form = new FormData();
     form.append('variants', JSON.stringify([CARD, { name: 'plain', format: 'bmp', width: 20 }]));

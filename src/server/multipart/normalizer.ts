@@ -24,8 +24,8 @@ import { serviceError } from '../../errors.ts';
 import type { UploadOptions } from '../upload-options.ts';
 import { formatPartHeader, type PartHeader, parseParameters, parsePartHeader } from './headers.ts';
 
-/** Maximum size of a text field, in bytes. All known fields are shorter. */
-const MAX_FIELD_BYTES = 1024;
+/** Maximum size of a text field, in bytes. A dozen variants with all options are shorter. */
+export const MAX_FIELD_BYTES = 8 * 1024;
 /** Maximum number of text fields. */
 export const MAX_FIELDS = 100;
 /**
