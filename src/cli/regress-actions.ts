@@ -35,15 +35,19 @@ import { abortOnSignals, type CliContext, CliError, loadSettings } from './conte
 
 type Environment = CliContext['env'];
 
-interface ConvertFlags {
+/** The matrix to use, and the presets that it can name. */
+interface MatrixFlags {
   readonly matrix?: string;
+  readonly presets?: string;
+}
+
+interface ConvertFlags extends MatrixFlags {
   readonly url?: string;
   readonly repeat: string;
 }
 
-/** Paths of the report files to write, and of the matrix to use. */
-export interface ReportFiles {
-  readonly matrix?: string;
+/** Paths of the report files to write. */
+export interface ReportFiles extends MatrixFlags {
   readonly report?: string;
   readonly junit?: string;
   readonly json?: string;
@@ -76,7 +80,7 @@ export function recordBaseline(
   return orCliError(async (signal) => {
     const { to, figuresOnly = false, fingerprintsOnly = figuresOnly } = options;
     if (figuresOnly) console.error('imagemill: --figures-only is deprecated: use --fingerprints-only');
-    const matrix = await chooseMatrix(options.matrix, env);
+    const matrix = await chooseMatrix(options, env);
     const images = await findImages(folder, to, env);
     if (fingerprintsOnly) await checkReplaceable(to);
     const staging = fingerprintsOnly ? undefined : await stageBaseline(to);
@@ -110,7 +114,7 @@ export function checkImages(
   return orCliError(async (signal) => {
     await checkReports(options);
     const before = await readBaseline(options.against);
-    const matrix = options.matrix ? await readMatrix(options.matrix) : before.matrix;
+    const matrix = await chooseMatrix(options, env, before.matrix);
     const images = await findImages(folder, options.against, env);
     const results = await mkdtemp(join(tmpdir(), 'imagemill-regress-'));
     try {
@@ -127,19 +131,37 @@ export function checkImages(
  *
  * @throws {CliError} with status 2, if it cannot run
  */
-export function compareBaselines(one: string, other: string, options: ReportFiles): Promise<number> {
+export function compareBaselines(
+  one: string,
+  other: string,
+  options: ReportFiles,
+  env: Environment,
+): Promise<number> {
   return orCliError(async (signal) => {
     await checkReports(options);
     const [before, after] = [await readBaseline(one), await readBaseline(other)];
-    const matrix = options.matrix ? await readMatrix(options.matrix) : before.matrix;
+    const matrix = await chooseMatrix(options, env, before.matrix);
     return report(before, after, matrix, options, signal);
   });
 }
 
-/** Reads the matrix of a file. Without one, the default has the enabled output formats. */
-export async function chooseMatrix(path: string | undefined, env: Environment): Promise<Matrix> {
-  const { outputs } = enabledTypes(selectExtras(loadSettings(env)));
-  return path ? readMatrix(path) : toMatrix(defaultMatrix(outputs));
+/**
+ * Reads the matrix of a file. Without one, that of the baseline, or the default with the enabled output formats.
+ *
+ * @throws {CliError} with status 2, if there are presets for no matrix
+ * @throws {MatrixError}
+ */
+export async function chooseMatrix(
+  { matrix: path, presets }: MatrixFlags,
+  env: Environment,
+  baseline?: Matrix,
+): Promise<Matrix> {
+  const config = loadSettings(env);
+  const { PRESETS_FILE: fallback, MAX_VARIANTS } = config;
+  if (path) return readMatrix(path, { given: presets, fallback, MAX_VARIANTS });
+  if (presets !== undefined)
+    throw new CliError('--presets needs --matrix, whose cases name presets.', EXIT_CANNOT_RUN);
+  return baseline ?? toMatrix(defaultMatrix(enabledTypes(selectExtras(config)).outputs));
 }
 
 async function findImages(folder: string, baseline: string, env: Environment): Promise<Image[]> {

@@ -24,6 +24,7 @@ export interface WatchFlags {
   readonly service: string;
   readonly candidate: string;
   readonly matrix?: string;
+  readonly presets?: string;
   readonly min: string;
   readonly maxChanged: string;
   readonly json?: boolean;
@@ -48,7 +49,7 @@ interface Comparison {
 export function watchServices(source: string, flags: WatchFlags, env: CliContext['env']): Promise<number> {
   return orCliError(async (signal) => {
     const gate = { min: toCount('--min', flags.min), maxChanged: toCount('--max-changed', flags.maxChanged) };
-    const matrix = await chooseMatrix(flags.matrix, env);
+    const matrix = await chooseMatrix(flags, env);
     const isFolder = source === STDIN || (await stat(source).catch(() => undefined))?.isDirectory();
     if (!isFolder) throw new CliError(`${source} is not a folder.`, EXIT_CANNOT_RUN);
     if (source === STDIN && process.stdin.isTTY)

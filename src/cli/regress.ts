@@ -49,11 +49,10 @@ export function addRegress(program: Command, { env }: CliContext, onExit: (statu
       onExit(await (await loadActions()).checkImages(images, options, env)),
     );
 
-  withReportOptions(regress.command('compare <before> <after>'))
+  withMatrix(withReportOptions(regress.command('compare <before> <after>')))
     .description('compare two baselines, for example from two machines')
-    .option('--matrix <file>', 'YAML or JSON file with thresholds that replace those of the baseline')
     .action(async (before: string, after: string, options: ReportFiles) =>
-      onExit(await (await loadActions()).compareBaselines(before, after, options)),
+      onExit(await (await loadActions()).compareBaselines(before, after, options, env)),
     );
 
   withMatrix(regress.command('watch'))
@@ -70,10 +69,12 @@ export function addRegress(program: Command, { env }: CliContext, onExit: (statu
 }
 
 function withMatrix(command: Command): Command {
-  return command.option(
-    '--matrix <file>',
-    'YAML or JSON file with conversions and thresholds (see docs/regression-testing.md)',
-  );
+  return command
+    .option(
+      '--matrix <file>',
+      'YAML or JSON file with conversions and thresholds (see docs/regression-testing.md)',
+    )
+    .option('--presets <file>', 'YAML or JSON file with the presets that the matrix names');
 }
 
 function withConvertOptions(command: Command): Command {

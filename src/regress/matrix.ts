@@ -3,11 +3,16 @@
  * the names and checks of the API.
  */
 import { readFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import { parse, YAMLError } from 'yaml';
 import { z } from 'zod';
 import { createOptionsParser, optionNames } from '../conversion/forms.ts';
 import type { ConvertOptions } from '../conversion/plan/types.ts';
-import { ServiceError } from '../errors.ts';
+import { expandPreset, type Presets } from '../conversion/presets.ts';
+import { readPresets } from '../conversion/presets-file.ts';
+import type { TextField } from '../conversion/types.ts';
+import { namedOptions, toTextFields, VARIANTS_FIELD, withOverrides } from '../conversion/variants.ts';
+import { ServiceError, StartupError } from '../errors.ts';
 import { systemReason } from '../files/system.ts';
 import { ALL_OUTPUT_TYPES, type OutputType } from '../formats.ts';
 import { ROUNDING } from './image/difference.ts';
@@ -34,8 +39,6 @@ export interface Matrix {
 export class MatrixError extends Error {
   override readonly name = 'MatrixError';
 }
-
-const CASE_NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/i;
 
 /** Limits above which a difference counts as a change. A limit that is not set judges nothing. */
 export interface Thresholds {
@@ -117,21 +120,14 @@ const thresholdFields = {
   sharpness: number(0, 100),
 } as const;
 
-/** YAML parses `background: #fff` as null, since `#` starts a comment. */
-const NO_VALUE = 'expected a text, a number, true or false; put quotes around a value with a #';
 const thresholds = z.strictObject(thresholdFields).partial();
 
 const schema = z.strictObject({
   thresholds: thresholds.optional(),
+  /** Path of a file with presets, relative to the matrix. */
+  presets: z.string().optional(),
   cases: z
-    .array(
-      z
-        .object({
-          name: z.string().regex(CASE_NAME, 'expected letters, digits, dots, hyphens and underscores'),
-          thresholds: thresholds.optional(),
-        })
-        .catchall(z.union([z.string(), z.number(), z.boolean()], { error: NO_VALUE })),
-    )
+    .array(namedOptions.extend({ thresholds: thresholds.optional() }))
     .min(1, 'expected at least one case'),
   overrides: z
     .array(
@@ -167,9 +163,10 @@ export const defaultMatrix = (outputs: readonly OutputType[]): MatrixSource => (
 /**
  * Validates a matrix.
  *
+ * @param loadPresets returns the presets. Called if a case names one.
  * @throws {MatrixError} that names the field and the expected value
  */
-export function toMatrix(source: unknown): Matrix {
+export function toMatrix(source: unknown, loadPresets?: () => Presets): Matrix {
   const result = schema.safeParse(source);
   if (!result.success) {
     throw new MatrixError(
@@ -179,6 +176,11 @@ export function toMatrix(source: unknown): Matrix {
     );
   }
   const { data } = result;
+  if (data.cases.some((one) => 'preset' in one)) {
+    const { presets: _, ...others } = data;
+    const presets = loadPresets?.();
+    return toMatrix({ ...others, cases: data.cases.flatMap((one) => withoutPreset(one, presets)) });
+  }
   const cases = data.cases.map(({ name, thresholds: _, ...fields }) => toCase(name, fields));
   for (const [index, { name }] of cases.entries()) {
     if (cases.findIndex((one) => one.name === name) < index)
@@ -210,18 +212,63 @@ export function toMatrix(source: unknown): Matrix {
   };
 }
 
+/** A case of the source. */
+type NamedCase = z.output<typeof schema>['cases'][number];
+
+/**
+ * Replaces the preset of a case by its options, so that the matrix needs no other file. A preset with variants becomes a case for each
+ * of them.
+ *
+ * @throws {MatrixError} if there is no such preset
+ */
+function withoutPreset(given: NamedCase, presets: Presets | undefined): readonly unknown[] {
+  const { name, thresholds: own, ...options } = given;
+  if (!('preset' in options)) return [given];
+  if (!presets)
+    throw new MatrixError(
+      `case ${name}: a preset needs a file: "presets: FILE" in the matrix, or --presets, or PRESETS_FILE`,
+    );
+  const toCases = (suffix: string, fields: readonly TextField[]) => ({
+    name: `${name}${suffix}`,
+    ...Object.fromEntries(fields),
+    ...(own && { thresholds: own }),
+  });
+  const fields = orMatrixError(name, () => expandPreset(toTextFields({ name, ...options }), presets));
+  const base = fields.filter(([field]) => field !== VARIANTS_FIELD && field !== 'on_error');
+  const variants = fields.find(([field]) => field === VARIANTS_FIELD)?.[1];
+  if (variants === undefined) return [toCases('', base)];
+  return z
+    .array(namedOptions)
+    .parse(JSON.parse(variants))
+    .map((variant) => toCases(`-${variant.name}`, withOverrides(base, toTextFields(variant))));
+}
+
+/** Where the presets are that a matrix can name. */
+export interface PresetSources {
+  /** File that takes precedence over the one of the matrix. */
+  readonly given?: string | undefined;
+  /** File if the matrix names none. */
+  readonly fallback?: string | undefined;
+  readonly MAX_VARIANTS: number;
+}
+
 /**
  * Reads a matrix from a YAML file. JSON is a subset of YAML.
  *
- * @throws {MatrixError} if the file cannot be read or is invalid
+ * @throws {MatrixError} if the file, or the one of the presets, cannot be read or is invalid
  */
-export async function readMatrix(path: string): Promise<Matrix> {
+export async function readMatrix(path: string, sources: PresetSources): Promise<Matrix> {
   const text = await readFile(path, 'utf8').catch((error) => {
     throw new MatrixError(`${path} cannot be read: ${systemReason(error)}`);
   });
   try {
-    return toMatrix(parse(text));
+    const source = parse(text);
+    const own = typeof source?.presets === 'string' ? resolve(dirname(path), source.presets) : undefined;
+    const file = sources.given ?? own ?? sources.fallback;
+    if (file === undefined) return toMatrix(source);
+    return toMatrix(source, () => readPresets(file, ALL_OUTPUT_TYPES, sources, 'presets'));
   } catch (error) {
+    if (error instanceof StartupError) throw new MatrixError(error.message, { cause: error });
     if (error instanceof MatrixError || error instanceof YAMLError) {
       throw new MatrixError(`${path}: ${error.message}`, { cause: error });
     }
@@ -233,7 +280,7 @@ const parseFields = createOptionsParser(ALL_OUTPUT_TYPES);
 const FIELD_NAMES = optionNames(ALL_OUTPUT_TYPES);
 
 function toCase(name: string, given: Readonly<Record<string, string | number | boolean>>): Case {
-  const fields = Object.entries(given).map(([field, value]) => [field, String(value)] as const);
+  const fields = toTextFields({ name, ...given });
   for (const [field] of fields) {
     if (!FIELD_NAMES.includes(field)) {
       throw new MatrixError(
@@ -241,8 +288,13 @@ function toCase(name: string, given: Readonly<Record<string, string | number | b
       );
     }
   }
+  return { name, fields, options: orMatrixError(name, () => parseFields(fields)) };
+}
+
+/** @throws {MatrixError} for an error of the options of a case */
+function orMatrixError<T>(name: string, parseOptions: () => T): T {
   try {
-    return { name, fields, options: parseFields(fields) };
+    return parseOptions();
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     throw new MatrixError(`case ${name}: ${error.message}`, { cause: error });

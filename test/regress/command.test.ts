@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { expect } from 'chai';
-import { fixturePath } from '../helpers/client.ts';
+import { convert, fixturePath } from '../helpers/client.ts';
 import { runCommand } from '../helpers/command.ts';
 import { runCli, runCliInProcess } from '../helpers/command-line.ts';
 import { fakeMagick, otherFilter, patchedMagick, STRIP_ALONE } from '../helpers/fake-magick.ts';
@@ -263,6 +263,27 @@ describe('imagemill regress', () => {
     }
   });
 
+  it('records what a server returns for a preset', async () => {
+    const folder = await makeTempDir('presets');
+    const [presets, named, to] = ['presets.yaml', 'matrix.yaml', 'baseline'].map((name) =>
+      join(folder, name),
+    ) as [string, string, string];
+    await writeFile(presets, 'presets: [{ name: card, format: png, width: 40, height: 40, fit: cover }]');
+    await writeFile(named, 'cases: [{ name: small, preset: card }]');
+    const args = ['regress', 'record', images, '--matrix', named, '--presets', presets, '--to', to];
+    const { status, stderr } = await runCliInProcess(args);
+    expect(status, stderr).to.equal(0);
+    const service = await startService({ PRESETS_FILE: presets });
+    try {
+      const { body } = await convert(service.base, await readFile(join(images, 'p3.jpg')), {
+        preset: 'card',
+      });
+      expect((await readFile(join(to, 'results/p3.jpg/small.png'))).equals(body)).to.equal(true);
+    } finally {
+      await service.stop();
+    }
+  });
+
   it('waits and retries when a server responds 429', async () => {
     let asked = 0;
     const png = await readFile(fixturePath('scene.png'));
@@ -318,6 +339,7 @@ describe('imagemill regress', () => {
         /no imagemill server responds at http:\/\/127\.0\.0\.1:1/,
       ],
       [['check', images, ...against, '--repeat', '0'], /--repeat 0: expected a whole number from 1 to 99/],
+      [['check', images, ...against, '--presets', matrix], /--presets needs --matrix/],
       [['check', images], /required option '--against <baseline>'/],
       [['record', images, '--to', images], /contains files, but no baseline: it was not changed/],
       [['check', images, ...against], /PORT="x"/, { PORT: 'x' }],

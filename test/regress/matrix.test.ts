@@ -1,9 +1,13 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { OUTPUT_TYPES } from '../../src/formats.ts';
+import { createParsers } from '../../src/conversion/forms.ts';
+import { readPresets } from '../../src/conversion/presets-file.ts';
+import { ALL_OUTPUT_TYPES, OUTPUT_TYPES } from '../../src/formats.ts';
 import { defaultMatrix, MatrixError, readMatrix, toMatrix } from '../../src/regress/matrix.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
+
+const SOURCES = { MAX_VARIANTS: 12 };
 
 describe('the matrix of a regression check', () => {
   it('includes every output format by default', () => {
@@ -17,7 +21,7 @@ describe('the matrix of a regression check', () => {
     await writeFile(yaml, 'cases:\n  - { name: small, format: JPEG, width: 300, strip_metadata: no }\n');
     await writeFile(json, '{"cases":[{"name":"small","format":"JPEG","width":300,"strip_metadata":false}]}');
     for (const path of [yaml, json]) {
-      const [small] = (await readMatrix(path)).cases;
+      const [small] = (await readMatrix(path, SOURCES)).cases;
       expect(small?.options).to.include({ format: 'jpg', quality: 80, width: 300, stripMetadata: false });
     }
   });
@@ -74,7 +78,11 @@ describe('the matrix of a regression check', () => {
     ['without cases', {}, /cases: .*array/],
     ['with no case', { cases: [] }, /cases: expected at least one case/],
     ['with a case without a name', { cases: [{ format: 'png' }] }, /cases\.0\.name/],
-    ['with a name that leads elsewhere', { cases: [{ name: '../png' }] }, /expected letters, digits/],
+    [
+      'with a name that leads elsewhere',
+      { cases: [{ name: '../png' }] },
+      /expected up to 64 letters, digits/,
+    ],
     [
       'with two cases of one name',
       { cases: [{ name: 'a' }, { name: 'a', format: 'png' }] },
@@ -123,9 +131,85 @@ describe('the matrix of a regression check', () => {
       [path, /broken\.yaml: /],
       [`${path}.gone`, /broken\.yaml\.gone cannot be read: no such file or directory$/],
     ] as const) {
-      const error = await readMatrix(file).catch((caught: unknown) => caught);
+      const error = await readMatrix(file, SOURCES).catch((caught: unknown) => caught);
       expect(error).to.be.instanceOf(MatrixError);
       expect((error as Error).message).to.match(message);
     }
+  });
+
+  describe('with presets', () => {
+    const PRESETS = `presets:
+  - { name: card, format: jpg, width: 60, height: 60, fit: cover }
+  - name: product
+    on_error: skip
+    width: 50
+    variants:
+      - { name: square, width: 40, height: 40, fit: cover }
+      - { name: zoom, output_format: png }
+`;
+    let folder: string;
+    before(async () => {
+      folder = await makeTempDir('matrix');
+      await writeFile(join(folder, 'presets.yaml'), PRESETS);
+      await writeFile(join(folder, 'others.yaml'), PRESETS.replace('width: 60', 'width: 70'));
+      await writeFile(join(folder, 'broken.yaml'), 'presets:\n  - { name: card, width: none }\n');
+    });
+    const read = async (text: string, sources = {}) => {
+      await writeFile(join(folder, 'matrix.yaml'), text);
+      return readMatrix(join(folder, 'matrix.yaml'), { ...SOURCES, ...sources });
+    };
+    const card = 'cases: [{ name: small, preset: card }]';
+
+    it('tests what a server returns for a preset, also for each of its variants, which become cases', async () => {
+      const matrix = await read(`presets: presets.yaml
+cases:
+  - { name: small, preset: card, quality: 50, thresholds: { psnr: 40 } }
+  - { name: all, preset: product }
+overrides: [{ cases: [all-zoom], skip: true }]
+`);
+      const presets = readPresets(join(folder, 'presets.yaml'), ALL_OUTPUT_TYPES, SOURCES);
+      const { convert } = createParsers(ALL_OUTPUT_TYPES, SOURCES, presets);
+      const product = convert([['preset', 'product']]).variants;
+      expect(matrix.cases.map(({ name, options }) => [name, options])).to.deep.equal([
+        [
+          'small',
+          convert([
+            ['preset', 'card'],
+            ['quality', '50'],
+          ]).options,
+        ],
+        ...product.map(({ name, options }) => [`all-${name}`, options]),
+      ]);
+      expect(matrix.thresholds('a.png', 'small')?.psnr).to.equal(40);
+      expect(matrix.thresholds('a.png', 'all-zoom')).to.equal(undefined);
+      // A baseline stores the source. It must be valid where the file of the presets does not exist.
+      const again = toMatrix(JSON.parse(JSON.stringify(matrix.source)));
+      expect(again.cases).to.deep.equal(matrix.cases);
+    });
+
+    it('prefers the file of the command to that of the matrix, and that to the setting', async () => {
+      const widthOf = async (text: string, sources: object) =>
+        (await read(text, sources)).cases[0]?.options.width;
+      const [given, fallback] = [join(folder, 'others.yaml'), join(folder, 'others.yaml')];
+      expect(await widthOf(card, { fallback })).to.equal(70);
+      expect(await widthOf(`presets: presets.yaml\n${card}`, { fallback })).to.equal(60);
+      expect(await widthOf(`presets: presets.yaml\n${card}`, { given })).to.equal(70);
+    });
+
+    it('rejects a case whose preset does not exist or is not valid, and names the reason', async () => {
+      for (const [text, message] of [
+        [card, /case small: a preset needs a file: /],
+        [
+          `presets: presets.yaml\n${card.replace('card', 'x')}`,
+          /case small: Invalid preset "x": expected one of card, product/,
+        ],
+        [`presets: broken.yaml\n${card}`, /broken\.yaml:2: preset "card": Invalid width "none"/],
+        [`presets: none.yaml\n${card}`, /none\.yaml cannot be read: no such file/],
+      ] as const) {
+        const error = await read(text).catch((caught: unknown) => caught);
+        expect(error).to.be.instanceOf(MatrixError);
+        expect((error as Error).message).to.match(message);
+      }
+    });
   });
 });
