@@ -139,7 +139,7 @@ function withImageOptions(command: Command): Command {
     )
     .option(
       '--position <place>',
-      'part that cover keeps, or place in the box of contain: top, "right top" … (default: center)',
+      'part that cover keeps: top, "right top" …, or attention; or place in the box of contain (default: center)',
     )
     .option('--enlarge', 'allow enlargement')
     .option(

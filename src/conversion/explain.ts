@@ -3,8 +3,8 @@ import type { Config } from '../config.ts';
 import type { ImageInfo } from '../images/image-info.ts';
 import type { Note } from '../notes.ts';
 import type { Toolchain } from '../process/toolchain.ts';
-import { type CanonicalPlan, canonicalPlan, conversionKey } from './key.ts';
-import { explain, plan, planDecoding, planMeasuring } from './plan/index.ts';
+import { type CanonicalPlan, canonicalPlan, conversionKey, planFirst } from './key.ts';
+import { explain, plan } from './plan/index.ts';
 import type { ConversionJob, Step } from './plan/types.ts';
 
 /** What a conversion would do. */
@@ -59,7 +59,7 @@ export function explainJob(
     sentences: explain(job),
     notes,
     plan: canonical,
-    steps: [planDecoding(job), planMeasuring(job), ...steps].filter((step) => step !== undefined),
+    steps: [...planFirst(job), ...steps],
     key: conversionKey(digest, canonical),
     limits: limits as Explanation['limits'],
   };

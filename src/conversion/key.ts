@@ -7,6 +7,7 @@ import { basename } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { VERSION } from '../folders.ts';
 import type { Toolchain } from '../process/toolchain.ts';
+import { createReducingJob } from './plan/attention.ts';
 import { plan, planDecoding, planMeasuring } from './plan/index.ts';
 import { createJob } from './plan/job.ts';
 import type { ConversionJob, Step } from './plan/types.ts';
@@ -26,10 +27,17 @@ export interface CanonicalPlan {
 /** Returns the plan of a job without the path of a file, and without the number of threads that happen to be free. */
 export function canonicalPlan({ image, options, tools }: ConversionJob, toolchain: Toolchain): CanonicalPlan {
   const job = createJob(image, options, { ...tools, threads: 1, srgbProfile: basename(tools.srgbProfile) });
-  const first = [planDecoding(job), planMeasuring(job)].filter((step) => step !== undefined);
+  const first = planFirst(job);
   const steps = [...first, ...plan(job).steps];
   const isOpen = first.length > 0 || image.decoder !== undefined || options.maxBytes !== undefined;
   return { steps, versions: versionsOf(steps, job, toolchain), ...(isOpen && { options }) };
+}
+
+/** Plans the commands on whose output those of {@link plan} depend. */
+export function planFirst(job: ConversionJob): Step[] {
+  const reducing = createReducingJob(job);
+  const steps = [planDecoding(job), planMeasuring(job), ...(reducing ? plan(reducing).steps : [])];
+  return steps.filter((step) => step !== undefined);
 }
 
 function versionsOf(

@@ -167,12 +167,12 @@ export const optionFields = (outputs: readonly OutputType[]) => ({
       examples: ['inside', 'cover'], // Swagger UI starts with the first
     }),
   position: position.default('center').meta({
-    description: `The part that \`cover\` keeps, and the place where \`contain\` puts the image, in any case. Also ${Object.keys(
+    description: `The part that \`cover\` keeps, and the place where \`contain\` puts the image, in any case. With \`attention\`, edges, skin tones and saturation decide what \`cover\` keeps. Also ${Object.keys(
       POSITION_ALIASES,
     )
       .map((name) => `\`${name}\``)
       .join(', ')}.`,
-    examples: ['center', 'right top'],
+    examples: ['center', 'right top', 'attention'],
   }),
   enlarge: flag(false, 'Whether an image can be enlarged. An SVG is always rendered at the requested size.'),
   lossless: flag(

@@ -1,4 +1,5 @@
 /** @module Runs the jobs of a file: decodes what ImageMagick cannot read, measures what no header states, and encodes. */
+import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isFileError, ServiceError } from '../errors.ts';
 import type { ImageInfo } from '../images/image-info.ts';
@@ -17,9 +18,16 @@ import {
   verifyOutput,
 } from './output/result.ts';
 import { explainRareEncoding, invalidOutputError } from './output/tool-errors.ts';
+import { chooseAnchor, createReducingJob, REDUCED_BYTES } from './plan/attention.ts';
 import { plan, planAgain, planDecoding, planMeasuring } from './plan/index.ts';
 import { canShare, planTogether, selectPrinted } from './plan/together.ts';
-import { type ConversionJob, DECODED_FILE, fileToEncode, RASTERIZED_FILE } from './plan/types.ts';
+import {
+  type ConversionJob,
+  DECODED_FILE,
+  type Fitting,
+  fileToEncode,
+  RASTERIZED_FILE,
+} from './plan/types.ts';
 import { repairAfterError } from './prepare.ts';
 import { conversionLimit, inspectRendered, type RunningConversion, runSteps } from './run-steps.ts';
 import { encodeWithin } from './search-quality.ts';
@@ -35,7 +43,8 @@ export type Converted = Omit<ConversionResult, 'key' | 'queuedMs' | 'preparedMs'
 
 /** Converts a file to its results. Those that fail and are skipped are missing. */
 export async function runJobs(planned: readonly ConversionJob[], running: Running): Promise<Converted[]> {
-  return encodeAll(await measure(await decodeFirst(planned, running), running), running);
+  const measured = await measure(await decodeFirst(planned, running), running);
+  return encodeAll(await chooseParts(measured, running), running);
 }
 
 /** Converts a file that ImageMagick cannot read to PNG, and inspects the PNG. */
@@ -80,6 +89,33 @@ async function measure(jobs: readonly ConversionJob[], running: Running): Promis
   await runSteps([step], { ...job, options: { ...job.options, ...ownSize } }, running);
   const { width = 0, height = 0 } = await inspectRendered(running.source, RASTERIZED_FILE);
   return acceptJobs({ ...job.image, width, height, styled: false }, jobs, running);
+}
+
+/** Chooses what `position=attention` keeps. Results of the same part of the image share its reduced image. */
+async function chooseParts(
+  jobs: readonly ConversionJob[],
+  running: Running,
+): Promise<readonly ConversionJob[]> {
+  const bitmaps = new Map<string, Uint8Array>();
+  return forEachTarget(jobs, running, async (job) => {
+    const reducing = createReducingJob(job);
+    if (!reducing) return job;
+    const steps = JSON.stringify(plan(reducing).steps);
+    const bitmap = bitmaps.get(steps) ?? (await reduce(reducing, running));
+    bitmaps.set(steps, bitmap);
+    const options = { ...job.options, anchor: chooseAnchor(bitmap, job.fittings[0] as Fitting) };
+    return acceptJob(job.image, { ...job, options }, running);
+  });
+}
+
+async function reduce(job: ConversionJob, running: Running): Promise<Uint8Array> {
+  const { path, bytes } = await encodeOrRepair(acceptJob(job.image, job, running), running);
+  try {
+    if (bytes !== REDUCED_BYTES) throw invalidOutputError(`a bitmap of ${bytes} bytes`, running.source);
+    return await readFile(path);
+  } finally {
+    await rm(path, { force: true });
+  }
 }
 
 /** Encodes all results with one command if possible. If that fails, each has a command of its own, and an error of its own. */

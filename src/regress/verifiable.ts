@@ -33,6 +33,8 @@ export function findUnverifiable(mode: VerifyMode, options: ConvertOptions): str
   const isRestorable = format === 'jxl' && lossless && !stripMetadata && mode === 'pixels';
   if ((format === 'ico' || format === 'jxl') && !isRestorable)
     return `no independent decoder reads every part of ${label}${format === 'jxl' ? ', except pixels of JPEG with --lossless --keep-metadata' : ''}`;
+  if (options.fit === 'cover' && options.position === 'attention')
+    return 'another program chooses another part for --position attention';
   if (mode === 'visual') return undefined;
   if (!['png', 'bmp', 'tiff'].includes(format) && !lossless)
     return `${label} is lossy here: use visual, png, bmp, tiff, or webp with --lossless`;

@@ -153,6 +153,7 @@ describe('imagemill convert --verify', () => {
       ['pixels', 'webp'],
       ['pixels', 'jpg'],
       ['pixels', 'png', '--width', '10'],
+      ['visual', 'png', '--width', '10', '--height', '10', '--fit', 'cover', '--position', 'attention'],
       ['exactly', 'png'],
       ['visual', 'png', '--url', 'http://localhost:1'],
     ] as const) {

@@ -65,5 +65,8 @@ describe('the conversion key', () => {
     const styled: ImageInfo = { type: 'svg', styled: true };
     const fit = { fit: 'cover', width: 10, height: 10 } as const;
     expect(keyOf(styled, fit)).to.not.equal(keyOf(styled, { ...fit, position: 'top' }));
+    const attention = { ...fit, position: 'attention' } as const;
+    expect(keyOf(PHOTO, attention)).to.not.equal(keyOf(PHOTO, fit));
+    expect(keyOf(PHOTO, { ...attention, fit: 'inside' })).to.equal(keyOf(PHOTO, { ...fit, fit: 'inside' }));
   });
 });

@@ -62,6 +62,7 @@ describe('the curl examples of the documents', () => {
     'best.webp': async (name) => expect(await image(name)).to.include({ format: 'webp' }),
     'fitted.jpg': async (name) => expect(await image(name)).to.include({ width: 60, height: 40 }),
     'square.webp': async (name) => expect(await image(name)).to.include({ width: 60, height: 60 }),
+    'attention.webp': async (name) => expect(await image(name)).to.include({ width: 60, height: 60 }),
     'bordered.jpg': async (name) => expect(await image(name)).to.include({ width: 100, height: 100 }),
     'middle.webp': async (name) => expect(await image(name)).to.include({ width: 60, height: 40 }),
     'variants.zip': async (name) =>

@@ -86,7 +86,7 @@ describe('fit, position and enlarge', () => {
   for (const fit of ['cover', 'contain'] as const) {
     it(`fit=${fit} puts the image at every position exactly where sharp does`, async () => {
       const file = await waves(161, 121).png().toBuffer();
-      for (const position of POSITIONS) {
+      for (const position of POSITIONS.filter((one) => one !== 'attention')) {
         // For an odd number of cropped or added pixels, both round differently.
         await expectSame(file, { fit, position, width: 59, height: 80 });
         await expectSame(file, { fit, position, width: 75, height: 41 });

@@ -354,10 +354,20 @@ describe('the operations of a pipeline become one set of fields', () => {
         width: '8',
         height: '8',
         fit: 'cover',
-        position: 'center',
+        position: 'attention',
         background: '#ff0080',
       },
     });
+  });
+
+  it('with the position of a gravity, and the centre without one', () => {
+    for (const [gravity, position] of [
+      ['smart', 'attention'],
+      ['North', 'north'],
+      ['constructor', 'center'],
+      [undefined, 'center'],
+    ])
+      expect(fields(['crop', { width: 8, height: 8, gravity }]).position, gravity).to.equal(position);
   });
 
   it('and those that do not fit into one plan are an error', () => {

@@ -6,7 +6,7 @@ import { useService } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
 
 const POSITION_NAMES =
-  'one of center, top, right top, right, right bottom, bottom, left bottom, left, left top, ' +
+  'one of center, top, right top, right, right bottom, bottom, left bottom, left, left top, attention, ' +
   'centre, north, northeast, east, southeast, south, southwest, west, northwest';
 
 /** Options other than format, quality and size, and the notes on a result. */

@@ -34,7 +34,8 @@ export type Reason =
 /** Part of an image that `cover` keeps, and place of an image that `contain` puts into its box. */
 // biome-ignore format: a list
 export type Position =
-  | 'center' | 'top' | 'right top' | 'right' | 'right bottom' | 'bottom' | 'left bottom' | 'left' | 'left top';
+  | 'center' | 'top' | 'right top' | 'right' | 'right bottom' | 'bottom' | 'left bottom' | 'left' | 'left top'
+  | 'attention';
 
 /** Options of one result. `/docs` of the service describes them. */
 export interface ResultOptions {

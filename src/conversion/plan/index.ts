@@ -5,6 +5,7 @@
 import { OUTPUTS } from '../../formats.ts';
 import type { Note } from '../../notes.ts';
 import type { ToolName } from '../../tools.ts';
+import { explainAttention } from './attention.ts';
 import {
   binaryAlpha,
   cmykToSrgb,
@@ -176,7 +177,7 @@ export function magickStages(job: ConversionJob): (readonly string[])[] {
 /** States what a conversion does: a sentence for each stage that changes something. */
 export function explain(job: ConversionJob): string[] {
   if (job.isTranscoded) return ['JPEG XL with the data of the JPEG, from which djxl restores the same bytes'];
-  return [explainRendering, ...STAGES.map(([, sentence]) => sentence)].flatMap(
+  return [explainRendering, explainAttention, ...STAGES.map(([, sentence]) => sentence)].flatMap(
     (sentence) => sentence?.(job) ?? [],
   );
 }

@@ -13,7 +13,7 @@ import type { Size } from '../../images/image-info.ts';
 import { shownArea, uprightSizes } from './crop.ts';
 import { orient } from './decode.ts';
 import type { ScaledDecoding } from './scaled-decoding.ts';
-import { boxGeometry, cropOffset, gravityName, type Offset, padOffset } from './size.ts';
+import { boxGeometry, cropOffset, edgeOffset, gravityName, type Offset, padOffset } from './size.ts';
 import type { ConversionJob, Fitting, Sentence } from './types.ts';
 
 /**
@@ -149,7 +149,10 @@ export function cropToBox(job: ConversionJob): string[] {
   const { image, options } = job;
   if (options.fit !== 'cover' || image.type === 'svg') return [];
   const fitting = job.trustedFitting;
-  if (!fitting) return withGravity(job, ['-crop', `${options.width}x${options.height}+0+0`]);
+  if (!fitting) {
+    const { x, y } = job.fittings[0] ? edgeOffset(job.fittings[0], options) : { x: 0, y: 0 };
+    return withGravity(job, ['-crop', `${options.width}x${options.height}+${x}+${y}`]);
+  }
   return fills(fitting) ? [] : crop(fitting.result, cropOffset(fitting, options));
 }
 
@@ -174,7 +177,7 @@ export const explainBorders: Sentence = (job) =>
     : undefined;
 
 /** Returns whether the resized image fills the box exactly. */
-function fills({ resized, result }: Fitting): boolean {
+export function fills({ resized, result }: Fitting): boolean {
   return resized.width === result.width && resized.height === result.height;
 }
 

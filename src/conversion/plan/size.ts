@@ -5,7 +5,7 @@
 import { OUTPUTS } from '../../formats.ts';
 import type { ImageInfo, Size } from '../../images/image-info.ts';
 import { shownArea, uprightSizes } from './crop.ts';
-import type { ConversionJob, ConvertOptions, Fit, Fitting, Position } from './types.ts';
+import type { Anchor, ConversionJob, ConvertOptions, Fit, Fitting, Position } from './types.ts';
 
 /** Returns whether all frames are converted: by default if the output can be animated, and on request as pages. */
 export function keepsAllFrames(
@@ -117,7 +117,7 @@ export function pageScale({ fittings }: ConversionJob): number {
 }
 
 /** Options that determine the size of a result. */
-type Box = Pick<ConvertOptions, 'width' | 'height' | 'fit' | 'enlarge' | 'position'>;
+type Box = Pick<ConvertOptions, 'width' | 'height' | 'fit' | 'enlarge' | 'position' | 'anchor'>;
 
 /** Distance in pixels from the top left corner. */
 export interface Offset {
@@ -143,8 +143,7 @@ const FIT_RULES: Readonly<Record<Fit, FitRule>> = {
   fill: { scale: (own) => own, flag: '!', side: unchanged },
 };
 
-/** Share of the cropped or added pixels to the left of the image, and share above it. */
-const ANCHORS: Readonly<Record<Position, Offset>> = {
+const ANCHORS: Readonly<Record<Position, Anchor>> = {
   center: { x: 0.5, y: 0.5 },
   top: { x: 0.5, y: 0 },
   'right top': { x: 1, y: 0 },
@@ -154,7 +153,10 @@ const ANCHORS: Readonly<Record<Position, Offset>> = {
   'left bottom': { x: 0, y: 1 },
   left: { x: 0, y: 0.5 },
   'left top': { x: 0, y: 0 },
+  attention: { x: 0.5, y: 0.5 }, // unless an anchor has been chosen
 };
+
+const anchorOf = ({ position = 'center', anchor = ANCHORS[position] }: Box): Anchor => anchor;
 
 /** Fits an image of this size into a box. Without `enlarge`, no side grows. */
 function fitInto({ width, height }: Size, box: Box): Fitting {
@@ -188,8 +190,8 @@ export function boxGeometry({ width, height, fit = 'inside', enlarge }: Box): st
 }
 
 /** Returns the corner of the result in the resized image, for `cover`. Rounds up. */
-export function cropOffset({ resized, result }: Fitting, { position = 'center' }: Box): Offset {
-  const { x, y } = ANCHORS[position];
+export function cropOffset({ resized, result }: Fitting, box: Box): Offset {
+  const { x, y } = anchorOf(box);
   return {
     x: Math.ceil((resized.width - result.width) * x),
     y: Math.ceil((resized.height - result.height) * y),
@@ -197,17 +199,28 @@ export function cropOffset({ resized, result }: Fitting, { position = 'center' }
 }
 
 /** Returns the corner of the resized image in the result, for `contain`. Rounds down. */
-export function padOffset({ resized, result }: Fitting, { position = 'center' }: Box): Offset {
-  const { x, y } = ANCHORS[position];
+export function padOffset({ resized, result }: Fitting, box: Box): Offset {
+  const { x, y } = anchorOf(box);
   return {
     x: Math.floor((result.width - resized.width) * x),
     y: Math.floor((result.height - resized.height) * y),
   };
 }
 
-/** Returns the ImageMagick gravity for a position. */
-export function gravityName({ position = 'center' }: Box): string {
-  const { x, y } = ANCHORS[position];
-  const name = `${['North', '', 'South'][y * 2]}${['West', '', 'East'][x * 2]}`;
+/** Returns the ImageMagick gravity for a position: the nearest edges, or the centre. */
+export function gravityName(box: Box): string {
+  const { x, y } = anchorOf(box);
+  const name = `${['North', '', 'South'][1 + Math.sign(y - 0.5)]}${['West', '', 'East'][1 + Math.sign(x - 0.5)]}`;
   return name || 'Center';
+}
+
+/** Returns the distance of the result from the edges of {@link gravityName}, for `cover`. */
+export function edgeOffset({ resized, result }: Fitting, box: Box): Offset {
+  const { x, y } = anchorOf(box);
+  const distance = (cut: number, share: number): number =>
+    share === 0.5 ? 0 : Math.round(cut * Math.min(share, 1 - share));
+  return {
+    x: distance(resized.width - result.width, x),
+    y: distance(resized.height - result.height, y),
+  };
 }

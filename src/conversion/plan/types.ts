@@ -24,6 +24,8 @@ export interface ConvertOptions {
   readonly fit?: Fit | undefined;
   /** Part that `cover` keeps, and place where `contain` puts the image. Default: `center`. */
   readonly position?: Position | undefined;
+  /** Set for `attention` when the part has been chosen. */
+  readonly anchor?: Anchor | undefined;
   /** Whether a raster image can be enlarged. Default: false. An SVG is rendered at any size. */
   readonly enlarge?: boolean | undefined;
   /** Maximum size of the result in bytes. The quality is lowered as far as necessary. */
@@ -50,10 +52,16 @@ export const FITS = ['inside', 'cover', 'contain', 'fill'] as const;
 /** One of {@link FITS}. */
 export type Fit = (typeof FITS)[number];
 
+/** Share of the cropped or added pixels to the left of the image, and share above it, 0 to 1. */
+export interface Anchor {
+  readonly x: number;
+  readonly y: number;
+}
+
 /** Positions of an image in its box, with the names of sharp. */
 export const POSITIONS = [
   ...(['center', 'top', 'right top', 'right', 'right bottom'] as const),
-  ...(['bottom', 'left bottom', 'left', 'left top'] as const),
+  ...(['bottom', 'left bottom', 'left', 'left top', 'attention'] as const),
 ] as const;
 /** One of {@link POSITIONS}. */
 export type Position = (typeof POSITIONS)[number];

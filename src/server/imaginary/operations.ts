@@ -42,8 +42,12 @@ const sizing =
 /** A missing side leaves the picture as it is in this direction: it is cut, but not scaled. */
 const cover: Box = (width = MAX_DIMENSION, height = MAX_DIMENSION, { gravity }) => ({
   ...{ width, height, fit: 'cover' },
-  position: /^(?:north|south|east|west)$/i.test(String(gravity)) ? String(gravity) : 'center',
+  position: GRAVITIES.get(String(gravity).toLowerCase()) ?? 'center',
 });
+const GRAVITIES = new Map([
+  ...['north', 'south', 'east', 'west'].map((name) => [name, name] as const),
+  ['smart', 'attention'],
+]);
 const inside: Box = (width, height) => ({ ...(width && { width }), ...(height && { height }) });
 /** Scales to exactly this size, as bimg does without another rule. */
 const force: Box = (width, height) => ({
@@ -65,7 +69,7 @@ const OPERATIONS: Readonly<Record<string, (plan: Plan, params: Params) => Plan>>
   }),
   fit: sizing(2, inside),
   crop: sizing(1, cover),
-  smartcrop: sizing(1, cover),
+  smartcrop: sizing(1, (width, height) => cover(width, height, { gravity: 'smart' })),
   enlarge: sizing(2, (width, height, params) => ({
     ...(isTrue(params, 'nocrop') ? inside : cover)(width, height, params),
     enlarge: 'true',

@@ -53,6 +53,7 @@ export const POSITION_LABELS: Readonly<Record<Position, string>> = {
   'left bottom': 'Bottom left',
   bottom: 'Bottom',
   'right bottom': 'Bottom right',
+  attention: 'Automatic',
 };
 /** Fits for which the position has an effect. */
 const POSITIONED: readonly Fit[] = ['cover', 'contain'];

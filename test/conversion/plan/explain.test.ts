@@ -23,6 +23,12 @@ describe('the sentences of a plan', () => {
     ['an orientation', { ...PHOTO, orientation: 8 }, {}, 'turned upright (EXIF 8)'],
     ['a crop', PHOTO, { crop: '10,20,300,200' }, 'cut to 300 × 200 from 10, 20'],
     ['cover', PHOTO, { width: 100, height: 100, fit: 'cover' }, 'cut to 100 × 100'],
+    [
+      'a part that is chosen',
+      PHOTO,
+      { width: 100, height: 100, fit: 'cover', position: 'attention' },
+      'edges, skin tones and saturation decide which part is kept: the commands keep the centre',
+    ],
     ['borders', PHOTO, { width: 50, height: 50, fit: 'contain' }, 'borders of the colour none up to 50 × 50'],
     ['CMYK', { ...PHOTO, cmyk: true, profile: 'other' }, {}, 'CMYK → sRGB'],
     ['a profile', { ...PHOTO, profile: 'other' }, {}, 'embedded colour profile → sRGB'],

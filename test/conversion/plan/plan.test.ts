@@ -233,6 +233,13 @@ describe('the plan', () => {
       expect(box(gif, { fit: 'cover', position: 'right top' })).to.equal(
         `${FILTER} -resize 100x100^> -gravity NorthEast -crop 100x100+0+0 +gravity +repage`,
       );
+      for (const [x, crop] of [
+        [0, 'West -crop 100x100+0+0'],
+        [0.25, 'West -crop 100x100+8+0'],
+        [0.75, 'East -crop 100x100+8+0'],
+        [1, 'East -crop 100x100+0+0'],
+      ] as const)
+        expect(box(gif, { fit: 'cover', anchor: { x, y: 0.5 } })).to.include(`-gravity ${crop} `);
       expect(box(gif, { fit: 'contain' })).to.include(
         '-resize 100x100> -background none -compose Copy -gravity Center -extent 100x100 +gravity +repage -compose Over',
       );
