@@ -241,12 +241,8 @@ async function readLines(path: string, start: number, use: (line: Line) => void)
   });
   if (!file) return 0;
   const { size } = await file.stat();
-  if (size === 0) {
-    await file.close();
-    return 0;
-  }
   let last = '';
-  for await (const text of file.readLines({ start: start < size ? start : 0, end: size - 1 })) {
+  for await (const text of file.readLines({ start: start < size ? start : 0, end: Math.max(0, size - 1) })) {
     const line = parseLine(text);
     if (line) use(line);
     last = text;
@@ -254,9 +250,8 @@ async function readLines(path: string, start: number, use: (line: Line) => void)
   return size - Buffer.byteLength(last);
 }
 
-/** Parses a line. A truncated line is never valid JSON, and one that was written by hand can be anything. */
+/** Parses a line. A truncated or empty line is never valid JSON, and one that was written by hand can be anything. */
 function parseLine(text: string): Line | undefined {
-  if (text === '') return undefined;
   try {
     const line: unknown = JSON.parse(text);
     return isLine(line) ? line : undefined;
