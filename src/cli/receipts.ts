@@ -149,7 +149,7 @@ export async function verifyReceipts(path: string, { against, key: keyPath }: Ve
     }
   } catch (error) {
     const why = (error as NodeJS.ErrnoException).syscall ? systemReason(error) : 'it is not a receipt';
-    throw new CliError(`${path}, line ${Math.max(1, number)}: ${why}.`, 2);
+    throw new CliError(`${path}${number > 0 ? `, line ${number}` : ''}: ${why}.`, 2);
   }
   if (receipts.size === 0 && problems === 0) throw new CliError(`${path} has no receipts.`, 2);
   const names = new Map([...receipts].map(([name, { result }]) => [result.sha256, name]));

@@ -132,7 +132,11 @@ describe('receipts of conversions', () => {
       2,
       ['imagemill: r.jsonl, line 2: it is not a receipt.'],
     ]);
-    expect((await failure('nothing.jsonl')).status).to.equal(2);
+    const missing = await failure('nothing.jsonl');
+    expect([missing.status, missing.complaints]).to.deep.equal([
+      2,
+      ['imagemill: nothing.jsonl: no such file or directory.'],
+    ]);
     expect((await failure('r.jsonl', '--key', 'in/a.png')).status).to.equal(2);
   });
 
