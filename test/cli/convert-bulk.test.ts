@@ -201,13 +201,11 @@ describe('imagemill convert with many files', () => {
     it(`stops on SIGINT ${options.join()}, leaves no incomplete files, and prints how to convert the remaining files`, async () => {
       for (let at = 0; at < 50; at += 1) await folder.put('scene.jpg', `photos/${at}.jpg`);
       const complete = await readFile(fixturePath('scene.webp'));
-      const slow = await fakeMagick(`sleep 0.2; cp ${fixturePath('scene.webp')} image.webp`);
+      const limited = await folder.limitedTool(9);
       const { status, lines, complaints } = await folder.runProcess(['photos', '-o', 'out', ...options], {
-        env: { ...env, MAGICK_BIN: slow },
+        env: limited.env,
         async meanwhile(pid) {
-          const complete = async () =>
-            (await folder.files('out').catch(() => [])).filter((name) => !name.startsWith('.imagemill'));
-          await eventually(async () => (await complete()).length > 2);
+          await eventually(async () => (await folder.results()).length > 2);
           process.kill(pid, 'SIGINT');
           process.kill(pid, 'SIGINT'); // impatience does no harm
         },

@@ -264,9 +264,16 @@ describe('imagemill convert --url', () => {
 
   it('loses nothing and writes nothing twice while two of three instances behind nginx restart one after the other', async () => {
     const [nginxPort = 0, ...ports] = await freePorts(4);
+    const { env, setLimit } = await folder.limitedTool(20);
     const start = async (port: number): Promise<ServiceProcess> => {
       const TEMP_DIR = await makeTempDir('instance');
-      const instance = startProcess({ PORT: String(port), TEMP_DIR, TRUST_PROXY: '1', CONCURRENCY: '1' });
+      const instance = startProcess({
+        PORT: String(port),
+        TEMP_DIR,
+        TRUST_PROXY: '1',
+        CONCURRENCY: '1',
+        ...env,
+      });
       closing.push(async () => {
         instance.child.kill('SIGKILL');
         await instance.ended();
@@ -284,18 +291,17 @@ describe('imagemill convert --url', () => {
         proxy_next_upstream error timeout http_502 http_503 non_idempotent; } }`,
     );
     closing.push(() => nginx.stop());
-    const count = 240;
+    const count = 100;
     for (let at = 0; at < count; at += 1) await folder.put('scene.jpg', `photos/${at}.jpg`);
-    const written = async () => (await folder.files('out').catch(() => [])).length;
     const { status, lines, complaints } = await folder.runProcess(
       ['photos', '-o', 'out', '--update', '--json', '--jobs', '4', '--url', `http://127.0.0.1:${nginxPort}`],
       {
         async meanwhile() {
           for (const at of [0, 1]) {
-            const before = await written();
-            await eventually(async () => (await written()) > before + 10);
+            await eventually(async () => (await folder.results()).length > 10 + 40 * at);
             const old = instances[at] as ServiceProcess;
             old.child.kill('SIGTERM');
+            await setLimit(60 + 40 * at);
             expect(await old.ended()).to.equal(0);
             await start(ports[at] as number);
           }

@@ -21,14 +21,14 @@ describe('imagemill convert --watch', () => {
     env = { MAGICK_BIN: magick, SANDBOX: 'off' };
   });
   /** Runs the command, acts once it has converted photos/first.jpg, and ends it with SIGINT. */
-  const watching = async (act: () => Promise<void>): Promise<CommandRun> => {
+  const watching = async (act: (printed: () => string) => Promise<void>): Promise<CommandRun> => {
     await folder.put('scene.jpg', 'photos/first.jpg');
     return folder.runProcess(['photos', '-o', 'out', '--watch', '--json'], {
       env,
-      async meanwhile(pid) {
+      async meanwhile(pid, printed) {
         try {
           await resultOf('first.webp');
-          await act();
+          await act(printed);
         } finally {
           process.kill(pid, 'SIGINT');
         }
@@ -76,9 +76,10 @@ describe('imagemill convert --watch', () => {
   });
 
   it('reports a file that cannot be converted once, and converts it when it has changed', async () => {
-    const ended = await watching(async () => {
+    const ended = await watching(async (printed) => {
       await writeFile(join(folder.path, 'photos/bad.png'), 'no image');
-      await folder.put('scene.jpg', 'photos/later.jpg');
+      await eventually(() => printed().includes('"error"'));
+      await folder.put('scene.jpg', 'photos/later.jpg'); // a later search, which must not report the file again
       await resultOf('later.webp');
       await writeFile(join(folder.path, 'photos/bad.png'), await fixture('scene.png'));
       await resultOf('bad.webp');

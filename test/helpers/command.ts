@@ -24,8 +24,8 @@ export interface CommandOptions {
   readonly launcher?: readonly string[];
   /** Standard input; `never` leaves it open without data. */
   readonly input?: Uint8Array | 'never';
-  /** Called with the process ID as soon as the command runs. */
-  readonly meanwhile?: (pid: number) => Promise<void>;
+  /** Called with the process ID as soon as the command runs. `printed` returns its standard output so far. */
+  readonly meanwhile?: (pid: number, printed: () => string) => Promise<void>;
 }
 
 /** Runs `imagemill` with arguments and waits until it exits. */
@@ -46,7 +46,7 @@ export async function runCommand(
   child.stdin.on('error', () => {}); // the command may not read its input
   if (input !== 'never') child.stdin.end(input);
   const closed = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
-  await meanwhile?.(child.pid as number);
+  await meanwhile?.(child.pid as number, () => Buffer.concat(outputs[0] ?? []).toString());
   const [code, signal] = await closed;
   const [stdout, stderr] = outputs.map((chunks) => Buffer.concat(chunks)) as [Buffer, Buffer];
   return {

@@ -1,8 +1,9 @@
 /** @module A folder for tests of `imagemill convert`, with images and a private TEMP_DIR. */
-import { cp, mkdir, readdir } from 'node:fs/promises';
+import { cp, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fixturePath } from './client.ts';
 import { type CommandOptions, type CommandRun, runCommand } from './command.ts';
+import { fakeMagick } from './fake-magick.ts';
 import { makeTempDir } from './hooks.ts';
 import { type InProcessOptions, runInProcess } from './in-process.ts';
 
@@ -19,6 +20,16 @@ export interface ConvertFolder {
   runProcess(args: readonly string[], options?: CommandOptions): Promise<CommandRun>;
   /** Lists all files below a folder, sorted, without the index. */
   files(within?: string): Promise<string[]>;
+  /** Lists the complete results in the folder `out`. */
+  results(): Promise<string[]>;
+  /** Creates a tool that waits while the folder `out` has more results than the limit, so that a run cannot end early. */
+  limitedTool(most: number): Promise<LimitedTool>;
+}
+
+/** A tool that copies a file. */
+interface LimitedTool {
+  readonly env: Readonly<Record<string, string>>;
+  setLimit(most: number): Promise<void>;
 }
 
 /** Creates a folder. */
@@ -30,6 +41,15 @@ export async function createConvertFolder(): Promise<ConvertFolder> {
     ...options,
     env: { TEMP_DIR: temp, ...options.env },
   });
+  const files = async (within = '.'): Promise<string[]> => {
+    const folder = join(path, within);
+    const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+    return entries
+      .filter((entry) => !entry.isDirectory())
+      .map(({ parentPath, name }) => join(parentPath, name).slice(folder.length + 1))
+      .filter((name) => !name.startsWith('.imagemill/'))
+      .sort();
+  };
   return {
     path,
     temp,
@@ -39,14 +59,16 @@ export async function createConvertFolder(): Promise<ConvertFolder> {
     },
     run: (args, options = {}) => runInProcess(['convert', ...args], withDefaults(options)),
     runProcess: (args, options = {}) => runCommand(['convert', ...args], withDefaults(options)),
-    async files(within = '.') {
-      const folder = join(path, within);
-      const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-      return entries
-        .filter((entry) => !entry.isDirectory())
-        .map(({ parentPath, name }) => join(parentPath, name).slice(folder.length + 1))
-        .filter((name) => !name.startsWith('.imagemill/'))
-        .sort();
+    files,
+    results: async () =>
+      (await files('out').catch(() => [])).filter((name) => !name.startsWith('.imagemill')),
+    async limitedTool(most) {
+      const limit = join(await makeTempDir('limit'), 'limit');
+      const setLimit = (count: number): Promise<void> => writeFile(limit, `${count}`);
+      await setLimit(most);
+      const wait = `until [ "$(ls ${path}/out | wc -l)" -le "$(cat ${limit})" ]; do sleep 0.05; done`;
+      const MAGICK_BIN = await fakeMagick(`${wait}; cp ${fixturePath('scene.webp')} image.webp`);
+      return { env: { MAGICK_BIN, SANDBOX: 'off' }, setLimit };
     },
   };
 }

@@ -227,14 +227,14 @@ describe('ImageMagick policy', () => {
 
   it('permits the supported conversions, so that the refusals are meaningful', async () => {
     const folder = await prepared();
-    await run({ file: magick, args: ['PNG:in.png', 'PNG:out.png'], cwd: folder, timeoutMs: 10_000 });
+    await run({ file: magick, args: ['PNG:in.png', 'PNG:out.png'], cwd: folder, timeoutMs: 60_000 });
     expect(await readdir(folder)).to.include('out.png');
   });
 
   for (const [what, args] of Object.entries(GRANTED)) {
     it(`refuses ${what}, which the policy permits only if that format is enabled`, async () => {
       const folder = await prepared();
-      const command = { file: magick, args, cwd: folder, timeoutMs: 10_000 };
+      const command = { file: magick, args, cwd: folder, timeoutMs: 60_000 };
       const refused = await run(command).catch((error: CommandError) => error);
       expect(refused).to.be.instanceOf(CommandError);
       expect((refused as CommandError).stderr).to.match(
@@ -252,7 +252,7 @@ describe('ImageMagick policy', () => {
     it(`${title}${all ? ' with all formats enabled' : ''}`, async () => {
       const folder = await prepared();
       const before = await readdir(folder);
-      const tried = (all ? runWithAll : run)({ file: magick, args, cwd: folder, timeoutMs: 10_000 });
+      const tried = (all ? runWithAll : run)({ file: magick, args, cwd: folder, timeoutMs: 60_000 });
       const { stdout } = await tried.catch(() => ({ stdout: '' }));
       expect(stdout).to.equal('');
       const after = await readdir(folder);

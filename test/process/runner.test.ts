@@ -26,7 +26,7 @@ for (const mode of MODES) {
       file,
       args: [],
       cwd: await makeTempDir('job'),
-      timeoutMs: 10_000,
+      timeoutMs: 60_000,
       ...more,
     });
     const script = async (body: string, more: Partial<Command> = {}): Promise<Command> =>
@@ -72,7 +72,7 @@ for (const mode of MODES) {
         XDG_CONFIG_HOME: '/policy',
         MAGICK_CONFIGURE_PATH: '/policy/ImageMagick',
         MAGICK_THREAD_LIMIT: '1',
-        MAGICK_TIME_LIMIT: '11',
+        MAGICK_TIME_LIMIT: '61',
         MAGICK_TEMPORARY_PATH: cwd,
         TMPDIR: cwd,
         XDG_CACHE_HOME: cwd,

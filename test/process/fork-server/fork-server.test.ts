@@ -11,7 +11,7 @@ import { environmentOf } from '../../../src/process/runner.ts';
 import { confinedRunner, LIMITS, SEARCH, startForkServers } from '../../helpers/fork-servers.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
 import { requires } from '../../helpers/skips.ts';
-import { eventually, failure, isRunning, writeScript } from '../../helpers/util.ts';
+import { eventually, failure, isRunning, PATIENCE_MS, writeScript } from '../../helpers/util.ts';
 
 const SH = '/bin/sh';
 const HELPER = new URL('../../helpers/served-sleep.ts', import.meta.url).pathname;
@@ -53,7 +53,7 @@ describe('fork servers', () => {
       file: SH,
       args: [await writeScript('script', body)],
       cwd: await makeTempDir('job'),
-      timeoutMs: 20_000,
+      timeoutMs: 60_000,
       ...more,
     });
 
@@ -98,7 +98,7 @@ for line in open('/proc/self/maps'):
 print(found)`;
     const python = async (program: string) => {
       const args = ['-I', '-S', '-c', program];
-      return run({ file: '/usr/bin/python3', args, cwd: await makeTempDir('job'), timeoutMs: 20_000 });
+      return run({ file: '/usr/bin/python3', args, cwd: await makeTempDir('job'), timeoutMs: 60_000 });
     };
     const hex = Buffer.from('a secret of another client').toString('hex');
     // The job that prints the secret finds it in its own memory, so the search works.
@@ -116,7 +116,7 @@ print(found)`;
     const cwd = await makeTempDir('job');
     for (const runner of [run, confinedRunner()]) {
       const compress = async (more: { deflateLevel?: number } = {}): Promise<number> =>
-        Number((await runner({ file, args, cwd, timeoutMs: 20_000, ...more })).stdout);
+        Number((await runner({ file, args, cwd, timeoutMs: 60_000, ...more })).stdout);
       expect(await compress({ deflateLevel: 0 })).to.be.greaterThan(100_000);
       expect(await compress()).to.be.within(1, 200);
     }
@@ -146,7 +146,7 @@ print(found)`;
     const { rename } = await import('node:fs/promises');
     await rename(`${program}.new`, program);
     await eventually(async () => {
-      await run({ file: program, args: ['-c', ':'], cwd: '/tmp', timeoutMs: 10_000 });
+      await run({ file: program, args: ['-c', ':'], cwd: '/tmp', timeoutMs: 60_000 });
       return renewals.includes('changed');
     });
   });
@@ -167,7 +167,7 @@ print(found)`;
     await start();
     run = confinedRunner(servers, { confine: () => ({ ...LIMITS, cpuSeconds: 1 }) });
     for (const time of [1, 2]) {
-      const error = await failure(script('while :; do :; done', { timeoutMs: 60_000 }));
+      const error = await failure(script('while :; do :; done', { timeoutMs: PATIENCE_MS }));
       expect([error.reason, error.signal], `job ${time}`).to.deep.equal(['signal', 'SIGXCPU']);
       expect((await script('echo on')).stdout).to.equal('on\n');
     }
@@ -266,7 +266,7 @@ const send = (bytes: Buffer, library = FORK_SERVER_LIBRARY) =>
   spawnSync(SH, [], {
     input: bytes,
     env: { LD_PRELOAD: library, IMAGEMILL_FORK_SERVER: 'serve', ...SANITIZER_OPTIONS },
-    timeout: 20_000,
+    timeout: 60_000,
   });
 const job = (id: number) =>
   encodeJob(id, { args: [SH, '-c', 'echo on'], env: { A: 'b' }, cwd: '/tmp', confinement: LIMITS });
@@ -346,7 +346,7 @@ describe('the fork server under AddressSanitizer and UndefinedBehaviorSanitizer'
     });
     // The sanitizers reserve more address space than a job may have.
     const run = confinedRunner(servers, { confine: () => ({ ...LIMITS, memoryBytes: 0 }) });
-    const script = (text: string, timeoutMs = 20_000) =>
+    const script = (text: string, timeoutMs = 60_000) =>
       run({ file: SH, args: ['-c', text], cwd: '/tmp', timeoutMs });
     try {
       const outputs = await Promise.all(
@@ -356,8 +356,8 @@ describe('the fork server under AddressSanitizer and UndefinedBehaviorSanitizer'
       expect((await script('head -c 200000 /dev/zero')).stdout).to.have.lengthOf(MAX_OUTPUT_BYTES);
       for (const [text, timeoutMs, reason] of [
         ['sleep 60', 200, 'timeout'],
-        ['exit 3', 20_000, 'exit'],
-        ['kill -9 $$', 20_000, 'signal'],
+        ['exit 3', 60_000, 'exit'],
+        ['kill -9 $$', 60_000, 'signal'],
       ] as const)
         expect(await failure(script(text, timeoutMs))).to.include({ reason, stderr: '' });
       expect(renewals).to.include('jobs');

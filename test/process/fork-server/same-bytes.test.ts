@@ -69,7 +69,7 @@ describe('conversions in fork servers', () => {
   });
 
   it('give the same keys, bytes, notes and errors as new starts of the tools, for every fixture and output', async function () {
-    this.timeout(900_000);
+    this.timeout(3_600_000);
     const jobs = images.flatMap((path) =>
       FORMATS.map((format) => ({ path, options: { format, quality: 80, stripMetadata: true } })),
     );
@@ -79,7 +79,7 @@ describe('conversions in fork servers', () => {
   });
 
   it('give the same keys, bytes, notes and errors as new starts of the tools, with varied options', async function () {
-    this.timeout(900_000);
+    this.timeout(3_600_000);
     const jobs = Array.from({ length: VARIED_JOBS }, () => ({ path: pick(images), options: someOptions() }));
     expect((await differing(jobs)).different).to.deep.equal([]);
   });

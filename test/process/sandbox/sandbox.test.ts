@@ -69,7 +69,7 @@ for (const { syscalls, served } of CASES) {
     });
 
     /** Returns the output of the program, or how it ended. */
-    const attempt = async (program: string, timeoutMs = 10_000): Promise<string> => {
+    const attempt = async (program: string, timeoutMs = 60_000): Promise<string> => {
       const isolated = ['-I', '-S', '-c', program];
       return run({ file: PYTHON, args: isolated, cwd: folder, timeoutMs }).then(
         ({ stdout }) => stdout.trim(),
@@ -192,10 +192,10 @@ for (const { syscalls, served } of CASES) {
         file: PYTHON,
         args: ['-I', '-S', '-c', 'import resource; print(resource.getrlimit(resource.RLIMIT_CPU))'],
         cwd: folder,
-        timeoutMs: 4200,
+        timeoutMs: 59_200,
       }).then(({ stdout }) => ({ reason: stdout.trim() }))) as { reason: string };
       // Soft limit: the time limit, rounded up, of each processor, plus one second. The hard limit (SIGKILL) is one second later.
-      const seconds = 5 * availableParallelism();
+      const seconds = 60 * availableParallelism();
       expect(reason).to.equal(`(${seconds + 1}, ${seconds + 2})`);
     });
 
@@ -317,7 +317,7 @@ describe('files of single tools', () => {
     });
     const read = async (path: string): Promise<string> => {
       const args = ['-I', '-S', '-c', `print(open("${path}").read())`];
-      const command = { file: PYTHON, args, cwd: await makeTempDir('job'), timeoutMs: 10_000 };
+      const command = { file: PYTHON, args, cwd: await makeTempDir('job'), timeoutMs: 60_000 };
       return createRunner({ ...DEPS, confine })(command).then(
         ({ stdout }) => stdout.trim(),
         ({ stderr }: CommandError) => (/Permission|No such file/.test(stderr) ? 'refused' : stderr),
