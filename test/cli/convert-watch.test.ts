@@ -182,7 +182,8 @@ describe('imagemill convert --watch', () => {
     };
     const options = {
       inputs: { find, includes: async () => false },
-      target: { kind: 'folder', path: 'out', format: 'webp' },
+      target: { kind: 'folder', path: 'out' },
+      results: [{ options: { format: 'webp' } }],
       bulk: { update: true, watch: true, naming: {} },
       run,
     } as unknown as SearchOptions;
