@@ -5,6 +5,7 @@ import { formatBytes } from '../text.ts';
 import { abortOnSignals, type CliContext, loadSettings } from './context.ts';
 import { labelOf, printFailure } from './convert/converter.ts';
 import { startEngine, withStoredFile } from './convert/local-converter.ts';
+import { withLocalLimits } from './convert/options.ts';
 
 /**
  * Runs `imagemill identify`: prints a table, or a JSON object for each file.
@@ -17,7 +18,7 @@ export async function identify(
   { json = false }: { json?: boolean },
   { env }: CliContext,
 ): Promise<number> {
-  const config = loadSettings(env);
+  const config = withLocalLimits(loadSettings(env), {}, env);
   const { signal, status } = abortOnSignals();
   const { engine } = await startEngine(config);
   const limits = { types: ALL_INPUT_TYPES, signal, maxBytes: config.MAX_FILE_BYTES };

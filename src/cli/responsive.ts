@@ -8,6 +8,7 @@ import { baseNameOf } from '../text.ts';
 import { abortOnSignals, type CliContext, CliError, loadSettings } from './context.ts';
 import { printFailure } from './convert/converter.ts';
 import { startEngine, withStoredFile } from './convert/local-converter.ts';
+import { withLocalLimits } from './convert/options.ts';
 import { writeOutput } from './convert/output.ts';
 
 /** Options as given on the command line. */
@@ -43,7 +44,7 @@ export async function responsive(
   { env }: CliContext,
 ): Promise<number> {
   const { widths, formats, quality } = parseFlags(flags);
-  const settings = loadSettings(env);
+  const settings = withLocalLimits(loadSettings(env), {}, env);
   const extras = EXTRA_OUTPUT_TYPES.filter((type) => formats.includes(type));
   const config = settings.EXTRA_OUTPUTS === 'all' ? settings : { ...settings, EXTRA_OUTPUTS: extras };
   const { signal, status } = abortOnSignals();

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
@@ -42,6 +42,15 @@ describe('imagemill identify', () => {
       1,
       [`imagemill: . ${advice}`, `imagemill: pipe.png ${advice}`],
     ]);
+  });
+
+  it('describes a file that is larger than a server accepts, unless the environment sets a limit', async () => {
+    const folder = await makeTempDir('large');
+    await writeFile(join(folder, 'a.jpg'), [await readFile(fixturePath('scene.jpg')), Buffer.alloc(11e6)]);
+    const { status, lines } = await runInProcess(['identify', 'a.jpg'], { cwd: folder });
+    expect([status, lines]).to.deep.equal([0, ['a.jpg  JPEG  120 × 80  8-bit rgb  11 MB']]);
+    const env = { MAX_FILE_BYTES: '1000' };
+    expect((await runInProcess(['identify', 'a.jpg'], { cwd: folder, env })).status).to.equal(1);
   });
 
   it('prints an object for each file with --json, also if this machine cannot convert it', async () => {

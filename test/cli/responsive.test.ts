@@ -1,4 +1,4 @@
-import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
@@ -51,6 +51,14 @@ describe('imagemill responsive', () => {
     expect(size).to.be.above(0);
     expect(files[0]).to.include({ file: 'scene-40.png', format: 'png', type: 'image/png', width, height });
     expect(html).to.include('src="scene-40.png"');
+  });
+
+  it('takes a file that is larger than a server accepts', async () => {
+    const cwd = await makeTempDir('responsive');
+    await writeFile(join(cwd, 'a.jpg'), [await readFile(fixturePath('scene.jpg')), Buffer.alloc(11e6)]);
+    const args = ['responsive', 'a.jpg', '--widths', '40', '--formats', 'png'];
+    const { status, complaints } = await runInProcess(args, { cwd });
+    expect([status, complaints]).to.deep.equal([0, []]);
   });
 
   it('overwrites a file only with --force', async () => {

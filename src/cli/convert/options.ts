@@ -173,8 +173,11 @@ const LOCAL_MAX_SIDE = 65_500;
  *
  * @throws {CliError} naming an invalid value, with status 2
  */
-export function withLocalLimits(config: Config, flags: Flags, env: CliContext['env']): Config {
-  const { maxFileSize, maxPixels } = flags;
+export function withLocalLimits(
+  config: Config,
+  { maxFileSize, maxPixels }: Pick<Flags, 'maxFileSize' | 'maxPixels'>,
+  env: CliContext['env'],
+): Config {
   const unset = Object.entries(LOCAL_LIMITS).filter(([name]) => !env[name]);
   const pixels = maxPixels === undefined ? undefined : parseAmount('--max-pixels', maxPixels);
   return {
