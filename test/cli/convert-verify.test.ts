@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { copyFile, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import sharp from 'sharp';
@@ -201,25 +203,57 @@ describe('imagemill convert --verify', () => {
       expect(await readFile(join(folder.path, `in/${name}.png`))).to.deep.equal(await fixture('scene.png'));
   });
 
-  it('verifies in a process that reads the working files and no others', async () => {
+  /** Calls a function with a folder of working files, and one that compares two of them with `pixels`. */
+  async function withVerifier(
+    use: (folder: string, ask: (source: string, result: string) => Promise<unknown>) => Promise<void>,
+  ): Promise<void> {
     const engine = await createConversionEngine(testConfig(), pino({ level: 'silent' }));
     const verifier = await createVerifier(engine, undefined);
+    const options = { format: 'png', quality: 80, stripMetadata: true } as const;
+    const question = { mode: 'pixels', type: 'png', options } as const;
     try {
-      const inside = join(await engine.workspaces.root(), 'scene.png');
-      const outside = join(await makeTempDir('other-files'), 'scene.png');
-      for (const path of [inside, outside]) await copyFile(fixturePath('scene.png'), path);
-      const ask = (files: { source?: string; result?: string }) => {
-        const options = { format: 'png', quality: 80, stripMetadata: true } as const;
-        const question = { mode: 'pixels', type: 'png', options, source: inside, result: inside } as const;
-        return verifier.verify({ ...question, ...files }, 'scene.png').catch((error: Error) => error.message);
-      };
-      expect(await ask({})).to.include({ passed: true });
-      for (const path of [outside, '/etc/passwd'])
-        for (const files of [{ source: path }, { result: path }])
-          expect(await ask(files), path).to.match(/^scene\.png: the result was not verified, .*EACCES/s);
+      await use(await engine.workspaces.root(), (source, result) =>
+        verifier.verify({ ...question, source, result }, 'scene.png').catch((error: Error) => error.message),
+      );
     } finally {
       verifier.close();
       await engine.close();
     }
-  });
+  }
+
+  it('blames the decoder if it decodes the same file in two ways', () =>
+    withVerifier(async (root, ask) => {
+      // Pipes stand in for such a decoder: each process reads other bytes from them.
+      const [source, result] = [join(root, 'source'), join(root, 'result')] as const;
+      await promisify(execFile)('mkfifo', [source, result]);
+      const [scene, other] = [await fixture('scene.png'), await fixture('window.png')];
+      const answer = ask(source, result);
+      for (const [one, two] of [
+        [scene, other],
+        [scene, scene],
+      ] as const) {
+        await writeFile(source, one);
+        await writeFile(result, two);
+      }
+      expect(await answer).to.match(/the decoder failed: it disagrees with itself: .* then no difference/);
+      await copyFile(fixturePath('scene.png'), join(root, 'scene.png'));
+      const sound = join(root, 'scene.png');
+      expect(await ask(sound, sound)).to.include({ passed: true });
+    }));
+
+  it('verifies in a process that reads the working files and no others', () =>
+    withVerifier(async (root, ask) => {
+      const [inside, outside] = [
+        join(root, 'scene.png'),
+        join(await makeTempDir('other-files'), 'scene.png'),
+      ];
+      for (const path of [inside, outside]) await copyFile(fixturePath('scene.png'), path);
+      expect(await ask(inside, inside)).to.include({ passed: true });
+      for (const path of [outside, '/etc/passwd'])
+        for (const files of [
+          [path, inside],
+          [inside, path],
+        ] as const)
+          expect(await ask(...files), path).to.match(/^scene\.png: the result was not verified, .*EACCES/s);
+    }));
 });

@@ -61,7 +61,9 @@ describe('docker/upgrade-check.sh with two images', function () {
     const candidate = await derive('changed', 'grep -rl Lanczos dist | xargs sed -i s/Lanczos/Point/g');
     const changed = await check(candidate);
     expect(changed.status, changed.text).to.equal(1);
-    expect(changed.text).to.match(/^changed .*one\.jpg/m).and.match(/^changed .*two\.png/m);
+    expect(changed.text)
+      .to.match(/^changed .*one\.jpg/m)
+      .and.match(/^changed .*two\.png/m);
     expect(changed.text).to.include('The gate does not hold: 2 converted, minimum 1; 2 changed, maximum 0');
     const few = await check(IMAGE, '--min', '3');
     expect([few.status, /2 converted, minimum 3/.test(few.text)], few.text).to.deep.equal([1, true]);

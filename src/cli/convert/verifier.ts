@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { mkdir, realpath, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import type { ConversionEngine } from '../../conversion/engine.ts';
 import { createFolders, systemReason } from '../../files/system.ts';
 import { ASSETS_DIR, FORK_SERVER_LIBRARY, MAIN } from '../../folders.ts';
@@ -65,24 +66,41 @@ export async function createVerifier(
     );
   const idle: Worker[] = [];
   const all = new Set<Worker>();
-  return {
-    async verify(question, input) {
-      const failed = (error: Error): never => {
-        throw fileErrorFrom(error, 'NOT_VERIFIED', input, `the decoder failed: ${error.message}`);
-      };
-      const worker = idle.pop() ?? (await start().catch(failed));
+  /** @throws {Error} if a decoder fails, or decodes the same files differently */
+  const answer = async (question: Question): Promise<Verification> => {
+    const asked: Worker[] = [];
+    const ask = async (): Promise<Verification> => {
+      const worker = idle.pop() ?? (await start());
       all.add(worker);
-      const answer = await worker.ask(question, TIMEOUT_MS).catch((error: Error) => {
+      asked.push(worker);
+      return (await worker.ask(question, TIMEOUT_MS)) as Verification;
+    };
+    try {
+      const found = await ask();
+      // Another process repeats what did not pass, so that a faulty decoder is not mistaken for a faulty result.
+      const again = found.passed ? found : await ask();
+      if (!isDeepStrictEqual(found, again))
+        throw new Error(`it disagrees with itself: ${found.reason}, then ${again.reason ?? 'no difference'}`);
+      idle.push(...asked);
+      return found;
+    } catch (error) {
+      for (const worker of asked) {
         worker.close();
         all.delete(worker);
-        return failed(error);
+      }
+      throw error;
+    }
+  };
+  return {
+    async verify(question, input) {
+      const found = await answer(question).catch((error: Error): never => {
+        throw fileErrorFrom(error, 'NOT_VERIFIED', input, `the decoder failed: ${error.message}`);
       });
-      idle.push(worker);
-      const { picture, ...found } = answer as Verification;
       if (found.passed) return found;
+      const { picture, worst, reason } = found;
       const saved = picture && pictures && (await savePicture(picture, pictures, input).catch(whyNotSaved));
-      const where = found.worst ? `, worst at ${found.worst.x}, ${found.worst.y}` : '';
-      const why = `${found.reason}${where}${saved ? ` (${saved})` : ''}`;
+      const where = worst ? `, worst at ${worst.x}, ${worst.y}` : '';
+      const why = `${reason}${where}${saved ? ` (${saved})` : ''}`;
       throw fileErrorFrom(undefined, 'NOT_VERIFIED', input, why);
     },
     close() {
