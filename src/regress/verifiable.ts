@@ -31,8 +31,8 @@ export function findUnverifiable(mode: VerifyMode, options: ConvertOptions): str
   const { format, lossless = false, stripMetadata } = options;
   const { label } = OUTPUTS[format];
   const isRestorable = format === 'jxl' && lossless && !stripMetadata && mode === 'pixels';
-  if ((format === 'ico' || format === 'jxl') && !isRestorable)
-    return `no independent decoder reads every part of ${label}${format === 'jxl' ? ', except pixels of JPEG with --lossless --keep-metadata' : ''}`;
+  if (format === 'jxl' && !isRestorable)
+    return `no independent decoder reads ${label}, except pixels of JPEG with --lossless --keep-metadata`;
   if (options.fit === 'cover' && options.position === 'attention')
     return 'another program chooses another part for --position attention';
   if (mode === 'visual') return undefined;

@@ -8,6 +8,7 @@ import { pino } from 'pino';
 import sharp from 'sharp';
 import { createVerifier } from '../../src/cli/convert/verifier.ts';
 import { createConversionEngine } from '../../src/conversion/engine.ts';
+import { verify as verifyResult } from '../../src/regress/verify.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
 import { patchedMagick } from '../helpers/fake-magick.ts';
@@ -22,7 +23,7 @@ const FAULTS: Readonly<Record<string, string>> = {
   'a missing row': '-chop 0x1+0+40',
   'a mirrored image': '-flop',
 };
-const OUTPUTS = ['png', 'webp', 'jpg', 'gif', 'bmp', 'tiff', 'pdf'] as const;
+const OUTPUTS = ['png', 'webp', 'jpg', 'gif', 'bmp', 'tiff', 'pdf', 'avif', 'ico'] as const;
 
 /** Returns the IDs of the processes that verify for this one: its only children that run Node.js. */
 const findWorkers = (): number[] =>
@@ -44,7 +45,7 @@ describe('imagemill convert --verify', () => {
   beforeEach(async () => {
     folder = await createConvertFolder();
   });
-  const EXTRA_OUTPUTS = 'tiff';
+  const EXTRA_OUTPUTS = 'tiff,avif,ico';
   const verify = (mode: string, format: string, args: readonly string[] = [], env = {}) =>
     folder.run(['in', '-o', 'out', '--format', format, '--verify', mode, ...args], {
       env: { EXTRA_OUTPUTS, ...env },
@@ -66,13 +67,45 @@ describe('imagemill convert --verify', () => {
     }
   });
 
+  it('passes an animation of fewer frames if it shows the same at the same times', async () => {
+    const one = await fixture('scene.png');
+    const two = await sharp(one).flop().png().toBuffer();
+    const join = (frames: Buffer[]) => sharp(frames, { join: { animated: true } });
+    const source = await join([one, one, two, two])
+      .gif({ delay: [100, 100, 100, 100], keepDuplicateFrames: true })
+      .toBuffer();
+    expect((await sharp(source).metadata()).pages).to.equal(4);
+    const options = { format: 'webp', quality: 80, stripMetadata: true } as const;
+    const judge = async (delay: number[]) =>
+      verifyResult('visual', 'gif', source, await join([one, two]).webp({ delay }).toBuffer(), options);
+    expect(await judge([200, 200])).to.include({ passed: true });
+    expect(await judge([300, 100])).to.include({ passed: false });
+    expect((await judge([100, 100])).reason).to.equal('the animation takes 200 ms instead of 400');
+  });
+
   it('passes sound results without loss with pixels', async () => {
     for (const name of ['scene.png', 'window.png', 'orientation-6.jpg', 'moving.gif'])
       await folder.put(name, `in/${name}`);
     for (const [format, ...more] of [['png'], ['bmp'], ['tiff'], ['webp', '--lossless']] as const) {
-      const { status, complaints } = await verify('pixels', format, ['--force', ...more]);
+      const args = ['--force', '--frames', 'first', ...more];
+      const { status, complaints } = await verify('pixels', format, args);
       expect([status, complaints], format).to.deep.equal([0, []]);
     }
+  });
+
+  it('writes no result with pixels that lacks frames, pages or bits per channel of its source', async () => {
+    for (const name of ['moving.gif', 'pages.tiff']) await folder.put(name, `in/${name}`);
+    await sharp(fixturePath('scene.png'))
+      .toColourspace('rgb16')
+      .png()
+      .toFile(join(folder.path, 'in/deep.png'));
+    const { status, complaints } = await verify('pixels', 'bmp');
+    expect([status, complaints.length], complaints.join()).to.deep.equal([1, 4]);
+    expect(complaints.join()).to.match(/deep\.png: .* 8 bits per channel instead of 16/);
+    expect(complaints.join()).to.match(/moving\.gif: .* only the first of 3 frames or pages/);
+    expect(complaints.join()).to.match(/pages\.tiff: .* only the first of 3 frames or pages/);
+    expect(await folder.files('out').catch(() => [])).to.deep.equal([]);
+    expect((await verify('pixels', 'tiff', ['--frames', 'first'])).complaints).to.deep.equal([]);
   });
 
   for (const [fault, args] of Object.entries(FAULTS)) {
@@ -94,7 +127,7 @@ describe('imagemill convert --verify', () => {
   it('writes no result that has lost its transparency', async () => {
     await folder.put('window.png', 'in/window.png');
     const MAGICK_BIN = await patchedMagick('-strip) set -- "$@" "$word" -alpha off ;;');
-    for (const format of ['png', 'webp', 'gif', 'tiff']) {
+    for (const format of ['png', 'webp', 'gif', 'tiff', 'avif', 'ico']) {
       const { status, complaints } = await verify('visual', format, [], { MAGICK_BIN });
       expect([status, complaints.length > 0], format).to.deep.equal([1, true]);
     }

@@ -140,15 +140,18 @@ describe('receipts of conversions', () => {
     expect((await failure('r.jsonl', '--key', 'in/a.png')).status).to.equal(2);
   });
 
-  it('prove an archive with the commands of docs/archive.md', async () => {
+  it('prove an archive with the commands of docs/archive.md, and are signed as OpenSSL checks it', async () => {
     for (const name of ['scene.tiff', 'window.tiff']) await folder.put(name, `scans/${name}`);
+    await folder.put('private.jpg', 'photos/private.jpg');
     const text = await readFile(new URL('../../docs/archive.md', import.meta.url), 'utf8');
-    const commands = (/```sh\n(.*?)```/s.exec(text)?.[1] ?? '').trim().split('\n');
-    expect(commands).to.have.length(5);
-    for (const command of commands) {
+    const blocks = [...text.matchAll(/```sh\n(.*?)```/gs)].map(([, lines = '']) => lines.trim().split('\n'));
+    expect(blocks.map(({ length }) => length)).to.deep.equal([5, 1, 4]);
+    for (const command of blocks.flat()) {
       const program = command.replaceAll('imagemill ', `'${process.execPath}' '${MAIN}' `);
       await run('sh', ['-c', program], { cwd: folder.path, env: { ...process.env, TEMP_DIR: folder.path } });
     }
     expect(await folder.files('restored')).to.deep.equal(['scene.tiff', 'window.tiff']);
+    expect(await folder.files('archive')).to.deep.equal(['private.jxl', 'scene.webp', 'window.webp']);
+    expect(JSON.parse(await readFile(at('statement.json'), 'utf8'))._type).to.include('in-toto.io/Statement');
   });
 });

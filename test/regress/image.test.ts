@@ -46,10 +46,13 @@ describe('the decoders of regress', () => {
     );
   });
 
-  it('decode the largest image of an icon, and JPEG XL, AVIF and TIFF', async () => {
-    const image = iconBitmap(square(32));
-    const { frames } = await decode(ico([{ side: 32, bytes: image }]), 'ico');
-    expect(difference(frames[0] as Pixels, square(32)).max).to.equal(0);
+  it('decode all images of an icon, and JPEG XL, AVIF and TIFF', async () => {
+    const sides = [32, 16];
+    const icon = ico(sides.map((side) => ({ side, bytes: iconBitmap(square(side)) })));
+    const { frames } = await decode(icon, 'ico');
+    expect(frames).to.have.length(sides.length);
+    for (const [at, side] of sides.entries())
+      expect(difference(frames[at] as Pixels, square(side)).max).to.equal(0);
     const jxl = await decode(await extra('window.jxl'), 'jxl');
     expect(difference(jxl.frames[0] as Pixels, scene({ transparent: true })).max).to.equal(0);
     expect((await decode(await fixture('scene.avif'), 'avif')).facts).to.include({ width: 120, height: 80 });

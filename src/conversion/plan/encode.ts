@@ -51,7 +51,7 @@ export const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => reado
     // libtiff has no predictor for fewer than 8 bits per pixel. Palettes of more colours get smaller without one, too.
     ...(job.image.paletteKind === 'palette' ? [] : ['-define', 'tiff:predictor=2']),
   ],
-  ico: iconSizes,
+  ico: iconImages,
 };
 
 export const explainEncoding: Sentence = ({ options }) => {
@@ -82,11 +82,15 @@ function usedBits({ image, tools }: ConversionJob): string {
 /** Widths in pixels of the images in an icon, which Windows recommends. */
 const ICON_SIZES = [256, 48, 32, 16];
 
-/** Fits the image into a transparent square of each size. Width and height leave out larger sizes. */
-function iconSizes({ options: { width = 256, height = 256 } }: ConversionJob): string[] {
+/** Returns the sizes of the images in an icon. Width and height leave out larger sizes. */
+export function iconSizes({ width = 256, height = 256 }: ConversionJob['options']): number[] {
   const [smallest = 16] = ICON_SIZES.slice(-1);
-  const largest = Math.max(smallest, Math.min(width, height));
-  const copies = ICON_SIZES.filter((size) => size <= largest).flatMap((size) => [
+  return ICON_SIZES.filter((size) => size <= Math.max(smallest, Math.min(width, height)));
+}
+
+/** Fits the image into a transparent square of each size. */
+function iconImages({ options }: ConversionJob): string[] {
+  const copies = iconSizes(options).flatMap((size) => [
     ...['(', '-clone', '0', '-filter', 'Lanczos', '-resize', `${size}x${size}`],
     ...['-background', 'none', '-gravity', 'center', '-extent', `${size}x${size}`, ')'],
   ]);

@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { PDFiumLibrary } from '@hyzyla/pdfium';
 import sharp, { type Metadata, type Sharp, type SharpOptions } from 'sharp';
 import { shownArea } from '../../conversion/plan/crop.ts';
+import { iconSizes } from '../../conversion/plan/encode.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import { NO_POLICY_FOLDER } from '../../process/policy.ts';
@@ -48,18 +49,25 @@ export function decode(file: Buffer, type: OutputType): Promise<DecodedImage> {
   return DECODERS[type](file);
 }
 
-/** Decodes the largest image of an icon, which the service writes first. */
+/** Decodes all images of an icon. The service writes the largest one first. */
 async function decodeIcon(file: Buffer): Promise<DecodedImage> {
-  const [first] = readIcon(file);
+  const images = readIcon(file).map(async (image) =>
+    'png' in image ? ((await decodeWithSharp(image.png)).frames[0] as Raster) : image.raster,
+  );
+  return iconOf(await Promise.all(images));
+}
+
+function iconOf(frames: readonly Raster[]): DecodedImage {
+  const [first] = frames;
   if (!first) throw new Error('icon without images');
-  if ('png' in first) return decodeWithSharp(first.png);
-  const { width, height, data } = first.raster;
-  return { frames: [first.raster], facts: { width, height, frames: 1, alpha: clearHidden(data) } };
+  const alpha = frames.map(({ data }) => clearHidden(data)).includes(true);
+  return { frames, facts: { width: first.width, height: first.height, frames: frames.length, alpha } };
 }
 
 async function decodeWithSharp(file: Buffer): Promise<DecodedImage> {
-  const metadata = await sharp(file, { animated: true }).metadata();
-  return toImage(sharp(file, { animated: true }), metadata, metadata.pages ?? 1);
+  const options = { animated: true, limitInputPixels: false };
+  const metadata = await sharp(file, options).metadata();
+  return toImage(sharp(file, options), metadata, metadata.pages ?? 1);
 }
 
 async function toImage(image: Sharp, metadata: Metadata, count: number): Promise<DecodedImage> {
@@ -79,11 +87,15 @@ async function toImage(image: Sharp, metadata: Metadata, count: number): Promise
   return { frames, facts: { width: info.width, height, frames: count, alpha, ...toMetadata(metadata) } };
 }
 
+const TRANSPARENT = { r: 0, g: 0, b: 0, alpha: 0 };
+
 /** What a result should show. */
 export interface Expected {
   readonly image: DecodedImage;
   /** Whether sharp has converted the colours, so that rounding differs. */
   readonly convertsColours: boolean;
+  /** Frames or pages of the source. */
+  readonly count: number;
 }
 
 /**
@@ -101,11 +113,13 @@ export async function prepareExpected(
   const { format, crop, width, height, fit = 'inside', enlarge = false, background } = options;
   const output = OUTPUTS[format];
   const read = (more: SharpOptions): Sharp => {
-    if (type !== 'bmp') return sharp(source, { limitInputPixels: false, ...more });
+    if (type !== 'bmp') return sharp(source, { limitInputPixels: false, failOn: 'error', ...more });
     const { data, ...sides } = decodeBmp(source);
     return sharp(data, { raw: { ...sides, channels: 4 } });
   };
   const metadata = await read({ animated: true }).metadata();
+  if (metadata.space === 'cmyk' && !metadata.icc)
+    throw new Error('its CMYK colours are not defined by a profile');
   const frames = output.animation && options.frames !== 'first';
   const all = INPUTS[type].pages ? output.pages && options.pages !== 'first' : frames;
   const count = all ? (metadata.pages ?? 1) : 1;
@@ -120,26 +134,46 @@ export async function prepareExpected(
     image = image.extract({ left: x, top: y, ...sides });
   }
   const { colour, alpha } = { colour: background ?? '#ffffff', alpha: output.alpha };
-  if (isDrawing) image = image.resize({ ...size, fit: 'fill' });
+  if (isDrawing) image = image.resize({ ...size, fit: format === 'ico' ? 'inside' : 'fill' });
   else if (width || height)
     image = image.resize({
       ...{ width, height, fit, withoutEnlargement: !enlarge && fit !== 'contain' },
       position: options.position ?? 'center',
-      background: background ?? (alpha === 'none' ? colour : { r: 0, g: 0, b: 0, alpha: 0 }),
+      background: background ?? (alpha === 'none' ? colour : TRANSPARENT),
     });
   if (alpha === 'none') image = image.flatten({ background: colour });
   const shown = await toImage(image, metadata, count);
   if (alpha === 'binary') for (const { data } of shown.frames) roundAlpha(data);
+  const sizes = format === 'ico' ? iconSizes(options) : [];
+  const icon = sizes.map((side) => fitInSquare(shown.frames[0] as Raster, side));
   return {
-    image: shown,
+    image: icon.length > 0 ? iconOf(await Promise.all(icon)) : shown,
+    count: metadata.pages ?? 1,
     convertsColours:
       metadata.icc !== undefined || !['srgb', 'b-w', 'rgb16', 'grey16'].includes(metadata.space),
   };
 }
 
+/** Fits an image into a transparent square. ImageMagick rounds the borders at the left and at the top up. */
+async function fitInSquare({ width, height, data }: Raster, side: number): Promise<Raster> {
+  const raw = (image: Sharp) => image.raw().toBuffer({ resolveWithObject: true });
+  const fitted = await raw(
+    sharp(data, { raw: { width, height, channels: 4 } }).resize(side, side, { fit: 'inside' }),
+  );
+  const [left, top] = [side - fitted.info.width, side - fitted.info.height].map((pixels) =>
+    Math.ceil(pixels / 2),
+  );
+  const square = sharp({ create: { width: side, height: side, channels: 4, background: TRANSPARENT } });
+  const { data: pixels } = await raw(
+    square.composite([{ input: fitted.data, raw: fitted.info, left: left ?? 0, top: top ?? 0 }]),
+  );
+  return { width: side, height: side, data: pixels };
+}
+
 /** Encoders of sharp with the quality and the colour resolution that imagemill selects. */
 const ENCODERS: Partial<Record<OutputType, (image: Sharp, quality: number) => Sharp>> = {
   webp: (image, quality) => image.webp({ quality }),
+  avif: (image, quality) => image.avif({ quality, effort: 0, chromaSubsampling: '4:4:4' }),
   jpg: (image, quality) => image.jpeg({ quality, chromaSubsampling: quality < 90 ? '4:2:0' : '4:4:4' }),
 };
 
