@@ -8,9 +8,9 @@ import { acceptedFormats } from './accepted-format.ts';
 import type { Wanted } from './identify.ts';
 import { DEFAULT_FORMAT, findConflict, flag, oneOf, optionFields, toOptionNames } from './options.ts';
 import type { ConvertOptions } from './plan/types.ts';
-import { expandPreset, NO_PRESETS, type Presets } from './presets.ts';
+import { expandPreset, NO_PRESETS, PRESET_FIELD, type Presets } from './presets.ts';
 import type { OnError, Parse, TextField, Variant } from './types.ts';
-import { parseVariants, VARIANTS_FIELD } from './variants.ts';
+import { parseVariants, VARIANTS_FIELD, withOverrides } from './variants.ts';
 
 /** Value of a format that stands for the best one that the client accepts. */
 const AUTO = 'auto';
@@ -88,7 +88,7 @@ const identifyFields = z.object({
 export const formFields = (outputs: readonly OutputType[], presets: Presets = NO_PRESETS) => {
   const names = [...presets.keys()];
   const preset = {
-    preset: z
+    [PRESET_FIELD]: z
       .enum(names)
       .optional()
       .describe(
@@ -183,8 +183,11 @@ export const optionNames = (outputs: readonly OutputType[]): string[] =>
  * Returns whether the fields that precede a file ask to skip it if it is invalid. Without the field, or with the field after
  * the file, an invalid file fails the upload.
  */
-export function skipsErrors(fields: readonly TextField[]): boolean {
-  return fields.some(([name, value]) => name === 'on_error' && value.toLowerCase() === 'skip');
+export function skipsErrors(fields: readonly TextField[], presets: Presets): boolean {
+  const preset = presets.get(fields.find(([name]) => name === PRESET_FIELD)?.[1] ?? '') ?? [];
+  return withOverrides(preset, fields).some(
+    ([name, value]) => name === 'on_error' && value.toLowerCase() === 'skip',
+  );
 }
 
 function check<S extends z.ZodObject>(schema: S, fields: readonly TextField[]): z.output<S> {

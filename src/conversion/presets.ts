@@ -10,7 +10,8 @@ export type Presets = ReadonlyMap<string, readonly TextField[]>;
 /** No presets. */
 export const NO_PRESETS: Presets = new Map();
 
-const PRESET_FIELD = 'preset';
+/** Name of the field with the name of a preset. */
+export const PRESET_FIELD = 'preset';
 
 /**
  * Replaces the field `preset` by the fields of the preset that the request does not have.

@@ -141,7 +141,7 @@ function apiRouter(deps: AppDeps): Router {
   const parse = createParsers(outputs, config, presets);
   const fields = formFields(outputs, presets);
   const form = {
-    ...{ config, workspaces, convert, convertVariants, accepts: inputs },
+    ...{ config, presets, workspaces, convert, convertVariants, accepts: inputs },
     deflations: createDeflations(),
   };
 

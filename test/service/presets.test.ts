@@ -24,6 +24,8 @@ presets:
     enlarge: true
   - name: best
     format: auto
+  - name: lenient
+    on_error: skip
 `;
 
 async function store(text: string): Promise<string> {
@@ -64,9 +66,21 @@ describe('PRESETS_FILE', () => {
   it('is listed in GET /formats and in the API reference, which have no presets without it', async () => {
     const read = async ({ base }: OwnService, path: string) =>
       JSON.parse(String((await sendForm(base + path)).body));
-    expect((await read(service, '/formats')).presets).to.deep.equal(['card', 'product', 'poster', 'best']);
+    expect((await read(service, '/formats')).presets).to.deep.equal([
+      'card',
+      'product',
+      'poster',
+      'best',
+      'lenient',
+    ]);
     const { ConvertForm } = (await read(service, '/openapi.json')).components.schemas;
-    expect(ConvertForm.properties.preset.enum).to.deep.equal(['card', 'product', 'poster', 'best']);
+    expect(ConvertForm.properties.preset.enum).to.deep.equal([
+      'card',
+      'product',
+      'poster',
+      'best',
+      'lenient',
+    ]);
     const other = await startService();
     try {
       expect(await read(other, '/formats')).to.not.have.property('presets');
@@ -97,6 +111,20 @@ describe('PRESETS_FILE', () => {
     expect((await ask({ preset: 'card' })).headers.get('vary')).to.equal(null);
   });
 
+  it('can skip files of a batch that are rejected during the upload', async () => {
+    for (const [fields, expected] of [
+      [{ preset: 'lenient' }, 200],
+      [{ preset: 'lenient', on_error: 'fail' }, 415],
+    ] as const) {
+      const form = new FormData();
+      for (const [name, value] of Object.entries(fields)) form.append(name, value);
+      for (const bytes of [photo, Buffer.from('no image')])
+        form.append('files', new Blob([new Uint8Array(bytes)]), 'photo.jpg');
+      const { status } = await sendForm(`${service.base}/batch`, { method: 'POST', body: form });
+      expect(status).to.equal(expected);
+    }
+  });
+
   it('does not exceed the limits of the operator', async () => {
     const { status, message } = await ask({ preset: 'poster' });
     expect(status).to.equal(413);
@@ -106,7 +134,7 @@ describe('PRESETS_FILE', () => {
   it('returns 400 with all names for another name', async () => {
     const { status, message } = await ask({ preset: 'square' });
     expect([status, message]).to.deep.equal([
-      ...[400, 'Invalid preset "square": expected one of card, product, poster, best.'],
+      ...[400, 'Invalid preset "square": expected one of card, product, poster, best, lenient.'],
     ]);
   });
 

@@ -6,6 +6,7 @@ import type { ConversionQueue } from '../../conversion/engine.ts';
 import { type FormOptions, skipsErrors } from '../../conversion/forms.ts';
 import type { Identify, Wanted } from '../../conversion/identify.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
+import type { Presets } from '../../conversion/presets.ts';
 import type {
   ConversionResult,
   Convert,
@@ -51,6 +52,7 @@ export interface FormRouteDeps<Options> {
 export interface ConvertRouteDeps extends FormRouteDeps<FormOptions> {
   readonly convert: Convert;
   readonly convertVariants: ConvertVariants;
+  readonly presets: Presets;
   /** Queue of the results that are deflated for archives. */
   readonly deflations: ConversionQueue;
 }
@@ -107,7 +109,7 @@ export function convertRoute(deps: ConvertRouteDeps): RequestHandler {
 
 /** Creates the handler of `POST /batch`, which converts many images and sends one ZIP archive. */
 export function batchRoute(deps: ConvertRouteDeps): RequestHandler {
-  const { config, accepts, convert, convertVariants } = deps;
+  const { config, accepts, presets, convert, convertVariants } = deps;
   const rules: UploadOptions = {
     config,
     accepts,
@@ -115,7 +117,7 @@ export function batchRoute(deps: ConvertRouteDeps): RequestHandler {
     maxFiles: config.MAX_BATCH_FILES,
     isBatch: true,
     acceptsImage: false,
-    skipInvalid: skipsErrors,
+    skipInvalid: (fields) => skipsErrors(fields, presets),
   };
 
   return formRoute(deps, rules, async (form, req, res) => {
