@@ -51,7 +51,7 @@ interface ArchiveBody {
   readonly mediaType: string;
   /** Length in bytes; undefined if it is not known. */
   readonly length: number | undefined;
-  /** Adds an entry. Rejects if sending fails, or if the source does not have the announced number of bytes. */
+  /** Adds an entry. Rejects if sending fails. */
   add(entry: ArchiveEntry, source: Readable): Promise<void>;
   /** Resolves when everything has been sent. */
   finish(): Promise<unknown>;
@@ -76,7 +76,10 @@ async function send(
       const isLast = !entries.slice(index + 1).some((other) => other.stored === stored);
       try {
         if (isLast) await rm(stored.path);
-        await add(entry, file.createReadStream());
+        const source = file.createReadStream();
+        await add(entry, source);
+        if (source.bytesRead !== entry.storedBytes)
+          throw new Error(`${source.bytesRead} bytes instead of ${entry.storedBytes}`);
       } finally {
         await file.close();
       }
@@ -170,28 +173,17 @@ function createArchive(res: Response, entries: readonly ArchiveEntry[]): Archive
   const sending = pipeline(archive, res);
   sending.catch(() => {}); // awaited below, but may reject earlier
 
-  async function add(entry: ArchiveEntry, source: Readable): Promise<void> {
-    current = entry;
-    let bytes = 0;
-    source.on('data', (chunk: Buffer) => {
-      bytes += chunk.length;
-    });
-    source.on('error', (error) => archive.destroy(error));
-    const added = once(archive, 'entry');
-    archive.append(source, { name: entry.name, store: !entry.isDeflated });
-    try {
-      await Promise.race([added, sending]);
-    } finally {
-      source.destroy();
-    }
-    if (bytes !== entry.storedBytes) throw new Error(`${bytes} bytes instead of ${entry.storedBytes}`);
-  }
-
   const length = archiveLength(entries);
   return {
     mediaType: 'application/zip',
     length: length <= MAX_KNOWN_LENGTH ? length : undefined,
-    add,
+    async add(entry, source) {
+      current = entry;
+      source.on('error', (error) => archive.destroy(error));
+      const added = once(archive, 'entry');
+      archive.append(source, { name: entry.name, store: !entry.isDeflated });
+      await Promise.race([added, sending]).finally(() => source.destroy());
+    },
     finish: () => Promise.all([archive.finalize(), sending]),
     async abort() {
       archive.destroy();
