@@ -113,12 +113,12 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     () => ready.reject(new ServerRefusedError('the program did not become ready')),
     START_TIMEOUT_MS,
   );
-  const numbers = await ready.promise.catch((error) => {
-    subprocess.kill();
-    throw error;
-  });
-  clearTimeout(timer);
-  const [, isolated = 0] = numbers;
+  const [, isolated = 0] = await ready.promise
+    .catch((error) => {
+      subprocess.kill();
+      throw error;
+    })
+    .finally(() => clearTimeout(timer));
   const startedAt = performance.now();
 
   return {
