@@ -86,7 +86,12 @@ const LAYERS = [
     { path: '^src/web/' },
     {
       path: '^src/',
-      pathNot: ['^src/web/', '^src/(formats|notes|text).ts$', '^src/conversion/plan/types.ts$'],
+      pathNot: [
+        '^src/web/',
+        '^src/(formats|notes|text).ts$',
+        '^src/conversion/plan/types.ts$',
+        '^src/client/library/',
+      ],
     },
   ),
   // Applications copy the client. It imports nothing.

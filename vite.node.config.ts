@@ -1,4 +1,4 @@
-/** @module Vite configuration of the program that Node.js runs, the command line and the server, and of the package's client. */
+/** @module Vite configuration of the program that Node.js runs: the command line and the server. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { defineConfig, type Plugin } from 'vite';
@@ -14,7 +14,6 @@ export default defineConfig({
       input: {
         main: 'src/main.ts',
         'svg-worker': 'src/svg-worker.ts',
-        'client/index': 'src/client/library/index.ts',
       },
       output: {
         entryFileNames: '[name].js',

@@ -66,6 +66,10 @@ const settings = z.object({
   API_KEYS_FILE: path.optional(),
   PRESETS_FILE: path.optional(),
   REQUIRE_API_KEY: z.enum(ON_OFF, `expected one of ${ON_OFF.join(', ')}`).default('off'),
+  IMAGEMILL_API_KEY: z
+    .string()
+    .regex(/^[!-~]+$/, 'expected an API key, without spaces')
+    .optional(),
   IMAGINARY_PATH: z
     .string()
     .regex(IMAGINARY_PATH_PATTERN, 'expected a path such as /imaginary that no other page of the service has')
@@ -139,9 +143,12 @@ export function loadConfig(environment: Readonly<Record<string, string | undefin
   );
 }
 
-/** Returns the value of a setting for an error message. `REDIS_URL` is hidden, because it may contain a password. */
+/** Settings whose values an error message hides. `REDIS_URL` can contain a password. */
+const SECRETS = ['REDIS_URL', 'IMAGEMILL_API_KEY'];
+
+/** Returns the value of a setting for an error message. */
 function redacted(name: string, given: Readonly<Record<string, string | undefined>>): string {
-  return name === 'REDIS_URL' ? '…' : sanitizeForDisplay(given[name] ?? '', MAX_VALUE_LENGTH);
+  return SECRETS.includes(name) ? '…' : sanitizeForDisplay(given[name] ?? '', MAX_VALUE_LENGTH);
 }
 
 /** Returns whether `@redis/client` can parse the URL. It would throw on connecting if the path is not a number. */

@@ -84,6 +84,13 @@ describe('loadConfig', () => {
     ]);
   });
 
+  it('hides an API key that is not valid', () => {
+    expect(loadConfig({ IMAGEMILL_API_KEY: 'im_Ab-3_' }).IMAGEMILL_API_KEY).to.equal('im_Ab-3_');
+    expect(problemsOf({ IMAGEMILL_API_KEY: 'my secret' })).to.deep.equal([
+      'IMAGEMILL_API_KEY="…": expected an API key, without spaces',
+    ]);
+  });
+
   it('accepts an IMAGINARY_PATH that no other page has, and with REQUIRE_API_KEY=on only with IMAGINARY_KEY', () => {
     const expected = 'expected a path such as /imaginary that no other page of the service has';
     for (const path of ['imaginary', '/', '/a/', '/a//b', '/api', '/api/v1', '/docs/x', '/livez', '/a b'])

@@ -49,6 +49,7 @@ describe('the npm package', () => {
       .and.include('dist/web/licenses.md')
       .and.include('assets/srgb.icc');
     expect(files.filter((path) => /\.test\.|\.tsx?$|\.map$/.test(path))).to.have.members([
+      'dist/client/error.d.ts',
       'dist/client/index.d.ts',
       'dist/client/types.d.ts',
     ]);
@@ -103,9 +104,14 @@ await createClient('').convert(new Blob([]), { output_format: 'wbp' });
     });
   }
 
-  it('contains a client that imports nothing, and that Node.js finds by its name', async () => {
+  it('contains a client that imports only its own files, and that Node.js finds by its name', async () => {
     const folder = join(prefix, 'lib/node_modules/imagemill/dist/client');
-    expect(await readFile(join(folder, 'index.js'), 'utf8')).to.not.match(/\bimport\b|\brequire\b|node:/);
+    const imports = async (name: string) =>
+      [...(await readFile(join(folder, name), 'utf8')).matchAll(/^(?:import|export) .*from (.*);$/gm)].map(
+        ([, module]) => module,
+      );
+    expect(await imports('index.js')).to.deep.equal(["'./error.js'", "'./error.js'"]);
+    expect(await imports('error.js')).to.deep.equal([]);
     const script =
       "import('imagemill/client').then(({ createClient }) => console.log(typeof createClient('').batch))";
     const { stdout } = await run(process.execPath, ['-e', script], { env, cwd: join(prefix, 'lib') });

@@ -94,7 +94,11 @@ export function addConvert(program: Command, context: CliContext, onExit: (statu
     .option('--max-file-size <bytes>', 'maximum size of a source, such as 50M (default: none)')
     .option('--max-pixels <pixels>', 'maximum width × height of a source and of a result (default: 1000M)')
     .option('--shard <I/N>', 'convert the I-th of N equal parts, the same on every machine')
-    .option('--url <address>', 'send the files to this instance; may be repeated', collect)
+    .option(
+      '--url <address>',
+      'send the files to this instance, with the API key in IMAGEMILL_API_KEY; may be repeated',
+      collect,
+    )
     .addHelpText('after', CONVERT_HELP)
     .action(async (inputs: string[], { output, ...flags }: Partial<Flags>) => {
       if (inputs.length === 0 || output === undefined) {

@@ -68,7 +68,10 @@ export async function convert(
   const { urls } = bulk;
   const converter = startOnDemand(() =>
     urls.length > 0
-      ? createRemoteConverter({ urls, fields, tempDir: config.TEMP_DIR, notice: report.notice, signal })
+      ? createRemoteConverter({
+          ...{ urls, fields, tempDir: config.TEMP_DIR, key: config.IMAGEMILL_API_KEY },
+          ...{ notice: report.notice, signal },
+        })
       : createLocalConverter(config, formats, { jobs, signal, verify }),
   );
   const writing = new Set<Promise<void>>();

@@ -184,7 +184,10 @@ async function recordImages(
 ): Promise<Recording> {
   if (!/^[1-9]\d?$/.test(repeat))
     throw new CliError(`--repeat ${repeat}: expected a whole number from 1 to 99`, EXIT_CANNOT_RUN);
-  const converter: Backend = await (url ? createHttpBackend(url) : createLocalBackend(loadSettings(env)));
+  const config = loadSettings(env);
+  const converter: Backend = await (url
+    ? createHttpBackend(url, config.IMAGEMILL_API_KEY)
+    : createLocalBackend(config));
   const progress = createProgress('converted');
   try {
     return await record({ images, matrix, converter, folder, repeat: Number(repeat), signal, progress });

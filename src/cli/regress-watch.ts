@@ -13,7 +13,7 @@ import { type Recording, record } from '../regress/record.ts';
 import { countVerdicts, formatCounts, formatFinding, formatTools } from '../regress/report/summary.ts';
 import { bySeverity, type Finding, isFailure } from '../regress/verdict.ts';
 import { plural, sanitizeForDisplay } from '../text.ts';
-import { type CliContext, CliError } from './context.ts';
+import { type CliContext, CliError, loadSettings } from './context.ts';
 import { STDIN } from './convert/converter.ts';
 import { createInputs } from './convert/inputs.ts';
 import { createProgress } from './convert/progress.ts';
@@ -54,9 +54,10 @@ export function watchServices(source: string, flags: WatchFlags, env: CliContext
     if (!isFolder) throw new CliError(`${source} is not a folder.`, EXIT_CANNOT_RUN);
     if (source === STDIN && process.stdin.isTTY)
       throw new CliError('Standard input is a terminal.', EXIT_CANNOT_RUN);
+    const { IMAGEMILL_API_KEY: key } = loadSettings(env);
     const backends = [
-      await createHttpBackend(flags.service),
-      await createHttpBackend(flags.candidate),
+      await createHttpBackend(flags.service, key),
+      await createHttpBackend(flags.candidate, key),
     ] as const;
     const report = createWatchReport(backends, gate, flags.json ?? false);
     const folder = await mkdtemp(join(tmpdir(), 'imagemill-regress-'));

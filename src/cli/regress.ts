@@ -79,7 +79,10 @@ function withMatrix(command: Command): Command {
 
 function withConvertOptions(command: Command): Command {
   return withMatrix(command)
-    .option('--url <server>', 'convert with a server instead of the tools of this machine')
+    .option(
+      '--url <server>',
+      'convert with a server, with the API key in IMAGEMILL_API_KEY, not with the tools of this machine',
+    )
     .option('--repeat <times>', 'number of conversions of each image, for the median time', '1');
 }
 

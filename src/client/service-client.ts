@@ -1,5 +1,6 @@
 /** @module Sends files to running instances, and retries requests that an instance cannot accept at the moment. */
 import { setTimeout as wait } from 'node:timers/promises';
+import { type ImagemillError, toError } from './library/error.ts';
 import { createServers, type Server, type Servers } from './servers.ts';
 import { streamFile, TruncatedFileError } from './streamed-file.ts';
 
@@ -34,13 +35,8 @@ export interface ConversionRequest {
   readonly known?: string | undefined;
 }
 
-/** A failed conversion: what the response says. */
-interface Refusal {
-  readonly status: number;
-  /** The reason that imagemill states; undefined for a proxy. */
-  readonly reason?: string | undefined;
-  readonly message: string;
-}
+/** A failed conversion: the error of a response. */
+type Refusal = Pick<ImagemillError, 'status' | 'message'> & Partial<ImagemillError>;
 
 /** A successful conversion. */
 interface Received<T> {
@@ -95,21 +91,30 @@ export class UnavailableError extends Error {
   override readonly name = 'UnavailableError';
 }
 
+/** How to connect to instances. */
+export interface ServiceOptions {
+  /** Maximum number of failed connections per file. */
+  readonly maxFailures: number;
+  /** API key of the requests. */
+  readonly key?: string | undefined;
+  /** Called when an instance cannot take a request. */
+  readonly onBusy?: (busy: Busy) => void;
+}
+
 /**
  * Connects to the instances that respond.
  *
  * @param urls URLs of the instances, with or without /api/v1
- * @param maxFailures maximum number of failed connections per file
- * @param onBusy called when an instance cannot take a request
  * @throws {UnavailableError} if none responds
  */
 export async function createServiceClient(
   urls: readonly string[],
-  maxFailures: number,
-  onBusy: (busy: Busy) => void = () => {},
+  { maxFailures, key, onBusy = () => {} }: ServiceOptions,
 ): Promise<ServiceClient> {
+  const authorization = key === undefined ? {} : { Authorization: `Bearer ${key}` };
+  const find = (base: string): Promise<Instance> => findInstance(base, authorization);
   const bases = urls.map((url) => `${url.replace(/\/+$/, '').replace(/\/api\/v1$/, '')}/api/v1`);
-  const answers = await Promise.allSettled(bases.map(findInstance));
+  const answers = await Promise.allSettled(bases.map(find));
   const instances = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
   if (instances.length === 0) throw (answers[0] as PromiseRejectedResult).reason;
   const servers = createServers(
@@ -119,13 +124,12 @@ export async function createServiceClient(
     instances,
     convert: (request, receive, signal) =>
       sendWithRetries(servers, request, receive, {
-        signal,
-        maxFailures,
+        ...{ signal, authorization, maxFailures },
         onBusy,
         maxBusy: MAX_BUSY_RESPONSES * bases.length,
       }),
     isAlive: () =>
-      Promise.any(bases.map(findInstance)).then(
+      Promise.any(bases.map(find)).then(
         () => true,
         () => false,
       ),
@@ -137,19 +141,28 @@ export async function createServiceClient(
  *
  * @throws {UnavailableError} if no instance responds
  */
-async function findInstance(base: string): Promise<Instance> {
+async function findInstance(base: string, headers: Authorization): Promise<Instance> {
   try {
-    const response = await fetch(`${base}/health`, { signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS) });
+    const response = await fetch(`${base}/health`, {
+      headers,
+      signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS),
+    });
     const { version } = (await response.json()) as { version?: string };
     if (response.ok && version) return { base: response.url.replace(/\/health$/, ''), version };
-    throw new Error(`status ${response.status}`);
+    const how = headers.Authorization ? 'does not accept' : 'needs';
+    const { status } = response;
+    throw new Error(status === 401 ? `it ${how} the API key in IMAGEMILL_API_KEY` : `status ${status}`);
   } catch (cause) {
     throw new UnavailableError(`no imagemill server responds at ${base}: ${reasonOf(cause)}`, { cause });
   }
 }
 
+/** The header with the API key, if there is one. */
+type Authorization = Readonly<Record<string, string>>;
+
 interface SendOptions {
   readonly signal: AbortSignal;
+  readonly authorization: Authorization;
   readonly maxFailures: number;
   readonly maxBusy: number;
   readonly onBusy: (busy: Busy) => void;
@@ -159,13 +172,13 @@ async function sendWithRetries<T>(
   servers: Servers,
   request: ConversionRequest,
   receive: (response: Response) => Promise<T>,
-  { signal, maxFailures, maxBusy, onBusy }: SendOptions,
+  { signal, authorization, maxFailures, maxBusy, onBusy }: SendOptions,
 ): Promise<Received<T> | Refusal> {
   let busy = 0;
   let failures = 0;
   for (;;) {
     const server = await nextServer(servers, signal);
-    const outcome = await send(server, request, receive, signal);
+    const outcome = await send(server, request, receive, { signal, authorization });
     if ('received' in outcome) {
       server.succeeded();
       return outcome;
@@ -179,14 +192,13 @@ async function sendWithRetries<T>(
       }
       continue;
     }
-    const { retryAfter, ...refusal } = outcome;
-    const { status, message } = refusal;
+    const { status, message, retryAfter } = outcome;
     if (!BUSY_STATUSES.includes(status)) {
       server.succeeded();
-      return refusal;
+      return outcome;
     }
     busy += 1;
-    const waitS = retryAfter ?? DEFAULT_RETRY_S;
+    const waitS = retryAfter || DEFAULT_RETRY_S;
     server.busy(waitS * 1000);
     onBusy({ base: server.base, status, waitS });
     if (busy >= maxBusy)
@@ -204,17 +216,14 @@ async function nextServer(servers: Servers, signal: AbortSignal): Promise<Server
   }
 }
 
-type Outcome<T> =
-  | Received<T>
-  | (Refusal & { readonly retryAfter?: number | undefined })
-  | { readonly failure: unknown };
+type Outcome<T> = Received<T> | Refusal | { readonly failure: unknown };
 
 /** Sends one request. A failed connection is an outcome; see {@link ServiceClient.convert} for the errors. */
 async function send<T>(
   server: Server,
   { path, name, fields, known }: ConversionRequest,
   receive: (response: Response) => Promise<T>,
-  cancel: AbortSignal,
+  { signal: cancel, authorization }: Pick<SendOptions, 'signal' | 'authorization'>,
 ): Promise<Outcome<T>> {
   const limit = limitTime(cancel, RESPONSE_TIMEOUT_MS);
   const { signal } = limit;
@@ -225,17 +234,14 @@ async function send<T>(
     form.append('file', await streamFile(path, name.replace(CONTROL_CHARACTERS, '_'), limit.abort));
     const response = await fetch(`${server.base}/convert`, {
       ...{ method: 'POST', body: form, signal },
-      ...(known !== undefined && { headers: { 'If-None-Match': `"${known}"` } }),
+      headers: { ...authorization, ...(known !== undefined && { 'If-None-Match': `"${known}"` }) },
     });
     const { ok, status, headers } = response;
     if (GATEWAY_STATUSES.includes(status)) return { failure: new Error(`status ${status}`) };
     const type = headers.get('content-type') ?? '';
     if (ok && type === ARCHIVE_TYPE) return { status, message: ARCHIVE_MESSAGE };
-    if (!ok || !RESULT_TYPE.test(type)) {
-      const { message, reason } = parseError(await response.text(), status);
-      const seconds = Number(headers.get('retry-after'));
-      return { status, message, reason, retryAfter: seconds > 0 ? seconds : undefined };
-    }
+    if (!ok || !RESULT_TYPE.test(type))
+      return toError(status, await response.text(), headers.get('retry-after'));
     return { received: await receive(response), ...parseResultHeaders(headers) };
   } catch (error) {
     cancel.throwIfAborted();
@@ -290,15 +296,4 @@ function isLocal(error: unknown): boolean {
 function reasonOf(error: unknown): string {
   const { message, cause } = error as Error & { cause?: Error };
   return cause?.message || message;
-}
-
-/** Returns the error of imagemill, or a message about the response of a proxy, which can be any text or JSON. */
-function parseError(text: string, status: number): Pick<Refusal, 'message' | 'reason'> {
-  try {
-    const { message, reason } = (JSON.parse(text) as { error: { message: unknown; reason?: string } }).error;
-    if (typeof message === 'string') return { message, reason };
-  } catch {
-    // The response is not JSON, or has no error.
-  }
-  return { message: `The server responded with status ${status}, and without a message of imagemill.` };
 }

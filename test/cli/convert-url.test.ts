@@ -5,6 +5,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { createApiKey } from '../../src/api-keys.ts';
 import { edgeCase, fixture } from '../helpers/client.ts';
 import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
 import { type Daemon, freePorts, startNginx } from '../helpers/daemons.ts';
@@ -233,6 +234,30 @@ describe('imagemill convert --url', () => {
     await folder.put('scene.jpg', 'photos/a.jpg');
     const { status } = await folder.run(['photos', '-o', 'out', '--url', url]);
     expect([status, methods]).to.deep.equal([0, ['POST']]);
+  });
+
+  it('sends the API key of IMAGEMILL_API_KEY, and says what is wrong without it', async () => {
+    const { line, key } = createApiKey('bulk') as { readonly line: string; readonly key: string };
+    const keys = join(folder.path, 'keys');
+    await writeFile(keys, line);
+    const service = await startService({ API_KEYS_FILE: keys, REQUIRE_API_KEY: 'on' });
+    closing.push(() => service.stop());
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    const run = (IMAGEMILL_API_KEY?: string) =>
+      folder.run(['photos', '-o', 'out', '--url', service.base], { env: { IMAGEMILL_API_KEY } });
+    const said = `imagemill: no imagemill server responds at ${service.base}: it`;
+    const without = await run();
+    expect([without.status, without.complaints]).to.deep.equal([
+      2,
+      [`${said} needs the API key in IMAGEMILL_API_KEY`],
+    ]);
+    const wrong = await run('wrong');
+    expect([wrong.status, wrong.complaints]).to.deep.equal([
+      2,
+      [`${said} does not accept the API key in IMAGEMILL_API_KEY`],
+    ]);
+    expect(await run(key)).to.include({ status: 0 });
+    expect(await folder.files('out')).to.deep.equal(['a.webp']);
   });
 
   for (const [how, bytes] of [

@@ -284,10 +284,11 @@ describe('imagemill regress', () => {
     }
   });
 
-  it('waits and retries when a server responds 429', async () => {
+  it('sends the API key, and waits and retries when a server responds 429', async () => {
     let asked = 0;
     const png = await readFile(fixturePath('scene.png'));
     const server = createServer((req, res) => {
+      expect(req.headers.authorization).to.equal('Bearer secret');
       if (req.url?.endsWith('/health')) return res.end('{"version":"1"}');
       asked += 1;
       req.resume();
@@ -300,17 +301,8 @@ describe('imagemill regress', () => {
       const single = join(await makeTempDir('single'), 'matrix.json');
       await writeFile(single, '{"cases":[{"name":"png","format":"png"}]}');
       const to = join(await makeTempDir('waited'), 'baseline');
-      const { stdout } = await runCliInProcess([
-        'regress',
-        'record',
-        images,
-        '--matrix',
-        single,
-        '--url',
-        url,
-        '--to',
-        to,
-      ]);
+      const words = ['regress', 'record', images, '--matrix', single, '--url', url, '--to', to];
+      const { stdout } = await runCliInProcess(words, { IMAGEMILL_API_KEY: 'secret' });
       expect(stdout).to.match(/4 images, 4 results, with/);
       expect(asked).to.equal(5);
     } finally {

@@ -22,6 +22,8 @@ const MAX_FAILURES = 10;
 export interface RemoteOptions {
   /** URLs of the instances. */
   readonly urls: readonly string[];
+  /** API key of the requests. */
+  readonly key: string | undefined;
   /** Form fields of every request. */
   readonly fields: readonly (readonly [string, string])[];
   /** Folder for results until they are moved into place. */
@@ -37,10 +39,13 @@ export interface RemoteOptions {
  * @throws {CliError} with status 2, if none responds
  */
 export async function createRemoteConverter(options: RemoteOptions): Promise<Converter> {
-  const onBusy = createBusyNotice(options.notice);
-  const client = await createServiceClient(options.urls, MAX_FAILURES, onBusy).catch((error) => {
-    throw error instanceof UnavailableError ? new CliError(error.message, 2) : error;
-  });
+  const { urls, key, notice } = options;
+  const onBusy = createBusyNotice(notice);
+  const client = await createServiceClient(urls, { maxFailures: MAX_FAILURES, key, onBusy }).catch(
+    (error) => {
+      throw error instanceof UnavailableError ? new CliError(error.message, 2) : error;
+    },
+  );
   const workspaces = createWorkspaces(options.tempDir);
   const versions = new Set(client.instances.map(({ version }) => version));
   return {

@@ -1,17 +1,11 @@
 /**
- * @module The package `imagemill/client`: converts images with a running service, in Node.js and in browsers. It imports only its
- * types, so that its build is one small file.
+ * @module The package `imagemill/client`: converts images with a running service, in Node.js and in browsers. It imports only
+ * its own files, so that applications can copy its folder.
  */
-import type {
-  BatchOptions,
-  ConvertOptions,
-  ErrorDetails,
-  IdentifyOptions,
-  ImageDescription,
-  Note,
-  Reason,
-} from './types.ts';
+import { toError } from './error.ts';
+import type { BatchOptions, ConvertOptions, IdentifyOptions, ImageDescription, Note } from './types.ts';
 
+export { ImagemillError } from './error.ts';
 export type * from './types.ts';
 
 /** Statuses of a service that cannot accept a request at the moment. */
@@ -28,31 +22,6 @@ const JSON_TYPE = /^application\/json/;
 
 /** An image: a `File` or other `Blob`, its bytes, or a stream of them. A stream can be sent only once, without repetitions. */
 export type Image = Blob | ArrayBuffer | Uint8Array | ReadableStream<Uint8Array>;
-
-/** The service, or a proxy before it, responded with an error. The message can be displayed. */
-export class ImagemillError extends Error {
-  override readonly name = 'ImagemillError';
-  /** The HTTP status. */
-  readonly status: number;
-  /** What the service states. Undefined if the response is that of a proxy. */
-  readonly details: ErrorDetails | undefined;
-  /** Time after which the request can be sent again, in s. Undefined if the response does not state it. */
-  readonly retryAfter: number | undefined;
-
-  constructor(status: number, details?: ErrorDetails, retryAfter?: number) {
-    super(
-      details?.message ?? `The server responded with status ${status}, and without a message of imagemill.`,
-    );
-    this.status = status;
-    this.details = details;
-    this.retryAfter = retryAfter;
-  }
-
-  /** Names the error, for programs. Undefined if the response is that of a proxy. */
-  get reason(): Reason | undefined {
-    return this.details?.reason;
-  }
-}
 
 /** The file that a request returns. */
 export interface Result {
@@ -131,7 +100,8 @@ export function createClient(url: string, settings: ClientSettings = {}): Client
     for (let repeated = 0; ; repeated += 1) {
       const response = await fetch(base + path, init);
       if (response.ok && accepted.test(response.headers.get('content-type') ?? '')) return response;
-      const error = await toError(response);
+      const { status, headers: stated } = response;
+      const error = toError(status, await response.text(), stated.get('retry-after'));
       const waitS = error.retryAfter ?? DEFAULT_RETRY_S;
       const repeats = BUSY_STATUSES.includes(error.status) && repeated < retries && waitS <= MAX_RETRY_S;
       if (!repeats || 'getReader' in body) throw error;
@@ -209,20 +179,6 @@ function toResult(response: Response): Result {
     quality: number('x-conversion-quality'),
     response,
   };
-}
-
-/** Returns the error of a response. Those of a proxy can have any body. */
-async function toError(response: Response): Promise<ImagemillError> {
-  const { status, headers } = response;
-  const stated = headers.get('retry-after') ?? '';
-  let details: ErrorDetails | undefined;
-  try {
-    const { error } = JSON.parse(await response.text()) as { readonly error?: ErrorDetails };
-    if (typeof error?.message === 'string') details = error;
-  } catch {
-    // The body is not JSON.
-  }
-  return new ImagemillError(status, details, /^\d+$/.test(stated) ? Number(stated) : undefined);
 }
 
 /** Waits, unless a signal aborts. */

@@ -76,10 +76,11 @@ const MAX_FAILURES = 1;
  * Creates a backend that sends images to a server.
  *
  * @param url URL of the server, with or without /api/v1
+ * @param key API key of the requests
  * @throws {BackendError} if no imagemill server responds
  */
-export async function createHttpBackend(url: string): Promise<Backend> {
-  const client = await createServiceClient([url], MAX_FAILURES).catch(toBackendError);
+export async function createHttpBackend(url: string, key: string | undefined): Promise<Backend> {
+  const client = await createServiceClient([url], { maxFailures: MAX_FAILURES, key }).catch(toBackendError);
   const [{ base, version }] = client.instances as [ServiceClient['instances'][number]];
   return {
     tools: { server: base, imagemill: version },
@@ -105,7 +106,7 @@ async function sendImage(
   const outcome = await client
     .convert(request, async (response) => Buffer.from(await response.arrayBuffer()), signal)
     .catch(toBackendError);
-  if ('status' in outcome) return { refused: outcome, commands };
+  if ('status' in outcome) return { refused: { status: outcome.status, message: outcome.message }, commands };
   const { received: bytes, ms, notes } = outcome;
   return { made: { bytes, ms, notes }, commands };
 }

@@ -1,8 +1,9 @@
 /** @module Converts files of the list, one request for each. */
 import { signal as signalOf } from '@preact/signals';
+import { ImagemillError } from '../../client/library/error.ts';
 import { OUTPUTS } from '../../formats.ts';
 import type { Note } from '../../notes.ts';
-import { post, ResponseError } from '../client/api.ts';
+import { post } from '../client/api.ts';
 import { loadPreview } from '../client/preview.ts';
 import { queued } from '../client/queue.ts';
 import { announcement, forgetResult, type Item, queryOf, type Result } from '../state/items.ts';
@@ -64,7 +65,7 @@ export async function describeFailure(
   file: File,
 ): Promise<{ message: string; canRetry: boolean }> {
   const { message } = error as Error;
-  if (error instanceof ResponseError) return { message, canRetry: isTemporary(error.status) };
+  if (error instanceof ImagemillError) return { message, canRetry: isTemporary(error.status) };
   try {
     await file.slice(0, 1).arrayBuffer();
     return { message, canRetry: true };

@@ -1,5 +1,7 @@
 /** @module HTTP requests to the page's own server. */
 import { effect, signal } from '@preact/signals';
+import { type ImagemillError, toError } from '../../client/library/error.ts';
+import type { ErrorDetails } from '../../client/library/types.ts';
 import { formatExcess } from '../format.ts';
 
 const API_PREFIX = '/api/v1';
@@ -24,18 +26,6 @@ export interface ApiResponse {
   readonly blob: Blob;
   /** Returns the value of a header; empty if absent. */
   header(name: string): string;
-}
-
-/** The server responded with an error. The message can be displayed. */
-export class ResponseError extends Error {
-  readonly status: number;
-  /** Value of Retry-After in s; 0 if absent. */
-  readonly retryAfter: number;
-  constructor(status: number, message: string, retryAfter: number) {
-    super(message);
-    this.status = status;
-    this.retryAfter = retryAfter;
-  }
 }
 
 /** The connection failed without a response. */
@@ -72,7 +62,7 @@ export async function isAlive(): Promise<boolean> {
  * Sends a request with XMLHttpRequest, since fetch does not report the progress of an upload. An abort closes the
  * connection, which cancels the conversion on the server.
  *
- * @throws {ResponseError} if the status is not 200
+ * @throws {ImagemillError} if the status is not 200
  * @throws {ConnectionError} if the connection fails
  * @throws the signal's reason if it aborts
  */
@@ -97,37 +87,26 @@ function request(
     xhr.onload = () => {
       const header = (name: string) => xhr.getResponseHeader(name) ?? '';
       if (xhr.status === 200) resolve({ blob: xhr.response, header });
-      else toResponseError(xhr.status, xhr.response, Number(header('Retry-After')) || 0).then(reject);
+      else
+        xhr.response
+          .text()
+          .then((body: string) => reject(toPageError(xhr.status, body, header('Retry-After'))));
     };
     xhr.onloadend = () => signal.removeEventListener('abort', abort);
     xhr.send(body ?? null);
   });
 }
 
-/** Parses an error response. Responses of a reverse proxy can have any body. */
-async function toResponseError(status: number, body: Blob, retryAfter: number): Promise<ResponseError> {
-  let error: Partial<Record<string, unknown>> = {};
-  try {
-    ({ error } = JSON.parse(await body.text()));
-  } catch {
-    // The response is not JSON, or has no error.
-  }
-  return new ResponseError(
-    status,
-    formatError(error) ?? `The server responded with status ${status}.`,
-    retryAfter,
-  );
+/** Returns the error of a response, with a message for the page. */
+function toPageError(status: number, body: string, retryAfter: string): ImagemillError {
+  const error = toError(status, body, retryAfter);
+  error.message = error.details ? formatError(error.details) : `The server responded with status ${status}.`;
+  return error;
 }
 
 /** Returns the message of an error without the name of a setting, which helps operators only. */
-function formatError({
-  message,
-  reason,
-  actual,
-  limit,
-  setting,
-}: Partial<Record<string, unknown>> = {}): string | undefined {
+function formatError({ message, reason, actual, limit, setting }: ErrorDetails): string {
   if (reason === 'too_many_pixels')
     return formatExcess(Number(actual), Number(limit), 'pixels', 'megapixels');
-  return typeof message === 'string' ? message.replace(` (${setting})`, '') : undefined;
+  return message.replace(` (${setting})`, '');
 }

@@ -3,7 +3,8 @@
  * the rate limit, while the server is busy or cannot be reached, or while it needs an API key.
  */
 import { effect, signal } from '@preact/signals';
-import { apiKey, ConnectionError, isAlive, ResponseError } from './api.ts';
+import { ImagemillError } from '../../client/library/error.ts';
+import { apiKey, ConnectionError, isAlive } from './api.ts';
 
 /**
  * Maximum number of concurrent requests. Browsers open six connections per server; the others stay free for the page.
@@ -101,8 +102,8 @@ const MAX_BACKOFF_S = 10;
  * @param attempt number of attempts so far
  */
 async function shouldRetry(error: unknown, attempt: number): Promise<boolean> {
-  if (error instanceof ResponseError) {
-    const { status, retryAfter } = error;
+  if (error instanceof ImagemillError) {
+    const { status, retryAfter = 0 } = error;
     if (status === UNAUTHORIZED) return waitForKey();
     if (status === TOO_MANY_REQUESTS) return countDown('limit', Math.max(1, retryAfter));
     if (status === UNAVAILABLE && retryAfter > 0 && retryAfter <= MAX_BACKOFF_S)

@@ -1,7 +1,8 @@
 /** @module The formats and limits of the server. */
 import { computed, signal } from '@preact/signals';
+import type { ImagemillError } from '../../client/library/error.ts';
 import { INPUTS, type OutputType } from '../../formats.ts';
-import { type ApiResponse, get, type ResponseError } from '../client/api.ts';
+import { type ApiResponse, get } from '../client/api.ts';
 import type { Preview } from '../client/preview.ts';
 import { queued } from '../client/queue.ts';
 import { formatExcess, inputTypeOf, typeLabel } from '../format.ts';
@@ -53,7 +54,7 @@ const DEFAULT_RETRY_MS = 5_000;
 /** Loads the formats. Retries until the server responds, for example after a restart. */
 export async function loadFormats(): Promise<void> {
   const response = await queued((signal) => get('/formats', signal), new AbortController().signal).catch(
-    ({ retryAfter }: ResponseError) => {
+    ({ retryAfter = 0 }: ImagemillError) => {
       setTimeout(loadFormats, retryAfter * 1000 || DEFAULT_RETRY_MS);
     },
   );
