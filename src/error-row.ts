@@ -2,10 +2,10 @@
 import type { Config } from './config.ts';
 
 /**
- * Which requests can cause an error: `endpoint` all requests, `handler` all except OPTIONS, `rate-limit` all requests if there is a rate limit, `upload`
- * requests with a form, `archive` those whose form can have archives, `file` those with a form, for one of its files,
- * `api-key` and `client-id` those that identify their client, if the settings permit it. The error of a `connection` occurs before a
- * request reaches an endpoint.
+ * Which requests can cause an error: `endpoint` all requests, `handler` all except OPTIONS, `rate-limit` all requests if there is
+ * a rate limit, `upload` requests with a form, `archive` those whose form can have archives, `file` those with a form, for one of
+ * its files, `api-key` and `client-id` those that identify their client, if the settings permit it. The error of a `connection`
+ * occurs before a request reaches an endpoint.
  */
 export type ErrorScope =
   | 'connection'

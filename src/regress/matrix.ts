@@ -216,8 +216,8 @@ export function toMatrix(source: unknown, loadPresets?: () => Presets): Matrix {
 type NamedCase = z.output<typeof schema>['cases'][number];
 
 /**
- * Replaces the preset of a case by its options, so that the matrix needs no other file. A preset with variants becomes a case for each
- * of them.
+ * Replaces the preset of a case by its options, so that the matrix needs no other file. A preset with variants becomes a case for
+ * each of them.
  *
  * @throws {MatrixError} if there is no such preset
  */

@@ -111,7 +111,7 @@ export async function createVerifier(
 
 const whyNotSaved = (error: Error): string => `its picture cannot be written: ${systemReason(error)}`;
 
-/** Maximum length of the name of a picture without extension, in UTF-16 code units of up to 3 bytes. A name has at most 255 bytes. */
+/** Maximum length of the name of a picture without extension, in UTF-16 units of up to 3 bytes. A name has at most 255 bytes. */
 const MAX_PICTURE_NAME = 80;
 
 /** Writes the picture of the worst place, expected beside found. Returns its path. */

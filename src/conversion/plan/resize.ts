@@ -36,8 +36,8 @@ export const explainShrinking: Sentence = ({ scaledDecoding, image }) =>
   `decoded at ${scaledDecoding.columns.decoded} × ${scaledDecoding.rows.decoded} instead of ${image.width} × ${image.height}`;
 
 /**
- * Crops the decoded image, or repeats its last column and row, so that its scale is that of the result. The commands copy all pixels
- * once: `+append` and `-append` take twice the time of the resizing on ImageMagick 7.
+ * Crops the decoded image, or repeats its last column and row, so that its scale is that of the result. The commands copy all
+ * pixels once: `+append` and `-append` take twice the time of the resizing on ImageMagick 7.
  */
 export function fitDecoded(job: ConversionJob): string[] {
   const { columns, rows } = job.scaledDecoding ?? {};
