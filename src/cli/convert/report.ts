@@ -295,11 +295,7 @@ function quoteCsv(value: ReportRow[keyof ReportRow]): string {
 
 /** Formats a change of size, such as "139 kB → 76 kB (−45%)". */
 function formatChange(before: number, after: number): string {
-  return `${formatBytes(before)} → ${formatBytes(after)} (${formatPercent(before, after)})`;
-}
-
-function formatPercent(before: number, after: number): string {
   const percent = before === 0 ? 0 : Math.round((after / before - 1) * 100);
-  if (percent === 0) return '±0%';
-  return percent > 0 ? `+${percent}%` : `−${-percent}%`;
+  const sign = percent === 0 ? '±' : percent > 0 ? '+' : '−';
+  return `${formatBytes(before)} → ${formatBytes(after)} (${sign}${Math.abs(percent)}%)`;
 }

@@ -198,8 +198,9 @@ async function searchAll(options: SearchOptions, found: AsyncIterable<Input>): P
       yield input;
     }
   }
-  if (report.wantsTotal && !bulk.watch) void countJobs(options).catch(() => {}); // the search itself reports errors
-  await convertJobs(plan(options, checked()), run);
+  const done = new AbortController();
+  if (report.wantsTotal && !bulk.watch) void countJobs(options, done.signal).catch(() => {}); // the search itself reports errors
+  await convertJobs(plan(options, checked()), run).finally(() => done.abort());
   if (!bulk.delete || !resultFolder || signal.aborted) return;
   if (!isComplete) return report.notice('Nothing was deleted, because not all of the input could be read.');
   await deleteOrphans({
@@ -213,10 +214,11 @@ async function searchAll(options: SearchOptions, found: AsyncIterable<Input>): P
   });
 }
 
-/** Counts the files for the progress bar, while others are converted. */
-async function countJobs(options: SearchOptions): Promise<void> {
+/** Counts the files for the progress bar, while others are converted. Ends early when the conversions have ended. */
+async function countJobs(options: SearchOptions, done: AbortSignal): Promise<void> {
   let total = 0;
   for await (const job of plan(options, options.inputs.find())) {
+    if (done.aborted) return;
     if (!('notice' in job)) total += 1;
   }
   options.run.report.setTotal(total);
