@@ -92,7 +92,7 @@ try {
   clearInterval(sampler);
   const { code } = await server.end('SIGTERM');
   if (code !== 0) tally.wrong.push(`ended with status ${code}`);
-  rows.unshift({ name: 'no fault, whole run', tally, left: listLeftovers(server) });
+  rows.unshift({ name: 'no fault, whole run', tally, left: await listLeftovers(server) });
 
   report(samples, probes);
 } finally {

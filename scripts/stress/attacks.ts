@@ -201,7 +201,7 @@ async function runSlowRequests(attack: SlowRequests, server: Server, seconds: nu
     tally.wrong.push(`another client waited for ${queueMs.toFixed(0)} ms in the queue`);
   const median = times[Math.floor(times.length / 2)] ?? 0;
   const figures = `${times.length} conversions of another client: median ${median.toFixed(0)} ms, at most ${times.at(-1)?.toFixed(0)} ms, in the queue at most ${queueMs.toFixed(0)} ms; last response of the attack after ${(lastAnswerMs / 1000).toFixed(1)} s`;
-  return { tally, figures, left: listLeftovers(server) };
+  return { tally, figures, left: await listLeftovers(server) };
 }
 
 async function runAttack(attack: Attack, server: Server, seconds: number): Promise<Outcome> {
@@ -219,8 +219,12 @@ async function runAttack(attack: Attack, server: Server, seconds: number): Promi
   const grownBytes = (): number => memoryOf(server.pid).own - before;
   let [growth, longestTurnMs] = [0, 0];
 
-  /** Attacks once, waits until the memory is free, {@link FREE_MS} at most, and returns the memory in use. */
-  async function runOnce(): Promise<number> {
+  /**
+   * Attacks once, waits until the memory is free and no longer shrinks, {@link FREE_MS} at most, and returns the memory in use.
+   *
+   * @param mostBytes memory in use from which on it counts as free
+   */
+  async function runOnce(mostBytes = Number.POSITIVE_INFINITY): Promise<number> {
     const sockets = attack.start(Number(port));
     const deadline = performance.now() + (seconds * 1000) / 2;
     while (performance.now() < deadline) {
@@ -230,15 +234,19 @@ async function runAttack(attack: Attack, server: Server, seconds: number): Promi
     }
     for (const socket of sockets) socket.destroy();
     const ended = performance.now();
-    for (;;) {
+    for (let before = Number.POSITIVE_INFINITY; ; ) {
       await pause(500);
       const measured = await server.measure();
       longestTurnMs = Math.max(longestTurnMs, measured.longestTurnMs);
-      const isFree = grownBytes() <= attack.maxKeptBytes;
-      if (isFree || performance.now() - ended > FREE_MS) return measured.usedBytes;
+      const { usedBytes } = measured;
+      const isFree = grownBytes() <= attack.maxKeptBytes && usedBytes <= mostBytes;
+      const shrinks = before - usedBytes > MAX_LEAKED_BYTES;
+      if ((isFree && !shrinks) || performance.now() - ended > FREE_MS) return usedBytes;
+      before = usedBytes;
     }
   }
-  const leaked = -(await runOnce()) + (await runOnce());
+  const first = await runOnce();
+  const leaked = (await runOnce(first + MAX_LEAKED_BYTES)) - first;
   const kept = grownBytes();
   const { code } = await server.end('SIGTERM');
   const livezMs = durations.sort((a, b) => a - b)[Math.floor(durations.length * 0.99)] ?? 0;
@@ -252,5 +260,5 @@ async function runAttack(attack: Attack, server: Server, seconds: number): Promi
   ];
   const figures = `/livez: 99% within ${livezMs.toFixed(1)} ms; longest turn ${longestTurnMs.toFixed(1)} ms of CPU time; memory ${mb(growth)} above before, ${mb(kept)} afterwards, ${mb(leaked)} more in use after a second attack`;
   const tally = { requests: durations.length, answers: { 200: durations.length }, right: 0, wrong };
-  return { tally, figures, left: listLeftovers(server) };
+  return { tally, figures, left: await listLeftovers(server) };
 }

@@ -1,10 +1,9 @@
 /** @module What the faults of the stress test have in common. */
-import { setTimeout as pause } from 'node:timers/promises';
 import { slowness } from '../processes/usage.ts';
 import { add, type ClientRun, emptyTally, once, type Tally } from './clients.ts';
 import type { Random } from './random.ts';
 import type { Request } from './requests.ts';
-import { listLeftovers, type Server } from './server.ts';
+import { filesLeft, listLeftovers, type Server, waitUntil } from './server.ts';
 
 /** Options of a fault. */
 export interface FaultParts {
@@ -55,13 +54,15 @@ export async function finish(
   more: Partial<ClientRun> = {},
 ): Promise<Outcome> {
   const after = emptyTally();
+  // The server removes the files of a request after its response.
+  await waitUntil(() => !filesLeft(server).some((path) => path.includes('request-')));
   const withoutFault = clientRun(parts, server, { leaving: 0, ...more });
   for (const request of parts.good.slice(0, 12)) await once(withoutFault, request, after);
   if (after.right === 0) after.wrong.push('no request succeeds after the fault');
   const { code } = await server.end('SIGTERM');
   if (code !== 0) after.wrong.push(`ended with status ${code}`);
   add(tally, after);
-  return { tally, left: listLeftovers(server) };
+  return { tally, left: await listLeftovers(server) };
 }
 
 /**
@@ -75,8 +76,3 @@ export const turnProblems = (longestTurnMs: number): string[] =>
   longestTurnMs > MAX_TURN_MS * slowness()
     ? [`the event loop was blocked for ${longestTurnMs.toFixed(0)} ms`]
     : [];
-
-/** Waits for a condition, for 5 minutes at most. */
-export async function waitUntil(check: () => boolean): Promise<void> {
-  for (let round = 0; round < 15_000 && !check(); round += 1) await pause(20);
-}

@@ -1,25 +1,26 @@
 /** @module Faults, each on a separate server, while clients send requests. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { formWith } from '../../test/helpers/from-address.ts';
 import { doublingSvg } from '../../test/helpers/hostile-files.ts';
-import { listTree } from '../processes/usage.ts';
+import { isRunning } from '../../test/helpers/util.ts';
+import { listTree, slowness } from '../processes/usage.ts';
 import { ATTACK_FAULTS } from './attacks.ts';
 import { add, type ClientRun, emptyTally, once, runClients } from './clients.ts';
-import {
-  clientRun,
-  type Fault,
-  type FaultParts,
-  finish,
-  type Outcome,
-  turnProblems,
-  waitUntil,
-} from './fault.ts';
+import { clientRun, type Fault, type FaultParts, finish, type Outcome, turnProblems } from './fault.ts';
 import { INTERRUPTIONS } from './interruptions.ts';
 import { noisyPhoto, type Request } from './requests.ts';
-import { listLeftovers, processesLeft, type Server, scratch, startServer } from './server.ts';
+import {
+  filesLeft,
+  listLeftovers,
+  processesLeft,
+  type Server,
+  scratch,
+  startServer,
+  waitUntil,
+} from './server.ts';
 import { soak } from './soak.ts';
 
 /** Faults by the name that the report prints. */
@@ -49,7 +50,7 @@ async function withTool(parts: FaultParts, body: string, excused: readonly numbe
   const [tool, bad] = [join(folder, 'magick'), join(folder, 'bad')];
   const script = `#!/bin/sh\ncase "$*" in *-version*|*-list*|xc:*|"PNG:in PDF:allowed.pdf") exec ${parts.magick} "$@";; esac\nif [ -e ${bad} ]; then ${body}; fi\nexec ${parts.magick} "$@"\n`;
   writeFileSync(tool, script, { mode: 0o755 });
-  const server = await startServer({ MAGICK_BIN: tool, SANDBOX: 'off', CONVERT_TIMEOUT_MS: '4000' });
+  const server = await startServer({ MAGICK_BIN: tool, SANDBOX: 'off', CONVERT_TIMEOUT_MS: '8000' });
   writeFileSync(bad, '');
   const tally = await runClients(
     clientRun(parts, server, { excused }),
@@ -80,19 +81,23 @@ async function killAtRandom(parts: FaultParts): Promise<Outcome> {
   const server = await startServer();
   const until = AbortSignal.timeout(parts.seconds * 1000);
   const load = runClients(clientRun(parts, server, { excused: [400, 503] }), until);
-  let kills = 0;
+  const killed: number[] = [];
   while (!until.aborted) {
     await pause(20 + parts.random.below(100));
     const others = listTree(server.pid).filter((pid) => pid !== server.pid);
     if (others.length === 0) continue;
+    const pid = parts.random.pick(others);
     try {
-      process.kill(parts.random.pick(others), 'SIGKILL');
-      kills += 1;
+      process.kill(pid, 'SIGKILL');
+      killed.push(pid);
     } catch {
       // It has ended.
     }
   }
-  return { ...(await finish(parts, server, await load)), figures: `${kills} processes killed` };
+  const tally = await load;
+  await waitUntil(() => !killed.some(isRunning));
+  await (await fetch(`${server.base}/health`)).text(); // by then, the server has noticed their end
+  return { ...(await finish(parts, server, tally)), figures: `${killed.length} processes killed` };
 }
 
 /** Fills a 64 MB tmpfs, which requires root to mount. */
@@ -135,14 +140,14 @@ const IN_FLIGHT = 12;
 
 /** Sends SIGTERM while {@link IN_FLIGHT} slow requests are in progress. All must be answered. */
 async function drainOnSigterm(parts: FaultParts): Promise<Outcome> {
-  const server = await startServer({ SHUTDOWN_GRACE_MS: '120000', CONVERT_TIMEOUT_MS: '120000' });
+  const server = await startServer({ SHUTDOWN_GRACE_MS: '600000', CONVERT_TIMEOUT_MS: '600000' });
   const { tally, answered } = await inFlight(parts, server, { leaving: 0 });
   const { code } = await server.end('SIGTERM');
   await answered;
   if (code !== 0) tally.wrong.push(`ended with status ${code}`);
   if ((tally.answers[200] ?? 0) !== IN_FLIGHT)
     tally.wrong.push(`${IN_FLIGHT} in flight, answers ${JSON.stringify(tally.answers)}`);
-  return { tally, left: listLeftovers(server) };
+  return { tally, left: await listLeftovers(server) };
 }
 
 /**
@@ -204,7 +209,7 @@ async function doublingProperties(parts: FaultParts): Promise<Outcome> {
   const last = Math.max(...(await Promise.all(batches)));
   const { longestTurnMs } = await server.measure();
   tally.wrong.push(...turnProblems(longestTurnMs));
-  if (during > MAX_SLOWDOWN * alone + MAX_ADDED_MS)
+  if (during > MAX_SLOWDOWN * alone + MAX_ADDED_MS * slowness())
     tally.wrong.push(`another client waited for ${during.toFixed(0)} ms`);
   const outcome = await finish(parts, server, tally);
   const figures = `another client's conversion ${alone.toFixed(0)} ms, during the batches ${during.toFixed(0)} ms; longest turn ${longestTurnMs.toFixed(1)} ms of CPU time; last batch ${(last / 1000).toFixed(1)} s`;
@@ -224,5 +229,5 @@ async function inFlight(parts: FaultParts, server: Server, more: Partial<ClientR
   return { tally, answered };
 }
 
-const receivedFiles = ({ tempDir }: Server): number =>
-  readdirSync(tempDir, { recursive: true }).filter((path) => /request-[^/]+\/1$/.test(String(path))).length;
+const receivedFiles = (server: Server): number =>
+  filesLeft(server).filter((path) => /request-[^/]+\/1$/.test(path)).length;

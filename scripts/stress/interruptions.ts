@@ -6,8 +6,8 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { emptyTally, runClients } from './clients.ts';
-import { clientRun, type Fault, type FaultParts, finish, type Outcome, waitUntil } from './fault.ts';
-import { MAIN, processesLeft, scratch, startServer } from './server.ts';
+import { clientRun, type Fault, type FaultParts, finish, type Outcome } from './fault.ts';
+import { MAIN, processesLeft, scratch, startServer, waitUntil } from './server.ts';
 
 /** Interruptions by the name that the report prints. */
 export const INTERRUPTIONS: Readonly<Record<string, Fault>> = {

@@ -2,6 +2,7 @@
 import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { isRunning } from '../../test/helpers/util.ts';
 import type { Probe } from '../processes/probe.ts';
 import { SERVICE_ENVIRONMENT, type ServerProcess, startServerProcess } from '../processes/start.ts';
@@ -61,14 +62,20 @@ export async function startServer(
   };
 }
 
-/** Lists the files and processes that a server left behind. */
-export function listLeftovers({ tempDir, outlived }: Pick<Server, 'tempDir' | 'outlived'>): string[] {
-  const processes = new Set([...processesLeft(tempDir), ...outlived()]);
-  return [...filesLeft(tempDir), ...[...processes].map((pid) => `process ${pid}`)];
+/** Waits for a condition, for a minute at most. */
+export async function waitUntil(check: () => boolean): Promise<void> {
+  for (let round = 0; round < 3000 && !check(); round += 1) await pause(20);
+}
+
+/** Lists the files and processes that a server left behind. A killed process can end a moment after its server. */
+export async function listLeftovers(server: Pick<Server, 'tempDir' | 'outlived'>): Promise<string[]> {
+  const processes = () => [...new Set([...processesLeft(server.tempDir), ...server.outlived()])];
+  await waitUntil(() => processes().length === 0);
+  return [...filesLeft(server), ...processes().map((pid) => `process ${pid}`)];
 }
 
 /** Lists the files below the folder for working files. */
-function filesLeft(tempDir: string): string[] {
+export function filesLeft({ tempDir }: Pick<Server, 'tempDir'>): string[] {
   return readdirSync(tempDir, { recursive: true }).map(String);
 }
 

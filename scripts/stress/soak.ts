@@ -19,7 +19,7 @@ import { detectType } from '../../src/images/detect.ts';
 import { listTree } from '../processes/usage.ts';
 import { emptyTally } from './clients.ts';
 import type { FaultParts, Outcome } from './fault.ts';
-import { processesLeft, scratch } from './server.ts';
+import { processesLeft, scratch, waitUntil } from './server.ts';
 
 const IMAGES = new URL('../../fixtures/images/', import.meta.url).pathname;
 const FORMATS: readonly OutputType[] = ['png', 'jpg', 'webp', 'gif', 'bmp'];
@@ -102,6 +102,7 @@ export async function soak({ random, jobs }: FaultParts): Promise<Outcome> {
     tally.wrong.push(`memory in use grew by ${(growth / 1e6).toFixed(1)} MB`);
   if (waiting + running > 0) tally.wrong.push(`${waiting + running} jobs never ended`);
   if (tally.right === 0) tally.wrong.push('no job succeeded');
+  await waitUntil(() => processesLeft(home).length === 0);
   const left = [...readdirSync(home), ...processesLeft(home).map((pid) => `process ${pid}`)];
   const counts = [...Map.groupBy(renewals, (reason) => reason)]
     .map(([reason, { length }]) => `${reason} ${length}`)
