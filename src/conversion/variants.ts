@@ -76,7 +76,7 @@ interface VariantRules {
  * Parses the values of the field `variants`: JSON arrays of entries, or single entries.
  *
  * @param base the other fields of the request, which apply to all variants
- * @throws {ServiceError} with status 400, naming the variant
+ * @throws {ServiceError} with status 400, naming the variant; with status 406 if `Accept` permits no format
  */
 export function parseVariants(
   values: readonly string[],
@@ -100,7 +100,8 @@ export function parseVariants(
     try {
       return { name, options: parseEntry(checked.data, base, parse, names) };
     } catch (error) {
-      if (!(error instanceof ServiceError)) throw error;
+      // What `Accept` permits is no error of a variant.
+      if (!(error instanceof ServiceError) || error.code === 'NOT_ACCEPTABLE') throw error;
       throw serviceError('VARIANT_INVALID', label, error.message);
     }
   });

@@ -1,5 +1,8 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import { fixture, sendForm } from '../helpers/client.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { useOwnServices } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
 
@@ -98,5 +101,41 @@ describe('output_format=auto', () => {
     const manifest = JSON.parse(String(entries.at(-1)?.content));
     expect(manifest.map(({ type }: { type: string }) => type)).to.deep.equal(['jpg', 'png', 'gif']);
     expect(headers.get('vary')).to.equal('Accept');
+  });
+
+  it('chooses a format for each variant, also of a preset', async () => {
+    const variants = [
+      { name: 'best', format: 'auto', width: 40 },
+      { name: 'still', output_format: 'AUTO', frames: 'first' },
+      { name: 'fixed', format: 'bmp' },
+    ];
+    const path = join(await makeTempDir('presets'), 'presets.json');
+    await writeFile(path, JSON.stringify({ presets: [{ name: 'set', variants }] }));
+    await startShared({ PRESETS_FILE: path });
+    const file = await fixture('moving.gif');
+    for (const fields of [{ variants: JSON.stringify(variants) }, { preset: 'set' }]) {
+      const ask = async (accept: string) => {
+        const form = new FormData();
+        for (const [name, value] of Object.entries(fields)) form.append(name, value);
+        form.append('file', new Blob([new Uint8Array(file)]), 'a.gif');
+        const url = `${current().base}/convert`;
+        const { headers, status, body } = await sendForm(url, {
+          method: 'POST',
+          body: form,
+          headers: { accept },
+        });
+        const names = status === 200 ? (await readZip(body)).map(({ name }) => name) : status;
+        return [names, headers.get('vary')];
+      };
+      expect(await ask('image/jpeg, image/png, image/gif, application/zip')).to.deep.equal([
+        ['a-best.gif', 'a-still.png', 'a-fixed.bmp', 'manifest.json'],
+        'Accept',
+      ]);
+      expect(await ask('*/*')).to.deep.equal([
+        ['a-best.webp', 'a-still.webp', 'a-fixed.bmp', 'manifest.json'],
+        'Accept',
+      ]);
+      expect(await ask('image/bmp')).to.deep.equal([406, 'Accept']);
+    }
   });
 });

@@ -26,6 +26,13 @@ presets:
     format: auto
   - name: lenient
     on_error: skip
+  - name: pair
+    width: 300
+    height: 200
+    enlarge: true
+    variants:
+      - { name: one }
+      - { name: other, format: png }
 `;
 
 async function store(text: string): Promise<string> {
@@ -38,7 +45,11 @@ describe('PRESETS_FILE', () => {
   let service: OwnService;
   let photo: Buffer;
   before(async () => {
-    service = await startService({ PRESETS_FILE: await store(PRESETS), MAX_PIXELS: '100000' });
+    service = await startService({
+      PRESETS_FILE: await store(PRESETS),
+      MAX_PIXELS: '100000',
+      MAX_TOTAL_PIXELS: '100000',
+    });
     photo = await fixture('scene.jpg');
   });
   after(() => service.stop());
@@ -66,21 +77,10 @@ describe('PRESETS_FILE', () => {
   it('is listed in GET /formats and in the API reference, which have no presets without it', async () => {
     const read = async ({ base }: OwnService, path: string) =>
       JSON.parse(String((await sendForm(base + path)).body));
-    expect((await read(service, '/formats')).presets).to.deep.equal([
-      'card',
-      'product',
-      'poster',
-      'best',
-      'lenient',
-    ]);
+    const names = ['card', 'product', 'poster', 'best', 'lenient', 'pair'];
+    expect((await read(service, '/formats')).presets).to.deep.equal(names);
     const { ConvertForm } = (await read(service, '/openapi.json')).components.schemas;
-    expect(ConvertForm.properties.preset.enum).to.deep.equal([
-      'card',
-      'product',
-      'poster',
-      'best',
-      'lenient',
-    ]);
+    expect(ConvertForm.properties.preset.enum).to.deep.equal(names);
     const other = await startService();
     try {
       expect(await read(other, '/formats')).to.not.have.property('presets');
@@ -129,12 +129,16 @@ describe('PRESETS_FILE', () => {
     const { status, message } = await ask({ preset: 'poster' });
     expect(status).to.equal(413);
     expect(message).to.include('(MAX_PIXELS)');
+    const pair = await ask({ preset: 'pair' });
+    expect(pair.status).to.equal(413);
+    expect(pair.message).to.include('2 variants with 120000 pixels').and.include('(MAX_TOTAL_PIXELS)');
+    expect((await ask({ preset: 'pair', width: '200' })).status).to.equal(200);
   });
 
   it('returns 400 with all names for another name', async () => {
     const { status, message } = await ask({ preset: 'square' });
     expect([status, message]).to.deep.equal([
-      ...[400, 'Invalid preset "square": expected one of card, product, poster, best, lenient.'],
+      ...[400, 'Invalid preset "square": expected one of card, product, poster, best, lenient, pair.'],
     ]);
   });
 
@@ -153,6 +157,14 @@ describe('PRESETS_FILE', () => {
         [/:5: presets\.0\.variants\.1\.name: /],
       ],
       ['presets:\n  - name: a\n    background: #fff\n', [/:3: presets\.0\.background: .*put quotes around/]],
+      [
+        'presets:\n  - name: a\n    format: avif\n',
+        [/:2: preset "a": Invalid format "avif": expected one of webp, png, jpg/],
+      ],
+      [
+        `presets:\n  - name: a\n    variants: [${'abcdefghijklm'.replace(/./g, '{ name: $& }, ')}]\n`,
+        [/:2: preset "a": .*13.*12 .*\(MAX_VARIANTS\)/],
+      ],
       ['presets: [\n', [/:\d: Flow sequence/]],
       ['others: []\n', [/:1: presets: /]],
     ] as const) {
