@@ -1,6 +1,6 @@
 /**
  * @module Measures `variants` on a separate server process, for bench/README.md: the time of six variants of a photo of 12 megapixels
- * beside six conversions, alternately, and the peak memory of the largest tool with one result and with twelve of a photo of 48 megapixels.
+ * beside six conversions, alternately, and the peak memory of the largest tool with one result and with twelve of a photo of 50 megapixels.
  * `npm run build && node scripts/measure-variants.ts`
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -13,12 +13,23 @@ const ROUNDS = 9;
 const WIDTHS = ['160', '320', '640'];
 const SIX = WIDTHS.flatMap((width) => ['webp', 'jpg'].map((format) => ({ width, format })));
 const TWELVE = Array.from({ length: 12 }, (_, at) => ({ width: String(200 + 100 * at), format: 'jpg' }));
+/** Of 74 megapixels together: `MAX_TOTAL_PIXELS` is 75 by default. */
+const TWELVE_LARGE = TWELVE.map((_, at) => ({
+  width: String(2240 + 100 * at),
+  format: at % 2 ? 'jpg' : 'webp',
+}));
 /** Time between two readings of the memory, in milliseconds. The kernel keeps the peak of each process. */
 const SAMPLE_MS = 10;
 
 const tempDir = mkdtempSync(join(tmpdir(), 'measure-variants-'));
 const server = await startServerProcess([process.execPath, BUILT_PROGRAM], {
-  ...{ ...SERVICE_ENVIRONMENT, CONCURRENCY: '2', TEMP_DIR: tempDir, MAX_FILE_BYTES: '200000000' },
+  ...{
+    ...SERVICE_ENVIRONMENT,
+    CONCURRENCY: '2',
+    TEMP_DIR: tempDir,
+    MAX_FILE_BYTES: '200000000',
+    CONVERT_TIMEOUT_MS: '300000',
+  },
 });
 const url = `http://127.0.0.1:${server.port}/api/v1/convert`;
 
@@ -36,11 +47,17 @@ try {
       `six variants ${all.toFixed(0)} ms, ratio ${(all / one).toFixed(2)}`,
   );
 
-  const large = await (await photo(8000, 6000)).png({ compressionLevel: 1 }).toBuffer();
+  const large = await (await photo(8000, 6250)).png({ compressionLevel: 1 }).toBuffer();
   const before = await peakOf(() => convertEach(large, TWELVE.slice(-1)));
   const after = await peakOf(() => convertTogether(large, TWELVE));
   console.log(
-    `48 MP PNG, peak memory of the largest tool: one result ${before} MiB, twelve variants ${after} MiB`,
+    `50 MP PNG, peak memory of the largest tool: one result ${before} MiB, twelve variants ${after} MiB`,
+  );
+  const whole = await peakOf(() => convertEach(large, [{ format: 'jpg' }]));
+  const wholeWebp = await peakOf(() => convertEach(large, [{ format: 'webp' }]));
+  const many = await peakOf(() => convertTogether(large, TWELVE_LARGE));
+  console.log(
+    `Results of the same size: JPEG ${whole} MiB, WebP ${wholeWebp} MiB; twelve variants of 74 MP together: ${many} MiB`,
   );
 } finally {
   await server.end();
