@@ -46,6 +46,7 @@ missing_packages() {
     has djxl && has cjxl || printf 'libjxl-tools '
   fi
   if wants "${EXTRA_OUTPUTS:-}" avif; then has avifenc || printf 'libavif-bin '; fi
+  if wants "${EXTRA_INPUTS:-}" pdf; then has pdftocairo || printf 'poppler-utils '; fi
   if wants "${EXTRA_INPUTS:-}" heic && [ "$magick" = 7 ] && [ "$(package_manager)" = apt ]; then
     magick -list format 2>/dev/null | grep -q '^ *HEIC\*\{0,1\}  *HEIC  *r' || printf 'libheif-plugin-libde265 '
   fi
@@ -53,7 +54,6 @@ missing_packages() {
   if [ "$(package_manager)" = apt ]; then can_compile || printf 'gcc libc6-dev '; fi
   # The tests check results with independent decoders, and the service with a browser and curl.
   if [ "$purpose" != serve ]; then
-    has pdftoppm || printf 'poppler-utils '
     has curl || printf 'curl '
     has unzip || printf 'unzip '
     [ "$(package_manager)" != apt ] || has cppcheck || printf 'cppcheck '

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import sharp from 'sharp';
 import { box, boxesOf, withPrimary } from './fixtures/boxes.ts';
 import { phonePhoto } from './fixtures/heif-writer.ts';
+import { pdf, sceneContent } from './fixtures/pdf.ts';
 import { psd } from './fixtures/psd.ts';
 import { scene, square } from './fixtures/scene.ts';
 import { cur, iconBitmap, type Raster, withoutChunk } from './fixtures/writers.ts';
@@ -101,6 +102,10 @@ rewrite('p3.jp2', 'p3.jp2', (boxes) =>
 );
 await writePalette();
 
+writeFileSync(
+  to('scene.pdf'),
+  pdf([{ width: 60, height: 40, content: `.5 0 0 .5 0 0 cm\n${sceneContent()}` }]),
+);
 writeFileSync(to('scene.psd'), psd(scene(), {}));
 writeFileSync(to('scene.cur'), cur([{ side: 64, bytes: iconBitmap(square(64)) }]));
 rmSync(work, { recursive: true });

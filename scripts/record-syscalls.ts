@@ -30,6 +30,8 @@ const TOOLS = [
   '/usr/bin/djxl',
   '/usr/bin/cjxl',
   '/usr/bin/avifenc',
+  '/usr/bin/pdfinfo',
+  '/usr/bin/pdftocairo',
 ];
 const FIXTURES = ['images', 'traps', 'extra'].map(
   (name) => new URL(`../fixtures/${name}`, import.meta.url).pathname,

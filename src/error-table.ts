@@ -115,6 +115,15 @@ const ROWS = {
       `${file} uses an unsupported encoding (${kind}): save it with a common encoding, or in another format.`,
     () => ['lossless, hierarchical or 12-bit JPEG'],
   ),
+  FILE_ENCRYPTED: badFile(
+    (file: string) => `${file} is encrypted: save it without a password.`,
+    () => [],
+  ),
+  PDF_TO_PDF: badFile(
+    (file: string) =>
+      `${file} is a PDF already, whose pages are only converted to images: choose another format.`,
+    () => [],
+  ),
   OUTPUT_DIMENSION_TOO_LARGE: badFile(
     (file: string, label: string, max: number) =>
       `${file} is too large for ${label}, which supports at most ${max} pixels per side: set a smaller width or height, or choose another format.`,

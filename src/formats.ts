@@ -5,13 +5,16 @@
 /** Maximum width and height in pixels of inputs and results. The policy in `assets/` has the same limit. */
 export const MAX_DIMENSION = 16_384;
 
+/** Pixels per inch of a page of a PDF. By default twice its points, as on a screen with two pixels per point. */
+export const DPI = { min: 36, max: 600, default: 144 } as const;
+
 /** All input types, in the order of documents and messages. */
 export const INPUT_TYPES = ['png', 'jpg', 'gif', 'bmp', 'tiff', 'svg', 'avif', 'ico', 'webp'] as const;
 /** All output types, in the order of documents and messages. */
 export const OUTPUT_TYPES = ['webp', 'png', 'jpg', 'gif', 'bmp', 'pdf'] as const;
 
 /** Types that an instance reads only when `EXTRA_INPUTS` lists them. */
-export const EXTRA_INPUT_TYPES = ['heic', 'jxl', 'jp2', 'psd', 'cur'] as const;
+export const EXTRA_INPUT_TYPES = ['heic', 'jxl', 'jp2', 'psd', 'cur', 'pdf'] as const;
 /** Types that an instance writes only when `EXTRA_OUTPUTS` lists them. */
 export const EXTRA_OUTPUT_TYPES = ['avif', 'jxl', 'tiff', 'ico'] as const;
 
@@ -37,7 +40,7 @@ export interface InputFormat {
   readonly mediaType: string;
   /** Names in `GET /formats`. */
   readonly names: readonly string[];
-  /** Canonical name of ImageMagick's coder; undefined for types that another program decodes: SVG and JPEG XL. */
+  /** Canonical name of ImageMagick's coder; undefined for types that another program decodes: SVG, PDF and JPEG XL. */
   readonly coder: string | undefined;
   /** Whether a file can be animated. */
   readonly animation: boolean;
@@ -121,6 +124,7 @@ export const INPUTS: Readonly<Record<InputType, InputFormat>> = {
   jp2: { ...NAMES.jp2, ...STILL, names: ['jp2', 'j2k'], coder: 'JP2', exifOrientation: true },
   psd: { ...NAMES.psd, ...STILL, names: ['psd'], coder: 'PSD', exifOrientation: true },
   cur: { ...NAMES.cur, ...STILL, names: ['cur'], coder: 'ICO' },
+  pdf: { ...NAMES.pdf, ...STILL, names: ['pdf'], coder: undefined, pages: true, opaque: true },
 };
 
 const ascii = (text: string): number[] => [...text].map((character) => character.charCodeAt(0));

@@ -17,7 +17,7 @@ export const NOTES = {
     loss: true,
   },
   'first-page-only': {
-    api: 'only the first page of a TIFF was converted',
+    api: 'only the first page of a TIFF or a PDF was converted',
     page: 'Only the first page was converted.',
     loss: true,
   },

@@ -35,7 +35,20 @@ interface ToolRow {
 }
 
 /** Tools by the name that plans use. */
-export type ToolName = 'magick' | 'rsvg' | 'heif' | 'dwebp' | 'img2webp' | 'djxl' | 'cjxl' | 'avifenc';
+export type ToolName =
+  | ('magick' | 'rsvg' | 'heif' | 'dwebp' | 'img2webp' | 'djxl' | 'cjxl' | 'avifenc')
+  | ('pdfinfo' | 'pdftocairo');
+
+/** Fonts and their configuration, and the character maps of poppler. */
+const FONTS = ['/etc/fonts', '/var/cache/fontconfig', '/usr/share', '/usr/local/share'];
+
+const POPPLER = {
+  probe: { args: ['-v'], pattern: /^pdf\w+ version (\d\S*)/m },
+  project: 'poppler',
+  debianPackage: 'poppler-utils',
+  neededFor: 'extras',
+  lacks: 'no PDF to read',
+} as const;
 
 /** One row per tool. */
 export const TOOLS: Readonly<Record<ToolName, ToolRow>> = {
@@ -64,7 +77,7 @@ export const TOOLS: Readonly<Record<ToolName, ToolRow>> = {
     neededFor: 'standard',
     withoutIt: 'SVG is not read',
     lacks: 'no SVG',
-    reads: ['/etc/fonts', '/var/cache/fontconfig', '/usr/share', '/usr/local/share'],
+    reads: FONTS,
     prepare: 'fontconfig',
   },
   // Decodes AVIF and HEIC.
@@ -125,6 +138,16 @@ export const TOOLS: Readonly<Record<ToolName, ToolRow>> = {
     debianPackage: 'libavif-bin',
     neededFor: 'extras',
     lacks: 'no AVIF to write',
+  },
+  // Reads the number of pages of a PDF, and their sizes.
+  pdfinfo: { ...POPPLER, programs: ['pdfinfo'], label: 'pdfinfo' },
+  // Renders pages of a PDF.
+  pdftocairo: {
+    ...POPPLER,
+    programs: ['pdftocairo'],
+    label: 'pdftocairo',
+    reads: FONTS,
+    prepare: 'fontconfig',
   },
 };
 

@@ -7,6 +7,7 @@ import { plan, planDecoding } from '../../src/conversion/plan/index.ts';
 import { createJob } from '../../src/conversion/plan/job.ts';
 import type { InputType, OutputType } from '../../src/formats.ts';
 import { inspect } from '../../src/images/index.ts';
+import { TOOLS, type ToolName } from '../../src/tools.ts';
 import { type Job, percentile } from './load.ts';
 import { QUALITY } from './settings.ts';
 
@@ -40,18 +41,13 @@ async function commandLines(job: Job, folder: string, tools: Tools): Promise<str
   const machine = { magick: tools.magick.major, srgbProfile: asset('srgb.icc') };
   const planned = createJob(info, options, machine);
   const steps = [planDecoding(planned) ?? [], plan(planned).steps].flat();
-  const programs = {
-    magick: tools.magick.path,
-    rsvg: tools.rsvg,
-    heif: 'heif-convert',
-    dwebp: 'dwebp',
-    img2webp: 'img2webp',
-    djxl: 'djxl',
-    cjxl: 'cjxl',
-    avifenc: 'avifenc',
-  };
+  const paths: Partial<Record<ToolName, string>> = { magick: tools.magick.path, rsvg: tools.rsvg };
   return steps.map(({ tool, args, stdin }) =>
-    [programs[tool], ...args.map((arg) => `'${arg}'`), ...(stdin ? ['<', stdin] : [])].join(' '),
+    [
+      paths[tool] ?? TOOLS[tool].programs[0],
+      ...args.map((arg) => `'${arg}'`),
+      ...(stdin ? ['<', stdin] : []),
+    ].join(' '),
   );
 }
 

@@ -152,7 +152,8 @@ function withImageOptions(command: Command): Command {
     )
     .option('--max-bytes <bytes>', 'maximum size of webp, jpg, avif and jxl: lowers the quality as needed')
     .option('--frames <all|first>', 'frames of an animation (default: all if the output can be animated)')
-    .option('--pages <all|first>', 'pages of a TIFF that is converted to PDF or TIFF (default: all)')
+    .option('--pages <all|first>', 'pages of a TIFF or PDF that is converted to PDF or TIFF (default: all)')
+    .option('--dpi <dpi>', 'pixels per inch of a page of a PDF, 36 to 600 (default: 144)')
     .option(
       '--background <colour>',
       'colour that replaces transparency and fills the borders of contain, #rgb, #rrggbb or a CSS name (default: white)',

@@ -83,6 +83,7 @@ export function acceptJob(
   { source, tools, config, toolchain }: Pick<FileConversion, 'source' | 'tools' | 'config' | 'toolchain'>,
 ): ConversionJob {
   const { type, label, readsMisread } = source;
+  if (type === 'pdf' && options.format === 'pdf') throw serviceError('PDF_TO_PDF', label);
   const job = createJob(image, options, tools, suffix);
   checkLimits(job, config, label);
   const isUnknown = options.crop !== undefined && type !== 'svg' && !job.decoder && job.fittings.length === 0;

@@ -18,8 +18,7 @@ import {
 import type { Grant } from '../process/policy.ts';
 import type { Magick, Toolchain, ToolSearch } from '../process/toolchain.ts';
 import { TOOL_NAMES, TOOLS, type ToolName } from '../tools.ts';
-import { externalDecoder, magickDecoder } from './plan/decoders.ts';
-import { EXTERNAL_ENCODERS } from './plan/encode.ts';
+import { magickDecoder } from './plan/decoders.ts';
 import { toolsFor } from './plan/job.ts';
 
 /** A standard conversion that does not work. */
@@ -177,9 +176,9 @@ export function optionalTools(extras: Extras): ToolName[] {
   const { inputs, outputs } = requestedTypes(extras);
   const tools = [
     // The optional tools are the same for both versions of ImageMagick.
-    ...inputs.map((type) => externalDecoder(type, 7)),
-    ...outputs.map((type) => EXTERNAL_ENCODERS[type]?.tool),
-    ...outputs.map((type) => (type === 'jxl' ? 'djxl' : undefined)), // restores a JPEG
+    ...inputs.flatMap((type) => toolsFor(type, 'png', 7)),
+    ...outputs.flatMap((type) => toolsFor('png', type, 7)),
+    ...(outputs.includes('jxl') ? ['djxl'] : []), // restores a JPEG
   ];
   return TOOL_NAMES.filter((tool) => TOOLS[tool].neededFor === 'extras' && tools.includes(tool));
 }

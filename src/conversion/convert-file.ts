@@ -185,7 +185,7 @@ async function prepareJobs(
   const { source, targets, repairs } = conversion;
   const digest = await hashFile(join(source.folder, INPUT_FILE)); // before any repair
   const requested = targets.map(({ options }) => options);
-  const image = await prepareInput(source, requested, repairs);
+  const image = await prepareInput(source, requested, repairs, conversion);
   conversion.targets = await Promise.all(
     targets.map(async (target) => ({
       ...target,

@@ -130,8 +130,9 @@ export async function createConversionEngine(
       readable: grantsFolder ? [grantsFolder] : [],
       onRenewal: events.serverRenewed,
     });
-    const { run, layers, servers } = tools;
-    await assertPolicyEnforced(workspaces, toolchain, run, limits);
+    const { layers, servers } = tools;
+    await assertPolicyEnforced(workspaces, toolchain, tools.run, limits);
+    const run = reportFailures(tools.run, log, events);
     const queue = createQueue({
       concurrency: config.CONCURRENCY,
       queueLimit: config.QUEUE_LIMIT,
@@ -143,13 +144,13 @@ export async function createConversionEngine(
       config,
       toolchain,
       queue,
-      run: reportFailures(run, log, events),
+      run,
       srgbProfile,
       maxThreads: Math.min(availableParallelism(), MAX_THREADS),
       onFinished: events.conversion,
     });
     const identify = createIdentify({
-      ...{ config, toolchain, capabilities },
+      ...{ config, toolchain, capabilities, run },
       tools: toolContext({ toolchain, srgbProfile }),
       queue: createQueue({ concurrency: MAX_PREPARATIONS, queueLimit: config.QUEUE_LIMIT }),
     });

@@ -1,4 +1,4 @@
-/** @module Describes an image by its header, and what its conversion would result in. No tool runs. */
+/** @module Describes an image by its header, and what its conversion would result in. No tool runs, except pdfinfo for a PDF. */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
@@ -7,6 +7,7 @@ import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../formats.ts'
 import type { ImageInfo, MetadataKind, Size } from '../images/image-info.ts';
 import { type ColourSpace, describeProfile, type PixelFormat } from '../images/pixel-format.ts';
 import type { Note } from '../notes.ts';
+import type { RunCommand } from '../process/command.ts';
 import type { Toolchain } from '../process/toolchain.ts';
 import { acceptJob } from './accept-jobs.ts';
 import type { Capabilities } from './capabilities.ts';
@@ -14,7 +15,7 @@ import { type ExplanationJson, explainJob, toJson } from './explain.ts';
 import { hashFile } from './key.ts';
 import { plan } from './plan/index.ts';
 import { createJob } from './plan/job.ts';
-import { sizesToMake } from './plan/size.ts';
+import { countPages, sizesToMake } from './plan/size.ts';
 import { type ConversionJob, type ConvertOptions, INPUT_FILE, type ToolContext } from './plan/types.ts';
 import {
   createRepairContext,
@@ -94,6 +95,7 @@ export type Identify = (
 export interface IdentifyDeps {
   readonly config: Config;
   readonly toolchain: Toolchain;
+  readonly run: RunCommand;
   readonly tools: ToolContext;
   readonly capabilities: Capabilities;
   /** Limits the number of images that are inspected at once. */
@@ -103,7 +105,7 @@ export interface IdentifyDeps {
 /** Creates the function that describes images. */
 export function createIdentify(deps: IdentifyDeps): Identify {
   return (source, wanted, signal) =>
-    deps.queue.run(() => describe(source, wanted, deps), { signal, client: source.client });
+    deps.queue.run(() => describe(source, wanted, deps, signal), { signal, client: source.client });
 }
 
 /** An inspected image. */
@@ -115,27 +117,31 @@ interface Inspected {
 /** Repairs and inspects the image of an input. A plan also needs its profile. */
 async function inspectInput(
   source: ConversionInput,
-  { config }: IdentifyDeps,
-  { plan = false }: Partial<Wanted> = {},
+  wanted: Wanted | undefined,
+  deps: IdentifyDeps,
+  signal: AbortSignal,
 ): Promise<Inspected> {
   const image = await repairAndInspect(
     source,
-    createRepairContext(source, config.MAX_FILE_BYTES, () => {}),
+    wanted ? [wanted.options] : [],
+    createRepairContext(source, deps.config.MAX_FILE_BYTES, () => {}),
+    { ...deps, signal },
   );
   const pixels = await readPixels(source, image);
-  return { image: plan ? await storeExternalProfile(source.folder, image) : image, pixels };
+  return { image: wanted?.plan ? await storeExternalProfile(source.folder, image) : image, pixels };
 }
 
 async function describe(
   source: ConversionInput,
   wanted: Wanted | undefined,
   deps: IdentifyDeps,
+  signal: AbortSignal,
 ): Promise<ImageDescription> {
   const { type, folder } = source;
   const path = join(folder, INPUT_FILE);
   const { size: bytes } = statSync(path); // before a repair changes the file
   const sha256 = await hashFile(path);
-  const inspected = await catchFileError(() => inspectInput(source, deps, wanted));
+  const inspected = await catchFileError(() => inspectInput(source, wanted, deps, signal));
   const { image, pixels } = 'value' in inspected ? inspected.value : ({} as Partial<Inspected>);
   const resolved = wanted && image && (await resolveFormat(wanted.options, source, image));
   const accepted =
@@ -148,7 +154,7 @@ async function describe(
     ...{ type, media_type: INPUTS[type].mediaType, bytes, width, height, orientation },
     frames: image?.hasUncountedFrames ? null : (animation?.delaysMs.length ?? 1),
     duration_ms: animation?.delaysMs.reduce((sum, delay) => sum + delay, 0) ?? null,
-    pages: image?.pages?.length || 1,
+    pages: (image && countPages(image)) || 1,
     alpha: pixels?.alpha ?? null,
     bits: pixels?.bits ?? null,
     colour_space: pixels?.colourSpace ?? null,

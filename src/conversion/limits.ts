@@ -2,10 +2,17 @@
 import type { Config } from '../config.ts';
 import { serviceError } from '../errors.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
-import type { ImageInfo, Size } from '../images/image-info.ts';
+import type { Size } from '../images/image-info.ts';
 import { findCropOutside } from './plan/crop.ts';
 import { EXTERNAL_ENCODERS } from './plan/encode.ts';
-import { fitAll, peakRasterSize, sizesToMake } from './plan/size.ts';
+import {
+  countPages,
+  fitAll,
+  keepsAllPages,
+  peakRasterSize,
+  renderedPages,
+  sizesToMake,
+} from './plan/size.ts';
 import type { ConversionJob } from './plan/types.ts';
 
 /**
@@ -17,17 +24,20 @@ import type { ConversionJob } from './plan/types.ts';
 export function checkLimits(job: ConversionJob, config: Config, label: string): void {
   const { image, options } = job;
   const { MAX_PIXELS, MAX_TOTAL_PIXELS, MAX_FRAMES, maxSide } = config;
-  const sizes = [peakRasterSize(image, options), ...(image.pages ?? [])];
+  const pages = countedPages(job);
+  const sizes = [peakRasterSize(image, options), ...pages];
   for (const { width = 0, height = 0 } of sizes) {
     if (Math.max(width, height) > maxSide) {
-      const code = image.type === 'svg' ? 'DRAWING_TOO_LARGE' : 'INPUT_DIMENSION_TOO_LARGE';
+      const isRendered = image.type === 'svg' || image.type === 'pdf';
+      const code = isRendered ? 'DRAWING_TOO_LARGE' : 'INPUT_DIMENSION_TOO_LARGE';
       throw serviceError(code, label, Math.max(width, height), maxSide);
     }
     if (width * height > MAX_PIXELS) throw serviceError('TOO_MANY_PIXELS', label, width, height, MAX_PIXELS);
   }
-  const frames = Math.max(image.animation?.delaysMs.length ?? 0, image.pages?.length ?? 0);
+  const isOnePage = image.type === 'pdf' && !keepsAllPages(options);
+  const frames = Math.max(image.animation?.delaysMs.length ?? 0, isOnePage ? 1 : countPages(image));
   if (frames > MAX_FRAMES) throw serviceError('TOO_MANY_FRAMES', label, frames, MAX_FRAMES);
-  const total = totalPixels(image);
+  const total = totalPixels(job);
   if (total > MAX_TOTAL_PIXELS)
     throw serviceError('TOO_MANY_TOTAL_PIXELS', label, frames, total, MAX_TOTAL_PIXELS);
   const outside = findCropOutside(job);
@@ -67,10 +77,14 @@ export function checkTogether(
     throw serviceError('VARIANTS_TOO_LARGE_IN_TOTAL', label, jobs.length, total, MAX_TOTAL_PIXELS);
 }
 
+/** Returns the pages whose pixels count: all of a TIFF, but only those of a PDF that are rendered. */
+const countedPages = (job: ConversionJob): readonly Partial<Size>[] =>
+  job.image.type === 'pdf' ? renderedPages(job) : (job.image.pages ?? []);
+
 /** Returns the pixels of all frames or pages. Each frame is expanded to the canvas before anything else. */
-function totalPixels({ width = 0, height = 0, animation, pages }: ImageInfo): number {
-  if (animation) return width * height * animation.delaysMs.length;
-  return countPixels(pages);
+function totalPixels(job: ConversionJob): number {
+  const { width = 0, height = 0, animation } = job.image;
+  return animation ? width * height * animation.delaysMs.length : countPixels(countedPages(job));
 }
 
 /**
@@ -133,8 +147,8 @@ function rasterSize({ image, options }: ConversionJob): Size {
 
 /** Returns the number of pixels that the tools decode or render. */
 function decodedPixels(job: ConversionJob): number {
-  const { animation, pages } = job.image;
-  return countPixels([rasterSize(job)]) * (animation?.delaysMs.length ?? 1) || countPixels(pages);
+  const frames = job.image.animation?.delaysMs.length ?? 1;
+  return countPixels([rasterSize(job)]) * frames || countPixels(countedPages(job));
 }
 
 /** Returns the pixels of the result, upright or rotated, whichever is more: not every header states the orientation. */

@@ -3,7 +3,7 @@
  * reference are generated from them.
  */
 import { z } from 'zod';
-import { hasBytesLimit, MAX_DIMENSION, OUTPUTS, type OutputType, parseOutputType } from '../formats.ts';
+import { DPI, hasBytesLimit, MAX_DIMENSION, OUTPUTS, type OutputType, parseOutputType } from '../formats.ts';
 import { colourByName } from '../images/svg/css.ts';
 import { type ConvertOptions, FITS, POSITIONS, type Position } from './plan/types.ts';
 import { MIN_QUALITY } from './search-quality.ts';
@@ -196,7 +196,13 @@ export const optionFields = (outputs: readonly OutputType[]) => ({
     ),
   pages: oneOf('all', 'first')
     .optional()
-    .describe(`Pages of a TIFF to convert to a ${pagedFormats(outputs)}. Default: all.`),
+    .describe(`Pages of a TIFF or a PDF to convert to a ${pagedFormats(outputs)}. Default: all.`),
+  dpi: integer(DPI.min, DPI.max)
+    .optional()
+    .meta({
+      description: `Pixels per inch of a page of a PDF, before it is fitted into \`width\` and \`height\`. Ignored for other images. Default: ${DPI.default}.`,
+      examples: [300],
+    }),
   background: colour.optional().meta({
     description:
       'Colour that replaces transparency if the format has none, and colour of the borders of `fit=contain`, as `#rgb`, `#rrggbb` or a name of CSS. Default: white, and transparent for borders if the format has transparency.',

@@ -23,6 +23,7 @@ import { type PixelFormat, readPixelFormat } from '../images/pixel-format.ts';
 import { completePalette } from '../images/png.ts';
 import { cutAfterFirstFrame, readWebpProfile } from '../images/webp.ts';
 import { chooseFormat } from './accepted-format.ts';
+import { type Inspection, inspectPdf } from './inspect-pdf.ts';
 import { isPaletteError, isProfileError } from './output/tool-errors.ts';
 import { keepsAllFrames } from './plan/size.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
@@ -56,15 +57,23 @@ export function createRepairContext(
 /**
  * Repairs the file of an input in place, and inspects it.
  *
+ * @param targets the options of each result. They determine which pages are inspected.
+ * @param inspection how to run the program that inspects a PDF. Without it, only the type of a PDF is known.
  * @throws {ServiceError} as {@link prepareInput}
  */
 export async function repairAndInspect(
-  { folder, type, label }: ConversionInput,
+  source: ConversionInput,
+  targets: readonly ConvertOptions[],
   context: RepairContext,
+  inspection?: Inspection,
 ): Promise<ImageInfo> {
+  const { folder, type, label } = source;
   const path = join(folder, INPUT_FILE);
   try {
-    return await inspect(path, await repair(path, type, context));
+    const image = await inspect(path, await repair(path, type, context));
+    return image.type === 'pdf' && inspection
+      ? { ...image, ...(await inspectPdf(source, targets, inspection)) }
+      : image;
   } catch (error) {
     throw error instanceof HeaderTooComplexError
       ? serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label)
@@ -102,16 +111,17 @@ export async function resolveFormat(
  * @param targets the options of each result
  * @returns the properties of the repaired image
  * @throws {ServiceError} FILE_TOO_LARGE or CORRUPT_IMAGE for a compressed SVG, DISK_FULL if the disk has no space for a repaired
- *   file, RESOURCE_LIMIT_EXCEEDED if the header takes too many reads
+ *   file, RESOURCE_LIMIT_EXCEEDED if the header takes too many reads, FILE_ENCRYPTED or CORRUPT_IMAGE for a PDF
  */
 export async function prepareInput(
   source: ConversionInput,
   targets: readonly ConvertOptions[],
   context: RepairContext,
+  inspection?: Inspection,
 ): Promise<ImageInfo> {
   const { folder } = source;
   const path = join(folder, INPUT_FILE);
-  const image = await repairAndInspect(source, context);
+  const image = await repairAndInspect(source, targets, context, inspection);
   if (image.type === 'webp' && image.animation && !targets.some((options) => keepsAllFrames(image, options)))
     await cutAfterFirstFrame(path);
   if (image.plannedRotation) await removeRotation(path);

@@ -38,6 +38,7 @@ const TYPES_BY_EXTENSION: Readonly<Record<string, InputType>> = {
   j2c: 'jp2',
   psd: 'psd',
   cur: 'cur',
+  pdf: 'pdf',
 };
 
 /** Archives and compressed files, by the file extension that `file-type` reports. */

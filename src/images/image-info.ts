@@ -36,6 +36,12 @@ interface OwnFacts {
     /** The image is completed in this process before planning, because ImageMagick rejects it. */
     readonly decoder?: 'png';
   };
+  readonly pdf: {
+    /** The pages that a conversion can need: upright, in points. */
+    readonly pages?: readonly Page[];
+    /** Number of all pages. */
+    readonly pageCount?: number;
+  };
   readonly svg: {
     /** It has a style sheet, which can set another size than the root element. */
     readonly styled?: boolean;
@@ -186,7 +192,7 @@ type PaletteKind = 'bilevel' | 'palette';
 /** Standards of embedded metadata. GPS position, dates and camera settings are EXIF. */
 export type MetadataKind = 'exif' | 'iptc' | 'xmp';
 
-/** Page of a TIFF, with the decoder errors to correct. */
+/** Page of a TIFF, with the decoder errors to correct, or of a PDF. */
 export interface Page {
   /** Index in the file, counted from 0. */
   readonly index: number;

@@ -47,6 +47,7 @@ const FORMATS: { readonly [Type in InputType]: Format<Type> } = {
   jp2: { inspect: readJp2, repair: repairJp2 },
   psd: { inspect: readPsd, repair: hideLayers },
   cur: { inspect: readIco, repair: keepBestImage },
+  pdf: { inspect: async () => ({ profile: 'none', metadata: [] }) }, // only pdfinfo reads more
 };
 
 /**

@@ -142,6 +142,7 @@ const READERS: Readonly<Record<ImageInfo['type'], Reader>> = {
     };
   },
   svg: async () => ({ ...RGB, alpha: true }),
+  pdf: async () => RGB,
   ico: readIcon,
   cur: readIcon,
   avif: readHeif,

@@ -40,7 +40,7 @@ describe('imagemill doctor', () => {
     const { status, row } = await rowsOf({ EXTRA_INPUTS: 'all', EXTRA_OUTPUTS: 'jxl,avif' });
     expect(status).to.equal(0);
     for (const name of ['djxl', 'cjxl', 'avifenc']) expect(row(name)?.state, name).to.equal('ok');
-    expect(row('reads')?.found).to.match(/webp, heic, jxl, jp2, psd, cur$/);
+    expect(row('reads')?.found).to.match(/webp, heic, jxl, jp2, psd, cur, pdf$/);
     expect(row('writes')?.found).to.match(/pdf, avif, jxl$/);
     expect((await rowsOf({})).row('djxl')).to.equal(undefined);
   });

@@ -64,6 +64,7 @@ describe('a conversion', () => {
         ['gif', fixturePath('moving.gif')] as const,
       ];
       for (const [type, path] of files) {
+        if (type === 'pdf' && format === 'pdf') continue; // is rejected
         const { reserved, stored, bytes } = await convert(path, type, format);
         expect(stored, path).to.equal(bytes);
         expect(reserved, path).to.be.above(bytes).and.below(4_000_000);

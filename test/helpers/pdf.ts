@@ -1,6 +1,6 @@
 /** @module Inspects PDFs with poppler and qpdf. */
 import { execFile } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { makeTempDir } from './hooks.ts';
@@ -72,6 +72,19 @@ export async function imageSizes(file: Uint8Array): Promise<number[][]> {
     Number(row[3]),
     Number(row[4]),
   ]);
+}
+
+/**
+ * Encrypts a PDF with qpdf.
+ *
+ * @param user password to open it; empty for a PDF that only needs one to be changed
+ */
+export async function encryptPdf(file: Uint8Array, user: string, bits: '40' | '256'): Promise<Buffer> {
+  const folder = await makeTempDir('pdf');
+  const [from, to] = [join(folder, 'from.pdf'), join(folder, 'to.pdf')];
+  await writeFile(from, file);
+  await run('qpdf', ['--allow-weak-crypto', '--encrypt', user, 'owner', bits, '--', from, to]);
+  return readFile(to);
 }
 
 /** Splits the lines below the two header lines into columns. */

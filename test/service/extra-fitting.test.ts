@@ -60,7 +60,8 @@ describe('fit, position, enlarge and max_bytes for the formats of EXTRA_INPUTS a
     expect(difference(result, expected).psnr, what).to.be.at.least(MIN_PSNR);
   };
 
-  const imageOf = (type: ExtraInputType): Pixels => (type === 'cur' ? square(64) : scene());
+  const imageOf = (type: ExtraInputType): Pixels =>
+    type === 'cur' ? square(64) : scene({ flat: type === 'pdf' });
 
   for (const type of EXTRA_INPUT_TYPES) {
     it(`${type} is fitted like in sharp`, async () => {

@@ -15,6 +15,7 @@ const FILES = [
   ['scene.j2k', 'JPEG 2000'],
   ['scene.psd', 'PSD'],
   ['scene.cur', 'CUR'],
+  ['scene.pdf', 'PDF'],
 ] as const;
 
 describe('EXTRA_INPUTS and EXTRA_OUTPUTS', () => {
@@ -62,7 +63,7 @@ describe('EXTRA_INPUTS and EXTRA_OUTPUTS', () => {
   it('enable all formats that work on this machine with the value all', async () => {
     await services.start({ EXTRA_INPUTS: 'ALL', EXTRA_OUTPUTS: 'all' });
     const { inputs, outputs } = services.current().service.capabilities;
-    expect(inputs).to.deep.equal([...INPUT_TYPES, 'heic', 'jxl', 'jp2', 'psd', 'cur']);
+    expect(inputs).to.deep.equal([...INPUT_TYPES, 'heic', 'jxl', 'jp2', 'psd', 'cur', 'pdf']);
     expect(outputs).to.deep.equal([...OUTPUT_TYPES, 'avif', 'jxl', 'tiff', 'ico']);
   });
 
@@ -83,20 +84,24 @@ describe('EXTRA_INPUTS and EXTRA_OUTPUTS', () => {
   it('make the service exit with 2 for an unknown name, and list the known ones', async () => {
     const { status, output } = await start({ EXTRA_INPUTS: 'heic,raw', EXTRA_OUTPUTS: 'avif,mp4' });
     expect(status).to.equal(2);
-    expect(output).to.include('EXTRA_INPUTS="heic,raw": expected all, or a list of heic, jxl, jp2, psd, cur');
+    expect(output).to.include(
+      'EXTRA_INPUTS="heic,raw": expected all, or a list of heic, jxl, jp2, psd, cur, pdf',
+    );
     expect(output).to.include('EXTRA_OUTPUTS="avif,mp4": expected all, or a list of avif, jxl, tiff, ico');
   });
 
   it('make the service exit with 2 for a format that does not work on this machine, and name its package', async () => {
     // ImageMagick and librsvg are found by their settings, and the tools of libjxl and libavif are not found.
     const { status, output } = await start({
-      EXTRA_INPUTS: 'jxl',
+      EXTRA_INPUTS: 'jxl,pdf',
       EXTRA_OUTPUTS: 'avif',
-      PATH: await pathWithout(['djxl', 'cjxl', 'avifenc']),
+      PATH: await pathWithout(['djxl', 'cjxl', 'avifenc', 'pdftocairo']),
     });
     expect(status, output).to.equal(2);
     expect(output).to.include('EXTRA_INPUTS: jxl does not work here: djxl not found');
     expect(output).to.include('apt install libjxl-tools');
+    expect(output).to.include('EXTRA_INPUTS: pdf does not work here: pdftocairo not found');
+    expect(output).to.include('apt install poppler-utils');
     expect(output).to.include('EXTRA_OUTPUTS: avif does not work here: avifenc not found');
     expect(output).to.include('apt install libavif-bin');
   });

@@ -16,7 +16,7 @@ const KEY = 'secret of the cloud';
 const SETTINGS = {
   IMAGINARY_PATH: '/imaginary',
   IMAGINARY_KEY: KEY,
-  EXTRA_INPUTS: 'heic',
+  EXTRA_INPUTS: 'heic,pdf',
   RATE_LIMIT_PER_MINUTE: '5',
 };
 
@@ -92,6 +92,7 @@ describe('the interface of imaginary', () => {
         'image/webp 48x32',
       ],
       ['an SVG', () => fixture('scene.svg'), [toPng, last('fit', 'png')], 'image/png 64x43'],
+      ['a page of a PDF', () => extra('scene.pdf'), [toPng, last('fit', 'jpeg')], 'image/jpeg 64x43'],
       ['a HEIC, without autorotate', () => extra('scene.heic'), [last('fit', 'jpeg')], 'image/jpeg 64x43'],
     ] as const) {
       it(`${what}, as a body without a type, with another one, and in chunks`, async () => {

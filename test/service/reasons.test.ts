@@ -3,6 +3,7 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
+import { pdf } from '../../scripts/fixtures/pdf.ts';
 import { ERROR_CODES } from '../../src/error-table.ts';
 import type { ErrorCode } from '../../src/errors.ts';
 import { edgeCase, fixture, sendForm } from '../helpers/client.ts';
@@ -159,6 +160,14 @@ const CASES: Readonly<Record<Exclude<ErrorCode, keyof typeof ELSEWHERE>, Case>> 
   BAD_ARCHIVE: { send: form('/batch', ['files', makeZip([])]) },
   CORRUPT_IMAGE: { send: send('', async () => (await scene()).subarray(0, 60)) },
   UNSUPPORTED_ENCODING: { send: send('', () => edgeCase('old-jpeg.tiff')) },
+  FILE_ENCRYPTED: {
+    settings: () => ({ EXTRA_INPUTS: 'pdf' }),
+    send: send('', () => pdf([], { trailer: '/Encrypt<</Filter/Other>>/ID[(a)(b)]' })),
+  },
+  PDF_TO_PDF: {
+    settings: () => ({ EXTRA_INPUTS: 'pdf' }),
+    send: send('?format=pdf', () => pdf([{ width: 9, height: 9 }])),
+  },
   OUTPUT_DIMENSION_TOO_LARGE: { send: send('', () => flat(16_384, 2)), details: { limit: 16_383 } },
   CROP_OUTSIDE: { send: send('?crop=500,0,10,10', scene), details: { field: 'crop' } },
   BYTES_UNREACHABLE: {

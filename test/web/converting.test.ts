@@ -7,7 +7,7 @@ import type { Locator, Page } from 'playwright-core';
 import sharp from 'sharp';
 import { formatBytes } from '../../src/text.ts';
 import { convert, fixture, fixturePath } from '../helpers/client.ts';
-import { extra } from '../helpers/extra.ts';
+import { extra, extraPath } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { decode, difference } from '../helpers/pixels.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
@@ -375,6 +375,9 @@ describe('the options on the page', () => {
     expect(new URL(page.url()).search).to.equal(
       '?output_format=pdf&background=%23ff0000&frames=all&pages=first',
     );
+    await pick(page, [extraPath('scene.pdf')]);
+    await page.getByLabel('PDF resolution').fill('300');
+    expect(new URL(page.url()).searchParams.get('dpi')).to.equal('300');
     await page.getByRole('radio', { name: 'WebP' }).check();
     await page.getByRole('button', { name: 'Reset the background' }).click();
     expect(new URL(page.url()).searchParams.has('background')).to.equal(false);

@@ -7,7 +7,8 @@ export type OutputFormat = 'webp' | 'png' | 'jpg' | 'gif' | 'bmp' | 'pdf' | 'avi
 /** Name of an input format. */
 // biome-ignore format: a list
 export type InputFormat =
-  | 'png' | 'jpg' | 'gif' | 'bmp' | 'tiff' | 'svg' | 'avif' | 'ico' | 'webp' | 'heic' | 'jxl' | 'jp2' | 'psd' | 'cur';
+  | 'png' | 'jpg' | 'gif' | 'bmp' | 'tiff' | 'svg' | 'avif' | 'ico' | 'webp' | 'heic' | 'jxl' | 'jp2' | 'psd' | 'cur'
+  | 'pdf';
 
 /** Difference between an image and its result, or damage of the image. */
 // biome-ignore format: a list
@@ -22,6 +23,7 @@ export type Reason =
   | 'no_file' | 'file_sent_as_text' | 'empty_file' | 'unexpected_file_field' | 'too_many_files' | 'too_many_fields'
   | 'field_in_query' | 'unknown_parameter' | 'field_repeated' | 'field_invalid' | 'conflicting_formats' | 'too_many_variants'
   | 'variant_invalid' | 'bad_archive' | 'corrupt_image' | 'unsupported_encoding' | 'output_dimension_too_large'
+  | 'file_encrypted' | 'pdf_to_pdf'
   | 'crop_outside' | 'bytes_unreachable' | 'client_id_invalid' | 'api_key_missing' | 'api_key_invalid' | 'not_found'
   | 'method_not_allowed' | 'not_acceptable' | 'request_timeout' | 'upload_timeout' | 'upload_too_slow'
   | 'precondition_failed' | 'file_too_large' | 'too_many_pixels' | 'input_dimension_too_large' | 'drawing_too_large'
@@ -56,6 +58,8 @@ export interface ResultOptions {
   readonly strip_metadata?: boolean | undefined;
   readonly frames?: 'all' | 'first' | undefined;
   readonly pages?: 'all' | 'first' | undefined;
+  /** Pixels per inch of a page of a PDF, 36 to 600. Default: 144. */
+  readonly dpi?: number | undefined;
   /** `#rgb`, `#rrggbb` or a colour name of CSS. */
   readonly background?: string | undefined;
 }

@@ -79,8 +79,11 @@ const PROFILE_ERROR =
 
 const PALETTE_ERROR = /^invalid colormap index .* @ error\/colormap-private\.h\//i;
 
-/** Tools of libjxl and libavif, which abort without a message when they run out of memory. */
-const ABORTING_TOOLS: readonly ToolName[] = ['djxl', 'cjxl', 'avifenc'];
+/** Tools of libjxl, libavif and poppler, which abort without a message when they run out of memory. */
+const ABORTING_TOOLS: readonly ToolName[] = ['djxl', 'cjxl', 'avifenc', 'pdfinfo', 'pdftocairo'];
+
+/** Messages of pdfinfo about a PDF that needs a password, or is encrypted in another way. */
+const ENCRYPTED = /Incorrect password|security handler/;
 const ABORT_SIGNALS: readonly (NodeJS.Signals | undefined)[] = ['SIGABRT', 'SIGILL', 'SIGSEGV'];
 
 const isAbort = ({ signal }: CommandError): boolean => ABORT_SIGNALS.includes(signal);
@@ -134,6 +137,8 @@ function explainExit(
   const { label, maxDimension } = OUTPUTS[format];
   if (isDenied(error.stderr)) return error;
   if (error.signal === KILLED) return serviceErrorFrom(error, 'CONVERTER_UNAVAILABLE');
+  if (tool === 'pdfinfo' && ENCRYPTED.test(error.stderr))
+    return serviceErrorFrom(error, 'FILE_ENCRYPTED', source.label);
   const exceeded = EXCEEDED_LIMITS[tool]?.(error.stderr);
   if (exceeded === 'time' || error.signal === 'SIGXCPU') {
     return serviceErrorFrom(error, 'CONVERSION_TIMEOUT', source.label, limit);

@@ -4,6 +4,7 @@ import type { Area, FrameDisposal, Orientation, Page } from '../../images/image-
 import { TOOLS } from '../../tools.ts';
 import { pageToSrgb } from './colour.ts';
 import { cropPage } from './crop.ts';
+import { countPages } from './size.ts';
 import { type ConversionJob, INPUT_FILE, MAGICK_FEATURES, type Sentence, scaledFile } from './types.ts';
 
 /** Prints the number of frames that were read. ImageMagick 7 stops without an error at a damaged frame of a WebP. */
@@ -30,7 +31,7 @@ export function decode(job: ConversionJob): string[] {
 export const explainDecoding: Sentence = (job) => {
   const { image, decoder, keepsAllFrames: all, pages } = job;
   const frames = image.animation?.delaysMs.length ?? 0;
-  const allPages = image.pages?.length ?? 0;
+  const allPages = countPages(image);
   const said = [
     decoder && `decoded by ${TOOLS[decoder].programs[0]}`,
     frames > 0 && (all ? `all ${frames} frames` : `only the first of ${frames} frames`),
@@ -46,8 +47,10 @@ function decodeArea(file: string, { x, y, width, height }: Area): string[] {
   return ['-extract', `${width}x${height}+${x}+${y}`, file, '+extract'];
 }
 
-/** Reads the frames with their delays, which PNG files do not have. */
+/** Reads the pages, or the frames with their delays, which PNG files do not have. */
 function decodeRasterized(job: ConversionJob, rasterized: readonly string[]): string[] {
+  if (job.image.type === 'pdf')
+    return inTurn(job.pages.map((page, at) => [`PNG:${rasterized[at]}`, ...cropPage(page, job)]));
   if (!job.keepsAllFrames) return [`PNG:${rasterized[0]}`];
   const { delaysMs = [], loopCount = 0 } = job.image.animation ?? {};
   const frames = rasterized.flatMap((file, at) => ['-delay', `${delaysMs[at] ?? 0}x1000`, `PNG:${file}`]);
@@ -67,7 +70,13 @@ function decodePages(pages: readonly Page[], repairsFor: (page: Page) => string[
     `${INPUTS.tiff.coder}:${INPUT_FILE}[${numbers}]`,
     ...repairs,
   ]);
-  return reads.length === 1 ? (reads[0] as string[]) : reads.flatMap((group) => ['(', ...group, ')']);
+  return inTurn(reads);
+}
+
+/** Reads images, each with operations that apply only to it. */
+function inTurn(reads: readonly string[][]): string[] {
+  const isAlone = (read: readonly string[]): boolean => reads.length === 1 || read.length === 1;
+  return reads.flatMap((read) => (isAlone(read) ? read : ['(', ...read, ')']));
 }
 
 /** Divides premultiplied colours by alpha. The division turns alpha off, so it is activated again. */

@@ -38,7 +38,14 @@ import {
   transcodeArguments,
   WEBP_METHOD,
 } from './encode.ts';
-import { explainRendering, needsOwnSize, renderOwnSize, renderPdf, renderPng } from './rasterize.ts';
+import {
+  explainRendering,
+  needsOwnSize,
+  renderOwnSize,
+  renderPages,
+  renderPdf,
+  renderPng,
+} from './rasterize.ts';
 import {
   cropToBox,
   dropOpaqueAlpha,
@@ -53,7 +60,7 @@ import {
   resize,
   shrinkOnLoad,
 } from './resize.ts';
-import { staysVector } from './size.ts';
+import { countPages, staysVector } from './size.ts';
 import {
   type ConversionJob,
   DECODED_FILE,
@@ -70,12 +77,12 @@ import {
 /** Plans the commands of a conversion. An image that needs an external decoder must be decoded first. */
 export function plan(job: ConversionJob): Plan {
   const notes = NOTE_RULES.filter(({ applies }) => applies(job)).map(({ note }) => note);
-  return { steps: job.programs.map((tool) => planStep(tool, job)), notes };
+  return { steps: job.programs.flatMap((tool) => planSteps(tool, job)), notes };
 }
 
 /** Plans the command that decodes the image to PNG; undefined if ImageMagick reads it itself. */
 export function planDecoding(job: ConversionJob): Step | undefined {
-  return job.decoder && planStep(job.decoder, job);
+  return job.decoder && planSteps(job.decoder, job)[0];
 }
 
 /**
@@ -91,12 +98,15 @@ export function planMeasuring({ image, options }: ConversionJob): Step | undefin
 /** Plans to encode an image again. The commands of {@link plan} for another quality have stored it. */
 export function planAgain(job: ConversionJob): Step {
   const last = job.programs.at(-1) as ToolName;
-  return last === 'magick' ? { tool: last, args: encodeArguments(job) } : planStep(last, job);
+  return last === 'magick' ? { tool: last, args: encodeArguments(job) } : (planSteps(last, job)[0] as Step);
 }
 
-const planStep = (tool: ToolName, job: ConversionJob): Step => ({ tool, ...COMMANDS[tool](job) });
+const planSteps = (tool: ToolName, job: ConversionJob): Step[] =>
+  [COMMANDS[tool](job)].flat().map((command) => ({ tool, ...command }));
 
-const COMMANDS: Readonly<Record<ToolName, (job: ConversionJob) => Omit<Step, 'tool'>>> = {
+type Command = Omit<Step, 'tool'>;
+
+const COMMANDS: Readonly<Record<ToolName, (job: ConversionJob) => Command | Command[]>> = {
   rsvg: (job) => (staysVector(job.options) ? renderPdf(job) : renderPng(job)),
   heif: ({ image }) => ({ args: [INPUT_FILE, DECODED_FILE], deflateLevel: temporaryLevel(image) }),
   dwebp: (job) => ({
@@ -118,6 +128,8 @@ const COMMANDS: Readonly<Record<ToolName, (job: ConversionJob) => Omit<Step, 'to
   img2webp: (job) => ({ args: webpArguments(job) }),
   cjxl: (job) => ({ args: job.isTranscoded ? transcodeArguments(job) : encoderArguments(job) }),
   avifenc: (job) => ({ args: encoderArguments(job) }),
+  pdfinfo: () => [], // inspects the file before there is a plan
+  pdftocairo: renderPages,
 };
 
 /** Returns the arguments of the program that encodes the PNG of ImageMagick. */
@@ -239,7 +251,7 @@ const NOTE_RULES: readonly { readonly note: Note; readonly applies: (job: Conver
     applies: ({ image, keepsAllFrames }) =>
       image.hasIgnoredFrames === true || (image.animation !== undefined && !keepsAllFrames),
   },
-  { note: 'first-page-only', applies: ({ image, pages }) => pages.length < (image.pages?.length ?? 0) },
+  { note: 'first-page-only', applies: ({ image, pages }) => pages.length < countPages(image) },
   { note: 'truncated-input', applies: ({ image }) => image.truncated === true },
   { note: 'colour-converted-to-srgb', applies: convertsColour },
   { note: 'svg-features-ignored', applies: ({ image }) => image.hasUnsupportedFeatures === true },

@@ -5,8 +5,9 @@ import type { ImageInfo } from '../../images/image-info.ts';
 import type { ToolName } from '../../tools.ts';
 import { externalDecoder } from './decoders.ts';
 import { EXTERNAL_ENCODERS } from './encode.ts';
+import { pageFiles } from './rasterize.ts';
 import { scaleDecoding } from './scaled-decoding.ts';
-import { fitAll, keepsAllFrames, staysVector } from './size.ts';
+import { fitAll, keepsAllFrames, selectPages, staysVector } from './size.ts';
 import {
   type ConversionJob,
   type ConvertOptions,
@@ -31,10 +32,10 @@ export function createJob(
   tools: ToolContext,
   suffix = '',
 ): ConversionJob {
-  const { type, animation, decoded, pages: allPages = [] } = image;
+  const { type, animation, decoded } = image;
   const format = OUTPUTS[options.format];
   const allFrames = keepsAllFrames(image, options);
-  const pages = format.pages && options.pages !== 'first' ? allPages : allPages.slice(0, 1);
+  const pages = selectPages(image, options);
   const fittings = fitAll({ image, options, pages, keepsAllFrames: allFrames });
   const isTrusted = decoded || pages.length === 1 || TRUSTED_HEADERS.includes(type);
   const trustedFitting = isTrusted ? fittings[0] : undefined;
@@ -43,7 +44,8 @@ export function createJob(
   const last: ToolName[] = isTranscoded
     ? ['cjxl', 'djxl']
     : programsFor(type, options, tools.magick, allFrames);
-  const isRendered = last[0] === 'rsvg' && last.length > 1;
+  const drawing = last[0] === 'rsvg' && last.length > 1 ? [RASTERIZED_FILE] : undefined;
+  const rendered = type === 'pdf' ? pageFiles({ image, pages, suffix }) : drawing;
   const isWhole = options.crop === undefined;
   const isUnresized = isWhole && !options.width && !options.height;
   const scaledDecoding =
@@ -53,7 +55,7 @@ export function createJob(
     ...{ image, options, tools, suffix, decoder, programs, keepsAllFrames: allFrames, pages, fittings },
     output: `${outputStem(suffix)}.${format.extension}`,
     ...{ scaledDecoding, isTranscoded },
-    rasterized: isRendered ? [RASTERIZED_FILE] : (decoded ?? (decoder && [DECODED_FILE])),
+    rasterized: rendered ?? decoded ?? (decoder && [DECODED_FILE]),
     frameCount: Math.max(allFrames ? (animation?.delaysMs.length ?? 1) : 1, pages.length),
     isPassthrough: isUnresized && type === 'gif' && options.format === 'gif' && allFrames,
     trustedFitting,
@@ -73,11 +75,17 @@ function transcodes(
   return isWanted && keepsPixels && !cmyk && profile !== 'unusable';
 }
 
-/** Returns the tools that every conversion from this type to this format needs. */
+/** Returns the tools that every conversion from this type to this format needs: one that inspects or decodes, and the programs. */
 export function toolsFor(type: InputType, format: OutputType, magick: 6 | 7): ToolName[] {
-  const decoder = externalDecoder(type, magick);
-  return [...(decoder ? [decoder] : []), ...programsFor(type, { format }, magick, false)];
+  const first = type === 'pdf' ? 'pdfinfo' : externalDecoder(type, magick);
+  return [...(first ? [first] : []), ...programsFor(type, { format }, magick, false)];
 }
+
+/** Programs that render what has no pixels. */
+const RENDERERS: Readonly<Partial<Record<InputType, readonly ToolName[]>>> = {
+  svg: ['rsvg'],
+  pdf: ['pdftocairo'],
+};
 
 function programsFor(
   type: InputType,
@@ -86,11 +94,10 @@ function programsFor(
   keepsAllFrames: boolean,
 ): ToolName[] {
   const { format, fit } = options;
-  const isSvg = type === 'svg';
   // librsvg writes no metadata that would have to be removed. The borders of `contain` can have a background colour that must not
   // fill transparent parts of the drawing.
-  if (isSvg && (staysVector(options) || (format === 'png' && fit !== 'contain'))) return ['rsvg'];
+  if (type === 'svg' && (staysVector(options) || (format === 'png' && fit !== 'contain'))) return ['rsvg'];
   const assembler = format === 'webp' && keepsAllFrames && MAGICK_FEATURES[magick].animatedWebp;
   const last = assembler || EXTERNAL_ENCODERS[format]?.tool || 'magick';
-  return [...(isSvg ? (['rsvg'] as const) : []), 'magick', ...(last === 'magick' ? [] : [last])];
+  return [...(RENDERERS[type] ?? []), 'magick', ...(last === 'magick' ? [] : [last])];
 }

@@ -1,4 +1,4 @@
-/** @module Commands of librsvg, which renders an SVG at the size of the result. Pure. */
+/** @module Commands of librsvg and pdftocairo, which render an SVG or pages of a PDF at the size of the result. Pure. */
 
 import type { ImageInfo, Size } from '../../images/image-info.ts';
 import { shownArea, uprightSizes } from './crop.ts';
@@ -9,18 +9,20 @@ import {
   MAX_PAGE_POINTS,
   padOffset,
   pageScale,
+  renderedPages,
   staysVector,
 } from './size.ts';
 import {
   type ConversionJob,
   type ConvertOptions,
   INPUT_FILE,
+  pageStem,
   RASTERIZED_FILE,
   type Sentence,
   type Step,
 } from './types.ts';
 
-/** Command of librsvg. */
+/** Command of a renderer. */
 type Rendering = Omit<Step, 'tool'>;
 
 /** Plans to render an SVG to PNG. ImageMagick adds the borders of `contain`. */
@@ -149,7 +151,35 @@ function sides({ width, height }: Pick<ConvertOptions, 'width' | 'height'>): str
   return [...(width ? ['-w', String(width)] : []), ...(height ? ['-h', String(height)] : [])];
 }
 
-export const explainRendering: Sentence = ({ image, options, fittings: [fitting] }) => {
+/** Returns the names of the PNG files of the pages of a PDF. All numbers have as many digits as that of the last page. */
+export function pageFiles(job: Pick<ConversionJob, 'image' | 'pages' | 'suffix'>): string[] {
+  const digits = String(job.image.pageCount).length;
+  return job.pages.map(({ index }) => `${pageStem(job)}-${String(index + 1).padStart(digits, '0')}.png`);
+}
+
+/**
+ * Plans to render the pages of a PDF to PNG, on white paper: adjacent pages of one size with one command. Each gets exactly its
+ * size: pdftocairo scales it to both sides, and cuts off the pixel by which it sometimes rounds up.
+ */
+export function renderPages(job: ConversionJob): Rendering[] {
+  const sizes = renderedPages(job).map(({ width, height }) =>
+    ['-scale-to-x', width, '-W', width, '-scale-to-y', height, '-H', height].map(String),
+  );
+  const starts = sizes.flatMap((size, at) => (size.join() === sizes[at - 1]?.join() ? [] : [at]));
+  return starts.map((start, group) => {
+    const pages = ['-f', String(start + 1), '-l', String(starts[group + 1] ?? sizes.length)];
+    const size = sizes[start] as string[];
+    return { args: ['-png', '-cropbox', ...pages, ...size, INPUT_FILE, pageStem(job)], deflateLevel: 1 };
+  });
+}
+
+export const explainRendering: Sentence = (job) => {
+  const { image, options, fittings } = job;
+  const [fitting] = fittings;
+  if (image.type === 'pdf') {
+    const [{ width, height } = {}] = renderedPages(job);
+    return `drawn by pdftocairo at ${width} × ${height}`;
+  }
   if (image.type !== 'svg') return undefined;
   if (staysVector(options)) return 'drawn by librsvg as vectors';
   return `drawn by librsvg${fitting ? ` at ${fitting.result.width} × ${fitting.result.height}` : ''}`;

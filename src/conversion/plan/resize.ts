@@ -13,7 +13,15 @@ import type { Size } from '../../images/image-info.ts';
 import { shownArea, uprightSizes } from './crop.ts';
 import { orient } from './decode.ts';
 import type { ScaledDecoding } from './scaled-decoding.ts';
-import { boxGeometry, cropOffset, edgeOffset, gravityName, type Offset, padOffset } from './size.ts';
+import {
+  boxGeometry,
+  cropOffset,
+  edgeOffset,
+  gravityName,
+  isRenderedToFit,
+  type Offset,
+  padOffset,
+} from './size.ts';
 import type { ConversionJob, Fitting, Sentence } from './types.ts';
 
 /**
@@ -82,7 +90,7 @@ export function dropOpaqueAlpha(job: ConversionJob): string[] {
 export const explainOpaqueAlpha: Sentence = (job) =>
   dropOpaqueAlpha(job).length > 0 ? 'alpha is dropped if it is opaque' : undefined;
 
-/** Resizes the image. Without `enlarge`, no side grows. An SVG was rendered at the requested size already. */
+/** Resizes the image, unless it was rendered at the requested size. Without `enlarge`, no side grows. */
 export function resize(job: ConversionJob): string[] {
   if (!isResized(job)) return [];
   const { options } = job;
@@ -140,8 +148,9 @@ function resizeDecoded({ columns, rows }: ScaledDecoding): string[] {
   ];
 }
 
-function isResized({ image, options }: ConversionJob): boolean {
-  return image.type !== 'svg' && (options.width !== undefined || options.height !== undefined);
+function isResized(job: ConversionJob): boolean {
+  const { width, height } = job.options;
+  return !isRenderedToFit(job) && (width !== undefined || height !== undefined);
 }
 
 /** Crops the image to the box for `cover`. librsvg has cropped an SVG already. */

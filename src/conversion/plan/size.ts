@@ -2,8 +2,8 @@
  * @module Sizes of the frames and pages to convert, at each stage of a conversion. The rounding is that of sharp:
  * ResolveShrink, CalculateCrop and CalculateEmbedPosition (sharp 0.35, src/common.cc). Pure.
  */
-import { OUTPUTS } from '../../formats.ts';
-import type { ImageInfo, Size } from '../../images/image-info.ts';
+import { DPI, OUTPUTS } from '../../formats.ts';
+import type { ImageInfo, Page, Size } from '../../images/image-info.ts';
 import { shownArea, uprightSizes } from './crop.ts';
 import type { Anchor, ConversionJob, ConvertOptions, Fit, Fitting, Position } from './types.ts';
 
@@ -14,6 +14,38 @@ export function keepsAllFrames(
 ): boolean {
   if (!animation || frames === 'first') return false;
   return OUTPUTS[format].animation || (OUTPUTS[format].pages && frames === 'all');
+}
+
+/** Returns whether all pages are converted, if there are several. */
+export const keepsAllPages = ({ format, pages }: Pick<ConvertOptions, 'format' | 'pages'>): boolean =>
+  OUTPUTS[format].pages && pages !== 'first';
+
+/** Points per inch (ISO 32000-1, 8.3.2.3). */
+const POINTS_PER_INCH = 72;
+
+/** Returns the pages to convert. Those of a PDF have the size in pixels at the resolution of the options. */
+export function selectPages(
+  { type, pages = [] }: Pick<ImageInfo, 'type' | 'pages'>,
+  options: ConvertOptions,
+): readonly Page[] {
+  const selected = keepsAllPages(options) ? pages : pages.slice(0, 1);
+  if (type !== 'pdf') return selected;
+  const scale = (options.dpi ?? DPI.default) / POINTS_PER_INCH;
+  return selected.map(({ width = 0, height = 0, ...page }) => ({
+    ...{ ...page, width: scaleSide(width, scale), height: scaleSide(height, scale) },
+  }));
+}
+
+/** Returns the number of all pages of a TIFF or a PDF. */
+export const countPages = ({ pages, pageCount }: ImageInfo): number => pageCount ?? pages?.length ?? 0;
+
+/** Returns whether the image is rendered at the size of the result. The area of a `crop` is cut out of a whole page. */
+export const isRenderedToFit = ({ image, options }: Pick<ConversionJob, 'image' | 'options'>): boolean =>
+  image.type === 'svg' || (image.type === 'pdf' && options.crop === undefined);
+
+/** Returns the size in pixels at which each page of a PDF is rendered. */
+export function renderedPages(job: ConversionJob): readonly Partial<Size>[] {
+  return isRenderedToFit(job) ? job.fittings.map(({ resized }) => resized) : job.pages;
 }
 
 /** Size in pixels at which an SVG is rendered for an icon: that of the icon's largest image. */

@@ -35,8 +35,10 @@ export interface ConvertOptions {
   readonly stripMetadata: boolean;
   /** Frames of an animation to convert. Default: all if the output can be animated, otherwise the first. */
   readonly frames?: AllOrFirst | undefined;
-  /** Pages of a TIFF to convert to a format with pages. Default: all. */
+  /** Pages of a TIFF or a PDF to convert to a format with pages. Default: all. */
   readonly pages?: AllOrFirst | undefined;
+  /** Pixels per inch of a page of a PDF, before it is fitted. Default: 144. */
+  readonly dpi?: number | undefined;
   /**
    * Colour that replaces transparency if the output has none, and colour of the borders of `contain`, as #rrggbb.
    * Default: white if the output has no transparency, otherwise transparent.
@@ -133,6 +135,8 @@ export const scaledFile = ({ suffix }: Pick<ConversionJob, 'suffix'>): string =>
 export const RESTORED_FILE = 'restored.jpg';
 /** PNG that librsvg renders for ImageMagick. */
 export const RASTERIZED_FILE = 'rasterized.png';
+/** Start of the names of the PNG files that pdftocairo renders. It adds the number of the page, and the extension. */
+export const pageStem = ({ suffix }: Pick<ConversionJob, 'suffix'>): string => `page${suffix}`;
 /** Name of the image before encoding, stored for results that are encoded several times. */
 export const keptFile = ({ suffix }: Pick<ConversionJob, 'suffix'>): string => `kept${suffix}.miff`;
 /** Name of the PNG that ImageMagick writes for an external encoder. */
@@ -164,7 +168,7 @@ export interface ConversionJob {
   readonly rasterized: readonly string[] | undefined;
   /** Whether all frames are converted: by default if the output can be animated, and on request as pages. */
   readonly keepsAllFrames: boolean;
-  /** Pages of a TIFF to convert. */
+  /** Pages of a TIFF or a PDF to convert. Those of a PDF have a size in pixels. */
   readonly pages: readonly Page[];
   /** Number of frames or pages that are converted. */
   readonly frameCount: number;

@@ -195,8 +195,8 @@ export function createForkServers(options: ForkServersOptions): ForkServers {
   };
 }
 
-/** Exit statuses of success and ordinary failures (dwebp: 255). ImageMagick's handlers exit with the number of a fatal signal. */
-const ORDINARY: readonly (number | undefined)[] = [0, 1, 255];
+/** Exit statuses of success and ordinary failures (pdfinfo: 99, dwebp: 255). ImageMagick's handlers exit with the number of a fatal signal. */
+const ORDINARY: readonly (number | undefined)[] = [0, 1, 99, 255];
 
 /** Returns whether a job may have been an attack that failed. It could have learned the layout of the address space. */
 const hasCrashed = ({ exit }: JobEnd): boolean => !exit.error && !ORDINARY.includes(exit.exitCode);

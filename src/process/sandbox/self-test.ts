@@ -44,6 +44,17 @@ const SMALL_WEBP = Buffer.from(
   'UklGRkoAAABXRUJQVlA4ID4AAAAwAgCdASoQABAAAgA0JbACdGuA/wAFu1l1EAD+9YZ6ZaqopAwE3//bTZX7eTX/3CMKP/+5zPdRWtkLpAAAAA==',
   'base64',
 );
+/** PDF with text, so that poppler loads fonts. */
+const SMALL_PDF = `%PDF-1.4
+1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
+2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj
+3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 16 16]/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>>endobj
+4 0 obj<</Length 28>>stream
+BT /F 12 Tf 2 2 Td (a) Tj ET
+endstream endobj
+5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj
+trailer<</Root 1 0 R>>
+`;
 /** SVG with text, so that librsvg loads fonts, and with a filter. */
 const SMALL_SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16">
 <filter id="f"><feGaussianBlur stdDeviation="1"/></filter>
@@ -79,6 +90,12 @@ const TRIALS: { readonly [Name in keyof Toolchain]-?: (tool: NonNullable<Toolcha
     files: { 'in.png': ONE_PIXEL },
     args: ['-c', 'aom', '-j', '1', '-s', '9', 'in.png', 'out.avif'],
     result: 'out.avif',
+  }),
+  pdfinfo: () => ({ files: { in: SMALL_PDF }, args: ['in'], result: 'in' }), // it only prints
+  pdftocairo: () => ({
+    files: { in: SMALL_PDF },
+    args: ['-png', '-singlefile', 'in', 'out'],
+    result: 'out.png',
   }),
 };
 

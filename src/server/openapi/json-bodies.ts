@@ -84,7 +84,7 @@ export const imageDescription = (outputs: readonly OutputType[]) =>
         .nullable()
         .describe('Frames of an animation, otherwise 1. Null if only decoding shows their number.'),
       duration_ms: z.int().nullable().describe('Duration of an animation in milliseconds.'),
-      pages: z.int().min(1).describe('Pages of a TIFF, otherwise 1.'),
+      pages: z.int().min(1).describe('Pages of a TIFF or a PDF, otherwise 1.'),
       alpha: z.boolean().nullable().describe('Whether the image can have transparent pixels.'),
       bits: z.int().nullable().describe('Bits per channel.'),
       colour_space: z

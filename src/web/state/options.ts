@@ -1,7 +1,14 @@
 /** @module The conversion options of the page, in its address and in localStorage. */
 import { computed, signal } from '@preact/signals';
 import type { Fit, Position } from '../../conversion/plan/types.ts';
-import { hasBytesLimit, MAX_DIMENSION, OUTPUTS, type OutputType, parseOutputType } from '../../formats.ts';
+import {
+  DPI,
+  hasBytesLimit,
+  MAX_DIMENSION,
+  OUTPUTS,
+  type OutputType,
+  parseOutputType,
+} from '../../formats.ts';
 
 /**
  * Conversion options. As a query string with the field names of the API, they are in the page's address and
@@ -30,6 +37,8 @@ export interface Options {
   readonly frames: AllOrFirst | '';
   /** Pages of a file; empty for the default, all. */
   readonly pages: AllOrFirst | '';
+  /** Pixels per inch of a page of a PDF, as typed; empty for the default. */
+  readonly dpi: string;
 }
 
 /** Which frames or pages of a file are converted. */
@@ -63,7 +72,7 @@ const DEFAULTS: Options = {
   ...{ preset: '', format: 'webp', quality: 80, width: '', height: '' },
   ...{ fit: 'inside', position: 'center', enlarge: false },
   ...{ lossless: false, maxKilobytes: '', keepMetadata: false },
-  ...{ background: '', frames: '', pages: '' },
+  ...{ background: '', frames: '', pages: '', dpi: '' },
 };
 const ALL_OR_FIRST: Readonly<Record<AllOrFirst, true>> = { all: true, first: true };
 const KILOBYTE = 1000;
@@ -232,6 +241,7 @@ function parseOptions(query: URLSearchParams): Options {
     background: parseColour(query.get('background') ?? ''),
     frames: oneOf(ALL_OR_FIRST, 'frames', DEFAULTS.frames),
     pages: oneOf(ALL_OR_FIRST, 'pages', DEFAULTS.pages),
+    dpi: parseInteger('dpi', DPI.max),
   };
 }
 

@@ -1,5 +1,5 @@
 import { signal, useSignal } from '@preact/signals';
-import { hasBytesLimit, INPUTS, MAX_DIMENSION, OUTPUTS } from '../../formats.ts';
+import { DPI, hasBytesLimit, INPUTS, MAX_DIMENSION, OUTPUTS } from '../../formats.ts';
 import { convert } from '../actions/convert.ts';
 import { inputTypeOf } from '../format.ts';
 import { formats } from '../state/formats.ts';
@@ -156,7 +156,7 @@ const PAGES: Readonly<Record<AllOrFirst, string>> = { all: 'All pages', first: '
 
 /** Options for some kinds of files. They are visible if a file in the list needs them, or if they are set. */
 function Special() {
-  const { preset, format, fit, background, frames, pages } = options.value;
+  const { preset, format, fit, background, frames, pages, dpi } = options.value;
   const { alpha, animation, pages: hasPages } = OUTPUTS[format];
   const types = items.value.map(({ file }) => inputTypeOf(file)).filter((type) => type !== undefined);
   const inputs = [...new Set(types)].map((type) => INPUTS[type]);
@@ -184,6 +184,17 @@ function Special() {
           labels={PAGES}
           value={pages || 'all'}
           onChange={(value) => setOptions({ pages: value === 'all' && !preset ? '' : value })}
+        />
+      )}
+      {(types.includes('pdf') || dpi !== '') && (
+        <NumberField
+          label="PDF resolution"
+          name="dpi"
+          unit="dpi"
+          min={DPI.min}
+          max={DPI.max}
+          value={dpi}
+          onChange={(value) => setOptions({ dpi: value })}
         />
       )}
     </>

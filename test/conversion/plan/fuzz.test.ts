@@ -84,6 +84,12 @@ const wishes = facts({
   background: fc.constant('#aabbcc'),
 });
 
+/** The inspection of a PDF finds at least one page, and its size. */
+const withSizes = (pages: readonly object[] = []) => ({
+  pages: (pages.length > 0 ? pages : [{ index: 0 }]).map((one) => ({ width: 595.3, height: 841.9, ...one })),
+  pageCount: 12,
+});
+
 describe('a plan for arbitrary properties and options', () => {
   for (const magick of [6, 7] as const) {
     for (const type of ALL_INPUT_TYPES) {
@@ -96,7 +102,8 @@ describe('a plan for arbitrary properties and options', () => {
             fc.integer({ min: 1, max: 100 }),
             fc.boolean(),
             (told, wished, format, quality, stripMetadata) => {
-              const picture = { type, ...told } as unknown as ImageInfo;
+              const sized = type === 'pdf' ? withSizes(told.pages) : {};
+              const picture = { type, ...told, ...sized } as unknown as ImageInfo;
               const options = { format, quality, stripMetadata, ...wished } as ConvertOptions;
               const planned = plan(createJob(picture, options, { magick, srgbProfile: '/srgb.icc' }));
               expect(invalidArguments(planned)).to.deep.equal([]);
