@@ -2,7 +2,7 @@
  * @module Benchmarks the service beside a plain sharp server, the bare command line and an echo server: `npm run bench
  * -- [--quick] [--crowd] [--thumbnails] [--only PART] [--out NAME]`. Alternates between them in one run. Writes `bench/NAME.md` and
  * `bench/NAME.svg`. `npm run bench -- --quality [FOLDER]` compares the quality of thumbnails, and writes
- * `bench/quality.md`. `--bodies`, `--threads`, `--soak` and `--photos` print other measurements.
+ * `bench/quality.md`. `--bodies`, `--identify`, `--threads`, `--soak` and `--photos` print other measurements.
  */
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -16,6 +16,7 @@ import { createConversionEngine } from '../src/conversion/engine.ts';
 import { measureBodies } from './bench/bodies.ts';
 import { chart } from './bench/chart.ts';
 import { commandLineMs, type Tools, xargsPerSecond } from './bench/command-line.ts';
+import { measureIdentify } from './bench/identify.ts';
 import { type Image, makeImages } from './bench/images.ts';
 import { type Job, type Measured, measure } from './bench/load.ts';
 import { measureMemory, measurePhotos } from './bench/long-runs.ts';
@@ -46,6 +47,8 @@ const { values: flags, positionals } = parseArgs({
     quality: { type: 'boolean', default: false },
     /** Runs only this: forms and images as bodies, in turns. */
     bodies: { type: 'boolean', default: false },
+    /** Runs only this: `/identify` and `/convert`, in turns. */
+    identify: { type: 'boolean', default: false },
     /** Runs only this: one request at a time, with one thread and with a thread per processor. */
     threads: { type: 'boolean', default: false },
     /** Runs only this: the given number of conversions of a small photo, while sampling memory. */
@@ -84,6 +87,7 @@ try {
   if (flags.photos) console.log(await measurePhotos(flags.photos, 1000));
   else if (flags.soak) console.log(await measureMemory(await smallPhoto(), Number(flags.soak)));
   else if (flags.bodies) console.log(await measureBodies(folder, rounds, seconds));
+  else if (flags.identify) console.log(await measureIdentify(folder, rounds));
   else if (flags.threads) console.log(await measureThreads(folder, rounds));
   else if (flags.quality) await compareQuality(positionals[0]);
   else await compareAll();

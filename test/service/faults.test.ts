@@ -200,6 +200,7 @@ describe('POST /convert with failures', () => {
         'The service is busy: too many conversions are waiting. Try again shortly.',
         '5',
       ]);
+      expect(JSON.parse(refused.body.toString()).error).to.include({ reason: 'queue_full', retryable: true });
       await writeScript('open', '', folder);
       expect([(await running).status, (await waiting).status]).to.deep.equal([200, 200]);
     });

@@ -179,7 +179,7 @@ describe('variants', () => {
 
     it('count together toward the pixels of the request', async () => {
       const half = { width: 800, height: 700, fit: 'fill', enlarge: true };
-      const { status, message } = await ask(
+      const { status, message, body } = await ask(
         [
           { name: 'a', ...half },
           { name: 'b', ...half },
@@ -190,6 +190,7 @@ describe('variants', () => {
       expect(message).to.equal(
         'The file would become 2 variants with 1120000 pixels, more than the limit of 1000000 in total (MAX_TOTAL_PIXELS): set a smaller width or height, or send fewer variants.',
       );
+      expect(JSON.parse(body.toString()).error.reason).to.equal('variants_too_large_in_total');
       expect((await ask([CARD, LARGE])).status).to.equal(413);
     });
   });
