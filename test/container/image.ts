@@ -45,15 +45,14 @@ describe('the image', () => {
     expect(Config.ExposedPorts).to.have.all.keys('3000/tcp');
   });
 
-  it('contains the tools, and no compiler, Ghostscript, npm, downloader, or setuid or setgid program', async () => {
+  it('contains the tools, and no compiler, Ghostscript, GnuPG, npm, downloader, or setuid or setgid program', async () => {
     const which = (names: string[]) =>
       sh('for name; do command -v "$name" >/dev/null && echo "$name"; done; true', ...names);
-    const needed = ['magick', 'rsvg-convert', 'tini', 'node', 'fc-cache'];
+    const needed = ['magick', 'rsvg-convert', 'pdfinfo', 'pdftocairo', 'tini', 'node', 'fc-cache'];
     expect((await which(needed)).split('\n')).to.deep.equal(needed);
     const compilers = ['cc', 'gcc', 'g++', 'clang', 'make', 'ld', 'as', 'tsc', 'python3'];
-    expect(await which([...compilers, 'gs', 'ghostscript', 'npm', 'npx', 'yarn', 'curl', 'wget'])).to.equal(
-      '',
-    );
+    const others = ['gs', 'ghostscript', 'gpg', 'dirmngr', 'npm', 'npx', 'yarn', 'curl', 'wget'];
+    expect(await which([...compilers, ...others])).to.equal('');
     const asRoot = ['--user', '0:0', '--network', 'none', '--entrypoint', 'find', IMAGE];
     expect(await docker('run', '--rm', ...asRoot, '/', '-xdev', '-perm', '/6000', '-type', 'f')).to.equal('');
   });
