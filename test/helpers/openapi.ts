@@ -33,6 +33,7 @@ interface Response {
 /** An operation. */
 export interface Operation {
   readonly operationId: string;
+  readonly requestBody?: { readonly content: Readonly<Record<string, unknown>> };
   readonly parameters?: readonly { readonly name: string; readonly in?: string }[];
   readonly responses: Readonly<Record<string, Response>>;
 }

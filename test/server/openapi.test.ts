@@ -3,15 +3,19 @@ import { expect } from 'chai';
 import { createParsers, formFields } from '../../src/conversion/forms.ts';
 import { NO_PRESETS } from '../../src/conversion/presets.ts';
 import { ServiceError } from '../../src/errors.ts';
-import { INPUT_TYPES, OUTPUT_TYPES } from '../../src/formats.ts';
+import { INPUT_TYPES, type InputType, OUTPUT_TYPES } from '../../src/formats.ts';
 import { createDocument } from '../../src/server/openapi/document.ts';
 import type { Document, Schema } from '../helpers/openapi.ts';
 import { testConfig } from '../helpers/service.ts';
 
-const documentWith = (settings: Record<string, string> = {}, outputs = OUTPUT_TYPES.slice()) =>
+const documentWith = (
+  settings: Record<string, string> = {},
+  outputs = OUTPUT_TYPES.slice(),
+  inputs: readonly InputType[] = INPUT_TYPES,
+) =>
   createDocument('/api/v1', {
     version: '0.0.0-test',
-    inputs: INPUT_TYPES,
+    inputs,
     outputs,
     presets: NO_PRESETS,
     config: testConfig({ RATE_LIMIT_PER_MINUTE: '60', ...settings }),
@@ -147,6 +151,19 @@ describe('the OpenAPI document', () => {
       const parse = createParsers(OUTPUT_TYPES, testConfig()).convert;
       expect(parse([...defaults, ['format', format]])).to.deep.equal(parse([['format', format]]));
     }
+  });
+
+  it('has images as bodies, and a PDF if the server reads it', () => {
+    const bodies = (path: string, ...more: InputType[]) =>
+      Object.keys(
+        documentWith({}, undefined, [...INPUT_TYPES, ...more]).paths[path]?.post?.requestBody?.content ?? {},
+      );
+    const images = ['multipart/form-data', 'image/*', 'application/octet-stream'];
+    for (const path of ['/convert', '/identify']) {
+      expect(bodies(path)).to.deep.equal(images);
+      expect(bodies(path, 'pdf')).to.deep.equal([...images, 'application/pdf']);
+    }
+    expect(bodies('/batch')).to.deep.equal(['multipart/form-data']);
   });
 
   it('has the options as query parameters for an image as the body', () => {

@@ -88,7 +88,7 @@ function describe(operation: Operation, service: ApiContext): Json {
     ...(form && {
       requestBody: {
         required: true,
-        content: { 'multipart/form-data': FORMS[form], ...(isImage && IMAGE_BODIES) },
+        content: { 'multipart/form-data': FORMS[form], ...(isImage && imageBodies(service)) },
       },
     }),
     responses: responses(operation, service),
@@ -120,8 +120,11 @@ const CLIENT_ID = {
   schema: { type: 'string', maxLength: 128 },
 };
 
-/** Bodies that are an image, not a form. */
-const IMAGE_BODIES = { 'image/*': FILE, 'application/octet-stream': FILE };
+/** Returns the bodies that are an image, not a form. */
+const imageBodies = ({ inputs }: ApiContext): Json => ({
+  ...{ 'image/*': FILE, 'application/octet-stream': FILE },
+  ...(inputs.includes('pdf') && { 'application/pdf': FILE }),
+});
 
 const FORMS = {
   convert: {
