@@ -41,8 +41,7 @@ describe('the client that a generator makes from the OpenAPI document', () => {
       .replaceAll('width: 800', 'width: 60'); // the photo has 120
   };
 
-  before(async function () {
-    this.timeout(2 * INSTALL_TIMEOUT_MS);
+  before(async () => {
     folder = await makeTempDir('generated');
     recipes = await readFile(join(PROJECT, 'docs/recipes.md'), 'utf8');
     await writeFile(join(folder, 'package.json'), '{"private":true}');

@@ -67,7 +67,7 @@ describe('receiveUpload', () => {
   it('does not fail before the timeout when the upload is above the minimum rate', async () => {
     let stream: NodeJS.Timeout | undefined;
     const error = await upload(
-      { rateWindowMs: 900, config: testConfig({ UPLOAD_TIMEOUT_MS: '1000' }) },
+      { rateWindowMs: 2700, config: testConfig({ UPLOAD_TIMEOUT_MS: '3000' }) },
       (socket) => {
         stream = setInterval(() => socket.write(Buffer.alloc(1000)), 10);
       },
