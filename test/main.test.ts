@@ -5,8 +5,8 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { readInstanceFolder } from '../src/files/stale.ts';
-import { convert, fixture, fixturePath, sendForm } from './helpers/client.ts';
-import { fakeMagick, LIST_LIMIT } from './helpers/fake-magick.ts';
+import { convert, fixture, sendForm } from './helpers/client.ts';
+import { fakeMagick, gatedMagick, LIST_LIMIT } from './helpers/fake-magick.ts';
 import { makeTempDir } from './helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from './helpers/process.ts';
 import { requires } from './helpers/skips.ts';
@@ -26,14 +26,6 @@ describe('the service process', () => {
     for (const { child } of processes) child.kill('SIGKILL');
     await Promise.all(processes.splice(0).map((started) => started.ended()));
   });
-
-  /** Creates a tool that waits until the file `open` exists in its folder. */
-  const gate = async () => {
-    const folder = await makeTempDir('gate');
-    const body = `echo $$ > ${folder}/pid; while [ ! -e ${folder}/open ]; do sleep 0.05; done; cp ${fixturePath('scene.webp')} image.webp`;
-    const pid = () => eventually(async () => (await readdir(folder)).includes('pid'));
-    return { MAGICK_BIN: await fakeMagick(body), started: pid, open: () => writeScript('open', '', folder) };
-  };
 
   describe('at startup', () => {
     it('exits with 2 and names every invalid setting', async () => {
@@ -222,7 +214,7 @@ describe('the service process', () => {
   describe('on a signal that ends it', () => {
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
       it(`finishes requests in progress, exits with 0 and leaves no files on ${signal}`, async () => {
-        const { MAGICK_BIN, started: toolStarted, open } = await gate();
+        const { MAGICK_BIN, started: toolStarted, open } = await gatedMagick();
         const TEMP_DIR = await makeTempDir('term');
         const service = start({ MAGICK_BIN, TEMP_DIR });
         const answer = convert(await service.base(), await fixture('scene.jpg'));
@@ -244,7 +236,7 @@ describe('the service process', () => {
       ],
     ] as const)
       it(`${what}, and only the last response has Connection: close`, async () => {
-        const { MAGICK_BIN, started: toolStarted, open } = await gate();
+        const { MAGICK_BIN, started: toolStarted, open } = await gatedMagick();
         const service = start({ MAGICK_BIN, TEMP_DIR: await makeTempDir('late') });
         const socket = connect(Number(new URL(await service.base()).port), '127.0.0.1');
         const body = Buffer.concat([
@@ -285,7 +277,7 @@ describe('the service process', () => {
     });
 
     it('exits after the grace period with a request in progress', async () => {
-      const { MAGICK_BIN, started: toolStarted } = await gate();
+      const { MAGICK_BIN, started: toolStarted } = await gatedMagick();
       const TEMP_DIR = await makeTempDir('grace');
       const service = start({ MAGICK_BIN, TEMP_DIR, SHUTDOWN_GRACE_MS: '200' });
       const answer = convert(await service.base(), await fixture('scene.jpg')).catch((error: Error) => error);
@@ -310,7 +302,7 @@ describe('the service process', () => {
 
   it('removes the folder of a process killed with SIGKILL, and keeps the folder of a running one', async () => {
     const TEMP_DIR = await makeTempDir('kill');
-    const { MAGICK_BIN, started: toolStarted, open } = await gate();
+    const { MAGICK_BIN, started: toolStarted, open } = await gatedMagick();
     const killed = start({ MAGICK_BIN, TEMP_DIR });
     void convert(await killed.base(), await fixture('scene.jpg')).catch(() => {});
     await toolStarted();

@@ -1,7 +1,11 @@
 /** @module Shell scripts that stand in for ImageMagick, or run it with modified arguments. */
+import { readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { createRunner } from '../../src/process/runner.ts';
 import { findToolchain } from '../../src/process/toolchain.ts';
-import { writeScript } from './util.ts';
+import { fixturePath } from './client.ts';
+import { makeTempDir } from './hooks.ts';
+import { eventually, writeScript } from './util.ts';
 
 /** Shell text of the line that `-list resource` prints for the limit that the environment requests. */
 export const LIST_LIMIT = 'List length: $MAGICK_LIST_LENGTH_LIMIT""B';
@@ -23,6 +27,22 @@ export function fakeMagick(body: string, version = '7.1.1-43', formats = ':'): P
   *) ${body} ;;
 esac`,
   );
+}
+
+/** Writes a script that converts by `body` once `open` has been called; by default, it copies an image. */
+export async function gatedMagick(body = `cp ${fixturePath('scene.webp')} image.webp`) {
+  const folder = await makeTempDir('gate');
+  const pids = async () => (await readdir(folder)).filter((name) => /^\d+$/.test(name)).map(Number);
+  const wait = `echo > ${folder}/$$; while [ ! -e ${folder}/open ]; do sleep 0.05; done`;
+  return {
+    MAGICK_BIN: await fakeMagick(`${wait}; ${body}`),
+    /** Returns the process IDs of the conversions so far. */
+    pids,
+    /** Waits for the first conversion. */
+    started: () => eventually(async () => (await pids()).length > 0),
+    /** Lets all conversions continue. */
+    open: () => writeFile(join(folder, 'open'), ''),
+  };
 }
 
 /** Message of ImageMagick when its policy forbids an operation. */

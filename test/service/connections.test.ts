@@ -2,12 +2,12 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { expect } from 'chai';
 import { convert, fixture, sendForm } from '../helpers/client.ts';
-import { fakeMagick } from '../helpers/fake-magick.ts';
+import { gatedMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
 import { dial, exchange, parseAnswer, readAll, statuses } from '../helpers/raw-http.ts';
 import { type OwnService, startService, useOwnServices } from '../helpers/service.ts';
-import { eventually, writeScript } from '../helpers/util.ts';
+import { eventually } from '../helpers/util.ts';
 
 const MIB = 1024 ** 2;
 /** Maximum number of connections with `ulimit -n 600`: a third of the files. */
@@ -196,9 +196,8 @@ describe('pipelined requests', () => {
 
   /** Starts a service whose conversions last until `open` is called, and counts the requests that it has received. */
   const startGate = async () => {
-    const folder = await makeTempDir('gate');
-    const wait = `while [ ! -e ${folder}/open ]; do sleep 0.05; done; exit 1`;
-    await start({ MAGICK_BIN: await fakeMagick(wait) });
+    const { MAGICK_BIN, open } = await gatedMagick('exit 1');
+    await start({ MAGICK_BIN });
     let received = 0;
     current().server.on('request', () => {
       received += 1;
@@ -206,7 +205,7 @@ describe('pipelined requests', () => {
     const photo = (await fixture('scene.jpg')).toString('latin1');
     const form = `--xyz\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n${photo}\r\n--xyz--\r\n`;
     const conversion = `POST /api/v1/convert HTTP/1.1\r\nHost: x\r\n${FORM}Content-Length: ${form.length}\r\n\r\n${form}`;
-    return { conversion, received: () => received, open: () => writeScript('open', '', folder) };
+    return { conversion, received: () => received, open };
   };
   const toHttp10 = (text: string): string =>
     text.replace(/HTTP\/1\.1\r\n/g, 'HTTP/1.0\r\nConnection: keep-alive\r\n');

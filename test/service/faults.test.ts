@@ -1,14 +1,14 @@
 import { once } from 'node:events';
-import { readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { readFile, rename, writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { bmp } from '../../scripts/fixtures/bmp-writer.ts';
 import { conversionsWaiting, convert, edgeCase, fixture, fixturePath, sendForm } from '../helpers/client.ts';
-import { fakeMagick, NOT_ALLOWED, printMessage } from '../helpers/fake-magick.ts';
+import { fakeMagick, gatedMagick, NOT_ALLOWED, printMessage } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { type OwnService, useOwnServices } from '../helpers/service.ts';
-import { eventually, isRunning, writeScript } from '../helpers/util.ts';
+import { eventually, isRunning } from '../helpers/util.ts';
 
 const PART = '--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n';
 const head = (length: number) =>
@@ -186,12 +186,10 @@ describe('POST /convert with failures', () => {
 
   describe('of the queue', () => {
     it('returns 503 with Retry-After when the queue is full, and converts what was queued', async () => {
-      const folder = await makeTempDir('gate');
-      const gate = join(folder, 'open');
-      const body = `echo > ${folder}/started; while [ ! -e ${gate} ]; do sleep 0.05; done; cp ${fixturePath('scene.webp')} image.webp`;
-      await start({ MAGICK_BIN: await fakeMagick(body), CONCURRENCY: '1', QUEUE_LIMIT: '1' });
+      const { MAGICK_BIN, started, open } = await gatedMagick();
+      await start({ MAGICK_BIN, CONCURRENCY: '1', QUEUE_LIMIT: '1' });
       const running = convert(current().base, photo);
-      await eventually(async () => (await readdir(folder)).includes('started'));
+      await started();
       const waiting = convert(current().base, photo);
       await eventually(async () => (await conversionsWaiting(current().base)) === 1);
       const refused = await convert(current().base, photo);
@@ -201,7 +199,7 @@ describe('POST /convert with failures', () => {
         '5',
       ]);
       expect(JSON.parse(refused.body.toString()).error).to.include({ reason: 'queue_full', retryable: true });
-      await writeScript('open', '', folder);
+      await open();
       expect([(await running).status, (await waiting).status]).to.deep.equal([200, 200]);
     });
   });

@@ -1,11 +1,10 @@
 import { once } from 'node:events';
 import { expect } from 'chai';
 import { convert, fixture, sendForm } from '../helpers/client.ts';
-import { fakeMagick } from '../helpers/fake-magick.ts';
-import { makeTempDir } from '../helpers/hooks.ts';
+import { gatedMagick } from '../helpers/fake-magick.ts';
 import { dial, exchange, parseAnswer, type RawAnswer, readAll, statuses } from '../helpers/raw-http.ts';
 import { useOwnServices } from '../helpers/service.ts';
-import { eventually, writeScript } from '../helpers/util.ts';
+import { eventually } from '../helpers/util.ts';
 
 const HEAD = 'Host: x\r\nConnection: close\r\n';
 const FORM = 'Content-Type: multipart/form-data; boundary=xyz\r\n';
@@ -261,14 +260,13 @@ describe('HTTP protocol', () => {
     const health = 'GET /api/v1/health HTTP/1.1\r\nHost: x\r\n\r\n';
     /** Starts a service whose conversions last until `open` is called. */
     const startGate = async () => {
-      const folder = await makeTempDir('gate');
-      const body = `echo > ${folder}/started; while [ ! -e ${folder}/open ]; do sleep 0.05; done; exit 1`;
-      await start({ MAGICK_BIN: await fakeMagick(body) });
+      const { MAGICK_BIN, open } = await gatedMagick('exit 1');
+      await start({ MAGICK_BIN });
       const part = '--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n';
       const photo = (await fixture('scene.jpg')).toString('latin1');
       const form = `${part}${photo}\r\n--xyz--\r\n`;
       const request = `POST /api/v1/convert HTTP/1.1\r\nHost: x\r\n${FORM}Content-Length: ${form.length}\r\n\r\n${form}`;
-      return { request, open: () => writeScript('open', '', folder) };
+      return { request, open };
     };
 
     for (const [what, garbage, last] of [

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { copyFile, mkdir, readdir, readFile, unlink, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readFile, unlink, writeFile } from 'node:fs/promises';
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -8,10 +8,10 @@ import type { Page } from 'playwright-core';
 import sharp from 'sharp';
 import { createApiKey } from '../../src/api-keys.ts';
 import { convert, fixture, fixturePath } from '../helpers/client.ts';
-import { fakeMagick } from '../helpers/fake-magick.ts';
+import { fakeMagick, gatedMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { type OwnService, startService, useOwnServices } from '../helpers/service.ts';
-import { eventually, isRunning, writeScript } from '../helpers/util.ts';
+import { eventually, isRunning } from '../helpers/util.ts';
 import { readZip } from '../helpers/zip.ts';
 import { convertAll, countAtOnce, made, pick, row, settled, useBrowser } from './browser.ts';
 
@@ -28,17 +28,6 @@ const downloadZip = async (page: Page) => {
   ]);
   const entries = await readZip(await readFile(await download.path()));
   return { name: download.suggestedFilename(), entries };
-};
-
-/** Creates a tool that waits until `open` is called. */
-const gate = async () => {
-  const folder = await makeTempDir('gate');
-  const body = `echo > ${folder}/$$; while [ ! -e ${folder}/open ]; do sleep 0.05; done; cp ${fixturePath('scene.webp')} image.webp`;
-  return {
-    MAGICK_BIN: await fakeMagick(body),
-    pids: async () => (await readdir(folder)).filter((name) => /^\d+$/.test(name)).map(Number),
-    open: () => writeScript('open', '', folder),
-  };
 };
 
 const stopListening = async (server: Server) => {
@@ -153,7 +142,7 @@ describe('many files on the page', () => {
   });
 
   it('cancels all files, and the server stops converting', async () => {
-    const { MAGICK_BIN, pids } = await gate();
+    const { MAGICK_BIN, pids } = await gatedMagick();
     await start({ MAGICK_BIN, CONCURRENCY: '2' });
     const page = await open(current());
     await pick(page, await icons(5));
@@ -173,7 +162,7 @@ describe('many files on the page', () => {
   });
 
   it('ignores the second click of a double click on Convert and on Cancel all', async () => {
-    const { MAGICK_BIN, pids, open: letGo } = await gate();
+    const { MAGICK_BIN, pids, open: letGo } = await gatedMagick();
     await start({ MAGICK_BIN, CONCURRENCY: '3' });
     const page = await open(current());
     await pick(page, await icons(3));
@@ -188,7 +177,7 @@ describe('many files on the page', () => {
   });
 
   it('cancels single files and removes files during conversion', async () => {
-    const { MAGICK_BIN, pids, open: letGo } = await gate();
+    const { MAGICK_BIN, pids, open: letGo } = await gatedMagick();
     await start({ MAGICK_BIN, CONCURRENCY: '3' });
     const page = await open(current());
     await pick(page, await icons(3));
@@ -234,7 +223,7 @@ describe('many files on the page', () => {
   });
 
   it('waits while the server cannot be reached, and resumes when it responds again', async () => {
-    const { MAGICK_BIN, pids, open: letGo } = await gate();
+    const { MAGICK_BIN, pids, open: letGo } = await gatedMagick();
     await start({ MAGICK_BIN });
     const page = await open(current());
     await pick(page, await icons(4));
