@@ -108,24 +108,36 @@ function measure(one: Raster, other: Raster, tolerance: number): Difference {
   };
   let squares = 0;
   let max = 0;
+  const [before, after] = [one.data, other.data];
   for (let y = 0, at = 0; y < height; y += 1) {
-    const row = Math.floor(y / STEP) * columns;
-    for (let x = 0; x < width; x += 1, at += 4) {
-      const cell = row + Math.floor(x / STEP);
-      let sum = 0;
-      let largest = 0;
-      for (let channel = 0; channel < 3; channel += 1) {
-        const [a, b] = [one.data[at + channel] as number, other.data[at + channel] as number];
-        (colours[0][cell * 3 + channel] as number) += a;
-        (colours[1][cell * 3 + channel] as number) += b;
-        const delta = Math.abs(a - b);
-        sum += delta;
-        squares += delta * delta;
-        if (delta > largest) largest = delta;
+    for (let column = 0; column < columns; column += 1) {
+      const cell = Math.floor(y / STEP) * columns + column;
+      const end = at + Math.min(STEP, width - column * STEP) * 4;
+      // Sums in local variables and no loop over channels, because both take most of the time.
+      let [sum, differing, r1, g1, b1, r2, g2, b2] = [0, 0, 0, 0, 0, 0, 0, 0];
+      for (; at < end; at += 4) {
+        const red = before[at] as number;
+        const green = before[at + 1] as number;
+        const blue = before[at + 2] as number;
+        r1 += red;
+        g1 += green;
+        b1 += blue;
+        const dr = Math.abs(red - (after[at] as number));
+        const dg = Math.abs(green - (after[at + 1] as number));
+        const db = Math.abs(blue - (after[at + 2] as number));
+        r2 += after[at] as number;
+        g2 += after[at + 1] as number;
+        b2 += after[at + 2] as number;
+        sum += dr + dg + db;
+        squares += dr * dr + dg * dg + db * db;
+        const largest = Math.max(dr, dg, db);
+        if (largest > tolerance) differing += 1;
+        if (largest > max) max = largest;
       }
       (cells.deltas[cell] as number) += sum;
-      if (largest > tolerance) (cells.differing[cell] as number) += 1;
-      if (largest > max) max = largest;
+      (cells.differing[cell] as number) += differing;
+      addColour(colours[0], cell, r1, g1, b1);
+      addColour(colours[1], cell, r2, g2, b2);
     }
   }
   const values = width * height * 3;
@@ -136,6 +148,12 @@ function measure(one: Raster, other: Raster, tolerance: number): Difference {
     deltaE: squares === 0 ? 0 : colourShift(cells, one),
     ...worstBlocks(cells, one),
   };
+}
+
+function addColour(colours: Float64Array, cell: number, red: number, green: number, blue: number): void {
+  (colours[cell * 3] as number) += red;
+  (colours[cell * 3 + 1] as number) += green;
+  (colours[cell * 3 + 2] as number) += blue;
 }
 
 /** Finds the worst of all overlapping blocks. A spot smaller than {@link STEP} lies entirely within one of them. */
@@ -228,7 +246,40 @@ function starts(blocks: number): number[] {
 export function similarity(one: Raster, other: Raster): number | undefined {
   const { width, height } = one;
   if (width < WINDOW || height < WINDOW) return undefined;
-  return ssim(one.data, other.data, undefined, width, height);
+  // The library would do this, too, with a filter of all pixels, in ten times the time.
+  const factor = Math.max(1, Math.round(Math.min(width, height) / SSIM_SIDE));
+  const [a, b] = factor > 1 ? [shrink(one, factor), shrink(other, factor)] : [one, other];
+  return ssim(a.data, b.data, undefined, a.width, a.height);
+}
+
+/** Shorter side of the images that SSIM compares, in pixels, about. */
+const SSIM_SIDE = 256;
+
+/** Returns the mean of the pixels around each `factor`-th pixel. */
+function shrink({ width, height, data }: Raster, factor: number): Raster {
+  const [across, down] = [Math.floor(width / factor), Math.floor(height / factor)];
+  const result = new Uint8Array(across * down * 4);
+  const half = Math.floor(factor / 2);
+  for (let row = 0; row < down; row += 1) {
+    const top = Math.max(0, row * factor - half);
+    for (let column = 0; column < across; column += 1) {
+      const left = Math.max(0, column * factor - half);
+      let [r, g, b] = [0, 0, 0];
+      for (let y = top; y < top + factor; y += 1) {
+        const end = (y * width + left + factor) * 4;
+        for (let at = end - factor * 4; at < end; at += 4) {
+          r += data[at] as number;
+          g += data[at + 1] as number;
+          b += data[at + 2] as number;
+        }
+      }
+      result.set(
+        [r, g, b].map((sum) => Math.round(sum / factor ** 2)),
+        (row * across + column) * 4,
+      );
+    }
+  }
+  return { width: across, height: down, data: result };
 }
 
 /** Renders the difference: black if equal, otherwise multiplied by `factor`. */
