@@ -55,7 +55,7 @@ export function fitDecoded(job: ConversionJob): string[] {
     ...['-compose', 'Copy', '-extent', formatGeometry({ width, height })],
     ...repeat({ width: width - columns.decoded, height }, { x: columns.decoded, y: 0 }, { x: 1, y: 0 }),
     ...repeat({ width, height: height - rows.decoded }, { x: 0, y: rows.decoded }, { x: 0, y: 1 }),
-    '+compose',
+    ...['-compose', 'Over'], // with +compose, ImageMagick 6 draws nothing in a later -extent
   ];
 }
 

@@ -92,11 +92,11 @@ describe('the plan', () => {
     it('leaves out a partial column or row, or repeats it beyond the edge, so that no edge moves', () => {
       expect(resizing(4000, 3000, { width: 200 })).to.equal(`${FILTER} -resize 200x150!`);
       expect(resizing(4001, 3001, { width: 200 })).to.equal(
-        `-compose Copy -extent 500x375 +compose ${FILTER} -resize 200x150!`,
+        `-compose Copy -extent 500x375 -compose Over ${FILTER} -resize 200x150!`,
       );
       const row = '( +clone -crop 500x1+0+333 +repage -sample 500x1! ) -geometry +0+334 -composite';
       expect(resizing(2000, 1333, { width: 300 })).to.equal(
-        `-compose Copy -extent 500x335 ${row} +compose ${FILTER} -resize 300x201! -crop 300x200+0+0 +repage`,
+        `-compose Copy -extent 500x335 ${row} -compose Over ${FILTER} -resize 300x201! -crop 300x200+0+0 +repage`,
       );
     });
   });
