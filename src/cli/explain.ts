@@ -1,4 +1,5 @@
 /** @module The `explain` command: prints what a conversion would do, and why, without converting. */
+import { resolve } from 'node:path';
 import { enabledTypes, selectExtras } from '../conversion/capabilities.ts';
 import type { ConversionEngine } from '../conversion/engine.ts';
 import { type Explanation, toJson } from '../conversion/explain.ts';
@@ -84,6 +85,6 @@ function print(
   console.log(`  limits: ${pixels / 1e6} megapixels, ${frames} frames, ${ms / 1000} s`);
   console.log(`  key: ${key}`);
   if (!commands) return;
-  console.log(`  ${shellWords(['cp', '--', path, INPUT_FILE])}`);
+  console.log(`  ${shellWords(['cp', '--', resolve(path), INPUT_FILE])}`);
   for (const line of shell) console.log(`  ${line}`);
 }

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { copyFile, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { fixturePath } from '../helpers/client.ts';
@@ -33,7 +33,7 @@ describe('imagemill explain', () => {
       const path = join(folder, name);
       await copyFile(fixturePath(name.startsWith('it') ? 'window.png' : name), path);
       const options = ['--format', 'png', '--width', '50'];
-      const { stdout } = await explain(path, ...options, '--commands');
+      const { stdout } = await explain(relative('', path), ...options, '--commands'); // they run in another folder
       const commands = stdout.split('\n').filter((line) => /^ {2}(cp|\/)/.test(line));
       expect(commands.length).to.be.at.least(2);
       await run('sh', ['-e', '-c', commands.join('\n')], { cwd: folder });
