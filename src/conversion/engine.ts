@@ -152,7 +152,11 @@ export async function createConversionEngine(
     const identify = createIdentify({
       ...{ config, toolchain, capabilities, run },
       tools: toolContext({ toolchain, srgbProfile }),
-      queue: createQueue({ concurrency: MAX_PREPARATIONS, queueLimit: config.QUEUE_LIMIT }),
+      queue: createQueue({
+        concurrency: MAX_PREPARATIONS,
+        queueLimit: config.QUEUE_LIMIT,
+        reservedSlots: RESERVED_SLOTS,
+      }),
     });
     const stats = (): EngineStats => ({ ...queue.stats(), forkServers: servers });
     return { ...converter, toolchain, capabilities, identify, workspaces, layers, stats, close };

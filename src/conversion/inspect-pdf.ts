@@ -21,6 +21,8 @@ type Pages = Required<Pick<ImageFacts<'pdf'>, 'pages' | 'pageCount'>>;
 
 /** Pages whose sizes one command prints: 60 bytes for each, of which 64 KiB are kept. */
 const PAGES_AT_ONCE = 500;
+/** Maximum time, in ms. Clients share the places for inspections. A file with 10 000 pages takes a fraction of it. */
+const MAX_MS = 5000;
 /** Maximum memory, in bytes. A file of 10 MB with 10 000 pages takes a hundredth of it. */
 const MAX_MEMORY = 1024 ** 3;
 
@@ -37,7 +39,7 @@ export async function inspectPdf(
   { config, toolchain: { pdfinfo }, run, signal }: Inspection,
 ): Promise<ImageFacts<'pdf'>> {
   if (!pdfinfo) return {};
-  const limit = conversionLimit(config);
+  const limit = config.CONVERT_TIMEOUT_MS > MAX_MS ? { ms: MAX_MS } : conversionLimit(config);
   const deadline = performance.now() + limit.ms;
   const readPages = async (from: number, to: number): Promise<Pages> => {
     const { stdout } = await run({

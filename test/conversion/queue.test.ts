@@ -507,6 +507,21 @@ describe('conversion queue with preparations', () => {
     expect(log).to.deep.equal(['prepare gone', ClientDisconnectedError.name]);
   });
 
+  it('prepares a job of a client without one in a reserved slot, while another client has all others', async () => {
+    const queue = createQueue({ concurrency: 1, queueLimit: 9, maxPreparations: 2, reservedSlots: 1 });
+    const log: string[] = [];
+    const open = ['a', 'b', 'c', 'other'].map((name) => openPreparation(log, name));
+    const results = open
+      .slice(0, 3)
+      .map(({ prepare }) => queue.prepareAndRun(prepare, { signal, client: 'first' }));
+    await settled();
+    results.push(queue.prepareAndRun(open[3]?.prepare ?? expect.fail(), { signal, client: 'other' }));
+    await settled();
+    expect(log).to.deep.equal(['prepare a', 'prepare b', 'prepare other']);
+    for (const { end } of open) end();
+    await Promise.all(results);
+  });
+
   it('rejects with the error of a preparation, and prepares the next job', async () => {
     const queue = createQueue({ concurrency: 1, queueLimit: 5, maxPreparations: 1 });
     const failing = queue.prepareAndRun(() => Promise.reject(new Error('broken')), { signal });

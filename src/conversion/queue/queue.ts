@@ -58,7 +58,7 @@ export interface QueueOptions {
   readonly reservedSlots?: number;
   /** Maximum number of running jobs of a client. Default: no limit. */
   readonly maxPerClient?: number;
-  /** Maximum number of jobs that are prepared at once. Default: no limit. */
+  /** Maximum number of jobs that are prepared at once, in addition to reserved slots. Default: no limit. */
   readonly maxPreparations?: number;
   /** Returns the current time in ms. Default: `performance.now`. */
   readonly now?: () => number;
@@ -104,7 +104,8 @@ export function createQueue({
 }: QueueOptions): ConversionQueue {
   const preparing: Stage = {
     ...{ serves: 'unprepared', becomes: 'preparing', active: 0, usageOf: createUsages() },
-    ...{ slots: maxPreparations, reserved: 0, maxPerClient: maxPreparations, limit: pLimit(maxPreparations) },
+    ...{ slots: maxPreparations, reserved: reservedSlots, maxPerClient: maxPreparations },
+    limit: pLimit(maxPreparations + reservedSlots),
   };
   const total = concurrency + reservedSlots;
   const running: Stage = {
