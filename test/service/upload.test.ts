@@ -99,7 +99,7 @@ describe('the upload', () => {
       ['text', 'hello, world'],
       ['HTML', '<!DOCTYPE html><html><body><svg></svg></body></html>'],
       ['XML other than SVG', '<?xml version="1.0"?><feed><svg/></feed>'],
-      ['a PDF', '%PDF-1.7\n'],
+      ['a PDF', '%PDF-1.7\n', ': EXTRA_INPUTS does not enable PDF'],
       ['PostScript', '%!PS-Adobe-3.0 EPSF-3.0\n'],
       ['a ZIP', 'PK\u0003\u0004\u0014\u0000\u0000\u0000'],
       ["ImageMagick's own languages", 'push graphic-context\nviewbox 0 0 1 1\n'],
