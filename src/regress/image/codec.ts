@@ -92,6 +92,8 @@ const TRANSPARENT = { r: 0, g: 0, b: 0, alpha: 0 };
 /** What a result should show. */
 export interface Expected {
   readonly image: DecodedImage;
+  /** An icon whose borders are rounded up: ImageMagick 6 does so, and 7 rounds down. */
+  readonly alternative?: DecodedImage;
   /** Whether sharp has converted the colours, so that rounding differs. */
   readonly convertsColours: boolean;
   /** Frames or pages of the source. */
@@ -145,23 +147,29 @@ export async function prepareExpected(
   const shown = await toImage(image, metadata, count);
   if (alpha === 'binary') for (const { data } of shown.frames) roundAlpha(data);
   const sizes = format === 'ico' ? iconSizes(options) : [];
-  const icon = sizes.map((side) => fitInSquare(shown.frames[0] as Raster, side));
+  const fitAll = async (round: (pixels: number) => number) =>
+    iconOf(await Promise.all(sizes.map((side) => fitInSquare(shown.frames[0] as Raster, side, round))));
   return {
-    image: icon.length > 0 ? iconOf(await Promise.all(icon)) : shown,
+    image: sizes.length > 0 ? await fitAll(Math.floor) : shown,
+    ...(sizes.length > 0 && { alternative: await fitAll(Math.ceil) }),
     count: metadata.pages ?? 1,
     convertsColours:
       metadata.icc !== undefined || !['srgb', 'b-w', 'rgb16', 'grey16'].includes(metadata.space),
   };
 }
 
-/** Fits an image into a transparent square. ImageMagick rounds the borders at the left and at the top up. */
-async function fitInSquare({ width, height, data }: Raster, side: number): Promise<Raster> {
+/** Fits an image into a transparent square. `round` rounds the borders at the left and at the top. */
+async function fitInSquare(
+  { width, height, data }: Raster,
+  side: number,
+  round: (pixels: number) => number,
+): Promise<Raster> {
   const raw = (image: Sharp) => image.raw().toBuffer({ resolveWithObject: true });
   const fitted = await raw(
     sharp(data, { raw: { width, height, channels: 4 } }).resize(side, side, { fit: 'inside' }),
   );
   const [left, top] = [side - fitted.info.width, side - fitted.info.height].map((pixels) =>
-    Math.ceil(pixels / 2),
+    round(pixels / 2),
   );
   const square = sharp({ create: { width: side, height: side, channels: 4, background: TRANSPARENT } });
   const { data: pixels } = await raw(
