@@ -108,6 +108,26 @@ describe('imagemill convert --verify', () => {
     expect((await verify('pixels', 'tiff', ['--frames', 'first'])).complaints).to.deep.equal([]);
   });
 
+  it('compares samples of 16 bits with pixels, where they are not transparent', async () => {
+    const [width, height] = [40, 30];
+    const samples = Uint16Array.from({ length: width * height * 4 }, (_, at) => (at * 977) % 65536);
+    samples[3] = 0;
+    const raw = { width, height, channels: 4 } as const;
+    const file = (data: Uint16Array) => sharp(data, { raw }).toColourspace('rgb16').png().toBuffer();
+    await writeFile(join(folder.path, 'in.png'), await file(samples));
+    for (const format of ['png', 'tiff']) {
+      const args = ['in.png', '-o', `out.${format}`, '--verify', 'pixels'];
+      expect((await folder.run(args, { env: { EXTRA_OUTPUTS } })).complaints, format).to.deep.equal([]);
+    }
+    const options = { format: 'png', quality: 80, stripMetadata: true } as const;
+    const judge = async (at: number) => {
+      const other = samples.with(at, (samples[at] as number) ^ 1);
+      return verifyResult('pixels', 'png', await file(samples), await file(other), options);
+    };
+    expect(await judge(0), 'under a transparent pixel').to.include({ passed: true });
+    expect((await judge(4)).reason).to.equal('samples of 16 bits differ by less than 1 of 255');
+  });
+
   for (const [fault, args] of Object.entries(FAULTS)) {
     it(`writes no result with ${fault}, in any format, and keeps the source`, async () => {
       await folder.put('scene.png', 'in/scene.png');

@@ -87,6 +87,23 @@ async function toImage(image: Sharp, metadata: Metadata, count: number): Promise
   return { frames, facts: { width: info.width, height, frames: count, alpha, ...toMetadata(metadata) } };
 }
 
+/**
+ * Returns whether two files have the same samples of 16 bits per channel, except under transparent pixels.
+ *
+ * @param all whether all frames or pages count
+ */
+export async function haveSameSamples(one: Buffer, other: Buffer, all: boolean): Promise<boolean> {
+  const read = async (file: Buffer): Promise<Uint16Array> => {
+    const image = sharp(file, { animated: all, limitInputPixels: false });
+    const upright = all ? image : image.autoOrient();
+    const data = await upright.toColourspace('rgb16').ensureAlpha().raw({ depth: 'ushort' }).toBuffer();
+    return new Uint16Array(data.buffer, data.byteOffset, data.length / 2);
+  };
+  const [a, b] = await Promise.all([read(one), read(other)]);
+  const isHidden = (at: number): boolean => a[at | 3] === 0 && b[at | 3] === 0;
+  return a.length === b.length && a.every((sample, at) => sample === b[at] || isHidden(at));
+}
+
 const TRANSPARENT = { r: 0, g: 0, b: 0, alpha: 0 };
 
 /** What a result should show. */
