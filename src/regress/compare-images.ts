@@ -1,7 +1,7 @@
 /** @module Compares two images, decoded or as fingerprints, and lists what exceeds the thresholds. Pure functions. */
 import { type Difference, measureDifference, ROUNDING } from './image/difference.ts';
-import { digestOf, distance } from './image/fingerprint.ts';
-import type { DecodedImage, ImageMetadata } from './image/image.ts';
+import { distance } from './image/fingerprint.ts';
+import type { DecodedImage, ImageMetadata, Raster } from './image/image.ts';
 import type { Thresholds } from './matrix.ts';
 import type { ResultFingerprint } from './record.ts';
 import { type Outcome, outcomeFor, type Reason, type ReasonKind } from './verdict.ts';
@@ -38,6 +38,12 @@ function outcomeWithoutPixels(reasons: readonly Reason[], areEqual: () => boolea
   return { verdict: reasons.length > 0 ? 'changed' : 'same', reasons, remarks: [] };
 }
 
+function haveEqualPixels({ frames }: DecodedImage, { frames: others }: DecodedImage): boolean {
+  const isEqual = ({ width, data }: Raster, other: Raster | undefined): boolean =>
+    width === other?.width && Buffer.compare(data, other.data) === 0;
+  return frames.length === others.length && frames.every((frame, at) => isEqual(frame, others[at]));
+}
+
 /** Compares two decoded images pixel by pixel. */
 export function comparePixels(
   before: DecodedImage,
@@ -45,7 +51,7 @@ export function comparePixels(
   reasons: readonly Reason[],
   allowed: Thresholds,
 ): Outcome {
-  const known = outcomeWithoutPixels(reasons, () => digestOf(before) === digestOf(after));
+  const known = outcomeWithoutPixels(reasons, () => haveEqualPixels(before, after));
   if (known) return known;
   const worst = worstFrame(before, after, allowed);
   if (!worst) return outcomeFor('changed', 'size', 'a page has a different size');
