@@ -5,7 +5,7 @@ import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import type { Context, Suite } from 'mocha';
+import type { Context, Suite, Test } from 'mocha';
 import { unexpectedSkips } from './skips.ts';
 
 /**
@@ -31,8 +31,18 @@ export async function makeTempDir(name: string): Promise<string> {
   return folder;
 }
 
+/** Tests in a browser. Chromium can stop drawing a page, so that no click ever ends. */
+const BROWSER_TESTS = /\/test\/(?:web\/|service\/docs\.)/;
+
 /** Hooks that mocha runs in every process. */
 export const mochaHooks = {
+  /** Repeats a failed test in a browser once, and says so. */
+  beforeEach(this: Context): void {
+    const test = this.currentTest as Test & { currentRetry(): number };
+    if (!BROWSER_TESTS.test(test.file ?? '')) return;
+    if (test.currentRetry() > 0) console.warn(`Repeated: ${test.fullTitle()}`);
+    test.retries(1);
+  },
   /**
    * Runs after all tests or, in a parallel run, after each test file. Fails on unexpected skips and leftover files.
    */
