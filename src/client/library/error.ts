@@ -39,5 +39,9 @@ export function toError(status: number, body: string, retryAfter: string | null)
   } catch {
     // The body is not JSON.
   }
-  return new ImagemillError(status, details, /^\d+(?:\.\d+)?$/.test(retryAfter ?? '') ? Number(retryAfter) : undefined);
+  return new ImagemillError(
+    status,
+    details,
+    /^\d+(?:\.\d+)?$/.test(retryAfter ?? '') ? Number(retryAfter) : undefined,
+  );
 }
