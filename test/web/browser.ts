@@ -10,8 +10,12 @@ import { PATIENCE_MS } from '../helpers/util.ts';
 /** Folder for the traces of failed tests. Without TRACES=on there are none: recording takes a fifth of the processor time. */
 const TRACES = process.env.TRACES === 'on' && new URL('../../traces/', import.meta.url).pathname;
 
-/** Console messages that do not fail a test: responses with 4xx or 5xx, and requests of the trace recorder. */
-const EXPECTED = /^Failed to load resource|^Connecting to 'blob:/;
+/**
+ * Console messages that do not fail a test: responses with 4xx or 5xx, requests of the trace recorder, and the script for shared
+ * photos if the test ends before it is loaded.
+ */
+const EXPECTED =
+  /^Failed to load resource|^Connecting to 'blob:|^An unknown error occurred when fetching the script/;
 
 /**
  * Creates a browser context without stored data for each test. Errors, requests to other hosts and violations of the
