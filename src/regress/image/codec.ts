@@ -94,9 +94,8 @@ async function toImage(image: Sharp, metadata: Metadata, count: number): Promise
  */
 export async function haveSameSamples(one: Buffer, other: Buffer, all: boolean): Promise<boolean> {
   const read = async (file: Buffer): Promise<Uint16Array> => {
-    const image = sharp(file, { animated: all, limitInputPixels: false });
-    const upright = all ? image : image.autoOrient();
-    const data = await upright.toColourspace('rgb16').ensureAlpha().raw({ depth: 'ushort' }).toBuffer();
+    const image = sharp(file, { animated: all, autoOrient: !all, limitInputPixels: false });
+    const data = await image.toColourspace('rgb16').ensureAlpha().raw({ depth: 'ushort' }).toBuffer();
     return new Uint16Array(data.buffer, data.byteOffset, data.length / 2);
   };
   const [a, b] = await Promise.all([read(one), read(other)]);
