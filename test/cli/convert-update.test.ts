@@ -208,6 +208,21 @@ describe('imagemill convert --update', () => {
     expect(summaryOf((await update()).lines)).to.include({ upToDate: 60 });
   });
 
+  it('keeps the mark of another run that has started a result, however often the index is read', async () => {
+    const [one, other] = [
+      await openResultIndex(join(folder.path, 'out'), undefined),
+      await openResultIndex(join(folder.path, 'out'), undefined),
+    ];
+    await one.start('a.webp');
+    await other.start('a.webp');
+    await other.withdraw('a.webp');
+    for (let count = 0; count < 3; count += 1) {
+      await Promise.all([other.refresh(), other.refresh()]);
+      expect(other.owns('a.webp')).to.equal(true);
+    }
+    await Promise.all([one.close(), other.close()]);
+  });
+
   it('keeps the unfinished files of a run that is in progress, and removes those of one that was killed', async () => {
     const index = await openResultIndex(join(folder.path, 'out'), undefined);
     await writeFile(join(index.temporary, 'unfinished'), '');

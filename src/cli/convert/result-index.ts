@@ -109,11 +109,17 @@ export async function openResultIndex(
   let lines = 0;
   /** Offset in the own file up to which it was read. */
   let position = 0;
-  const refresh = async (): Promise<void> => {
+  const readNew = async (): Promise<void> => {
     position = await readLines(path, position, (line) => {
       lines += 1;
       addLine(line, own, toolVersions);
     });
+  };
+  let reading: Promise<void> = Promise.resolve();
+  // One at a time, so that each line is added once: a second `withdrawn` would remove the mark of another command.
+  const refresh = (): Promise<void> => {
+    reading = reading.then(readNew, readNew);
+    return reading;
   };
   await refresh();
   let isShared = false;
@@ -233,7 +239,7 @@ async function makeRealFolder(path: string): Promise<void> {
  * Reads the complete lines of a file; none if the file does not exist.
  *
  * @param start offset of the first line in bytes. If the file is shorter, it was rewritten, and is read from its start.
- * @returns the offset of the last line, which can be incomplete
+ * @returns the offset of what follows; of the last line if that is incomplete
  */
 async function readLines(path: string, start: number, use: (line: Line) => void): Promise<number> {
   const file = await open(path, READ).catch((error) => {
@@ -241,13 +247,18 @@ async function readLines(path: string, start: number, use: (line: Line) => void)
   });
   if (!file) return 0;
   const { size } = await file.stat();
-  let last = '';
-  for await (const text of file.readLines({ start: start < size ? start : 0, end: Math.max(0, size - 1) })) {
+  const from = start <= size ? start : 0;
+  if (from === size) {
+    await file.close();
+    return size;
+  }
+  let incomplete = '';
+  for await (const text of file.readLines({ start: from, end: size - 1 })) {
     const line = parseLine(text);
     if (line) use(line);
-    last = text;
+    incomplete = line ? '' : text;
   }
-  return size - Buffer.byteLength(last);
+  return size - Buffer.byteLength(incomplete);
 }
 
 /** Parses a line. A truncated or empty line is never valid JSON, and one that was written by hand can be anything. */
