@@ -25,7 +25,8 @@ Examples:
   $ imagemill convert photos -o small --update --url http://mill:3000 -j 16
 
 EXTRA_INPUTS=all and EXTRA_OUTPUTS=all enable all formats that this machine
-supports: input of heic, jxl, jp2, psd and cur; output of avif, jxl, tiff and ico.
+supports: input of heic, jxl, jp2, psd, cur and pdf; output of avif, jxl, tiff and
+ico.
 
 In folders and patterns, a file with neither the extension nor the content of an
 image is skipped, and one with only the extension fails. If several results have

@@ -353,7 +353,7 @@ describe('more requests than the rate limit on the page', () => {
     await page.getByText('9 of 11 files').waitFor();
     const left = page.locator('.notice .number');
     const count = async () => Number.parseInt((await left.textContent()) ?? '', 10);
-    /** Seconds of the minute that the test may have used. The clock of the page goes on between its steps. */
+    /** Seconds by which the clock of the page may have advanced between the steps of the test. */
     const used = () => Math.ceil((Date.now() - began) / 1000) + 1;
     expect(await count()).to.be.within(60 - used(), 60);
     await page.clock.runFor(10_000);

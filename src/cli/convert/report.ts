@@ -1,4 +1,4 @@
-/** @module Prints results to standard output and errors to standard error, or both as JSON lines, and writes the file of `--report`. */
+/** @module Prints results to standard output and errors to standard error, or both as JSON lines. Writes the table of `--report`. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { isReplaceable, systemReason } from '../../files/system.ts';
 import { formatBytes, sanitizeForDisplay, truncate } from '../../text.ts';

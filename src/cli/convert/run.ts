@@ -1,4 +1,4 @@
-/** @module Runs the `convert` command: searches the inputs once or repeatedly, converts several at a time, and ends after a signal. */
+/** @module Runs the `convert` command: searches the inputs once or repeatedly, converts several at a time, ends after a signal. */
 import { KnownResultError } from '../../errors.ts';
 import { CliError, type SignalAbort } from '../context.ts';
 import type { Receipts } from '../receipts.ts';

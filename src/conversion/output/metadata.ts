@@ -75,7 +75,7 @@ function exifBox(exif: Buffer): Metadata {
 
 const utf16 = (text: string): string => Buffer.from(text, 'utf16le').swap16().toString('hex').toUpperCase();
 
-/** Title that ImageMagick 6 writes: the name of the file in UTF-16, with a NUL, but no byte order mark. Viewers show "\0i\0m…". */
+/** Title that ImageMagick 6 writes: the file name in UTF-16, with a NUL, but no byte order mark. Viewers show "\0i\0m…". */
 const garbled = (stem: string): string => `<${utf16(`${stem}\0`)}>`;
 /** Correct title (ISO 32000-1, section 7.9.2.2). It has the same length, so all offsets stay valid. */
 const CORRECT = `<${utf16(`\uFEFF${OUTPUT_STEM}`)}>`;

@@ -1,6 +1,6 @@
 /**
- * @module Chooses the part that `cover` keeps with `position=attention`. The image is reduced to 32 × 32 pixels. Each gets a score:
- * its edges, its likeness to skin, and how red it is. The scores are blurred by the size of the part, whose centre is put at the
+ * @module Chooses the part that `cover` keeps with `position=attention`. The image is reduced to 32 × 32 pixels. Each gets a
+ * score: its edges, its likeness to skin, and how red it is. The scores are blurred by the size of the part, whose centre is put at the
  * maximum. Pure.
  *
  * The method and its constants are those of vips_smartcrop with VIPS_INTERESTING_ATTENTION

@@ -92,8 +92,7 @@ export function iconSizes({ width = 256, height = 256 }: ConversionJob['options'
 function iconImages({ options }: ConversionJob): string[] {
   const copies = iconSizes(options).flatMap((size) => [
     ...['(', '-clone', '0', '-filter', 'Lanczos', '-resize', `${size}x${size}`],
-    // Without an operator, as after a decoding at a smaller size, ImageMagick would write a transparent square.
-    ...['-background', 'none', '-compose', 'Over', '-gravity', 'center', '-extent', `${size}x${size}`, ')'],
+    ...['-background', 'none', '-gravity', 'center', '-extent', `${size}x${size}`, ')'],
   ]);
   return ['-alpha', 'set', ...copies, '-delete', '0', '-depth', '8'];
 }

@@ -195,7 +195,10 @@ export function createForkServers(options: ForkServersOptions): ForkServers {
   };
 }
 
-/** Exit statuses of success and ordinary failures (pdfinfo: 99, dwebp: 255). ImageMagick's handlers exit with the number of a fatal signal. */
+/**
+ * Exit statuses of success and ordinary failures (pdfinfo: 99, dwebp: 255). ImageMagick's handlers exit with the number of a fatal
+ * signal.
+ */
 const ORDINARY: readonly (number | undefined)[] = [0, 1, 99, 255];
 
 /** Returns whether a job may have been an attack that failed. It could have learned the layout of the address space. */
