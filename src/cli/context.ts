@@ -12,27 +12,24 @@ export interface CliContext {
   readonly version: string;
 }
 
-/** Ends the program with a message for the user and an exit status. */
+/** Ends the program with a message for the user and {@link EXIT_CANNOT_RUN}: wrong arguments or settings, or a missing tool. */
 export class CliError extends Error {
   override readonly name = 'CliError';
-  readonly status: number;
-  /** @param status the exit status */
-  constructor(message: string, status: number) {
-    super(message);
-    this.status = status;
-  }
 }
+
+/** Exit status if a command cannot run, as in shells and most programs. */
+export const EXIT_CANNOT_RUN = 2;
 
 /**
  * Loads the settings from the environment.
  *
- * @throws {CliError} naming every invalid setting, with status 2
+ * @throws {CliError} naming every invalid setting
  */
 export function loadSettings(env: CliContext['env']): Config {
   try {
     return loadConfig(env);
   } catch (error) {
-    if (error instanceof ConfigError) throw new CliError(error.problems.join('\n'), 2);
+    if (error instanceof ConfigError) throw new CliError(error.problems.join('\n'));
     throw error;
   }
 }

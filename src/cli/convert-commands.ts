@@ -104,7 +104,7 @@ export function addConvert(program: Command, context: CliContext, onExit: (statu
     .action(async (inputs: string[], { output, ...flags }: Partial<Flags>) => {
       if (inputs.length === 0 || output === undefined) {
         const missing = inputs.length === 0 ? 'Name the images to convert' : 'Set the output with -o';
-        throw new CliError(`${missing}:\n${CONVERT_USAGE}`, 2);
+        throw new CliError(`${missing}:\n${CONVERT_USAGE}`);
       }
       const { convert } = await import('./convert.ts');
       onExit(await convert(inputs, { ...flags, output }, context));

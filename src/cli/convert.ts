@@ -31,7 +31,7 @@ import { openReceipts, type Receipts } from './receipts.ts';
  *
  * @param args files, folders, patterns, or `-`
  * @returns the exit status: 0 if all files were converted, 1 if some were not, 128 or more after a signal
- * @throws {CliError} with status 2, if the arguments are invalid or this machine cannot convert
+ * @throws {CliError} if the arguments are invalid or this machine cannot convert
  */
 export async function convert(
   args: readonly string[],
@@ -122,15 +122,15 @@ export async function convert(
 /**
  * Parses `--verify`. With it, a folder as `--report` receives pictures of the worst places.
  *
- * @throws {CliError} with status 2, if results with these options cannot be verified
+ * @throws {CliError} if results with these options cannot be verified
  */
 async function parseVerify({ verify: mode, report, url }: Flags, results: readonly WantedResult[]) {
   if (mode === undefined) return undefined;
   if (mode !== 'pixels' && mode !== 'visual')
-    throw new CliError(`Invalid --verify "${sanitizeForDisplay(mode)}": expected pixels or visual.`, 2);
-  if (url) throw new CliError('--verify needs the tools of this machine, without --url.', 2);
+    throw new CliError(`Invalid --verify "${sanitizeForDisplay(mode)}": expected pixels or visual.`);
+  if (url) throw new CliError('--verify needs the tools of this machine, without --url.');
   const why = results.map(({ options }) => findUnverifiable(mode, options)).find(Boolean);
-  if (why) throw new CliError(`--verify ${mode} is not possible: ${why}.`, 2);
+  if (why) throw new CliError(`--verify ${mode} is not possible: ${why}.`);
   const isFolder = report?.endsWith('/') || (await stat(report ?? '').catch(() => undefined))?.isDirectory();
   return { mode, pictures: isFolder ? report : undefined } as const;
 }
@@ -138,7 +138,7 @@ async function parseVerify({ verify: mode, report, url }: Flags, results: readon
 /**
  * Opens the file of `--receipts`. A dry run writes none.
  *
- * @throws {CliError} with status 2, if the options contradict each other, or a file cannot be used
+ * @throws {CliError} if the options contradict each other, or a file cannot be used
  */
 async function parseReceipts(
   { receipts, key, dryRun }: Flags,
@@ -146,10 +146,10 @@ async function parseReceipts(
   { kind, path }: Target,
 ): Promise<Receipts | undefined> {
   if (key !== undefined && receipts === undefined)
-    throw new CliError('--key signs receipts: set --receipts, too.', 2);
+    throw new CliError('--key signs receipts: set --receipts, too.');
   if (receipts === undefined) return undefined;
   if (args.includes(STDIN) || kind === 'stdout')
-    throw new CliError('--receipts needs files, not standard input or output.', 2);
+    throw new CliError('--receipts needs files, not standard input or output.');
   if (dryRun) return undefined;
   const nameOf = (output: string) => (kind === 'folder' ? relative(path, output) : basename(output));
   return openReceipts(receipts, key, nameOf);
@@ -168,45 +168,44 @@ function explainStop(report: Report, { update, watch }: BulkOptions, { areMany }
 /**
  * Checks that there is one input if there is one result.
  *
- * @throws {CliError} with status 2
+ * @throws {CliError}
  */
 async function assertOneInput(inputs: Inputs, { kind, path }: Target): Promise<void> {
   if (kind === 'folder' || !inputs.areMany) return;
   let count = 0;
   for await (const input of inputs.find()) if (!('notice' in input)) count += 1;
-  if (count > 1) throw new CliError(`-o ${path} takes one result, and there are ${count} inputs.`, 2);
+  if (count > 1) throw new CliError(`-o ${path} takes one result, and there are ${count} inputs.`);
 }
 
 /**
  * Checks that `-o` is a folder if each file has several results.
  *
- * @throws {CliError} with status 2
+ * @throws {CliError}
  */
 function assertOneResult(results: readonly WantedResult[], { kind, path }: Target): void {
   if (kind === 'folder' || results.length === 1) return;
   throw new CliError(
     `-o ${path} takes one result, and the preset has ${results.length}: a folder ends with a slash.`,
-    2,
   );
 }
 
 /**
  * Rejects reading an image from a terminal, and writing one to a terminal.
  *
- * @throws {CliError} with status 2
+ * @throws {CliError}
  */
 function rejectTerminals(args: readonly string[], toStdout: boolean, json: boolean): void {
-  if (args.includes(STDIN) && process.stdin.isTTY) throw new CliError('Standard input is a terminal.', 2);
+  if (args.includes(STDIN) && process.stdin.isTTY) throw new CliError('Standard input is a terminal.');
   if (!toStdout) return;
   if (process.stdout.isTTY)
-    throw new CliError('Standard output is a terminal: use -o with a file or folder.', 2);
-  if (json) throw new CliError(`--json and -o ${STDOUT} both write to standard output.`, 2);
+    throw new CliError('Standard output is a terminal: use -o with a file or folder.');
+  if (json) throw new CliError(`--json and -o ${STDOUT} both write to standard output.`);
 }
 
 /**
  * Checks that the inputs and the output fit the options.
  *
- * @throws {CliError} with status 2
+ * @throws {CliError}
  */
 async function assertUsable(
   options: BulkOptions,
@@ -215,17 +214,14 @@ async function assertUsable(
 ): Promise<void> {
   const { update, delete: deletes, watch } = options;
   if (update && target.kind !== 'folder')
-    throw new CliError('--update, --delete and --watch need a folder for -o.', 2);
-  if (watch && !areFolders) throw new CliError('--watch needs folders as inputs.', 2);
-  if (deletes && roots.length === 0) throw new CliError('--delete needs a folder among the inputs.', 2);
+    throw new CliError('--update, --delete and --watch need a folder for -o.');
+  if (watch && !areFolders) throw new CliError('--watch needs folders as inputs.');
+  if (deletes && roots.length === 0) throw new CliError('--delete needs a folder among the inputs.');
   if (target.kind !== 'folder') return;
   const output = await realPathOf(target.path);
   const own = roots.find(({ real }) => real === output);
   if (own) {
     const why = 'its results would be the sources of the next run';
-    throw new CliError(
-      `${own.path} is also the output folder: ${why}. Choose another -o, or one inside it.`,
-      2,
-    );
+    throw new CliError(`${own.path} is also the output folder: ${why}. Choose another -o, or one inside it.`);
   }
 }

@@ -2,13 +2,10 @@
 
 import { styleText } from 'node:util';
 import { plural } from '../text.ts';
-import { type CliContext, CliError } from './context.ts';
+import { type CliContext, CliError, EXIT_CANNOT_RUN } from './context.ts';
 import { CHECKS } from './doctor/checks.ts';
 import { type Check, collectReport, type DoctorReport } from './doctor/collect.ts';
 import { formatSizingRow, KINDS, measureSizing } from './doctor/sizing.ts';
-
-/** Exit status if this machine cannot serve. */
-const EXIT_CANNOT_SERVE = 2;
 
 /**
  * Runs `imagemill doctor`: checks this machine, and prints problems and how to fix them.
@@ -30,7 +27,7 @@ export async function doctor(
       console.log(
         `${formatTable(checks, process.stdout.columns || 80)}\n\n${formatVerdict(version, checks)}`,
       );
-    return serves ? 0 : EXIT_CANNOT_SERVE;
+    return serves ? 0 : EXIT_CANNOT_RUN;
   } finally {
     if (!(report.engine instanceof Error)) await report.engine.close();
   }
@@ -39,11 +36,11 @@ export async function doctor(
 /**
  * Measures this machine, and prints its row of the table in docs/sizing.md.
  *
- * @throws {CliError} with status 2, if this machine cannot convert
+ * @throws {CliError} if this machine cannot convert
  */
 async function printSizing({ engine, config }: DoctorReport, json: boolean): Promise<number> {
   if (engine instanceof Error)
-    throw new CliError(`${engine.message}\nRun "imagemill doctor" to find out why.`, EXIT_CANNOT_SERVE);
+    throw new CliError(`${engine.message}\nRun "imagemill doctor" to find out why.`);
   const measurements = await measureSizing(engine, config, (label) => console.error(`imagemill: ${label} …`));
   if (json) {
     console.log(JSON.stringify({ processors: config.CONCURRENCY, conversionsPerSecond: measurements }));

@@ -22,7 +22,7 @@ export interface ExplainFlags extends Omit<Flags, 'output'> {
  * Runs `imagemill explain`.
  *
  * @returns the exit status: 0 if all files could be converted, 1 if some could not, 128 or more after a signal
- * @throws {CliError} with status 2, if the arguments are invalid or this machine cannot convert
+ * @throws {CliError} if the arguments are invalid or this machine cannot convert
  */
 export async function explain(
   args: readonly string[],

@@ -11,7 +11,7 @@ import { withLocalLimits } from './convert/options.ts';
  * Runs `imagemill identify`: prints a table, or a JSON object for each file.
  *
  * @returns the exit status: 0 if all files are images, 1 if some are not or cannot be read, 128 or more after a signal
- * @throws {CliError} with status 2, if this machine cannot convert images
+ * @throws {CliError} if this machine cannot convert images
  */
 export async function identify(
   files: readonly string[],

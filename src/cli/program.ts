@@ -1,7 +1,7 @@
 /** @module The command line: commands, options and help. Each command loads its modules when it is called. */
 import { Argument, Command, CommanderError } from 'commander';
 import { completionScript, SHELLS } from './completion.ts';
-import { type CliContext, CliError } from './context.ts';
+import { type CliContext, CliError, EXIT_CANNOT_RUN } from './context.ts';
 import { addConvert } from './convert-commands.ts';
 import { addRegress } from './regress.ts';
 import type { ResponsiveFlags } from './responsive.ts';
@@ -13,9 +13,6 @@ export const MIN_NODE = '22.17';
 export function supportsNode(version: string): boolean {
   return version.localeCompare(MIN_NODE, 'en', { numeric: true }) >= 0;
 }
-
-/** Exit status for invalid arguments, as in shells and most programs. */
-const EXIT_USAGE = 2;
 
 const SERVE_HELP = `
 Examples:
@@ -111,7 +108,7 @@ export async function runProgram(
     .hook('preAction', () => {
       if (supportsNode(nodeVersion)) return;
       const needed = `Node.js ${MIN_NODE} or later is needed, and this is ${nodeVersion}`;
-      throw new CliError(`${needed}: https://nodejs.org`, EXIT_USAGE);
+      throw new CliError(`${needed}: https://nodejs.org`);
     });
 
   program
@@ -121,8 +118,7 @@ export async function runProgram(
     .allowExcessArguments()
     .action(async (_flags, { args: [word] }: Command) => {
       // As the default command, it receives every argument that is not a command.
-      if (word !== undefined)
-        throw new CliError(`Unknown command "${word}": see imagemill --help.`, EXIT_USAGE);
+      if (word !== undefined) throw new CliError(`Unknown command "${word}": see imagemill --help.`);
       const { serve } = await import('./serve.ts');
       status = await serve(context);
     });
@@ -198,7 +194,7 @@ export async function runProgram(
     .action(async (name: string, { limit }: { limit?: string }) => {
       const { createApiKey } = await import('../api-keys.ts');
       const made = createApiKey(name, limit);
-      if (!made) throw new CliError(KEY_EXPECTED, EXIT_USAGE);
+      if (!made) throw new CliError(KEY_EXPECTED);
       console.log(made.line);
       console.error(made.key);
     });
@@ -218,9 +214,9 @@ export async function runProgram(
     await program.parseAsync(args, { from: 'user' });
     return status;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_USAGE; // commander has printed the error
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_CANNOT_RUN; // commander has printed the error
     if (!(error instanceof CliError)) throw error;
     for (const line of error.message.split('\n')) console.error(`imagemill: ${line}`);
-    return error.status;
+    return EXIT_CANNOT_RUN;
   }
 }

@@ -53,7 +53,7 @@ export interface Receipts {
  *
  * @param keyPath PEM file with an Ed25519 key that signs them
  * @param name returns the path of a result below the output folder
- * @throws {CliError} with status 2, if a file cannot be used
+ * @throws {CliError} if a file cannot be used
  */
 export async function openReceipts(
   path: string,
@@ -62,7 +62,7 @@ export async function openReceipts(
 ): Promise<Receipts> {
   const key = keyPath === undefined ? undefined : await readKey(keyPath, createPrivateKey);
   await appendFile(path, '').catch((error) => {
-    throw new CliError(`--receipts ${path} cannot be written: ${systemReason(error)}.`, 2);
+    throw new CliError(`--receipts ${path} cannot be written: ${systemReason(error)}.`);
   });
   return {
     async prepare({ input, output, options }, conversion, versions) {
@@ -106,9 +106,9 @@ async function readKey(path: string, parse: (pem: string) => KeyObject): Promise
     if (key.asymmetricKeyType === 'ed25519') return key;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).syscall)
-      throw new CliError(`--key ${path} cannot be read: ${systemReason(error)}.`, 2);
+      throw new CliError(`--key ${path} cannot be read: ${systemReason(error)}.`);
   }
-  throw new CliError(`--key ${path}: expected an Ed25519 key in PEM.`, 2);
+  throw new CliError(`--key ${path}: expected an Ed25519 key in PEM.`);
 }
 
 /** Options of {@link verifyReceipts}. */
@@ -121,7 +121,7 @@ interface VerifyFlags {
  * Runs `imagemill verify`: checks results, and sources that still exist, against their receipts.
  *
  * @returns the exit status: 0 if all are as recorded, 1 if not
- * @throws {CliError} with status 2, if the receipts cannot be read
+ * @throws {CliError} if the receipts cannot be read
  */
 export async function verifyReceipts(path: string, { against, key: keyPath }: VerifyFlags): Promise<number> {
   const key = keyPath === undefined ? undefined : await readKey(keyPath, createPublicKey);
@@ -149,9 +149,9 @@ export async function verifyReceipts(path: string, { against, key: keyPath }: Ve
     }
   } catch (error) {
     const why = (error as NodeJS.ErrnoException).syscall ? systemReason(error) : 'it is not a receipt';
-    throw new CliError(`${path}${number > 0 ? `, line ${number}` : ''}: ${why}.`, 2);
+    throw new CliError(`${path}${number > 0 ? `, line ${number}` : ''}: ${why}.`);
   }
-  if (receipts.size === 0 && problems === 0) throw new CliError(`${path} has no receipts.`, 2);
+  if (receipts.size === 0 && problems === 0) throw new CliError(`${path} has no receipts.`);
   const names = new Map([...receipts].map(([name, { result }]) => [result.sha256, name]));
   for (const [name, { source, result }] of receipts) {
     const shown = against === undefined ? result.path : join(against, name);

@@ -60,13 +60,10 @@ const REPORTS = [
   { option: 'json', start: JSON_START, format: jsonReport },
 ] as const;
 
-/** Exit status if the command cannot run, as in shells and most programs. */
-export const EXIT_CANNOT_RUN = 2;
-
 /**
  * Runs `regress record`.
  *
- * @throws {CliError} with status 2, if it cannot run
+ * @throws {CliError} if it cannot run
  */
 export function recordBaseline(
   folder: string,
@@ -104,7 +101,7 @@ export function recordBaseline(
 /**
  * Runs `regress check`.
  *
- * @throws {CliError} with status 2, if it cannot run
+ * @throws {CliError} if it cannot run
  */
 export function checkImages(
   folder: string,
@@ -129,7 +126,7 @@ export function checkImages(
 /**
  * Runs `regress compare`.
  *
- * @throws {CliError} with status 2, if it cannot run
+ * @throws {CliError} if it cannot run
  */
 export function compareBaselines(
   one: string,
@@ -148,7 +145,7 @@ export function compareBaselines(
 /**
  * Reads the matrix of a file. Without one, that of the baseline, or the default with the enabled output formats.
  *
- * @throws {CliError} with status 2, if there are presets for no matrix
+ * @throws {CliError} if there are presets for no matrix
  * @throws {MatrixError}
  */
 export async function chooseMatrix(
@@ -159,8 +156,7 @@ export async function chooseMatrix(
   const config = loadSettings(env);
   const { PRESETS_FILE: fallback, MAX_VARIANTS } = config;
   if (path) return readMatrix(path, { given: presets, fallback, MAX_VARIANTS });
-  if (presets !== undefined)
-    throw new CliError('--presets needs --matrix, whose cases name presets.', EXIT_CANNOT_RUN);
+  if (presets !== undefined) throw new CliError('--presets needs --matrix, whose cases name presets.');
   return baseline ?? toMatrix(defaultMatrix(enabledTypes(selectExtras(config)).outputs));
 }
 
@@ -170,9 +166,9 @@ async function findImages(folder: string, baseline: string, env: Environment): P
     const message = error.code
       ? `${error.path ?? folder} cannot be read: ${systemReason(error)}`
       : error.message;
-    throw new CliError(message, EXIT_CANNOT_RUN);
+    throw new CliError(message);
   });
-  if (images.length === 0) throw new CliError(`There are no images in ${folder}.`, EXIT_CANNOT_RUN);
+  if (images.length === 0) throw new CliError(`There are no images in ${folder}.`);
   return images;
 }
 
@@ -183,7 +179,7 @@ async function recordImages(
   { env, folder, signal }: { env: Environment; folder: string | undefined; signal: AbortSignal },
 ): Promise<Recording> {
   if (!/^[1-9]\d?$/.test(repeat))
-    throw new CliError(`--repeat ${repeat}: expected a whole number from 1 to 99`, EXIT_CANNOT_RUN);
+    throw new CliError(`--repeat ${repeat}: expected a whole number from 1 to 99`);
   const config = loadSettings(env);
   const converter: Backend = await (url
     ? createHttpBackend(url, config.IMAGEMILL_API_KEY)
@@ -210,8 +206,7 @@ async function report(
   });
   const skipped = before.rows.filter((row) => !matrix.thresholds(row.image, row.case)).length;
   if (skipped > 0) console.error(`imagemill: the matrix skips ${skipped} results of the baseline`);
-  if (findings.length === 0)
-    throw new CliError('There is nothing to compare: the matrix matches no image.', EXIT_CANNOT_RUN);
+  if (findings.length === 0) throw new CliError('There is nothing to compare: the matrix matches no image.');
   for (const { option, format } of REPORTS) {
     const path = files[option];
     if (path) await write(path, await format(findings, before, after));
@@ -224,13 +219,13 @@ async function report(
  * Checks that the reports would replace no file, or only earlier reports. Another file can be an image that the user named
  * by mistake.
  *
- * @throws {CliError} with status 2
+ * @throws {CliError}
  */
 async function checkReports(files: ReportFiles): Promise<void> {
   for (const { option, start } of REPORTS) {
     const path = files[option];
     if (path && !(await isReplaceable(path, start)))
-      throw new CliError(`--${option} ${path}: the file exists, and is not a report.`, EXIT_CANNOT_RUN);
+      throw new CliError(`--${option} ${path}: the file exists, and is not a report.`);
   }
 }
 
@@ -239,7 +234,7 @@ async function write(path: string, text: string): Promise<void> {
     await createFolders(dirname(path));
     await replaceFile(path, text);
   } catch (error) {
-    throw new CliError(`${path} cannot be written: ${(error as Error).message}`, EXIT_CANNOT_RUN);
+    throw new CliError(`${path} cannot be written: ${(error as Error).message}`);
   }
 }
 
@@ -252,7 +247,7 @@ function createProgress(what: string): (done: number, all: number) => void {
 /** Errors whose message is sufficient for the user. Other errors are printed with their stack. */
 const EXPECTED_ERRORS = [MatrixError, BaselineError, BackendError, TruncatedFileError];
 
-/** Runs an action, and converts its errors to CliError with status 2. Status 1 is reserved for changed results. */
+/** Runs an action, and converts its errors to CliError. Status 1 is reserved for changed results. */
 export async function orCliError(action: (signal: AbortSignal) => Promise<number>): Promise<number> {
   const abort = abortOnSignals();
   try {
@@ -264,6 +259,6 @@ export async function orCliError(action: (signal: AbortSignal) => Promise<number
     const { message, stack } = error as Error;
     const known =
       EXPECTED_ERRORS.some((kind) => error instanceof kind) || (error as NodeJS.ErrnoException).code;
-    throw new CliError(known ? message : (stack ?? message), EXIT_CANNOT_RUN);
+    throw new CliError(known ? message : (stack ?? message));
   }
 }

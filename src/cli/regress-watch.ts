@@ -17,7 +17,7 @@ import { type CliContext, CliError, loadSettings } from './context.ts';
 import { STDIN } from './convert/converter.ts';
 import { createInputs } from './convert/inputs.ts';
 import { createProgress } from './convert/progress.ts';
-import { chooseMatrix, EXIT_CANNOT_RUN, orCliError } from './regress-actions.ts';
+import { chooseMatrix, orCliError } from './regress-actions.ts';
 
 /** Options of `regress watch`. */
 export interface WatchFlags {
@@ -44,16 +44,15 @@ interface Comparison {
  *
  * @param source a folder, or `-` for paths on standard input, one a line
  * @returns the exit status: 0 if the gate holds, 1 if it does not, 128 or more after a signal
- * @throws {CliError} with status 2, if it cannot run
+ * @throws {CliError} if it cannot run
  */
 export function watchServices(source: string, flags: WatchFlags, env: CliContext['env']): Promise<number> {
   return orCliError(async (signal) => {
     const gate = { min: toCount('--min', flags.min), maxChanged: toCount('--max-changed', flags.maxChanged) };
     const matrix = await chooseMatrix(flags, env);
     const isFolder = source === STDIN || (await stat(source).catch(() => undefined))?.isDirectory();
-    if (!isFolder) throw new CliError(`${source} is not a folder.`, EXIT_CANNOT_RUN);
-    if (source === STDIN && process.stdin.isTTY)
-      throw new CliError('Standard input is a terminal.', EXIT_CANNOT_RUN);
+    if (!isFolder) throw new CliError(`${source} is not a folder.`);
+    if (source === STDIN && process.stdin.isTTY) throw new CliError('Standard input is a terminal.');
     const { IMAGEMILL_API_KEY: key } = loadSettings(env);
     const backends = [
       await createHttpBackend(flags.service, key),
@@ -75,7 +74,7 @@ export function watchServices(source: string, flags: WatchFlags, env: CliContext
 
 function toCount(option: string, value: string): number {
   if (/^\d{1,12}$/.test(value)) return Number(value);
-  throw new CliError(`${option} ${value}: expected a whole number`, EXIT_CANNOT_RUN);
+  throw new CliError(`${option} ${value}: expected a whole number`);
 }
 
 /**

@@ -36,7 +36,7 @@ interface SetFile {
  * Runs `imagemill responsive`: writes the files, and prints the HTML element or a JSON object.
  *
  * @returns the exit status: 0 if all files were written, 1 if not, 128 or more after a signal
- * @throws {CliError} with status 2 for invalid options, or if this machine cannot convert
+ * @throws {CliError} for invalid options, or if this machine cannot convert
  */
 export async function responsive(
   input: string,
@@ -103,7 +103,7 @@ function parseFlags({ widths, formats, quality }: ResponsiveFlags) {
     const value = flag === 'quality' ? quality : given[flag as 'widths'][at as number];
     return `Invalid --${String(flag)} "${value}": expected ${message}.`;
   });
-  throw new CliError(lines.join('\n'), 2);
+  throw new CliError(lines.join('\n'));
 }
 
 function describe(

@@ -20,7 +20,7 @@ const STDOUT_FD = 1;
  * SIGHUP, which is sent when the terminal is closed, does the same, or reads `API_KEYS_FILE` again if it is set.
  *
  * @returns the exit status: 0 after draining, 1 after an error that can be temporary, 2 if this machine cannot serve
- * @throws {CliError} with status 2, for invalid settings
+ * @throws {CliError} for invalid settings
  */
 export async function serve({ env, version }: CliContext): Promise<number> {
   const config = withWorkingFolder(loadSettings(env), env);

@@ -40,7 +40,7 @@ export interface LocalConverterOptions {
 /**
  * Starts the conversion engine.
  *
- * @throws {CliError} with status 2, if this machine cannot convert to one of the formats
+ * @throws {CliError} if this machine cannot convert to one of the formats
  */
 export async function createLocalConverter(
   config: Config,
@@ -51,7 +51,7 @@ export async function createLocalConverter(
   const missing = formats.find((format) => !engine.capabilities.outputs.includes(format));
   if (missing) {
     await engine.close();
-    throw new CliError([...warnings, `The tools on this machine cannot write ${missing}.`].join('\n'), 2);
+    throw new CliError([...warnings, `The tools on this machine cannot write ${missing}.`].join('\n'));
   }
   const verifier = verify && (await createVerifier(engine, verify.pictures));
   const check: Check | undefined =
@@ -71,7 +71,7 @@ export async function createLocalConverter(
  * Starts the conversion engine for the files of this machine.
  *
  * @param jobs number of concurrent conversions
- * @throws {CliError} with status 2, if nothing can be converted
+ * @throws {CliError} if nothing can be converted
  */
 export async function startEngine(
   config: Config,
@@ -83,7 +83,6 @@ export async function startEngine(
     if (!(error instanceof StartupError)) throw error;
     throw new CliError(
       [...warnings.keys(), error.message, 'Run "imagemill doctor" to find out why.'].join('\n'),
-      2,
     );
   });
   return { engine, warnings: [...warnings.keys()] };

@@ -56,7 +56,7 @@ export interface CliOptions {
  * Validates the options with the checks of the service.
  *
  * @param outputs the enabled output formats
- * @throws {CliError} naming every invalid value, with status 2
+ * @throws {CliError} naming every invalid value
  */
 export function parseOptions(flags: Flags, outputs: readonly OutputType[]): CliOptions {
   const others = { format: outputFormat(outputs).optional(), jobs: integer(1, 1024).optional() };
@@ -71,7 +71,7 @@ export function parseOptions(flags: Flags, outputs: readonly OutputType[]): CliO
     const value = sanitizeForDisplay(String(given[name as keyof typeof given]));
     return serviceError('FIELD_INVALID', flagName(name), value, message).message;
   });
-  throw new CliError(lines.join('\n'), 2);
+  throw new CliError(lines.join('\n'));
 }
 
 /** Returns the options that were given, as texts by the field name of the API. */
@@ -130,27 +130,23 @@ export interface BulkOptions {
 /**
  * Validates the options.
  *
- * @throws {CliError} with status 2, if they contradict each other
+ * @throws {CliError} if they contradict each other
  */
 export function parseBulkOptions(flags: Flags): BulkOptions {
   const { delete: deletes = false, watch = false, yes = false, dryRun = false, url: urls = [] } = flags;
   const naming = { keepExtension: flags.keepExtension ?? false, safeNames: flags.safeNames ?? false };
-  if (dryRun && watch) throw new CliError('--dry-run and --watch contradict each other.', 2);
+  if (dryRun && watch) throw new CliError('--dry-run and --watch contradict each other.');
   if (urls.length > 0 && (flags.maxFileSize ?? flags.maxPixels) !== undefined)
     throw new CliError(
       '--max-file-size and --max-pixels are for this machine: an instance of --url has its own limits.',
-      2,
     );
   const invalid = urls.find((url) => !/^https?:\/\//.test(url) || !URL.canParse(url));
   if (invalid !== undefined)
-    throw new CliError(`Invalid --url "${invalid}": expected an address such as http://host:3000.`, 2);
+    throw new CliError(`Invalid --url "${invalid}": expected an address such as http://host:3000.`);
   if (deletes && !yes && watch)
-    throw new CliError('--delete with --watch requires --yes, because it cannot ask for confirmation.', 2);
+    throw new CliError('--delete with --watch requires --yes, because it cannot ask for confirmation.');
   if (deletes && !yes && !dryRun && !(process.stdin.isTTY && process.stderr.isTTY))
-    throw new CliError(
-      '--delete requires --yes without a terminal, because it cannot ask for confirmation.',
-      2,
-    );
+    throw new CliError('--delete requires --yes without a terminal, because it cannot ask for confirmation.');
   const shard = flags.shard === undefined ? undefined : parseShard(flags.shard);
   const update = flags.update || deletes || watch;
   return { update, delete: deletes, yes: yes || dryRun, watch, dryRun, naming, shard, urls };
@@ -171,7 +167,7 @@ const LOCAL_MAX_SIDE = 65_500;
  * Returns the settings for files of this machine: the limits of the flags, of the environment, or for the user's own files. Memory
  * and disk of the machine remain limits.
  *
- * @throws {CliError} naming an invalid value, with status 2
+ * @throws {CliError} naming an invalid value
  */
 export function withLocalLimits(
   config: Config,
@@ -192,14 +188,13 @@ export function withLocalLimits(
   };
 }
 
-/** @throws {CliError} with status 2 */
+/** @throws {CliError} */
 function parseAmount(flag: string, text: string): number {
   const [, digits, unit = ''] = /^(\d+(?:\.\d+)?)\s?([kMG]?)(?:B|P)?$/.exec(text) ?? [];
   const amount = Math.floor(Number(digits) * 1000 ** ['', 'k', 'M', 'G'].indexOf(unit));
   if (amount >= 1) return amount;
   throw new CliError(
     `Invalid ${flag} "${sanitizeForDisplay(text)}": expected a number, such as 400M or 400000000.`,
-    2,
   );
 }
 
@@ -218,17 +213,14 @@ const MAX_SHARDS = 10_000;
 /**
  * Parses the value of `--shard`. Every input belongs to exactly one of the parts, the same one on every machine.
  *
- * @throws {CliError} with status 2
+ * @throws {CliError}
  */
 export function parseShard(text: string): Shard {
   const [, number = 0, count = 0] = (/^(\d{1,5})\/(\d{1,5})$/.exec(text) ?? []).map(Number);
   if (count < 1 || count > MAX_SHARDS)
-    throw new CliError(
-      `Invalid --shard "${text}": expected I/N, such as 1/4, with N up to ${MAX_SHARDS}.`,
-      2,
-    );
+    throw new CliError(`Invalid --shard "${text}": expected I/N, such as 1/4, with N up to ${MAX_SHARDS}.`);
   if (number < 1 || number > count)
-    throw new CliError(`--shard ${text} is out of range: the parts are numbered 1 to ${count}.`, 2);
+    throw new CliError(`--shard ${text} is out of range: the parts are numbered 1 to ${count}.`);
   return { number, count, includes: (key) => hash(key) % count === number - 1 };
 }
 

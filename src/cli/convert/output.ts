@@ -44,7 +44,7 @@ export type OutputJob =
  *
  * @param format value of `--format`, if given
  * @param outputs the enabled output formats
- * @throws {CliError} with status 2, if the arguments contradict each other
+ * @throws {CliError} if the arguments contradict each other
  */
 export async function resolveTarget(
   output: string,
@@ -54,7 +54,7 @@ export async function resolveTarget(
 ): Promise<Target> {
   // A variable of the shell that is not set would mean the current folder.
   if (output === '')
-    throw new CliError('-o is empty: name a file or a folder, or use - for standard output.', 2);
+    throw new CliError('-o is empty: name a file or a folder, or use - for standard output.');
   if (output === STDOUT) return { kind: 'stdout', path: output, format };
   const info = await stat(output).catch(() => undefined);
   const folder = { kind: 'folder', path: output, format } as const;
@@ -64,16 +64,16 @@ export async function resolveTarget(
   const named = outputs.find((type) => type === parseOutputType(extension));
   if (args.length > 1 || (await matchesMany(args[0] as string))) {
     if (info === undefined && named === undefined) return folder;
-    throw new CliError(`-o ${output} is one file, for several inputs: a folder ends with a slash.`, 2);
+    throw new CliError(`-o ${output} is one file, for several inputs: a folder ends with a slash.`);
   }
-  if (info && !info.isFile()) throw new CliError(`-o ${output} is neither a file nor a folder.`, 2);
+  if (info && !info.isFile()) throw new CliError(`-o ${output} is neither a file nor a folder.`);
   if (format !== undefined && named !== undefined && named !== format)
-    throw new CliError(`-o ${output} and --format ${format} contradict each other.`, 2);
+    throw new CliError(`-o ${output} and --format ${format} contradict each other.`);
   const known = format ?? named;
   if (known === undefined) {
     const types = outputs.join(', ');
     const what = extension === '' ? 'has no extension' : `has an unknown extension (not one of ${types})`;
-    throw new CliError(`-o ${output} ${what}: set --format, or end a folder with a slash.`, 2);
+    throw new CliError(`-o ${output} ${what}: set --format, or end a folder with a slash.`);
   }
   return { kind: 'file', path: output, format: known };
 }

@@ -36,14 +36,14 @@ export interface RemoteOptions {
 /**
  * Connects to the instances.
  *
- * @throws {CliError} with status 2, if none responds
+ * @throws {CliError} if none responds
  */
 export async function createRemoteConverter(options: RemoteOptions): Promise<Converter> {
   const { urls, key, notice } = options;
   const onBusy = createBusyNotice(notice);
   const client = await createServiceClient(urls, { maxFailures: MAX_FAILURES, key, onBusy }).catch(
     (error) => {
-      throw error instanceof UnavailableError ? new CliError(error.message, 2) : error;
+      throw error instanceof UnavailableError ? new CliError(error.message) : error;
     },
   );
   const workspaces = createWorkspaces(options.tempDir);

@@ -263,11 +263,11 @@ const START = COLUMNS.slice(0, 3).join(',');
 /**
  * Creates the file, or replaces an earlier report. Another file can be an image that the user named by mistake.
  *
- * @throws {CliError} with status 2, if the file cannot be written or is not a report
+ * @throws {CliError} if the file cannot be written or is not a report
  */
 export async function createCsvReport(path: string): Promise<CsvReport> {
   const file = await openReport(path).catch((error) => {
-    throw new CliError(`--report ${path} cannot be written: ${systemReason(error)}.`, 2);
+    throw new CliError(`--report ${path} cannot be written: ${systemReason(error)}.`);
   });
   const stream = file.createWriteStream();
   const problem = new Promise<string>((resolve) =>

@@ -160,14 +160,14 @@ export interface ResultFolderOptions {
 /**
  * Opens the index of an output folder. Starts no tool if the index knows the versions of the installed tools.
  *
- * @throws {CliError} with status 2, if the folder cannot be written
+ * @throws {CliError} if the folder cannot be written
  */
 export async function openResultFolder(
   output: string,
   { config, bulk, version, converter }: ResultFolderOptions,
 ): Promise<ResultFolder> {
   const index = await openResultIndex(output, bulk.shard, bulk.dryRun).catch((error) => {
-    throw new CliError(`${output} cannot be written: ${systemReason(error)}.`, 2);
+    throw new CliError(`${output} cannot be written: ${systemReason(error)}.`);
   });
   if (bulk.urls.length > 0) {
     const { toolVersions } = await converter.start();

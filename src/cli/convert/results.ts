@@ -23,7 +23,7 @@ export interface WantedResult {
  * @param options see {@link parseOptions}
  * @param format format of `--format` or `-o`, if there is one
  * @param outputs the enabled output formats
- * @throws {CliError} with status 2, if there is no such preset, or if options contradict each other
+ * @throws {CliError} if there is no such preset, or if options contradict each other
  */
 export async function parseResults(
   flags: Omit<Flags, 'output'>,
@@ -34,20 +34,20 @@ export async function parseResults(
   const { preset, presets: file, url } = flags;
   const single = { ...options, format: format ?? DEFAULT_FORMAT };
   if (file !== undefined && url)
-    throw new CliError('--presets is for this machine: an instance of --url has its own presets.', 2);
+    throw new CliError('--presets is for this machine: an instance of --url has its own presets.');
   if (preset === undefined) {
-    if (file !== undefined) throw new CliError('--presets needs --preset with the name of a preset.', 2);
+    if (file !== undefined) throw new CliError('--presets needs --preset with the name of a preset.');
     assertCompatible(single, outputs);
     return [{ options: single }];
   }
   if (url) {
     const why = 'only the instance knows the format of the preset, and names of results have its extension';
-    if (format === undefined) throw new CliError(`--preset with --url needs --format: ${why}.`, 2);
+    if (format === undefined) throw new CliError(`--preset with --url needs --format: ${why}.`);
     const named: ConvertOptions & { readonly preset: string } = { ...single, preset };
     return [{ options: named }];
   }
   const path = file ?? config.PRESETS_FILE;
-  if (path === undefined) throw new CliError('--preset needs --presets or PRESETS_FILE with a file.', 2);
+  if (path === undefined) throw new CliError('--preset needs --presets or PRESETS_FILE with a file.');
   const { readPresets } = await import('../../conversion/presets-file.ts');
   try {
     const setting = file === undefined ? 'PRESETS_FILE' : '--presets';
@@ -58,7 +58,7 @@ export async function parseResults(
       ...{ outputs, config },
     });
   } catch (error) {
-    if (error instanceof ServiceError || error instanceof StartupError) throw new CliError(error.message, 2);
+    if (error instanceof ServiceError || error instanceof StartupError) throw new CliError(error.message);
     throw error;
   }
 }
@@ -75,7 +75,6 @@ function parsePreset(
   if (results.some(({ options }) => options.accepted))
     throw new CliError(
       `Preset "${preset}" leaves the format to browsers (auto): use another preset, or --format.`,
-      2,
     );
   return results;
 }
@@ -84,11 +83,11 @@ function parsePreset(
  * Checks that the options do not contradict each other.
  *
  * @param outputs the enabled output formats
- * @throws {CliError} naming the option, with status 2
+ * @throws {CliError} naming the option
  */
 function assertCompatible(options: ConvertOptions, outputs: readonly OutputType[]): void {
   const conflict = findConflict(options, outputs);
   if (!conflict) return;
   const { field, value, expected } = conflict;
-  throw new CliError(serviceError('FIELD_INVALID', flagName(field), value, expected).message, 2);
+  throw new CliError(serviceError('FIELD_INVALID', flagName(field), value, expected).message);
 }

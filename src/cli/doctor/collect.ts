@@ -45,14 +45,14 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /**
  * Collects the report. The caller must close its engine.
  *
- * @throws {CliError} with status 2, if no program can be started or no file can be written
+ * @throws {CliError} if no program can be started or no file can be written
  */
 export async function collectReport(env: Environment): Promise<DoctorReport> {
   const { config, settingProblems } = loadValidSettings(env);
   const { log, warnings } = createWarningCollector();
   const tools = await findTools(config).catch((cause) => {
     const error = toStartupError(cause, config);
-    throw error instanceof StartupError ? new CliError(error.message, 2) : error;
+    throw error instanceof StartupError ? new CliError(error.message) : error;
   });
   const engine = await createConversionEngine(config, log).catch((error) => {
     if (error instanceof StartupError) return error;
@@ -103,5 +103,5 @@ async function openFirstUsable(folders: readonly string[]): Promise<Workspaces> 
     const usable = await workspaces.root().catch(() => undefined);
     if (usable) return workspaces;
   }
-  throw new CliError(`${folders.join(' or ')} is not writable: set TEMP_DIR to a writable folder.`, 2);
+  throw new CliError(`${folders.join(' or ')} is not writable: set TEMP_DIR to a writable folder.`);
 }
