@@ -6,12 +6,13 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import sharp from 'sharp';
-import { box, boxesOf, withPrimary } from './fixtures/boxes.ts';
+import sharp, { type Sharp } from 'sharp';
+import { type FileBox, withPrimary } from './fixtures/boxes.ts';
 import { phonePhoto } from './fixtures/heif-writer.ts';
+import { colourBox, JP2_COLOURS, withHeader } from './fixtures/jp2.ts';
 import { pdf, sceneContent } from './fixtures/pdf.ts';
 import { psd } from './fixtures/psd.ts';
-import { scene, square } from './fixtures/scene.ts';
+import { open, scene, square } from './fixtures/scene.ts';
 import { cur, iconBitmap, type Raster, withoutChunk } from './fixtures/writers.ts';
 
 const FOLDER = new URL('../fixtures/extra/', import.meta.url).pathname;
@@ -21,29 +22,33 @@ mkdirSync(FOLDER, { recursive: true });
 const work = mkdtempSync(join(tmpdir(), 'imagemill-extra-'));
 const at = (name: string): string => join(work, name);
 const to = (name: string): string => join(FOLDER, name);
-const run = (program: string, ...args: string[]): void => {
-  execFileSync(program, args, { stdio: ['ignore', 'ignore', 'ignore'], cwd: work });
-};
-const open = ({ width, height, data }: Raster) => sharp(data, { raw: { width, height, channels: 4 } });
+const run = (program: string, ...args: string[]): void =>
+  void execFileSync(program, args, { stdio: 'ignore', cwd: work });
+/** Images of `fixtures/images/` that are encoded in other formats. */
+const COPIES = [
+  ['turned', 'orientation-6.jpg'],
+  ['private', 'private.jpg'],
+] as const;
 
 const plain = open(scene()).removeAlpha();
-await plain.clone().png().toFile(at('scene.png'));
-await plain.clone().toColourspace('rgb16').png().toFile(at('deep.png'));
-await plain.clone().greyscale().png().toFile(at('grey.png'));
-await open(scene({ transparent: true }))
-  .png()
-  .toFile(at('window.png'));
-await plain.clone().withIccProfile('p3').png().toFile(at('p3.png'));
+const pngs: Readonly<Record<string, Sharp>> = {
+  scene: plain,
+  deep: plain.clone().toColourspace('rgb16'),
+  grey: plain.clone().greyscale(),
+  window: open(scene({ transparent: true })),
+  p3: plain.clone().withIccProfile('p3'),
+  large: plain.clone().resize(256, 192, { kernel: 'nearest', fit: 'fill' }),
+  'small-tile': open(square(64)).removeAlpha(),
+  tile: open(square(1024)).removeAlpha(),
+};
+for (const [name, image] of Object.entries(pngs)) await image.png().toFile(at(`${name}.png`));
 writeFileSync(at('bare.png'), withoutChunk(readFileSync(at('p3.png')), 'iCCP'));
-await plain.clone().resize(256, 192, { kernel: 'nearest', fit: 'fill' }).png().toFile(at('large.png'));
 
 // HEIC, encoded by x265. Like an image of a phone: a grid with a rotation property that EXIF repeats.
 const heic = (name: string, ...args: string[]): void =>
   run('heif-enc', '-q', '95', '-p', 'chroma=444', ...args, '-o', to(name));
-heic('scene.heic', 'scene.png');
+for (const name of ['scene', 'window', 'p3', 'tile']) heic(`${name}.heic`, `${name}.png`);
 heic('deep.heic', '-b', '10', 'deep.png');
-heic('window.heic', 'window.png');
-heic('p3.heic', 'p3.png');
 heic('named-p3.heic', '--colour_primaries', '12', '--transfer_characteristic', '13', 'bare.png');
 for (const [row, top] of [0, 96].entries()) {
   for (const [column, left] of [0, 128].entries()) {
@@ -52,39 +57,27 @@ for (const [row, top] of [0, 96].entries()) {
   }
 }
 heic('grid.heic', '-T', 'tile-0-0.png');
-heic('turned.heic', join(FIXTURES, 'orientation-6.jpg'));
-heic('private.heic', join(FIXTURES, 'private.jpg'));
+for (const [name, source] of COPIES) heic(`${name}.heic`, join(FIXTURES, source));
 // Two images with thumbnails; the second image is the primary one.
 heic('primary.heic', '-t', '64', 'window.png', 'scene.png');
 writeFileSync(to('primary.heic'), withPrimary(readFileSync(to('primary.heic'))));
 
-// A photo with everything that phones add, and a tile for one of 48 megapixels, which tests write.
-await open(square(64)).removeAlpha().png().toFile(at('small-tile.png'));
+// A photo with everything that phones add. From tile.heic, tests write one of 48 megapixels.
 heic('phone.heic', 'small-tile.png');
 writeFileSync(to('phone.heic'), phonePhoto(readFileSync(to('phone.heic')), 64).file);
-await open(square(1024)).removeAlpha().png().toFile(at('tile.png'));
-heic('tile.heic', 'tile.png');
 
 // JPEG XL.
 const jxl = (name: string, ...args: string[]): void => run('cjxl', ...args, to(name));
-jxl('scene.jxl', 'scene.png', '-d', '0');
+for (const name of ['scene', 'deep', 'grey', 'window', 'p3']) jxl(`${name}.jxl`, `${name}.png`, '-d', '0');
 jxl('lossy.jxl', 'scene.png', '-d', '0.5', '--container=1');
-jxl('deep.jxl', 'deep.png', '-d', '0');
-jxl('grey.jxl', 'grey.png', '-d', '0');
-jxl('window.jxl', 'window.png', '-d', '0');
-jxl('p3.jxl', 'p3.png', '-d', '0');
 jxl('moving.jxl', join(FIXTURES, 'moving.gif'), '-d', '0');
 jxl('from-jpeg.jxl', join(FIXTURES, 'scene.jpg'));
-jxl('turned.jxl', join(FIXTURES, 'orientation-6.jpg'));
-jxl('private.jxl', join(FIXTURES, 'private.jpg'));
+for (const [name, source] of COPIES) jxl(`${name}.jxl`, join(FIXTURES, source));
 
 // JPEG 2000, lossless except one.
 const jp2 = (name: string, ...args: string[]): void => run('opj_compress', '-o', to(name), ...args);
-jp2('scene.jp2', '-i', 'scene.png');
-jp2('scene.j2k', '-i', 'scene.png');
-jp2('grey.jp2', '-i', 'grey.png');
-jp2('window.jp2', '-i', 'window.png');
-jp2('window.j2k', '-i', 'window.png');
+for (const name of ['scene.jp2', 'scene.j2k', 'grey.jp2', 'window.jp2', 'window.j2k'])
+  jp2(name, '-i', name.replace(/\w+$/, 'png'));
 const deepGrey = await plain.clone().greyscale().toColourspace('grey16').raw({ depth: 'ushort' }).toBuffer();
 writeFileSync(at('deep.raw'), deepGrey.swap16());
 jp2('deep.jp2', '-i', 'deep.raw', '-F', '120,80,1,16,u');
@@ -96,9 +89,7 @@ rewrite('window.jp2', 'unnamed.jp2', (boxes) => boxes.filter(({ name }) => name 
 const profile = (await sharp(at('p3.png')).metadata()).icc as Buffer;
 jp2('p3.jp2', '-i', 'p3.png');
 rewrite('p3.jp2', 'p3.jp2', (boxes) =>
-  boxes.map((one) =>
-    one.name === 'colr' ? { name: 'colr', body: Buffer.concat([Buffer.from([2, 0, 0]), profile]) } : one,
-  ),
+  boxes.map((one) => (one.name === 'colr' ? colourBox({ method: 2, profile }) : one)),
 );
 await writePalette();
 
@@ -110,18 +101,9 @@ writeFileSync(to('scene.psd'), psd(scene(), {}));
 writeFileSync(to('scene.cur'), cur([{ side: 64, bytes: iconBitmap(square(64)) }]));
 rmSync(work, { recursive: true });
 
-/** Replaces the header box of a file. */
-function rewrite(
-  from: string,
-  name: string,
-  change: (boxes: ReturnType<typeof boxesOf>) => ReturnType<typeof boxesOf>,
-): void {
-  const join = (boxes: ReturnType<typeof boxesOf>) =>
-    Buffer.concat(boxes.map((one) => box(one.name, one.body)));
-  const boxes = boxesOf(readFileSync(to(from))).map((one) =>
-    one.name === 'jp2h' ? { name: 'jp2h', body: join(change(boxesOf(one.body))) } : one,
-  );
-  writeFileSync(to(name), join(boxes));
+/** Writes a copy of a file with other boxes in its header. */
+function rewrite(from: string, name: string, change: (boxes: FileBox[]) => FileBox[]): void {
+  writeFileSync(to(name), withHeader(readFileSync(to(from)), change));
 }
 
 /** Creates an indexed image with a palette of two shades per channel. */
@@ -137,9 +119,8 @@ async function writePalette(): Promise<void> {
   const table = Array.from({ length: 8 }, (_, index) => [4, 2, 1].map((bit) => (index & bit ? 192 : 64)));
   const pclr = Buffer.from([0, 8, 3, 7, 7, 7, ...table.flat()]);
   const cmap = Buffer.from([0, 0, 1, 0, 0, 0, 1, 1, 0, 0, 1, 2]);
-  const colour = Buffer.from([1, 0, 0, 0, 0, 0, 16]);
   rewrite('palette.jp2', 'palette.jp2', (boxes) => [
-    ...boxes.map((one) => (one.name === 'colr' ? { name: 'colr', body: colour } : one)),
+    ...boxes.map((one) => (one.name === 'colr' ? colourBox(JP2_COLOURS.srgb) : one)),
     { name: 'pclr', body: pclr },
     { name: 'cmap', body: cmap },
   ]);
