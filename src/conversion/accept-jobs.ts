@@ -1,14 +1,33 @@
-/** @module Derives the jobs of a file, one for each result, and rejects those that exceed a limit or cannot work here. */
+/**
+ * @module Derives the jobs of a file, one for each result, and rejects those that exceed a limit or cannot work here. Estimates the disk
+ * space of a conversion. All of this happens before a tool starts.
+ */
 import type { Config } from '../config.ts';
-import { errorOfFile, isFileError, type ServiceError, serviceError, serviceErrorFrom } from '../errors.ts';
-import { INPUTS, OUTPUTS } from '../formats.ts';
+import {
+  errorOfFile,
+  isFileError,
+  type ServiceError,
+  serviceError,
+  serviceErrorFrom,
+  type TimeLimit,
+} from '../errors.ts';
+import { INPUTS, OUTPUTS, type OutputType } from '../formats.ts';
 import type { RepairContext } from '../images/containers/file.ts';
-import type { ImageInfo } from '../images/image-info.ts';
+import type { ImageInfo, Size } from '../images/image-info.ts';
 import type { Toolchain } from '../process/toolchain.ts';
-import { checkLimits, checkTogether } from './limits.ts';
 import { UNREADABLE_KINDS } from './output/tool-errors.ts';
+import { findCropOutside } from './plan/crop.ts';
 import { misreadLabel } from './plan/decoders.ts';
+import { EXTERNAL_ENCODERS } from './plan/encode.ts';
 import { createJob } from './plan/job.ts';
+import {
+  countPages,
+  fitAll,
+  keepsAllPages,
+  peakRasterSize,
+  renderedPages,
+  sizesToMake,
+} from './plan/size.ts';
 import type { ConversionJob, ToolContext } from './plan/types.ts';
 import type { ConversionInput, OnError } from './types.ts';
 
@@ -95,4 +114,157 @@ export function acceptJob(
   if ([job.decoder, ...job.programs].some((tool) => tool && !toolchain[tool]))
     throw serviceError('CONVERSION_UNSUPPORTED', label, INPUTS[type].label, OUTPUTS[options.format].label);
   return job;
+}
+
+/** Returns the time limit of a whole conversion. */
+export const conversionLimit = ({ CONVERT_TIMEOUT_MS: ms }: Config): TimeLimit => ({
+  ms,
+  setting: 'CONVERT_TIMEOUT_MS',
+});
+
+/**
+ * Checks the size of an image, and of the result.
+ *
+ * @param label name of the file in messages
+ * @throws {ServiceError} with status 413, naming the value, the limit and the setting
+ */
+export function checkLimits(job: ConversionJob, config: Config, label: string): void {
+  const { image, options } = job;
+  const { MAX_PIXELS, MAX_TOTAL_PIXELS, MAX_FRAMES, maxSide } = config;
+  const pages = countedPages(job);
+  const sizes = [peakRasterSize(image, options), ...pages];
+  for (const { width = 0, height = 0 } of sizes) {
+    if (Math.max(width, height) > maxSide) {
+      const isRendered = image.type === 'svg' || image.type === 'pdf';
+      const code = isRendered ? 'DRAWING_TOO_LARGE' : 'INPUT_DIMENSION_TOO_LARGE';
+      throw serviceError(code, label, Math.max(width, height), maxSide);
+    }
+    if (width * height > MAX_PIXELS) throw serviceError('TOO_MANY_PIXELS', label, width, height, MAX_PIXELS);
+  }
+  const isOnePage = image.type === 'pdf' && !keepsAllPages(options);
+  const frames = Math.max(image.animation?.delaysMs.length ?? 0, isOnePage ? 1 : countPages(image));
+  if (frames > MAX_FRAMES) throw serviceError('TOO_MANY_FRAMES', label, frames, MAX_FRAMES);
+  const total = totalPixels(job);
+  if (total > MAX_TOTAL_PIXELS)
+    throw serviceError('TOO_MANY_TOTAL_PIXELS', label, frames, total, MAX_TOTAL_PIXELS);
+  const outside = findCropOutside(job);
+  if (outside)
+    throw serviceError('CROP_OUTSIDE', label, options.crop as string, outside.width, outside.height);
+  checkResultLimits(job, config, label);
+}
+
+/** Checks the result, which is larger than the image if it is enlarged or gets borders. */
+function checkResultLimits(
+  job: ConversionJob,
+  { MAX_PIXELS, MAX_TOTAL_PIXELS, maxSide }: Config,
+  label: string,
+): void {
+  const sizes = sizesToMake(job);
+  for (const { width, height } of sizes) {
+    if (Math.max(width, height) > maxSide || width * height > MAX_PIXELS)
+      throw serviceError('RESULT_TOO_LARGE', label, width, height, MAX_PIXELS, maxSide);
+  }
+  const total = countPixels(sizes);
+  if (sizes.length > 1 && total > MAX_TOTAL_PIXELS)
+    throw serviceError('RESULT_TOO_LARGE_IN_TOTAL', label, sizes.length, total, MAX_TOTAL_PIXELS);
+}
+
+/**
+ * Checks the pixels of all results of one image together.
+ *
+ * @throws {ServiceError} with status 413
+ */
+function checkTogether(jobs: readonly ConversionJob[], { MAX_TOTAL_PIXELS }: Config, label: string): void {
+  const total = countPixels(jobs.flatMap(sizesToMake));
+  if (jobs.length > 1 && total > MAX_TOTAL_PIXELS)
+    throw serviceError('VARIANTS_TOO_LARGE_IN_TOTAL', label, jobs.length, total, MAX_TOTAL_PIXELS);
+}
+
+/** Returns the pages whose pixels count: all of a TIFF, but only those of a PDF that are rendered. */
+const countedPages = (job: ConversionJob): readonly Partial<Size>[] =>
+  job.image.type === 'pdf' ? renderedPages(job) : (job.image.pages ?? []);
+
+/** Returns the pixels of all frames or pages. Each frame is expanded to the canvas before anything else. */
+function totalPixels(job: ConversionJob): number {
+  const { width = 0, height = 0, animation } = job.image;
+  return animation ? width * height * animation.delaysMs.length : countPixels(countedPages(job));
+}
+
+/**
+ * Maximum bytes per pixel of a result. Measured on noise with 8 bits per channel at quality 100, with ImageMagick
+ * 6.9.11: webp 2.2, png 4.01, jpg 4.1, gif 1.4, bmp 3, pdf 3.3. With transparency: avif 3.8 with libaom 3.6, jxl 4.4
+ * with libjxl 0.7, tiff 4.01, which has a fifth channel for CMYK.
+ */
+const MAX_BYTES_PER_PIXEL: Readonly<Record<OutputType, number>> = {
+  webp: 3,
+  png: 4.1,
+  jpg: 4.2,
+  gif: 2,
+  bmp: 3.1,
+  pdf: 4,
+  avif: 4.2,
+  jxl: 4.6,
+  tiff: 5.1,
+  ico: 0, // its images have fixed sizes
+};
+/** Bytes per pixel of an image that is stored to be encoded again: up to five channels (CMYK and alpha) of 8 bits. */
+const KEPT_BYTES_PER_PIXEL = 5;
+const PPM_BYTES_PER_PIXEL = 3;
+/** Outputs that keep 16 bits per channel. */
+const DEEP_OUTPUTS: readonly OutputType[] = ['png', 'jxl', 'tiff'];
+/** Maximum bytes of an icon: uncompressed images of 256, 48, 32 and 16 pixels per side, and their masks. */
+const ICON_BYTES = 300_000;
+/** Bytes of headers, colour tables and profiles, which do not grow with the image. */
+const FIXED_BYTES = 64 * 1024;
+
+/**
+ * Estimates the maximum number of bytes on disk during a conversion: input, intermediate PNG files and result. Metadata
+ * in the result was in the input, too.
+ *
+ * @returns undefined if the header does not state the size of the image
+ */
+export function estimateDiskBytes(job: ConversionJob, inputBytes: number): number | undefined {
+  const { image, options, decoder, programs } = job;
+  const decoded = decodedPixels(job);
+  if (decoded === 0 || image.hasUncountedFrames) return undefined;
+  const deep = image.deep ? 2 : 1;
+  const { columns, rows } = (programs[0] === 'dwebp' && job.scaledDecoding) || {};
+  const scaled = columns && rows ? columns.decoded * rows.decoded * PPM_BYTES_PER_PIXEL : 0;
+  const pngs = programs.length - (scaled ? 2 : 1) + (image.decoder || decoder ? 1 : 0);
+  const pixels = resultPixels(job);
+  const between = pngs * Math.max(decoded, pixels) * MAX_BYTES_PER_PIXEL.png * deep;
+  const perPixel =
+    MAX_BYTES_PER_PIXEL[options.lossless && OUTPUTS[options.format].lossless ? 'png' : options.format] *
+    (DEEP_OUTPUTS.includes(options.format) ? deep : 1);
+  const result = pixels * perPixel + (options.format === 'ico' ? ICON_BYTES : 0);
+  // The best result stays on disk during the next attempt. External encoders read the PNG again.
+  const kept = EXTERNAL_ENCODERS[options.format] ? 0 : pixels * KEPT_BYTES_PER_PIXEL;
+  const again = options.maxBytes ? kept + result : 0;
+  return Math.ceil(inputBytes + FIXED_BYTES + scaled + between + result + again);
+}
+
+/** Returns the size of the raster image. For a PDF of an SVG, which has no pixels, it is the size of a PNG. */
+function rasterSize({ image, options }: ConversionJob): Size {
+  return peakRasterSize(image, options.format === 'pdf' ? { ...options, format: 'png' } : options);
+}
+
+/** Returns the number of pixels that the tools decode or render. */
+function decodedPixels(job: ConversionJob): number {
+  const frames = job.image.animation?.delaysMs.length ?? 1;
+  return countPixels([rasterSize(job)]) * frames || countPixels(countedPages(job));
+}
+
+/** Returns the pixels of the result, upright or rotated, whichever is more: not every header states the orientation. */
+function resultPixels(job: ConversionJob): number {
+  const { image, fittings } = job;
+  const { width = 0, height = 0 } = image;
+  const rotated = fitAll({ ...job, image: { ...image, width: height, height: width } });
+  const sums = [fittings, rotated].map((fitted) => countPixels(fitted.map(({ result }) => result)));
+  const drawn = image.type === 'svg' ? countPixels([rasterSize(job)]) : 0;
+  return Math.max(drawn, ...sums);
+}
+
+/** Returns the pixels of all images. */
+function countPixels(sizes: readonly Partial<Size>[] = []): number {
+  return sizes.reduce((sum, { width = 0, height = 0 }) => sum + width * height, 0);
 }

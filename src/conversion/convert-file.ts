@@ -8,10 +8,10 @@ import { removeFolder } from '../files/workspace.ts';
 import type { RunCommand } from '../process/command.ts';
 import { maxToolFileBytes } from '../process/sandbox/configure.ts';
 import { isAtLeast, type Toolchain } from '../process/toolchain.ts';
-import { acceptJobs, type FileConversion, type Target } from './accept-jobs.ts';
+import { acceptJobs, estimateDiskBytes, type FileConversion, type Target } from './accept-jobs.ts';
 import { type Explanation, explainJob } from './explain.ts';
 import { canonicalPlan, conversionKey, hashFile } from './key.ts';
-import { estimateDiskBytes } from './limits.ts';
+
 import { type ConversionJob, type ConvertOptions, INPUT_FILE, type ToolContext } from './plan/types.ts';
 import { createRepairContext, prepareInput, resolveFormat } from './prepare.ts';
 import { type ConversionQueue, createPartRunner, type Job } from './queue/queue.ts';

@@ -9,12 +9,12 @@ import { maxOpenFiles } from '../files/system.ts';
 import { DEFAULT_FOLDERS } from '../files/work-files.ts';
 import { createWorkspaces, type Workspaces } from '../files/workspace.ts';
 import { ASSETS_DIR, FORK_SERVER_LIBRARY } from '../folders.ts';
-import { CommandError, type KillReason, killReason, type RunCommand } from '../process/command.ts';
+import type { KillReason, RunCommand } from '../process/command.ts';
 import type { RenewalReason } from '../process/fork-server/servers.ts';
 import { isPolicyEnforced, NO_POLICY_FOLDER, writePolicy } from '../process/policy.ts';
-import { createRunner, type MagickLimits } from '../process/runner.ts';
+import { createRunner, type MagickLimits, reportFailures, TOOL_OPEN_FILES } from '../process/runner.ts';
 import { type ConfiguredTools, configureSandbox, magickLimits } from '../process/sandbox/configure.ts';
-import { type SandboxLayers, TOOL_OPEN_FILES } from '../process/sandbox/layers.ts';
+import type { SandboxLayers } from '../process/sandbox/layers.ts';
 import { findToolchain, type Toolchain } from '../process/toolchain.ts';
 import { TOOLS } from '../tools.ts';
 import {
@@ -132,7 +132,7 @@ export async function createConversionEngine(
     });
     const { layers, servers } = tools;
     await assertPolicyEnforced(workspaces, toolchain, tools.run, limits);
-    const run = reportFailures(tools.run, log, events);
+    const run = reportFailures(tools.run, log, events.toolKilled);
     const queue = createQueue({
       concurrency: config.CONCURRENCY,
       queueLimit: config.QUEUE_LIMIT,
@@ -251,19 +251,6 @@ async function writeGrants(
   if (coders.length === 0) return undefined;
   await writePolicy(ASSETS_DIR, `${root}/policy`, coders);
   return `${root}/policy`;
-}
-
-/** Logs the output of failed tools at level debug, because it can quote the content of images, and reports kills. */
-function reportFailures(run: RunCommand, log: Logger, events: EngineEvents): RunCommand {
-  return (command) =>
-    run(command).catch((error) => {
-      if (error instanceof CommandError) {
-        log.debug({ err: error, stderr: error.stderr }, 'a tool failed');
-        const reason = killReason(error);
-        if (reason) events.toolKilled(reason);
-      }
-      throw error;
-    });
 }
 
 /** @throws {StartupError} if ImageMagick does not enforce the policy */

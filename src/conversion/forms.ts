@@ -1,16 +1,24 @@
-/** @module Parses the forms of the API: the options of a result, several named results, and the choices of a batch. */
+/** @module Parses the forms of the API: the options of a result, presets, several named results, and the choices of a batch. */
 import { z } from 'zod';
 import type { Config } from '../config.ts';
 import { serviceError } from '../errors.ts';
-import { type OutputType, parseOutputType } from '../formats.ts';
+import { hasBytesLimit, type OutputType, parseOutputType } from '../formats.ts';
 import { sanitizeForDisplay } from '../text.ts';
 import { acceptedFormats } from './accepted-format.ts';
 import type { Wanted } from './identify.ts';
-import { DEFAULT_FORMAT, findConflict, flag, oneOf, optionFields, toOptionNames } from './options.ts';
+import { DEFAULT_FORMAT, flag, oneOf, optionFields } from './options.ts';
 import type { ConvertOptions } from './plan/types.ts';
-import { expandPreset, NO_PRESETS, PRESET_FIELD, type Presets } from './presets.ts';
 import type { OnError, Parse, TextField, Variant } from './types.ts';
 import { parseVariants, VARIANTS_FIELD, withOverrides } from './variants.ts';
+
+/** Fields of a request by the name of their preset. */
+export type Presets = ReadonlyMap<string, readonly TextField[]>;
+
+/** No presets. */
+export const NO_PRESETS: Presets = new Map();
+
+/** Name of the field with the name of a preset. */
+const PRESET_FIELD = 'preset';
 
 /** Value of a format that stands for the best one that the client accepts. */
 const AUTO = 'auto';
@@ -190,6 +198,26 @@ export function skipsErrors(fields: readonly TextField[], presets: Presets): boo
   );
 }
 
+/**
+ * Replaces the field `preset` by the fields of the preset that the request does not have.
+ *
+ * @throws {ServiceError} with status 400, if there is no such preset
+ */
+export function expandPreset(fields: readonly TextField[], presets: Presets): readonly TextField[] {
+  const names = fields.flatMap(([field, value]) => (field === PRESET_FIELD && value !== '' ? [value] : []));
+  const [name] = names;
+  if (name === undefined) return fields;
+  if (names.length > 1) throw serviceError('FIELD_REPEATED', PRESET_FIELD);
+  const preset = presets.get(name);
+  const expected =
+    presets.size > 0 ? `one of ${[...presets.keys()].join(', ')}` : 'none: there are no presets';
+  if (!preset) throw serviceError('FIELD_INVALID', PRESET_FIELD, sanitizeForDisplay(name), expected);
+  return withOverrides(
+    preset,
+    fields.filter(([field]) => field !== PRESET_FIELD),
+  );
+}
+
 function check<S extends z.ZodObject>(schema: S, fields: readonly TextField[]): z.output<S> {
   const given = new Map<string, string>();
   for (const [name, value] of fields) {
@@ -226,4 +254,47 @@ function toOptions(
   const conflict = findConflict(options, outputs);
   if (conflict) throw serviceError('FIELD_INVALID', conflict.field, conflict.value, conflict.expected);
   return options;
+}
+
+/** Options that contradict each other: the field to change, its value and what was expected. */
+export interface Conflict {
+  readonly field: 'fit' | 'lossless' | 'max_bytes';
+  readonly value: string;
+  readonly expected: string;
+}
+
+/**
+ * Finds options that contradict each other.
+ *
+ * @param outputs the enabled output formats, for the message
+ * @returns undefined if the options are compatible
+ */
+export function findConflict(
+  { fit, width, height, maxBytes, lossless, format }: ConvertOptions,
+  outputs: readonly OutputType[],
+): Conflict | undefined {
+  if (fit && fit !== 'inside' && !(width && height)) {
+    const missing = width ? 'height' : height ? 'width' : 'both';
+    return {
+      field: 'fit',
+      value: fit,
+      expected: `width and height, of which ${missing} ${missing === 'both' ? 'are' : 'is'} missing`,
+    };
+  }
+  if (maxBytes !== undefined && !hasBytesLimit(format)) {
+    const expected = `a format with a quality to lower (${outputs.filter(hasBytesLimit).join(', ')}), which ${format} does not have`;
+    return { field: 'max_bytes', value: String(maxBytes), expected };
+  }
+  if (lossless && maxBytes !== undefined)
+    return { field: 'lossless', value: 'true', expected: 'false if max_bytes is set' };
+  return undefined;
+}
+
+/** Renames the fields whose names in the API are not those of {@link ConvertOptions}. */
+export function toOptionNames<T extends z.output<z.ZodObject<ReturnType<typeof optionFields>>>>({
+  max_bytes: maxBytes,
+  strip_metadata: stripMetadata,
+  ...others
+}: T) {
+  return { ...others, maxBytes, stripMetadata };
 }

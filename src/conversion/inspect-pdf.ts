@@ -3,10 +3,10 @@ import type { Config } from '../config.ts';
 import type { ImageFacts, Page } from '../images/image-info.ts';
 import type { RunCommand } from '../process/command.ts';
 import type { Toolchain } from '../process/toolchain.ts';
+import { conversionLimit } from './accept-jobs.ts';
 import { invalidOutputError, toServiceError } from './output/tool-errors.ts';
 import { keepsAllPages } from './plan/size.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
-import { conversionLimit } from './run-steps.ts';
 import type { ConversionInput } from './types.ts';
 
 /** What the inspection needs. */

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { DPI, hasBytesLimit, MAX_DIMENSION, OUTPUTS, type OutputType, parseOutputType } from '../formats.ts';
 import { colourByName } from '../images/svg/css.ts';
-import { type ConvertOptions, FITS, POSITIONS, type Position } from './plan/types.ts';
+import { FITS, POSITIONS, type Position } from './plan/types.ts';
 import { MIN_QUALITY } from './search-quality.ts';
 
 /** Creates a check for a whole number from `min` to `max`. */
@@ -93,40 +93,6 @@ const colour = z.union([hexColour, namedColour], COLOUR);
 /** Maximum of `max_bytes`: more than any result can have. */
 const MAX_BYTES = 2 ** 31;
 
-/** Options that contradict each other: the field to change, its value and what was expected. */
-export interface Conflict {
-  readonly field: 'fit' | 'lossless' | 'max_bytes';
-  readonly value: string;
-  readonly expected: string;
-}
-
-/**
- * Finds options that contradict each other.
- *
- * @param outputs the enabled output formats, for the message
- * @returns undefined if the options are compatible
- */
-export function findConflict(
-  { fit, width, height, maxBytes, lossless, format }: ConvertOptions,
-  outputs: readonly OutputType[],
-): Conflict | undefined {
-  if (fit && fit !== 'inside' && !(width && height)) {
-    const missing = width ? 'height' : height ? 'width' : 'both';
-    return {
-      field: 'fit',
-      value: fit,
-      expected: `width and height, of which ${missing} ${missing === 'both' ? 'are' : 'is'} missing`,
-    };
-  }
-  if (maxBytes !== undefined && !hasBytesLimit(format)) {
-    const expected = `a format with a quality to lower (${outputs.filter(hasBytesLimit).join(', ')}), which ${format} does not have`;
-    return { field: 'max_bytes', value: String(maxBytes), expected };
-  }
-  if (lossless && maxBytes !== undefined)
-    return { field: 'lossless', value: 'true', expected: 'false if max_bytes is set' };
-  return undefined;
-}
-
 const pagedFormats = (outputs: readonly OutputType[]): string =>
   outputs
     .filter((type) => OUTPUTS[type].pages)
@@ -209,12 +175,3 @@ export const optionFields = (outputs: readonly OutputType[]) => ({
     examples: ['#ffffff', '#08f', 'rebeccapurple'],
   }),
 });
-
-/** Renames the fields whose names in the API are not those of {@link ConvertOptions}. */
-export function toOptionNames<T extends z.output<z.ZodObject<ReturnType<typeof optionFields>>>>({
-  max_bytes: maxBytes,
-  strip_metadata: stripMetadata,
-  ...others
-}: T) {
-  return { ...others, maxBytes, stripMetadata };
-}

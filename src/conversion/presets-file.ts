@@ -6,8 +6,7 @@ import type { Config } from '../config.ts';
 import { StartupError, serviceError } from '../errors.ts';
 import { systemReason } from '../files/system.ts';
 import type { OutputType } from '../formats.ts';
-import { createParsers, formFields } from './forms.ts';
-import type { Presets } from './presets.ts';
+import { createParsers, formFields, type Presets } from './forms.ts';
 import type { TextField } from './types.ts';
 import { namedOptions, toTextFields, VARIANTS_FIELD } from './variants.ts';
 

@@ -2,14 +2,21 @@
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isFileError, ServiceError } from '../errors.ts';
+import { workFiles } from '../files/work-files.ts';
 import type { ImageInfo } from '../images/image-info.ts';
-import type { Output } from '../process/command.ts';
-import { acceptJob, acceptJobs, type FileConversion, forEachTarget } from './accept-jobs.ts';
-import { decodeInProcess, readDecoded } from './decoded.ts';
-import { addJxlMetadata, correctPdfTitle } from './output/metadata.ts';
+import { inspect } from '../images/index.ts';
+import type { Output, RunCommand } from '../process/command.ts';
+import type { Tool } from '../process/toolchain.ts';
 import {
-  assertAllFramesRead,
-  assertRestored,
+  acceptJob,
+  acceptJobs,
+  checkLimits,
+  conversionLimit,
+  type FileConversion,
+  forEachTarget,
+} from './accept-jobs.ts';
+import { decodeInProcess, readDecoded } from './decoded.ts';
+import {
   collectNotes,
   inspectResult,
   isNoFile,
@@ -17,24 +24,33 @@ import {
   type VerifiedOutput,
   verifyOutput,
 } from './output/result.ts';
-import { explainRareEncoding, invalidOutputError } from './output/tool-errors.ts';
+import {
+  assertNotDenied,
+  explainRareEncoding,
+  invalidOutputError,
+  toServiceError,
+} from './output/tool-errors.ts';
 import { chooseAnchor, createReducingJob, REDUCED_BYTES } from './plan/attention.ts';
 import { plan, planAgain, planDecoding, planMeasuring } from './plan/index.ts';
+import { createJob } from './plan/job.ts';
+import { renderSmaller } from './plan/rasterize.ts';
 import { canShare, planTogether, selectPrinted } from './plan/together.ts';
-import {
-  type ConversionJob,
-  DECODED_FILE,
-  type Fitting,
-  fileToEncode,
-  RASTERIZED_FILE,
-} from './plan/types.ts';
+import { type ConversionJob, DECODED_FILE, type Fitting, RASTERIZED_FILE, type Step } from './plan/types.ts';
 import { repairAfterError } from './prepare.ts';
-import { conversionLimit, inspectRendered, type RunningConversion, runSteps } from './run-steps.ts';
+import type { RunPart } from './queue/queue.ts';
 import { encodeWithin } from './search-quality.ts';
 import type { ConversionInput, ConversionResult } from './types.ts';
 
 /** A conversion that has got a slot. `tools` has the number of threads that it may use. */
-export type Running = FileConversion & RunningConversion;
+export interface Running extends FileConversion {
+  readonly run: RunCommand;
+  /** Runs each command, again if another client has needed the slot of the conversion. */
+  readonly runPart: RunPart;
+  /** Time at which the conversion times out, on the clock of `performance.now()`. */
+  deadline: number;
+  /** New paths of the files that were moved out of the folder, by name. */
+  readonly movedOut: Map<string, Promise<string>>;
+}
 
 /** A result, by the suffix of its target. */
 export type Converted = Omit<ConversionResult, 'key' | 'queuedMs' | 'preparedMs' | 'convertedMs'> & {
@@ -125,7 +141,8 @@ async function encodeAll(
   isRepaired = false,
 ): Promise<Converted[]> {
   const [first] = jobs;
-  if (!first || !canShare(jobs)) return forEachTarget(jobs, running, (job) => encodeOrRepair(job, running));
+  if (!first || jobs.length === 1 || !canShare(jobs))
+    return forEachTarget(jobs, running, (job) => encodeOrRepair(job, running));
   const shared = await runSteps(planTogether(jobs), first, running).catch((error) => {
     if (!isFileError(error) || error.code === 'CONVERSION_TIMEOUT') throw error;
     return error;
@@ -178,7 +195,7 @@ async function encode(job: ConversionJob, running: Running, shared?: Output): Pr
     const { stdout, stderr } = await runSteps(steps, attempt, running);
     printed.stdout += stdout;
     printed.stderr += stderr;
-    return verify(attempt, printed.stdout, running.source);
+    return verifyOutput(running.source, attempt, printed.stdout);
   };
   const result: VerifiedOutput & { readonly quality?: number } =
     maxBytes === undefined
@@ -200,13 +217,94 @@ async function encode(job: ConversionJob, running: Running, shared?: Output): Pr
   };
 }
 
-/** Verifies the result, and completes its metadata. */
-async function verify(job: ConversionJob, stdout: string, source: ConversionInput): Promise<VerifiedOutput> {
-  const { image, options } = job;
-  assertAllFramesRead(image, stdout, source);
-  if (job.isTranscoded) await assertRestored(source);
-  const verified = await verifyOutput(source, job);
-  if (options.format === 'pdf') correctPdfTitle(verified.path, job.suffix);
-  if (options.format !== 'jxl' || options.stripMetadata || job.isTranscoded) return verified;
-  return addJxlMetadata(verified, join(source.folder, fileToEncode(job)));
+/** Maximum time for rendering an SVG, in milliseconds. An SVG can take any time; real ones take far less than this. */
+const SVG_TIMEOUT_MS = 15_000;
+/** Maximum memory for rendering an SVG, in bytes. 50 megapixels take a fifth of it. */
+const SVG_MAX_MEMORY = 1024 ** 3;
+
+/**
+ * Runs commands one after another, and returns everything that they printed.
+ *
+ * @throws {ServiceError} that names the file, if a command fails or the policy forbids a part of it
+ * @throws {ClientDisconnectedError} if the conversion is aborted
+ */
+async function runSteps(steps: readonly Step[], job: ConversionJob, conversion: Running): Promise<Output> {
+  const { source, config } = conversion;
+  const printed = { stdout: '', stderr: '' };
+  const queue = [...steps];
+  for (let step = queue.shift(); step; step = queue.shift()) {
+    source.onCommand?.(step);
+    const { stdout, stderr } = await runStep(step, job, conversion);
+    printed.stdout += stdout;
+    printed.stderr += stderr;
+    if (step.rendersTo) {
+      const rendered = await inspectRendered(source, step.rendersTo);
+      checkLimits(createJob(rendered, { ...job.options, crop: undefined }, job.tools), config, source.label);
+      const again = renderSmaller(job, rendered);
+      if (again) queue.unshift(again);
+    }
+  }
+  assertNotDenied(printed.stderr);
+  return printed;
+}
+
+async function runStep(
+  { tool, args, stdin, rendersTo, deflateLevel }: Step,
+  { options }: ConversionJob,
+  conversion: Running,
+): Promise<Output> {
+  const { source, config, toolchain, run, runPart, movedOut } = conversion;
+  const { folder } = source;
+  const isSvg = tool === 'rsvg';
+  const limit =
+    isSvg && config.CONVERT_TIMEOUT_MS > SVG_TIMEOUT_MS ? { ms: SVG_TIMEOUT_MS } : conversionLimit(config);
+  const input = stdin !== undefined && { stdin: await moveOut(movedOut, folder, stdin) };
+  const attempt = async (signal: AbortSignal): Promise<Output> => {
+    // Under the system call filter, librsvg cannot replace a file: GLib calls fchown and fchmod for that.
+    if (rendersTo) await workFiles(folder).rm(join(folder, rendersTo), { recursive: true, force: true });
+    const remainingMs = Math.max(1, Math.ceil(conversion.deadline - performance.now()));
+    return run({
+      file: (toolchain[tool] as Tool).path,
+      args,
+      cwd: folder,
+      timeoutMs: Math.min(remainingMs, limit.ms),
+      signal,
+      ...input,
+      ...(deflateLevel !== undefined && { deflateLevel }),
+      ...(isSvg && { memoryBytes: SVG_MAX_MEMORY }),
+    });
+  };
+  try {
+    return await runPart(attempt);
+  } catch (error) {
+    throw toServiceError(error, tool, source, options.format, limit);
+  }
+}
+
+/**
+ * Inspects the PNG that librsvg rendered.
+ *
+ * @throws {ServiceError} if librsvg reported success, but wrote no file
+ */
+function inspectRendered(source: ConversionInput, name: string): Promise<ImageInfo> {
+  return inspect(join(source.folder, name), 'png').catch((error: NodeJS.ErrnoException) => {
+    throw isNoFile(error) ? invalidOutputError(`${name}: ${error.code}`, source) : error;
+  });
+}
+
+/**
+ * Moves a file that a tool reads on standard input out of the folder that the tool can change, but only once. The file
+ * is opened outside of the sandbox: inside its folder, the tool could replace it by a link to any other file.
+ *
+ * @returns the new path, beside the folder
+ */
+function moveOut(movedOut: Running['movedOut'], folder: string, name: string): Promise<string> {
+  const path = `${folder}.${name}`;
+  const moved =
+    movedOut.get(name) ??
+    workFiles(path)
+      .rename(join(folder, name), path)
+      .then(() => path);
+  movedOut.set(name, moved);
+  return moved;
 }

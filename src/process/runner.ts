@@ -2,12 +2,44 @@
  * @module Runs each command in a new process: in a fork server of its program, or by starting the program. Each has its own
  * environment, limits of time and other resources, and is killed as a whole.
  */
-import { type Command, CommandError, type FailureReason, type RunCommand } from './command.ts';
-import type { Confinement } from './fork-server/protocol.ts';
+import { availableParallelism } from 'node:os';
+import type { Logger } from 'pino';
+import {
+  type Command,
+  CommandError,
+  type FailureReason,
+  type KillReason,
+  killReason,
+  type RunCommand,
+} from './command.ts';
+import type { Confinement } from './fork-server/server.ts';
 import type { ForkServers } from './fork-server/servers.ts';
-import { type Exit, type JobEnd, type RunningJob, startOnce } from './start.ts';
+import { startOnce } from './single-process.ts';
+import type { Exit, JobEnd, RunningJob } from './start.ts';
 
+/** Returns the limits and rights of a command. */
 export type Confine = (command: Command) => Confinement;
+
+/** Maximum number of files that a tool can have open. The limit of this process must not be lower (setrlimit(2)). */
+export const TOOL_OPEN_FILES = 64;
+
+/** Limits and rights of all commands in a sandbox. */
+interface ConfineOptions extends Pick<Confinement, 'memoryBytes' | 'fileBytes' | 'filter'> {
+  /** Files and folders that each program can read. Without them, it can access all files. */
+  readonly readable?: ReadonlyMap<string, readonly string[]>;
+}
+
+/** Creates the function that confines each command, with the limits of its time and memory. */
+export function createConfine({ readable, memoryBytes, ...others }: ConfineOptions): Confine {
+  return ({ file, timeoutMs, memoryBytes: requested }) => ({
+    ...others,
+    memoryBytes: Math.min(requested ?? memoryBytes, memoryBytes),
+    // The kernel counts the time of all threads. One second later than the time limit of the service.
+    cpuSeconds: Math.ceil(timeoutMs / 1000) * availableParallelism() + 1,
+    files: TOOL_OPEN_FILES,
+    ...(readable && { readable: readable.get(file) ?? [] }),
+  });
+}
 
 /** Dependencies of {@link createRunner}. */
 export interface RunnerDeps extends EnvironmentOptions {
@@ -61,6 +93,23 @@ function killOnTimeout({ timeoutMs, signal }: Command, stop: (reason: FailureRea
     clearTimeout(timer);
     signal?.removeEventListener('abort', cancel);
   };
+}
+
+/** Logs the output of failed tools at level debug, because it can quote the content of images, and reports kills. */
+export function reportFailures(
+  run: RunCommand,
+  log: Logger,
+  onKill: (reason: KillReason) => void,
+): RunCommand {
+  return (command) =>
+    run(command).catch((error) => {
+      if (error instanceof CommandError) {
+        log.debug({ err: error, stderr: error.stderr }, 'a tool failed');
+        const reason = killReason(error);
+        if (reason) onKill(reason);
+      }
+      throw error;
+    });
 }
 
 /** Exit status of a job that could not be confined: `EXIT_NOT_CONFINED` in fork-server.c. */

@@ -1,7 +1,7 @@
 /** @module Stores the files of a request, and unpacks archives. Limits are enforced while the bytes arrive. */
 import { join } from 'node:path';
 import { INPUT_FILE } from '../conversion/plan/types.ts';
-import { storeInput } from '../conversion/store.ts';
+import { storeInput } from '../conversion/prepare.ts';
 import { errorOfFile, isFileError, serviceError } from '../errors.ts';
 import { unzip } from '../files/unzip.ts';
 import type { Workspace } from '../files/workspace.ts';

@@ -10,7 +10,7 @@ import { pino } from 'pino';
 import { bytesOfBatch, withWorkingFolder } from '../../src/cli/context.ts';
 import { loadConfig } from '../../src/config.ts';
 import { createConversionEngine } from '../../src/conversion/engine.ts';
-import { storeInput } from '../../src/conversion/store.ts';
+import { storeInput } from '../../src/conversion/prepare.ts';
 import { OWNER_FILE } from '../../src/files/stale.ts';
 import { isInMemory, workingFolder } from '../../src/files/work-files.ts';
 import { createWorkspaces } from '../../src/files/workspace.ts';

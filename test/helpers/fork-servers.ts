@@ -1,6 +1,6 @@
 /** @module Fork servers and confinement for tests of the process layer. */
 import { FORK_SERVER_LIBRARY } from '../../src/folders.ts';
-import type { Confinement } from '../../src/process/fork-server/protocol.ts';
+import type { Confinement } from '../../src/process/fork-server/server.ts';
 import {
   createForkServers,
   type ForkServers,

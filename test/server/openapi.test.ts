@@ -1,7 +1,6 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { expect } from 'chai';
-import { createParsers, formFields } from '../../src/conversion/forms.ts';
-import { NO_PRESETS } from '../../src/conversion/presets.ts';
+import { createParsers, formFields, NO_PRESETS } from '../../src/conversion/forms.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { INPUT_TYPES, type InputType, OUTPUT_TYPES } from '../../src/formats.ts';
 import { createDocument } from '../../src/server/openapi/document.ts';

@@ -6,7 +6,7 @@ import { addAbortSignal, type Readable } from 'node:stream';
 import type { Config } from '../../config.ts';
 import { type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
 import { type ConvertOptions, INPUT_FILE } from '../../conversion/plan/types.ts';
-import { storeInput } from '../../conversion/store.ts';
+import { storeInput } from '../../conversion/prepare.ts';
 import type { ConversionInput } from '../../conversion/types.ts';
 import { StartupError } from '../../errors.ts';
 import { systemReason } from '../../files/system.ts';

@@ -2,7 +2,8 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { Config } from '../../config.ts';
-import { integer, optionFields, outputFormat, toOptionNames } from '../../conversion/options.ts';
+import { toOptionNames } from '../../conversion/forms.ts';
+import { integer, optionFields, outputFormat } from '../../conversion/options.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { serviceError } from '../../errors.ts';
 import type { OutputType } from '../../formats.ts';

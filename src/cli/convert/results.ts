@@ -1,9 +1,8 @@
 /** @module The results of each file: one by the options of the command, or those of a preset. */
 import type { Config } from '../../config.ts';
-import { createParsers } from '../../conversion/forms.ts';
-import { DEFAULT_FORMAT, findConflict } from '../../conversion/options.ts';
+import { createParsers, findConflict, type Presets } from '../../conversion/forms.ts';
+import { DEFAULT_FORMAT } from '../../conversion/options.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
-import type { Presets } from '../../conversion/presets.ts';
 import type { TextField } from '../../conversion/types.ts';
 import { ServiceError, StartupError, serviceError } from '../../errors.ts';
 import type { OutputType } from '../../formats.ts';

@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ConversionEngine } from '../../conversion/engine.ts';
 import { createFolders, systemReason } from '../../files/system.ts';
 import { ASSETS_DIR, FORK_SERVER_LIBRARY, MAIN } from '../../folders.ts';
-import { startWorker, type Worker } from '../../process/worker.ts';
+import { startWorker, type Worker } from '../../process/single-process.ts';
 import type { Verification } from '../../regress/verifiable.ts';
 import { fileErrorFrom } from './converter.ts';
 import type { Question } from './verify-worker.ts';

@@ -1,18 +1,26 @@
-/** @module Verifies the file that the tools have written, and collects the notes of a result from their output. */
-import { closeSync, constants, fstatSync, openSync, readdirSync, readSync } from 'node:fs';
-import { join } from 'node:path';
+/**
+ * @module Verifies the file that the tools have written, corrects its metadata, and collects the notes of a result from the output of
+ * the tools.
+ */
+import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, writeSync } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
+import { join, parse } from 'node:path';
 import { workFiles } from '../../files/work-files.ts';
 import { ALL_INPUT_TYPES, hasSignature, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
+import { fileReader, withFile, writeAt } from '../../images/containers/file.ts';
+import { boxes, encodeBox } from '../../images/containers/parts.ts';
 import type { ImageInfo } from '../../images/image-info.ts';
 import { inspect } from '../../images/index.ts';
+import { type PngMetadata, readPngMetadata } from '../../images/png-text.ts';
 import type { Note } from '../../notes.ts';
 import type { Output } from '../../process/command.ts';
 import { hashFile } from '../key.ts';
 import {
   type ConversionJob,
   type ConvertOptions,
+  fileToEncode,
   INPUT_FILE,
-  outputStem,
+  OUTPUT_STEM,
   RESTORED_FILE,
 } from '../plan/types.ts';
 import { hasProfileError, invalidOutputError, trustedMessagesIn } from './tool-errors.ts';
@@ -33,17 +41,34 @@ export interface VerifiedOutput {
 }
 
 /**
- * Moves the result out of the folder and verifies it. A valid result is a single file with the expected name and the
- * signature of its format.
+ * Verifies the result, and completes its metadata.
+ *
+ * @param stdout what the commands printed
+ * @throws {ServiceError} CORRUPT_IMAGE, if there is no valid result; removes an invalid one
+ */
+export async function verifyOutput(
+  source: OutputContext,
+  job: ConversionJob,
+  stdout: string,
+): Promise<VerifiedOutput> {
+  const { image, options, output } = job;
+  assertAllFramesRead(image, stdout, source);
+  if (job.isTranscoded) await assertRestored(source);
+  const verified = await moveOutput(source, job);
+  if (options.format === 'pdf') correctPdfTitle(verified.path, parse(output).name);
+  if (options.format !== 'jxl' || options.stripMetadata || job.isTranscoded) return verified;
+  return addJxlMetadata(verified, join(source.folder, fileToEncode(job)));
+}
+
+/**
+ * Moves the result out of the folder. A valid result is a single file with the expected name and the signature of its format.
  *
  * The result is moved because a tool could replace a file in its folder after the check. No tool can access a path
  * beside the folder, so the file need not stay open until it is sent. A large batch would need too many descriptors.
- *
- * @throws {ServiceError} CORRUPT_IMAGE, if there is no valid result; removes an invalid one
  */
-export async function verifyOutput(source: OutputContext, job: ConversionJob): Promise<VerifiedOutput> {
+async function moveOutput(source: OutputContext, job: ConversionJob): Promise<VerifiedOutput> {
   const { options, output, suffix } = job;
-  const outputs = readdirSync(source.folder).filter((name) => name.startsWith(outputStem(suffix)));
+  const outputs = readdirSync(source.folder).filter((name) => name.startsWith(parse(output).name));
   if (outputs.length !== 1 || outputs[0] !== output) {
     throw invalidOutputError(
       `expected ${output}, found ${outputs.length} files: ${outputs.slice(0, 3)}`,
@@ -103,12 +128,8 @@ const TRUNCATED =
 /** Line that a plan makes ImageMagick print for an animation: the number of frames that it has read. */
 const FRAMES_READ = /^frames: (\d+)$/m;
 
-/**
- * Checks that ImageMagick has read all frames of an animation, if it has printed how many.
- *
- * @throws {ServiceError} CORRUPT_IMAGE
- */
-export function assertAllFramesRead({ animation }: ImageInfo, stdout: string, source: OutputContext): void {
+/** Checks that ImageMagick has read all frames of an animation, if it has printed how many. */
+function assertAllFramesRead({ animation }: ImageInfo, stdout: string, source: OutputContext): void {
   const read = FRAMES_READ.exec(stdout)?.[1];
   const expected = animation?.delaysMs.length;
   if (read !== undefined && Number(read) !== expected)
@@ -142,12 +163,8 @@ export function collectNotes(
   ];
 }
 
-/**
- * Checks that djxl has restored the bytes of a JPEG.
- *
- * @throws {ServiceError} CORRUPT_IMAGE
- */
-export async function assertRestored(source: OutputContext): Promise<void> {
+/** Checks that djxl has restored the bytes of a JPEG. */
+async function assertRestored(source: OutputContext): Promise<void> {
   const files = [INPUT_FILE, RESTORED_FILE].map((name) => hashFile(join(source.folder, name)));
   const [original, restored] = await Promise.all(files).catch((error) => {
     if (isNoFile(error)) return [];
@@ -170,4 +187,91 @@ export function keptMetadata(
   { stripMetadata }: ConvertOptions,
 ): boolean {
   return stripMetadata || metadata.every((kind) => result?.metadata?.includes(kind));
+}
+
+/** Metadata by the names of their boxes in a JPEG XL (ISO/IEC 18181-2, 9.1). */
+type Metadata = Partial<Record<'Exif' | 'xml ', Buffer>>;
+
+/**
+ * Appends the metadata of a PNG as boxes, if the JPEG XL does not contain them: cjxl 0.7, the version of Debian 12, drops it. The
+ * codestream stays in place, so the memory
+ * depends only on the metadata.
+ *
+ * @param png path of the PNG that was encoded
+ */
+export async function addJxlMetadata(result: VerifiedOutput, png: string): Promise<VerifiedOutput> {
+  const metadata = await metadataOf(png);
+  return withFile(result.path, 'r+', async (file) => {
+    const present = await boxNames(file, result.bytes);
+    const added = Object.entries(metadata).filter(([name]) => !present.includes(name));
+    const content = Buffer.concat(added.map(([name, body]) => encodeBox(name, body)));
+    await writeAt(file, result.bytes, content);
+    return { ...result, bytes: result.bytes + content.length };
+  });
+}
+
+/** Returns the names of the boxes. Compressed metadata has the name of its box in the content (ISO/IEC 18181-2, 9.3). */
+async function boxNames(file: FileHandle, size: number): Promise<string[]> {
+  const bytes = fileReader(file);
+  const names: string[] = [];
+  for await (const { name, start, offset, end } of boxes(bytes, { from: 0, to: size })) {
+    names.push(name === 'brob' ? (await bytes.read(offset, 4)).toString('latin1') : name);
+    if (end !== Number.POSITIVE_INFINITY) continue;
+    // It extends to the end of the file, so no box could follow.
+    const length = Buffer.alloc(4);
+    length.writeUInt32BE(size - start);
+    await writeAt(file, start, length);
+  }
+  return names;
+}
+
+/** Reads the metadata of a PNG that ImageMagick wrote, if there is one. */
+async function metadataOf(png: string): Promise<Metadata> {
+  const found = await readPngMetadata(png).catch((error): PngMetadata[] => {
+    if (isNoFile(error)) return [];
+    throw error;
+  });
+  return Object.assign({}, ...found.reverse().map(boxOf));
+}
+
+/** Returns the content of the box for some metadata; none if it is invalid. */
+function boxOf({ kind, bytes }: PngMetadata): Metadata {
+  if (kind === 'exif') return exifBox(bytes);
+  return kind === 'xmp' && bytes.length > 0 ? { 'xml ': bytes } : {};
+}
+
+/** Byte orders of a TIFF header, with its number 42 (EXIF 2.32, 4.5.2). */
+const TIFF_HEADERS = ['II*\0', 'MM\0*'];
+const EXIF_MARKER = 'Exif\0\0';
+
+/** The box starts with the offset of the TIFF header (ISO/IEC 18181-2, 9.1). */
+function exifBox(exif: Buffer): Metadata {
+  const tiff = exif.toString('latin1', 0, 6) === EXIF_MARKER ? exif.subarray(EXIF_MARKER.length) : exif;
+  return TIFF_HEADERS.includes(tiff.toString('latin1', 0, 4))
+    ? { Exif: Buffer.concat([Buffer.alloc(4), tiff]) }
+    : {};
+}
+
+const utf16 = (text: string): string => Buffer.from(text, 'utf16le').swap16().toString('hex').toUpperCase();
+
+/** Title that ImageMagick 6 writes: the file name in UTF-16, with a NUL, but no byte order mark. Viewers show "\0i\0m…". */
+const garbled = (stem: string): string => `<${utf16(`${stem}\0`)}>`;
+/** Correct title (ISO 32000-1, section 7.9.2.2). It has the same length, so all offsets stay valid. */
+const CORRECT = `<${utf16(`\uFEFF${OUTPUT_STEM}`)}>`;
+/** Bytes at the end of a PDF that contain the title. Only the object table, 20 bytes per object, follows it. */
+const END_BYTES = 256 * 1024;
+
+/** Corrects the title of the PDF at `path` in place. `stem` is the name of the file that a tool wrote, without its extension. */
+function correctPdfTitle(path: string, stem: string): void {
+  const file = openSync(path, 'r+');
+  try {
+    const { size } = fstatSync(file);
+    const start = Math.max(0, size - END_BYTES);
+    const end = Buffer.alloc(size - start);
+    readSync(file, end, 0, end.length, start);
+    const at = end.lastIndexOf(`/Title ${garbled(stem)}`);
+    if (at >= 0) writeSync(file, `/Title ${CORRECT}`, start + at);
+  } finally {
+    closeSync(file);
+  }
 }

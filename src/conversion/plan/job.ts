@@ -13,7 +13,7 @@ import {
   type ConvertOptions,
   DECODED_FILE,
   MAGICK_FEATURES,
-  outputStem,
+  OUTPUT_STEM,
   RASTERIZED_FILE,
   type ToolContext,
 } from './types.ts';
@@ -53,7 +53,8 @@ export function createJob(
   const programs: ToolName[] = scaledDecoding && type === 'webp' ? ['dwebp', ...last] : last;
   return {
     ...{ image, options, tools, suffix, decoder, programs, keepsAllFrames: allFrames, pages, fittings },
-    output: `${outputStem(suffix)}.${format.extension}`,
+    // The stem of a variant is as long as that of a single result.
+    output: `${suffix === '' ? OUTPUT_STEM : `var${suffix}`}.${format.extension}`,
     ...{ scaledDecoding, isTranscoded },
     rasterized: rendered ?? decoded ?? (decoder && [DECODED_FILE]),
     frameCount: Math.max(allFrames ? (animation?.delaysMs.length ?? 1) : 1, pages.length),

@@ -145,9 +145,6 @@ export const fileToEncode = ({ suffix }: Pick<ConversionJob, 'suffix'>): string 
 /** Title of a PDF, and name of the output without its extension. */
 export const OUTPUT_STEM = 'image';
 
-/** Returns the name without its extension of the output of a variant. It is as long as {@link OUTPUT_STEM}. */
-export const outputStem = (suffix: string): string => (suffix === '' ? OUTPUT_STEM : `var${suffix}`);
-
 /** A conversion to plan, and what its image and options determine. `createJob` derives each fact once. */
 export interface ConversionJob {
   readonly image: ImageInfo;
@@ -155,7 +152,7 @@ export interface ConversionJob {
   readonly tools: ToolContext;
   /** Two digits that distinguish the files of one of several results of an image; empty for its only result. */
   readonly suffix: string;
-  /** The only file that the last step leaves. No other name in the folder starts with its {@link outputStem}. */
+  /** The only file that the last step leaves. No other name in the folder starts with its name without the extension. */
   readonly output: string;
   /** External program that decodes the input to PNG first. Undefined if none does, or if it has. */
   readonly decoder: ToolName | undefined;

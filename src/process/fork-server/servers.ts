@@ -4,8 +4,7 @@
  */
 import { stat } from 'node:fs/promises';
 import type { JobEnd, RunningJob } from '../start.ts';
-import type { Job } from './protocol.ts';
-import { type Server, type ServerOptions, ServerRefusedError, startServer } from './server.ts';
+import { type Job, type Server, type ServerOptions, ServerRefusedError, startServer } from './server.ts';
 
 /** Number of jobs after which a server is replaced. */
 const MAX_JOBS = 1_000;

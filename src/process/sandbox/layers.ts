@@ -1,11 +1,10 @@
 /** @module Finds the protections that work on this machine, by running the tools under them. */
 
 import { realpath } from 'node:fs/promises';
-import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { VersionProbe } from '../../tools.ts';
 import type { RunCommand } from '../command.ts';
-import type { Confine } from '../runner.ts';
+import { type Confine, createConfine } from '../runner.ts';
 import { isScript } from '../toolchain.ts';
 import { runTrial, type Trial } from './self-test.ts';
 
@@ -85,34 +84,19 @@ const CANDIDATES: readonly SandboxLayers[] = [
 
 /** Finds the strongest layers under which every tool converts an image. */
 export async function findSandbox(options: SandboxOptions): Promise<Sandbox> {
-  const rules = await listReadable(options);
+  const readable = await listReadable(options);
   // The interpreter of a script would have to start other programs.
   const scripts = await Promise.all(options.tools.map(({ path }) => isScript(path)));
   for (const layers of scripts.includes(true) ? [LIMITS_ONLY] : CANDIDATES) {
-    const confine = createConfine(options, rules, layers);
+    const filter = join(options.filters, `${layers.syscalls}.${process.arch}.bpf`);
+    const confine = createConfine({
+      ...options.limits,
+      ...(layers.files === 'landlock' && { readable }),
+      ...(layers.syscalls !== 'none' && { filter }),
+    });
     if (await toolsStillRun(confine, options, layers !== LIMITS_ONLY)) return { confine, layers };
   }
   return { confine: undefined, layers: NO_LAYERS };
-}
-
-/** Maximum number of files that a tool can have open. The limit of this process must not be lower (setrlimit(2)). */
-export const TOOL_OPEN_FILES = 64;
-
-/** Returns the function that confines each command, with the limits of its time and memory. */
-function createConfine(
-  { limits: { memoryBytes, fileBytes }, filters }: SandboxOptions,
-  rules: ReadonlyMap<string, readonly string[]>,
-  { files, syscalls }: SandboxLayers,
-): Confine {
-  return ({ file, timeoutMs, memoryBytes: requested }) => ({
-    memoryBytes: Math.min(requested ?? memoryBytes, memoryBytes),
-    // The kernel counts the time of all threads. One second later than the time limit of the service.
-    cpuSeconds: Math.ceil(timeoutMs / 1000) * availableParallelism() + 1,
-    fileBytes,
-    files: TOOL_OPEN_FILES,
-    ...(files === 'landlock' && { readable: rules.get(file) ?? [] }),
-    ...(syscalls !== 'none' && { filter: join(filters, `${syscalls}.${process.arch}.bpf`) }),
-  });
 }
 
 /**

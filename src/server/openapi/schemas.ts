@@ -1,8 +1,7 @@
 /** @module JSON Schemas of requests and responses, which zod makes. The schemas of forms come from the checks of their fields. */
 import { z } from 'zod';
 import type { Config } from '../../config.ts';
-import { formFields } from '../../conversion/forms.ts';
-import type { Presets } from '../../conversion/presets.ts';
+import { formFields, type Presets } from '../../conversion/forms.ts';
 import { INPUTS, type InputType, MAX_DIMENSION, type OutputType } from '../../formats.ts';
 import { formatByteLimit } from '../../text.ts';
 import { ERROR, HEALTH, imageDescription, REFERENCE } from './json-bodies.ts';

@@ -3,10 +3,9 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { Config } from '../../config.ts';
 import { type ConvertBatchFile, convertBatch } from '../../conversion/batch.ts';
 import type { ConversionQueue } from '../../conversion/engine.ts';
-import { type FormOptions, skipsErrors } from '../../conversion/forms.ts';
+import { type FormOptions, type Presets, skipsErrors } from '../../conversion/forms.ts';
 import type { Identify, Wanted } from '../../conversion/identify.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
-import type { Presets } from '../../conversion/presets.ts';
 import type {
   ConversionResult,
   Convert,

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { deflateSync } from 'node:zlib';
 import { expect } from 'chai';
 import { box, boxesOf } from '../../../scripts/fixtures/boxes.ts';
-import { addJxlMetadata } from '../../../src/conversion/output/metadata.ts';
+import { addJxlMetadata } from '../../../src/conversion/output/result.ts';
 import { pngChunk } from '../../../src/images/png-writer.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
 

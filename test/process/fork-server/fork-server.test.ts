@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { FORK_SERVER_LIBRARY } from '../../../src/folders.ts';
 import { MAX_OUTPUT_BYTES, type RunCommand } from '../../../src/process/command.ts';
-import { encodeJob, encodeKill } from '../../../src/process/fork-server/protocol.ts';
+import { encodeJob, encodeKill } from '../../../src/process/fork-server/server.ts';
 import type { ForkServers } from '../../../src/process/fork-server/servers.ts';
 import { environmentOf } from '../../../src/process/runner.ts';
 import { confinedRunner, LIMITS, SEARCH, startForkServers } from '../../helpers/fork-servers.ts';

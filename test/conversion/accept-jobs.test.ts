@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { estimateDiskBytes } from '../../src/conversion/limits.ts';
+import { estimateDiskBytes } from '../../src/conversion/accept-jobs.ts';
 import { createJob } from '../../src/conversion/plan/job.ts';
 import type { ConvertOptions, ToolContext } from '../../src/conversion/plan/types.ts';
 import { ALL_OUTPUT_TYPES, EXTRA_OUTPUT_TYPES } from '../../src/formats.ts';

@@ -1,0 +1,134 @@
+/**
+ * @module Processes of their own, confined or not: for one job, and for a worker that answers one line of JSON after another, for
+ * decoders that this process must not load.
+ */
+import { createInterface } from 'node:readline';
+import { MAX_OUTPUT_BYTES } from './command.ts';
+import { createAnswerReader, encodeJob, HEADER_BYTES, type Job } from './fork-server/server.ts';
+import { type Exit, type RunningJob, startProgram } from './start.ts';
+
+/** Length of the message with which the library reports that it has confined the process. */
+const REPORT_BYTES = HEADER_BYTES + 4;
+
+/**
+ * Starts a program for one job.
+ *
+ * @param library path of the compiled `fork-server.c`, which confines the process before `main` of the program, and gives it its
+ *   arguments. Without it, the program runs unconfined.
+ * @throws {Error} for a job that cannot be encoded
+ */
+export function startOnce(
+  file: string,
+  job: Omit<Job, 'confinement'> & Partial<Job>,
+  library?: string,
+): RunningJob {
+  const { args, env, cwd, stdin, confinement } = job;
+  const confined = library !== undefined && confinement !== undefined;
+  const request = confined && encodeJob(0, { ...job, confinement });
+  const program = confined
+    ? startProgram(file, [], {
+        cwd,
+        env: { ...env, LD_PRELOAD: library, IMAGEMILL_FORK_SERVER: 'once' },
+      })
+    : startProgram(file, args.slice(1), { cwd, env, stdin: stdin ?? '/dev/null' });
+  if (request) program.stdin?.end(request);
+  const stdout = collectOutput(program.stdout, confined ? REPORT_BYTES : 0);
+  const stderr = collectOutput(program.stderr);
+  return {
+    kill: program.kill,
+    ended: program.ended.then((exit) => {
+      const printed = stdout();
+      const text = printed.subarray(confined ? REPORT_BYTES : 0).toString('utf8');
+      const isConfined = !confined || exit.error !== undefined || reportsConfinement(printed);
+      return { exit: isConfined ? exit : NOT_CONFINED, stdout: text, stderr: stderr().toString('utf8') };
+    }),
+  };
+}
+
+const NOT_CONFINED: Exit = {
+  error: new Error(
+    'the program was not confined: it says why, or has a setuid bit, is linked statically, or the fork server is missing',
+  ),
+};
+
+/** Returns whether the output of a program starts with the message that it is confined. */
+const reportsConfinement = (output: Buffer): boolean =>
+  createAnswerReader()(output.subarray(0, REPORT_BYTES))[0]?.kind === 'S';
+
+/** Returns a function that returns the first {@link MAX_OUTPUT_BYTES} of a stream, after some more bytes. */
+function collectOutput(stream: NodeJS.ReadableStream, more = 0): () => Buffer {
+  const chunks: Buffer[] = [];
+  let left = MAX_OUTPUT_BYTES + more;
+  stream.on('data', (chunk: Buffer) => {
+    if (left > 0) chunks.push(chunk.subarray(0, left));
+    left -= chunk.length;
+  });
+  return () => Buffer.concat(chunks);
+}
+
+/** A running worker. */
+export interface Worker {
+  /**
+   * Sends a question, and returns the answer. One at a time.
+   *
+   * @throws {Error} if the worker ends without an answer, or not in time
+   */
+  ask(question: object, timeoutMs: number): Promise<unknown>;
+  close(): void;
+}
+
+/**
+ * Starts a worker.
+ *
+ * @param job its confinement is applied before `main` of the program
+ * @param library path of the compiled `fork-server.c`. Without it, the worker runs unconfined.
+ * @throws {Error} if it cannot be confined
+ */
+export async function startWorker(job: Omit<Job, 'stdin'>, library: string | undefined): Promise<Worker> {
+  const { args, env, cwd } = job;
+  const [file = '', ...rest] = args;
+  const more = library ? { LD_PRELOAD: library, IMAGEMILL_FORK_SERVER: 'once' } : {};
+  const request = library && encodeJob(0, { ...job, stdin: '-' });
+  const program = startProgram(file, library ? [] : rest, { cwd, env: { ...env, ...more } });
+  const { stdin, stdout } = program;
+  let stderr = '';
+  program.stderr.on('data', (chunk: Buffer) => {
+    stderr = (stderr + chunk.toString('utf8')).slice(-1000);
+  });
+  const ended = program.ended.then(({ exitCode, signal, error }): never => {
+    throw new Error(`the worker ended: ${signal ?? exitCode ?? error?.message} ${stderr.trim()}`.trim());
+  });
+  ended.catch(() => {}); // the caller that awaits it receives the error
+  if (request) {
+    stdin?.write(request);
+    const report = await Promise.race([readBytes(stdout, REPORT_BYTES), ended]);
+    if (!reportsConfinement(report)) {
+      program.kill();
+      throw new Error('the worker was not confined');
+    }
+  }
+  const lines = createInterface({ input: stdout })[Symbol.asyncIterator]();
+  return {
+    async ask(question, timeoutMs) {
+      stdin?.write(`${JSON.stringify(question)}\n`);
+      const timer = setTimeout(() => program.kill(), timeoutMs);
+      try {
+        const { value, done } = await Promise.race([lines.next(), ended]);
+        if (done) await ended;
+        return JSON.parse(value as string);
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+    close: () => program.kill(),
+  };
+}
+
+/** Reads the first bytes of a stream, and leaves the rest. */
+async function readBytes(stream: NodeJS.ReadableStream, length: number): Promise<Buffer> {
+  for (;;) {
+    const bytes = stream.read(length) as Buffer | null;
+    if (bytes) return bytes;
+    await new Promise((resolve) => stream.once('readable', resolve));
+  }
+}
