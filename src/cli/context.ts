@@ -2,7 +2,7 @@
 import { constants } from 'node:os';
 import { type Logger, pino } from 'pino';
 import { type Config, ConfigError, loadConfig } from '../config.ts';
-import { workingFolder } from '../files/work-files.ts';
+import { workingFolder } from '../files/system.ts';
 
 /** What every command receives in addition to its arguments. */
 export interface CliContext {

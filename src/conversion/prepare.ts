@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type ServiceError, serviceError, serviceErrorFrom } from '../errors.ts';
 import type { DiskAccount } from '../files/disk-space.ts';
-import { workFiles } from '../files/work-files.ts';
+import { workFiles } from '../files/workspace.ts';
 import { EXTRA_INPUT_TYPES, INPUTS } from '../formats.ts';
 import { declaredProfile } from '../images/colour/declared-profile.ts';
 import {

@@ -2,7 +2,7 @@
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isFileError, ServiceError } from '../errors.ts';
-import { workFiles } from '../files/work-files.ts';
+import { workFiles } from '../files/workspace.ts';
 import type { ImageInfo } from '../images/image-info.ts';
 import { inspect } from '../images/index.ts';
 import type { Output, RunCommand } from '../process/command.ts';

@@ -1,8 +1,9 @@
-/** @module Paths, folders and files of users, and what the system says about its errors and limits. */
+/** @module Paths, folders and files of users, the folder for working files, and what the system says about its errors and limits. */
 
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { accessSync, constants, readFileSync, statfsSync } from 'node:fs';
 import { mkdir, open, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { getSystemErrorMap } from 'node:util';
 
@@ -109,5 +110,41 @@ export async function replaceFile(path: string, text: string): Promise<void> {
     const { code = '' } = error as NodeJS.ErrnoException;
     if (!info || !IRREPLACEABLE.includes(code)) throw error;
     await writeFile(target, text);
+  }
+}
+
+/** Types of file systems whose files are in memory: tmpfs and ramfs (statfs(2)). */
+const MEMORY_TYPES = [0x01021994, 0x858458f6];
+/** Folder in memory that each Linux with glibc has (shm_open(3)). */
+const MEMORY_FOLDER = '/dev/shm';
+/** Memory that must be available for each byte of working files, because the tools need memory, too. */
+const MEMORY_FACTOR = 4;
+
+/** Folders that the service uses without `TEMP_DIR`. */
+export const DEFAULT_FOLDERS: readonly string[] = [MEMORY_FOLDER, tmpdir()];
+
+/** Returns whether the files of a folder are in memory. */
+export function isInMemory(folder: string): boolean {
+  try {
+    return MEMORY_TYPES.includes(statfsSync(folder).type);
+  } catch {
+    return false; // it does not exist
+  }
+}
+
+/**
+ * Returns a folder for working files: one in memory if it has room for them, and the machine has memory for them and for the
+ * tools. Otherwise, the temporary folder of the system.
+ *
+ * @param bytes maximum size of the files
+ */
+export function workingFolder(bytes: number, memoryFolder: string = MEMORY_FOLDER): string {
+  try {
+    accessSync(memoryFolder, constants.W_OK | constants.X_OK);
+    const { bavail, bsize } = statfsSync(memoryFolder);
+    const hasRoom = bavail * bsize >= bytes && process.availableMemory() >= MEMORY_FACTOR * bytes;
+    return hasRoom && isInMemory(memoryFolder) ? memoryFolder : tmpdir();
+  } catch {
+    return tmpdir();
   }
 }

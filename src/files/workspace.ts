@@ -1,11 +1,25 @@
 /** @module Workspaces: one private folder per request, which is removed completely after every outcome. */
-import { existsSync, rmSync, statfsSync } from 'node:fs';
-import { chmod, opendir, rm } from 'node:fs/promises';
+import {
+  type Dir,
+  existsSync,
+  lstatSync,
+  type MakeDirectoryOptions,
+  mkdirSync,
+  mkdtempSync,
+  open,
+  opendirSync,
+  openSync,
+  promises,
+  type RmOptions,
+  renameSync,
+  rmSync,
+  statfsSync,
+} from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { createDiskSpace, type DiskAccount, MIN_FREE_BYTES } from './disk-space.ts';
 import { makeInstanceFolder } from './stale.ts';
-import { createFolders } from './system.ts';
-import { noteFolder, workFiles } from './work-files.ts';
+import { createFolders, isInMemory } from './system.ts';
 
 /** The folder of one request. */
 export interface Workspace {
@@ -120,7 +134,7 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
   const freeNow = async (): Promise<number | undefined> => free(await currentHome()).catch(() => undefined);
   const space = createDiskSpace(freeNow);
 
-  const open: Workspaces['open'] = async ({ client, bytes = 0 } = {}) => {
+  const openWorkspace: Workspaces['open'] = async ({ client, bytes = 0 } = {}) => {
     const account = await space.open(client, bytes);
     const path = await makeFolder().catch((error) => {
       account.close();
@@ -144,9 +158,9 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
   };
 
   return {
-    open,
+    open: openWorkspace,
     async use(options, work) {
-      const workspace = await open(options);
+      const workspace = await openWorkspace(options);
       const result = await work(workspace).catch(async (error) => {
         await workspace.remove().catch(() => {}); // the next start of the service removes the rest
         throw error;
@@ -236,4 +250,40 @@ async function restoreRights(path: string): Promise<void> {
       // The folder is missing or belongs to another user. The removal reports an error.
     }
   }
+}
+
+const { chmod, lstat, mkdir, mkdtemp, opendir, rename, rm } = promises;
+
+/*
+ * Names of working files are changed in memory at once, because a round trip to another thread takes longer, and on a disk in another
+ * thread, because the call may wait for the disk. Reading a file that was just written waits in neither case.
+ */
+const inThisThread = {
+  mkdir: async (path: string, options: MakeDirectoryOptions) => mkdirSync(path, options),
+  mkdtemp: async (prefix: string) => mkdtempSync(prefix),
+  rename: async (from: string, to: string) => renameSync(from, to),
+  rm: async (path: string, options: RmOptions) => rmSync(path, options),
+  open: async (path: string, flags: string, mode: number) => openSync(path, flags, mode),
+  opendir: async (path: string) => opendirSync(path),
+  lstat: async (path: string) => lstatSync(path),
+  close: async (folder: Dir) => folder.closeSync(),
+  next: async (folder: Dir) => folder.readSync(),
+};
+type WorkFiles = { readonly [K in keyof typeof inThisThread]: (typeof inThisThread)[K] };
+const inOtherThreads = {
+  ...{ mkdir, mkdtemp, rename, rm, opendir, lstat, open: promisify(open) },
+  close: (folder: Dir) => folder.close(),
+  next: (folder: Dir) => folder.read(),
+} as WorkFiles;
+
+const foldersInMemory = new Set<string>();
+
+/** Notes whether the files of this folder, and of those in it, are in memory. */
+function noteFolder(folder: string): void {
+  if (isInMemory(folder)) foldersInMemory.add(`${folder}/`);
+}
+
+/** Returns functions that change names below `path`, like those of `node:fs/promises`. `open` returns a descriptor. */
+export function workFiles(path: string): WorkFiles {
+  return [...foldersInMemory].some((folder) => path.startsWith(folder)) ? inThisThread : inOtherThreads;
 }

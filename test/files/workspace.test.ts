@@ -12,7 +12,7 @@ import { loadConfig } from '../../src/config.ts';
 import { createConversionEngine } from '../../src/conversion/engine.ts';
 import { storeInput } from '../../src/conversion/prepare.ts';
 import { OWNER_FILE } from '../../src/files/stale.ts';
-import { isInMemory, workingFolder } from '../../src/files/work-files.ts';
+import { isInMemory, workingFolder } from '../../src/files/system.ts';
 import { createWorkspaces } from '../../src/files/workspace.ts';
 import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { makeTempDir } from '../helpers/hooks.ts';

@@ -4,7 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ConversionEngine } from '../../conversion/engine.ts';
 import { INPUT_FILE } from '../../conversion/plan/types.ts';
-import { isInMemory } from '../../files/work-files.ts';
+import { isInMemory } from '../../files/system.ts';
 import { createWorkspaces } from '../../files/workspace.ts';
 import { WEB_APP_DIR } from '../../folders.ts';
 import type { OutputType } from '../../formats.ts';

@@ -5,7 +5,7 @@
 import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, writeSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { join, parse } from 'node:path';
-import { workFiles } from '../../files/work-files.ts';
+import { workFiles } from '../../files/workspace.ts';
 import { ALL_INPUT_TYPES, hasSignature, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import { fileReader, withFile, writeAt } from '../../images/containers/file.ts';
 import { boxes, encodeBox } from '../../images/containers/parts.ts';
