@@ -1,5 +1,5 @@
 /** @module Assembles the Express app from its middleware and routes. */
-import express, { type Express, type Request, type RequestHandler, type Router } from 'express';
+import express, { type Express, type RequestHandler, type Router } from 'express';
 import type { Logger } from 'pino';
 import type { ApiKeys } from '../api-keys.ts';
 import type { Config } from '../config.ts';
@@ -8,22 +8,26 @@ import type { SandboxLayers } from '../conversion/engine.ts';
 import { createParsers, formFields, type Presets } from '../conversion/forms.ts';
 import type { Identify } from '../conversion/identify.ts';
 import type { Convert, ConvertVariants } from '../conversion/types.ts';
-import { type ServiceError, serviceError } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
 import { ALL_INPUT_TYPES } from '../formats.ts';
 import { createDeflations } from './archive-entries.ts';
-import { checkClient, identifyClients, trustProxies } from './clients.ts';
-import { isProbeOnly } from './connections.ts';
-import { corsHeaders } from './cors.ts';
-import { API_PREFIX, endpoint, parseTarget } from './endpoint.ts';
+import { checkClient, identifyClients, rateLimiter, trustProxies } from './clients.ts';
 import { errorHandler, notFound } from './error-handler.ts';
 import { imaginaryRouter } from './imaginary/routes.ts';
 import type { Metrics } from './metrics.ts';
+import {
+  API_PREFIX,
+  checkHead,
+  corsHeaders,
+  endpoint,
+  rejectReserved,
+  rejectWhileDraining,
+  serverOptions,
+  useApiHeaders,
+} from './middleware.ts';
 import { createDocument, exampleOrigin } from './openapi/document.ts';
 import { OPERATIONS, type OperationId } from './openapi/operations.ts';
 import { formatsBody } from './openapi/schemas.ts';
-import { rateLimiter } from './rate-limit.ts';
-import { useApiHeaders } from './raw-error-response.ts';
 import type { SharedStore } from './redis-store.ts';
 import { commonHeaders, recordRequests } from './request-log.ts';
 import { batchRoute, convertRoute, identifyRoute } from './routes/convert.ts';
@@ -102,8 +106,10 @@ export function createApp(deps: AppDeps): Express {
     }),
   );
   const identify = identifyClients(config, deps.apiKeys);
-  const limit = rateLimiter(deps.now ?? (() => performance.now()), deps.sharedStore?.withFallback);
-  useApiHeaders(app, API_PREFIX, apiHeaders(config, [identify, limit]));
+  const limit = rateLimiter(deps.now, deps.sharedStore?.withFallback);
+  const headers = express.Router();
+  if (config.CORS_ORIGIN !== false) headers.use(corsHeaders(config.CORS_ORIGIN));
+  useApiHeaders(app, API_PREFIX, headers.use(identify, limit));
   app.use(checkHead);
   app.use(serverOptions);
   endpoint(app, 'GET', '/livez', liveRoute);
@@ -123,14 +129,6 @@ export function createApp(deps: AppDeps): Express {
   app.use(notFound);
   app.use(errorHandler(log, config.SUPPORT_EMAIL));
   return app;
-}
-
-/** Creates the middleware that sets the headers of every API response. */
-function apiHeaders({ CORS_ORIGIN }: Config, others: readonly RequestHandler[]): RequestHandler {
-  const router = express.Router();
-  if (CORS_ORIGIN !== false) router.use(corsHeaders(CORS_ORIGIN));
-  router.use(...others);
-  return router;
 }
 
 function apiRouter(deps: AppDeps): Router {
@@ -169,56 +167,3 @@ function apiRouter(deps: AppDeps): Router {
     endpoint(router, method, path, ...(isPublic ? [] : [checkClient(config)]), handlers[operationId]);
   return router;
 }
-
-function rejectWhileDraining(draining: AbortSignal | undefined): RequestHandler {
-  return (_req, res, next) => {
-    if (!draining?.aborted) return next();
-    res.setHeader('Connection', 'close');
-    next(serviceError('SHUTTING_DOWN'));
-  };
-}
-
-/** Checks the request line and headers of a request, on every path. */
-type Check = (req: Request) => ServiceError | undefined;
-
-/** A valid `Host` value by RFC 9112, section 3.2: characters of RFC 3986, or nothing. */
-const HOST = /^[\w.~!$&'()*+,;=%:[\]-]*$/;
-
-const CHECKS: readonly Check[] = [
-  function host({ httpVersion, headersDistinct: { host: hosts = [] } }) {
-    const valid =
-      hosts.length === 1 ? HOST.test(hosts[0] as string) : hosts.length === 0 && httpVersion === '1.0';
-    return valid ? undefined : serviceError('HOST_INVALID');
-  },
-  function transferCoding({ headers: { 'transfer-encoding': coding } }) {
-    return coding === undefined || coding.toLowerCase() === 'chunked'
-      ? undefined
-      : serviceError('TRANSFER_CODING');
-  },
-  function target({ originalUrl }) {
-    return parseTarget(originalUrl) === undefined ? serviceError('MALFORMED_REQUEST') : undefined;
-  },
-];
-
-/** Rejects requests that violate HTTP, or whose body has an unsupported transfer coding. */
-const checkHead: RequestHandler = (req, _res, next) => {
-  for (const check of CHECKS) {
-    const error = check(req);
-    if (error) return next(error);
-  }
-  next();
-};
-
-/** Rejects requests on connections that have a slot for probes only. */
-const rejectReserved: RequestHandler = (req, res, next) => {
-  if (!isProbeOnly(req.socket)) return next();
-  res.setHeader('Connection', 'close');
-  next(serviceError('TOO_MANY_CONNECTIONS'));
-};
-
-/** Answers `OPTIONS *`, which asks about the server and not about a path (RFC 9110, section 9.3.7). */
-const serverOptions: RequestHandler = (req, res, next) => {
-  if (req.method !== 'OPTIONS' || req.originalUrl !== '*') return next();
-  res.setHeader('Allow', 'GET, HEAD, POST, OPTIONS');
-  res.status(204).end();
-};

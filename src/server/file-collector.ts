@@ -1,13 +1,54 @@
 /** @module Stores the files of a request, and unpacks archives. Limits are enforced while the bytes arrive. */
 import { join } from 'node:path';
+import type { Config } from '../config.ts';
 import { INPUT_FILE } from '../conversion/plan/types.ts';
 import { storeInput } from '../conversion/prepare.ts';
-import { errorOfFile, isFileError, serviceError } from '../errors.ts';
+import type { TextField } from '../conversion/types.ts';
+import { type BatchFile, errorOfFile, isFileError, type ServiceError, serviceError } from '../errors.ts';
 import { unzip } from '../files/unzip.ts';
 import type { Workspace } from '../files/workspace.ts';
+import type { InputType } from '../formats.ts';
 import type { FileType } from '../images/detect.ts';
 import { sanitizeForDisplay } from '../text.ts';
-import type { ReceivedFile, RejectedFile, UploadOptions } from './upload-options.ts';
+
+/** Limits and field names of an upload. */
+export interface UploadOptions {
+  readonly config: Config;
+  readonly maxFiles: number;
+  readonly accepts: readonly InputType[];
+  /**
+   * Whether the request can have several files. Then ZIP archives are unpacked, so that their files count as files of the
+   * request.
+   */
+  readonly isBatch: boolean;
+  /** Whether the body can be an image instead of a form. */
+  readonly acceptsImage: boolean;
+  /** Required name of file parts. In a batch, an index in brackets may follow, as PHP and axios send it. */
+  readonly fileField: string;
+  /** Another name of the file part, for a request with a single file. */
+  readonly singleField?: string;
+  /** Time over which the rate of the upload is averaged, in milliseconds. Default: {@link RATE_WINDOW_MS}. */
+  readonly rateWindowMs?: number;
+  /** Returns whether to skip an invalid file, by the text fields in front of it. */
+  readonly skipInvalid: (fields: readonly TextField[]) => boolean;
+}
+
+/** A file that was stored in the workspace. */
+export interface ReceivedFile {
+  /** The file name that the client sent: any text. */
+  readonly name: string | undefined;
+  readonly label: string;
+  /** Its place in the batch, if the request is one. */
+  readonly batchFile: BatchFile | undefined;
+  readonly type: InputType;
+  readonly folder: string;
+}
+
+/** An invalid file that was skipped. */
+export interface RejectedFile {
+  readonly name: string | undefined;
+  readonly error: ServiceError;
+}
 
 /** Returns how messages refer to a file of a batch. */
 const labelInBatch = (index: number, name: string | undefined): string =>

@@ -1,6 +1,6 @@
 /**
- * @module Creates the HTTP server: connection limits, timeouts, and handling of requests that Express does not
- * receive.
+ * @module Creates the HTTP server: timeouts, limits on connections, requests of a connection one by one, and requests that Express does
+ * not receive.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -8,14 +8,16 @@ import type { Express } from 'express';
 import { serviceError } from '../errors.ts';
 import { maxOpenFiles } from '../files/system.ts';
 import { connectionKey } from './clients.ts';
-import { type ConnectionLimits, Connections } from './connections.ts';
-import { INVALID_PATH, parseTarget } from './endpoint.ts';
+import { RESPONSE_SENT } from './error-handler.ts';
+import { INVALID_PATH, parseTarget, probeConnections } from './middleware.ts';
 import {
   afterResponse,
   createClientErrorHandler,
   type Exchange,
   rejectRequest,
 } from './raw-error-response.ts';
+import { type RequestReader, readRequests } from './request-reader.ts';
+import { isTooSlow, sentBytes } from './response.ts';
 
 // An import would also load HTTP/2 and undici, which `node:http` re-exports: 13 MiB (bench/README.md).
 const { createServer } = process.getBuiltinModule('node:http');
@@ -107,4 +109,203 @@ function sendContinueWhenRead(req: IncomingMessage, res: ServerResponse): void {
     res.shouldKeepAlive = shouldKeepAlive;
     res.writeContinue();
   });
+}
+
+/** Maximum numbers of open connections. */
+interface ConnectionLimits {
+  readonly max: number;
+  /** Maximum for connections with the same client key. */
+  readonly maxPerClient: number;
+}
+
+/** Slots for probes, in addition to the regular limits. A probe needs its slot for milliseconds. */
+const PROBE_RESERVE: ConnectionLimits = { max: 64, maxPerClient: 4 };
+
+/** A set of connection slots. When all are taken, an idle connection is closed to free a slot. */
+class ConnectionSlots {
+  readonly #limits: ConnectionLimits;
+  readonly #clients = new Map<Socket, string | undefined>();
+  readonly #ofClient = new Map<string, Set<Socket>>();
+  /** Idle connections, the longest idle first. */
+  readonly #idle = new Set<Socket>();
+
+  constructor(limits: ConnectionLimits) {
+    this.#limits = limits;
+  }
+
+  /**
+   * Assigns a slot to a connection.
+   *
+   * @returns false if no slot is free and none can be freed
+   */
+  take(socket: Socket, client: string | undefined): boolean {
+    const { max, maxPerClient } = this.#limits;
+    const own = client === undefined ? undefined : (this.#ofClient.get(client) ?? new Set());
+    if (own && own.size >= maxPerClient && !this.#closeIdleOf(own)) return false;
+    if (this.#clients.size >= max && !this.#closeIdleOf(this.#idle)) return false;
+    this.#clients.set(socket, client);
+    if (client !== undefined && own) this.#ofClient.set(client, own.add(socket));
+    this.#idle.add(socket);
+    socket.once('close', () => this.#leave(socket));
+    return true;
+  }
+
+  /** Marks a connection as idle or busy. Only idle connections are closed to free a slot. */
+  setIdle(socket: Socket, idle: boolean): void {
+    this.#idle.delete(socket);
+    if (idle && this.#clients.has(socket)) this.#idle.add(socket);
+  }
+
+  #closeIdleOf(sockets: ReadonlySet<Socket>): boolean {
+    for (const socket of sockets) {
+      if (!this.#idle.has(socket)) continue;
+      socket.destroy();
+      this.#leave(socket);
+      return true;
+    }
+    return false;
+  }
+
+  #leave(socket: Socket): void {
+    const client = this.#clients.get(socket);
+    this.#clients.delete(socket);
+    this.#idle.delete(socket);
+    if (client === undefined) return;
+    const own = this.#ofClient.get(client);
+    own?.delete(socket);
+    if (own?.size === 0) this.#ofClient.delete(client);
+  }
+}
+
+/**
+ * Maximum number of requests of a connection without a response. Requests after the first wait until the response before
+ * them has been sent.
+ */
+const MAX_UNANSWERED = 4;
+
+interface Connection {
+  readonly slots: ConnectionSlots;
+  /** The requests without a complete response, in order. There is more than one if the client pipelines. */
+  readonly exchanges: Exchange[];
+  readonly reader: RequestReader;
+  unanswered: number;
+  /** Start of the current window, and the bytes sent before it; undefined if the client has read everything. */
+  unread: { readonly since: number; readonly before: number } | undefined;
+}
+
+/** Tracks open connections and the requests on them, and enforces the limits. */
+class Connections {
+  readonly #regular: ConnectionSlots;
+  readonly #reserve = new ConnectionSlots(PROBE_RESERVE);
+  readonly #open = new Map<Socket, Connection>();
+  #closing = false;
+
+  constructor(limits: ConnectionLimits) {
+    this.#regular = new ConnectionSlots(limits);
+  }
+
+  /**
+   * Assigns a slot to a new connection. When all regular slots are taken, it assigns one for probes only. When those
+   * are taken, too, it closes the connection.
+   *
+   * @param client client key of the address; undefined if the limit per client does not apply
+   * @param onError receives the error of a request that is rejected while it arrives
+   */
+  open(socket: Socket, client: string | undefined, onError: (error: Error) => void): void {
+    const slots = [this.#regular, this.#reserve].find((group) => group.take(socket, client));
+    if (!slots) return void socket.destroy();
+    if (slots === this.#reserve) probeConnections.add(socket);
+    const exchanges: Exchange[] = [];
+    const reader = readRequests(socket, {
+      hasRoom: () => exchanges.length < MAX_UNANSWERED,
+      isWaiting: () => exchanges.some(({ start }) => start),
+      isIdle: () => exchanges.length === 0,
+      onError,
+    });
+    this.#open.set(socket, { slots, exchanges, reader, unanswered: 0, unread: undefined });
+    socket.once('close', () => this.#open.delete(socket));
+  }
+
+  /** Adds a request, and calls `start` when the responses to all earlier requests have been sent. */
+  add(req: IncomingMessage, res: ServerResponse, start: () => void): void {
+    const { socket } = req;
+    const connection = this.#open.get(socket);
+    if (!connection) return;
+    const { slots, exchanges, reader } = connection;
+    const { promise: closed, resolve } = Promise.withResolvers<void>();
+    const exchange: Exchange = { req, res, closed, start };
+    exchanges.push(exchange);
+    reader.begin(req);
+    if (this.#closing) closeAfterLast(connection);
+    connection.unanswered += 1;
+    slots.setIdle(socket, false);
+    res.once(RESPONSE_SENT, () => {
+      connection.unanswered -= 1;
+      if (connection.unanswered === 0) slots.setIdle(socket, true);
+    });
+    res.once('close', () => {
+      exchanges.splice(exchanges.indexOf(exchange), 1);
+      res.emit(RESPONSE_SENT);
+      resolve();
+      // Other connections come first: a connection may have thousands of requests.
+      setImmediate(() => {
+        if (socket.writable) startFirst(exchanges);
+        reader.resume();
+      });
+    });
+    startFirst(exchanges);
+  }
+
+  /** Returns the requests in progress on a connection, in order. */
+  exchangesOn(socket: Socket): readonly Exchange[] {
+    return [...(this.#open.get(socket)?.exchanges ?? [])];
+  }
+
+  /**
+   * Discards everything that arrives on a connection from now on.
+   *
+   * @returns the request whose body was being received
+   */
+  stopReading(socket: Socket): IncomingMessage | undefined {
+    return this.#open.get(socket)?.reader.stop();
+  }
+
+  /** Closes connections whose client has read less than the minimum rate of a response for `windowMs` milliseconds. */
+  closeUnread(windowMs: number): void {
+    const now = performance.now();
+    for (const [socket, connection] of this.#open) {
+      const sent = sentBytes(socket);
+      const { since, before } = connection.unread ?? { since: now, before: sent };
+      const isOver = now - since >= windowMs;
+      if (socket.writableLength === 0) connection.unread = undefined;
+      else if (!isOver) connection.unread = { since, before };
+      else if (isTooSlow(sent - before, windowMs)) socket.destroy();
+      else connection.unread = { since: now, before: sent };
+    }
+  }
+
+  /**
+   * Closes every connection without a request in progress, including those that never sent one. Every other connection
+   * closes after its last response, from now on.
+   */
+  closeIdle(): void {
+    this.#closing = true;
+    for (const [socket, connection] of this.#open) {
+      if (connection.exchanges.length > 0) closeAfterLast(connection);
+      else if (!connection.reader.isHolding()) socket.destroy();
+    }
+  }
+}
+
+/** Starts the first request of a connection, if it has not started yet. */
+function startFirst([first]: readonly Exchange[]): void {
+  const start = first?.start;
+  if (first) first.start = undefined;
+  start?.();
+}
+
+/** Announces the end of a connection in its last response, and not before: a client that pipelines gets all responses. */
+function closeAfterLast({ exchanges, reader }: Connection): void {
+  for (const [at, { res }] of exchanges.entries())
+    res.shouldKeepAlive = at < exchanges.length - 1 || reader.isHolding();
 }

@@ -1,15 +1,13 @@
 /** @module Sends error responses without Express, to requests that Node's HTTP parser rejects. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Express, Request, RequestHandler, Response } from 'express';
+import type { Express, Request, Response } from 'express';
 import { ServiceError, serviceError } from '../errors.ts';
 import { errorBody, MAX_DISCARD_MS } from './error-handler.ts';
+import { apiHeadersOf, whenHeadersSet } from './middleware.ts';
 import { baseHeaders } from './request-log.ts';
 
 const http = process.getBuiltinModule('node:http'); // not imported: see http-server.ts
-
-/** Express setting with the middleware that sets the headers of every API response. */
-const API_HEADERS = 'api headers';
 
 /** A request and its response. */
 export interface Exchange {
@@ -37,22 +35,6 @@ const PARSER_ERRORS: Readonly<Record<string, 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LA
   HPE_HEADER_OVERFLOW: 'HEADERS_TOO_LARGE',
   HPE_INVALID_EOF_STATE: 'INCOMPLETE_BODY',
 };
-
-/** Resolves for each API response when its headers are set. The rate limit may have to wait for Redis. */
-const headersSet = new WeakMap<ServerResponse, Promise<void>>();
-
-/** Adds middleware that sets the headers of every API response, including those that this module sends. */
-export function useApiHeaders(app: Express, path: string, middleware: RequestHandler): void {
-  app.use(path, (req, res, next) => {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    headersSet.set(res, promise);
-    middleware(req, res, (error?: unknown) => {
-      resolve();
-      next(error);
-    });
-  });
-  app.set(API_HEADERS, middleware);
-}
 
 /**
  * Creates the listener for `clientError`. When the responses to earlier requests have been sent, the listener sends an
@@ -97,7 +79,7 @@ async function respond(
   res: ServerResponse | undefined,
 ): Promise<void> {
   if (!res) return rejectRequest(app, socket, error);
-  await headersSet.get(res);
+  await whenHeadersSet(res);
   if (!res.headersSent) sendRawError(socket, error, res.getHeaders());
   else closeGently(socket);
 }
@@ -109,8 +91,7 @@ async function respond(
 export function rejectRequest(app: Express, socket: Socket, error: ServiceError): void {
   const req = Object.assign(new http.IncomingMessage(socket), { url: '/' }) as Request;
   const res = new http.ServerResponse(req) as Response;
-  const setHeaders: RequestHandler = app.get(API_HEADERS);
-  setHeaders(req, res, (limitError?: unknown) =>
+  apiHeadersOf(app)(req, res, (limitError?: unknown) =>
     sendRawError(socket, limitError instanceof ServiceError ? limitError : error, {
       ...baseHeaders(),
       ...res.getHeaders(),

@@ -4,8 +4,8 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { expect } from 'chai';
 import type { ServiceError } from '../../src/errors.ts';
 import { createWorkspaces } from '../../src/files/workspace.ts';
+import type { UploadOptions } from '../../src/server/file-collector.ts';
 import { receiveUpload } from '../../src/server/upload.ts';
-import type { UploadOptions } from '../../src/server/upload-options.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { testConfig } from '../helpers/service.ts';
 

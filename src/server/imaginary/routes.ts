@@ -17,12 +17,12 @@ import type { Workspaces } from '../../files/workspace.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import { baseNameOf } from '../../text.ts';
 import { changeClient, clientOf } from '../clients.ts';
-import { endpoint } from '../endpoint.ts';
 import { type DescribeError, errorHandler, notFound } from '../error-handler.ts';
+import type { ReceivedFile, UploadOptions } from '../file-collector.ts';
+import { endpoint } from '../middleware.ts';
 import { setLogFields } from '../request-log.ts';
 import { sendResult, setServerTiming } from '../response.ts';
 import { type ReceivedBody, receiveBody } from '../upload.ts';
-import type { ReceivedFile, UploadOptions } from '../upload-options.ts';
 import { OPERATION_NAMES, type Operation, parsePipeline, toFields } from './operations.ts';
 
 /** The version of imaginary whose requests this service understands. Callers check that there is one. */

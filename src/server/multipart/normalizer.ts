@@ -21,7 +21,7 @@ import type { IncomingMessage } from 'node:http';
 import { Transform, type TransformCallback } from 'node:stream';
 import busboy from 'busboy';
 import { serviceError } from '../../errors.ts';
-import type { UploadOptions } from '../upload-options.ts';
+import type { UploadOptions } from '../file-collector.ts';
 import { formatPartHeader, type PartHeader, parseParameters, parsePartHeader } from './headers.ts';
 
 /** Maximum size of a text field, in bytes. A dozen variants with all options are shorter. */

@@ -1,8 +1,8 @@
 /** @module Creates the OpenAPI document from the field checks, the table of errors, the table of formats and the settings. */
 import type { Config } from '../../config.ts';
 import { serviceError } from '../../errors.ts';
-import { ALLOWED } from '../endpoint.ts';
 import { errorBody } from '../error-handler.ts';
+import { ALLOWED } from '../middleware.ts';
 import { REQUEST_ID_PATTERN } from '../request-log.ts';
 import { EXAMPLE_KEY, hasApiKeys, hasClientIds, headers } from './headers.ts';
 import { FILE, methodsOperation, OPENAPI_VERSION, OPERATIONS, type Operation } from './operations.ts';

@@ -2,8 +2,7 @@
 import type { Config } from '../../config.ts';
 import { NOTES } from '../../notes.ts';
 import { BEARER } from '../clients.ts';
-import { EXPOSED_HEADERS, METHODS } from '../cors.ts';
-import { ALLOWED } from '../endpoint.ts';
+import { ALLOWED, EXPOSED_HEADERS, METHODS } from '../middleware.ts';
 import { REQUEST_ID_PATTERN } from '../request-log.ts';
 import type { ApiContext, Json } from './schemas.ts';
 

@@ -1,6 +1,6 @@
 /** @module The endpoints: method, path, description and successful response. The app adds a route for each. */
 import { OUTPUTS } from '../../formats.ts';
-import type { Method } from '../endpoint.ts';
+import type { Method } from '../middleware.ts';
 import type { HeaderName } from './headers.ts';
 import { type ApiContext, BINARY, formatsBody, type Json } from './schemas.ts';
 

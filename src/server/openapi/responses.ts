@@ -3,9 +3,9 @@ import type { ErrorScope, ExampleValues } from '../../error-row.ts';
 import { ERROR_CODES, ERRORS, type ErrorCode } from '../../error-table.ts';
 import { ServiceError } from '../../errors.ts';
 import { INPUTS } from '../../formats.ts';
-import { ALLOWED } from '../endpoint.ts';
 import { errorBody } from '../error-handler.ts';
 import { MIN_MEAN_CHUNK_BYTES } from '../message-framing.ts';
+import { ALLOWED } from '../middleware.ts';
 import { MAX_FIELDS } from '../multipart/normalizer.ts';
 import { MIN_BYTES_PER_SECOND } from '../upload.ts';
 import {

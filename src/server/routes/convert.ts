@@ -19,7 +19,7 @@ import type { Workspaces } from '../../files/workspace.ts';
 import { type InputType, OUTPUTS } from '../../formats.ts';
 import { baseNameOf } from '../../text.ts';
 import { sendArchive } from '../archive-response.ts';
-import { imageBodyOf } from '../image-body.ts';
+import type { ReceivedFile, RejectedFile, UploadOptions } from '../file-collector.ts';
 import { setLogFields } from '../request-log.ts';
 import {
   listsKey,
@@ -32,8 +32,7 @@ import {
   setServerTiming,
   setSize,
 } from '../response.ts';
-import { type ReceivedBody, receiveBody } from '../upload.ts';
-import type { ReceivedFile, RejectedFile, UploadOptions } from '../upload-options.ts';
+import { imageBodyOf, type ReceivedBody, receiveBody } from '../upload.ts';
 
 /** Dependencies of the route of a form. */
 export interface FormRouteDeps<Options> {
