@@ -9,8 +9,7 @@ import { join, resolve } from 'node:path';
 import { pino } from 'pino';
 import { loadConfig } from '../src/config.ts';
 import { createConversionEngine } from '../src/conversion/engine.ts';
-import { ALL_INPUT_TYPES, type InputType } from '../src/formats.ts';
-import { DETECTION_BYTES, detectType } from '../src/images/detect.ts';
+import { typeOf } from '../test/helpers/engine.ts';
 import { convertFile } from './fidelity/convert-file.ts';
 import { judge, type Verdict } from './fidelity/judge.ts';
 import { disagreement, REFERENCE_EXTENSION, referencesFor } from './fidelity/reference.ts';
@@ -21,9 +20,7 @@ if (!folder) {
   console.error('usage: npm run fidelity -- FOLDER');
   process.exit(2);
 }
-const log = pino({ level: 'warn' });
-const config = loadConfig(process.env);
-const engine = await createConversionEngine(config, log);
+const engine = await createConversionEngine(loadConfig(process.env), pino({ level: 'warn' }));
 try {
   const verdicts: Verdict[] = [];
   const disagreements: string[] = [];
@@ -32,12 +29,9 @@ try {
     if (name.endsWith(REFERENCE_EXTENSION) && names.includes(name.slice(0, -REFERENCE_EXTENSION.length)))
       continue;
     const bytes = await readFile(join(resolve(folder), name));
-    const type = await detectType(
-      bytes.subarray(0, DETECTION_BYTES * 16),
-      bytes.length <= DETECTION_BYTES * 16,
-    );
-    if (!ALL_INPUT_TYPES.includes(type as InputType)) continue;
-    const source = { name, bytes, type: type as InputType };
+    const type = await typeOf(bytes);
+    if (!type) continue;
+    const source = { name, bytes, type };
     const attempts = await convertFile(engine, source);
     const references = await referencesFor(source, join(resolve(folder), name));
     const doubt = disagreement(references);

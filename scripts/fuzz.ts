@@ -11,9 +11,8 @@ import { pino } from 'pino';
 import { loadConfig } from '../src/config.ts';
 import { createConversionEngine } from '../src/conversion/engine.ts';
 import type { InputType } from '../src/formats.ts';
-import { createChecks, type Source } from './fuzz/check.ts';
+import { check, KINDS, loadSource, type Outcome, type Source } from './fuzz/check.ts';
 import { mutate } from './fuzz/mutate.ts';
-import { formatCounts, type Outcome } from './fuzz/outcome.ts';
 import { seeded } from './stress/random.ts';
 
 const { positionals, values } = parseArgs({
@@ -34,22 +33,12 @@ const LANES = 2;
 
 const count = Number(values.count);
 const engine = await createConversionEngine(loadConfig(process.env), pino({ level: 'fatal' }));
-const { loadSource, check } = createChecks(engine);
 const { below } = seeded(Number(values.seed));
 const outcomes = new Map<InputType, Outcome[]>();
 let stopped = false;
 process.once('SIGINT', () => {
   stopped = true;
 });
-
-async function checkCopy(source: Source, bytes: Buffer, label: string): Promise<void> {
-  const outcome = await check(source, bytes);
-  outcomes.get(source.type)?.push(outcome);
-  if (!outcome.finding) return;
-  mkdirSync(values.save, { recursive: true });
-  writeFileSync(join(values.save, label), bytes);
-  console.log(`${label}: ${outcome.finding}`);
-}
 
 /** Checks `count` damaged copies per type, one of each type in turn, until SIGINT. */
 async function fuzz(sources: ReadonlyMap<InputType, readonly Source[]>): Promise<void> {
@@ -62,24 +51,33 @@ async function fuzz(sources: ReadonlyMap<InputType, readonly Source[]>): Promise
       next += 1;
       const ofType = sources.get(type) as readonly Source[];
       const source = ofType[number % ofType.length] as Source;
-      await checkCopy(source, mutate(source.bytes, below), `${number}-${source.name}`);
+      const bytes = mutate(source.bytes, below);
+      const outcome = await check(engine, source, bytes);
+      outcomes.get(type)?.push(outcome);
+      if (outcome.finding) save(`${number}-${source.name}`, outcome.finding, bytes);
     }
   };
   await Promise.all(Array.from({ length: LANES }, lane));
 }
 
+/** Saves a file with a finding, and prints the finding. */
+function save(label: string, finding: string, bytes: Buffer): void {
+  mkdirSync(values.save, { recursive: true });
+  writeFileSync(join(values.save, label), bytes);
+  console.log(`${label}: ${finding}`);
+}
+
 try {
   const sources = new Map<InputType, Source[]>();
   for (const name of readdirSync(folder).sort()) {
-    const source = await loadSource(name, readFileSync(join(folder, name)));
+    const source = await loadSource(engine, name, readFileSync(join(folder, name)));
     if (source) sources.set(source.type, [...(sources.get(source.type) ?? []), source]);
   }
   for (const type of sources.keys()) outcomes.set(type, []);
   const started = performance.now();
   await fuzz(sources);
   const seconds = (performance.now() - started) / 1000;
-  for (const [type, all] of outcomes)
-    console.log(`${type}: ${formatCounts(all)}; ${formatSources(sources.get(type) ?? [])}`);
+  for (const [type, all] of outcomes) console.log(`${type}: ${formatCounts(all, sources.get(type) ?? [])}`);
   const all = [...outcomes.values()].flat();
   const findings = all.filter(({ finding }) => finding).length;
   const { version } = engine.toolchain.magick ?? { version: 'none' };
@@ -90,7 +88,10 @@ try {
   await engine.close();
 }
 
-function formatSources(sources: readonly Source[]): string {
-  const known = sources.filter(({ image }) => image).length;
-  return `from ${sources.length} files, ${known} with a known image`;
+/** Formats how many outcomes of each kind there are, and how many files they come from. */
+function formatCounts(outcomes: readonly Outcome[], from: readonly Source[]): string {
+  const counts = KINDS.map((kind) => `${kind} ${outcomes.filter((one) => one.kind === kind).length}`);
+  const compared = outcomes.filter((one) => one.compared).length;
+  const known = from.filter(({ image }) => image).length;
+  return `${counts.join(', ')}, compared ${compared}; from ${from.length} files, ${known} with a known image`;
 }

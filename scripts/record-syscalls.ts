@@ -8,7 +8,7 @@
  * check, and the number of calls. `scripts/make-seccomp.py` is derived from the output on Debian 12 and 13.
  */
 import { createReadStream, existsSync, readdirSync, readFileSync } from 'node:fs';
-import { chmod, copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -16,22 +16,13 @@ import { pino } from 'pino';
 import { loadConfig } from '../src/config.ts';
 import { createConversionEngine } from '../src/conversion/engine.ts';
 import type { ConvertOptions } from '../src/conversion/plan/types.ts';
-import type { InputType } from '../src/formats.ts';
-import { detectType } from '../src/images/detect.ts';
+import { convertWith, typeOf } from '../test/helpers/engine.ts';
+import { writeScript } from '../test/helpers/util.ts';
 
-/** Paths of the tools on Debian. */
+/** The tools, which Debian installs in /usr/bin. */
 const TOOLS = [
-  '/usr/bin/magick',
-  '/usr/bin/convert',
-  '/usr/bin/rsvg-convert',
-  '/usr/bin/heif-convert',
-  '/usr/bin/dwebp',
-  '/usr/bin/img2webp',
-  '/usr/bin/djxl',
-  '/usr/bin/cjxl',
-  '/usr/bin/avifenc',
-  '/usr/bin/pdfinfo',
-  '/usr/bin/pdftocairo',
+  ...['magick', 'convert', 'rsvg-convert', 'heif-convert', 'dwebp', 'img2webp', 'djxl', 'cjxl', 'avifenc'],
+  ...['pdfinfo', 'pdftocairo'],
 ];
 const FIXTURES = ['images', 'traps', 'extra'].map(
   (name) => new URL(`../fixtures/${name}`, import.meta.url).pathname,
@@ -46,20 +37,8 @@ const VARIANTS: readonly Omit<ConvertOptions, 'format'>[] = [
 
 /** Positions of the arguments to record for each call, in the order that strace prints them. */
 const RECORDED: Readonly<Record<string, readonly number[]>> = {
-  fcntl: [1],
-  ioctl: [1],
-  prctl: [0],
-  arch_prctl: [0],
-  prlimit64: [0, 1],
-  madvise: [2],
-  socket: [0, 1],
-  mmap: [2, 3],
-  mprotect: [2],
-  clone: [0, 1, 2],
-  futex: [1],
-  seccomp: [0],
-  mremap: [3],
-  openat: [2],
+  ...{ arch_prctl: [0], clone: [0, 1, 2], fcntl: [1], futex: [1], ioctl: [1], madvise: [2], mmap: [2, 3] },
+  ...{ mprotect: [2], mremap: [3], openat: [2], prctl: [0], prlimit64: [0, 1], seccomp: [0], socket: [0, 1] },
 };
 
 const folder = await mkdtemp(join(tmpdir(), 'imagemill-syscalls-'));
@@ -75,44 +54,30 @@ try {
 /** Creates a folder of scripts named after the tools. Each runs its tool under strace. */
 async function makeTracedTools(): Promise<void> {
   await Promise.all([mkdir(traces), mkdir(tracedTools)]);
-  for (const tool of TOOLS.filter((path) => existsSync(path))) {
-    const script = join(tracedTools, tool.split('/').at(-1) as string);
-    const trace = `/usr/bin/strace -f -qq -s 16 -o "${traces}/$$"`;
-    await writeFile(script, `#!/bin/sh\nexec ${trace} ${tool} "$@"\n`);
-    await chmod(script, 0o755);
-  }
+  for (const tool of TOOLS.filter((name) => existsSync(`/usr/bin/${name}`)))
+    await writeScript(
+      tool,
+      `exec /usr/bin/strace -f -qq -s 16 -o "${traces}/$$" /usr/bin/${tool} "$@"`,
+      tracedTools,
+    );
 }
 
 /** Converts every image in `folders` with the traced tools, with all formats and variants. */
 async function convertEverything(folders: readonly string[]): Promise<void> {
-  const settings = {
-    PATH: tracedTools,
-    TEMP_DIR: join(folder, 'work'),
-    SANDBOX: 'off',
-    CONCURRENCY: '1',
-    EXTRA_INPUTS: 'all',
-    EXTRA_OUTPUTS: 'all',
-  };
-  const config = loadConfig({ ...settings, CONVERT_TIMEOUT_MS: '120000' });
+  const settings = { PATH: tracedTools, TEMP_DIR: join(folder, 'work'), SANDBOX: 'off', CONCURRENCY: '1' };
+  const extras = { EXTRA_INPUTS: 'all', EXTRA_OUTPUTS: 'all', CONVERT_TIMEOUT_MS: '120000' };
+  const config = loadConfig({ ...settings, ...extras });
   const engine = await createConversionEngine(config, pino({ level: 'fatal' }, pino.destination(2)));
   for (const path of folders.flatMap((from) => readdirSync(from).map((name) => join(from, name)))) {
-    const verdict = path.endsWith('.json') ? 'unknown' : await detectType(readFileSync(path), true);
-    if (!engine.capabilities.inputs.includes(verdict as InputType)) continue;
-    for (const format of engine.capabilities.outputs) {
+    const bytes = readFileSync(path);
+    const type = path.endsWith('.json') ? undefined : await typeOf(bytes);
+    if (!type || !engine.capabilities.inputs.includes(type)) continue;
+    for (const format of engine.capabilities.outputs)
       for (const options of VARIANTS) {
-        const workspace = await engine.workspaces.open();
-        const job = await workspace.folder('image');
-        await copyFile(path, join(job, 'in'));
-        const source = {
-          folder: job,
-          type: verdict as InputType,
-          label: path,
-        };
+        const input = { type, bytes, label: path };
         // A rejected fixture still produces a trace.
-        await engine.convert(source, { format, ...options }, new AbortController().signal).catch(() => {});
-        await workspace.remove();
+        await convertWith(engine, input, { format, ...options }, async () => {}).catch(() => {});
       }
-    }
   }
   await engine.close();
 }

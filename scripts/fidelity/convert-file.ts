@@ -21,31 +21,25 @@ export type FileConversion = { readonly format: OutputType } & (
 );
 
 /** Converts the file to every output format in parallel. */
-export async function convertFile(engine: ConversionEngine, source: Source): Promise<FileConversion[]> {
-  const workspace = await engine.workspaces.open();
-  try {
-    const results = await Promise.all(
-      OUTPUT_TYPES.map(async (format) => {
-        const folder = await workspace.folder(format);
-        await writeFile(join(folder, INPUT_FILE), source.bytes);
-        const options: ConvertOptions = { format, quality: 80, stripMetadata: true };
-        const file = { folder, type: source.type, label: source.name };
-        return engine.convert(file, options, new AbortController().signal).then(
-          ({ path, notes }) => ({ format, path, notes }),
-          (error: Error) => ({ format, error: error.message }),
-        );
-      }),
-    );
+export const convertFile = (engine: ConversionEngine, source: Source): Promise<FileConversion[]> =>
+  engine.workspaces.use({}, async (workspace) => {
+    const convert = async (format: OutputType) => {
+      const folder = await workspace.folder(format);
+      await writeFile(join(folder, INPUT_FILE), source.bytes);
+      const options: ConvertOptions = { format, quality: 80, stripMetadata: true };
+      const file = { folder, type: source.type, label: source.name };
+      return engine.convert(file, options, new AbortController().signal).then(
+        ({ path, notes }) => ({ format, path, notes }),
+        (error: Error) => ({ format, error: error.message }),
+      );
+    };
+    const results = await Promise.all(OUTPUT_TYPES.map(convert));
     const tags = await readTags(results.flatMap((one) => ('path' in one ? [one.path] : [])));
-    return await Promise.all(
-      results.map(async (one) => {
-        if ('error' in one) return one;
-        const fileTags = tags.find(({ SourceFile }) => SourceFile === one.path) ?? {};
-        const { format, notes } = one;
-        return { format, notes, leaked: remainingMetadata(fileTags), result: await readFile(one.path) };
-      }),
-    );
-  } finally {
-    await workspace.remove();
-  }
-}
+    const read = async (one: Awaited<ReturnType<typeof convert>>): Promise<FileConversion> => {
+      if ('error' in one) return one;
+      const { format, notes, path } = one;
+      const leaked = remainingMetadata(tags.find(({ SourceFile }) => SourceFile === path) ?? {});
+      return { format, notes, leaked, result: await readFile(path) };
+    };
+    return Promise.all(results.map(read));
+  });

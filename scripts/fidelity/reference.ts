@@ -1,8 +1,8 @@
 /** @module Decodes a source with independent decoders: upright, in sRGB, 8 bits per channel. */
 import { readFile } from 'node:fs/promises';
-import sharp, { type Sharp } from 'sharp';
+import sharp from 'sharp';
 import { decodeByPillow } from '../../test/helpers/pillow.ts';
-import { difference, type Pixels } from '../../test/helpers/pixels.ts';
+import { difference, type Pixels, toPixels } from '../../test/helpers/pixels.ts';
 import type { Source } from './convert-file.ts';
 
 /** A source as one decoder shows it. */
@@ -45,7 +45,7 @@ export type Decoder = (bytes: Buffer) => Promise<Pixels>;
 
 /** The independent decoders of still images, the faster one first. */
 export const DECODERS: readonly Decoder[] = [
-  (bytes) => pixels(sharp(bytes).autoOrient()),
+  (bytes) => toPixels(sharp(bytes).autoOrient()),
   (bytes) => decodeByPillow(bytes, 'first'),
 ];
 
@@ -61,7 +61,7 @@ export async function referencesFor(source: Source, path: string): Promise<Refer
   const decoded = await decodeSource(source);
   const bytes = await readFile(path + REFERENCE_EXTENSION).catch(() => undefined);
   if (!bytes) return decoded;
-  const still = await pixels(sharp(bytes));
+  const still = await toPixels(sharp(bytes));
   const moving = decoded.find((reference) => reference.moving);
   return [{ delays: [], loopCount: 0, ...moving, decoder: 'given', still }];
 }
@@ -90,20 +90,11 @@ async function decodeWithSharp({ bytes }: Source): Promise<Reference> {
   const moves = pages > 1 && (format === 'gif' || format === 'webp');
   return {
     decoder: 'sharp',
-    still: await pixels(sharp(bytes).autoOrient()),
-    ...(moves && { moving: await pixels(sharp(bytes, { animated: true })) }),
+    still: await toPixels(sharp(bytes).autoOrient()),
+    ...(moves && { moving: await toPixels(sharp(bytes, { animated: true })) }),
     delays: moves ? delay.map((ms) => ms || DEFAULT_DELAY_MS) : [],
     loopCount: loop,
   };
-}
-
-async function pixels(image: Sharp): Promise<Pixels> {
-  const { data, info } = await image
-    .toColourspace('srgb')
-    .ensureAlpha()
-    .raw({ depth: 'uchar' })
-    .toBuffer({ resolveWithObject: true });
-  return { width: info.width, height: info.height, data };
 }
 
 async function decodeWithPillow({ bytes }: Source): Promise<Reference> {

@@ -1,19 +1,29 @@
 /** @module Converts damaged files with the engine, and compares the results with what sharp and Pillow show. */
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import type { ConversionEngine } from '../../src/conversion/engine.ts';
-import { type ConvertOptions, INPUT_FILE } from '../../src/conversion/plan/types.ts';
+import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
 import { ServiceError } from '../../src/errors.ts';
 import type { InputType } from '../../src/formats.ts';
-import { DETECTION_BYTES, detectType } from '../../src/images/detect.ts';
+import { convertWith, typeOf } from '../../test/helpers/engine.ts';
 import { decode, difference, type Pixels } from '../../test/helpers/pixels.ts';
 import { DECODERS, type Decoder } from '../fidelity/reference.ts';
-import type { Outcome } from './outcome.ts';
 
 const ALLOWED_STATUSES = [400, 413, 415];
 /** Maximum mean absolute error (0 to 255) between images that count as the same. */
 const MAX_ERROR = 1;
 const OPTIONS: ConvertOptions = { format: 'png', quality: 80, stripMetadata: true };
+
+/** Kinds of outcomes. `lost` is a rejected file whose image other decoders still show. */
+export const KINDS = ['converted', 'rejected', 'lost', 'failed'] as const;
+
+/** Outcome of the conversion of a damaged file. */
+export interface Outcome {
+  readonly kind: (typeof KINDS)[number];
+  /** What is wrong; undefined if nothing is. */
+  readonly finding?: string;
+  /** Whether the image was compared with that of the undamaged file. */
+  readonly compared?: boolean;
+}
 
 /** An undamaged file. */
 export interface Source {
@@ -26,66 +36,51 @@ export interface Source {
   readonly decoders: readonly Decoder[];
 }
 
-/** Loads files and checks damaged copies of them. */
-interface Checks {
-  /** Returns undefined if the engine does not read the type of the file. */
-  loadSource(name: string, bytes: Buffer): Promise<Source | undefined>;
-  /** Converts a damaged copy, and compares the result with the undamaged image. */
-  check(source: Source, bytes: Buffer): Promise<Outcome>;
+/** Loads a file. Returns undefined if the engine does not read its type. */
+export async function loadSource(
+  engine: ConversionEngine,
+  name: string,
+  bytes: Buffer,
+): Promise<Source | undefined> {
+  const type = await readableType(engine, bytes);
+  if (!type) return undefined;
+  const shown = await convert(engine, type, bytes).catch(() => undefined);
+  const images = await Promise.all(DECODERS.map((decoder) => show(decoder, bytes)));
+  const decoders = DECODERS.filter((_, at) => images[at]);
+  const agreed = shown && decoders.length > 0 && images.every((one) => !one || isSame(one, shown));
+  return { name, bytes, type, decoders, image: agreed ? shown : undefined };
 }
 
-/** Creates checks with a running engine. */
-export function createChecks(engine: ConversionEngine): Checks {
-  const typeOf = async (bytes: Buffer): Promise<InputType | undefined> => {
-    const head = bytes.subarray(0, DETECTION_BYTES * 16);
-    const type = await detectType(head, head.length === bytes.length);
-    return engine.capabilities.inputs.find((known) => known === type);
-  };
-
-  const convert = async (type: InputType, bytes: Buffer): Promise<Pixels> => {
-    const workspace = await engine.workspaces.open();
-    try {
-      const folder = await workspace.folder('fuzz');
-      writeFileSync(join(folder, INPUT_FILE), bytes);
-      const file = { folder, type, label: 'fuzz', client: 'fuzz' };
-      const { path } = await engine.convert(file, OPTIONS, new AbortController().signal);
-      return await decode(readFileSync(path));
-    } finally {
-      await workspace.remove();
-    }
-  };
-
-  return {
-    loadSource: async (name, bytes) => {
-      const type = await typeOf(bytes);
-      if (!type) return undefined;
-      const shown = await convert(type, bytes).catch(() => undefined);
-      const images = await Promise.all(DECODERS.map((decoder) => show(decoder, bytes)));
-      const decoders = DECODERS.filter((_, at) => images[at]);
-      const agreed = shown && decoders.length > 0 && images.every((one) => !one || isSame(one, shown));
-      return { name, bytes, type, decoders, image: agreed ? shown : undefined };
-    },
-    check: async (source, bytes) => {
-      const type = await typeOf(bytes);
-      if (!type) return { kind: 'rejected' };
-      const result = await convert(type, bytes).catch((error: Error) => error);
-      if (result instanceof Error) return (await checkError(result, source, bytes)) ?? { kind: 'rejected' };
-      const { image } = source;
-      if (!image) return { kind: 'converted' };
-      if (isSame(result, image)) return { kind: 'converted', compared: true };
-      if (!(await isStillShown(source, bytes))) return { kind: 'converted' };
-      return { kind: 'converted', compared: true, finding: 'differs from what other decoders show' };
-    },
-  };
+/** Converts a damaged copy of a file, and compares the result with the undamaged image. */
+export async function check(engine: ConversionEngine, source: Source, bytes: Buffer): Promise<Outcome> {
+  const type = await readableType(engine, bytes);
+  if (!type) return { kind: 'rejected' };
+  const result = await convert(engine, type, bytes).catch((error: Error) => error);
+  if (result instanceof Error) return checkError(result, source, bytes);
+  const { image } = source;
+  if (!image) return { kind: 'converted' };
+  if (isSame(result, image)) return { kind: 'converted', compared: true };
+  if (!(await isStillShown(source, bytes))) return { kind: 'converted' };
+  return { kind: 'converted', compared: true, finding: 'differs from what other decoders show' };
 }
 
-/** Returns the finding for an error, or undefined if the rejection is correct. */
-async function checkError(error: Error, source: Source, bytes: Buffer): Promise<Outcome | undefined> {
+async function readableType(engine: ConversionEngine, bytes: Buffer): Promise<InputType | undefined> {
+  const type = await typeOf(bytes);
+  return engine.capabilities.inputs.find((known) => known === type);
+}
+
+const convert = (engine: ConversionEngine, type: InputType, bytes: Buffer): Promise<Pixels> =>
+  convertWith(engine, { type, bytes, client: 'fuzz' }, OPTIONS, async ({ path }) =>
+    decode(await readFile(path)),
+  );
+
+async function checkError(error: Error, source: Source, bytes: Buffer): Promise<Outcome> {
   if (!(error instanceof ServiceError))
     return { kind: 'failed', finding: `internal error: ${error.message}` };
   if (!ALLOWED_STATUSES.includes(error.status))
     return { kind: 'failed', finding: `status ${error.status}: ${error.message}` };
-  return (await isStillShown(source, bytes)) ? { kind: 'lost', finding: error.message } : undefined;
+  const isLost = await isStillShown(source, bytes);
+  return isLost ? { kind: 'lost', finding: error.message } : { kind: 'rejected' };
 }
 
 /** Returns whether all decoders that read the undamaged file show the same image for the damaged one. */

@@ -2,7 +2,8 @@
  * @module Converts images in this process while its fork servers and their jobs are killed at random and clients leave, and
  * compares each result with that of a new start of the tool.
  */
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
@@ -15,7 +16,7 @@ import {
   type RenewalReason,
 } from '../../src/conversion/engine.ts';
 import type { InputType, OutputType } from '../../src/formats.ts';
-import { detectType } from '../../src/images/detect.ts';
+import { convertWith, typeOf } from '../../test/helpers/engine.ts';
 import { listTree } from '../processes/usage.ts';
 import { emptyTally } from './clients.ts';
 import type { FaultParts, Outcome } from './fault.ts';
@@ -35,7 +36,8 @@ const MIN_JOBS = 5000;
 const MAX_GROWTH_BYTES = 50e6;
 
 interface Job {
-  readonly path: string;
+  readonly name: string;
+  readonly bytes: Buffer;
   readonly type: InputType;
   readonly format: OutputType;
 }
@@ -57,7 +59,7 @@ export async function soak({ random, jobs }: FaultParts): Promise<Outcome> {
   const list = await listJobs();
   const expected = new Map<Job, Buffer>();
   const exec = await start('off');
-  for (const job of list) expected.set(job, await convert(exec, home, job));
+  for (const job of list) expected.set(job, await convert(exec, job));
   await exec.close();
 
   const engine = await start('on');
@@ -69,14 +71,14 @@ export async function soak({ random, jobs }: FaultParts): Promise<Outcome> {
       const job = random.pick(list);
       const leaves = random.next() < LEAVING ? AbortSignal.timeout(random.below(20)) : undefined;
       tally.requests += 1;
-      const result = await convert(engine, home, job, leaves).catch((error) => error as Error);
+      const result = await convert(engine, job, leaves).catch((error) => error as Error);
       const outcome = Buffer.isBuffer(result)
         ? 'converted'
         : ((result as { code?: string }).code ?? result.name);
       tally.answers[outcome] = (tally.answers[outcome] ?? 0) + 1;
       if (!Buffer.isBuffer(result)) continue;
       if (result.equals(expected.get(job) as Buffer)) tally.right += 1;
-      else tally.wrong.push(`${job.path} to ${job.format} differs from a new start`);
+      else tally.wrong.push(`${job.name} to ${job.format} differs from a new start`);
     }
   }
   const done = new AbortController();
@@ -131,27 +133,18 @@ function usedBytes(): number {
 async function listJobs(): Promise<Job[]> {
   const names = readdirSync(IMAGES).filter((name) => /^(?:scene|window|orientation)/.test(name));
   const jobs = names.map(async (name) => {
-    const path = join(IMAGES, name);
-    const type = (await detectType(readFileSync(path), true)) as InputType;
-    return FORMATS.map((format) => ({ path, type, format }));
+    const bytes = readFileSync(join(IMAGES, name));
+    const type = (await typeOf(bytes)) as InputType;
+    return FORMATS.map((format) => ({ name, bytes, type, format }));
   });
   return (await Promise.all(jobs)).flat();
 }
 
-async function convert(
-  engine: ConversionEngine,
-  home: string,
-  { path, type, format }: Job,
-  signal = new AbortController().signal,
-): Promise<Buffer> {
-  const folder = mkdtempSync(join(home, 'job-'));
-  try {
-    const source = { folder: join(folder, '1'), type, label: 'It' };
-    mkdirSync(source.folder);
-    copyFileSync(path, join(source.folder, 'in'));
-    const result = await engine.convert(source, { format, quality: 80, stripMetadata: true }, signal);
-    return readFileSync(result.path);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
+const convert = (engine: ConversionEngine, { bytes, type, format }: Job, signal?: AbortSignal) =>
+  convertWith(
+    engine,
+    { bytes, type },
+    { format, quality: 80, stripMetadata: true },
+    ({ path }) => readFile(path),
+    signal,
+  );

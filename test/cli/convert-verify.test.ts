@@ -4,17 +4,15 @@ import { copyFile, readdir, readFile, symlink, writeFile } from 'node:fs/promise
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { pino } from 'pino';
 import sharp from 'sharp';
 import { createVerifier } from '../../src/cli/convert/verifier.ts';
-import { createConversionEngine } from '../../src/conversion/engine.ts';
 import { verify as verifyResult } from '../../src/regress/verify.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
 import { patchedMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { madePhotos } from '../helpers/made-photos.ts';
-import { testConfig } from '../helpers/service.ts';
+import { startEngine } from '../helpers/service.ts';
 import { writeScript } from '../helpers/util.ts';
 
 /** Faults of a conversion, as arguments that are added before the output. */
@@ -260,7 +258,7 @@ describe('imagemill convert --verify', () => {
   async function withVerifier(
     use: (folder: string, ask: (source: string, result: string) => Promise<unknown>) => Promise<void>,
   ): Promise<void> {
-    const engine = await createConversionEngine(testConfig(), pino({ level: 'silent' }));
+    const engine = await startEngine();
     const verifier = await createVerifier(engine, undefined);
     const options = { format: 'png', quality: 80, stripMetadata: true } as const;
     const question = { mode: 'pixels', type: 'png', options } as const;

@@ -2,9 +2,8 @@ import { existsSync } from 'node:fs';
 import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { pino } from 'pino';
 import sharp from 'sharp';
-import { type ConversionEngine, createConversionEngine } from '../../src/conversion/engine.ts';
+import type { ConversionEngine } from '../../src/conversion/engine.ts';
 import type { DiskAccount } from '../../src/files/disk-space.ts';
 import {
   ALL_OUTPUT_TYPES,
@@ -16,13 +15,13 @@ import {
 import { fixturePath } from '../helpers/client.ts';
 import { ALL_EXTRAS, extraPath } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { testConfig } from '../helpers/service.ts';
+import { startEngine } from '../helpers/service.ts';
 
 describe('a conversion', () => {
   let engine: ConversionEngine;
   let noise: string;
   before(async () => {
-    engine = await createConversionEngine(testConfig(ALL_EXTRAS), pino({ level: 'silent' }));
+    engine = await startEngine(ALL_EXTRAS);
     noise = join(await makeTempDir('noise'), 'noise.png');
     const pixels = Buffer.from(Array.from({ length: 300 * 200 * 4 }, (_, at) => (at * 2_654_435_761) >>> 24));
     await sharp(pixels, { raw: { width: 300, height: 200, channels: 4 } })

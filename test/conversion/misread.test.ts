@@ -1,15 +1,13 @@
 import { readFileSync } from 'node:fs';
-import { copyFile, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { pino } from 'pino';
 import type { ExpectedResult } from '../../scripts/fixtures/edge-case.ts';
-import { type ConversionEngine, createConversionEngine } from '../../src/conversion/engine.ts';
+import type { ConversionEngine } from '../../src/conversion/engine.ts';
 import { MISREAD_KINDS } from '../../src/conversion/plan/decoders.ts';
-import { INPUT_FILE } from '../../src/conversion/plan/types.ts';
-import { detectImageType } from '../../src/regress/backends/local-backend.ts';
+import { convertWith, typeOf } from '../helpers/engine.ts';
 import { decode, pixelAt } from '../helpers/pixels.ts';
-import { testConfig } from '../helpers/service.ts';
+import { startEngine } from '../helpers/service.ts';
 
 const FOLDER = new URL('../../fixtures/traps/', import.meta.url).pathname;
 /** Minimum difference of a channel that is visible. */
@@ -18,24 +16,16 @@ const VISIBLE = 6;
 describe('a kind of file in the table of misread kinds', () => {
   let engine: ConversionEngine;
   before(async () => {
-    engine = await createConversionEngine(testConfig(), pino({ level: 'silent' }));
+    engine = await startEngine();
   });
   after(() => engine.close());
 
   /** Converts the fixture although it is of a misread kind. Returns the PNG, or the error. */
   async function convertAnyway(fixture: string): Promise<Buffer | Error> {
-    const path = join(FOLDER, fixture);
-    return engine.workspaces.use({}, async (workspace) => {
-      const folder = await workspace.folder('file');
-      await copyFile(path, join(folder, INPUT_FILE));
-      const type = (await detectImageType(path)) ?? 'tiff';
-      const source = { folder, type, label: 'The file', readsMisread: true };
-      const options = { format: 'png', quality: 80, stripMetadata: true } as const;
-      return engine.convert(source, options, new AbortController().signal).then(
-        (result) => readFile(result.path),
-        (error: Error) => error,
-      );
-    });
+    const bytes = await readFile(join(FOLDER, fixture));
+    const source = { bytes, type: (await typeOf(bytes)) ?? 'tiff', readsMisread: true };
+    const options = { format: 'png', quality: 80, stripMetadata: true } as const;
+    return convertWith(engine, source, options, ({ path }) => readFile(path)).catch((error: Error) => error);
   }
 
   /** Returns whether a result differs visibly from the expected one, or is an error. */

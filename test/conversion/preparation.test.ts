@@ -3,10 +3,9 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { pino } from 'pino';
-import { type ConversionEngine, createConversionEngine } from '../../src/conversion/engine.ts';
+import type { ConversionEngine } from '../../src/conversion/engine.ts';
 import type { DiskAccount } from '../../src/files/disk-space.ts';
-import { testConfig } from '../helpers/service.ts';
+import { startEngine } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
 
 const FILES = 30;
@@ -14,7 +13,7 @@ const FILES = 30;
 describe('the preparation of files', () => {
   let engine: ConversionEngine;
   before(async () => {
-    engine = await createConversionEngine(testConfig(), pino({ level: 'silent' }));
+    engine = await startEngine();
   });
   after(() => engine.close());
 
@@ -46,10 +45,7 @@ describe('the preparation of files', () => {
   });
 
   it('counts in the queue, and is refused before it starts when the queue is full', async () => {
-    const small = await createConversionEngine(
-      testConfig({ CONCURRENCY: '1', QUEUE_LIMIT: '5' }),
-      pino({ level: 'silent' }),
-    );
+    const small = await startEngine({ CONCURRENCY: '1', QUEUE_LIMIT: '5' });
     const packed = gzipSync('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>');
     let prepared = 0;
     const gate = Promise.withResolvers<void>();

@@ -4,8 +4,7 @@ import { readdirSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { pino } from 'pino';
-import { type ConversionEngine, createConversionEngine } from '../../src/conversion/engine.ts';
+import type { ConversionEngine } from '../../src/conversion/engine.ts';
 import type { ConvertOptions, Step } from '../../src/conversion/plan/types.ts';
 import type { ConversionInput, ConversionResult, Variant } from '../../src/conversion/types.ts';
 import { ServiceError } from '../../src/errors.ts';
@@ -13,7 +12,7 @@ import { ALL_INPUT_TYPES, type InputType } from '../../src/formats.ts';
 import { edgeCasePath, fixturePath } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { withoutDates } from '../helpers/pdf.ts';
-import { testConfig } from '../helpers/service.ts';
+import { startEngine } from '../helpers/service.ts';
 
 const options = (given: Partial<ConvertOptions>): ConvertOptions => ({
   ...{ format: 'webp', quality: 80, stripMetadata: true },
@@ -46,10 +45,7 @@ const FILES = ['images', 'traps'].flatMap((folder) =>
 describe('several variants of one file', () => {
   let engine: ConversionEngine;
   before(async () => {
-    engine = await createConversionEngine(
-      testConfig({ CONCURRENCY: '1', EXTRA_OUTPUTS: 'avif' }),
-      pino({ level: 'silent' }),
-    );
+    engine = await startEngine({ CONCURRENCY: '1', EXTRA_OUTPUTS: 'avif' });
   });
   after(() => engine.close());
 

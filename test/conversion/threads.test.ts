@@ -2,11 +2,10 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { pino } from 'pino';
 import sharp from 'sharp';
 import { grantsFor } from '../../src/conversion/capabilities.ts';
 import { createConvert } from '../../src/conversion/convert-file.ts';
-import { type ConversionEngine, createConversionEngine } from '../../src/conversion/engine.ts';
+import type { ConversionEngine } from '../../src/conversion/engine.ts';
 import type { Convert } from '../../src/conversion/types.ts';
 import type { InputType, OutputType } from '../../src/formats.ts';
 import type { Command } from '../../src/process/command.ts';
@@ -14,7 +13,7 @@ import { writePolicy } from '../../src/process/policy.ts';
 import { createRunner } from '../../src/process/runner.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { withoutDates } from '../helpers/pdf.ts';
-import { testConfig } from '../helpers/service.ts';
+import { startEngine, testConfig } from '../helpers/service.ts';
 
 const ASSETS = new URL('../../assets', import.meta.url).pathname;
 const [WIDTH, HEIGHT] = [640, 480];
@@ -41,10 +40,7 @@ describe('threads of a conversion', () => {
   let commands: Command[];
   let grantsFolder: string;
   before(async () => {
-    engine = await createConversionEngine(
-      testConfig({ CONCURRENCY: '1', EXTRA_OUTPUTS: 'all' }),
-      pino({ level: 'silent' }),
-    );
+    engine = await startEngine({ CONCURRENCY: '1', EXTRA_OUTPUTS: 'all' });
     const { inputs, outputs } = engine.capabilities;
     grantsFolder = await makeTempDir('policy');
     const coders = grantsFor(inputs, outputs, engine.toolchain.magick?.major ?? 7);

@@ -6,17 +6,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { expect } from 'chai';
-import { pino } from 'pino';
 import { bytesOfBatch, withWorkingFolder } from '../../src/cli/context.ts';
 import { loadConfig } from '../../src/config.ts';
-import { createConversionEngine } from '../../src/conversion/engine.ts';
 import { storeInput } from '../../src/conversion/prepare.ts';
 import { OWNER_FILE } from '../../src/files/stale.ts';
 import { isInMemory, workingFolder } from '../../src/files/system.ts';
 import { createWorkspaces } from '../../src/files/workspace.ts';
 import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { testConfig } from '../helpers/service.ts';
+import { startEngine } from '../helpers/service.ts';
 import { requires } from '../helpers/skips.ts';
 import { withoutPrivileges } from '../helpers/without-privileges.ts';
 
@@ -236,10 +234,7 @@ describe('working files on a disk', () => {
       });
     syncBuiltinESMExports();
     try {
-      const engine = await createConversionEngine(
-        testConfig({ TEMP_DIR: tempDir }),
-        pino({ level: 'silent' }),
-      );
+      const engine = await startEngine({ TEMP_DIR: tempDir });
       await engine.workspaces.use({}, async (workspace) => {
         const source = { folder: await workspace.folder('1'), type: 'png', label: 'It' } as const;
         const { signal } = new AbortController();

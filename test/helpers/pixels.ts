@@ -1,5 +1,5 @@
 /** @module Decodes and compares images with decoders that are independent of the tools under test. */
-import sharp from 'sharp';
+import sharp, { type Sharp } from 'sharp';
 import type { OutputType } from '../../src/formats.ts';
 import { pipe } from './process.ts';
 
@@ -15,8 +15,13 @@ export interface Pixels {
 export async function decode(file: Uint8Array, type: OutputType | 'any' = 'any'): Promise<Pixels> {
   if (type === 'bmp') return decodeBmp(Buffer.from(file));
   if (type === 'pdf') return decode(await drawPdf(file));
-  const image = sharp(file, { animated: true }).ensureAlpha().toColourspace('srgb');
-  const { data, info } = await image.raw({ depth: 'uchar' }).toBuffer({ resolveWithObject: true });
+  return toPixels(sharp(file, { animated: true }));
+}
+
+/** Converts an image of sharp to sRGB. */
+export async function toPixels(image: Sharp): Promise<Pixels> {
+  const pixels = image.ensureAlpha().toColourspace('srgb').raw({ depth: 'uchar' });
+  const { data, info } = await pixels.toBuffer({ resolveWithObject: true });
   return { width: info.width, height: info.height, data };
 }
 

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import { type Config, loadConfig } from '../../src/config.ts';
+import { type ConversionEngine, createConversionEngine } from '../../src/conversion/engine.ts';
 import { createHttpServer, type HttpServer } from '../../src/server/http-server.ts';
 import { createService, type Service } from '../../src/server/service.ts';
 import { makeTempDir, servicesFolder } from './hooks.ts';
@@ -92,6 +93,10 @@ export function testConfig(settings: Readonly<Record<string, string>> = {}): Con
   const defaults = { TEMP_DIR: freshTempDir(), ...TEST_SETTINGS };
   return loadConfig({ PATH, MAGICK_BIN, RSVG_BIN, ...defaults, ...settings });
 }
+
+/** Creates a conversion engine with the given settings, which logs nothing. */
+export const startEngine = (settings: Readonly<Record<string, string>> = {}): Promise<ConversionEngine> =>
+  createConversionEngine(testConfig(settings), pino({ level: 'silent' }));
 
 /** Lists the folders of requests in progress, of all services that use `tempDir`. */
 export async function requestFolders(tempDir: string): Promise<string[]> {

@@ -1,15 +1,12 @@
-import { cp } from 'node:fs/promises';
-import { join } from 'node:path';
 import { expect } from 'chai';
-import { pino } from 'pino';
 import sharp from 'sharp';
-import { createConversionEngine } from '../../src/conversion/engine.ts';
-import { INPUT_FILE, type Step } from '../../src/conversion/plan/types.ts';
+import type { Step } from '../../src/conversion/plan/types.ts';
 import { MAX_ENCODES } from '../../src/conversion/search-quality.ts';
 import { type ClientResponse, convert, edgeCase, fixture, fixturePath, sendForm } from '../helpers/client.ts';
+import { convertWith } from '../helpers/engine.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { decode, pixelAt } from '../helpers/pixels.ts';
-import { testConfig, useOwnServices, useService } from '../helpers/service.ts';
+import { startEngine, useOwnServices, useService } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
 
 describe('max_bytes', () => {
@@ -178,7 +175,7 @@ describe('max_bytes', () => {
 
 describe('the encodes for max_bytes', () => {
   it('are at most six, and the image is decoded once', async () => {
-    const engine = await createConversionEngine(testConfig(), pino({ level: 'silent' }));
+    const engine = await startEngine();
     try {
       for (const [type, maxBytes] of [
         ['jpg', 700],
@@ -186,21 +183,17 @@ describe('the encodes for max_bytes', () => {
         ['avif', 600],
         ['gif', 100],
       ] as const) {
-        const workspace = await engine.workspaces.open();
-        const folder = await workspace.folder('file');
-        await cp(fixturePath(type === 'gif' ? 'moving.gif' : `scene.${type}`), join(folder, INPUT_FILE));
+        const bytes = await fixture(type === 'gif' ? 'moving.gif' : `scene.${type}`);
         const steps: Step[] = [];
         const onCommand = (step: Step) => void steps.push(step);
         const options = { format: 'webp', quality: 100, stripMetadata: true, maxBytes } as const;
-        const source = { folder, type, label: 'The file', onCommand };
-        await engine.convert(source, options, new AbortController().signal).catch(() => {});
+        await convertWith(engine, { bytes, type, onCommand }, options, async () => {}).catch(() => {});
         const reads = steps.filter(
           ({ args, stdin }) => stdin === 'in' || args.some((arg) => /(^|:)in(\[|$)/.test(arg)),
         );
         const encodes = steps.filter(({ args }) => args.some((arg) => arg.endsWith('image.webp')));
         expect(reads.length, `${type} is read`).to.equal(1);
         expect(encodes.length, `${type} is encoded`).to.be.within(2, MAX_ENCODES);
-        await workspace.remove();
       }
     } finally {
       await engine.close();

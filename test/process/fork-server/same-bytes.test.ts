@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { copyFile, mkdir, readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { pino } from 'pino';
@@ -7,9 +7,8 @@ import { seeded } from '../../../scripts/stress/random.ts';
 import { type ConversionEngine, createConversionEngine } from '../../../src/conversion/engine.ts';
 import { type ConvertOptions, FITS } from '../../../src/conversion/plan/types.ts';
 import { hasBytesLimit, type InputType, OUTPUTS, type OutputType } from '../../../src/formats.ts';
-import { detectType } from '../../../src/images/detect.ts';
+import { convertWith, typeOf } from '../../helpers/engine.ts';
 import { ALL_EXTRAS } from '../../helpers/extra.ts';
-import { makeTempDir } from '../../helpers/hooks.ts';
 import { testConfig } from '../../helpers/service.ts';
 
 const VARIED_JOBS = 400;
@@ -105,20 +104,14 @@ function someOptions(): ConvertOptions {
 }
 
 /** Returns the conversion key, the digest of the result without times, and the notes, or the error. */
-async function result({ convert }: ConversionEngine, { path, options }: Job): Promise<string> {
-  const folder = join(await makeTempDir('same'), 'job');
-  await mkdir(folder);
-  await copyFile(path, join(folder, 'in'));
-  const type = (await detectType(await readFile(path), true)) as InputType;
-  try {
-    const source = { folder, type, label: 'It' };
-    const converted = await convert(source, options, new AbortController().signal);
-    const bytes = (await readFile(converted.path, 'latin1')).replace(WHEN, '');
-    const digest = createHash('sha256').update(bytes).digest('hex');
+async function result(engine: ConversionEngine, { path, options }: Job): Promise<string> {
+  const bytes = await readFile(path);
+  const source = { bytes, type: (await typeOf(bytes)) as InputType };
+  return convertWith(engine, source, options, async (converted) => {
+    const made = (await readFile(converted.path, 'latin1')).replace(WHEN, '');
+    const digest = createHash('sha256').update(made).digest('hex');
     return [converted.key, digest, ...converted.notes].join('\n');
-  } catch (error) {
-    return `Error: ${(error as Error).message}`;
-  }
+  }).catch((error: Error) => `Error: ${error.message}`);
 }
 
 /** Runs the work for all values, two at a time. */
