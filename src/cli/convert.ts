@@ -23,7 +23,7 @@ import { createRemoteConverter } from './convert/remote-converter.ts';
 import { createCsvReport, createReport, type Report } from './convert/report.ts';
 import { openResultFolder, type ResultFolder } from './convert/result-folder.ts';
 import { parseResults, type WantedResult } from './convert/results.ts';
-import { convertInputs, exitSoonAfter } from './convert/run.ts';
+import { convertInputs, exitSoonAfter, type Run } from './convert/run.ts';
 import { openReceipts, type Receipts } from './receipts.ts';
 
 /**
@@ -92,21 +92,12 @@ export async function convert(
     if (!resultFolder && !dryRun) await converter.start(); // report missing tools before anything else
     // One job more than conversions: one result can be written while `jobs` others are converted.
     const concurrency = dryRun ? 1 : urls.length > 0 ? jobs : jobs + 1; // a dry run prints in the order of names
-    const outputFolder = target.kind === 'folder' ? target.path : undefined;
     const check = urls.length > 0 ? stateOf : inputs.test.assertImage; // instances can accept other types
-    const run = {
-      converter: converter.start,
-      resultFolder,
-      receipts,
-      outputFolder,
-      report,
-      force,
-      check: dryRun ? check : undefined,
-      concurrency,
-      signal,
-      writing,
+    const run: Run = {
+      ...{ inputs, target, results, bulk, resultFolder, receipts, report, force, signal, writing },
+      ...{ converter: converter.start, check: dryRun ? check : undefined, concurrency },
     };
-    await convertInputs({ inputs, target, results, bulk, run }).catch((error) => {
+    await convertInputs(run).catch((error) => {
       if (!(error instanceof StopError)) throw error;
       report.stopped(error.message);
     });

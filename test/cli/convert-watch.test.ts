@@ -2,7 +2,7 @@ import { appendFile, mkdir, open, readFile, rm, utimes, writeFile } from 'node:f
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { createImageTest, type Input } from '../../src/cli/convert/find-images.ts';
-import { convertChanges, type SearchOptions } from '../../src/cli/convert/run.ts';
+import { convertChanges, type Run } from '../../src/cli/convert/run.ts';
 import { createWatcher } from '../../src/cli/convert/watch.ts';
 import { INPUT_TYPES } from '../../src/formats.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
@@ -175,24 +175,21 @@ describe('imagemill convert --watch', () => {
       yield { path: 'photos/a.jpg', relativeDir: '' };
     }
     const run = {
-      report: { upToDate: ({ input }: { input: string }) => reported.push(input) },
-      resultFolder: { isUpToDate: async () => true },
-      signal: new AbortController().signal,
-      concurrency: 1,
-    };
-    const options = {
       inputs: { find, includes: async () => false },
       target: { kind: 'folder', path: 'out' },
       results: [{ options: { format: 'webp' } }],
       bulk: { update: true, watch: true, naming: {} },
-      run,
-    } as unknown as SearchOptions;
+      report: { upToDate: ({ input }: { input: string }) => reported.push(input) },
+      resultFolder: { isUpToDate: async () => true },
+      signal: new AbortController().signal,
+      concurrency: 1,
+    } as unknown as Run;
     const watcher = {
       addFolder: () => {},
       complete: (inputs: AsyncIterable<Input>) => inputs as AsyncGenerator<Input>,
       changes: async () => (searches < 3 ? undefined : Promise.reject(new Error('the end'))),
     };
-    const error = await convertChanges(options, watcher).catch(({ message }) => message);
+    const error = await convertChanges(run, watcher).catch(({ message }) => message);
     expect([error, searches, reported]).to.deep.equal(['the end', 3, ['photos/a.jpg']]);
   });
 });

@@ -79,7 +79,7 @@ export type SourceState = Pick<Stats, 'size' | 'mtimeMs'>;
 export async function stateOf(input: string): Promise<SourceState | undefined> {
   if (input === STDIN) return undefined;
   const info = await stat(input).catch((error) => {
-    throw fileErrorFrom(error, 'UNREADABLE', input, systemReason(error));
+    throw unreadable(error, input);
   });
   if (!info.isFile()) throw fileError('NOT_A_FILE', input);
   return info;
@@ -108,29 +108,25 @@ export async function readUnchanged<T>(
     return result;
   } catch (error) {
     await assertUnchanged();
-    if ((error as NodeJS.ErrnoException).syscall === 'read')
-      throw fileErrorFrom(error, 'UNREADABLE', input, systemReason(error));
+    if ((error as NodeJS.ErrnoException).syscall === 'read') throw unreadable(error, input);
     throw error;
   }
 }
 
 /** A converter that starts on first use. */
-export interface LazyConverter {
-  /** Starts the converter, unless it has started. */
-  start(): Promise<Converter>;
-  /** Ends the converter if it has started. */
-  close(): Promise<void>;
-}
+export type LazyConverter = ReturnType<typeof startOnDemand>;
 
 /** Creates a converter that starts on first use. */
-export function startOnDemand(start: () => Promise<Converter>): LazyConverter {
+export function startOnDemand(start: () => Promise<Converter>) {
   let started: Promise<Converter> | undefined;
   return {
-    start() {
+    /** Starts the converter, unless it has started. */
+    start(): Promise<Converter> {
       started ??= start();
       return started;
     },
-    async close() {
+    /** Ends the converter if it has started. */
+    async close(): Promise<void> {
       const converter = await started?.catch(() => undefined); // the caller of `start` has the error
       await converter?.close();
     },
@@ -192,6 +188,11 @@ export function fileErrorFrom<C extends LocalCode>(
 ): FileError {
   const format = MESSAGES[code] as (...args: string[]) => string;
   return new FileError(code, format(...args), cause);
+}
+
+/** Creates the error of a file or folder that cannot be read. */
+export function unreadable(error: unknown, path: string): FileError {
+  return fileErrorFrom(error, 'UNREADABLE', path, systemReason(error));
 }
 
 /** Messages that replace those for clients of the service. */

@@ -5,11 +5,11 @@ import { glob, readdir, stat } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, normalize, relative, resolve } from 'node:path';
 import { unsupportedType } from '../../conversion/prepare.ts';
 import { serviceError } from '../../errors.ts';
-import { isInside, systemReason } from '../../files/system.ts';
+import { isInside } from '../../files/system.ts';
 import { INPUTS, type InputType } from '../../formats.ts';
 import { detectFileType } from '../../images/detect.ts';
 import { baseNameOf, caseKey, isInvalidName } from '../../text.ts';
-import { type FileError, fileError, fileErrorFrom, labelOf, stateOf } from './converter.ts';
+import { type FileError, fileError, labelOf, stateOf, unreadable } from './converter.ts';
 
 interface InputFile {
   /** Path as a user would write it; {@link STDIN} for standard input. */
@@ -21,7 +21,7 @@ interface InputFile {
 }
 
 /** An argument, or a file in a folder, that cannot be converted. */
-export interface InputError {
+interface InputError {
   readonly path: string;
   readonly error: FileError;
 }
@@ -78,7 +78,7 @@ export function createImageTest(types: readonly InputType[]): ImageTest {
       if (!state) return; // standard input
       if (state.size === 0) throw serviceError('EMPTY_FILE', labelOf(path));
       const detected = await detectFileType(path).catch((error) => {
-        throw fileErrorFrom(error, 'UNREADABLE', path, systemReason(error));
+        throw unreadable(error, path);
       });
       if (detected !== 'unsure' && !types.some((type) => type === detected))
         throw unsupportedType(labelOf(path), detected, types);
@@ -106,7 +106,7 @@ export async function* walkImages(folder: string, options: WalkOptions): AsyncGe
   options.onFolder?.(folder);
   const entries = await namesIn(folder).catch((error: Error) => error);
   if (entries instanceof Error) {
-    yield { path: folder, error: fileErrorFrom(entries, 'UNREADABLE', folder, systemReason(entries)) };
+    yield { path: folder, error: unreadable(entries, folder) };
     return;
   }
   const relativeDir = relative(options.root, folder);
@@ -183,13 +183,11 @@ async function findRivals(
       if (isRegular ? await isImage(path) : hasExtension(path)) paths.push(path);
     }
     if (paths.length === 1) continue;
-    for (const path of paths) {
-      const others = paths.filter((other) => other !== path);
+    for (const path of paths)
       rivals.set(
         path,
-        others.map((other) => basename(other)),
+        paths.filter((other) => other !== path).map((other) => basename(other)),
       );
-    }
   }
   return rivals;
 }
@@ -199,7 +197,7 @@ async function followLink(path: string, { hasExtension, isImage }: ImageTest): P
   const info = await stat(path).catch((error: Error) => error);
   if (info instanceof Error) {
     // A broken or circular link.
-    return hasExtension(path) && { path, error: fileErrorFrom(info, 'UNREADABLE', path, systemReason(info)) };
+    return hasExtension(path) && { path, error: unreadable(info, path) };
   }
   if (info.isDirectory())
     return {
@@ -220,10 +218,7 @@ const WILDCARD = /[*?[{]/;
 export const isPattern = (arg: string): boolean => WILDCARD.test(arg);
 
 /** Options of {@link imagesMatching}. */
-export interface PatternOptions {
-  readonly test: ImageTest;
-  /** Returns whether a folder holds results, and is skipped. */
-  readonly isOutput: (folder: string) => Promise<boolean>;
+export interface PatternOptions extends Pick<WalkOptions, 'test' | 'isOutput'> {
   /** Called with the absolute path of each match, before the first image is yielded. */
   readonly onMatch: (path: string) => void;
 }
@@ -235,10 +230,9 @@ export interface PatternOptions {
 export async function* imagesMatching(pattern: string, options: PatternOptions): AsyncGenerator<Input> {
   const { test, isOutput, onMatch } = options;
   const root = rootOf(pattern);
-  const { paths, unreadable } = await search(pattern, root);
+  const { paths, errors } = await search(pattern, root);
   for (const path of paths) onMatch(resolve(path));
-  for (const [folder, error] of unreadable)
-    yield { path: folder, error: fileErrorFrom(error, 'UNREADABLE', folder, systemReason(error)) };
+  for (const [folder, error] of errors) yield { path: folder, error: unreadable(error, folder) };
   const rivals = await findRivals(
     paths.map((path) => ({ path })),
     test,
@@ -247,7 +241,9 @@ export async function* imagesMatching(pattern: string, options: PatternOptions):
     if (await isInOutput(path, root, isOutput)) continue;
     const info = await stat(path).catch((error: Error) => error);
     if (info instanceof Error) {
-      if (test.hasExtension(path)) yield { path, error: errorOf(path, info) };
+      // A name that is not UTF-8 has no path in Node.js.
+      const error = isInvalidName(path) ? fileError('NAME_NOT_UTF8', path) : unreadable(info, path);
+      if (test.hasExtension(path)) yield { path, error };
     } else if (info.isFile() && (await test.isImage(path)))
       yield { path, relativeDir: relative(root, dirname(path)), rivals: rivals.get(path) };
   }
@@ -264,22 +260,22 @@ function rootOf(pattern: string): string {
 async function search(
   pattern: string,
   root: string,
-): Promise<{ readonly paths: string[]; readonly unreadable: ReadonlyMap<string, Error> }> {
+): Promise<{ readonly paths: string[]; readonly errors: ReadonlyMap<string, Error> }> {
   const pathOf = ({ parentPath, name }: Dirent): string => {
     const path = resolve(parentPath, name);
     return isAbsolute(pattern) ? path : relative('.', path);
   };
-  const unreadable = new Map<string, Error>();
+  const errors = new Map<string, Error>();
   const exclude = (entry: Dirent): boolean => {
     const path = pathOf(entry);
     const error =
       entry.isDirectory() && isInside(resolve(path), resolve(root)) ? accessError(path) : undefined;
-    if (error) unreadable.set(path, error);
+    if (error) errors.set(path, error);
     return false;
   };
   const paths: string[] = [];
   for await (const entry of glob(pattern, { withFileTypes: true, exclude })) paths.push(pathOf(entry));
-  return { paths, unreadable };
+  return { paths, errors };
 }
 
 /** Returns why a folder cannot be searched, if so. */
@@ -291,12 +287,6 @@ function accessError(folder: string): Error | undefined {
     return error as Error;
   }
 }
-
-/** Returns why a match cannot be read. A name that is not UTF-8 has no path in Node.js. */
-const errorOf = (path: string, error: Error) =>
-  isInvalidName(path)
-    ? fileError('NAME_NOT_UTF8', path)
-    : fileErrorFrom(error, 'UNREADABLE', path, systemReason(error));
 
 /** Returns whether one of the folders between a pattern's root and a match is the folder with the results. */
 async function isInOutput(

@@ -1,15 +1,14 @@
 /** @module Finds the inputs of the `convert` command: files, folders, patterns and standard input. */
 import { lstat, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { isInside, isMissing, realPathOf, systemReason } from '../../files/system.ts';
+import { isInside, isMissing, realPathOf } from '../../files/system.ts';
 import type { InputType } from '../../formats.ts';
 import { isInvalidName } from '../../text.ts';
-import { fileError, fileErrorFrom, STDIN } from './converter.ts';
+import { fileError, STDIN, unreadable } from './converter.ts';
 import {
   createImageTest,
   type ImageTest,
   type Input,
-  type InputError,
   imagesMatching,
   isPattern,
   type PatternOptions,
@@ -24,7 +23,7 @@ export async function matchesMany(arg: string): Promise<boolean> {
 }
 
 /** An argument that is a folder. */
-export interface Root {
+interface Root {
   /** Path as the user wrote it. */
   readonly path: string;
   /** Absolute path without symbolic links. */
@@ -142,10 +141,7 @@ async function* inputsFor(arg: string, options: PatternOptions): AsyncGenerator<
     yield* imagesMatching(arg, options);
   } else {
     const missing = isInvalidName(arg) ? 'NAME_NOT_UTF8' : 'NO_SUCH_FILE';
-    const error = isMissing(info)
-      ? fileError(missing, arg)
-      : fileErrorFrom(info, 'UNREADABLE', arg, systemReason(info));
-    yield { path: arg, error };
+    yield { path: arg, error: isMissing(info) ? fileError(missing, arg) : unreadable(info, arg) };
   }
 }
 
@@ -156,6 +152,5 @@ async function* orElse(inputs: AsyncIterable<Input>, arg: string, isFolder: bool
     any ||= !('notice' in input);
     yield input;
   }
-  const error: InputError = { path: arg, error: fileError(isFolder ? 'NO_IMAGES' : 'NO_MATCH', arg) };
-  if (!any) yield error;
+  if (!any) yield { path: arg, error: fileError(isFolder ? 'NO_IMAGES' : 'NO_MATCH', arg) };
 }

@@ -9,7 +9,6 @@ import { type ConvertOptions, INPUT_FILE } from '../../conversion/plan/types.ts'
 import { storeInput } from '../../conversion/prepare.ts';
 import type { ConversionInput } from '../../conversion/types.ts';
 import { StartupError } from '../../errors.ts';
-import { systemReason } from '../../files/system.ts';
 import type { InputType, OutputType } from '../../formats.ts';
 import type { Verification, VerifyMode } from '../../regress/verifiable.ts';
 import { CliError, createWarningCollector } from '../context.ts';
@@ -21,6 +20,7 @@ import {
   type SourceState,
   STDIN,
   stateOf,
+  unreadable,
 } from './converter.ts';
 import { createVerifier } from './verifier.ts';
 import type { Question } from './verify-worker.ts';
@@ -205,6 +205,6 @@ async function openInput(input: string): Promise<Readable> {
   try {
     return (await open(input)).createReadStream();
   } catch (error) {
-    throw fileErrorFrom(error, 'UNREADABLE', input, systemReason(error));
+    throw unreadable(error, input);
   }
 }

@@ -13,7 +13,7 @@ import { CliError } from '../context.ts';
 import { type FileError, fileError, fileErrorFrom, STDIN } from './converter.ts';
 import { type Input, OWN_PREFIX, resultKey } from './find-images.ts';
 import { type Inputs, matchesMany } from './inputs.ts';
-import type { Naming, Shard } from './options.ts';
+import type { BulkOptions, Naming } from './options.ts';
 import type { WantedResult } from './results.ts';
 
 /** Value of `-o` for standard output. */
@@ -84,22 +84,19 @@ export interface PlanOptions {
   /** The results of each input. */
   readonly results: readonly WantedResult[];
   readonly inputs: Pick<Inputs, 'includes' | 'isOneFolder'>;
-  /**
-   * Handling of results with the same name. `number` appends ` (2)` to the second, as in a ZIP archive of the service.
-   * `extension` keeps the extension of each source, for names that must not depend on the order of the inputs.
-   */
-  readonly sameNames: 'number' | 'extension';
-  readonly naming: Naming;
-  /** Returns whether an earlier run made a result from this input. Its name is then kept. */
-  readonly isKnown?: ((job: Job) => boolean) | undefined;
-  /** The part of the inputs to convert. */
-  readonly shard?: Shard | undefined;
+  readonly bulk: BulkOptions;
+  /** The index of the output folder, with `--update`. */
+  readonly resultFolder?: { madeFrom(job: Job): boolean } | undefined;
 }
 
-/** Determines the output paths of each input, one after the other. */
+/**
+ * Determines the output paths of each input, one after the other. The second of two results with the same name gets ` (2)`, as in
+ * a ZIP archive of the service. With `--update` or `--shard`, the name of a result must not depend on the other inputs, so that
+ * both keep the extension of their source, unless an earlier run has made one with a shorter name.
+ */
 export async function* planOutputs(
   found: AsyncIterable<Input>,
-  { target, results, inputs, sameNames, naming, isKnown, shard }: PlanOptions,
+  { target, results, inputs, bulk: { update, shard, naming }, resultFolder }: PlanOptions,
 ): AsyncGenerator<OutputJob> {
   let uniqueName = createNamer();
   /** The source of each result so far. */
@@ -134,7 +131,7 @@ export async function* planOutputs(
       }
       const suffix = variant === undefined ? '' : `-${variant}`;
       const short = nameResult(relativeDir, name, naming) + suffix;
-      if (sameNames === 'number') {
+      if (!update && !shard) {
         const output = join(target.path, uniqueName(short, extension));
         yield await protectInputs({ input: path, output, options }, inputs);
         continue;
@@ -143,7 +140,7 @@ export async function* planOutputs(
         return { input: path, output: join(target.path, `${base}.${extension}`), options };
       };
       const { rivals = [] } = input;
-      const isLong = rivals.length > 0 && !isKnown?.(jobFor(short));
+      const isLong = rivals.length > 0 && !resultFolder?.madeFrom(jobFor(short));
       const long = nameResult(relativeDir, name, { ...naming, keepExtension: true }) + suffix;
       const job = jobFor(isLong ? long : short);
       const key = caseKey(job.output);
@@ -197,19 +194,18 @@ export async function assertInside(result: string, output: string): Promise<void
 /**
  * Checks before the conversion that the result can be written.
  *
- * @param output the output folder, if the command has one
  * @throws {FileError} OUTPUT_EXISTS, OUTPUT_UNWRITABLE
  */
-export async function assertWritable(target: string, replace: boolean, output?: string): Promise<void> {
-  if (target === STDOUT) return;
-  if (output !== undefined)
-    await assertInside(target, output).catch((error) => {
-      throw fileErrorFrom(error, 'OUTPUT_UNWRITABLE', target, error.message);
+export async function assertWritable(result: string, replace: boolean, target: Target): Promise<void> {
+  if (result === STDOUT) return;
+  if (target.kind === 'folder')
+    await assertInside(result, target.path).catch((error) => {
+      throw fileErrorFrom(error, 'OUTPUT_UNWRITABLE', result, error.message);
     });
-  const info = await lstat(target).catch(() => undefined);
-  if (info && !replace) throw fileError('OUTPUT_EXISTS', target);
+  const info = await lstat(result).catch(() => undefined);
+  if (info && !replace) throw fileError('OUTPUT_EXISTS', result);
   if (info && !info.isFile() && !info.isSymbolicLink())
-    throw fileError('OUTPUT_UNWRITABLE', target, 'another kind of file has this name');
+    throw fileError('OUTPUT_UNWRITABLE', result, 'another kind of file has this name');
 }
 
 /**

@@ -1,22 +1,6 @@
 /** @module A progress bar in the last line of a terminal, with the rate and the time left. */
 import { sanitizeForDisplay } from '../../text.ts';
 
-/** A progress bar. */
-export interface Progress {
-  /** Sets the number of files, when it is known. */
-  setTotal(total: number): void;
-  /** Records the start of a conversion. */
-  starts(input: string): void;
-  /** Records the end of a conversion, or of a file that needs none. */
-  ended(input: string): void;
-  /** Records the failure of a file, instead of {@link ended}. */
-  failed(input: string): void;
-  /** Clears the bar, so that another line can be printed. The next event draws it again. */
-  clear(): void;
-  /** Draws the bar a last time, and clears it. */
-  end(): void;
-}
-
 const BAR_WIDTH = 24;
 const CLEAR_LINE = '\r\u001b[K';
 /** Maximum length of the file name in the bar, in UTF-16 code units. */
@@ -31,14 +15,14 @@ const MIN_RATE_MS = 1000;
 /**
  * Creates a progress bar.
  *
- * @param failure label of the number of files that {@link Progress.failed} counts
+ * @param failure label of the number of files that `failed` counts
  * @returns undefined if the stream is not a terminal
  */
 export function createProgress(
   failure = 'failed',
   stream: NodeJS.WriteStream = process.stderr,
   now: () => number = () => performance.now(),
-): Progress | undefined {
+) {
   if (!stream.isTTY) return undefined;
   const running = new Set<string>();
   const rate = createRate(now);
@@ -67,23 +51,29 @@ export function createProgress(
     drawSoon();
   };
   return {
-    setTotal(count) {
+    /** Sets the number of files, when it is known. */
+    setTotal(count: number | undefined): void {
       total = count;
     },
-    starts(input) {
+    /** Records the start of a conversion. */
+    starts(input: string): void {
       running.add(input);
       drawSoon();
     },
+    /** Records the end of a conversion, or of a file that needs none. */
     ended: end,
-    failed(input) {
+    /** Records the failure of a file, instead of `ended`. */
+    failed(input: string): void {
       failed += 1;
       end(input);
     },
-    clear() {
+    /** Clears the bar, so that another line can be printed. The next event draws it again. */
+    clear(): void {
       stream.write(CLEAR_LINE);
       drawnAt = Number.NEGATIVE_INFINITY;
     },
-    end() {
+    /** Draws the bar a last time, and clears it. */
+    end(): void {
       draw();
       stream.write(CLEAR_LINE);
     },

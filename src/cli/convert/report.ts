@@ -9,37 +9,7 @@ import { createProgress } from './progress.ts';
 
 type Done = Pick<Conversion, 'bytesBefore' | 'bytesAfter' | 'ms' | 'notes' | 'quality'>;
 
-/** Prints one line per file, and a summary. */
-export interface Report {
-  /** Sets the number of files, when it is known. */
-  setTotal(total: number): void;
-  /** Whether the report shows the number of files. */
-  readonly wantsTotal: boolean;
-  /** Records the start of a conversion. */
-  starts(input: string): void;
-  /** Prints a file that would be converted. */
-  planned(job: Job): void;
-  /** Prints a result. */
-  done(job: Job, done: Done): void;
-  /** Records a result that is up to date. */
-  upToDate(job: Job): void;
-  /** Prints that a result was deleted. */
-  deleted(result: Pick<Job, 'input' | 'output'>): void;
-  /** Prints an error. */
-  failed(input: string, why: FileErrorCode): void;
-  /** Prints a message that is not an error. */
-  notice(text: string): void;
-  /** Prints why the command ends early. */
-  stopped(text: string): void;
-  /**
-   * Prints the summary, and completes the file of `--report`. Further calls only wait for the first.
-   *
-   * @returns whether all files were converted
-   */
-  end(): Promise<boolean>;
-  /** Number of files so far: converted, and up to date. */
-  readonly counts: { readonly converted: number; readonly upToDate: number };
-}
+export type Report = ReturnType<typeof createReport>;
 
 /** Options of {@link createReport}. */
 export interface ReportOptions {
@@ -54,7 +24,8 @@ export interface ReportOptions {
   readonly csv?: CsvReport | undefined;
 }
 
-export function createReport({ json, quiet, verbose, dryRun, csv }: ReportOptions): Report {
+/** Creates a report that prints one line per file, and a summary. */
+export function createReport({ json, quiet, verbose, dryRun, csv }: ReportOptions) {
   const progress = quiet ? undefined : createProgress();
   const { isTTY, columns } = process.stdout;
   const showsResults = !quiet && (verbose || !isTTY || !progress);
@@ -101,11 +72,14 @@ export function createReport({ json, quiet, verbose, dryRun, csv }: ReportOption
   };
 
   return {
-    counts,
-    wantsTotal: progress !== undefined,
-    setTotal: (total) => progress?.setTotal(total),
-    starts: (input) => progress?.starts(input),
-    done({ input, output }, { bytesBefore, bytesAfter, ms, notes: own, quality }) {
+    /** Number of files so far. */
+    counts: counts as Counts,
+    /** Sets the number of files, when it is known; undefined if the report does not show it. */
+    setTotal: progress?.setTotal,
+    /** Records the start of a conversion. */
+    starts: (input: string) => progress?.starts(input),
+    /** Prints a result. */
+    done({ input, output }: Job, { bytesBefore, bytesAfter, ms, notes: own, quality }: Done): void {
       counts.converted += 1;
       counts.bytesBefore += bytesBefore;
       counts.bytesAfter += bytesAfter;
@@ -114,35 +88,45 @@ export function createReport({ json, quiet, verbose, dryRun, csv }: ReportOption
       record({ status: 'converted', ...row }, showsResults && formatResult(row, width));
       progress?.ended(input);
     },
-    planned({ input, output }) {
+    /** Prints a file that would be converted. */
+    planned({ input, output }: Job): void {
       counts.converted += 1;
       record({ input, output, status: 'to convert' }, !quiet && namesOf(input, output).join(' → '));
       progress?.ended(input);
     },
-    upToDate({ input, output }) {
+    /** Records a result that is up to date. */
+    upToDate({ input, output }: Job): void {
       counts.upToDate += 1;
       record({ input, output, status: 'up to date' });
       progress?.ended(input);
     },
-    deleted({ input, output }) {
+    /** Prints that a result was deleted. */
+    deleted({ input, output }: Pick<Job, 'input' | 'output'>): void {
       counts.deleted += 1;
       const status = dryRun ? 'to delete' : 'deleted';
       record({ input, output, status }, !quiet && `${namesOf(input, output)[1]} ${status}`);
     },
-    failed(input, { code, message }) {
+    failed(input: string, { code, message }: FileErrorCode): void {
       count(failures, code);
       record({ input, status: 'failed', code, message });
       if (!json) printError(message);
       progress?.failed(input);
     },
-    notice(text) {
+    /** Prints a message that is not an error. */
+    notice(text: string): void {
       if (!quiet) printError(text);
     },
-    stopped(text) {
+    /** Prints why the command ends early. */
+    stopped(text: string): void {
       isComplete = false;
       printError(text);
     },
-    end() {
+    /**
+     * Prints the summary, and completes the file of `--report`. Further calls only wait for the first.
+     *
+     * @returns whether all files were converted
+     */
+    end(): Promise<boolean> {
       ended ??= finish();
       return ended;
     },

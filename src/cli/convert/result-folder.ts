@@ -14,39 +14,14 @@ import { fingerprintTools } from '../../process/toolchain.ts';
 import { CliError } from '../context.ts';
 import { type Conversion, fileErrorFrom, type LazyConverter, type SourceState } from './converter.ts';
 import { resultKey } from './find-images.ts';
-import type { Root } from './inputs.ts';
-import type { BulkOptions, Shard } from './options.ts';
+import type { Inputs } from './inputs.ts';
+import type { BulkOptions } from './options.ts';
 import { assertInside, type Job, withWriteErrors, writeOutput } from './output.ts';
 import type { Report } from './report.ts';
 import { type IndexEntry, openResultIndex, type ResultIndex } from './result-index.ts';
 
 /** An output folder with an index. */
-export interface ResultFolder {
-  readonly index: ResultIndex;
-  /** Path of the output folder, as the user wrote it. */
-  readonly output: string;
-  /** Returns whether a result is complete, and made from the present source with the present options and tools. */
-  isUpToDate(job: Job): Promise<boolean>;
-  /** Returns the conversion key of a complete result, whose source, options or tools may have changed. */
-  keyOf(job: Job): Promise<string | undefined>;
-  /**
-   * Records that a result is still the one of a source with the present options and tools.
-   *
-   * @param source state of the source before it was read
-   */
-  confirm(job: Job, source: SourceState): Promise<void>;
-  /** Returns whether an earlier run wrote the result of a job, so that it may be replaced. */
-  owns(job: Job): boolean;
-  /** Returns whether an earlier run made the result of a job from the same source. */
-  madeFrom(job: Job): boolean;
-  /**
-   * Writes a result and records it.
-   *
-   * @param confirm called when the result is in place, before it counts as complete
-   * @throws {FileError} OUTPUT_EXISTS, OUTPUT_UNWRITABLE, OUTPUT_FULL
-   */
-  write(job: Job, conversion: Conversion, force: boolean, confirm?: () => Promise<void>): Promise<void>;
-}
+export type ResultFolder = Awaited<ReturnType<typeof createResultFolder>>;
 
 /** Maximum difference of two modification times that count as equal, in ms. FAT stores even seconds. */
 const TIME_TOLERANCE_MS = 2000;
@@ -60,7 +35,7 @@ export async function createResultFolder(
   output: string,
   index: ResultIndex,
   hashOf: (options: ConvertOptions) => string,
-): Promise<ResultFolder> {
+) {
   const realOutput = await realPathOf(output);
   const nameOf = (job: Job): string => relative(output, job.output);
 
@@ -68,39 +43,53 @@ export async function createResultFolder(
     const { size: bytes, mtimeMs: made } = await stat(job.output);
     // A link is a source of its own: the file that it leads to can be elsewhere, and can outlive it.
     const real = join(await realPathOf(dirname(job.input)), basename(job.input));
-    const path = relative(realOutput, real);
-    return {
-      source: path,
-      size: source.size,
-      mtime: source.mtimeMs,
-      recipe: hashOf(job.options),
-      key,
-      bytes,
-      made,
-    };
+    const { size, mtimeMs: mtime } = source;
+    return { source: relative(realOutput, real), size, mtime, recipe: hashOf(job.options), key, bytes, made };
   };
   return {
     index,
+    /** Path of the output folder, as the user wrote it. */
     output,
-    owns: (job) => index.owns(nameOf(job)),
-    madeFrom: (job) => index.get(nameOf(job))?.source === relative(realOutput, resolve(job.input)),
-    async isUpToDate(job) {
+    /** Returns whether an earlier run wrote the result of a job, so that it may be replaced. */
+    owns: (job: Job): boolean => index.owns(nameOf(job)),
+    /** Returns whether an earlier run made the result of a job from the same source. */
+    madeFrom: (job: Job): boolean =>
+      index.get(nameOf(job))?.source === relative(realOutput, resolve(job.input)),
+    /** Returns whether a result is complete, and made from the present source with the present options and tools. */
+    async isUpToDate(job: Job): Promise<boolean> {
       const entry = index.get(nameOf(job));
       if (entry?.recipe !== hashOf(job.options)) return false;
       const source = await stat(job.input).catch(() => undefined);
       return isSource(entry, source) && isResult(entry, await lstat(job.output).catch(() => undefined));
     },
-    async keyOf(job) {
+    /** Returns the conversion key of a complete result, whose source, options or tools may have changed. */
+    async keyOf(job: Job): Promise<string | undefined> {
       const entry = index.get(nameOf(job));
       return entry && isResult(entry, await lstat(job.output).catch(() => undefined)) ? entry.key : undefined;
     },
-    async confirm(job, source) {
+    /**
+     * Records that a result is still the one of a source with the present options and tools.
+     *
+     * @param source state of the source before it was read
+     */
+    async confirm(job: Job, source: SourceState): Promise<void> {
       const name = nameOf(job);
       await withWriteErrors(job.output, async () =>
         index.finish(name, await describe(job, source, index.get(name)?.key)),
       );
     },
-    async write(job, { path, key, source }, force, confirm) {
+    /**
+     * Writes a result and records it.
+     *
+     * @param confirm called when the result is in place, before it counts as complete
+     * @throws {FileError} OUTPUT_EXISTS, OUTPUT_UNWRITABLE, OUTPUT_FULL
+     */
+    async write(
+      job: Job,
+      { path, key, source }: Conversion,
+      force: boolean,
+      confirm?: () => Promise<void>,
+    ): Promise<void> {
       const name = nameOf(job);
       const owned = index.owns(name);
       await withWriteErrors(job.output, () => index.start(name));
@@ -169,13 +158,10 @@ export async function openResultFolder(
   const index = await openResultIndex(output, bulk.shard, bulk.dryRun).catch((error) => {
     throw new CliError(`${output} cannot be written: ${systemReason(error)}.`);
   });
-  if (bulk.urls.length > 0) {
-    const { toolVersions } = await converter.start();
-    return createResultFolder(output, index, (options) => hashOptions(options, toolVersions, version));
-  }
-  const fingerprint = await fingerprintTools(toolSearch(config));
-  const toolVersions = index.toolVersionsOf(fingerprint) ?? (await converter.start()).toolVersions;
-  await index.setToolVersions(fingerprint, toolVersions);
+  const fingerprint = bulk.urls.length > 0 ? undefined : await fingerprintTools(toolSearch(config));
+  const known = fingerprint && index.toolVersionsOf(fingerprint);
+  const toolVersions = known ?? (await converter.start()).toolVersions;
+  if (fingerprint) await index.setToolVersions(fingerprint, toolVersions);
   return createResultFolder(output, index, (options) => hashOptions(options, toolVersions, version));
 }
 
@@ -183,21 +169,18 @@ export async function openResultFolder(
 export interface DeleteOptions {
   readonly resultFolder: ResultFolder;
   /** Folders that were searched. Results of sources elsewhere are kept. */
-  readonly roots: readonly Root[];
-  readonly shard: Shard | undefined;
+  readonly inputs: Pick<Inputs, 'roots'>;
+  readonly bulk: BulkOptions;
   readonly report: Report;
-  /** Only report what would be deleted. */
-  readonly dryRun: boolean;
-  /** Returns whether the user agrees. */
-  readonly confirm: (count: number) => Promise<boolean>;
   readonly signal: AbortSignal;
 }
 
 /** Deletes results whose source no longer exists, after confirmation, and the folders that become empty. */
 export async function deleteOrphans(options: DeleteOptions): Promise<void> {
-  const { resultFolder, report, dryRun, confirm, signal } = options;
+  const { resultFolder, report, bulk, signal } = options;
   const orphans = await findOrphans(options);
-  if (orphans.length === 0 || signal.aborted || !(await confirm(orphans.length))) return;
+  if (orphans.length === 0 || signal.aborted) return;
+  if (!bulk.yes && !(await askToDelete(orphans.length, signal))) return;
   for (const [name, entry] of orphans) {
     if (signal.aborted) return;
     const output = join(resultFolder.output, name);
@@ -205,7 +188,7 @@ export async function deleteOrphans(options: DeleteOptions): Promise<void> {
     try {
       await assertInside(output, resultFolder.output);
       await deleteResult(output, entry, options, input);
-      if (!dryRun) await resultFolder.index.remove(name);
+      if (!bulk.dryRun) await resultFolder.index.remove(name);
     } catch (error) {
       report.failed(input, fileErrorFrom(error, 'OUTPUT_UNDELETABLE', output, systemReason(error)));
     }
@@ -214,8 +197,8 @@ export async function deleteOrphans(options: DeleteOptions): Promise<void> {
 
 async function findOrphans({
   resultFolder,
-  roots,
-  shard,
+  inputs: { roots },
+  bulk: { shard },
   signal,
 }: DeleteOptions): Promise<(readonly [string, IndexEntry])[]> {
   const output = await realPathOf(resultFolder.output);
@@ -236,7 +219,7 @@ async function findOrphans({
 async function deleteResult(
   output: string,
   entry: IndexEntry,
-  { resultFolder, report, dryRun }: DeleteOptions,
+  { resultFolder, report, bulk: { dryRun } }: DeleteOptions,
   input: string,
 ): Promise<void> {
   const info = await lstat(output).catch(() => undefined);
@@ -256,7 +239,7 @@ async function deleteResult(
 }
 
 /** Asks on the terminal whether to delete results. */
-export async function askToDelete(count: number, signal: AbortSignal): Promise<boolean> {
+async function askToDelete(count: number, signal: AbortSignal): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
     const results =

@@ -30,6 +30,8 @@ export interface IndexEntry {
   readonly bytes: number;
   /** Time of the result's last change, in ms since the epoch. */
   readonly made: number;
+  /** Only a {@link Mark} has one. */
+  readonly state?: undefined;
 }
 
 /** Any record but that of a complete result. */
@@ -43,38 +45,14 @@ interface Mark {
   readonly made: number;
 }
 
+/** What is known of a result. */
+type ResultRecord = IndexEntry | Mark;
+
 /** A line of the file. */
-type Line =
-  | ({ readonly result: string } & (IndexEntry | Mark))
-  | { readonly tools: string; readonly maker: string };
+type Line = ({ readonly result: string } & ResultRecord) | { readonly tools: string; readonly maker: string };
 
 /** The index of an output folder. Paths of results are relative to that folder. */
-export interface ResultIndex {
-  /** Folder for incomplete results of this run, on the disk of the output folder. */
-  readonly temporary: string;
-  /** Reads what other commands for the same shard have recorded since. */
-  refresh(): Promise<void>;
-  /** Removes {@link temporary}. */
-  close(): Promise<void>;
-  /** Returns the entry of a complete result. */
-  get(result: string): IndexEntry | undefined;
-  /** Returns whether an earlier run wrote this result, or may have written it. */
-  owns(result: string): boolean;
-  /** Records that a result is about to be moved into place. */
-  start(result: string): Promise<void>;
-  /** Takes back the last {@link start} of a result that was not written. Keeps what another command has recorded. */
-  withdraw(result: string): Promise<void>;
-  /** Records that a result is in place. */
-  finish(result: string, entry: IndexEntry): Promise<void>;
-  /** Removes an entry. */
-  remove(result: string): Promise<void>;
-  /** Returns the entries of all complete results. */
-  entries(): Iterable<readonly [string, IndexEntry]>;
-  /** Returns the versions of the tools with this fingerprint, if an earlier run recorded them. */
-  toolVersionsOf(fingerprint: string): string | undefined;
-  /** Records the versions of the tools with this fingerprint. */
-  setToolVersions(fingerprint: string, versions: string): Promise<void>;
-}
+export type ResultIndex = Awaited<ReturnType<typeof openResultIndex>>;
 
 /** Number of superseded lines from which the file is rewritten, if they are also half of the file. */
 const MIN_SUPERSEDED = 1000;
@@ -85,11 +63,7 @@ const MIN_SUPERSEDED = 1000;
  * @param dryRun whether nothing will be recorded. Then nothing is created or removed either.
  * @throws {Error} with the code of the failed system call
  */
-export async function openResultIndex(
-  output: string,
-  shard: Shard | undefined,
-  dryRun = false,
-): Promise<ResultIndex> {
+export async function openResultIndex(output: string, shard: Shard | undefined, dryRun = false) {
   const folder = join(output, OWN_PREFIX);
   const label = shard ? `-${shard.number}-of-${shard.count}` : '';
   const name = `index${label}.jsonl`;
@@ -104,8 +78,8 @@ export async function openResultIndex(
   }
 
   const toolVersions = new Map<string, string>();
-  const own = new Map<string, IndexEntry | Mark>();
-  const others = new Map<string, IndexEntry | Mark>();
+  const own = new Map<string, ResultRecord>();
+  const others = new Map<string, ResultRecord>();
   let lines = 0;
   /** Offset in the own file up to which it was read. */
   let position = 0;
@@ -131,7 +105,7 @@ export async function openResultIndex(
     const other = join(folder, file);
     isShared ||= other !== temporary && (await readInstanceFolder(other)) !== undefined;
     if (file === name || !/^index.*\.jsonl$/.test(file)) continue;
-    const records = new Map<string, IndexEntry | Mark>();
+    const records = new Map<string, ResultRecord>();
     await readLines(other, 0, (line) => addLine(line, records, toolVersions));
     for (const [result, record] of records)
       if ((others.get(result)?.made ?? 0) <= record.made) others.set(result, record);
@@ -145,42 +119,54 @@ export async function openResultIndex(
   const append = (line: Line): Promise<void> =>
     // The line break comes first, in case a crash or a full disk has truncated the previous line.
     appendFile(path, `\n${JSON.stringify(line)}`, { flag: APPEND });
-  const record = async (result: string, value: IndexEntry | Mark): Promise<void> => {
+  const record = async (result: string, value: ResultRecord): Promise<void> => {
     const line = { result, ...value };
     await append(line);
     addLine(line, own, toolVersions);
   };
-  const find = (result: string): IndexEntry | Mark | undefined => {
+  const mark = (result: string, state: Mark['state']) => record(result, { state, made: Date.now() });
+  const find = (result: string): ResultRecord | undefined => {
     const [mine, other] = [own.get(result), others.get(result)];
     return other && (!mine || other.made > mine.made) ? other : mine;
   };
-  const isEntry = (value: IndexEntry | Mark | undefined): value is IndexEntry =>
-    value !== undefined && stateOf(value) === undefined;
+  const get = (result: string): IndexEntry | undefined => {
+    const value = find(result);
+    return value?.state === undefined ? value : undefined;
+  };
 
   return {
+    /** Folder for incomplete results of this run, on the disk of the output folder. */
     temporary,
+    /** Reads what other commands for the same shard have recorded since. */
     refresh,
+    /** Removes `temporary`. */
     close: async () => (dryRun ? undefined : rm(temporary, { recursive: true, force: true })),
-    get(result) {
+    /** Returns the entry of a complete result. */
+    get,
+    /** Returns whether an earlier run wrote this result, or may have written it. */
+    owns(result: string): boolean {
       const value = find(result);
-      return isEntry(value) ? value : undefined;
+      return value !== undefined && value.state !== 'removed';
     },
-    owns(result) {
-      const value = find(result);
-      return value !== undefined && stateOf(value) !== 'removed';
-    },
-    start: (result) => record(result, { state: 'started', made: Date.now() }),
-    withdraw: (result) => record(result, { state: 'withdrawn', made: Date.now() }),
-    finish: (result, entry) => record(result, entry),
-    remove: (result) => record(result, { state: 'removed', made: Date.now() }),
-    *entries() {
+    /** Records that a result is about to be moved into place. */
+    start: (result: string) => mark(result, 'started'),
+    /** Takes back the last `start` of a result that was not written. Keeps what another command has recorded. */
+    withdraw: (result: string) => mark(result, 'withdrawn'),
+    /** Records that a result is in place. */
+    finish: (result: string, entry: IndexEntry) => record(result, entry),
+    /** Removes an entry. */
+    remove: (result: string) => mark(result, 'removed'),
+    /** Yields the entries of all complete results. */
+    *entries(): Generator<readonly [string, IndexEntry]> {
       for (const result of new Set([...own.keys(), ...others.keys()])) {
-        const value = find(result);
-        if (isEntry(value)) yield [result, value];
+        const entry = get(result);
+        if (entry) yield [result, entry];
       }
     },
-    toolVersionsOf: (fingerprint) => toolVersions.get(fingerprint),
-    async setToolVersions(fingerprint, versions) {
+    /** Returns the versions of the tools with this fingerprint, if an earlier run recorded them. */
+    toolVersionsOf: (fingerprint: string): string | undefined => toolVersions.get(fingerprint),
+    /** Records the versions of the tools with this fingerprint. */
+    async setToolVersions(fingerprint: string, versions: string): Promise<void> {
       if (dryRun || toolVersions.get(fingerprint) === versions) return;
       toolVersions.set(fingerprint, versions);
       await append({ tools: fingerprint, maker: versions });
@@ -192,33 +178,24 @@ export async function openResultIndex(
  * The record that each mark `started` superseded, for a later `withdrawn`. It is not a field of the mark, because marks are
  * written to the file.
  */
-const beforeStart = new WeakMap<object, IndexEntry | Mark>();
+const beforeStart = new WeakMap<object, ResultRecord>();
 
 /** Adds the record of a line. In one file, later lines supersede earlier ones. */
-function addLine(
-  line: Line,
-  records: Map<string, IndexEntry | Mark>,
-  toolVersions: Map<string, string>,
-): void {
+function addLine(line: Line, records: Map<string, ResultRecord>, toolVersions: Map<string, string>): void {
   if ('tools' in line) {
     toolVersions.set(line.tools, line.maker);
-  } else {
-    const { result, ...record } = line;
-    const current = records.get(result);
-    const state = stateOf(record);
-    if (state === 'started' && current) beforeStart.set(record, current);
-    if (state !== 'withdrawn') records.set(result, record);
-    else if (current && stateOf(current) === 'started') {
-      const before = beforeStart.get(current);
-      if (before) records.set(result, before);
-      else records.delete(result);
-    }
+    return;
+  }
+  const { result, ...record } = line;
+  const current = records.get(result);
+  if (record.state === 'started' && current) beforeStart.set(record, current);
+  if (record.state !== 'withdrawn') records.set(result, record);
+  else if (current?.state === 'started') {
+    const before = beforeStart.get(current);
+    if (before) records.set(result, before);
+    else records.delete(result);
   }
 }
-
-/** Returns the state of a mark; undefined for the record of a complete result. */
-const stateOf = (record: IndexEntry | Mark): Mark['state'] | undefined =>
-  'state' in record ? record.state : undefined;
 
 /** Flags of open(2) to read and to append. They make it fail with ELOOP for a link. */
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW;
@@ -288,13 +265,13 @@ function isLine(value: unknown): value is Line {
 
 /** Yields the lines that are not superseded. */
 function* linesOf(
-  own: ReadonlyMap<string, IndexEntry | Mark>,
-  others: ReadonlyMap<string, IndexEntry | Mark>,
+  own: ReadonlyMap<string, ResultRecord>,
+  others: ReadonlyMap<string, ResultRecord>,
   toolVersions: ReadonlyMap<string, string>,
 ): Generator<string> {
   for (const [tools, maker] of toolVersions) yield `${JSON.stringify({ tools, maker })}\n`;
   for (const [result, record] of own) {
-    const isNeeded = stateOf(record) !== 'removed' || others.has(result);
+    const isNeeded = record.state !== 'removed' || others.has(result);
     if (isNeeded) yield `${JSON.stringify({ result, ...record })}\n`;
   }
 }

@@ -5,30 +5,27 @@ import type { Receipts } from '../receipts.ts';
 import { type Conversion, type Converter, FileError, StopError, stateOf, toFileError } from './converter.ts';
 import type { Input } from './find-images.ts';
 import type { Inputs } from './inputs.ts';
-import type { BulkOptions } from './options.ts';
 import {
   assertWritable,
   type Job,
   type OutputJob,
+  type PlanOptions,
   planOutputs,
   STDOUT,
-  type Target,
   writeOutput,
 } from './output.ts';
 import type { Report } from './report.ts';
-import { askToDelete, deleteOrphans, type ResultFolder } from './result-folder.ts';
-import type { WantedResult } from './results.ts';
+import { deleteOrphans, type ResultFolder } from './result-folder.ts';
 import { createWatcher, type Watcher } from './watch.ts';
 
-/** Options of {@link convertJobs}. */
-interface RunOptions {
+/** A run of the command. */
+export interface Run extends PlanOptions {
+  readonly inputs: Inputs;
   /** Starts the converter when it is first called. */
   readonly converter: () => Promise<Converter>;
   /** The index of the output folder, with `--update`. */
   readonly resultFolder: ResultFolder | undefined;
   readonly receipts: Receipts | undefined;
-  /** The output folder, if the output is not one file. */
-  readonly outputFolder: string | undefined;
   readonly report: Report;
   /** Replace existing files. */
   readonly force: boolean;
@@ -51,50 +48,50 @@ interface RunOptions {
  * @throws {StopError} if no file can be converted any more
  * @throws {CliError} if the converter cannot start
  */
-async function convertJobs(jobs: AsyncIterable<OutputJob>, options: RunOptions): Promise<void> {
+async function convertJobs(jobs: AsyncIterable<OutputJob>, run: Run): Promise<void> {
   let stopped: unknown;
   const iterator = jobs[Symbol.asyncIterator]();
   const worker = async (): Promise<void> => {
-    while (!options.signal.aborted && stopped === undefined) {
+    while (!run.signal.aborted && stopped === undefined) {
       const { done, value } = await iterator.next();
       if (done) return;
-      await processJob(value, options);
+      await processJob(value, run);
     }
   };
   const guarded = (): Promise<void> =>
     worker().catch((error) => {
       stopped ??= error;
     });
-  await Promise.all(Array.from({ length: options.concurrency }, guarded));
-  if (stopped !== undefined && !options.signal.aborted) throw stopped;
+  await Promise.all(Array.from({ length: run.concurrency }, guarded));
+  if (stopped !== undefined && !run.signal.aborted) throw stopped;
 }
 
 /** @param isRetry whether another command wrote the result in the meantime */
-async function processJob(job: OutputJob, options: RunOptions, isRetry = false): Promise<void> {
-  const { report, resultFolder, signal } = options;
+async function processJob(job: OutputJob, run: Run, isRetry = false): Promise<void> {
+  const { target, report, resultFolder, signal } = run;
   if ('notice' in job) return report.notice(job.notice);
   try {
     if ('error' in job) throw job.error;
-    if (await resultFolder?.isUpToDate(job)) return options.isRepeated ? undefined : report.upToDate(job);
-    const replaces = options.force || (resultFolder?.owns(job) ?? false);
-    await assertWritable(job.output, replaces, options.outputFolder);
-    if (options.check) {
-      await options.check(job.input);
+    if (await resultFolder?.isUpToDate(job)) return run.isRepeated ? undefined : report.upToDate(job);
+    const replaces = run.force || (resultFolder?.owns(job) ?? false);
+    await assertWritable(job.output, replaces, target);
+    if (run.check) {
+      await run.check(job.input);
       return report.planned(job);
     }
-    const converter = await options.converter();
+    const converter = await run.converter();
     if (signal.aborted) return;
     report.starts(job.input);
-    await convertJob(job, converter, options);
+    await convertJob(job, converter, run);
   } catch (error) {
     if (signal.aborted) return;
     if (isFatal(error)) throw error;
     if (!isRetry && resultFolder && isExisting(error) && 'output' in job) {
       await resultFolder.index.refresh().catch(() => {}); // report the earlier error instead
-      if (resultFolder.owns(job)) return processJob(job, options, true);
+      if (resultFolder.owns(job)) return processJob(job, run, true);
     }
     report.failed(job.input, toFileError(error, job.input));
-    await options.onFailure?.(job.input);
+    await run.onFailure?.(job.input);
     if (error instanceof FileError && error.code === 'OUTPUT_FULL')
       throw new StopError('The disk of the output is full. Free disk space, and run the same command again.');
   }
@@ -111,7 +108,7 @@ function isFatal(error: unknown): boolean {
 async function convertJob(
   job: Job,
   converter: Converter,
-  { report, resultFolder, receipts, force, signal, writing }: RunOptions,
+  { report, resultFolder, receipts, force, signal, writing }: Run,
 ): Promise<void> {
   const write = async (conversion: Conversion): Promise<void> => {
     signal.throwIfAborted();
@@ -140,15 +137,6 @@ async function convertJob(
   }
 }
 
-/** Options of {@link convertInputs}. */
-export interface SearchOptions {
-  readonly inputs: Inputs;
-  readonly target: Target;
-  readonly results: readonly WantedResult[];
-  readonly bulk: BulkOptions;
-  readonly run: RunOptions;
-}
-
 /** Errors after which a search is incomplete, so that missing sources can still exist. */
 const INCOMPLETE = ['UNREADABLE', 'NO_SUCH_FILE', 'NO_IMAGES', 'NAME_NOT_UTF8'];
 
@@ -158,12 +146,12 @@ const INCOMPLETE = ['UNREADABLE', 'NO_SUCH_FILE', 'NO_IMAGES', 'NAME_NOT_UTF8'];
  * @throws {StopError} if no file can be converted any more
  * @throws {CliError} if the converter cannot start
  */
-export async function convertInputs(options: SearchOptions): Promise<void> {
-  const { inputs, bulk, run } = options;
-  if (!bulk.watch) return searchAll(options, inputs.find());
+export async function convertInputs(run: Run): Promise<void> {
+  const { inputs, bulk } = run;
+  if (!bulk.watch) return searchAll(run, inputs.find());
   const watcher = createWatcher({ inputs, notice: run.report.notice });
   try {
-    await convertChanges({ ...options, run: { ...run, onFailure: watcher.failed } }, watcher);
+    await convertChanges({ ...run, onFailure: watcher.failed }, watcher);
   } catch (error) {
     if (!run.signal.aborted) throw error;
   } finally {
@@ -173,24 +161,22 @@ export async function convertInputs(options: SearchOptions): Promise<void> {
 
 /** Converts files that arrive, until the signal aborts. */
 export async function convertChanges(
-  options: SearchOptions,
+  run: Run,
   watcher: Pick<Watcher, 'addFolder' | 'complete' | 'changes'>,
 ): Promise<void> {
-  const { inputs, run } = options;
   const search = (isRepeated: boolean): Promise<void> =>
-    searchAll({ ...options, run: { ...run, isRepeated } }, watcher.complete(inputs.find(watcher.addFolder)));
+    searchAll({ ...run, isRepeated }, watcher.complete(run.inputs.find(watcher.addFolder)));
   await search(false);
   for (;;) {
     const changes = await watcher.changes(run.signal);
-    if (changes) await convertJobs(plan(options, changes), run);
+    if (changes) await convertJobs(planOutputs(changes, run), run);
     else await search(true);
   }
 }
 
 /** Converts the inputs of a complete search. Afterwards, deletes the results of sources that are gone. */
-async function searchAll(options: SearchOptions, found: AsyncIterable<Input>): Promise<void> {
-  const { inputs, bulk, run } = options;
-  const { report, resultFolder, signal } = run;
+async function searchAll(run: Run, found: AsyncIterable<Input>): Promise<void> {
+  const { bulk, report, resultFolder, signal } = run;
   let isComplete = true;
   async function* checked(): AsyncGenerator<Input> {
     for await (const input of found) {
@@ -199,47 +185,21 @@ async function searchAll(options: SearchOptions, found: AsyncIterable<Input>): P
     }
   }
   const done = new AbortController();
-  if (report.wantsTotal && !bulk.watch) void countJobs(options, done.signal).catch(() => {}); // the search itself reports errors
-  await convertJobs(plan(options, checked()), run).finally(() => done.abort());
+  if (report.setTotal && !bulk.watch) void countJobs(run, done.signal).then(report.setTotal, () => {}); // the search itself reports errors
+  await convertJobs(planOutputs(checked(), run), run).finally(() => done.abort());
   if (!bulk.delete || !resultFolder || signal.aborted) return;
   if (!isComplete) return report.notice('Nothing was deleted, because not all of the input could be read.');
-  await deleteOrphans({
-    resultFolder,
-    roots: inputs.roots,
-    shard: bulk.shard,
-    report,
-    signal,
-    dryRun: bulk.dryRun,
-    confirm: async (count) => bulk.yes || askToDelete(count, signal),
-  });
+  await deleteOrphans({ ...run, resultFolder });
 }
 
 /** Counts the files for the progress bar, while others are converted. Ends early when the conversions have ended. */
-async function countJobs(options: SearchOptions, done: AbortSignal): Promise<void> {
+async function countJobs(run: Run, done: AbortSignal): Promise<number | undefined> {
   let total = 0;
-  for await (const job of plan(options, options.inputs.find())) {
-    if (done.aborted) return;
+  for await (const job of planOutputs(run.inputs.find(), run)) {
+    if (done.aborted) return undefined;
     if (!('notice' in job)) total += 1;
   }
-  options.run.report.setTotal(total);
-}
-
-/** Plans the outputs. With `--update` or `--shard`, the name of a result must not depend on the other inputs. */
-function plan(
-  { inputs, target, results, bulk, run }: SearchOptions,
-  found: AsyncIterable<Input>,
-): AsyncIterable<OutputJob> {
-  const { naming, shard } = bulk;
-  const sameNames = bulk.update || shard ? 'extension' : 'number';
-  return planOutputs(found, {
-    target,
-    results,
-    inputs,
-    sameNames,
-    naming,
-    isKnown: run.resultFolder?.madeFrom,
-    shard,
-  });
+  return total;
 }
 
 /** Time after a signal at which the process ends, even if something still runs, in ms. */

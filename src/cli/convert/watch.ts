@@ -4,6 +4,7 @@ import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { isInside } from '../../files/system.ts';
+import type { SourceState } from './converter.ts';
 import { type Input, walkImages } from './find-images.ts';
 import type { Inputs } from './inputs.ts';
 
@@ -15,21 +16,7 @@ const TICK_MS = 500;
 const RESCAN_MS = 60_000;
 
 /** Watches folders. */
-export interface Watcher {
-  /** Watches a folder, but not its sub-folders. */
-  addFolder(folder: string, root: string): void;
-  /** Yields inputs that are complete. {@link changes} yields the others later. */
-  complete(inputs: AsyncIterable<Input>): AsyncGenerator<Input>;
-  /** Records a file that could not be converted, so that it is retried only after it has changed. */
-  failed(path: string): Promise<void>;
-  /**
-   * Waits for files that are complete, or for the time of the next search.
-   *
-   * @returns the files, or undefined to search all folders
-   */
-  changes(signal: AbortSignal): Promise<AsyncIterable<Input> | undefined>;
-  close(): void;
-}
+export type Watcher = ReturnType<typeof createWatcher>;
 
 /** Options of {@link createWatcher}. */
 export interface WatchOptions {
@@ -49,7 +36,7 @@ interface Pending {
 }
 
 /** Creates a watcher without folders. */
-export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOptions): Watcher {
+export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOptions) {
   const watchers = new Map<string, FSWatcher>();
   const pending = new Map<string, Pending>();
   /** State of each file that could not be converted. */
@@ -68,6 +55,7 @@ export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOpt
       watchers.delete(path);
     }
   };
+  /** Watches a folder, but not its sub-folders. */
   const addFolder = (folder: string, root: string): void => {
     if (watchers.has(folder)) return;
     const absolute = resolve(folder);
@@ -128,7 +116,8 @@ export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOpt
 
   return {
     addFolder,
-    async *complete(found) {
+    /** Yields inputs that are complete. `changes` yields the others later. */
+    async *complete(found: AsyncIterable<Input>): AsyncGenerator<Input> {
       for await (const input of found) {
         if (!('relativeDir' in input)) {
           // A folder can be empty at the moment. Errors are reported once, not with each search.
@@ -144,11 +133,17 @@ export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOpt
         else yield input;
       }
     },
-    async failed(path) {
+    /** Records a file that could not be converted, so that it is retried only after it has changed. */
+    async failed(path: string): Promise<void> {
       const info = await stat(path).catch(() => undefined);
       if (info) failures.set(path, stateOf(info));
     },
-    async changes(signal) {
+    /**
+     * Waits for files that are complete, or for the time of the next search.
+     *
+     * @returns the files, or undefined to search all folders
+     */
+    async changes(signal: AbortSignal): Promise<AsyncIterable<Input> | undefined> {
       for (;;) {
         await wait(TICK_MS, undefined, { signal });
         if (performance.now() >= rescanAt) {
@@ -159,13 +154,13 @@ export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOpt
         if (complete.size > 0) return imagesAmong(complete);
       }
     },
-    close() {
+    close(): void {
       for (const watcher of watchers.values()) watcher.close();
     },
   };
 }
 
-const stateOf = ({ size, mtimeMs }: { size: number; mtimeMs: number }): string => `${size} ${mtimeMs}`;
+const stateOf = ({ size, mtimeMs }: SourceState): string => `${size} ${mtimeMs}`;
 
 /** Returns the folder of the argument in which a file was found. */
 function rootOf(path: string, relativeDir: string): string {
