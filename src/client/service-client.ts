@@ -1,24 +1,18 @@
-/** @module Sends files to running instances, and retries requests that an instance cannot accept at the moment. */
+/** @module Sends files to running instances, and each to another one if an instance cannot accept it at the moment. */
 import { setTimeout as wait } from 'node:timers/promises';
-import { type ImagemillError, toError } from './library/error.ts';
+import { type ConvertOptions, createClient, ImagemillError, type Result } from './library/index.ts';
 import { createServers, type Server, type Servers } from './servers.ts';
-import { streamFile, TruncatedFileError } from './streamed-file.ts';
+import { fetchStreamed, streamFile, TruncatedFileError } from './streamed-file.ts';
 
-/** Statuses of an instance that cannot accept a request at the moment. */
-const BUSY_STATUSES = [429, 503];
 /** Statuses of a proxy that cannot reach an instance. */
 const GATEWAY_STATUSES = [502, 504];
 /** Maximum number of responses 429 or 503 per file and instance. */
 const MAX_BUSY_RESPONSES = 20;
-/** Media types of results. A proxy can respond with 200 and a page, for example to log in. */
-const RESULT_TYPE = /^(?:image\/|application\/pdf)/;
 /** Media type of several results, if a preset of the instance has variants. */
 const ARCHIVE_TYPE = 'application/zip';
 const ARCHIVE_MESSAGE =
   'The preset has several results. With --presets instead of --url, all of them are written.';
-/** Delay before a repetition if the response has no Retry-After, in s. */
-const DEFAULT_RETRY_S = 5;
-/** Characters that a header of a part must not contain. FormData escapes only line breaks. */
+/** Characters that a header of a part must not contain. The encoding of forms covers only line breaks. */
 const CONTROL_CHARACTERS = /\p{Cc}/gu;
 /** Time limit of a request with its response, in ms. */
 const RESPONSE_TIMEOUT_MS = 120_000;
@@ -35,20 +29,8 @@ export interface ConversionRequest {
   readonly known?: string | undefined;
 }
 
-/** A failed conversion: the error of a response. */
-type Refusal = Pick<ImagemillError, 'status' | 'message'> & Partial<ImagemillError>;
-
-/** A successful conversion. */
-interface Received<T> {
-  readonly received: T;
-  /** See `conversionKey`. */
-  readonly key?: string | undefined;
-  /** Conversion time in ms, without the time in the queue. */
-  readonly ms: number;
-  readonly notes: readonly string[];
-  /** Quality of the result, if `max_bytes` limited its size. */
-  readonly quality?: number;
-}
+/** A result, and what {@link ServiceClient.convert} has read of its body. */
+type Received<T> = Result & { readonly received: T };
 
 /** A response 429 or 503. */
 export interface Busy {
@@ -73,6 +55,7 @@ export interface ServiceClient {
    * Converts a file.
    *
    * @param receive reads the body of a successful response. It is called again if the connection fails meanwhile.
+   * @throws {ImagemillError} if an instance responds with another status than 200, or with several results
    * @throws {UnavailableError} if no instance can accept the file
    * @throws the signal's reason if it aborts, the error of a file that cannot be read, and file system errors of
    *   `receive`
@@ -81,7 +64,7 @@ export interface ServiceClient {
     request: ConversionRequest,
     receive: (response: Response) => Promise<T>,
     signal: AbortSignal,
-  ): Promise<Received<T> | Refusal>;
+  ): Promise<Received<T>>;
   /** Returns whether any instance responds. */
   isAlive(): Promise<boolean>;
 }
@@ -111,9 +94,8 @@ export async function createServiceClient(
   urls: readonly string[],
   { maxFailures, key, onBusy = () => {} }: ServiceOptions,
 ): Promise<ServiceClient> {
-  const authorization = key === undefined ? {} : { Authorization: `Bearer ${key}` };
-  const find = (base: string): Promise<Instance> => findInstance(base, authorization);
-  const bases = urls.map((url) => `${url.replace(/\/+$/, '').replace(/\/api\/v1$/, '')}/api/v1`);
+  const find = (base: string): Promise<Instance> => findInstance(base, key);
+  const bases = urls.map((url) => createClient(url).base);
   const answers = await Promise.allSettled(bases.map(find));
   const instances = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
   if (instances.length === 0) throw (answers[0] as PromiseRejectedResult).reason;
@@ -124,7 +106,7 @@ export async function createServiceClient(
     instances,
     convert: (request, receive, signal) =>
       sendWithRetries(servers, request, receive, {
-        ...{ signal, authorization, maxFailures },
+        ...{ signal, key, maxFailures },
         onBusy,
         maxBusy: MAX_BUSY_RESPONSES * bases.length,
       }),
@@ -141,28 +123,29 @@ export async function createServiceClient(
  *
  * @throws {UnavailableError} if no instance responds
  */
-async function findInstance(base: string, headers: Authorization): Promise<Instance> {
+async function findInstance(base: string, key: string | undefined): Promise<Instance> {
+  let url = '';
+  const follow: typeof fetch = async (input, init) => {
+    const response = await fetch(input, init);
+    ({ url } = response);
+    return response;
+  };
   try {
-    const response = await fetch(`${base}/health`, {
-      headers,
-      signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS),
-    });
-    const { version } = (await response.json()) as { version?: string };
-    if (response.ok && version) return { base: response.url.replace(/\/health$/, ''), version };
-    const how = headers.Authorization ? 'does not accept' : 'needs';
-    const { status } = response;
-    throw new Error(status === 401 ? `it ${how} the API key in IMAGEMILL_API_KEY` : `status ${status}`);
+    const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS);
+    const { version } = await createClient(base, { key, retries: 0, fetch: follow }).health({ signal });
+    if (!version) throw new ImagemillError(200);
+    return { base: url.replace(/\/health$/, ''), version };
   } catch (cause) {
-    throw new UnavailableError(`no imagemill server responds at ${base}: ${reasonOf(cause)}`, { cause });
+    const how = key === undefined ? 'needs' : 'does not accept';
+    const isKeyMissing = cause instanceof ImagemillError && cause.status === 401;
+    const reason = isKeyMissing ? `it ${how} the API key in IMAGEMILL_API_KEY` : reasonOf(cause);
+    throw new UnavailableError(`no imagemill server responds at ${base}: ${reason}`, { cause });
   }
 }
 
-/** The header with the API key, if there is one. */
-type Authorization = Readonly<Record<string, string>>;
-
 interface SendOptions {
   readonly signal: AbortSignal;
-  readonly authorization: Authorization;
+  readonly key: string | undefined;
   readonly maxFailures: number;
   readonly maxBusy: number;
   readonly onBusy: (busy: Busy) => void;
@@ -172,37 +155,38 @@ async function sendWithRetries<T>(
   servers: Servers,
   request: ConversionRequest,
   receive: (response: Response) => Promise<T>,
-  { signal, authorization, maxFailures, maxBusy, onBusy }: SendOptions,
-): Promise<Received<T> | Refusal> {
+  { signal, key, maxFailures, maxBusy, onBusy }: SendOptions,
+): Promise<Received<T>> {
   let busy = 0;
   let failures = 0;
   for (;;) {
     const server = await nextServer(servers, signal);
-    const outcome = await send(server, request, receive, { signal, authorization });
-    if ('received' in outcome) {
+    try {
+      const result = await send(server, request, receive, { signal, key });
       server.succeeded();
-      return outcome;
-    }
-    if ('failure' in outcome) {
-      failures += 1;
-      server.failed();
-      if (failures >= maxFailures) {
-        const { failure: cause } = outcome;
-        throw new UnavailableError(`${server.base} no longer responds: ${reasonOf(cause)}`, { cause });
+      return result;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (isLocal(error)) throw error;
+      if (!(error instanceof ImagemillError) || GATEWAY_STATUSES.includes(error.status)) {
+        failures += 1;
+        server.failed();
+        if (failures < maxFailures) continue;
+        throw new UnavailableError(`${server.base} no longer responds: ${reasonOf(error)}`, { cause: error });
       }
-      continue;
+      const { status, message, retryDelayS: waitS } = error;
+      if (waitS === undefined) {
+        server.succeeded();
+        throw error;
+      }
+      busy += 1;
+      server.busy(waitS * 1000);
+      onBusy({ base: server.base, status, waitS });
+      if (busy >= maxBusy)
+        throw new UnavailableError(
+          `${server.base} is still busy after ${busy} requests: ${status} ${message}`,
+        );
     }
-    const { status, message, retryAfter } = outcome;
-    if (!BUSY_STATUSES.includes(status)) {
-      server.succeeded();
-      return outcome;
-    }
-    busy += 1;
-    const waitS = retryAfter || DEFAULT_RETRY_S;
-    server.busy(waitS * 1000);
-    onBusy({ base: server.base, status, waitS });
-    if (busy >= maxBusy)
-      throw new UnavailableError(`${server.base} is still busy after ${busy} requests: ${status} ${message}`);
   }
 }
 
@@ -216,37 +200,32 @@ async function nextServer(servers: Servers, signal: AbortSignal): Promise<Server
   }
 }
 
-type Outcome<T> = Received<T> | Refusal | { readonly failure: unknown };
-
-/** Sends one request. A failed connection is an outcome; see {@link ServiceClient.convert} for the errors. */
+/**
+ * Sends one request.
+ *
+ * @throws {ImagemillError} if the response has another status than 200, or several results
+ * @throws the errors of the file, of `receive` and of `fetch`
+ */
 async function send<T>(
   server: Server,
   { path, name, fields, known }: ConversionRequest,
   receive: (response: Response) => Promise<T>,
-  { signal: cancel, authorization }: Pick<SendOptions, 'signal' | 'authorization'>,
-): Promise<Outcome<T>> {
-  const limit = limitTime(cancel, RESPONSE_TIMEOUT_MS);
-  const { signal } = limit;
+  { signal, key }: Pick<SendOptions, 'signal' | 'key'>,
+): Promise<Received<T>> {
+  const limit = limitTime(signal, RESPONSE_TIMEOUT_MS);
   const release = server.acquire();
   try {
-    const form = new FormData();
-    for (const [field, value] of fields) form.append(field, value);
-    form.append('file', await streamFile(path, name.replace(CONTROL_CHARACTERS, '_'), limit.abort));
-    const response = await fetch(`${server.base}/convert`, {
-      ...{ method: 'POST', body: form, signal },
-      headers: { ...authorization, ...(known !== undefined && { 'If-None-Match': `"${known}"` }) },
+    const file = await streamFile(path, name.replace(CONTROL_CHARACTERS, '_'), limit.abort);
+    const client = createClient(server.base, { key, retries: 0, fetch: fetchStreamed });
+    const result = await client.convert(file, Object.fromEntries(fields) as ConvertOptions, {
+      ...{ form: true, signal: limit.signal }, // versions up to 0.2.0 accept only forms
+      headers: known === undefined ? {} : { 'If-None-Match': `"${known}"` },
     });
-    const { ok, status, headers } = response;
-    if (GATEWAY_STATUSES.includes(status)) return { failure: new Error(`status ${status}`) };
-    const type = headers.get('content-type') ?? '';
-    if (ok && type === ARCHIVE_TYPE) return { status, message: ARCHIVE_MESSAGE };
-    if (!ok || !RESULT_TYPE.test(type))
-      return toError(status, await response.text(), headers.get('retry-after'));
-    return { received: await receive(response), ...parseResultHeaders(headers) };
-  } catch (error) {
-    cancel.throwIfAborted();
-    if (isLocal(error)) throw error;
-    return { failure: error };
+    if (result.type === ARCHIVE_TYPE) {
+      await result.response.body?.cancel();
+      throw Object.assign(new ImagemillError(200), { message: ARCHIVE_MESSAGE });
+    }
+    return { ...result, received: await receive(result.response) };
   } finally {
     release();
     limit.clear();
@@ -280,20 +259,13 @@ function limitTime(cancel: AbortSignal, ms: number): TimeLimit {
   };
 }
 
-function parseResultHeaders(headers: Headers): Omit<Received<never>, 'received'> {
-  const notes = (headers.get('x-conversion-notes') ?? '').split(/,\s*/).filter(Boolean);
-  const duration = /convert;dur=([\d.]+)/.exec(headers.get('server-timing') ?? '')?.[1];
-  const quality = headers.get('x-conversion-quality');
-  const key = headers.get('x-conversion-key') ?? undefined;
-  return { key, ms: Math.round(Number(duration ?? 0)), notes, ...(quality && { quality: Number(quality) }) };
-}
-
 /** Returns whether an error concerns this machine's files and not the connection. `fetch` wraps errors of sockets. */
 function isLocal(error: unknown): boolean {
   return error instanceof TruncatedFileError || (error as NodeJS.ErrnoException).syscall !== undefined;
 }
 
 function reasonOf(error: unknown): string {
+  if (error instanceof ImagemillError) return `status ${error.status}`;
   const { message, cause } = error as Error & { cause?: Error };
   return cause?.message || message;
 }

@@ -27,7 +27,8 @@ describe('imagemill convert --url', () => {
   /** Starts a server that answers /health as imagemill does, and everything else with `answer`. */
   async function stub(answer: RequestListener): Promise<string> {
     const server = createServer((req, res) => {
-      if (req.url?.endsWith('/health')) return res.end('{"version":"1.2.3"}');
+      if (req.url?.endsWith('/health'))
+        return res.setHeader('content-type', 'application/json').end('{"version":"1.2.3"}');
       res.setHeader('content-type', 'image/webp');
       return answer(req, res);
     });

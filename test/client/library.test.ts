@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { openAsBlob } from 'node:fs';
 import { expect } from 'chai';
 import sharp from 'sharp';
@@ -42,6 +43,39 @@ describe('the client for applications', () => {
       expect((await bytesOf(result.response)).equals(form.body)).to.equal(true);
     });
   }
+
+  for (const [name, open] of Object.entries(SOURCES)) {
+    it(`sends ${name} in a form, for versions that accept only forms`, async () => {
+      const sent: unknown[] = [];
+      const fetch: typeof globalThis.fetch = (url, init) => {
+        sent.push(init?.body);
+        return globalThis.fetch(url, init);
+      };
+      const options = { output_format: 'png', width: 60 } as const;
+      const settings = { form: true, name: 'größe.jpg' };
+      const result = await createClient(service.base, { fetch }).convert(await open(), options, settings);
+      await result.response.body?.cancel();
+      expect(sent[0]).to.be.instanceOf(FormData);
+      expect(result).to.include({ name: 'größe.png', width: 60, height: 40 });
+    });
+  }
+
+  it('returns the digest and the key of a result, with which it gets only another result', async () => {
+    const { digest, key, ms, response } = await client().convert(photo, { output_format: 'png' });
+    const sha256 = createHash('sha256').update(await bytesOf(response));
+    expect(digest).to.equal(sha256.digest('base64'));
+    expect(ms).to.be.at.least(0);
+    const headers = { 'If-None-Match': `"${key}"` };
+    const error = await errorOf(client().convert(photo, { output_format: 'png' }, { headers }));
+    expect(error).to.include({ status: 304 });
+  });
+
+  it('returns the formats and the version of the service', async () => {
+    const { input, output, limits } = await client().formats();
+    expect([input.includes('jpeg'), output.includes('webp')]).to.deep.equal([true, true]);
+    expect(limits.max_batch_files).to.equal(20);
+    expect((await client().health()).version).to.match(/^\d+\.\d+\.\d+/);
+  });
 
   for (const name of ["Größe (1)'s *copy*.jpg", '日本.jpg', 'a "quoted" name.jpg']) {
     it(`derives the name of the result from the name ${name}`, async () => {
@@ -165,7 +199,7 @@ describe('the client for applications', () => {
     };
 
     it('with the same body and key after 429 and 503, as often as permitted', async () => {
-      const busy = busyClient(4, '0', { key: 'secret' });
+      const busy = busyClient(4, '0.01', { key: 'secret' });
       const { response } = await busy.convert(photo, { output_format: 'png' });
       expect((await bytesOf(response)).subarray(1, 4).toString()).to.equal('PNG');
       expect(busy.sent).to.have.length(5);
@@ -175,15 +209,15 @@ describe('the client for applications', () => {
     });
 
     it('not more often than permitted', async () => {
-      const busy = busyClient(9, '0', { retries: 2 });
+      const busy = busyClient(9, '0.01', { retries: 2 });
       expect(await errorOf(busy.batch([new Blob([new Uint8Array(photo)])]))).to.include({
-        ...{ status: 429, reason: 'queue_full', retryAfter: 0 },
+        ...{ status: 429, reason: 'queue_full', retryAfter: 0.01 },
       });
       expect(busy.sent).to.have.length(3);
     });
 
     it('not with a stream, which can be sent only once', async () => {
-      const busy = busyClient(1, '0');
+      const busy = busyClient(1, '0.01');
       const stream = new Blob([new Uint8Array(photo)]).stream();
       expect(await errorOf(busy.convert(stream))).to.include({ status: 429 });
       expect(busy.sent).to.have.length(1);

@@ -289,7 +289,8 @@ describe('imagemill regress', () => {
     const png = await readFile(fixturePath('scene.png'));
     const server = createServer((req, res) => {
       expect(req.headers.authorization).to.equal('Bearer secret');
-      if (req.url?.endsWith('/health')) return res.end('{"version":"1"}');
+      if (req.url?.endsWith('/health'))
+        return res.setHeader('content-type', 'application/json').end('{"version":"1"}');
       asked += 1;
       req.resume();
       if (asked === 1) return res.writeHead(429, { 'retry-after': '1' }).end('{"error":{"message":"wait"}}');
@@ -349,7 +350,8 @@ describe('imagemill regress', () => {
     const image = join(folder, 'long.jpg');
     await writeFile(image, Buffer.alloc(20_000_000, await readFile(fixturePath('scene.jpg'))));
     const server = createServer((req, res) => {
-      if (req.url?.endsWith('/health')) return res.end('{"version":"1"}');
+      if (req.url?.endsWith('/health'))
+        return res.setHeader('content-type', 'application/json').end('{"version":"1"}');
       truncateSync(image, 1000); // the client has sent the first bytes, and reads the rest from now on
       return req.resume();
     });
@@ -496,7 +498,8 @@ describe('imagemill regress', () => {
   ] as const) {
     it(`exits with 2 and removes its files when a server ${what}`, async () => {
       const server = createServer((req, res) => {
-        if (req.url?.endsWith('/health')) return res.end('{"version":"1"}');
+        if (req.url?.endsWith('/health'))
+          return res.setHeader('content-type', 'application/json').end('{"version":"1"}');
         const { status, ...headers } = answer;
         req.resume();
         req.on('end', () => {

@@ -151,7 +151,8 @@ describe('imagemill regress watch', () => {
     let onConvert: (request: IncomingMessage) => void;
     before(async () => {
       server = createServer((req, res) => {
-        if (req.url?.endsWith('/health')) return res.end('{"version":"1"}');
+        if (req.url?.endsWith('/health'))
+          return res.setHeader('content-type', 'application/json').end('{"version":"1"}');
         requests += 1;
         return onConvert(req);
       });

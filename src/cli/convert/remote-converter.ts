@@ -4,8 +4,10 @@ import { stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { ImagemillError } from '../../client/library/index.ts';
 import {
   type Busy,
+  type ConversionRequest,
   createServiceClient,
   type ServiceClient,
   UnavailableError,
@@ -83,15 +85,11 @@ async function sendFile(
       const body = response.body ? Readable.fromWeb(response.body as never) : Readable.from([]);
       await pipeline(body, createWriteStream(path), { signal });
     };
-    const outcome = await readUnchanged(input, before, () => client.convert(request, receive, signal)).catch(
-      (error) => explain(error, input, client),
+    const result = await readUnchanged(input, before, () => client.convert(request, receive, signal)).catch(
+      (error) => explain(error, request, input, client),
     );
-    if ('status' in outcome) {
-      if (outcome.status === 304 && known !== undefined) throw new KnownResultError(known);
-      throw createRefusedError(outcome, input);
-    }
     const [{ size: bytesBefore }, { size: bytesAfter }] = [await stat(source), await stat(path)];
-    const { key, ms, notes, quality } = outcome;
+    const { key, ms, notes, quality } = result;
     await use({ path, key, source: before, bytesBefore, bytesAfter, ms, notes, quality });
   });
 }
@@ -102,10 +100,7 @@ async function storeStdin(path: string, signal: AbortSignal): Promise<string> {
 }
 
 /** Names the file, which instances call "The file". Messages about something else do not mention it. */
-function createRefusedError(
-  { status, message, reason }: { status: number; message: string; reason?: string | undefined },
-  input: string,
-): FileError {
+function createRefusedError({ status, message, reason }: ImagemillError, input: string): FileError {
   const label = labelOf(input);
   const text = /^The file\b/.test(message) ? `${label}${message.slice(8)}` : `${label}: ${message}`;
   return new FileError(reason?.toUpperCase() ?? `HTTP_${status}`, text, undefined);
@@ -113,8 +108,19 @@ function createRefusedError(
 
 /**
  * Throws an error of the file if any instance responds, otherwise {@link StopError}: no other file can succeed either.
+ *
+ * @throws {KnownResultError} if the result exists
  */
-async function explain(error: unknown, input: string, client: ServiceClient): Promise<never> {
+async function explain(
+  error: unknown,
+  { known }: ConversionRequest,
+  input: string,
+  client: ServiceClient,
+): Promise<never> {
+  if (error instanceof ImagemillError) {
+    if (error.status === 304 && known !== undefined) throw new KnownResultError(known);
+    throw createRefusedError(error, input);
+  }
   if (!(error instanceof UnavailableError)) throw error;
   if (await client.isAlive()) throw new FileError('SERVER_FAILED', `${input}: ${error.message}.`, error);
   throw new StopError(`${error.message}.`, { cause: error });

@@ -1,6 +1,11 @@
 /** @module The error of a response. The command line and the web page read it in the same way as applications. */
 import type { ErrorDetails, Reason } from './types.ts';
 
+/** Statuses of a service that cannot accept a request at the moment. */
+const BUSY_STATUSES = [429, 503];
+/** Delay before a repetition if the response has no Retry-After, in s. */
+const DEFAULT_RETRY_S = 5;
+
 /** The service, or a proxy before it, responded with an error. The message can be displayed. */
 export class ImagemillError extends Error {
   override readonly name = 'ImagemillError';
@@ -23,6 +28,11 @@ export class ImagemillError extends Error {
   /** Names the error, for programs. Undefined if the response is that of a proxy. */
   get reason(): Reason | undefined {
     return this.details?.reason;
+  }
+
+  /** Delay before a repetition of the request, in s. Undefined if the status is neither 429 nor 503. */
+  get retryDelayS(): number | undefined {
+    return BUSY_STATUSES.includes(this.status) ? this.retryAfter || DEFAULT_RETRY_S : undefined;
   }
 }
 

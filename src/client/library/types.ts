@@ -166,3 +166,16 @@ export interface IdentifyOptions extends ResultOptions {
   /** Whether to explain the conversion. Default: false. */
   readonly plan?: boolean | undefined;
 }
+
+export interface Formats {
+  readonly input: readonly string[];
+  readonly output: readonly OutputFormat[];
+  readonly limits: Readonly<Record<string, number>>;
+  readonly presets?: readonly string[] | undefined;
+}
+
+export interface Health {
+  readonly status: 'ok';
+  readonly version: string;
+  readonly timestamp: string;
+}

@@ -1,5 +1,6 @@
 /** @module The interface of the backends that convert images for a recording, and the one of a server, to compare two versions. */
 import { basename } from 'node:path';
+import { ImagemillError } from '../../client/library/index.ts';
 import {
   type ConversionRequest,
   createServiceClient,
@@ -103,12 +104,14 @@ async function sendImage(
     name: basename(image.name),
     fields: testCase.fields,
   };
-  const outcome = await client
-    .convert(request, async (response) => Buffer.from(await response.arrayBuffer()), signal)
-    .catch(toBackendError);
-  if ('status' in outcome) return { refused: { status: outcome.status, message: outcome.message }, commands };
-  const { received: bytes, ms, notes } = outcome;
-  return { made: { bytes, ms, notes }, commands };
+  const receive = async (response: Response) => Buffer.from(await response.arrayBuffer());
+  try {
+    const { received: bytes, ms, notes } = await client.convert(request, receive, signal);
+    return { made: { bytes, ms, notes }, commands };
+  } catch (error) {
+    if (!(error instanceof ImagemillError)) return toBackendError(error);
+    return { refused: { status: error.status, message: error.message }, commands };
+  }
 }
 
 function toBackendError(error: unknown): never {
