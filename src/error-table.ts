@@ -158,10 +158,10 @@ const ROWS = {
     (method: string, allowed: string) => `${method} is not allowed for this path: use ${allowed}.`,
     ({ allowed }) => ['PUT', allowed],
   ),
-  NOT_ACCEPTABLE: fixed(
-    406,
-    'upload',
-    'Accept permits no format that "auto" can choose: send image/webp, image/jpeg, image/png or */*, or set output_format.',
+  NOT_ACCEPTABLE: define('upload', 406)(
+    (mediaTypes: readonly string[]) =>
+      `Accept permits no format that "auto" can choose: send ${mediaTypes.join(', ')} or */*, or set output_format.`,
+    () => [['image/webp', 'image/jpeg', 'image/png']],
   ),
   REQUEST_TIMEOUT: fixed(408, 'endpoint', 'The request was not received in time.'),
   UPLOAD_TIMEOUT: define('upload', 408)(
@@ -263,10 +263,10 @@ const ROWS = {
   RANGE_NOT_SATISFIABLE: fixed(416, 'connection', 'The page or file does not have the requested range.'),
   RATE_LIMITED: {
     ...define('rate-limit', 429)(
-      (limit: number, wait: number) =>
+      (limit: number, wait: number, _setting: keyof Config) =>
         `Too many requests: at most ${limit} per minute. Try again in ${seconds(wait)}.`,
-      ({ config }) => [config.RATE_LIMIT_PER_MINUTE, 42],
-      (limit) => ({ limit, setting: 'RATE_LIMIT_PER_MINUTE' }),
+      ({ config }) => [config.RATE_LIMIT_PER_MINUTE, 42, 'RATE_LIMIT_PER_MINUTE' as const],
+      (limit, _wait, setting) => ({ limit, setting }),
     ),
     retryAfter: (_limit: number, wait: number) => wait,
   },

@@ -1,4 +1,5 @@
 /** @module Chooses the output format of `output_format=auto`: the best one that the client accepts. */
+import { serviceError } from '../errors.ts';
 import { hasBytesLimit, OUTPUTS, type OutputType } from '../formats.ts';
 import type { ImageInfo } from '../images/image-info.ts';
 import type { ConvertOptions } from './plan/types.ts';
@@ -25,6 +26,7 @@ function parseRange(text: string): { readonly name: string; readonly quality: nu
  * Returns the enabled formats that `Accept` permits. A header that is missing or malformed permits all.
  *
  * @param outputs the enabled output formats
+ * @throws {ServiceError} NOT_ACCEPTABLE if there is none
  */
 export function acceptedFormats(
   accept: string | undefined,
@@ -42,10 +44,16 @@ export function acceptedFormats(
     );
     return isMissing ? 1 : (range?.quality ?? 0);
   };
-  return Object.fromEntries(
-    STILLS.filter((format) => outputs.includes(format) && (maxBytes === undefined || hasBytesLimit(format)))
-      .map((format) => [format, qualityOf(format)] as const)
-      .filter(([, quality]) => quality > 0),
+  const candidates = STILLS.filter(
+    (format) => outputs.includes(format) && (maxBytes === undefined || hasBytesLimit(format)),
+  );
+  const accepted = candidates
+    .map((format) => [format, qualityOf(format)] as const)
+    .filter(([, quality]) => quality > 0);
+  if (accepted.length > 0) return Object.fromEntries(accepted);
+  throw serviceError(
+    'NOT_ACCEPTABLE',
+    candidates.map((format) => OUTPUTS[format].mediaType),
   );
 }
 

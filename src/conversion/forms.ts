@@ -245,7 +245,6 @@ function toOptions(
   }
   const requested = output_format ?? format ?? DEFAULT_FORMAT;
   const accepted = requested === AUTO ? acceptedFormats(accept, outputs, rest) : undefined;
-  if (accepted && Object.keys(accepted).length === 0) throw serviceError('NOT_ACCEPTABLE');
   const options = {
     ...rest,
     format: requested === AUTO ? DEFAULT_FORMAT : requested,

@@ -18,6 +18,8 @@ export interface Client {
   readonly key: string;
   /** Requests per minute; 0 for no limit. */
   readonly perMinute: number;
+  /** The setting that `perMinute` comes from. */
+  readonly limitedBy: 'RATE_LIMIT_PER_MINUTE' | 'API_KEYS_FILE';
   /** Name of its API key, if it has one. */
   readonly name?: string;
   /** Why the request must be rejected, after it was counted for the address. */
@@ -37,7 +39,11 @@ export function identifyClients(config: Config, keys: ApiKeys): RequestHandler {
   const isTrusted = trustFunction([...config.TRUSTED_CLIENTS]);
   const identify = (req: Request): Client => {
     const address = clientAddress(req);
-    const unknown = { key: addressKey(address), perMinute: config.RATE_LIMIT_PER_MINUTE };
+    const unknown: Client = {
+      key: addressKey(address),
+      perMinute: config.RATE_LIMIT_PER_MINUTE,
+      limitedBy: 'RATE_LIMIT_PER_MINUTE',
+    };
     const [, secret] =
       (config.API_KEYS_FILE && /^Bearer +(\S+)$/i.exec(req.get('authorization') ?? '')) || [];
     const apiKey = secret === undefined ? undefined : keys.find(secret);
@@ -46,8 +52,9 @@ export function identifyClients(config: Config, keys: ApiKeys): RequestHandler {
     const id = isTrusted(address, 0) && Buffer.from(req.get('x-client-id') ?? '', 'latin1').toString();
     if (id && !CLIENT_ID_PATTERN.test(id)) return { ...unknown, error: serviceError('CLIENT_ID_INVALID') };
     if (!apiKey) return id ? { ...unknown, key: `id:${id}` } : unknown;
-    const { name, perMinute = unknown.perMinute } = apiKey;
-    return { key: id ? `key:${name}:${id}` : `key:${name}`, name, perMinute };
+    const { name, perMinute } = apiKey;
+    const limit = perMinute === undefined ? {} : ({ perMinute, limitedBy: 'API_KEYS_FILE' } as const);
+    return { ...unknown, ...limit, key: id ? `key:${name}:${id}` : `key:${name}`, name };
   };
   return (req, _res, next) => {
     clients.set(req, identify(req));
@@ -145,7 +152,8 @@ export function rateLimiter(
     validate: false, // its warnings concern settings that config.ts validates at startup
     handler(req, res, next) {
       const wait = Number(res.getHeader('Retry-After'));
-      if (!isPreflight(req)) return next(serviceError('RATE_LIMITED', clientOf(req).perMinute, wait));
+      const { perMinute, limitedBy } = clientOf(req);
+      if (!isPreflight(req)) return next(serviceError('RATE_LIMITED', perMinute, wait, limitedBy));
       res.removeHeader('Retry-After');
       next();
     },

@@ -12,12 +12,20 @@ const CHROME = 'image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8
 describe('output_format=auto', () => {
   const { startShared, current } = useOwnServices();
   const send = async (name: string, accept: string | undefined, query = '') => {
-    const { status, headers, body } = await sendForm(`${current().base}/convert?output_format=AUTO${query}`, {
-      method: 'POST',
-      headers: { 'content-type': 'image/png', ...(accept !== undefined && { accept }) },
-      body: new Uint8Array(await fixture(name)),
-    });
-    return { status, headers, reason: status === 200 ? '' : JSON.parse(body.toString()).error.reason };
+    const { status, headers, body, message } = await sendForm(
+      `${current().base}/convert?output_format=AUTO${query}`,
+      {
+        method: 'POST',
+        headers: { 'content-type': 'image/png', ...(accept !== undefined && { accept }) },
+        body: new Uint8Array(await fixture(name)),
+      },
+    );
+    return {
+      status,
+      headers,
+      message,
+      reason: status === 200 ? '' : JSON.parse(body.toString()).error.reason,
+    };
   };
 
   for (const [name, accept, type] of [
@@ -67,13 +75,14 @@ describe('output_format=auto', () => {
 
   it('is 406 if nothing fits, and chooses only formats with a quality for max_bytes', async () => {
     await startShared({});
-    for (const [accept, query] of [
-      ['text/html', ''],
-      ['image/bmp', ''],
-      ['image/png', '&max_bytes=9000'],
+    for (const [accept, query, suggested] of [
+      ['text/html', '', 'image/webp, image/jpeg, image/png, image/gif'],
+      ['image/bmp', '', 'image/webp, image/jpeg, image/png, image/gif'],
+      ['image/png', '&max_bytes=9000', 'image/webp, image/jpeg'],
     ] as const) {
-      const { status, reason, headers } = await send('scene.jpg', accept, query);
+      const { status, reason, message, headers } = await send('scene.jpg', accept, query);
       expect([status, reason, headers.get('vary')], accept).to.deep.equal([406, 'not_acceptable', 'Accept']);
+      expect(message).to.include(`: send ${suggested} or */*, or set output_format.`);
     }
     const limited = await send('window.png', 'image/png, image/jpeg', '&max_bytes=9000');
     expect(limited.headers.get('content-type')).to.equal('image/jpeg');

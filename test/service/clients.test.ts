@@ -93,7 +93,12 @@ describe('an API key', () => {
     expect(remaining(await health({ authorization: `bearer ${shop.key}` }))).to.equal('3');
     const limited = await Promise.all(Array.from({ length: 4 }, () => health(bearer(forum.key))));
     expect(limited.map(({ status }) => status).sort()).to.deep.equal([200, 200, 200, 429]);
-    expect(limited.find(({ status }) => status === 429)?.message).to.match(/at most 3 per minute/);
+    const refused = limited.find(({ status }) => status === 429);
+    expect(JSON.parse(refused?.body.toString() ?? '').error).to.include({
+      limit: 3,
+      setting: 'API_KEYS_FILE',
+    });
+    expect(refused?.message).to.match(/at most 3 per minute/);
     const free = await health(bearer(partner.key));
     expect([free.status, remaining(free)]).to.deep.equal([200, null]);
     const named = { ...bearer(forum.key), 'x-client-id': 'member' };

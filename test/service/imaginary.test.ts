@@ -256,7 +256,10 @@ describe('the interface of imaginary', () => {
         expect(await pipeline([{ operation }])).to.equal(
           `400 Invalid operation "${operation}": expected one of ${names}.`,
         );
-      expect(await refusal(post('/zoom', { factor: '2' }, await fixture('grey.jpg')))).to.match(/^404 /);
+      expect(await refusal(post('/zoom', { factor: '2' }, await fixture('grey.jpg')))).to.equal(
+        `400 Invalid operation "zoom": expected one of ${names}.`,
+      );
+      expect(await refusal(request('/zoom', {}))).to.match(/^404 /);
       expect(await refusal(request('/resize', { width: '9', url: 'http://a.example' }))).to.match(/^405 /);
     });
 

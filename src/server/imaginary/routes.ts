@@ -72,6 +72,8 @@ export function imaginaryRouter(deps: Deps, limit: RequestHandler): Router {
       `/${operation}`,
       convertRoute((params) => [{ operation, params }]),
     );
+  // For another operation, toFields throws the error that lists these.
+  router.post('/:operation', ({ params: { operation } }) => void toFields([{ operation, params: {} }]));
   router.use(notFound);
   router.use(errorHandler(log, config.SUPPORT_EMAIL, describeError));
   return router;
