@@ -3,7 +3,7 @@
  * the result.
  */
 import { createHash } from 'node:crypto';
-import { appendFile, closeSync, openSync } from 'node:fs';
+import { appendFile, closeSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -11,14 +11,8 @@ import { type ServiceError, serviceError, serviceErrorFrom } from '../errors.ts'
 import type { DiskAccount } from '../files/disk-space.ts';
 import { workFiles } from '../files/workspace.ts';
 import { EXTRA_INPUT_TYPES, INPUTS } from '../formats.ts';
-import { declaredProfile } from '../images/colour/declared-profile.ts';
-import {
-  HeaderTooComplexError,
-  OPEN_FLAGS,
-  type RepairContext,
-  readFrom,
-  WindowReader,
-} from '../images/containers/file.ts';
+import { declaredProfile } from '../images/colour/declared-colour.ts';
+import { HeaderTooComplexError, type RepairContext, withReader } from '../images/containers/file.ts';
 import { DETECTION_BYTES, type DetectedType, detectType, type FileType } from '../images/detect.ts';
 import { makeMetadataUpright } from '../images/exif.ts';
 import { removeRotation, takeProfile } from '../images/heif-repair.ts';
@@ -198,16 +192,8 @@ export async function repairAndInspect(
 }
 
 /** Reads how the pixels of an inspected input are stored. */
-export async function readPixels(
-  { folder }: ConversionInput,
-  image: ImageInfo,
-): Promise<PixelFormat | undefined> {
-  const file = openSync(join(folder, INPUT_FILE), OPEN_FLAGS);
-  try {
-    return await readPixelFormat(new WindowReader(readFrom(file)), image);
-  } finally {
-    closeSync(file);
-  }
+export function readPixels({ folder }: ConversionInput, image: ImageInfo): Promise<PixelFormat | undefined> {
+  return withReader(join(folder, INPUT_FILE), (bytes) => readPixelFormat(bytes, image));
 }
 
 /** Returns the options with the best of the accepted formats, if the format is to be chosen. */

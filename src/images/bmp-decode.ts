@@ -5,7 +5,7 @@
 import { type FileHandle, rename } from 'node:fs/promises';
 import { type Dib, readBmpLayout } from './bmp.ts';
 import { decodeRows, PIXEL_BYTES, type Truncation } from './bmp-rows.ts';
-import { readAt, WindowReader, withFile } from './containers/file.ts';
+import { readAt, WindowReader, withFile, withReader } from './containers/file.ts';
 import { MAX_EXTRACTED_BYTES } from './icc.ts';
 import { readIconLayout } from './ico.ts';
 import type { ImageInfo } from './image-info.ts';
@@ -67,9 +67,13 @@ async function* decodeRuns(file: FileHandle, dib: Dib, truncation: Truncation): 
     else if (value === ESCAPE.delta) canvas.skip(input.next(), input.next(), false);
     else drawLiterals(value);
     truncation.shown ||= !input.isCut;
-    for (let block = canvas.take(false); block; block = canvas.take(false)) yield block;
+    if (canvas.hasBlock) yield canvas.take();
   }
-  for (let block = canvas.finish(); block; block = canvas.finish()) yield block;
+  while (!canvas.isFull) {
+    canvas.skip(0, 1, true);
+    if (canvas.hasBlock) yield canvas.take();
+  }
+  yield canvas.take();
 }
 
 /** Length of the longest code in bytes: 255 literal pixels of 3 bytes, padded. */
@@ -120,7 +124,6 @@ class Canvas {
   #skipped: Buffer;
   #x = 0;
   #done: Buffer[] = [];
-  #doneBytes = 0;
 
   constructor({ width, height }: Dib) {
     this.#width = width;
@@ -147,30 +150,24 @@ class Canvas {
   }
 
   skip(columns: number, rows: number, toStart: boolean): void {
-    for (let row = 0; row < rows && this.#rowsLeft > 0; row += 1) this.#endRow();
+    for (let row = 0; row < rows && this.#rowsLeft > 0; row += 1) {
+      this.#done.push(this.#row);
+      this.#rowsLeft -= 1;
+      this.#row = Buffer.from(this.#skipped);
+    }
     this.#x = toStart ? 0 : this.#x + columns;
   }
 
-  /** Returns a block of finished rows if there are enough of them or `all` is set. */
-  take(all: boolean): Buffer | undefined {
-    if (this.#doneBytes === 0 || (!all && this.#doneBytes < BLOCK_BYTES)) return undefined;
+  /** Whether the finished rows have the size of a block. */
+  get hasBlock(): boolean {
+    return this.#done.length * this.#rowBytes >= BLOCK_BYTES;
+  }
+
+  /** Removes the finished rows, and returns them. */
+  take(): Buffer {
     const block = Buffer.concat(this.#done);
     this.#done = [];
-    this.#doneBytes = 0;
     return block;
-  }
-
-  /** Ends the image with empty rows, and returns the next block of rows. */
-  finish(): Buffer | undefined {
-    while (this.#rowsLeft > 0 && this.#doneBytes < BLOCK_BYTES) this.#endRow();
-    return this.take(true);
-  }
-
-  #endRow(): void {
-    this.#done.push(this.#row);
-    this.#doneBytes += this.#rowBytes;
-    this.#rowsLeft -= 1;
-    this.#row = Buffer.from(this.#skipped);
   }
 }
 
@@ -203,7 +200,7 @@ export async function decodeBitmap(
   if (!dib || !truncation.shown) return undefined;
   await rename(output, path);
   const { paletteKind } = image;
-  const info = await withFile(path, 'r', (file) => readPng(new WindowReader(file)));
+  const info = await withReader(path, readPng);
   return {
     ...{ type: 'png', ...info },
     ...(paletteKind && { paletteKind }),

@@ -2,8 +2,7 @@
  * @module Reads the headers of a BMP: its file header, and a device-independent bitmap (DIB), which is also an image of an icon
  * that is not a PNG. Accepts the same headers as browsers: Windows (40 to 124 bytes) and OS/2 (12 to 64 bytes).
  */
-import type { InputType } from '../formats.ts';
-import { readAt, type WindowReader, withFile, writeAt } from './containers/file.ts';
+import { type RepairTarget, readAt, type WindowReader, writeAt } from './containers/file.ts';
 import type { ImageFacts } from './image-info.ts';
 
 /** How a bitmap stores its pixels. */
@@ -52,6 +51,7 @@ const OS2_HEADER = 64;
 /** "MBED": the profile is in the file (BITMAPV5HEADER, bV5CSType). */
 const PROFILE_EMBEDDED = 0x4d424544;
 const BITS: readonly number[] = [1, 2, 4, 8, 16, 24, 32];
+const CORE_BITS: readonly number[] = [1, 2, 4, 8, 24];
 
 interface DibPlace {
   readonly at: number;
@@ -66,30 +66,31 @@ interface DibPlace {
  *
  * @returns undefined for an invalid header, which browsers reject, too
  */
-export async function readDib(bytes: WindowReader, place: DibPlace): Promise<Dib | undefined> {
-  const { at, pixelsAt, icon } = place;
+export async function readDib(
+  bytes: WindowReader,
+  { at, pixelsAt, icon }: DibPlace,
+): Promise<Dib | undefined> {
   // The masks of the shortest Windows header follow it.
   const header = Buffer.from(await bytes.read(at, MAX_HEADER + 16));
   const length = header.length < 16 ? 0 : header.readUInt32LE(0);
-  if (length === CORE_HEADER) return readCore(bytes, header, place);
-  if (length < 16 || length > MAX_HEADER) return undefined;
-  const isOs2 = length < INFO_HEADER || (length > INFO_HEADER && length <= OS2_HEADER && !isWindows(length));
-  const fields = Buffer.alloc(MAX_HEADER + 16);
-  header.copy(fields, 0, 0, isOs2 ? Math.min(length, INFO_HEADER) : header.length);
-  const stored = fields.readInt32LE(8);
-  const compression = fields.readUInt32LE(16);
+  const isCore = length === CORE_HEADER;
+  if ((length < 16 && !isCore) || length > MAX_HEADER) return undefined;
+  const isOs2 = length <= OS2_HEADER && ![INFO_HEADER, V2_HEADER, V3_HEADER].includes(length);
+  const fields = isCore ? infoHeaderOf(header) : Buffer.alloc(MAX_HEADER + 16);
+  if (!isCore) header.copy(fields, 0, 0, isOs2 ? Math.min(length, INFO_HEADER) : header.length);
+  const [width, stored] = [fields.readInt32LE(4), fields.readInt32LE(8)];
+  const height = Math.floor(Math.abs(stored) / (icon ? 2 : 1));
   const bits = fields.readUInt16LE(14);
+  const compression = fields.readUInt32LE(16);
+  const used = fields.readUInt32LE(32);
   const runLength = runLengthOf(compression, bits, isOs2);
   const masks = masksOf(fields, length, { bits, compression, isOs2, icon });
-  const plain = compression === COMPRESSION.rgb || masks !== undefined || runLength !== undefined;
-  const height = icon ? Math.floor(Math.abs(stored) / 2) : Math.abs(stored);
-  const width = fields.readInt32LE(4);
-  if (!plain || width <= 0 || height === 0 || !BITS.includes(bits)) return undefined;
+  const isKnown = compression === COMPRESSION.rgb || masks !== undefined || runLength !== undefined;
+  if (!isKnown || width <= 0 || height === 0 || !(isCore ? CORE_BITS : BITS).includes(bits)) return undefined;
   if (masks && !areValid(masks)) return undefined;
-  const maskBytes = length === INFO_HEADER ? masksFollow(compression, isOs2) : 0;
-  const paletteAt = at + length + maskBytes;
-  const used = fields.readUInt32LE(32);
-  const palette = await readPalette(bytes, { at: paletteAt, bits, used, entry: 4, end: pixelsAt });
+  const paletteAt = at + length + (length === INFO_HEADER ? masksFollow(compression, isOs2) : 0);
+  const entry = isCore ? 3 : 4;
+  const palette = await readPalette(bytes, { at: paletteAt, bits, used, entry, end: pixelsAt });
   return {
     ...{ width, height, bits: bits as Dib['bits'], topDown: stored < 0, icon, headerBytes: length },
     ...(runLength && { runLength }),
@@ -101,23 +102,13 @@ export async function readDib(bytes: WindowReader, place: DibPlace): Promise<Dib
   };
 }
 
-const isWindows = (length: number): boolean => length === V2_HEADER || length === V3_HEADER;
-
-async function readCore(
-  bytes: WindowReader,
-  header: Buffer,
-  { at, pixelsAt, icon }: DibPlace,
-): Promise<Dib | undefined> {
-  const [width, stored, bits] = [header.readUInt16LE(4), header.readUInt16LE(6), header.readUInt16LE(10)];
-  const height = icon ? stored >> 1 : stored;
-  if (width === 0 || height === 0 || ![1, 2, 4, 8, 24].includes(bits)) return undefined;
-  const palette = await readPalette(bytes, { at: at + CORE_HEADER, bits, used: 0, entry: 3, end: pixelsAt });
-  return {
-    ...{ width, height, bits: bits as Dib['bits'], topDown: false, icon, headerBytes: CORE_HEADER },
-    ...(palette && { palette: palette.colours }),
-    fullPalette: !palette || palette.colours.length === 3 * 2 ** bits,
-    pixelsAt: pixelsAt || at + CORE_HEADER + (palette?.bytes ?? 0),
-  };
+/** Converts a header of OS/2 1.x, whose numbers have 16 bits, to the fields of the others. */
+function infoHeaderOf(core: Buffer): Buffer {
+  const fields = Buffer.alloc(MAX_HEADER + 16);
+  fields.writeUInt32LE(core.readUInt16LE(4), 4);
+  fields.writeUInt32LE(core.readUInt16LE(6), 8);
+  fields.writeUInt16LE(core.readUInt16LE(10), 14);
+  return fields;
 }
 
 function runLengthOf(compression: number, bits: number, isOs2: boolean): Dib['runLength'] {
@@ -255,12 +246,9 @@ const CALIBRATION = { at: FILE_HEADER + 60, length: 48 } as const;
  * than the file. Both versions reject a number of planes other than 1. Browsers ignore calibrated colours in a BMP, but
  * ImageMagick would copy them to a PNG that keeps metadata, where browsers apply them.
  */
-export function repairBmp(path: string): Promise<InputType> {
-  return withFile(path, 'r+', async (file): Promise<InputType> => {
-    await writeAt(file, LENGTH_AT, Buffer.alloc(4));
-    const header = (await readAt(file, FILE_HEADER, 4)).bytes.readUInt32LE();
-    await writeAt(file, header === CORE_HEADER ? PLANES_AT.core : PLANES_AT.other, Buffer.of(1, 0));
-    if (header >= V4_HEADER) await writeAt(file, CALIBRATION.at, Buffer.alloc(CALIBRATION.length));
-    return 'bmp';
-  });
+export async function repairBmp({ file }: RepairTarget): Promise<undefined> {
+  await writeAt(file, LENGTH_AT, Buffer.alloc(4));
+  const header = (await readAt(file, FILE_HEADER, 4)).bytes.readUInt32LE();
+  await writeAt(file, header === CORE_HEADER ? PLANES_AT.core : PLANES_AT.other, Buffer.of(1, 0));
+  if (header >= V4_HEADER) await writeAt(file, CALIBRATION.at, Buffer.alloc(CALIBRATION.length));
 }

@@ -1,12 +1,10 @@
 /** @module Reads a GIF, and repairs one that ImageMagick would reject or show differently from browsers (GIF89a specification). */
 import type { FileHandle } from 'node:fs/promises';
-import type { InputType } from '../formats.ts';
 import {
   HeaderTooComplexError,
-  type RepairContext,
+  type RepairTarget,
   readAt,
   WindowReader,
-  withFile,
   writeAt,
 } from './containers/file.ts';
 import { type GifBlock, gifBlocks, walkSubBlocks } from './containers/parts.ts';
@@ -81,19 +79,17 @@ function toLoopCount(repeats: number): number {
  *
  * @throws {ServiceError} DISK_FULL if the repaired file is larger and the disk has no space for it
  */
-export function repairGif(path: string, context: RepairContext): Promise<InputType> {
-  return withFile(path, 'r+', async (file): Promise<InputType> => {
-    try {
-      const bytes = new WindowReader(file);
-      const flaws = await findFlaws(bytes);
-      for (const [at, replacement] of flaws.replacements) await writeAt(file, at, replacement);
-      if (flaws.cut) await repairCut(file, bytes, flaws.cut);
-      await insertControls(file, flaws.uncontrolled, context);
-    } catch (error) {
-      if (!(error instanceof HeaderTooComplexError)) throw error; // the inspection reports it
-    }
-    return 'gif';
-  });
+export async function repairGif(target: RepairTarget): Promise<undefined> {
+  const { file } = target;
+  const bytes = new WindowReader(file);
+  try {
+    const flaws = await findFlaws(bytes);
+    for (const [at, replacement] of flaws.replacements) await writeAt(file, at, replacement);
+    if (flaws.cut) await repairCut(file, bytes, flaws.cut);
+    await insertControls(flaws.uncontrolled, target);
+  } catch (error) {
+    if (!(error instanceof HeaderTooComplexError)) throw error; // the inspection reports it
+  }
 }
 
 interface Flaws {
@@ -272,9 +268,8 @@ const MAX_MOVED_BYTES = 16 * 1024 ** 2;
  * ImageMagick would apply it to later frames, too. Does not change a file that is or becomes too large for that.
  */
 async function insertControls(
-  file: FileHandle,
   descriptorsAt: readonly number[],
-  { maxBytes, store }: RepairContext,
+  { file, maxBytes, store }: RepairTarget,
 ): Promise<void> {
   const { size } = await file.stat();
   const starts = descriptorsAt.filter((at) => at < size);

@@ -1,5 +1,6 @@
 /** @module Repairs AVIF and HEIC in place, so that libheif decodes the primary image, and nothing else decides about it. */
-import { readAt, withFile, writeAt } from './containers/file.ts';
+import type { FileHandle } from 'node:fs/promises';
+import { type RepairTarget, readAt, withFile, writeAt } from './containers/file.ts';
 import { findBox, parseBoxes, renameBox } from './containers/parts.ts';
 import { isAlpha, isProfile, META_BYTES, ROTATIONS } from './heif.ts';
 import { type HeifMeta, parseMeta, type Reference } from './heif-items.ts';
@@ -13,9 +14,12 @@ const STILL_BRANDS = {
   heic: { sequences: ['hevc', 'hevx', 'msf1'], still: 'heic' },
 } as const;
 
-/** Repairs the header of the file at a path. Returns its type. */
-export async function repairHeif(path: string, type: keyof typeof STILL_BRANDS): Promise<typeof type> {
-  await changeHeader(path, (head, fileBytes) => {
+/** Repairs the header of a file. */
+export async function repairHeif(
+  { file }: RepairTarget,
+  type: keyof typeof STILL_BRANDS,
+): Promise<undefined> {
+  await changeHeader(file, (head, fileBytes) => {
     rebrandSequence(head, type);
     stateMetaLength(head, fileBytes);
     const meta = metaOf(head);
@@ -26,18 +30,18 @@ export async function repairHeif(path: string, type: keyof typeof STILL_BRANDS):
     simplifyReferences(meta, primary);
     stateAlphaSize(metaOf(head), primary);
   });
-  return type;
 }
 
 /** Replaces every rotation and mirroring by a rotation of 0 degrees: the plan rotates the image. */
 export function removeRotation(path: string): Promise<void> {
-  return changeHeader(path, (head) => {
+  const change = (head: Buffer): void => {
     for (const { name, body } of metaOf(head).properties) {
       if (!ROTATIONS.includes(name) || body.length === 0) continue;
       renameBox(body, 'irot');
       body[0] = 0;
     }
-  });
+  };
+  return withFile(path, 'r+', (file) => changeHeader(file, change));
 }
 
 /**
@@ -46,26 +50,28 @@ export function removeRotation(path: string): Promise<void> {
  */
 export async function takeProfile(path: string): Promise<Buffer | undefined> {
   let profile: Buffer | undefined;
-  await changeHeader(path, (head) => {
+  const change = (head: Buffer): void => {
     const { primary, properties, propertiesOf } = metaOf(head);
     for (const { name, body } of propertiesOf(primary) ?? properties) {
       if (name !== 'colr' || !isProfile(body)) continue;
       profile ??= body.subarray(4);
       renameBox(body, 'free');
     }
-  });
+  };
+  await withFile(path, 'r+', (file) => changeHeader(file, change));
   return profile;
 }
 
 /** Changes the first bytes of a file, which contain the box `meta`. */
-function changeHeader(path: string, change: (head: Buffer, fileBytes: number) => void): Promise<void> {
-  return withFile(path, 'r+', async (file) => {
-    const { bytes, found } = await readAt(file, 0, META_BYTES);
-    const head = bytes.subarray(0, found);
-    const before = Buffer.from(head);
-    change(head, (await file.stat()).size);
-    if (!head.equals(before)) await writeAt(file, 0, head);
-  });
+async function changeHeader(
+  file: FileHandle,
+  change: (head: Buffer, fileBytes: number) => void,
+): Promise<void> {
+  const { bytes, found } = await readAt(file, 0, META_BYTES);
+  const head = bytes.subarray(0, found);
+  const before = Buffer.from(head);
+  change(head, (await file.stat()).size);
+  if (!head.equals(before)) await writeAt(file, 0, head);
 }
 
 const metaOf = (head: Buffer): HeifMeta => parseMeta(findBox(parseBoxes(head), 'meta')?.subarray(4));

@@ -2,7 +2,7 @@
  * @module Compares the sizes that an AVIF or HEIC declares with its tiles, and with the sizes that the sequence headers of HEVC and
  * AV1 state.
  */
-import { HighBits, OutOfBitsError } from './containers/bits.ts';
+import { type BitReader, readBits } from './containers/bits.ts';
 import type { ByteReader } from './containers/file.ts';
 import type { Box } from './containers/parts.ts';
 import { type HeifMeta, readNumber } from './heif-items.ts';
@@ -130,7 +130,11 @@ export function hevcSizes(hvcC: Buffer): Size[] {
     at += 3;
     for (let unit = 0; unit < Math.min(count, MAX_UNITS) && at + 2 <= hvcC.length; unit += 1) {
       const length = hvcC.readUInt16BE(at);
-      const size = orUndefined(() => readSequenceParameters(hvcC.subarray(at + 2, at + 2 + length)));
+      const size = readBits(
+        withoutEmulationPrevention(hvcC.subarray(at + 2, at + 2 + length)),
+        'high',
+        readSequenceParameters,
+      );
       if (type === SEQUENCE_PARAMETERS && size) sizes.push(size);
       at += 2 + length;
     }
@@ -139,8 +143,7 @@ export function hevcSizes(hvcC: Buffer): Size[] {
 }
 
 /** Reads the start of a sequence parameter set (ITU-T H.265, sections 7.3.2.2 and 7.3.3). */
-function readSequenceParameters(unit: Buffer): Size {
-  const bits = new HighBits(withoutEmulationPrevention(unit));
+function readSequenceParameters(bits: BitReader): Size {
   bits.skip(16 + 4); // header of the unit, and the number of the video parameter set
   const subLayers = bits.read(3);
   bits.skip(1 + 88 + 8); // nesting, general profile and level
@@ -170,7 +173,7 @@ export function av1Size(data: Buffer): Size | undefined {
     const sizeAt = at + ((header & 4) === 0 ? 1 : 2);
     const hasSize = (header & 2) !== 0;
     const { value, end } = hasSize ? readLeb128(data, sizeAt) : { value: data.length, end: sizeAt };
-    if (type === SEQUENCE_HEADER) return orUndefined(() => readSequenceHeader(data.subarray(end)));
+    if (type === SEQUENCE_HEADER) return readBits(data.subarray(end), 'high', readSequenceHeader);
     at = end + value;
   }
   return undefined;
@@ -188,8 +191,7 @@ function readLeb128(data: Buffer, start: number): { value: number; end: number }
 }
 
 /** Reads the start of a sequence header (sections 5.5.1 to 5.5.4). */
-function readSequenceHeader(unit: Buffer): Size {
-  const bits = new HighBits(unit);
+function readSequenceHeader(bits: BitReader): Size {
   bits.skip(3 + 1); // profile, and whether it is a still picture
   if (bits.flag())
     bits.skip(5); // reduced header: level
@@ -198,7 +200,7 @@ function readSequenceHeader(unit: Buffer): Size {
   return { width: bits.read(widthBits) + 1, height: bits.read(heightBits) + 1 };
 }
 
-function skipOperatingPoints(bits: HighBits): void {
+function skipOperatingPoints(bits: BitReader): void {
   let delayBits = 0;
   if (bits.flag()) {
     bits.skip(32 + 32); // ticks
@@ -215,15 +217,5 @@ function skipOperatingPoints(bits: HighBits): void {
     if (bits.read(5) > 7) bits.skip(1); // levels above 7 have a tier
     if (delayBits > 0 && bits.flag()) bits.skip(2 * delayBits + 1);
     if (hasDisplayDelay && bits.flag()) bits.skip(4);
-  }
-}
-
-/** Returns undefined if the data ends before the number does. */
-function orUndefined(read: () => Size): Size | undefined {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof OutOfBitsError) return undefined;
-    throw error;
   }
 }

@@ -1,5 +1,5 @@
 /** @module Reads the headers of AVIF and HEIC (ISO/IEC 14496-12 and 23008-12). */
-import { colourOf, declared, isSrgbColour } from './colour/code-points.ts';
+import { colourOf, declared, isSrgbColour } from './colour/declared-colour.ts';
 import type { WindowReader } from './containers/file.ts';
 import { type Box, findBox, isComplete, parseBoxes } from './containers/parts.ts';
 import { type HeifMeta, parseMeta, readNumber } from './heif-items.ts';

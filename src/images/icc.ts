@@ -1,5 +1,7 @@
 /** @module Classifies embedded colour profiles: sRGB, greys or other (ICC.1:2022). */
 import { constants, inflateSync } from 'node:zlib';
+import { encodeSrgb } from './colour/declared-colour.ts';
+import { determinant, type Matrix, type Vector } from './colour/icc-writer.ts';
 import type { WindowReader } from './containers/file.ts';
 import type { Profile } from './image-info.ts';
 
@@ -10,11 +12,7 @@ export const MAX_PROFILE_BYTES = 64 * 1024;
 export const MAX_EXTRACTED_BYTES = 4 * 1024 ** 2;
 
 /** sRGB's primaries as profiles state them, adapted to D50 (IEC 61966-2-1; ICC.1, annex E). */
-const PRIMARIES: Readonly<Record<string, readonly number[]>> = {
-  rXYZ: [0.4361, 0.2225, 0.0139],
-  gXYZ: [0.3851, 0.7169, 0.0971],
-  bXYZ: [0.1431, 0.0606, 0.7141],
-};
+const SRGB_PRIMARIES = [0.4361, 0.2225, 0.0139, 0.3851, 0.7169, 0.0971, 0.1431, 0.0606, 0.7141];
 /** Tolerance for rounding by profile writers; the nearest other colour spaces are 20 times as far away. */
 const PRIMARY_TOLERANCE = 0.002;
 /** Less than one step of 8 bits, so that a conversion would hardly change a pixel. */
@@ -136,34 +134,35 @@ function hasRightLengths(profile: Buffer): boolean {
 
 function isSrgb(profile: Buffer): boolean {
   const tags = readTagTable(profile);
-  const matches = readPrimaries(profile)?.every((primary, at) =>
-    Object.values(PRIMARIES)[at]?.every(
-      (value, axis) => Math.abs((primary[axis] as number) - value) < PRIMARY_TOLERANCE,
-    ),
+  const values = readPrimaries(profile)?.flat();
+  const matches = SRGB_PRIMARIES.every(
+    (value, at) => Math.abs((values?.[at] ?? Number.NaN) - value) < PRIMARY_TOLERANCE,
   );
-  return matches === true && ['rTRC', 'gTRC', 'bTRC'].every((name) => isSrgbCurve(profile, tags.get(name)));
+  return matches && ['rTRC', 'gTRC', 'bTRC'].every((name) => isSrgbCurve(profile, tags.get(name)));
 }
 
 /** Minimum determinant of usable primaries. That of sRGB is 0.2, and that of a display with half its saturation is 0.05. */
 const MIN_DETERMINANT = 0.0001;
 
 function isSingular(profile: Buffer): boolean {
-  const [red, green, blue] = readPrimaries(profile) ?? [];
-  if (!red || !green || !blue) return false;
-  const [a = 0, b = 0, c = 0] = red;
-  const minor = (one: number, other: number): number =>
-    (green[one] as number) * (blue[other] as number) - (green[other] as number) * (blue[one] as number);
-  return Math.abs(a * minor(1, 2) - b * minor(0, 2) + c * minor(0, 1)) < MIN_DETERMINANT;
+  const primaries = readPrimaries(profile);
+  return primaries !== undefined && Math.abs(determinant(primaries)) < MIN_DETERMINANT;
 }
 
 /** Reads X, Y and Z of red, green and blue. Returns undefined for a profile without primaries, or with lookup tables. */
-function readPrimaries(profile: Buffer): number[][] | undefined {
+function readPrimaries(profile: Buffer): Matrix | undefined {
   if (profile.toString('latin1', 16, 20) !== 'RGB ' || profile.toString('latin1', 20, 24) !== 'XYZ ')
     return undefined;
   const tags = readTagTable(profile);
-  const places = Object.keys(PRIMARIES).flatMap((name) => tags.get(name) ?? []);
-  if (places.length < 3 || TABLES.some((name) => tags.has(name))) return undefined;
-  return places.map((at) => [8, 12, 16].map((offset) => fixed(profile, at + offset)));
+  const [red, green, blue] = ['rXYZ', 'gXYZ', 'bXYZ'].map((name) => tags.get(name));
+  if (red === undefined || green === undefined || blue === undefined) return undefined;
+  if (TABLES.some((name) => tags.has(name))) return undefined;
+  const at = (tag: number): Vector => [
+    fixed(profile, tag + 8),
+    fixed(profile, tag + 12),
+    fixed(profile, tag + 16),
+  ];
+  return [at(red), at(green), at(blue)];
 }
 
 function readTagTable(profile: Buffer): Map<string, number> {
@@ -182,7 +181,7 @@ function isSrgbCurve(profile: Buffer, at: number | undefined): boolean {
   return (
     curve !== undefined &&
     Array.from({ length: 17 }, (_, step) => step / 16).every(
-      (value) => Math.abs(encode(curve(value)) - value) < CURVE_TOLERANCE,
+      (value) => Math.abs(encodeSrgb(curve(value)) - value) < CURVE_TOLERANCE,
     )
   );
 }
@@ -204,11 +203,6 @@ function readCurve(profile: Buffer, at: number): ((value: number) => number) | u
     const below = Math.min(Math.floor(place), count - 2);
     return sample(below) + (sample(below + 1) - sample(below)) * (place - below);
   };
-}
-
-/** Converts linear light to sRGB's gamma-encoded scale (IEC 61966-2-1). */
-function encode(light: number): number {
-  return light <= 0.0031308 ? 12.92 * light : 1.055 * light ** (1 / 2.4) - 0.055;
 }
 
 function fixed(profile: Buffer, at: number): number {

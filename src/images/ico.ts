@@ -3,16 +3,8 @@
  * image does no harm, and an embedded PNG is converted as a PNG. Reads the header of an icon that was reduced to one bitmap.
  */
 import type { FileHandle } from 'node:fs/promises';
-import type { InputType } from '../formats.ts';
 import { type Dib, readDib, strideOf } from './bmp.ts';
-import {
-  type RepairContext,
-  readAt,
-  readRange,
-  replaceFile,
-  WindowReader,
-  withFile,
-} from './containers/file.ts';
+import { type RepairTarget, readAt, readRange, replaceFile, WindowReader } from './containers/file.ts';
 import type { ImageFacts } from './image-info.ts';
 import { PNG_SIGNATURE } from './png-writer.ts';
 
@@ -57,30 +49,27 @@ const MAX_BITMAP_BYTES = 1024 * 1024;
 const MAX_ENTRIES = 1000;
 
 /**
- * Rewrites the icon at `path` as its best image.
+ * Rewrites an icon as its best image. An invalid icon is left unchanged.
  *
- * @returns the type of the rewritten file; an invalid icon is left unchanged
+ * @returns the type of the rewritten file
  * @throws {ServiceError} DISK_FULL if the disk has no space for the image beside the icon
  */
-export function keepBestImage(path: string, context: RepairContext): Promise<InputType> {
-  return withFile(path, 'r', async (file) => {
-    const bytes = new WindowReader(file);
-    const best = (await parseEntries(bytes)).reduce<Entry | undefined>(pickBetter, undefined);
-    const { size } = await file.stat();
-    if (!best || best.length < PNG_SIGNATURE.length) return 'ico';
-    const { offset } = best;
-    const isPng = PNG_SIGNATURE.equals(await bytes.read(offset, PNG_SIGNATURE.length));
-    // Some directories state too large a size. Viewers ignore it: a PNG has an end marker, and a bitmap states its size.
-    const available = size - offset;
-    if (isPng) {
-      const length = Math.min(best.length, available);
-      await replaceFile(path, readRange(file, offset, offset + length), length, context);
-      return 'png';
-    }
-    const bitmap = await readBitmap(file, best, available);
-    if (bitmap) await replaceFile(path, [bitmap], bitmap.length, context);
-    return 'ico';
-  });
+export async function keepBestImage(target: RepairTarget): Promise<'png' | 'ico'> {
+  const { file } = target;
+  const bytes = new WindowReader(file);
+  const best = (await parseEntries(bytes)).reduce<Entry | undefined>(pickBetter, undefined);
+  if (!best || best.length < PNG_SIGNATURE.length) return 'ico';
+  const { offset } = best;
+  // Some directories state too large a size. Viewers ignore it: a PNG has an end marker, and a bitmap states its size.
+  const available = (await file.stat()).size - offset;
+  if (PNG_SIGNATURE.equals(await bytes.read(offset, PNG_SIGNATURE.length))) {
+    const length = Math.min(best.length, available);
+    await replaceFile(target, readRange(file, offset, offset + length), length);
+    return 'png';
+  }
+  const bitmap = await readBitmap(file, best, available);
+  if (bitmap) await replaceFile(target, [bitmap], bitmap.length);
+  return 'ico';
 }
 
 /** Offsets in the header of a bitmap (BITMAPINFOHEADER): bits per pixel, compression, and number of palette colours. */

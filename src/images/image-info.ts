@@ -31,8 +31,8 @@ interface OwnFacts {
     readonly rareEncoding?: RareEncoding;
   };
   readonly png: {
-    /** The part of a truncated image that the file contains. */
-    readonly shownPart?: ShownPart;
+    /** Number of rows that the file of a truncated image contains. */
+    readonly shownRows?: number;
     /** The image is completed in this process before planning, because ImageMagick rejects it. */
     readonly decoder?: 'png';
   };
@@ -127,11 +127,6 @@ interface CommonFacts {
   readonly hasIgnoredFrames?: boolean;
 }
 
-/** The part of a truncated image that the file contains. */
-interface ShownPart {
-  readonly rows: number;
-}
-
 /** Orientation of the stored pixels, numbered as in EXIF and TIFF (EXIF 2.32, section 4.6.4). 1 is upright. */
 export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
 
@@ -192,28 +187,21 @@ type PaletteKind = 'bilevel' | 'palette';
 /** Standards of embedded metadata. GPS position, dates and camera settings are EXIF. */
 export type MetadataKind = 'exif' | 'iptc' | 'xmp';
 
+/** Properties that a page has in common with images. */
+type PageFacts =
+  | ('width' | 'height' | 'orientation' | 'paletteKind')
+  | ('cmyk' | 'lab' | 'profile' | 'premultiplied' | 'misread');
+
 /** Page of a TIFF, with the decoder errors to correct, or of a PDF. */
-export interface Page {
+export interface Page extends Pick<CommonFacts, PageFacts> {
   /** Index in the file, counted from 0. */
   readonly index: number;
-  readonly width?: number;
-  readonly height?: number;
-  readonly cmyk?: boolean;
-  readonly lab?: boolean;
-  readonly profile?: Profile;
-  /** Undefined means 1, upright. */
-  readonly orientation?: Orientation;
-  readonly paletteKind?: PaletteKind;
   /** ImageMagick decodes the greys inverted. */
   readonly inverted?: boolean;
   /** libtiff has applied the mirroring part of this orientation to the pixels, but the tag is still there. */
   readonly mirroredFor?: Orientation;
   /** The page has more channels than its colour space, and none of them is alpha. */
   readonly unusedSamples?: boolean;
-  /** The decoded colours are multiplied by alpha. */
-  readonly premultiplied?: boolean;
-  /** Reasons why a version of ImageMagick can misread the page. */
-  readonly misread?: readonly MisreadKind[];
 }
 
 /** Kinds of files that some versions of ImageMagick decode to a wrong image. `decoders.ts` describes each. */
@@ -258,11 +246,9 @@ export interface Size {
 }
 
 /** Rectangle in pixels, from the top left corner. */
-export interface Area {
+export interface Area extends Size {
   readonly x: number;
   readonly y: number;
-  readonly width: number;
-  readonly height: number;
 }
 
 /** Blending and disposal of a WebP frame. */

@@ -1,13 +1,12 @@
 /** @module Repairs images, and inspects them without decoding them. One row per format. */
-import { closeSync, openSync } from 'node:fs';
 import type { InputType } from '../formats.ts';
 import { readBmp, repairBmp } from './bmp.ts';
 import {
-  OPEN_FLAGS,
-  type PositionedReader,
   type RepairContext,
-  readFrom,
-  WindowReader,
+  type RepairTarget,
+  type WindowReader,
+  withFile,
+  withReader,
 } from './containers/file.ts';
 import { readGif, repairGif } from './gif.ts';
 import { readAvif } from './heif.ts';
@@ -28,13 +27,13 @@ import { readWebp } from './webp.ts';
 
 interface Format<Type extends InputType> {
   readonly inspect: (bytes: WindowReader) => Promise<ImageFacts<Type>>;
-  /** Repairs the file at a path in place. Returns the type of the repaired file. */
-  readonly repair?: (path: string, context: RepairContext) => Promise<InputType>;
+  /** Repairs a file in place. Returns the type of the repaired file if it is another one. */
+  readonly repair?: (target: RepairTarget) => Promise<InputType | undefined>;
 }
 
 const FORMATS: { readonly [Type in InputType]: Format<Type> } = {
   png: { inspect: readPng },
-  avif: { inspect: readAvif, repair: (path) => repairHeif(path, 'avif') },
+  avif: { inspect: readAvif, repair: (target) => repairHeif(target, 'avif') },
   bmp: { inspect: readBmp, repair: repairBmp },
   jpg: { inspect: readJpeg },
   tiff: { inspect: readTiff, repair: repairTiff },
@@ -42,7 +41,7 @@ const FORMATS: { readonly [Type in InputType]: Format<Type> } = {
   ico: { inspect: readIco, repair: keepBestImage },
   webp: { inspect: readWebp },
   svg: { inspect: readSvg, repair: repairSvg },
-  heic: { inspect: readAvif, repair: (path) => repairHeif(path, 'heic') },
+  heic: { inspect: readAvif, repair: (target) => repairHeif(target, 'heic') },
   jxl: { inspect: readJxl },
   jp2: { inspect: readJp2, repair: repairJp2 },
   psd: { inspect: readPsd, repair: hideLayers },
@@ -59,7 +58,9 @@ const FORMATS: { readonly [Type in InputType]: Format<Type> } = {
  * @throws {HeaderTooComplexError} if the header takes too many reads
  */
 export async function repair(path: string, type: InputType, context: RepairContext): Promise<InputType> {
-  return (await FORMATS[type].repair?.(path, context)) ?? type;
+  const { repair } = FORMATS[type];
+  const repaired = repair && (await withFile(path, 'r+', (file) => repair({ ...context, path, file })));
+  return repaired ?? type;
 }
 
 /**
@@ -68,20 +69,11 @@ export async function repair(path: string, type: InputType, context: RepairConte
  *
  * @throws {HeaderTooComplexError} if the header takes too many reads
  */
-export async function inspect(path: string, type: InputType): Promise<ImageInfo> {
-  const fd = openSync(path, OPEN_FLAGS);
-  try {
-    return await inspectFile(readFrom(fd), type);
-  } finally {
-    closeSync(fd);
-  }
+export function inspect(path: string, type: InputType): Promise<ImageInfo> {
+  return withReader(path, (bytes) => inspectBytes(bytes, type));
 }
 
-/**
- * Inspects an open file, as {@link inspect} does. The amount of reading is bounded for any content.
- *
- * @throws {HeaderTooComplexError} if the header takes too many reads
- */
-export async function inspectFile(file: PositionedReader, type: InputType): Promise<ImageInfo> {
-  return { type, ...(await FORMATS[type].inspect(new WindowReader(file))) } as ImageInfo;
+/** Inspects an open file, as {@link inspect} does. The amount of reading is bounded for any content. */
+export async function inspectBytes(bytes: WindowReader, type: InputType): Promise<ImageInfo> {
+  return { type, ...(await FORMATS[type].inspect(bytes)) } as ImageInfo;
 }

@@ -3,15 +3,7 @@
  * and divides sampling factors that all components share.
  */
 import type { FileHandle } from 'node:fs/promises';
-import type { InputType } from '../formats.ts';
-import {
-  type RepairContext,
-  readAt,
-  replaceRange,
-  WindowReader,
-  withFile,
-  writeAt,
-} from './containers/file.ts';
+import { type RepairTarget, readAt, replaceRange, WindowReader, writeAt } from './containers/file.ts';
 import { type Box, encodeBox, findBox, parseBoxes } from './containers/parts.ts';
 import { JP2_COLOURS, type Jp2Layout, METHODS, readJp2Layout, SIZ_COMPONENTS_AT, type Siz } from './jp2.ts';
 
@@ -26,24 +18,21 @@ const WITH_ALPHA: readonly number[] = [2, 4];
 const MAX_HEADER_BYTES = 4 * 1024 ** 2;
 
 /**
- * Rewrites the headers of the file at `path` if ImageMagick would misread them.
+ * Rewrites the headers of a file if ImageMagick would misread them.
  *
- * @returns always `jp2`
  * @throws {HeaderTooComplexError} if the file takes too many reads
  * @throws {ServiceError} DISK_FULL if the disk has no space for the file with another header
  */
-export function repairJp2(path: string, context: RepairContext): Promise<InputType> {
-  return withFile(path, 'r+', async (file): Promise<InputType> => {
-    const layout = await readJp2Layout(new WindowReader(file));
-    const { header, codestream, siz } = layout;
-    if (codestream === undefined || !siz) return 'jp2';
-    if (header && (header.end > codestream || header.end - header.start > MAX_HEADER_BYTES)) return 'jp2';
-    const divided = divideSampling(siz);
-    if (divided) await writeAt(file, codestream, divided.bytes);
-    const newHeader = await rewriteHeader(file, layout, divided ?? siz);
-    if (newHeader) await replaceRange(path, file, header ?? { start: 0, end: 0 }, newHeader, context);
-    return 'jp2';
-  });
+export async function repairJp2(target: RepairTarget): Promise<undefined> {
+  const { file } = target;
+  const layout = await readJp2Layout(new WindowReader(file));
+  const { header, codestream, siz } = layout;
+  if (codestream === undefined || !siz) return;
+  if (header && (header.end > codestream || header.end - header.start > MAX_HEADER_BYTES)) return;
+  const divided = divideSampling(siz);
+  if (divided) await writeAt(file, codestream, divided.bytes);
+  const newHeader = await rewriteHeader(file, layout, divided ?? siz);
+  if (newHeader) await replaceRange(target, header ?? { start: 0, end: 0 }, newHeader);
 }
 
 /** Offsets in SIZ of the horizontal values; the vertical ones follow them (ISO/IEC 15444-1, A.5.1). */

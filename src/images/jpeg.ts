@@ -150,6 +150,6 @@ const APP_SEGMENTS: Readonly<
 };
 
 /** Checks for SOF0 to SOF15, except DHT, JPG and DAC in the same range. */
-function isFrameHeader(marker: number): boolean {
+export function isFrameHeader(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
 }

@@ -1,7 +1,7 @@
 /**
  * @module Reads the headers of a JPEG XL up to its first frame (ISO/IEC 18181-1, annex D; 18181-2 for the container).
  */
-import { type Choices, LowBits, OutOfBitsError } from './containers/bits.ts';
+import { type BitReader, type Choices, readBits } from './containers/bits.ts';
 import type { WindowReader } from './containers/file.ts';
 import { boxes } from './containers/parts.ts';
 import type { ImageFacts, MetadataKind, Size } from './image-info.ts';
@@ -49,13 +49,8 @@ export async function readJxlHeader(bytes: WindowReader): Promise<{
   const { start, metadata } = await findCodestream(bytes);
   const header = start === undefined ? Buffer.alloc(0) : await bytes.read(start, HEADER_BYTES);
   if (header.length < 4 || header.readUInt16LE(0) !== CODESTREAM) return { metadata };
-  const bits = new LowBits(header.subarray(2));
-  try {
-    return { metadata, size: readSize(bits), header: readProperties(bits) };
-  } catch (error) {
-    if (error instanceof OutOfBitsError) return { metadata };
-    throw error;
-  }
+  const read = (bits: BitReader) => ({ size: readSize(bits), header: readProperties(bits) });
+  return { metadata, ...readBits(header.subarray(2), 'low', read) };
 }
 
 /** Properties of an image, up to its colour space. */
@@ -95,20 +90,20 @@ async function findCodestream(bytes: WindowReader): Promise<{ start?: number; me
   return { ...(start !== undefined && { start }), metadata: [...metadata] };
 }
 
-function readSize(bits: LowBits): Size {
+function readSize(bits: BitReader): Size {
   const small = bits.flag();
   const side = () => (small ? (bits.read(5) + 1) * 8 : bits.pick(...SIDE));
   return readSides(bits, side);
 }
 
-function readSides(bits: LowBits, side: () => number): Size {
+function readSides(bits: BitReader, side: () => number): Size {
   const height = side();
   const ratio = bits.read(3);
   return { width: ratio === 0 ? side() : Math.floor(height * (RATIOS[ratio] as number)), height };
 }
 
 /** Reads the image metadata up to the colour space. Later fields have no effect on a plan. */
-function readProperties(bits: LowBits): JxlHeader {
+function readProperties(bits: BitReader): JxlHeader {
   if (bits.flag()) return DEFAULT_HEADER;
   const { orientation, isAnimated } = bits.flag() ? readExtraFields(bits) : DEFAULT_HEADER;
   const depth = readDepth(bits);
@@ -128,7 +123,7 @@ function readProperties(bits: LowBits): JxlHeader {
 }
 
 /** Reads the orientation, and skips the intrinsic size, the preview and the timing of the animation. */
-function readExtraFields(bits: LowBits): Pick<JxlHeader, 'orientation' | 'isAnimated'> {
+function readExtraFields(bits: BitReader): Pick<JxlHeader, 'orientation' | 'isAnimated'> {
   const orientation = 1 + bits.read(3);
   if (bits.flag()) readSize(bits);
   if (bits.flag()) {
@@ -140,21 +135,21 @@ function readExtraFields(bits: LowBits): Pick<JxlHeader, 'orientation' | 'isAnim
   return { orientation, isAnimated };
 }
 
-function skipAnimation(bits: LowBits): void {
+function skipAnimation(bits: BitReader): void {
   bits.pick(0, 100, 0, 1000, 10, 1, 30, 1);
   bits.pick(0, 1, 0, 1001, 8, 1, 10, 1);
   bits.pick(0, 0, 3, 0, 16, 0, 32, 0);
   bits.flag();
 }
 
-function readDepth(bits: LowBits): number {
+function readDepth(bits: BitReader): number {
   const float = bits.flag();
   const depth = float ? bits.pick(0, 32, 0, 16, 0, 24, 6, 1) : bits.pick(0, 8, 0, 10, 0, 12, 6, 1);
   if (float) bits.read(4);
   return depth;
 }
 
-function readChannel(bits: LowBits): { type: number; depth: number } {
+function readChannel(bits: BitReader): { type: number; depth: number } {
   if (bits.flag()) return { type: CHANNEL.alpha, depth: 8 };
   const type = bits.pick(...ENUM);
   const depth = readDepth(bits);

@@ -1,6 +1,6 @@
 /** @module Reads how the pixels of an image are stored, for the description of an image. Conversions do not depend on it. */
 import { inflateSync, constants as zlib } from 'node:zlib';
-import { readDib } from './bmp.ts';
+import { readBmpLayout } from './bmp.ts';
 import type { WindowReader } from './containers/file.ts';
 import { TiffReader } from './containers/ifd.ts';
 import { findBox, gifBlocks, jpegSegments, parseBoxes, pngChunks, riffChunks } from './containers/parts.ts';
@@ -8,8 +8,9 @@ import { auxiliaryOf, isAlpha, isProfile, META_BYTES, orientationIn } from './he
 import { parseMeta } from './heif-items.ts';
 import type { ImageInfo, Orientation } from './image-info.ts';
 import { readJp2Layout } from './jp2.ts';
+import { isFrameHeader } from './jpeg.ts';
 import { readJxlHeader } from './jxl.ts';
-import { GREYS, hasAlpha, PHOTOMETRIC, readEncoding } from './tiff.ts';
+import { GREYS, hasAlpha, LAB, PHOTOMETRIC, readEncoding, TAG } from './tiff.ts';
 
 /** Model of the stored colours. */
 export type ColourSpace = 'rgb' | 'grey' | 'cmyk' | 'lab';
@@ -30,6 +31,10 @@ type Reader = (bytes: WindowReader, image: ImageInfo) => Promise<PixelFormat | u
 
 /** Bytes of a profile that contain its description: profiles with tables are larger. */
 const PROFILE_BYTES = 64 * 1024;
+
+/** Reads the start of a profile. */
+const readStart = async (bytes: WindowReader, at: number, length: number): Promise<Buffer> =>
+  Buffer.from(await bytes.read(at, Math.min(length, PROFILE_BYTES)));
 
 const RGB: PixelFormat = { alpha: false, bits: 8, colourSpace: 'rgb' };
 /** Spaces by the number of components of a JPEG. */
@@ -69,23 +74,18 @@ const READERS: Readonly<Record<ImageInfo['type'], Reader>> = {
     for await (const { name, offset, length } of pngChunks(bytes)) {
       if (name === 'IDAT') break;
       if (name === 'tRNS') alpha = true;
-      if (name === 'iCCP')
-        profile ??= inflateProfile(await bytes.read(offset, Math.min(length, PROFILE_BYTES)));
+      if (name === 'iCCP') profile ??= inflateProfile(await readStart(bytes, offset, length));
     }
-    const isPalette = type === 3;
-    return { alpha, bits: isPalette ? 8 : depth, colourSpace: (type & 2) === 0 ? 'grey' : 'rgb', profile };
+    return { alpha, bits: type === 3 ? 8 : depth, colourSpace: (type & 2) === 0 ? 'grey' : 'rgb', profile };
   },
   async jpg(bytes) {
     let format: PixelFormat | undefined;
     let profile: Buffer | undefined;
     for await (const { marker, offset, length } of jpegSegments(bytes)) {
       const head = await bytes.read(offset, 14);
-      if (marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker) && head.length >= 6)
-        format = {
-          alpha: false,
-          bits: head[0] as number,
-          colourSpace: JPEG_SPACES[head[5] as number] ?? 'rgb',
-        };
+      const [bits = 8, , , , , components] = head;
+      if (isFrameHeader(marker) && components !== undefined)
+        format = { alpha: false, bits, colourSpace: JPEG_SPACES[components] ?? 'rgb' };
       // The parts of a profile are numbered from 1.
       if (marker === 0xe2 && head.toString('latin1', 0, 12) === 'ICC_PROFILE\0' && head[12] === 1)
         profile ??= Buffer.from(await bytes.read(offset + 14, length - 14));
@@ -101,24 +101,15 @@ const READERS: Readonly<Record<ImageInfo['type'], Reader>> = {
   async webp(bytes, { animation, opaque }) {
     let profile: Buffer | undefined;
     for await (const { name, offset, length } of riffChunks(bytes, 4))
-      if (name === 'ICCP') profile = Buffer.from(await bytes.read(offset, Math.min(length, PROFILE_BYTES)));
+      if (name === 'ICCP') profile = await readStart(bytes, offset, length);
     return { ...RGB, alpha: animation ? animation.transparent === true : opaque !== true, profile };
   },
   async bmp(bytes, { opaque }) {
-    const head = Buffer.from(await bytes.read(0, 14));
-    const dib =
-      head.length < 14
-        ? undefined
-        : await readDib(bytes, { at: 14, pixelsAt: head.readUInt32LE(10), icon: false });
-    const { masks, profile } = dib ?? {};
-    return (
-      dib && {
-        ...RGB,
-        alpha: opaque !== true && (masks?.alpha ?? 0) !== 0,
-        profile:
-          profile && Buffer.from(await bytes.read(profile.at, Math.min(profile.length, PROFILE_BYTES))),
-      }
-    );
+    const layout = await readBmpLayout(bytes);
+    if (!layout) return undefined;
+    const { masks, profile } = layout;
+    const alpha = opaque !== true && (masks?.alpha ?? 0) !== 0;
+    return { ...RGB, alpha, profile: profile && (await readStart(bytes, profile.at, profile.length)) };
   },
   async tiff(bytes) {
     const tiff = await TiffReader.open(bytes);
@@ -126,19 +117,15 @@ const READERS: Readonly<Record<ImageInfo['type'], Reader>> = {
     if (!tiff || !offset) return undefined;
     const tags = await tiff.tags(offset);
     const { photometric, bits, extraSamples } = await readEncoding(tiff, tags);
-    const profile = tags.get(34675);
+    const profile = tags.get(TAG.profile);
     const isPalette = photometric === PHOTOMETRIC.palette;
-    const isLab = [PHOTOMETRIC.cieLab, PHOTOMETRIC.iccLab, PHOTOMETRIC.ituLab].some(
-      (lab) => lab === photometric,
-    );
     const isGrey = GREYS.includes(photometric) && !isPalette;
-    const other = isLab ? 'lab' : isGrey ? 'grey' : 'rgb';
+    const other = LAB.includes(photometric) ? 'lab' : isGrey ? 'grey' : 'rgb';
     return {
       alpha: hasAlpha(extraSamples),
       bits: isPalette ? 8 : bits,
       colourSpace: photometric === PHOTOMETRIC.separated ? 'cmyk' : other,
-      profile:
-        profile && Buffer.from(await bytes.read(profile.value, Math.min(profile.count, PROFILE_BYTES))),
+      profile: profile && (await readStart(bytes, profile.value, profile.count)),
     };
   },
   svg: async () => ({ ...RGB, alpha: true }),
@@ -162,7 +149,7 @@ const READERS: Readonly<Record<ImageInfo['type'], Reader>> = {
       alpha: components === 2 || components === 4,
       bits: ((siz.bytes[42] ?? 7) & 0x7f) + 1,
       colourSpace: components < 3 && !hasPalette ? 'grey' : 'rgb',
-      profile: profile && Buffer.from(await bytes.read(profile.at, Math.min(profile.length, PROFILE_BYTES))),
+      profile: profile && (await readStart(bytes, profile.at, profile.length)),
     };
   },
   async psd(bytes) {

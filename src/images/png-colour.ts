@@ -1,5 +1,5 @@
 /** @module Finds the colour space of a PNG from its chunks (W3C PNG, third edition, sections 4.3 and 11.3.2). */
-import { BT709_PRIMARIES, colourOf, declared, isSrgbColour, powerCurve } from './colour/code-points.ts';
+import { BT709_PRIMARIES, colourOf, declared, isSrgbColour, powerCurve } from './colour/declared-colour.ts';
 import { rgbToXyzD50 } from './colour/icc-writer.ts';
 import {
   type Chromaticity,
@@ -101,7 +101,9 @@ function isPossible(primaries: Primaries): boolean {
   return (
     points.every(([x, y]) => x >= 0 && y >= 0 && x + y <= 1) &&
     Math.abs(area) > MIN_AREA &&
-    rgbToXyzD50(primaries).every((value) => Math.abs(value) < MAX_XYZ)
+    rgbToXyzD50(primaries)
+      .flat()
+      .every((value) => Math.abs(value) < MAX_XYZ)
   );
 }
 

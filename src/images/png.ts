@@ -12,6 +12,7 @@ import {
   replaceRange,
   WindowReader,
   withFile,
+  withReader,
 } from './containers/file.ts';
 import { MAX_PNG_CHUNKS, type Part, pngChunks } from './containers/parts.ts';
 import { readOrientation } from './exif.ts';
@@ -157,7 +158,7 @@ async function readLayout(bytes: WindowReader): Promise<PngLayout | undefined> {
 
 /**
  * Replaces the truncated PNG at `path` by a complete one. Keeps the chunks before the image data, and fills the missing rows
- * with zeros. `shownPart` of the result states which rows were in the file. Only a few blocks are in memory at a time.
+ * with zeros. `shownRows` of the result states how many rows were in the file. Only a few blocks are in memory at a time.
  *
  * @returns the properties of the complete PNG; undefined if the file is interlaced, contains no row, or has damaged image data
  */
@@ -172,8 +173,8 @@ export async function completePng(path: string, signal: AbortSignal): Promise<Im
   });
   if (!rows) return undefined;
   await rename(output, path);
-  const info = await withFile(path, 'r', (file) => readPng(new WindowReader(file)));
-  return { type: 'png', ...info, truncated: true, shownPart: { rows } };
+  const info = await withReader(path, readPng);
+  return { type: 'png', ...info, truncated: true, shownRows: rows };
 }
 
 /**
@@ -263,7 +264,7 @@ export function completePalette(path: string, context: RepairContext): Promise<b
     const stored = await readAt(file, offset, Math.min(length, MAX_COLOURS * 3));
     const colours = Buffer.alloc(2 ** Math.min(8, depth) * 3);
     stored.bytes.copy(colours);
-    await replaceRange(path, file, place, pngChunk('PLTE', colours), context);
+    await replaceRange({ ...context, path, file }, place, pngChunk('PLTE', colours));
     return true;
   });
 }

@@ -1,6 +1,5 @@
 /** @module Reads the header and resources of a PSD, and hides its layers (Adobe Photoshop File Formats Specification, 2019). */
-import type { InputType } from '../formats.ts';
-import { WindowReader, withFile, writeAt } from './containers/file.ts';
+import { type RepairTarget, WindowReader, writeAt } from './containers/file.ts';
 import { readProfile } from './icc.ts';
 import type { ImageFacts, MetadataKind, Profile } from './image-info.ts';
 
@@ -92,12 +91,9 @@ async function readResources(bytes: WindowReader, start: number): Promise<ImageF
  * Reduces the layer count to one. Only the merged image is converted, but ImageMagick 7 counts layers as frames and
  * rejects too many. A file with more layers than Photoshop allows is not changed, and is rejected later.
  */
-export function hideLayers(path: string): Promise<InputType> {
-  return withFile(path, 'r+', async (file): Promise<InputType> => {
-    const { offset, count } = await findLayerCount(new WindowReader(file));
-    const one = Buffer.alloc(2);
-    one.writeInt16BE(Math.sign(count));
-    if (Math.abs(count) > 1 && Math.abs(count) <= MAX_LAYERS) await writeAt(file, offset, one);
-    return 'psd';
-  });
+export async function hideLayers({ file }: RepairTarget): Promise<undefined> {
+  const { offset, count } = await findLayerCount(new WindowReader(file));
+  const one = Buffer.alloc(2);
+  one.writeInt16BE(Math.sign(count));
+  if (Math.abs(count) > 1 && Math.abs(count) <= MAX_LAYERS) await writeAt(file, offset, one);
 }

@@ -2,30 +2,10 @@
  * @module Repairs the directories of a TIFF (TIFF 6.0, section 2): removes tags that are invalid, because ImageMagick rejects the
  * file where libtiff ignores the tag, and adds tags that it needs.
  */
-import type { FileHandle } from 'node:fs/promises';
-import type { InputType } from '../formats.ts';
-import { type RepairContext, readAt, WindowReader, withFile, writeAt } from './containers/file.ts';
+import { type RepairTarget, readAt, WindowReader, writeAt } from './containers/file.ts';
 import { MAX_TAGS, type Tags, TiffReader } from './containers/ifd.ts';
-import { COMPRESSION, PHOTOMETRIC } from './tiff.ts';
+import { COMPRESSION, PHOTOMETRIC, TAG } from './tiff.ts';
 
-const TAG = {
-  height: 257,
-  compression: 259,
-  photometric: 262,
-  samples: 277,
-  rowsPerStrip: 278,
-  minSampleValue: 280,
-  maxSampleValue: 281,
-  tileWidth: 322,
-  inkNames: 333,
-  numberOfInks: 334,
-  extraSamples: 338,
-  smallestSample: 340,
-  largestSample: 341,
-  profile: 34675,
-  exif: 34665,
-  gps: 34853,
-} as const;
 /** Types of values that libtiff knows (TIFF 6.0, section 2; TIFF Technote 3 for the last three). */
 const TYPES: readonly number[] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16, 17, 18];
 const [SHORT, LONG] = [3, 4] as const;
@@ -35,12 +15,12 @@ const UNASSOCIATED_ALPHA = 2;
 /** Values that are valid, of tags that have a default. */
 const RANGES: Readonly<Record<number, readonly [min: number, max: number]>> = {
   266: [1, 2], // FillOrder
-  274: [1, 8], // Orientation
+  [TAG.orientation]: [1, 8],
   [TAG.rowsPerStrip]: [1, Number.POSITIVE_INFINITY],
-  284: [1, 2], // PlanarConfiguration
+  [TAG.planarConfiguration]: [1, 2],
   296: [1, 3], // ResolutionUnit
   [TAG.extraSamples]: [0, 2],
-  339: [1, 6], // SampleFormat
+  [TAG.sampleFormat]: [1, 6],
 };
 /** Maximum number of values to check: those of more samples have no effect. */
 const MAX_VALUES = 16;
@@ -49,26 +29,15 @@ const MAX_EXIF_TAGS = 4096;
 const MAX_SHORT = 65_535;
 
 /**
- * Repairs the directories of the file at `path`. A directory that grows is appended to the file, unless the file would exceed the
+ * Repairs the directories of a file. A directory that grows is appended to the file, unless the file would exceed the
  * limit: directories can overlap, so that a small file can have thousands of large ones.
  *
- * @returns always `tiff`
  * @throws {ServiceError} DISK_FULL if the disk has no space for the new directories
  * @throws {HeaderTooComplexError} if the directories take too many reads
  */
-export function repairTiff(path: string, context: RepairContext): Promise<InputType> {
-  return withFile(path, 'r+', async (file): Promise<InputType> => {
-    const tiff = await TiffReader.open(new WindowReader(file));
-    if (tiff) await repairDirectories(file, tiff, context);
-    return 'tiff';
-  });
-}
-
-async function repairDirectories(
-  file: FileHandle,
-  tiff: TiffReader,
-  { store, maxBytes }: RepairContext,
-): Promise<void> {
+export async function repairTiff({ file, store, maxBytes }: RepairTarget): Promise<undefined> {
+  const tiff = await TiffReader.open(new WindowReader(file));
+  if (!tiff) return;
   const { layout } = tiff;
   let end = (await file.stat()).size;
   // Position of the offset of the directory, which changes if the directory before it is appended.
@@ -136,7 +105,7 @@ async function isValid(tiff: TiffReader, entry: Buffer, tags: Tags, end: number)
     const values = await tiff.numbers(tag, MAX_VALUES);
     return values.every((value) => value >= range[0] && value <= range[1]);
   }
-  const samples = tags.get(TAG.samples)?.value ?? 1;
+  const samples = tags.get(TAG.samplesPerPixel)?.value ?? 1;
   switch (number) {
     case TAG.minSampleValue:
     case TAG.maxSampleValue:
@@ -179,7 +148,7 @@ function missingTags(tags: Tags, present: readonly number[]): NewTag[] {
   const [compression, height] = [value(TAG.compression), value(TAG.height)];
   const isJpeg = compression === COMPRESSION.jpeg || compression === COMPRESSION.oldJpeg;
   const hasStrips = !tags.has(TAG.tileWidth) && !isJpeg && height !== undefined;
-  const hasAlpha = value(TAG.photometric) === PHOTOMETRIC.rgb && value(TAG.samples) === 4;
+  const hasAlpha = value(TAG.photometric) === PHOTOMETRIC.rgb && value(TAG.samplesPerPixel) === 4;
   const wanted: NewTag[] = [
     ...(hasStrips ? [{ tag: TAG.rowsPerStrip, type: LONG, value: height } as const] : []),
     ...(hasAlpha ? [{ tag: TAG.extraSamples, type: SHORT, value: UNASSOCIATED_ALPHA } as const] : []),

@@ -3,7 +3,15 @@ import type { WindowReader } from './containers/file.ts';
 import { type Tag, type Tags, TiffReader } from './containers/ifd.ts';
 import { isOrientation } from './exif.ts';
 import { type ColourModel, readProfile } from './icc.ts';
-import type { ImageFacts, MetadataKind, MisreadKind, Page, Profile, RareEncoding } from './image-info.ts';
+import type {
+  ImageFacts,
+  MetadataKind,
+  MisreadKind,
+  Page,
+  Profile,
+  RareEncoding,
+  Size,
+} from './image-info.ts';
 
 /** Values of PhotometricInterpretation (TIFF 6.0, section 8 and later; Adobe, DNG and TIFF/EP for the last). */
 export const PHOTOMETRIC = {
@@ -32,24 +40,15 @@ const CMYK_INKS = 1;
 /** Values of ExtraSamples: associated (premultiplied) and unassociated alpha. */
 const ALPHA: readonly number[] = [1, 2];
 
-const TAG = {
-  newSubfileType: 254,
-  width: 256,
-  height: 257,
-  bitsPerSample: 258,
-  compression: 259,
-  photometric: 262,
-  orientation: 274,
-  samplesPerPixel: 277,
-  planarConfiguration: 284,
-  predictor: 317,
-  tileWidth: 322,
-  inkSet: 332,
-  extraSamples: 338,
-  sampleFormat: 339,
-  yCbCrCoefficients: 529,
-  yCbCrSubsampling: 530,
-  profile: 34675,
+/** Tags (TIFF 6.0, appendix A). */
+export const TAG = {
+  ...{ newSubfileType: 254, width: 256, height: 257, bitsPerSample: 258, compression: 259 },
+  ...{ photometric: 262, orientation: 274, samplesPerPixel: 277, rowsPerStrip: 278 },
+  ...{ minSampleValue: 280, maxSampleValue: 281, planarConfiguration: 284, predictor: 317 },
+  ...{ tileWidth: 322, inkSet: 332, inkNames: 333, numberOfInks: 334, extraSamples: 338 },
+  ...{ sampleFormat: 339, smallestSample: 340, largestSample: 341 },
+  ...{ yCbCrCoefficients: 529, yCbCrSubsampling: 530 },
+  ...{ xmp: 700, iptc: 33723, exif: 34665, profile: 34675, gps: 34853 },
 } as const;
 
 /** How the pixels of a page are stored. */
@@ -190,11 +189,11 @@ export function hasAlpha(extraSamples: readonly number[]): boolean {
   return extraSamples.some((one) => ALPHA.includes(one));
 }
 
-const METADATA: readonly { readonly tag: number; readonly kind: MetadataKind }[] = [
-  { tag: 700, kind: 'xmp' },
-  { tag: 33723, kind: 'iptc' },
-  { tag: 34665, kind: 'exif' },
-  { tag: 34853, kind: 'exif' },
+const METADATA: readonly (readonly [tag: number, kind: MetadataKind])[] = [
+  [TAG.xmp, 'xmp'],
+  [TAG.iptc, 'iptc'],
+  [TAG.exif, 'exif'],
+  [TAG.gps, 'exif'],
 ];
 /** Bits 0 and 2 of NewSubfileType: a reduced-resolution version, or the transparency mask, of another page. */
 const NO_PAGE = 1 | 4;
@@ -206,7 +205,11 @@ const RARE_COMPRESSIONS: Readonly<Record<number, RareEncoding>> = {
   50002: 'tiff-jpeg-xl',
   52546: 'tiff-jpeg-xl',
 };
-const LAB: readonly (number | undefined)[] = [PHOTOMETRIC.cieLab, PHOTOMETRIC.iccLab, PHOTOMETRIC.ituLab];
+export const LAB: readonly (number | undefined)[] = [
+  PHOTOMETRIC.cieLab,
+  PHOTOMETRIC.iccLab,
+  PHOTOMETRIC.ituLab,
+];
 
 /** Kinds of pixels by PhotometricInterpretation. Pixels in Lab need no profile. */
 const COLOUR_MODELS: Readonly<Record<number, ColourModel>> = {
@@ -223,26 +226,19 @@ export async function readTiff(bytes: WindowReader): Promise<ImageFacts<'tiff'>>
   const tiff = await TiffReader.open(bytes);
   if (!tiff) return {};
   const pages: Page[] = [];
-  let first: Tags | undefined;
-  let deep = false;
+  let facts: ImageFacts<'tiff'> = {};
   let index = 0;
   for await (const { offset } of tiff.directories()) {
     const tags = await tiff.tags(offset);
     if (isPage(tags)) {
       const encoding = await readEncoding(tiff, tags);
-      const profile = await profileOf(bytes, tags);
-      pages.push({ ...pageOf(index, tags, encoding), ...coloursOf(tags), profile });
-      if (!first) deep = encoding.bits > 8;
-      first ??= tags;
+      const common = { ...sizeOf(tags), ...coloursOf(encoding), profile: await profileOf(bytes, tags) };
+      if (pages.length === 0) facts = { ...common, ...factsOf(tags, encoding), pages };
+      pages.push({ ...pageOf(index, tags, encoding), ...common });
     }
     index += 1;
   }
-  return first
-    ? {
-        ...{ pages, ...describeFirstPage(first), ...coloursOf(first), ...(deep && { deep }) },
-        profile: await profileOf(bytes, first),
-      }
-    : {};
+  return facts;
 }
 
 function isPage(tags: Tags): boolean {
@@ -251,16 +247,13 @@ function isPage(tags: Tags): boolean {
 }
 
 function pageOf(index: number, tags: Tags, encoding: TiffEncoding): Page {
-  const value = (tag: number): number | undefined => tags.get(tag)?.value;
   const { photometric, compression, bits, samples } = encoding;
   const grey = photometric === PHOTOMETRIC.whiteIsZero || photometric === PHOTOMETRIC.blackIsZero;
-  const stored = value(TAG.orientation);
+  const stored = tags.get(TAG.orientation)?.value;
   const orientation = isOrientation(stored) ? stored : 1; // ImageMagick rejects other values
-  const [width, height] = [value(TAG.width), value(TAG.height)];
   const misread = misreadKindsOf(encoding);
   return {
     index,
-    ...(width !== undefined && height !== undefined && { width, height }),
     ...(photometric === PHOTOMETRIC.palette && { paletteKind: 'palette' }),
     ...(grey && bits === 1 && samples === 1 && { paletteKind: 'bilevel' }),
     ...(isInverted(encoding) && { inverted: true }),
@@ -273,22 +266,24 @@ function pageOf(index: number, tags: Tags, encoding: TiffEncoding): Page {
   };
 }
 
-function describeFirstPage(tags: Tags): ImageFacts<'tiff'> {
-  const [width, height] = [tags.get(TAG.width)?.value, tags.get(TAG.height)?.value];
-  const rareEncoding = RARE_COMPRESSIONS[tags.get(TAG.compression)?.value ?? 1];
+/** Returns the properties of a file that only its first page determines. */
+function factsOf(tags: Tags, { compression, bits }: TiffEncoding): ImageFacts<'tiff'> {
+  const rareEncoding = RARE_COMPRESSIONS[compression];
   return {
     ...(rareEncoding && { rareEncoding }),
-    ...(width !== undefined && height !== undefined && { width, height }),
-    metadata: METADATA.filter(({ tag }) => tags.has(tag)).map(({ kind }) => kind),
+    ...(bits > 8 && { deep: true }),
+    metadata: METADATA.filter(([tag]) => tags.has(tag)).map(([, kind]) => kind),
   };
 }
 
-function coloursOf(tags: Tags): { cmyk?: boolean; lab?: boolean } {
-  const photometric = tags.get(TAG.photometric)?.value;
-  return {
-    ...(photometric === PHOTOMETRIC.separated && { cmyk: true }),
-    ...(LAB.includes(photometric) && { lab: true }),
-  };
+function sizeOf(tags: Tags): Partial<Size> {
+  const [width, height] = [tags.get(TAG.width)?.value, tags.get(TAG.height)?.value];
+  return width !== undefined && height !== undefined ? { width, height } : {};
+}
+
+function coloursOf({ photometric }: TiffEncoding): { cmyk?: true; lab?: true } {
+  if (photometric === PHOTOMETRIC.separated) return { cmyk: true };
+  return LAB.includes(photometric) ? { lab: true } : {};
 }
 
 async function profileOf(bytes: WindowReader, tags: Tags): Promise<Profile> {

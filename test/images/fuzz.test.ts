@@ -6,8 +6,13 @@ import { seeded } from '../../scripts/stress/random.ts';
 import { plan } from '../../src/conversion/plan/index.ts';
 import { createJob } from '../../src/conversion/plan/job.ts';
 import { ALL_INPUT_TYPES, type InputType } from '../../src/formats.ts';
-import { HeaderTooComplexError, type PositionedReader, readFrom } from '../../src/images/containers/file.ts';
-import { inspectFile } from '../../src/images/index.ts';
+import {
+  HeaderTooComplexError,
+  type PositionedReader,
+  readFrom,
+  WindowReader,
+} from '../../src/images/containers/file.ts';
+import { inspectBytes } from '../../src/images/index.ts';
 import { damage, FIXTURES } from '../helpers/damage.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { HOSTILE_IMAGES } from '../helpers/hostile-files.ts';
@@ -60,7 +65,7 @@ const planned = new Set<string>();
 /** Chai takes longer for an assertion than a reader for a header, so it is called only for a failure. */
 async function survives(bytes: Uint8Array, type: InputType): Promise<void> {
   const file = opened(bytes);
-  const picture = await inspectFile(file, type);
+  const picture = await inspectBytes(new WindowReader(file), type);
   if (picture.type !== type) expect.fail(`the type ${picture.type}`);
   if (file.reads > MAX_READS) expect.fail(`${file.reads} reads`);
   for (const size of [picture.width, picture.height]) {
@@ -89,7 +94,7 @@ describe('reading the header of arbitrary bytes', () => {
     const clock = setInterval(() => {
       turns += 1;
     }, 0);
-    const outcome = await inspectFile(opened(endless), 'tiff').catch((error) => error);
+    const outcome = await inspectBytes(new WindowReader(opened(endless)), 'tiff').catch((error) => error);
     clearInterval(clock);
     expect(outcome).to.be.instanceOf(HeaderTooComplexError);
     expect(turns).to.be.above(3);

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { repairJp2 } from '../../src/images/jp2-repair.ts';
+import { repair } from '../../src/images/index.ts';
 import { createThreadRewriter } from '../../src/images/svg/rewrite.ts';
 import { rewriteText } from '../../src/images/svg/rewrite-text.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
@@ -19,7 +19,7 @@ describe('repairs of hostile files', () => {
     codestream.set([7, 2, 0, 7, 2, 0], 42);
     const path = join(await makeTempDir('repairs'), 'in');
     await writeFile(path, codestream);
-    await repairJp2(path, repairContext());
+    await repair(path, 'jp2', repairContext());
     expect((await readFile(path)).includes(codestream)).to.equal(true);
   });
 

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { ico, iconBitmap } from '../../scripts/fixtures/writers.ts';
-import { keepBestImage } from '../../src/images/ico.ts';
+import { repair } from '../../src/images/index.ts';
 import { fixture } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { repairContext } from '../helpers/repairs.ts';
@@ -10,7 +10,7 @@ import { repairContext } from '../helpers/repairs.ts';
 const kept = async (bytes: Buffer) => {
   const path = join(await makeTempDir('icon'), 'in');
   await writeFile(path, bytes);
-  return { type: await keepBestImage(path, repairContext()), file: await readFile(path) };
+  return { type: await repair(path, 'ico', repairContext()), file: await readFile(path) };
 };
 
 const bitmap = (side: number, bits = 32): Buffer => {

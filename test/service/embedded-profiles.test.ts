@@ -10,8 +10,7 @@ import {
   withProfileChunk,
   withSegment,
 } from '../../scripts/fixtures/writers.ts';
-import { powerCurve } from '../../src/images/colour/code-points.ts';
-import { declaredProfile } from '../../src/images/colour/declared-profile.ts';
+import { declaredProfile, powerCurve } from '../../src/images/colour/declared-colour.ts';
 import { parametricCurve, writeProfile } from '../../src/images/colour/icc-writer.ts';
 import { useBrowserDecoder } from '../helpers/chromium.ts';
 import { convert } from '../helpers/client.ts';

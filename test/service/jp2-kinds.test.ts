@@ -11,7 +11,7 @@ import {
 } from '../../scripts/fixtures/jp2.ts';
 import { scene } from '../../scripts/fixtures/scene.ts';
 import { withoutPrimaries } from '../../scripts/fixtures/writers.ts';
-import { declaredProfile } from '../../src/images/colour/declared-profile.ts';
+import { declaredProfile } from '../../src/images/colour/declared-colour.ts';
 import { convert } from '../helpers/client.ts';
 import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
 import { decodeByPillow, PYTHON } from '../helpers/pillow.ts';

@@ -207,10 +207,10 @@ export function repairColours({ image, rasterized }: ConversionJob): string[] {
  * Replaces the missing part of a truncated PNG, which was filled with zeros, as browsers do: by transparent rows.
  */
 export function hideMissingPart({ image }: ConversionJob): string[] {
-  const { width = 0, height = 0, shownPart } = image;
-  if (!shownPart || shownPart.rows >= height) return [];
+  const { width = 0, height = 0, shownRows } = image;
+  if (!shownRows || shownRows >= height) return [];
   return [
-    ...['-crop', `${width}x${shownPart.rows}+0+0`, '+repage', '-alpha', 'set'],
+    ...['-crop', `${width}x${shownRows}+0+0`, '+repage', '-alpha', 'set'],
     ...['-background', 'none', '-compose', 'Copy', '-extent', `${width}x${height}`, '-compose', 'Over'],
   ];
 }

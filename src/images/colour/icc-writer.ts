@@ -84,7 +84,7 @@ export interface LookupTable {
   /** Curve of the values, as in {@link parametricCurve}. */
   readonly curve: readonly number[];
   /** Rows of the matrix from the curve's output to XYZ. */
-  readonly matrix: readonly number[];
+  readonly matrix: Matrix;
 }
 
 /** XYZ of 1.0 as an encoded value of the connection space (section 6.3.4.2). */
@@ -95,7 +95,7 @@ export function lookupTable({ points, values, curve, matrix }: LookupTable): Buf
   const identity = element('curv', u32(0));
   const none = Buffer.concat([identity, identity, identity]);
   const output = parametricCurve(curve);
-  const numbers = Buffer.concat([fixed(matrix.map((value) => value * XYZ_SCALE)), Buffer.alloc(12)]);
+  const numbers = Buffer.concat([fixed(matrix.flat().map((value) => value * XYZ_SCALE)), Buffer.alloc(12)]);
   const grid = Buffer.alloc(20 + values.length * 2);
   grid.fill(points, 0, 3);
   grid[16] = 2; // bytes per value
@@ -140,20 +140,24 @@ function u32(value: number): Buffer {
   return bytes;
 }
 
-type Matrix = readonly number[];
-type Vector = readonly [number, number, number];
+export type Vector = readonly [number, number, number];
+/** A matrix of three rows. */
+export type Matrix = readonly [Vector, Vector, Vector];
 
 /** Cone responses of the Bradford method (ICC.1:2022, annex E). */
-const BRADFORD: Matrix = [0.8951, 0.2664, -0.1614, -0.7502, 1.7135, 0.0367, 0.0389, -0.0685, 1.0296];
+const BRADFORD: Matrix = [
+  [0.8951, 0.2664, -0.1614],
+  [-0.7502, 1.7135, 0.0367],
+  [0.0389, -0.0685, 1.0296],
+];
 
 /** Calculates the matrix from linear RGB to XYZ, adapted to the white of profiles, D50. */
 export function rgbToXyzD50({ red, green, blue, white }: Primaries): Matrix {
   const [x, y, z] = tristimulus(white);
   const whiteXyz: Vector = [x / y, 1, z / y];
-  const unscaled = transpose([red, green, blue].flatMap(tristimulus));
+  const unscaled = transpose([tristimulus(red), tristimulus(green), tristimulus(blue)]);
   const scale = apply(invert(unscaled), whiteXyz);
-  const native = unscaled.map((value, at) => value * (scale[at % 3] as number));
-  return multiply(adaptation(whiteXyz), native);
+  return multiply(adaptation(whiteXyz), multiply(unscaled, diagonal(scale)));
 }
 
 /** CIE XYZ of a chromaticity, up to a factor. */
@@ -162,52 +166,45 @@ function tristimulus([x, y]: Chromaticity): Vector {
 }
 
 function adaptation(white: Vector): Matrix {
-  const from = apply(BRADFORD, white);
-  const to = apply(BRADFORD, WHITE_D50);
-  const [l, m, s] = to.map((cone, at) => cone / (from[at] as number)) as [number, number, number];
-  return multiply(invert(BRADFORD), multiply([l, 0, 0, 0, m, 0, 0, 0, s], BRADFORD));
+  const [from, to] = [apply(BRADFORD, white), apply(BRADFORD, WHITE_D50)];
+  const scale: Vector = [to[0] / from[0], to[1] / from[1], to[2] / from[2]];
+  return multiply(invert(BRADFORD), multiply(diagonal(scale), BRADFORD));
 }
 
-export function apply(matrix: Matrix, [x, y, z]: Vector): Vector {
-  const row = (at: number): number =>
-    (matrix[at] as number) * x + (matrix[at + 1] as number) * y + (matrix[at + 2] as number) * z;
-  return [row(0), row(3), row(6)];
+const dot = ([a, b, c]: Vector, [x, y, z]: Vector): number => a * x + b * y + c * z;
+
+const cross = ([a, b, c]: Vector, [x, y, z]: Vector): Vector => [b * z - c * y, c * x - a * z, a * y - b * x];
+
+const diagonal = ([x, y, z]: Vector): Matrix => [
+  [x, 0, 0],
+  [0, y, 0],
+  [0, 0, z],
+];
+
+export function apply(matrix: Matrix, vector: Vector): Vector {
+  return [dot(matrix[0], vector), dot(matrix[1], vector), dot(matrix[2], vector)];
 }
 
-export function multiply(a: Matrix, b: Matrix): Matrix {
-  const columns = transpose(b);
-  return transpose([0, 3, 6].flatMap((at) => apply(a, columns.slice(at, at + 3) as unknown as Vector)));
+export function multiply(matrix: Matrix, other: Matrix): Matrix {
+  const [first, second, third] = transpose(other);
+  return transpose([apply(matrix, first), apply(matrix, second), apply(matrix, third)]);
 }
 
-function transpose(matrix: Matrix): Matrix {
-  return [0, 3, 6, 1, 4, 7, 2, 5, 8].map((at) => matrix[at] as number);
+export function transpose([[a, b, c], [d, e, f], [g, h, i]]: Matrix): Matrix {
+  return [
+    [a, d, g],
+    [b, e, h],
+    [c, f, i],
+  ];
 }
+
+/** Calculates the determinant: 0 if the rows are on one plane. */
+export const determinant = ([one, other, third]: Matrix): number => dot(one, cross(other, third));
 
 /** Inverts a matrix. The result is not finite if the primaries are on one line. */
 export function invert(matrix: Matrix): Matrix {
-  const [a, b, c, d, e, f, g, h, i] = matrix as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
-  const cofactors = [
-    e * i - f * h,
-    c * h - b * i,
-    b * f - c * e,
-    f * g - d * i,
-    a * i - c * g,
-    c * d - a * f,
-    d * h - e * g,
-    b * g - a * h,
-    a * e - b * d,
-  ];
-  const determinant =
-    a * (cofactors[0] as number) + b * (cofactors[3] as number) + c * (cofactors[6] as number);
-  return cofactors.map((value) => value / determinant);
+  const [one, other, third] = matrix;
+  const factor = determinant(matrix);
+  const divide = ([x, y, z]: Vector): Vector => [x / factor, y / factor, z / factor];
+  return transpose([divide(cross(other, third)), divide(cross(third, one)), divide(cross(one, other))]);
 }

@@ -3,93 +3,69 @@
 /** The four encodings of a number that a selector of two bits chooses from. Each has a number of bits, and a constant to add. */
 export type Choices = readonly number[];
 
+/**
+ * Which bit of a byte is the first: the least significant one, as in JPEG XL (ISO/IEC 18181-1, 9.2), or the most significant one,
+ * as in HEVC and AV1.
+ */
+type BitOrder = 'low' | 'high';
+
 /** The bytes end before the number does. */
-export class OutOfBitsError extends Error {
+class OutOfBitsError extends Error {
   override readonly name = 'OutOfBitsError';
 }
 
-abstract class BitReader {
+/** Calls `read` with a reader that starts with the first byte. Returns undefined if the bytes end before a number does. */
+export function readBits<T>(bytes: Uint8Array, order: BitOrder, read: (bits: BitReader) => T): T | undefined {
+  try {
+    return read(new BitReader(bytes, order));
+  } catch (error) {
+    if (error instanceof OutOfBitsError) return undefined;
+    throw error;
+  }
+}
+
+/** Reads bits. Its methods throw an {@link OutOfBitsError} beyond the end of the bytes. */
+export class BitReader {
   readonly #bytes: Uint8Array;
+  readonly #order: BitOrder;
   #at = 0;
 
-  /** @param bytes start with the first number */
-  constructor(bytes: Uint8Array) {
+  constructor(bytes: Uint8Array, order: BitOrder) {
     this.#bytes = bytes;
+    this.#order = order;
   }
 
-  /**
-   * Reads an unsigned number of up to 32 bits.
-   *
-   * @throws {OutOfBitsError}
-   */
-  abstract read(count: number): number;
+  /** Reads an unsigned number of up to 32 bits. */
+  read(count: number): number {
+    let value = 0;
+    for (let done = 0; done < count; done += 1) {
+      const byte = this.#bytes[this.#at >> 3];
+      if (byte === undefined) throw new OutOfBitsError();
+      const used = this.#at & 7;
+      if (this.#order === 'low') value += ((byte >> used) & 1) * 2 ** done;
+      else value = value * 2 + ((byte >> (7 - used)) & 1);
+      this.#at += 1;
+    }
+    return value;
+  }
 
-  /**
-   * Reads a single bit.
-   *
-   * @throws {OutOfBitsError}
-   */
+  /** Reads a single bit. */
   flag(): boolean {
     return this.read(1) === 1;
   }
 
-  /**
-   * Skips this number of bits.
-   *
-   * @throws {OutOfBitsError}
-   */
+  /** Skips bits, also beyond the end of the bytes. */
   skip(count: number): void {
-    for (let left = count; left > 0; left -= 32) this.read(Math.min(left, 32));
+    this.#at += count;
   }
 
-  /** Returns the byte that has the next bit, and the number of its bits that were read already. */
-  protected next(): { readonly byte: number; readonly used: number } {
-    const byte = this.#bytes[this.#at >> 3];
-    if (byte === undefined) throw new OutOfBitsError();
-    const used = this.#at & 7;
-    this.#at += 1;
-    return { byte, used };
-  }
-}
-
-/** Reads bits from the least significant one of each byte, as JPEG XL stores them (ISO/IEC 18181-1, 9.2). */
-export class LowBits extends BitReader {
-  read(count: number): number {
-    let value = 0;
-    for (let bit = 0; bit < count; bit += 1) {
-      const { byte, used } = this.next();
-      value += ((byte >> used) & 1) * 2 ** bit;
-    }
-    return value;
-  }
-
-  /**
-   * Reads a number whose encoding a selector of two bits chooses (`U32` in the standard).
-   *
-   * @throws {OutOfBitsError}
-   */
+  /** Reads a number whose encoding a selector of two bits chooses (`U32` of JPEG XL). */
   pick(...choices: Choices): number {
     const at = 2 * this.read(2);
     return this.read(choices[at] as number) + (choices[at + 1] as number);
   }
-}
 
-/** Reads bits from the most significant one of each byte, as HEVC and AV1 store them. */
-export class HighBits extends BitReader {
-  read(count: number): number {
-    let value = 0;
-    for (let bit = 0; bit < count; bit += 1) {
-      const { byte, used } = this.next();
-      value = value * 2 + ((byte >> (7 - used)) & 1);
-    }
-    return value;
-  }
-
-  /**
-   * Reads an Exp-Golomb code: ue(v) of HEVC, uvlc() of AV1. More than 31 leading zeros are no valid code.
-   *
-   * @throws {OutOfBitsError}
-   */
+  /** Reads an Exp-Golomb code: ue(v) of HEVC, uvlc() of AV1. More than 31 leading zeros are no valid code. */
   readExpGolomb(): number {
     let zeros = 0;
     while (!this.flag()) zeros += 1;

@@ -2,8 +2,8 @@
  * @module Reads and changes files, with only a few blocks in memory, and headers at random offsets, with limits on memory, time and
  * the number of reads.
  */
-import { constants, createWriteStream, readSync } from 'node:fs';
-import { type FileHandle, open, rename, stat } from 'node:fs/promises';
+import { closeSync, constants, createWriteStream, openSync, readSync } from 'node:fs';
+import { type FileHandle, open, rename } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { setImmediate } from 'node:timers/promises';
 
@@ -24,6 +24,16 @@ export async function withFile<T>(
     return await use(file);
   } finally {
     await file.close();
+  }
+}
+
+/** Opens the file at `path` for {@link WindowReader}, and closes it after its use. */
+export async function withReader<T>(path: string, use: (bytes: WindowReader) => Promise<T>): Promise<T> {
+  const fd = openSync(path, OPEN_FLAGS);
+  try {
+    return await use(new WindowReader(readFrom(fd)));
+  } finally {
+    closeSync(fd);
   }
 }
 
@@ -84,6 +94,12 @@ export interface RepairContext {
   readonly release: (bytes: number) => void;
 }
 
+/** A file to repair in place. It is open for reading and writing. */
+export interface RepairTarget extends RepairContext {
+  readonly path: string;
+  readonly file: FileHandle;
+}
+
 /**
  * Replaces the file at `path`. Both files are on the disk until the new one is complete.
  *
@@ -91,12 +107,11 @@ export interface RepairContext {
  * @throws {ServiceError} DISK_FULL if the disk has no space for both
  */
 export async function replaceFile(
-  path: string,
+  { path, file, store, release }: RepairTarget,
   content: Iterable<Buffer> | AsyncIterable<Buffer>,
   bytes: number,
-  { store, release }: Pick<RepairContext, 'store' | 'release'>,
 ): Promise<void> {
-  const { size } = await stat(path);
+  const { size } = await file.stat();
   const output = `${path}.new`;
   await store(bytes);
   await pipeline(content, createWriteStream(output, { flags: 'wx', mode: 0o600 }));
@@ -104,24 +119,22 @@ export async function replaceFile(
   release(size);
 }
 
-/** Replaces the bytes between two offsets of the file at `path`, as {@link replaceFile} does. */
+/** Replaces the bytes between two offsets of a file, as {@link replaceFile} does. */
 export async function replaceRange(
-  path: string,
-  file: FileHandle,
+  target: RepairTarget,
   { start, end }: { readonly start: number; readonly end: number },
   content: Buffer,
-  context: Pick<RepairContext, 'store' | 'release'>,
 ): Promise<void> {
+  const { file } = target;
   const { size } = await file.stat();
   const whole = async function* (): AsyncGenerator<Buffer> {
     yield* readRange(file, 0, start);
     yield content;
     yield* readRange(file, end, size);
   };
-  await replaceFile(path, whole(), start + content.length + Math.max(0, size - end), context);
+  await replaceFile(target, whole(), start + content.length + Math.max(0, size - end));
 }
 
-const WINDOW_BYTES = 64 * 1024;
 const NO_BYTES = Buffer.alloc(0);
 
 /** Maximum number of reads: ten thousand pages take four each. */
@@ -159,7 +172,7 @@ export interface PositionedReader {
  */
 export class WindowReader {
   readonly #file: PositionedReader;
-  readonly #window = Buffer.allocUnsafe(WINDOW_BYTES);
+  readonly #window = Buffer.allocUnsafe(BLOCK_BYTES);
   #start = 0;
   #filled = 0;
   #reads = 0;
@@ -181,7 +194,7 @@ export class WindowReader {
     if (!Number.isSafeInteger(offset)) return NO_BYTES;
     if (offset < this.#start || offset + length > this.#start + this.#filled) {
       this.#refills += 1;
-      const { bytesRead } = await this.#file.read(this.#window, 0, WINDOW_BYTES, offset);
+      const { bytesRead } = await this.#file.read(this.#window, 0, BLOCK_BYTES, offset);
       this.#start = offset;
       this.#filled = bytesRead;
     }

@@ -1,14 +1,14 @@
 /** @module Unpacks an SVG, and rewrites it in a thread, because parsing its CSS can take 0.3 s. */
 
 import { once } from 'node:events';
-import { readFile, stat, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { gunzip } from 'node:zlib';
 import { serviceErrorFrom } from '../../errors.ts';
 import { SVG_WORKER } from '../../folders.ts';
-import { INPUTS, type InputType } from '../../formats.ts';
-import { type RepairContext, readAt, withFile } from '../containers/file.ts';
+import { INPUTS } from '../../formats.ts';
+import { type RepairTarget, readAt } from '../containers/file.ts';
 import { MARKERS } from './rewrite-text.ts';
 
 /**
@@ -17,10 +17,9 @@ import { MARKERS } from './rewrite-text.ts';
  * @throws {ServiceError} FILE_TOO_LARGE, CORRUPT_IMAGE, CONVERSION_TIMEOUT, DISK_FULL, or OVERLOADED if files or memory are
  *   exhausted
  */
-export async function repairSvg(path: string, context: RepairContext): Promise<InputType> {
-  await unpackSvg(path, context);
-  await rewriteSvg(path, context);
-  return 'svg';
+export async function repairSvg(target: RepairTarget): Promise<undefined> {
+  await unpackSvg(target);
+  await rewriteSvg(target);
 }
 
 const unpack = promisify(gunzip);
@@ -31,8 +30,8 @@ const GZIP = Buffer.from([0x1f, 0x8b]);
  *
  * @throws {ServiceError} FILE_TOO_LARGE, CORRUPT_IMAGE or DISK_FULL
  */
-async function unpackSvg(path: string, { label, maxBytes, store }: RepairContext): Promise<void> {
-  if (!(await withFile(path, 'r', (file) => readAt(file, 0, GZIP.length))).bytes.equals(GZIP)) return;
+async function unpackSvg({ path, file, label, maxBytes, store }: RepairTarget): Promise<void> {
+  if (!(await readAt(file, 0, GZIP.length)).bytes.equals(GZIP)) return;
   const packed = await readFile(path);
   const text = await unpack(packed, { maxOutputLength: maxBytes }).catch((error: NodeJS.ErrnoException) => {
     throw error.code === 'ERR_BUFFER_TOO_LARGE'
@@ -54,8 +53,8 @@ const ENTITIES = '<!ENTITY';
  *
  * @throws {ServiceError} CONVERSION_TIMEOUT, DISK_FULL, or OVERLOADED if files or memory are exhausted
  */
-async function rewriteSvg(path: string, { label, store }: RepairContext): Promise<void> {
-  if ((await stat(path)).size > MAX_BYTES) return;
+async function rewriteSvg({ path, file, label, store }: RepairTarget): Promise<void> {
+  if ((await file.stat()).size > MAX_BYTES) return;
   const bytes = await readFile(path);
   if (bytes.includes(ENTITIES) || !MARKERS.some((marker) => bytes.includes(marker))) return;
   const text = decodeUtf8(bytes);

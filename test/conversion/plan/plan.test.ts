@@ -4,7 +4,7 @@ import { plan, planAgain, planDecoding, planMeasuring } from '../../../src/conve
 import { createJob, toolsFor } from '../../../src/conversion/plan/job.ts';
 import { renderSmaller } from '../../../src/conversion/plan/rasterize.ts';
 import type { ConversionJob, ConvertOptions, ToolContext } from '../../../src/conversion/plan/types.ts';
-import { colourOf } from '../../../src/images/colour/code-points.ts';
+import { colourOf } from '../../../src/images/colour/declared-colour.ts';
 import type { ImageFacts, ImageInfo, Page } from '../../../src/images/image-info.ts';
 
 const SEVEN: ToolContext = { magick: 7, srgbProfile: '/srgb.icc' };

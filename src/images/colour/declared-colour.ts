@@ -1,9 +1,9 @@
 /**
- * @module Generates an ICC profile for colours that a file declares by numbers, because the tools use only profiles.
+ * @module Colours that a file declares by numbers: the code points of AVIF and PNG (`nclx` and `cICP`; ITU-T H.273, tables 2 and
+ * 3), and the ICC profile of such colours, because the tools use only profiles.
  */
 import { setImmediate } from 'node:timers/promises';
-import type { DeclaredColour, HdrTransfer, Primaries } from '../image-info.ts';
-import { BT709_PRIMARIES, BT2020_PRIMARIES, SRGB_CURVE } from './code-points.ts';
+import type { DeclaredColour, HdrTransfer, ImageInfo, Primaries, Transfer } from '../image-info.ts';
 import {
   apply,
   invert,
@@ -12,9 +12,106 @@ import {
   type ProfileTag,
   rgbToXyzD50,
   sampledCurve,
+  transpose,
+  type Vector,
   writeProfile,
   xyz,
 } from './icc-writer.ts';
+
+const D65 = [0.3127, 0.329] as const;
+const ILLUMINANT_C = [0.31, 0.316] as const;
+
+/** Primaries of BT.709 and sRGB. */
+export const BT709_PRIMARIES: Primaries = {
+  red: [0.64, 0.33],
+  green: [0.3, 0.6],
+  blue: [0.15, 0.06],
+  white: D65,
+};
+/** Primaries of BT.2020 and BT.2100. */
+const BT2020_PRIMARIES: Primaries = {
+  red: [0.708, 0.292],
+  green: [0.17, 0.797],
+  blue: [0.131, 0.046],
+  white: D65,
+};
+const SMPTE_170M: Primaries = { red: [0.63, 0.34], green: [0.31, 0.595], blue: [0.155, 0.07], white: D65 };
+const P3 = { red: [0.68, 0.32], green: [0.265, 0.69], blue: [0.15, 0.06] } as const;
+
+const PRIMARIES: Readonly<Record<number, Primaries>> = {
+  1: BT709_PRIMARIES,
+  4: { red: [0.67, 0.33], green: [0.21, 0.71], blue: [0.14, 0.08], white: ILLUMINANT_C },
+  5: { red: [0.64, 0.33], green: [0.29, 0.6], blue: [0.15, 0.06], white: D65 },
+  6: SMPTE_170M,
+  7: SMPTE_170M,
+  8: { red: [0.681, 0.319], green: [0.243, 0.692], blue: [0.145, 0.049], white: ILLUMINANT_C },
+  9: BT2020_PRIMARIES,
+  10: { red: [1, 0], green: [0, 1], blue: [0, 0], white: [1 / 3, 1 / 3] },
+  11: { ...P3, white: [0.314, 0.351] },
+  12: { ...P3, white: D65 },
+  22: { red: [0.63, 0.34], green: [0.295, 0.605], blue: [0.155, 0.077], white: D65 },
+};
+
+/** Curve of sRGB; parameters as in {@link Transfer}. */
+const SRGB_CURVE = [2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.040_45];
+
+/** Creates the transfer of a pure power. */
+export const powerCurve = (gamma: number): Transfer => ({ curve: [gamma, 1, 0, 0, 0] });
+
+const SRGB: Transfer = { curve: SRGB_CURVE };
+
+const TRANSFERS: Readonly<Record<number, Transfer>> = {
+  4: powerCurve(2.2),
+  5: powerCurve(2.8),
+  7: { curve: [1 / 0.45, 1 / 1.1115, 0.1115 / 1.1115, 1 / 4, 0.0912] },
+  8: powerCurve(1),
+  13: SRGB,
+  17: { curve: [2.6, (52.37 / 48) ** (1 / 2.6), 0, 0, 0] },
+  18: { hdr: 'hlg' },
+};
+/** Transfers that define the encoding of a camera, but no display: BT.709, BT.601, BT.1361 and BT.2020. */
+const CAMERA_TRANSFERS = [1, 6, 11, 12, 14, 15];
+
+const UNSPECIFIED = 2;
+const PQ = 16;
+
+/** Code points of a file. */
+export interface CodePoints {
+  readonly primaries: number;
+  readonly transfer: number;
+  /** Display transfer for code points that define only a camera. Default: sRGB. */
+  readonly screen?: Transfer;
+  /** Peak luminance in cd/m², if the file states one. Applies to PQ. */
+  readonly peak?: number | undefined;
+}
+
+/** Looks up code points. Unspecified ones mean sRGB. Returns undefined for reserved ones. */
+export function colourOf({
+  primaries,
+  transfer,
+  screen = SRGB,
+  peak,
+}: CodePoints): DeclaredColour | undefined {
+  const foundPrimaries = primaries === UNSPECIFIED ? BT709_PRIMARIES : PRIMARIES[primaries];
+  const foundTransfer = CAMERA_TRANSFERS.includes(transfer) ? screen : transferOf(transfer, peak);
+  return foundPrimaries && foundTransfer && { primaries: foundPrimaries, transfer: foundTransfer };
+}
+
+function transferOf(transfer: number, peak: number | undefined): Transfer | undefined {
+  if (transfer === UNSPECIFIED) return SRGB;
+  if (transfer === PQ) return { hdr: 'pq', ...(peak !== undefined && { peak }) };
+  return TRANSFERS[transfer];
+}
+
+/** Returns the properties of an image with declared colours. Its profile is generated later. */
+export function declared(declaredColour: DeclaredColour): Pick<ImageInfo, 'profile' | 'declaredColour'> {
+  return { profile: 'other', declaredColour };
+}
+
+/** Returns whether declared colours are sRGB, so that there is nothing to convert. */
+export function isSrgbColour({ primaries, transfer }: DeclaredColour): boolean {
+  return primaries === BT709_PRIMARIES && transfer === SRGB;
+}
 
 /**
  * Grid points per channel of the table for PQ and HLG. More would have no effect: Little CMS, which the tools use,
@@ -38,13 +135,12 @@ async function makeProfile({ primaries, transfer }: DeclaredColour): Promise<Buf
 }
 
 function curveTags(primaries: Primaries, parameters: readonly number[]): ProfileTag[] {
-  const matrix = rgbToXyzD50(primaries);
-  const column = (at: number): Buffer => xyz([0, 3, 6].map((row) => matrix[row + at] as number));
+  const [red, green, blue] = transpose(rgbToXyzD50(primaries));
   const curve = sampledCurve(parameters);
   return [
-    ['rXYZ', column(0)],
-    ['gXYZ', column(1)],
-    ['bXYZ', column(2)],
+    ['rXYZ', xyz(red)],
+    ['gXYZ', xyz(green)],
+    ['bXYZ', xyz(blue)],
     ['rTRC', curve],
     ['gTRC', curve],
     ['bTRC', curve],
@@ -71,7 +167,7 @@ async function hdrTags(primaries: Primaries, transfer: HdrTransfer): Promise<Pro
       for (const blue of light) {
         const shown = apply(toSrgb, mapTone(apply(toWide, [red, green, blue])));
         for (const channel of shown) {
-          values[at] = Math.round(encodeSrgb(channel) * 65_535);
+          values[at] = Math.round(encodeSrgb(Math.min(1, Math.max(0, channel))) * 65_535);
           at += 1;
         }
       }
@@ -81,13 +177,10 @@ async function hdrTags(primaries: Primaries, transfer: HdrTransfer): Promise<Pro
   return [['A2B0', lookupTable({ points: GRID_POINTS, values, curve: SRGB_CURVE, matrix: srgbToXyz })]];
 }
 
-/** Converts light to sRGB's encoding (IEC 61966-2-1), limited to 0 to 1. */
-function encodeSrgb(light: number): number {
-  if (light <= 0.003_130_8) return 12.92 * Math.max(0, light);
-  return Math.min(1, 1.055 * light ** (1 / 2.4) - 0.055);
+/** Converts linear light to sRGB's gamma-encoded scale (IEC 61966-2-1). */
+export function encodeSrgb(light: number): number {
+  return light <= 0.003_130_8 ? 12.92 * light : 1.055 * light ** (1 / 2.4) - 0.055;
 }
-
-type Rgb = readonly [number, number, number];
 
 /** Luminance of reference white in cd/m² (BT.2408, section 2.1). */
 const REFERENCE_WHITE = 203;
@@ -95,7 +188,7 @@ const REFERENCE_WHITE = 203;
 const DEFAULT_PEAK = 1000;
 /** Luminance of the PQ signal 1 in cd/m² (SMPTE ST 2084). */
 const PQ_MAX = 10_000;
-const LUMINANCE: Rgb = [0.2627, 0.678, 0.0593];
+const LUMINANCE: Vector = [0.2627, 0.678, 0.0593];
 /** System gamma of HLG at 1000 cd/m² (BT.2100, table 5). */
 const HLG_GAMMA = 1.2;
 
@@ -114,7 +207,7 @@ function decodeHlg(signal: number): number {
 }
 
 /** Applies the HLG system gamma: converts scene light to the light of a display of 1000 cd/m². */
-function applySystemGamma(scene: Rgb): Rgb {
+function applySystemGamma(scene: Vector): Vector {
   const luminance = scene.reduce((sum, value, at) => sum + value * (LUMINANCE[at] as number), 0);
   const scale = (Math.max(luminance, 0) ** (HLG_GAMMA - 1) * DEFAULT_PEAK) / REFERENCE_WHITE;
   return [scene[0] * scale, scene[1] * scale, scene[2] * scale];
@@ -129,7 +222,7 @@ function decodeSignal({ hdr }: HdrTransfer, signal: number): number {
  * Creates the function that maps decoded light in BT.2020 primaries to light from 0 to 1 on a standard display.
  * Channels can be outside of this range if the display cannot show the colour.
  */
-function createToneMapping({ hdr, peak = DEFAULT_PEAK }: HdrTransfer): (light: Rgb) => Rgb {
+function createToneMapping({ hdr, peak = DEFAULT_PEAK }: HdrTransfer): (light: Vector) => Vector {
   const gain = createGain(hdr === 'pq' ? peak : DEFAULT_PEAK);
   return (light) => {
     const shown = hdr === 'hlg' ? applySystemGamma(light) : light;
