@@ -108,6 +108,29 @@ describe('shrinking to a much smaller size', () => {
     }
   });
 
+  it('of a rotated photo that is decoded completely gives the pixels of the upright one', async () => {
+    const scene = await sharp(await waves(640, 420).flatten().png().toBuffer())
+      .extract({ left: 0, top: 0, width: 640, height: 419 })
+      .png()
+      .toBuffer();
+    for (const [fit, size] of [
+      ['inside', { width: '400' }],
+      ['cover', { width: '200', height: '300' }],
+      ['contain', { width: '100', height: '30' }],
+    ] as const)
+      for (let orientation = 2; orientation <= 8; orientation += 1) {
+        const rotated = await sharp(scene).withMetadata({ orientation }).png().toBuffer();
+        const upright = await sharp(rotated).autoOrient().png().toBuffer();
+        const fields = { format: 'png', fit, ...size };
+        const [result, expected] = await Promise.all(
+          [rotated, upright].map(async (file) => decode((await convert(service.base, file, fields)).body)),
+        );
+        expect(result?.width).to.equal(expected?.width);
+        const found = difference(result as Pixels, expected as Pixels);
+        expect(found.psnr, `${fit}, orientation ${orientation}`).to.be.greaterThan(60);
+      }
+  });
+
   it('of a damaged WebP gives the error of a conversion at full size', async () => {
     const file = await waves(1400, 1000).flatten().webp({ quality: 80 }).toBuffer();
     const damaged = [0.05, 0.5, 0.999].map((share) => file.subarray(0, Math.floor(file.length * share)));

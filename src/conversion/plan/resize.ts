@@ -51,6 +51,7 @@ export function fitDecoded(job: ConversionJob): string[] {
   const { columns, rows } = job.scaledDecoding ?? {};
   if (!columns || !rows || (columns.from === columns.decoded && rows.from === rows.decoded)) return [];
   const [width, height] = [columns.from, rows.from];
+  if (width <= columns.decoded && height <= rows.decoded) return crop({ width, height });
   return [
     ...['-compose', 'Copy', '-extent', formatGeometry({ width, height })],
     ...repeat({ width: width - columns.decoded, height }, { x: columns.decoded, y: 0 }, { x: 1, y: 0 }),
@@ -93,14 +94,16 @@ export const explainOpaqueAlpha: Sentence = (job) =>
 /** Resizes the image, unless it was rendered at the requested size. Without `enlarge`, no side grows. */
 export function resize(job: ConversionJob): string[] {
   if (!isResized(job)) return [];
-  const { options } = job;
+  const { options, trustedFitting: fitting } = job;
   if (job.scaledDecoding) return [...resizeDecoded(job.scaledDecoding), ...orient(job)];
-  const fitting = job.trustedFitting;
-  const averaged = fitting ? averageFirst(job, fitting) : [];
+  if (!fitting) return [...FILTER, '-resize', boxGeometry(options)];
+  const averaged = averageFirst(job, fitting);
+  const isTurned = orientsLast(job);
   // A cropped or padded image must have exactly the size that its offset was calculated from.
-  const isExact = averaged.length > 0 || (options.fit ?? 'inside') !== 'inside';
-  if (!fitting || !isExact) return [...FILTER, '-resize', boxGeometry(options)];
-  return [...averaged, ...FILTER, '-resize', `${formatGeometry(fitting.resized)}!`];
+  const isExact = averaged.length > 0 || isTurned || (options.fit ?? 'inside') !== 'inside';
+  if (!isExact) return [...FILTER, '-resize', boxGeometry(options)];
+  const resized = formatGeometry(asDecoded(job, fitting.resized));
+  return [...averaged, ...FILTER, '-resize', `${resized}!`, ...(isTurned ? orient(job) : [])];
 }
 
 /** Minimum size after averaging, relative to the result: the PSNR of text is at least 42 dB, and 39 with 2.5. */
@@ -116,10 +119,8 @@ function averageFirst(job: ConversionJob, { resized }: Fitting): string[] {
   const reduction = Math.min(width / resized.width, height / resized.height);
   const block = Math.floor(reduction / AVERAGED_OVERSAMPLING);
   if (block < MIN_AVERAGED) return [];
-  return [
-    '-scale',
-    `${formatGeometry({ width: Math.round(width / block), height: Math.round(height / block) })}!`,
-  ];
+  const averaged = { width: Math.round(width / block), height: Math.round(height / block) };
+  return ['-scale', `${formatGeometry(asDecoded(job, averaged))}!`];
 }
 
 export const explainResize: Sentence = (job) => {
@@ -135,7 +136,25 @@ export const explainResize: Sentence = (job) => {
 
 /** Rotates the image before it is resized, unless fewer pixels can be rotated afterwards. */
 export function orientFirst(job: ConversionJob): string[] {
-  return job.scaledDecoding ? [] : orient(job);
+  return job.scaledDecoding || orientsLast(job) ? [] : orient(job);
+}
+
+/**
+ * Returns whether an image that is decoded at full size is rotated after the resize. Rotating 2.7 megapixels takes 7 ms with
+ * ImageMagick 6, and 13 ms with 7.
+ */
+function orientsLast(job: ConversionJob): boolean {
+  const { image, options, trustedFitting: fitting } = job;
+  const { width = 0, height = 0, orientation = 1 } = image;
+  const isRotated = orientation > 1 && !job.keepsAllFrames && !job.rasterized && job.pages.length === 0;
+  if (!fitting || !isRotated || options.crop !== undefined) return false;
+  return fitting.resized.width * fitting.resized.height < width * height;
+}
+
+/** Returns the size as columns and rows of the decoded image, which may still have to be rotated. */
+function asDecoded(job: ConversionJob, { width, height }: Size): Size {
+  const isSwapped = orientsLast(job) && (job.image.orientation ?? 1) >= 5;
+  return isSwapped ? { width: height, height: width } : { width, height };
 }
 
 /** Resizes the pixels that libjpeg has decoded, and cuts off those beyond the edges. */

@@ -74,29 +74,43 @@ function scaleJpeg(image: ImageInfo, target: Size): ScaledDecoding | undefined {
   const { width = 0, height = 0, detailed } = image;
   const minOversampling = MIN_OVERSAMPLING[detailed ? 'detailed' : 'smooth'];
   for (const { eighths, divisor } of DECODER_SCALES) {
-    const columns = scaledSide((width * eighths) / 8, target.width, minOversampling);
-    const rows = scaledSide((height * eighths) / 8, target.height, minOversampling);
+    const allColumns = scaledSides((width * eighths) / 8, target.width, minOversampling);
+    const allRows = scaledSides((height * eighths) / 8, target.height, minOversampling);
     // ImageMagick divides the sides by those requested, and rounds the result down.
     const requested = [width, height].map((side) => (side / (divisor + 0.5)).toFixed(2)).join('x');
-    if (columns && rows) return { requested, columns, rows };
+    for (const isChosen of PREFERRED_SIDES) {
+      const [columns, rows] = [allColumns.find(isChosen), allRows.find(isChosen)];
+      if (columns && rows) return { requested, columns, rows };
+    }
   }
   return undefined;
 }
 
 /**
- * Returns how many decoded pixels become how many pixels, so that the scale is that of the image, as far as whole numbers allow.
+ * What happens to both sides, fastest first: pixels are left out, repeated, or each. For 4 megapixels, ImageMagick 6 takes 4, 6 and
+ * 60 ms, and 7 takes 11, 18 and 19 ms.
+ */
+const PREFERRED_SIDES: readonly ((side: ScaledSide) => boolean)[] = [
+  ({ from, decoded }) => from <= decoded,
+  ({ from, decoded }) => from > decoded,
+  () => true,
+];
+
+/**
+ * Returns how many decoded pixels can become how many pixels, so that the scale is that of the image, as far as whole numbers
+ * allow, best first.
  *
  * @param exact length of the side in decoded pixels
  */
-function scaledSide(exact: number, target: number, minOversampling: number): ScaledSide | undefined {
-  if (exact < target * minOversampling) return undefined;
-  const sides = Array.from({ length: MAX_EXTRA + 1 }, (_, extra) => {
+function scaledSides(exact: number, target: number, minOversampling: number): ScaledSide[] {
+  if (exact < target * minOversampling) return [];
+  return Array.from({ length: MAX_EXTRA + 1 }, (_, extra) => {
     const to = target + extra;
     const from = Math.round((exact * to) / target);
     return { decoded: Math.ceil(exact), from, to, target, shift: Math.abs((exact * to) / from - target) };
-  });
-  const [best] = sides.sort((one, other) => one.shift - other.shift);
-  return best && best.shift <= MAX_SHIFT ? best : undefined;
+  })
+    .filter(({ shift }) => shift <= MAX_SHIFT)
+    .sort((one, other) => one.shift - other.shift);
 }
 
 /** Sizes at which dwebp decodes, relative to the result, best first: worst PSNR of text 40 and 38 dB, of photos 47 and 46 dB. */

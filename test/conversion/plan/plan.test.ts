@@ -92,11 +92,15 @@ describe('the plan', () => {
     it('leaves out a partial column or row, or repeats it beyond the edge, so that no edge moves', () => {
       expect(resizing(4000, 3000, { width: 200 })).to.equal(`${FILTER} -resize 200x150!`);
       expect(resizing(4001, 3001, { width: 200 })).to.equal(
-        `-compose Copy -extent 500x375 -compose Over ${FILTER} -resize 200x150!`,
+        `-crop 500x375+0+0 +repage ${FILTER} -resize 200x150!`,
       );
-      const row = '( +clone -crop 500x1+0+333 +repage -sample 500x1! ) -geometry +0+334 -composite';
       expect(resizing(2000, 1333, { width: 300 })).to.equal(
-        `-compose Copy -extent 500x335 ${row} -compose Over ${FILTER} -resize 300x201! -crop 300x200+0+0 +repage`,
+        [
+          '-compose Copy -extent 505x335',
+          '( +clone -crop 1x335+499+0 +repage -sample 5x335! ) -geometry +500+0 -composite',
+          '( +clone -crop 505x1+0+333 +repage -sample 505x1! ) -geometry +0+334 -composite',
+          `-compose Over ${FILTER} -resize 303x201! -crop 300x200+0+0 +repage`,
+        ].join(' '),
       );
     });
   });
@@ -258,9 +262,24 @@ describe('the plan', () => {
     });
 
     it('uses the width and height after orientation', () => {
-      expect(box({ ...png, orientation: 6 }, { fit: 'cover' })).to.include(
+      expect(box({ ...png, orientation: 6 }, { fit: 'cover', crop: '0,0,100%,100%' })).to.include(
         '-resize 100x132! -crop 100x100+0+16 ',
       );
+    });
+
+    it('rotates the image after the resize if that leaves fewer pixels, and nothing was cut before', () => {
+      const turned = (given: Partial<ConvertOptions>) => box({ ...png, orientation: 6 }, given);
+      const turn = '-orient RightTop -auto-orient -orient TopLeft +repage';
+      expect(turned({ fit: 'cover' })).to.equal(
+        `${FILTER} -resize 132x100! ${turn} -crop 100x100+0+16 +repage`,
+      );
+      expect(turned({})).to.equal(`${FILTER} -resize 100x76! ${turn}`);
+      expect(box({ ...png, orientation: 3 }, {})).to.include('-resize 100x76! -orient BottomRight ');
+      for (const given of [{ enlarge: true, width: 900, height: 900 }, { crop: '0,0,50%,50%' }])
+        expect(turned(given)).to.not.include('-orient');
+      const line = (image: object) => lines({ ...png, orientation: 6, ...image }, { width: 10 })[0];
+      expect(line({})).to.include(`-scale 40x30! ${FILTER} -resize 13x10! ${turn}`);
+      expect(line({ decoded: ['decoded.png'] })).to.include(' +repage -scale ');
     });
 
     it('adds borders in the background colour, after the colour conversion', () => {
