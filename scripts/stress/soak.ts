@@ -54,7 +54,7 @@ export async function soak({ random, jobs }: FaultParts): Promise<Outcome> {
     createConversionEngine(
       loadConfig({ PATH: process.env.PATH, TEMP_DIR: home, FORK_SERVER }),
       pino({ level: 'silent' }),
-      { events: { serverRenewed: (reason) => renewals.push(reason) } },
+      { serverRenewed: (reason) => renewals.push(reason) },
     );
   const list = await listJobs();
   const expected = new Map<Job, Buffer>();

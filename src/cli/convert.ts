@@ -1,7 +1,7 @@
 /** @module The `convert` command. */
 import { stat } from 'node:fs/promises';
 import { basename, relative } from 'node:path';
-import { enabledTypes, selectExtras } from '../conversion/capabilities.ts';
+import { enabledTypes } from '../conversion/capabilities.ts';
 import { realPathOf } from '../files/system.ts';
 import type { OutputType } from '../formats.ts';
 import { findUnverifiable } from '../regress/verifiable.ts';
@@ -40,7 +40,7 @@ export async function convert(
 ): Promise<number> {
   const settings = loadSettings(env);
   const config = flags.url ? settings : withLocalLimits(settings, flags, env);
-  const { inputs: types, outputs } = enabledTypes(selectExtras(config));
+  const { inputs: types, outputs } = enabledTypes(config);
   const given = parseOptions(flags, outputs);
   const { jobs = config.CONCURRENCY } = given;
   const bulk = parseBulkOptions(flags);

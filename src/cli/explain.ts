@@ -1,6 +1,6 @@
 /** @module The `explain` command: prints what a conversion would do, and why, without converting. */
 import { resolve } from 'node:path';
-import { enabledTypes, selectExtras } from '../conversion/capabilities.ts';
+import { enabledTypes } from '../conversion/capabilities.ts';
 import type { ConversionEngine } from '../conversion/engine.ts';
 import { type Explanation, toJson } from '../conversion/explain.ts';
 import { INPUT_FILE } from '../conversion/plan/types.ts';
@@ -31,7 +31,7 @@ export async function explain(
 ): Promise<number> {
   const given = { ...flags, output: '' };
   const config = withLocalLimits(loadSettings(env), given, env);
-  const { inputs: types, outputs } = enabledTypes(selectExtras(config));
+  const { inputs: types, outputs } = enabledTypes(config);
   const parsed = parseOptions(given, outputs);
   const results = await parseResults(given, parsed, parsed.format, { outputs, config });
   const { signal, status } = abortOnSignals();

@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { TruncatedFileError } from '../client/streamed-file.ts';
-import { enabledTypes, selectExtras } from '../conversion/capabilities.ts';
+import { enabledTypes } from '../conversion/capabilities.ts';
 import { createFolders, isReplaceable, replaceFile, systemReason } from '../files/system.ts';
 import { type Backend, BackendError, createHttpBackend, type Image } from '../regress/backends/backend.ts';
 import { createLocalBackend } from '../regress/backends/local-backend.ts';
@@ -157,11 +157,11 @@ export async function chooseMatrix(
   const { PRESETS_FILE: fallback, MAX_VARIANTS } = config;
   if (path) return readMatrix(path, { given: presets, fallback, MAX_VARIANTS });
   if (presets !== undefined) throw new CliError('--presets needs --matrix, whose cases name presets.');
-  return baseline ?? toMatrix(defaultMatrix(enabledTypes(selectExtras(config)).outputs));
+  return baseline ?? toMatrix(defaultMatrix(enabledTypes(config).outputs));
 }
 
 async function findImages(folder: string, baseline: string, env: Environment): Promise<Image[]> {
-  const { inputs } = enabledTypes(selectExtras(loadSettings(env)));
+  const { inputs } = enabledTypes(loadSettings(env));
   const images = await listImages(folder, inputs, baseline).catch((error: NodeJS.ErrnoException) => {
     const message = error.code
       ? `${error.path ?? folder} cannot be read: ${systemReason(error)}`

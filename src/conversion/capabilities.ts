@@ -7,8 +7,6 @@ import type { Config } from '../config.ts';
 import {
   EXTRA_INPUT_TYPES,
   EXTRA_OUTPUT_TYPES,
-  type ExtraInputType,
-  type ExtraOutputType,
   INPUT_TYPES,
   type InputType,
   OUTPUT_TYPES,
@@ -21,17 +19,10 @@ import { TOOL_NAMES, TOOLS, type ToolName } from '../tools.ts';
 import { magickDecoder } from './plan/decoders.ts';
 import { toolsFor } from './plan/job.ts';
 
-/** A standard conversion that does not work. */
-interface MissingCapability {
+/** Something that does not work. */
+interface Problem {
   /** What ImageMagick cannot do with a format; undefined if a tool is missing. */
   readonly verb?: 'read' | 'write';
-  /** What is missing, with the package to install. */
-  readonly message: string;
-}
-
-/** A format that a setting enables by name and that does not work. */
-interface UnavailableFormat {
-  readonly setting: 'EXTRA_INPUTS' | 'EXTRA_OUTPUTS';
   /** What is missing, with the package to install. */
   readonly message: string;
 }
@@ -44,8 +35,10 @@ export interface Capabilities {
   readonly outputs: readonly OutputType[];
   /** Returns whether files of this type can be converted to this format. */
   supports(input: InputType, output: OutputType): boolean;
-  readonly problems: readonly MissingCapability[];
-  readonly unavailable: readonly UnavailableFormat[];
+  /** Standard conversions that do not work. */
+  readonly problems: readonly Problem[];
+  /** Formats that a setting enables by name and that do not work. */
+  readonly unavailable: readonly (Problem & { readonly setting: keyof ExtraSettings })[];
 }
 
 /** Debian packages that ImageMagick needs to read these formats. */
@@ -55,33 +48,30 @@ const CODER_PACKAGES: Readonly<Record<string, string>> = {
 };
 
 /** Determines the conversions that work, among the standard formats and the extra ones. */
-export function detectCapabilities(toolchain: Toolchain, extras: Extras = NO_EXTRAS): Capabilities {
+export function detectCapabilities(toolchain: Toolchain, settings: ExtraSettings): Capabilities {
   const supports = (input: InputType, output: OutputType): boolean =>
     findMissing(toolchain, input, output) === undefined;
-  const { inputs, outputs } = enabledTypes(extras);
-  const missing = [
-    ...(extras.inputs === 'all' ? [] : extras.inputs).map((type) => ({
-      setting: 'EXTRA_INPUTS' as const,
-      type,
-      cause: findMissing(toolchain, type, 'png'),
-    })),
-    ...(extras.outputs === 'all' ? [] : extras.outputs).map((type) => ({
-      setting: 'EXTRA_OUTPUTS' as const,
-      type,
-      cause: findMissing(toolchain, 'png', type),
-    })),
-  ];
+  const { inputs, outputs } = enabledTypes(settings);
+  const unavailable = (['EXTRA_INPUTS', 'EXTRA_OUTPUTS'] as const).flatMap((setting) =>
+    [settings[setting]].flat().flatMap((type) => {
+      if (type === 'all') return [];
+      const isInput = setting === 'EXTRA_INPUTS';
+      const cause = findMissing(
+        toolchain,
+        isInput ? (type as InputType) : 'png',
+        isInput ? 'png' : (type as OutputType),
+      );
+      return cause === undefined
+        ? []
+        : { setting, message: `${setting}: ${type} does not work here: ${cause}` };
+    }),
+  );
   return {
     supports,
     inputs: inputs.filter((input) => outputs.some((output) => supports(input, output))),
     outputs: outputs.filter((output) => inputs.some((input) => supports(input, output))),
     problems: [...missingTools(toolchain), ...missingCoders(toolchain)],
-    unavailable: missing
-      .filter(({ cause }) => cause !== undefined)
-      .map(({ setting, type, cause }) => ({
-        setting,
-        message: `${setting}: ${type} does not work here: ${cause}`,
-      })),
+    unavailable,
   };
 }
 
@@ -104,7 +94,7 @@ function cannot({ path }: Magick, verb: 'read' | 'write', coder: string): string
 
 const installAdvice = (debianPackage: string): string => `On Debian: apt install ${debianPackage}`;
 
-function missingTools(toolchain: Toolchain): MissingCapability[] {
+function missingTools(toolchain: Toolchain): Problem[] {
   const needed = TOOL_NAMES.map((name) => ({ name, ...TOOLS[name] })).filter(
     ({ neededFor }) =>
       neededFor === 'standard' || (neededFor === 'magick-6' && toolchain.magick?.major === 6),
@@ -116,7 +106,7 @@ function missingTools(toolchain: Toolchain): MissingCapability[] {
     }));
 }
 
-function missingCoders({ magick }: Toolchain): MissingCapability[] {
+function missingCoders({ magick }: Toolchain): Problem[] {
   if (!magick) return [];
   const missing = {
     read: INPUT_TYPES.flatMap((type) => magickDecoder(type, magick.major) ?? []).filter(
@@ -129,51 +119,35 @@ function missingCoders({ magick }: Toolchain): MissingCapability[] {
   );
 }
 
-/** Formats that the operator enables. */
-export interface Extras {
-  /** `EXTRA_INPUTS`. `all` means all that work on this machine. */
-  readonly inputs: 'all' | readonly ExtraInputType[];
-  /** `EXTRA_OUTPUTS`, likewise. */
-  readonly outputs: 'all' | readonly ExtraOutputType[];
-}
+/** The formats that the operator enables. `all` means all that work on this machine. */
+export type ExtraSettings = Pick<Config, 'EXTRA_INPUTS' | 'EXTRA_OUTPUTS'>;
 
-/** No formats in addition to the standard ones. */
-const NO_EXTRAS: Extras = { inputs: [], outputs: [] };
-
-/** Returns the extra formats that the settings enable. */
-export function selectExtras(config: Pick<Config, 'EXTRA_INPUTS' | 'EXTRA_OUTPUTS'>): Extras {
-  return { inputs: config.EXTRA_INPUTS, outputs: config.EXTRA_OUTPUTS };
-}
-
-/** Replaces `all` by the list of extra types, including types that do not work on this machine. */
-function requestedTypes({ inputs, outputs }: Extras): {
-  readonly inputs: readonly ExtraInputType[];
-  readonly outputs: readonly ExtraOutputType[];
-} {
+/** Returns the extra types that the settings enable, including types that do not work on this machine. */
+function extraTypes({ EXTRA_INPUTS, EXTRA_OUTPUTS }: ExtraSettings) {
   return {
-    inputs: inputs === 'all' ? EXTRA_INPUT_TYPES : inputs,
-    outputs: outputs === 'all' ? EXTRA_OUTPUT_TYPES : outputs,
+    inputs: EXTRA_INPUTS === 'all' ? EXTRA_INPUT_TYPES : EXTRA_INPUTS,
+    outputs: EXTRA_OUTPUTS === 'all' ? EXTRA_OUTPUT_TYPES : EXTRA_OUTPUTS,
   };
 }
 
 /** Returns all enabled types, whether or not they work on this machine. */
-export function enabledTypes(extras: Extras): {
+export function enabledTypes(settings: ExtraSettings): {
   readonly inputs: readonly InputType[];
   readonly outputs: readonly OutputType[];
 } {
-  const extra = requestedTypes(extras);
-  return { inputs: [...INPUT_TYPES, ...extra.inputs], outputs: [...OUTPUT_TYPES, ...extra.outputs] };
+  const { inputs, outputs } = extraTypes(settings);
+  return { inputs: [...INPUT_TYPES, ...inputs], outputs: [...OUTPUT_TYPES, ...outputs] };
 }
 
 /** Returns where to look for the tools, including those that the extra formats need. */
 export function toolSearch(config: Config): ToolSearch {
   const { PATH: path, MAGICK_BIN: magickBin, RSVG_BIN: rsvgBin } = config;
-  return { path, magickBin, rsvgBin, optional: optionalTools(selectExtras(config)) };
+  return { path, magickBin, rsvgBin, optional: optionalTools(config) };
 }
 
 /** Returns the tools that the formats need in addition to the standard ones. */
-export function optionalTools(extras: Extras): ToolName[] {
-  const { inputs, outputs } = requestedTypes(extras);
+export function optionalTools(settings: ExtraSettings): ToolName[] {
+  const { inputs, outputs } = extraTypes(settings);
   const tools = [
     // The optional tools are the same for both versions of ImageMagick.
     ...inputs.flatMap((type) => toolsFor(type, 'png', 7)),

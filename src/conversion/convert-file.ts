@@ -36,7 +36,7 @@ export interface ConvertDeps {
   /** Maximum number of threads of a conversion. It uses those that no other conversion needs when it starts. */
   readonly maxThreads: number;
   /** Called when a conversion has finished. */
-  readonly onFinished?: (conversion: ConversionEvent) => void;
+  readonly onFinished?: ((conversion: ConversionEvent) => void) | undefined;
 }
 
 /**

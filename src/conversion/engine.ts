@@ -21,7 +21,6 @@ import {
   detectCapabilities,
   grantsFor,
   preparedCoders,
-  selectExtras,
   toolSearch,
 } from './capabilities.ts';
 import { createConvert, type FileConverter, MAX_PREPARATIONS, toolContext } from './convert-file.ts';
@@ -73,17 +72,6 @@ interface EngineEvents {
   serverRenewed(reason: RenewalReason): void;
 }
 
-const NO_EVENTS: EngineEvents = {
-  conversion() {},
-  toolKilled() {},
-  serverRenewed() {},
-};
-
-/** Options of {@link createConversionEngine}. */
-export interface EngineOptions {
-  readonly events?: Partial<EngineEvents>;
-}
-
 /**
  * Creates the engine: removes files of dead processes, finds the tools, sets up the sandbox and tests the policy.
  *
@@ -92,10 +80,9 @@ export interface EngineOptions {
 export async function createConversionEngine(
   config: Config,
   log: Logger,
-  { events: handled = {} }: EngineOptions = {},
+  events: Partial<EngineEvents> = {},
 ): Promise<ConversionEngine> {
   assertSystem();
-  const events = { ...NO_EVENTS, ...handled };
   for (const name of ['WORKER_REUSE', 'WORKER_SHARING'] as const)
     if (config[name] !== undefined) log.warn(`${name} has no effect: each image gets a new process`);
   // Without TEMP_DIR, an earlier start may have chosen the other folder.
@@ -127,11 +114,11 @@ export async function createConversionEngine(
       assets: ASSETS_DIR,
       library: FORK_SERVER_LIBRARY,
       readable: grantsFolder ? [grantsFolder] : [],
-      onRenewal: events.serverRenewed,
+      onRenewal: (reason) => events.serverRenewed?.(reason),
     });
     const { layers, servers } = tools;
     await assertPolicyEnforced(workspaces, toolchain, tools.run, limits);
-    const run = reportFailures(tools.run, log, events.toolKilled);
+    const run = reportFailures(tools.run, log, (reason) => events.toolKilled?.(reason));
     const queue = createQueue({
       concurrency: config.CONCURRENCY,
       queueLimit: config.QUEUE_LIMIT,
@@ -206,7 +193,7 @@ async function findTools(config: Config, folder: string): Promise<Toolchain> {
 
 /** @throws {StartupError} if nothing can be converted, or if a format that a setting names does not work */
 function requireCapabilities(config: Config, toolchain: Toolchain, log: Logger): Capabilities {
-  const capabilities = detectCapabilities(toolchain, selectExtras(config));
+  const capabilities = detectCapabilities(toolchain, config);
   const [unavailable] = capabilities.unavailable;
   if (unavailable) {
     const messages = capabilities.unavailable.map(({ message }) => message);

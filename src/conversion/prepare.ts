@@ -56,72 +56,42 @@ export async function storeInput<T extends FileType>(
   { label, types, maxBytes, signal, disk }: StoreOptions<T>,
 ): Promise<{ readonly type: T; readonly length: number }> {
   const file = await workFiles(path).open(path, 'wx', 0o600);
+  let head: Buffer = Buffer.alloc(0);
+  /** Bytes with which the type is detected next. Doubles, so that small chunks do not each repeat the detection. */
+  let enough = DETECTION_BYTES;
+  let length = 0;
+  let type: T | undefined;
+  const detect = async (isComplete: boolean): Promise<void> => {
+    const detected = await detectType(head, isComplete);
+    if (detected === 'unsure') return;
+    type = types.find((accepted) => accepted === detected);
+    if (type === undefined) throw unsupportedType(label, detected, types);
+  };
+  const checkLength = (): void => {
+    if (length > maxBytes(type)) throw serviceError('FILE_TOO_LARGE', label, maxBytes(type));
+  };
   try {
-    const detector = createTypeDetector(label, types);
-    let length = 0;
     for await (const chunk of bytes) {
       signal.throwIfAborted();
       length += chunk.length;
-      await detector.push(chunk);
-      if (length > maxBytes(detector.type))
-        throw serviceError('FILE_TOO_LARGE', label, maxBytes(detector.type));
+      if (type === undefined) {
+        head = head.length === 0 ? chunk : Buffer.concat([head, chunk]);
+        if (head.length >= enough) {
+          enough = head.length * 2;
+          await detect(false);
+        }
+      }
+      checkLength();
       await disk.store(chunk.length);
       await append(file, chunk);
     }
     if (length === 0) throw serviceError('EMPTY_FILE', label);
-    const type = await detector.end();
-    if (length > maxBytes(type)) throw serviceError('FILE_TOO_LARGE', label, maxBytes(type));
-    return { type, length };
+    if (type === undefined) await detect(true);
+    checkLength();
+    return { type: type as unknown as T, length };
   } finally {
     closeSync(file);
   }
-}
-
-/** Detects the type from the first bytes as they arrive, and rejects unsupported types. */
-interface TypeDetector<T> {
-  /**
-   * Adds bytes.
-   *
-   * @throws {ServiceError} UNSUPPORTED_TYPE as soon as it is certain
-   */
-  push(chunk: Buffer): Promise<void>;
-  /** The detected type; undefined until enough bytes have arrived. */
-  readonly type: T | undefined;
-  /**
-   * Returns the type of the complete file.
-   *
-   * @throws {ServiceError} UNSUPPORTED_TYPE
-   */
-  end(): Promise<T>;
-}
-
-function createTypeDetector<T extends FileType>(label: string, accepts: readonly T[]): TypeDetector<T> {
-  let head: Buffer = Buffer.alloc(0);
-  let enough = DETECTION_BYTES;
-  let type: T | undefined;
-
-  const detect = async (complete: boolean): Promise<void> => {
-    const detected = await detectType(head, complete);
-    if (detected === 'unsure') return;
-    type = accepts.find((accepted) => accepted === detected);
-    if (type === undefined) throw unsupportedType(label, detected, accepts);
-  };
-  return {
-    get type() {
-      return type;
-    },
-    async push(chunk) {
-      if (type !== undefined) return;
-      head = head.length === 0 ? chunk : Buffer.concat([head, chunk]);
-      if (head.length < enough) return;
-      enough = head.length * 2; // doubles, so that small chunks do not each repeat the detection
-      await detect(false);
-    },
-    async end() {
-      if (type === undefined) await detect(true);
-      return type as T;
-    },
-  };
 }
 
 /** Creates the error of a file of another type than the accepted ones. */

@@ -3,12 +3,8 @@ import express, { type Express, type RequestHandler, type Router } from 'express
 import type { Logger } from 'pino';
 import type { ApiKeys } from '../api-keys.ts';
 import type { Config } from '../config.ts';
-import type { Capabilities } from '../conversion/capabilities.ts';
-import type { SandboxLayers } from '../conversion/engine.ts';
+import type { ConversionEngine } from '../conversion/engine.ts';
 import { createParsers, formFields, type Presets } from '../conversion/forms.ts';
-import type { Identify } from '../conversion/identify.ts';
-import type { Convert, ConvertVariants } from '../conversion/types.ts';
-import type { Workspaces } from '../files/workspace.ts';
 import { ALL_INPUT_TYPES } from '../formats.ts';
 import { createDeflations } from './archive-entries.ts';
 import { checkClient, identifyClients, rateLimiter, trustProxies } from './clients.ts';
@@ -55,29 +51,26 @@ const ROUTES = [
 const ROUTING = { caseSensitive: true, strict: true };
 
 /** Dependencies of {@link createApp}. */
-export interface AppDeps {
+export interface AppDeps
+  extends Pick<
+    ConversionEngine,
+    'capabilities' | 'convert' | 'convertVariants' | 'identify' | 'workspaces' | 'layers'
+  > {
   readonly config: Config;
   readonly version: string;
   readonly log: Logger;
-  readonly capabilities: Capabilities;
   /** Named options of the operator. */
   readonly presets: Presets;
-  readonly convert: Convert;
-  readonly identify: Identify;
-  readonly convertVariants: ConvertVariants;
-  readonly workspaces: Workspaces;
   readonly apiKeys: ApiKeys;
   /** Whether conversions still work. */
   readonly isHealthy: () => Promise<boolean>;
-  /** The sandbox layers that confine the tools. */
-  readonly sandboxLayers: SandboxLayers;
   readonly metrics: Pick<Metrics, 'request' | 'render'>;
   /** The web app; undefined if it has not been built. */
   readonly webApp?: WebApp | undefined;
   /** Aborted when the process shuts down and rejects new requests. */
   readonly draining?: AbortSignal | undefined;
   /** Monotonic clock for the rate limit, in milliseconds. */
-  readonly now?: () => number;
+  readonly now?: (() => number) | undefined;
   /** Rate-limit counters that are shared with other instances. */
   readonly sharedStore?: Pick<SharedStore, 'withFallback'> | undefined;
 }
@@ -113,7 +106,7 @@ export function createApp(deps: AppDeps): Express {
   app.use(checkHead);
   app.use(serverOptions);
   endpoint(app, 'GET', '/livez', liveRoute);
-  endpoint(app, 'GET', '/readyz', readyRoute(deps.isHealthy, deps.draining, { ...deps.sandboxLayers }));
+  endpoint(app, 'GET', '/readyz', readyRoute(deps.isHealthy, deps.draining, { ...deps.layers }));
   endpoint(app, 'GET', '/metrics', metricsRoute(metrics.render));
   app.use(rejectReserved);
   app.use(API_PREFIX, apiRouter(deps));
@@ -132,15 +125,11 @@ export function createApp(deps: AppDeps): Express {
 }
 
 function apiRouter(deps: AppDeps): Router {
-  const { config, capabilities, presets, convert, convertVariants, identify, workspaces, version, draining } =
-    deps;
-  const { inputs, outputs } = capabilities;
+  const { config, presets, identify, version, draining } = deps;
+  const { inputs, outputs } = deps.capabilities;
   const parse = createParsers(outputs, config, presets);
   const fields = formFields(outputs, presets);
-  const form = {
-    ...{ config, presets, workspaces, convert, convertVariants, accepts: inputs },
-    deflations: createDeflations(),
-  };
+  const form = { ...deps, accepts: inputs, deflations: createDeflations() };
 
   const router = express.Router(ROUTING);
   router.use(rejectWhileDraining(draining));

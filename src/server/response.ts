@@ -119,18 +119,13 @@ const QUALITY_HEADER = 'X-Conversion-Quality';
 /** Maximum number of file indexes per token. Some clients cannot read a longer header. */
 const MAX_FILE_INDEXES = 100;
 
-/** Sets `X-Conversion-Notes` for one file. */
-export function setNotes(res: Response, notes: readonly Note[]): void {
+/** Sets the headers with the notes, the quality and the size in pixels of a result. A PDF has no size. */
+export function setResultHeaders(
+  res: Response,
+  { notes, quality, width, height }: Pick<ConversionResult, 'notes' | 'quality' | 'width' | 'height'>,
+): void {
   if (notes.length > 0) res.setHeader(NOTES_HEADER, notes.join(', '));
-}
-
-/** Sets `X-Conversion-Quality` for one file. */
-export function setQuality(res: Response, quality: number | undefined): void {
   if (quality !== undefined) res.setHeader(QUALITY_HEADER, quality);
-}
-
-/** Sets the size of the result in pixels. A PDF has none. */
-export function setSize(res: Response, { width, height }: Pick<ConversionResult, 'width' | 'height'>): void {
   if (width === undefined || height === undefined) return;
   res.setHeader('X-Image-Width', width);
   res.setHeader('X-Image-Height', height);
@@ -142,33 +137,32 @@ function setDigest(res: Response, sha256: Buffer): void {
 }
 
 /**
- * Sets `X-Conversion-Notes` for several files. Each token occurs once, with the indexes of its files, from 0, as a
- * parameter (RFC 9651): `first-frame-only;files="0 3", alpha-flattened;files="1"`.
+ * Sets the headers with the notes and the qualities of several results. Each token occurs once, with the indexes of its files,
+ * from 0, as a parameter (RFC 9651): `first-frame-only;files="0 3", alpha-flattened;files="1"`, or `80;files="0 3", 42;files="1"`.
+ *
+ * @param results the result of each file; undefined if it failed
  */
-export function setBatchNotes(res: Response, notes: readonly (readonly Note[])[]): void {
-  setBatchHeader(res, NOTES_HEADER, notes);
-}
-
-/** Sets `X-Conversion-Quality` for several files, in the same form: `80;files="0 3", 42;files="1"`. */
-export function setBatchQuality(res: Response, qualities: readonly (number | undefined)[]): void {
-  setBatchHeader(
+export function setBatchHeaders(res: Response, results: readonly (ConversionResult | undefined)[]): void {
+  setTokens(
+    res,
+    NOTES_HEADER,
+    results.map((result) => result?.notes ?? []),
+  );
+  setTokens(
     res,
     QUALITY_HEADER,
-    qualities.map((quality) => (quality === undefined ? [] : [quality])),
+    results.map((result) => result?.quality ?? []),
   );
 }
 
-function setBatchHeader(
+function setTokens(
   res: Response,
   name: string,
-  tokensByFile: readonly (readonly (string | number)[])[],
+  tokens: readonly (string | number | readonly string[])[],
 ): void {
-  const indexesByToken = new Map<string | number, number[]>();
-  for (const [index, tokens] of tokensByFile.entries()) {
-    for (const token of tokens) indexesByToken.set(token, [...(indexesByToken.get(token) ?? []), index]);
-  }
-  const items = [...indexesByToken].map(([token, files]) =>
-    files.length > MAX_FILE_INDEXES ? token : `${token};files="${files.join(' ')}"`,
+  const indexed = tokens.flatMap((ofFile, index) => [ofFile].flat().map((token) => ({ token, index })));
+  const items = [...Map.groupBy(indexed, ({ token }) => token)].map(([token, found]) =>
+    found.length > MAX_FILE_INDEXES ? token : `${token};files="${found.map(({ index }) => index).join(' ')}"`,
   );
   if (items.length > 0) res.setHeader(name, items.join(', '));
 }

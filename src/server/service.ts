@@ -58,10 +58,8 @@ export async function createService({
       droppedLogLines: droppedLogLines(),
     }),
   });
-  const engine = await createConversionEngine(config, log, {
-    events: metrics,
-  });
-  const { toolchain, capabilities, layers, convert, convertVariants, identify, workspaces, stats } = engine;
+  const engine = await createConversionEngine(config, log, metrics);
+  const { toolchain, capabilities, layers, convert, workspaces, stats } = engine;
   let sharedStore: SharedStore | undefined;
   const close = async (): Promise<void> => {
     sharedStore?.close();
@@ -82,23 +80,10 @@ export async function createService({
     if (!webApp) log.warn('the web page is not built: run npm run build');
     const draining = new AbortController();
     const app = createApp({
-      config,
-      version,
-      log,
-      capabilities,
-      presets,
-      sandboxLayers: layers,
-      convert,
-      identify,
-      convertVariants,
-      workspaces,
-      apiKeys,
-      metrics,
-      sharedStore,
-      webApp,
+      ...engine,
+      ...{ config, version, log, presets, apiKeys, metrics, sharedStore, webApp, now },
       isHealthy: createHealthCheck(convert, workspaces),
       draining: draining.signal,
-      ...(now && { now }),
     });
     return { app, toolchain, capabilities, layers, apiKeys, drain: () => draining.abort(), close };
   } catch (error) {

@@ -1,11 +1,6 @@
 /** @module The list of checks, and the checks of settings, tools, formats, policy and sandbox. */
 import { openApiKeys } from '../../api-keys.ts';
-import {
-  detectCapabilities,
-  enabledTypes,
-  optionalTools,
-  selectExtras,
-} from '../../conversion/capabilities.ts';
+import { detectCapabilities, enabledTypes, optionalTools } from '../../conversion/capabilities.ts';
 import { NO_LAYERS } from '../../process/sandbox/layers.ts';
 import { isAtLeast } from '../../process/toolchain.ts';
 import { plural } from '../../text.ts';
@@ -38,7 +33,7 @@ function otherTools({ toolchain, config: { RSVG_BIN } }: DoctorReport): Check[] 
 
 /** Checks for the tools that only the formats of `EXTRA_INPUTS` and `EXTRA_OUTPUTS` need. */
 function optionalPrograms({ toolchain, config }: DoctorReport): Check[] {
-  return optionalTools(selectExtras(config)).map((key) => checkTool(key, toolchain));
+  return optionalTools(config).map((key) => checkTool(key, toolchain));
 }
 
 /** Oldest libheif that accepts references from one auxiliary image to several images. */
@@ -47,7 +42,7 @@ const MIN_LIBHEIF = '1.18';
 /** Checks the version of libheif if EXTRA_INPUTS enables HEIC. */
 function libheif({ toolchain: { magick, heif }, config }: DoctorReport): Check[] {
   const version = magick?.major === 6 ? heif?.version : magick?.libheif;
-  if (!version || !enabledTypes(selectExtras(config)).inputs.includes('heic')) return [];
+  if (!version || !enabledTypes(config).inputs.includes('heic')) return [];
   if (isAtLeast(version, MIN_LIBHEIF)) return [{ name: 'libheif', state: 'ok', found: version }];
   const found = `${version} is older than ${MIN_LIBHEIF}: some HEIC of new phones can fail`;
   return [{ name: 'libheif', state: 'warn', found, advice: ['use Debian 13'] }];
@@ -88,9 +83,8 @@ function confinement({ engine, config: { SANDBOX } }: DoctorReport): Check[] {
 }
 
 function formats({ toolchain, config }: DoctorReport): Check[] {
-  const extras = selectExtras(config);
-  const all = enabledTypes(extras);
-  const { inputs, outputs, problems, unavailable } = detectCapabilities(toolchain, extras);
+  const all = enabledTypes(config);
+  const { inputs, outputs, problems, unavailable } = detectCapabilities(toolchain, config);
   const rows = [
     { verb: 'read', setting: 'EXTRA_INPUTS', all: all.inputs, supported: inputs },
     { verb: 'write', setting: 'EXTRA_OUTPUTS', all: all.outputs, supported: outputs },
@@ -149,8 +143,8 @@ function node(): Check[] {
 }
 
 /** Returns the warnings of the engine that no other check reports. */
-function remarks({ warnings, toolchain }: DoctorReport): Check[] {
-  const reported = detectCapabilities(toolchain).problems.map(({ message }) => message);
+function remarks({ warnings, toolchain, config }: DoctorReport): Check[] {
+  const reported = detectCapabilities(toolchain, config).problems.map(({ message }) => message);
   return [...warnings]
     .filter(([message, setting]) => setting !== 'SANDBOX' && !reported.includes(message))
     .map(([found]) => ({ name: 'warning', state: 'warn', found }));

@@ -24,13 +24,10 @@ import { setLogFields } from '../request-log.ts';
 import {
   listsKey,
   sendResult,
-  setBatchNotes,
-  setBatchQuality,
+  setBatchHeaders,
   setConversionKey,
-  setNotes,
-  setQuality,
+  setResultHeaders,
   setServerTiming,
-  setSize,
 } from '../response.ts';
 import { imageBodyOf, type ReceivedBody, receiveBody } from '../upload.ts';
 
@@ -97,9 +94,7 @@ export function convertRoute(deps: ConvertRouteDeps): RequestHandler {
     const { format: type } = result;
     setLogFields(res, { output: type });
     setServerTiming(res, { ...result, uploadedMs });
-    setNotes(res, result.notes);
-    setQuality(res, result.quality);
-    setSize(res, result);
+    setResultHeaders(res, result);
     const name = `${baseNameOf(file.name)}.${OUTPUTS[type].extension}`;
     await sendResult(res, result, name, { format: type, stallMs: config.UPLOAD_TIMEOUT_MS, disk });
   });
@@ -162,16 +157,7 @@ async function sendAll(
   if (signal.aborted) throw new ClientDisconnectedError();
   const convertedMs = performance.now() - receivedAt;
   setServerTiming(res, { ...firstWait(converted), uploadedMs, convertedMs });
-  if (variants.length === 0) {
-    setBatchNotes(
-      res,
-      converted.map((result) => result?.notes ?? []),
-    );
-    setBatchQuality(
-      res,
-      converted.map((result) => result?.quality),
-    );
-  }
+  if (variants.length === 0) setBatchHeaders(res, converted);
   await sendArchive(res, results, {
     ...{ stallMs: config.UPLOAD_TIMEOUT_MS, disk, signal },
     ...{ deflations, client, manifest, deflateTimeoutMs: config.CONVERT_TIMEOUT_MS },
