@@ -29,8 +29,6 @@ export type InputType = (typeof ALL_INPUT_TYPES)[number];
 export type OutputType = (typeof ALL_OUTPUT_TYPES)[number];
 /** A type in {@link EXTRA_INPUT_TYPES}. */
 export type ExtraInputType = (typeof EXTRA_INPUT_TYPES)[number];
-/** A type in {@link EXTRA_OUTPUT_TYPES}. */
-export type ExtraOutputType = (typeof EXTRA_OUTPUT_TYPES)[number];
 
 /** Capabilities of an input format. */
 export interface InputFormat {
@@ -224,17 +222,14 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   },
 };
 
-/** Other accepted values of the format field. */
-const OUTPUT_ALIASES: Readonly<Record<string, OutputType>> = { jpeg: 'jpg', tif: 'tiff' };
-
-/** Parses the name of an output type, in any case. Returns undefined for an unknown name. */
-export function parseOutputType(text: string): OutputType | undefined {
-  const name = text.toLowerCase();
-  return (
-    ALL_OUTPUT_TYPES.find((type) => type === name) ??
-    (Object.hasOwn(OUTPUT_ALIASES, name) ? OUTPUT_ALIASES[name] : undefined)
-  );
-}
+/** Output types by the values of the format field, which are accepted in any case. These are in lower case. */
+export const OUTPUT_NAMES: ReadonlyMap<string, OutputType> = new Map([
+  ...ALL_OUTPUT_TYPES.map((type) => [type, type] as const),
+  ...([
+    ['jpeg', 'jpg'],
+    ['tif', 'tiff'],
+  ] as const),
+]);
 
 /**
  * Returns whether `max_bytes` can lower the quality of this format. It cannot for PDF, whose pages share one quality
@@ -242,9 +237,4 @@ export function parseOutputType(text: string): OutputType | undefined {
  */
 export function hasBytesLimit(type: OutputType): boolean {
   return OUTPUTS[type].quality && !OUTPUTS[type].pages;
-}
-
-/** Returns whether `head`, the start of a file, matches the signature of the format. */
-export function hasSignature(format: OutputFormat, head: Uint8Array): boolean {
-  return format.signature.every((byte, index) => byte === undefined || head[index] === byte);
 }

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { Config } from '../config.ts';
 import { serviceError } from '../errors.ts';
-import { hasBytesLimit, type OutputType, parseOutputType } from '../formats.ts';
+import { hasBytesLimit, OUTPUT_NAMES, type OutputType } from '../formats.ts';
 import { sanitizeForDisplay } from '../text.ts';
 import { acceptedFormats } from './accepted-format.ts';
 import type { Wanted } from './identify.ts';
@@ -27,7 +27,8 @@ const AUTO = 'auto';
 const requestedFormat = (outputs: readonly OutputType[]) =>
   z
     .string()
-    .transform((text) => (text.toLowerCase() === AUTO ? AUTO : parseOutputType(text)))
+    .toLowerCase()
+    .transform((text) => (text === AUTO ? AUTO : OUTPUT_NAMES.get(text)))
     .pipe(z.enum([...outputs, AUTO], `one of ${[...outputs, AUTO].join(', ')}`));
 
 const convertFields = (outputs: readonly OutputType[]) =>

@@ -3,7 +3,7 @@
  * reference are generated from them.
  */
 import { z } from 'zod';
-import { DPI, hasBytesLimit, MAX_DIMENSION, OUTPUTS, type OutputType, parseOutputType } from '../formats.ts';
+import { DPI, hasBytesLimit, MAX_DIMENSION, OUTPUT_NAMES, OUTPUTS, type OutputType } from '../formats.ts';
 import { colourByName } from '../images/svg/css.ts';
 import { FITS, POSITIONS, type Position } from './plan/types.ts';
 import { MIN_QUALITY } from './search-quality.ts';
@@ -34,7 +34,7 @@ export const DEFAULT_FORMAT: OutputType = 'webp';
 export const outputFormat = (outputs: readonly OutputType[]) =>
   z
     .string()
-    .transform(parseOutputType)
+    .transform((text) => OUTPUT_NAMES.get(text.toLowerCase()))
     .pipe(z.enum(outputs, `one of ${outputs.join(', ')}`));
 
 /** Creates a check for one of several words, in any case. */

@@ -244,7 +244,7 @@ async function runSteps(steps: readonly Step[], job: ConversionJob, conversion: 
       if (again) queue.unshift(again);
     }
   }
-  assertNotDenied(printed.stderr);
+  if (printed.stderr !== '') assertNotDenied(printed.stderr);
   return printed;
 }
 

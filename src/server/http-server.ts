@@ -177,12 +177,6 @@ class ConnectionSlots {
   }
 }
 
-/**
- * Maximum number of requests of a connection without a response. Requests after the first wait until the response before
- * them has been sent.
- */
-const MAX_UNANSWERED = 4;
-
 interface Connection {
   readonly slots: ConnectionSlots;
   /** The requests without a complete response, in order. There is more than one if the client pipelines. */
@@ -216,12 +210,7 @@ class Connections {
     if (!slots) return void socket.destroy();
     if (slots === this.#reserve) probeConnections.add(socket);
     const exchanges: Exchange[] = [];
-    const reader = readRequests(socket, {
-      hasRoom: () => exchanges.length < MAX_UNANSWERED,
-      isWaiting: () => exchanges.some(({ start }) => start),
-      isIdle: () => exchanges.length === 0,
-      onError,
-    });
+    const reader = readRequests(socket, exchanges, onError);
     this.#open.set(socket, { slots, exchanges, reader, unanswered: 0, unread: undefined });
     socket.once('close', () => this.#open.delete(socket));
   }

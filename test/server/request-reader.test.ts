@@ -47,13 +47,7 @@ async function receive(packets: readonly Buffer[], isRead: boolean): Promise<Rec
   });
   server.emit('connection', socket);
   const onError = (error: Error) => received.errors.push(error.message);
-  if (isRead)
-    reader = readRequests(socket as Socket, {
-      hasRoom: () => true,
-      isWaiting: () => false,
-      isIdle: () => true,
-      onError,
-    });
+  if (isRead) reader = readRequests(socket as Socket, [], onError);
   for (const packet of packets) {
     if (!socket.destroyed) socket.push(packet);
     await turn();

@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { isDiskFull } from '../../errors.ts';
 import { createFolders, isInside, realPathOf, systemReason } from '../../files/system.ts';
-import { OUTPUTS, type OutputType, parseOutputType } from '../../formats.ts';
+import { OUTPUT_NAMES, OUTPUTS, type OutputType } from '../../formats.ts';
 import { baseNameOf, caseKey, createUniqueNamer, portableName } from '../../text.ts';
 import { CliError } from '../context.ts';
 import { type FileError, fileError, fileErrorFrom, STDIN } from './converter.ts';
@@ -61,7 +61,7 @@ export async function resolveTarget(
   if (info?.isDirectory() || output.endsWith('/')) return folder;
 
   const extension = extname(output).slice(1);
-  const named = outputs.find((type) => type === parseOutputType(extension));
+  const named = outputs.find((type) => type === OUTPUT_NAMES.get(extension.toLowerCase()));
   if (args.length > 1 || (await matchesMany(args[0] as string))) {
     if (info === undefined && named === undefined) return folder;
     throw new CliError(`-o ${output} is one file, for several inputs: a folder ends with a slash.`);

@@ -6,7 +6,7 @@ import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, write
 import type { FileHandle } from 'node:fs/promises';
 import { join, parse } from 'node:path';
 import { workFiles } from '../../files/workspace.ts';
-import { ALL_INPUT_TYPES, hasSignature, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
+import { ALL_INPUT_TYPES, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import { fileReader, withFile, writeAt } from '../../images/containers/file.ts';
 import { boxes, encodeBox } from '../../images/containers/parts.ts';
 import type { ImageInfo } from '../../images/image-info.ts';
@@ -23,7 +23,7 @@ import {
   OUTPUT_STEM,
   RESTORED_FILE,
 } from '../plan/types.ts';
-import { hasProfileError, invalidOutputError, trustedMessagesIn } from './tool-errors.ts';
+import { invalidOutputError, warningsIn } from './tool-errors.ts';
 
 /** Conversion that has written an output. */
 interface OutputContext {
@@ -95,7 +95,7 @@ async function moveOutput(source: OutputContext, job: ConversionJob): Promise<Ve
  *
  * @returns undefined if it is not a regular file with the signature of the format, or has other hard links
  */
-function checkedSize(path: string, format: (typeof OUTPUTS)['webp']): number | undefined {
+function checkedSize(path: string, { signature }: (typeof OUTPUTS)['webp']): number | undefined {
   // Does not follow a link, and does not wait for the writer of a pipe.
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
@@ -103,7 +103,8 @@ function checkedSize(path: string, format: (typeof OUTPUTS)['webp']): number | u
     if (!info.isFile() || info.nlink > 1) return undefined;
     const head = Buffer.alloc(16);
     const length = readSync(file, head, 0, head.length, 0);
-    return hasSignature(format, head.subarray(0, length)) ? info.size : undefined;
+    const matches = signature.every((byte, at) => byte === undefined || (at < length && head[at] === byte));
+    return matches ? info.size : undefined;
   } finally {
     closeSync(file);
   }
@@ -121,9 +122,6 @@ export function isNoFile(error: unknown): boolean {
 const TRANSPARENT = /^opaque: false/im;
 /** Line that a plan makes ImageMagick print for an image with partial transparency: a number above 0. */
 const HALF_TRANSPARENT = /^half transparent: (?!0(?:\.0*)?$)\d/im;
-/** ImageMagick's warnings about a JPEG that ends early. */
-const TRUNCATED =
-  /^(?:Premature end of JPEG file|Corrupt JPEG data: (?:premature|bad Huffman)) .* @ warning\/jpeg\.c\//;
 
 /** Line that a plan makes ImageMagick print for an animation: the number of frames that it has read. */
 const FRAMES_READ = /^frames: (\d+)$/m;
@@ -149,15 +147,15 @@ export function collectNotes(
   { stdout, stderr }: Output,
   { kept, lowered }: { readonly kept: boolean; readonly lowered: boolean },
 ): Note[] {
-  const isTruncated = trustedMessagesIn(stderr).some((message) => TRUNCATED.test(message));
-  const done = hasProfileError(stderr)
+  const warnings = stderr === '' ? undefined : warningsIn(stderr);
+  const done = warnings?.hasProfileError
     ? planned.filter((note) => note !== 'colour-converted-to-srgb')
     : planned;
   return [
     ...done,
     ...(TRANSPARENT.test(stdout) ? (['alpha-flattened'] as const) : []),
     ...(HALF_TRANSPARENT.test(stdout) ? (['partial-alpha-lost'] as const) : []),
-    ...(isTruncated ? (['truncated-input'] as const) : []),
+    ...(warnings?.isTruncated ? (['truncated-input'] as const) : []),
     ...(kept ? [] : (['metadata-partly-kept'] as const)),
     ...(lowered ? (['quality-lowered'] as const) : []),
   ];

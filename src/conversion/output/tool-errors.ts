@@ -74,6 +74,11 @@ function limitIn(patterns: readonly MessagePattern[], texts: readonly string[]):
 const isFileTooLarge = ({ signal, exitCode }: CommandError): boolean =>
   signal === 'SIGXFSZ' || exitCode === 25;
 
+/** ImageMagick's warnings about a JPEG that ends early. */
+const TRUNCATED =
+  /^(?:Premature end of JPEG file|Corrupt JPEG data: (?:premature|bad Huffman)) .* @ warning\/jpeg\.c\//;
+
+/** ImageMagick's messages about a colour profile. The image itself can be valid. */
 const PROFILE_ERROR =
   /^(?:ColorspaceColorProfileMismatch|unable to create color transform|unable to transform colorspace) .* @ (?:warning|error)\/profile\.c\//;
 
@@ -191,7 +196,7 @@ export const UNREADABLE_KINDS: Readonly<Record<UnreadableKind, string>> = {
 
 /** Returns whether a conversion failed because of the colour profile, and can succeed without it. */
 export function isProfileError({ cause }: Error): boolean {
-  return cause instanceof CommandError && hasProfileError(cause.stderr);
+  return cause instanceof CommandError && warningsIn(cause.stderr).hasProfileError;
 }
 
 /** Returns whether a conversion failed because a pixel has an index without a colour. */
@@ -201,9 +206,16 @@ export function isPaletteError({ cause }: Error): boolean {
   );
 }
 
-/** Returns whether ImageMagick reported an error in the colour profile. The image itself can be valid. */
-export function hasProfileError(stderr: string): boolean {
-  return trustedMessagesIn(stderr).some((message) => PROFILE_ERROR.test(message));
+/** Returns what the messages of ImageMagick say about an image that it could convert, or could convert without its profile. */
+export function warningsIn(stderr: string): {
+  readonly isTruncated: boolean;
+  readonly hasProfileError: boolean;
+} {
+  const messages = trustedMessagesIn(stderr);
+  return {
+    isTruncated: messages.some((message) => TRUNCATED.test(message)),
+    hasProfileError: messages.some((message) => PROFILE_ERROR.test(message)),
+  };
 }
 
 /**
@@ -231,7 +243,7 @@ function messagesIn(stderr: string): string[] {
  * Returns the messages, or none if any line is not a message: a quoted name with line breaks leaves such a line.
  * libpng quotes at most 78 bytes of a name, too few for a complete message that hides the other lines.
  */
-export function trustedMessagesIn(stderr: string): string[] {
+function trustedMessagesIn(stderr: string): string[] {
   const messages = messagesIn(stderr);
   const lines = stderr.split('\n').filter((line) => line !== '');
   return messages.length === lines.length ? messages : [];

@@ -1,14 +1,7 @@
 /** @module The conversion options of the page, in its address and in localStorage. */
 import { computed, signal } from '@preact/signals';
 import type { Fit, Position } from '../../conversion/plan/types.ts';
-import {
-  DPI,
-  hasBytesLimit,
-  MAX_DIMENSION,
-  OUTPUTS,
-  type OutputType,
-  parseOutputType,
-} from '../../formats.ts';
+import { DPI, hasBytesLimit, MAX_DIMENSION, OUTPUT_NAMES, OUTPUTS, type OutputType } from '../../formats.ts';
 
 /**
  * Conversion options. As a query string with the field names of the API, they are in the page's address and
@@ -228,7 +221,9 @@ function parseOptions(query: URLSearchParams): Options {
   const maxBytes = Number(parseInteger('max_bytes', MAX_KILOBYTES * KILOBYTE));
   return {
     preset: query.get('preset') ?? '',
-    format: parseOutputType(query.get('output_format') ?? query.get('format') ?? '') ?? DEFAULTS.format,
+    format:
+      OUTPUT_NAMES.get((query.get('output_format') ?? query.get('format') ?? '').toLowerCase()) ??
+      DEFAULTS.format,
     quality: Number(parseInteger('quality', 100)) || DEFAULTS.quality,
     width: parseInteger('width', MAX_DIMENSION),
     height: parseInteger('height', MAX_DIMENSION),
