@@ -19,7 +19,6 @@ import { TOOL_NAMES, TOOLS, type ToolName } from '../tools.ts';
 import { magickDecoder } from './plan/decoders.ts';
 import { toolsFor } from './plan/job.ts';
 
-/** Something that does not work. */
 interface Problem {
   /** What ImageMagick cannot do with a format; undefined if a tool is missing. */
   readonly verb?: 'read' | 'write';

@@ -25,7 +25,6 @@ import type {
   Variant,
 } from './types.ts';
 
-/** What {@link createConvert} needs. */
 export interface ConvertDeps {
   readonly config: Config;
   readonly toolchain: Toolchain;
@@ -115,7 +114,6 @@ interface Conversion extends ConvertDeps, FileConversion {
   readonly progress: Progress;
 }
 
-/** What is known of a conversion so far. */
 interface Progress {
   /** Bytes of the input for which disk space is reserved. A repair can change them. */
   inputBytes: number;

@@ -112,7 +112,6 @@ export const formFields = (outputs: readonly OutputType[], presets: Presets = NO
   };
 };
 
-/** Options of a form. */
 export interface FormOptions {
   readonly options: ConvertOptions;
   /** Several results of each file, instead of the one that `options` describe. Empty without the field. */

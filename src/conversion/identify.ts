@@ -91,7 +91,6 @@ export type Identify = (
   signal: AbortSignal,
 ) => Promise<ImageDescription>;
 
-/** What {@link createIdentify} needs. */
 export interface IdentifyDeps {
   readonly config: Config;
   readonly toolchain: Toolchain;
@@ -108,7 +107,6 @@ export function createIdentify(deps: IdentifyDeps): Identify {
     deps.queue.run(() => describe(source, wanted, deps, signal), { signal, client: source.client });
 }
 
-/** An inspected image. */
 interface Inspected {
   readonly image: ImageInfo;
   readonly pixels: PixelFormat | undefined;

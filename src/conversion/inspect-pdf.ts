@@ -9,7 +9,6 @@ import { keepsAllPages } from './plan/size.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
 import type { ConversionInput } from './types.ts';
 
-/** What the inspection needs. */
 export interface Inspection {
   readonly config: Config;
   readonly toolchain: Toolchain;

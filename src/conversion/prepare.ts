@@ -30,7 +30,6 @@ import type { ConversionInput } from './types.ts';
 
 const append = promisify(appendFile);
 
-/** Options of {@link storeInput}. */
 export interface StoreOptions<T extends FileType> {
   /** Name of the file in error messages. */
   readonly label: string;

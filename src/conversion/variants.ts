@@ -64,10 +64,8 @@ function parseEntry(
   return parse(withOverrides(base, fields));
 }
 
-/** What {@link parseVariants} needs to know. */
 interface VariantRules {
   readonly parse: Parse<ConvertOptions>;
-  /** Names of the options. */
   readonly names: readonly string[];
   readonly maxVariants: number;
 }

@@ -41,7 +41,6 @@ export function createConfine({ readable, memoryBytes, ...others }: ConfineOptio
   });
 }
 
-/** Dependencies of {@link createRunner}. */
 export interface RunnerDeps extends EnvironmentOptions {
   /** Path of the compiled `fork-server.c`. Without it, commands run unconfined. */
   readonly library?: string | undefined;

@@ -66,7 +66,6 @@ function collectOutput(stream: NodeJS.ReadableStream, more = 0): () => Buffer {
   return () => Buffer.concat(chunks);
 }
 
-/** A running worker. */
 export interface Worker {
   /**
    * Sends a question, and returns the answer. One at a time.

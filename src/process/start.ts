@@ -2,7 +2,6 @@
 import type { Readable, Writable } from 'node:stream';
 import { execa } from 'execa';
 
-/** Options for starting a program. */
 export interface StartOptions {
   /** The working directory. */
   readonly cwd: string;

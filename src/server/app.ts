@@ -14,8 +14,10 @@ import type { Metrics } from './metrics.ts';
 import {
   API_PREFIX,
   checkHead,
+  commonHeaders,
   corsHeaders,
   endpoint,
+  recordRequests,
   rejectReserved,
   rejectWhileDraining,
   serverOptions,
@@ -25,7 +27,6 @@ import { createDocument, exampleOrigin } from './openapi/document.ts';
 import { OPERATIONS, type OperationId } from './openapi/operations.ts';
 import { formatsBody } from './openapi/schemas.ts';
 import type { SharedStore } from './redis-store.ts';
-import { commonHeaders, recordRequests } from './request-log.ts';
 import { batchRoute, convertRoute, identifyRoute } from './routes/convert.ts';
 import {
   formatsRoute,
@@ -50,7 +51,6 @@ const ROUTES = [
 /** A proxy blocks a path by its exact spelling, so no other spelling may reach the same route. */
 const ROUTING = { caseSensitive: true, strict: true };
 
-/** Dependencies of {@link createApp}. */
 export interface AppDeps
   extends Pick<
     ConversionEngine,

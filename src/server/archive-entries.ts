@@ -44,7 +44,6 @@ export function createDeflations(): ConversionQueue {
   });
 }
 
-/** Options of {@link packResults}. */
 export interface ArchiveOptions extends PackOptions {
   readonly deflations: ConversionQueue;
   /** Key of the client. */

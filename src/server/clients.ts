@@ -10,7 +10,7 @@ import { ipKeyGenerator, rateLimit, type Store } from 'express-rate-limit';
 import type { ApiKeys } from '../api-keys.ts';
 import type { Config } from '../config.ts';
 import { type ServiceError, serviceError } from '../errors.ts';
-import { setLogFields } from './request-log.ts';
+import { setLogFields } from './middleware.ts';
 
 /** The client of a request. */
 export interface Client {

@@ -15,7 +15,7 @@ import {
   serviceErrorFrom,
   toPublicError,
 } from '../errors.ts';
-import { setLogFields } from './request-log.ts';
+import { setLogFields } from './middleware.ts';
 
 const { STATUS_CODES } = process.getBuiltinModule('node:http'); // not imported: see http-server.ts
 

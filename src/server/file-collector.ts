@@ -33,7 +33,6 @@ export interface UploadOptions {
   readonly skipInvalid: (fields: readonly TextField[]) => boolean;
 }
 
-/** A file that was stored in the workspace. */
 export interface ReceivedFile {
   /** The file name that the client sent: any text. */
   readonly name: string | undefined;
@@ -44,7 +43,6 @@ export interface ReceivedFile {
   readonly folder: string;
 }
 
-/** An invalid file that was skipped. */
 export interface RejectedFile {
   readonly name: string | undefined;
   readonly error: ServiceError;

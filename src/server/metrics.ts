@@ -4,7 +4,7 @@ import { KILL_REASONS, type KillReason, RENEWAL_REASONS, type RenewalReason } fr
 import type { ConversionEvent } from '../conversion/types.ts';
 import { ERROR_CODES, ERRORS } from '../error-table.ts';
 import { ClientDisconnectedError, type ErrorCode, reasonOf, ServiceError } from '../errors.ts';
-import type { FinishedRequest } from './request-log.ts';
+import type { FinishedRequest } from './middleware.ts';
 
 /** Records events of the service, and renders all metrics. */
 export interface Metrics {
@@ -35,7 +35,6 @@ interface GaugeReadings {
   readonly droppedLogLines: number;
 }
 
-/** Options of {@link createMetrics}. */
 export interface MetricsDeps {
   readonly version: string;
   readonly readGauges: () => Promise<GaugeReadings>;

@@ -4,8 +4,7 @@ import type { Socket } from 'node:net';
 import type { Express, Request, Response } from 'express';
 import { ServiceError, serviceError } from '../errors.ts';
 import { errorBody, MAX_DISCARD_MS } from './error-handler.ts';
-import { apiHeadersOf, whenHeadersSet } from './middleware.ts';
-import { baseHeaders } from './request-log.ts';
+import { apiHeadersOf, baseHeaders, whenHeadersSet } from './middleware.ts';
 
 const http = process.getBuiltinModule('node:http'); // not imported: see http-server.ts
 

@@ -16,7 +16,6 @@ export interface SharedStore {
   close(): void;
 }
 
-/** Options of {@link createSharedStore}. */
 export interface SharedStoreOptions {
   readonly url: string;
   readonly log: Logger;

@@ -124,7 +124,6 @@ interface MessageReader {
   read(bytes: Buffer): Piece;
 }
 
-/** A piece of a message. */
 interface Piece {
   /** Number of bytes that were read. */
   readonly length: number;

@@ -14,7 +14,7 @@ import type { DiskAccount, PendingResponse } from '../files/disk-space.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
 import type { Note } from '../notes.ts';
 import { MAX_NAME_UNITS, truncate } from '../text.ts';
-import { setLogFields } from './request-log.ts';
+import { setLogFields } from './middleware.ts';
 
 /** Maximum size of a result that is read at once and sent together with the headers, in bytes. */
 const INLINE_MAX_BYTES = 128 * 1024;
@@ -200,7 +200,6 @@ export function toSendError(cause: unknown): unknown {
  */
 export const MIN_RESPONSE_BYTES_PER_SECOND = 4096;
 
-/** A response whose rate is monitored. */
 export interface MonitoredResponse extends PendingResponse {
   /** Stops monitoring, when the response has been sent or cannot be sent. */
   end(): void;

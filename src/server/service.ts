@@ -21,7 +21,6 @@ export interface Service extends Pick<ConversionEngine, 'toolchain' | 'capabilit
   drain(): void;
 }
 
-/** Options of {@link createService}. */
 export interface ServiceOptions {
   readonly config: Config;
   readonly version: string;

@@ -19,7 +19,6 @@ import { filenameIn, parseParameters } from './multipart/headers.ts';
 import { MAX_FIELD_BYTES, MAX_FIELDS, openParser } from './multipart/normalizer.ts';
 import { disconnectSignal } from './response.ts';
 
-/** The content of a body. */
 export interface Upload {
   readonly fields: readonly TextField[];
   /** All files in the order of the request. */
@@ -44,7 +43,6 @@ export interface ReceivedBody extends Upload {
 /** Bytes allowed in a body in addition to its files: far more than all known fields together can have. */
 const MAX_OVERHEAD_BYTES = 10 * 1024 ** 2;
 
-/** A request whose body is to be received. */
 interface Reception {
   readonly req: Request;
   readonly res: Response;
@@ -195,7 +193,6 @@ export async function receiveUpload(
 
 const TEXT_EXPECTED = `at most ${MAX_FIELD_BYTES} bytes. Send the rest in another field of that name`;
 
-/** The streams that a body passes through. */
 interface BodyStreams {
   readonly first: Writable;
   readonly last: Writable;

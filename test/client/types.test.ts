@@ -3,7 +3,7 @@ import type * as client from '../../src/client/library/index.ts';
 import type { formFields } from '../../src/conversion/forms.ts';
 import type { PublicError } from '../../src/errors.ts';
 import type { Note } from '../../src/notes.ts';
-import type { imageDescription } from '../../src/server/openapi/json-bodies.ts';
+import type { imageDescription } from '../../src/server/openapi/schemas.ts';
 
 /** A type without `readonly`, which the types of zod do not have. */
 type Plain<T> = T extends readonly (infer E)[]

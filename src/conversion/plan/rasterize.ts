@@ -22,7 +22,6 @@ import {
   type Step,
 } from './types.ts';
 
-/** Command of a renderer. */
 type Rendering = Omit<Step, 'tool'>;
 
 /** Plans to render an SVG to PNG. ImageMagick adds the borders of `contain`. */

@@ -5,7 +5,6 @@ import type { Note } from '../../notes.ts';
 import type { ToolName } from '../../tools.ts';
 import type { ScaledDecoding } from './scaled-decoding.ts';
 
-/** Options of a conversion. */
 export interface ConvertOptions {
   readonly format: OutputType;
   /** Quality values by format, for `output_format=auto`. The best of these formats replaces `format` before planning. */

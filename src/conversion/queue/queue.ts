@@ -48,7 +48,6 @@ export interface ConversionQueue {
   stats(): { readonly waiting: number; readonly running: number };
 }
 
-/** Options of {@link createQueue}. */
 export interface QueueOptions {
   /** Maximum number of running jobs, without those in reserved slots. */
   readonly concurrency: number;

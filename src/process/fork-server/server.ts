@@ -2,7 +2,6 @@
 import { constants, endianness } from 'node:os';
 import { type Exit, type RunningJob, startProgram } from '../start.ts';
 
-/** Options of {@link startServer}. */
 export interface ServerOptions {
   /** Absolute path of the program that the server runs. */
   readonly file: string;
@@ -16,7 +15,6 @@ export interface ServerOptions {
   readonly namespaces: boolean;
 }
 
-/** A running fork server. */
 export interface Server {
   /** False once the process has ended, or was closed. */
   readonly alive: boolean;

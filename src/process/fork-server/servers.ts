@@ -26,7 +26,6 @@ export interface ServedTool extends Pick<ServerOptions, 'file' | 'prepare'> {
 export const RENEWAL_REASONS = ['jobs', 'age', 'changed', 'crash', 'ended'] as const;
 export type RenewalReason = (typeof RENEWAL_REASONS)[number];
 
-/** Options of {@link createForkServers}. */
 export interface ForkServersOptions extends Omit<ServerOptions, 'file' | 'prepare' | 'namespaces'> {
   readonly tools: readonly ServedTool[];
   /** Called when a server has been replaced. */
@@ -37,7 +36,6 @@ export interface ForkServersOptions extends Omit<ServerOptions, 'file' | 'prepar
   readonly maxAgeMs?: number;
 }
 
-/** The fork servers of all tools. */
 export interface ForkServers {
   /** Starts the servers. Those that refuse are reported, and their tools are not served. */
   start(): Promise<void>;

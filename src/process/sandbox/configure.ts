@@ -42,7 +42,6 @@ export function maxToolFileBytes({ MAX_TOTAL_PIXELS }: Config): number {
   return 4 * MAX_TOTAL_PIXELS + 16 * MIB;
 }
 
-/** Options of {@link configureSandbox}. */
 export interface SandboxConfig {
   readonly config: Config;
   readonly toolchain: Toolchain;

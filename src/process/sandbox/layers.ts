@@ -49,7 +49,6 @@ interface ToolToConfine {
   readonly trial: Trial;
 }
 
-/** Options for finding a sandbox. */
 export interface SandboxOptions {
   readonly tools: readonly ToolToConfine[];
   /** Folders and files of the service that the tools can read. */

@@ -19,8 +19,7 @@ import { baseNameOf } from '../../text.ts';
 import { changeClient, clientOf } from '../clients.ts';
 import { type DescribeError, errorHandler, notFound } from '../error-handler.ts';
 import type { ReceivedFile, UploadOptions } from '../file-collector.ts';
-import { endpoint } from '../middleware.ts';
-import { setLogFields } from '../request-log.ts';
+import { endpoint, setLogFields } from '../middleware.ts';
 import { sendResult, setServerTiming } from '../response.ts';
 import { type ReceivedBody, receiveBody } from '../upload.ts';
 import { OPERATION_NAMES, type Operation, parsePipeline, toFields } from './operations.ts';
@@ -28,7 +27,6 @@ import { OPERATION_NAMES, type Operation, parsePipeline, toFields } from './oper
 /** The version of imaginary whose requests this service understands. Callers check that there is one. */
 const IMAGINARY_VERSION = '1.2.4';
 
-/** Dependencies of {@link imaginaryRouter}. */
 interface Deps {
   readonly config: Config;
   readonly version: string;

@@ -2,8 +2,7 @@
 import type { Config } from '../../config.ts';
 import { serviceError } from '../../errors.ts';
 import { errorBody } from '../error-handler.ts';
-import { ALLOWED } from '../middleware.ts';
-import { REQUEST_ID_PATTERN } from '../request-log.ts';
+import { ALLOWED, REQUEST_ID_PATTERN } from '../middleware.ts';
 import { EXAMPLE_KEY, hasApiKeys, hasClientIds, headers } from './headers.ts';
 import { FILE, methodsOperation, OPENAPI_VERSION, OPERATIONS, type Operation } from './operations.ts';
 import { responses } from './responses.ts';

@@ -2,14 +2,11 @@
 import type { Config } from '../../config.ts';
 import { NOTES } from '../../notes.ts';
 import { BEARER } from '../clients.ts';
-import { ALLOWED, EXPOSED_HEADERS, METHODS } from '../middleware.ts';
-import { REQUEST_ID_PATTERN } from '../request-log.ts';
+import { ALLOWED, EXPOSED_HEADERS, METHODS, REQUEST_ID_PATTERN } from '../middleware.ts';
 import type { ApiContext, Json } from './schemas.ts';
 
-/** Request ID in examples. */
 export const EXAMPLE_ID = '3f2c1d9e-5b1a-4a59-9d35-0c5f0f6b7a21';
 
-/** Conversion key in examples. */
 export const EXAMPLE_KEY = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08';
 
 const anyNote = `(?:${Object.keys(NOTES).join('|')})`;
@@ -22,7 +19,6 @@ const qualityDescription =
   'The quality that the result was encoded with, 1 to 100. Absent if the request has no `max_bytes`.';
 const indexes = ';files="\\d+(?: \\d+)*"';
 
-/** A response header. */
 export interface Header {
   readonly name: string;
   /** Whether every response of its kind has the header. */
@@ -157,7 +153,6 @@ const HEADERS = {
 
 const VARIES = '(?:Origin|Accept|Access-Control-Request-Headers)';
 
-/** Headers of responses to OPTIONS. */
 export const PREFLIGHT: readonly HeaderName[] = ['AllowMethods', 'AllowHeaders', 'MaxAge'];
 
 /** Component name of a response header that does not depend on the settings. */

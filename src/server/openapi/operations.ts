@@ -168,7 +168,6 @@ const IDENTIFIED = {
 /** Media types of several results. */
 const ARCHIVES = { 'application/zip': FILE, 'multipart/mixed': FILE };
 
-/** Version of the OpenAPI specification. */
 export const OPENAPI_VERSION = '3.1.1';
 
 function jsonContent(schema: string, example: Json): Json {

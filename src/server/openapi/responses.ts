@@ -21,7 +21,6 @@ import {
 import type { Operation } from './operations.ts';
 import type { ApiContext, Json } from './schemas.ts';
 
-/** Descriptions of the error statuses. */
 const STATUS_DESCRIPTIONS: Readonly<Record<number, string>> = {
   400: 'The request is malformed, a field is missing or invalid, there are too many files, an image or archive is damaged or has an unsupported encoding, the image is too large for the output format, or `max_bytes` cannot be reached.',
   401: 'The API key is missing or wrong.',
@@ -80,7 +79,6 @@ export function responses(operation: Operation, service: ApiContext): Record<str
   };
 }
 
-/** Headers of every response. */
 const COMMON: readonly HeaderName[] = ['RequestId', 'NoSniff'];
 
 const CAN_RETURN: Readonly<Record<ErrorScope, (operation: Operation, service: ApiContext) => boolean>> = {

@@ -20,7 +20,7 @@ import { type InputType, OUTPUTS } from '../../formats.ts';
 import { baseNameOf } from '../../text.ts';
 import { sendArchive } from '../archive-response.ts';
 import type { ReceivedFile, RejectedFile, UploadOptions } from '../file-collector.ts';
-import { setLogFields } from '../request-log.ts';
+import { setLogFields } from '../middleware.ts';
 import {
   listsKey,
   sendResult,
@@ -31,19 +31,15 @@ import {
 } from '../response.ts';
 import { imageBodyOf, type ReceivedBody, receiveBody } from '../upload.ts';
 
-/** Dependencies of the route of a form. */
 export interface FormRouteDeps<Options> {
   readonly config: Config;
   readonly workspaces: Workspaces;
-  /** Parses the text fields. */
   readonly parse: Parse<Options>;
   /** Types of images that this instance converts. */
   readonly accepts: readonly InputType[];
-  /** Names of the text fields. */
   readonly fields: readonly string[];
 }
 
-/** Dependencies of the routes that convert. */
 export interface ConvertRouteDeps extends FormRouteDeps<FormOptions> {
   readonly convert: Convert;
   readonly convertVariants: ConvertVariants;
@@ -210,7 +206,6 @@ interface ReceivedForm<Options> extends ReceivedBody {
   readonly options: Options;
 }
 
-/** Names of the file fields. */
 const FILE_PARTS = ['file', 'files', 'files[]', 'files[0]'];
 
 /**

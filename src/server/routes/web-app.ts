@@ -8,7 +8,6 @@ import type { RequestHandler } from 'express';
 import expressStaticGzip from 'express-static-gzip';
 import { serviceError } from '../../errors.ts';
 
-/** The built pages. */
 export interface WebApp {
   /** URL paths of all files. A page has the path of {@link PAGES}. */
   readonly paths: readonly string[];
@@ -17,9 +16,7 @@ export interface WebApp {
 
 const SERVED_EXTENSIONS = /\.(?:html|js|css|svg|png|webmanifest)$/;
 
-/** An HTML file. */
 interface Page {
-  /** Its URL path. */
   readonly path: string;
   /** Directives of its Content-Security-Policy in addition to scripts and styles from this server. */
   readonly allows: readonly string[];
