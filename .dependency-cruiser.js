@@ -22,7 +22,7 @@ const OWNERS = {
   execa: 'src/process/start.ts',
   'express-rate-limit': 'src/server/(clients|redis-store).ts',
   'express-static-gzip': 'src/server/routes/web-app.ts',
-  'file-type': 'src/images/detect.ts',
+  'file-type': 'src/images/index.ts',
   'p-limit': 'src/conversion/queue/queue.ts',
   'prom-client': 'src/server/metrics.ts',
   'rate-limit-redis': 'src/server/redis-store.ts',

@@ -13,11 +13,17 @@ import { workFiles } from '../files/workspace.ts';
 import { EXTRA_INPUT_TYPES, INPUTS } from '../formats.ts';
 import { declaredProfile } from '../images/colour/declared-colour.ts';
 import { HeaderTooComplexError, type RepairContext, withReader } from '../images/containers/file.ts';
-import { DETECTION_BYTES, type DetectedType, detectType, type FileType } from '../images/detect.ts';
 import { makeMetadataUpright } from '../images/exif.ts';
 import { removeRotation, takeProfile } from '../images/heif-repair.ts';
 import type { ImageInfo } from '../images/image-info.ts';
-import { inspect, repair } from '../images/index.ts';
+import {
+  DETECTION_BYTES,
+  type DetectedType,
+  detectType,
+  type FileType,
+  inspect,
+  repair,
+} from '../images/index.ts';
 import { type PixelFormat, readPixelFormat } from '../images/pixel-format.ts';
 import { completePalette } from '../images/png.ts';
 import { cutAfterFirstFrame, readWebpProfile } from '../images/webp.ts';

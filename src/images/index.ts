@@ -1,13 +1,21 @@
-/** @module Repairs images, and inspects them without decoding them. One row per format. */
+/**
+ * @module Detects the type of a file from its first bytes, never from the name of the file or its declared type. Repairs images, and
+ * inspects them without decoding them. One row per format.
+ */
+import { open } from 'node:fs/promises';
+import { constants, gunzipSync } from 'node:zlib';
+import { fileTypeFromBuffer } from 'file-type';
 import type { InputType } from '../formats.ts';
 import { readBmp, repairBmp } from './bmp.ts';
 import {
+  bufferReader,
   type RepairContext,
   type RepairTarget,
   type WindowReader,
   withFile,
   withReader,
 } from './containers/file.ts';
+import { TiffReader } from './containers/ifd.ts';
 import { readGif, repairGif } from './gif.ts';
 import { readAvif } from './heif.ts';
 import { repairHeif } from './heif-repair.ts';
@@ -20,10 +28,148 @@ import { readJxl } from './jxl.ts';
 import { readPng } from './png.ts';
 import { hideLayers, readPsd } from './psd.ts';
 import { readSvg } from './svg/inspect.ts';
+import { skipXmlPreamble } from './svg/markup.ts';
 import { repairSvg } from './svg/rewrite.ts';
 import { readTiff } from './tiff.ts';
 import { repairTiff } from './tiff-repair.ts';
 import { readWebp } from './webp.ts';
+
+/** Types of files that can be stored. */
+export type FileType = InputType | 'zip' | 'archive';
+
+/** Number of bytes sufficient to detect every type except an SVG with a long preamble. */
+export const DETECTION_BYTES = 4100;
+/** Maximum length of comments and a document type before `<svg`, in bytes. */
+const MAX_PREAMBLE_BYTES = 64 * 1024;
+
+/** A type, `unknown`, or `unsure` if more bytes could decide. */
+export type DetectedType = FileType | 'unknown' | 'unsure';
+
+/** Types by the file extension that `file-type` reports. An animated PNG is converted as PNG. */
+const TYPES_BY_EXTENSION: Readonly<Record<string, InputType>> = {
+  png: 'png',
+  apng: 'png',
+  jpg: 'jpg',
+  gif: 'gif',
+  bmp: 'bmp',
+  tif: 'tiff',
+  avif: 'avif',
+  ico: 'ico',
+  webp: 'webp',
+  heic: 'heic',
+  jxl: 'jxl',
+  jp2: 'jp2',
+  jpx: 'jp2',
+  j2c: 'jp2',
+  psd: 'psd',
+  cur: 'cur',
+  pdf: 'pdf',
+};
+
+/** Archives and compressed files, by the file extension that `file-type` reports. */
+const ARCHIVES = [
+  ...['7z', 'Z', 'ace', 'ar', 'arj', 'bz2', 'cab', 'cpio', 'deb', 'gz', 'jar', 'lz', 'lz4', 'lzh'],
+  ...['rar', 'rpm', 'tar', 'tar.gz', 'xar', 'xz', 'zst'],
+];
+
+/**
+ * Detects the type of a file.
+ *
+ * @param head the first bytes of the file
+ * @param complete whether `head` is the whole file
+ */
+export async function detectType(head: Uint8Array, complete: boolean): Promise<DetectedType> {
+  const found = (await fileTypeFromBuffer(head))?.ext;
+  if (found === 'arw' && !(await isCameraRaw(head))) return 'tiff';
+  if (found === 'heic' && isAvifToo(head)) return 'avif';
+  if (found !== undefined && Object.hasOwn(TYPES_BY_EXTENSION, found))
+    return TYPES_BY_EXTENSION[found] as InputType;
+  if (isZip(head)) return 'zip';
+  if (found === 'gz') return detectSvg(unpackHead(head), true) === 'svg' ? 'svg' : 'archive';
+  if (found !== undefined && ARCHIVES.includes(found)) return 'archive';
+  if (found !== undefined && found !== 'xml') return 'unknown';
+  // To distinguish camera formats, `file-type` reads the first directory, which can be beyond `head`.
+  if (found === undefined && isTiff(head)) return 'tiff';
+  return detectSvg(head, complete);
+}
+
+/**
+ * Detects the type of a file on disk.
+ *
+ * @param headBytes number of bytes to read. An SVG whose preamble is longer is not detected.
+ */
+export async function detectFileType(path: string, headBytes = DETECTION_BYTES): Promise<DetectedType> {
+  const file = await open(path);
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(headBytes), 0, headBytes, 0);
+    return await detectType(buffer.subarray(0, bytesRead), bytesRead < headBytes);
+  } finally {
+    await file.close();
+  }
+}
+
+/** Bytes of a gzip file to unpack. They expand to at most 1 MiB. */
+const GZIP_HEAD_BYTES = 1024;
+
+/** Unpacks the start of a gzip file, which can be a compressed SVG. Returns an empty array for a damaged file. */
+function unpackHead(head: Uint8Array): Uint8Array {
+  try {
+    return gunzipSync(head.subarray(0, GZIP_HEAD_BYTES), {
+      finishFlush: constants.Z_SYNC_FLUSH,
+    });
+  } catch {
+    return new Uint8Array();
+  }
+}
+
+/** Checks for a general HEIF brand (`mif1`) with `avif` among the compatible brands. */
+function isAvifToo(head: Uint8Array): boolean {
+  const box = Buffer.from(head.buffer, head.byteOffset, head.length);
+  const brands = box.subarray(16, Math.min(box.readUInt32BE(0), 256)).toString('latin1');
+  return (
+    box.toString('latin1', 8, 12) === 'mif1' &&
+    (brands.match(/.{4}/gs) ?? []).some((brand) => /^avi[fs]$/.test(brand))
+  );
+}
+
+/** Checks for a ZIP, including documents in ZIP containers, and empty archives, which have no file header. */
+function isZip(head: Uint8Array): boolean {
+  const start = Buffer.from(head.subarray(0, 4)).toString('latin1');
+  return ['PK\x03\x04', 'PK\x05\x06', 'PK\x07\x08'].includes(start);
+}
+
+function isTiff(head: Uint8Array): boolean {
+  const start = Buffer.from(head.subarray(0, 4)).toString('latin1');
+  return ['II*\0', 'MM\0*', 'II+\0', 'MM\0+'].includes(start);
+}
+
+const NEW_SUBFILE_TYPE = 254;
+const SUB_DIRECTORIES = 330;
+
+/**
+ * Checks whether the first directory is that of a camera's raw format: a preview, or one with sub-directories. `file-type` takes
+ * every TIFF with PrintIM (0xC4A5) for a raw image of a Sony camera, but cameras of other vendors write it to common TIFFs.
+ */
+async function isCameraRaw(head: Uint8Array): Promise<boolean> {
+  const tiff = await TiffReader.open(bufferReader(Buffer.from(head)));
+  if (!tiff) return true;
+  const tags = await tiff.tags((await tiff.first()) ?? 0);
+  return tags.has(SUB_DIRECTORIES) || ((tags.get(NEW_SUBFILE_TYPE)?.value ?? 0) & 1) !== 0;
+}
+
+/** Matches the root element with any namespace prefix. */
+const SVG_ROOT = /^<(?:[\w.-]+:)?svg[\s/>]/;
+
+function detectSvg(head: Uint8Array, complete: boolean): DetectedType {
+  const text = skipXmlPreamble(head);
+  if (SVG_ROOT.test(text)) return 'svg';
+  const isPreamble =
+    text === '' ||
+    text.startsWith('<!') ||
+    text.startsWith('<?') ||
+    (text.startsWith('<') && text.length < 64);
+  return isPreamble && !complete && head.length < MAX_PREAMBLE_BYTES ? 'unsure' : 'unknown';
+}
 
 interface Format<Type extends InputType> {
   readonly inspect: (bytes: WindowReader) => Promise<ImageFacts<Type>>;

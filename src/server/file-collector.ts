@@ -8,7 +8,7 @@ import { type BatchFile, errorOfFile, isFileError, type ServiceError, serviceErr
 import { unzip } from '../files/unzip.ts';
 import type { Workspace } from '../files/workspace.ts';
 import type { InputType } from '../formats.ts';
-import type { FileType } from '../images/detect.ts';
+import type { FileType } from '../images/index.ts';
 import { sanitizeForDisplay } from '../text.ts';
 
 /** Limits and field names of an upload. */

@@ -5,7 +5,7 @@ import type { ConversionEngine } from '../../src/conversion/engine.ts';
 import { type ConvertOptions, INPUT_FILE } from '../../src/conversion/plan/types.ts';
 import type { ConversionInput, ConversionResult } from '../../src/conversion/types.ts';
 import { ALL_INPUT_TYPES, type InputType } from '../../src/formats.ts';
-import { DETECTION_BYTES, detectType } from '../../src/images/detect.ts';
+import { DETECTION_BYTES, detectType } from '../../src/images/index.ts';
 
 /** A file to convert, and more properties of {@link ConversionInput}. */
 export type EngineInput = Omit<Partial<ConversionInput>, 'folder'> & {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { INPUT_TYPES } from '../../src/formats.ts';
-import { DETECTION_BYTES, detectType } from '../../src/images/detect.ts';
+import { DETECTION_BYTES, detectType } from '../../src/images/index.ts';
 import { fixture } from '../helpers/client.ts';
 
 const judge = (text: string, complete = true) => detectType(Buffer.from(text), complete);

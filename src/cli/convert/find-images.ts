@@ -7,7 +7,7 @@ import { unsupportedType } from '../../conversion/prepare.ts';
 import { serviceError } from '../../errors.ts';
 import { isInside } from '../../files/system.ts';
 import { INPUTS, type InputType } from '../../formats.ts';
-import { detectFileType } from '../../images/detect.ts';
+import { detectFileType } from '../../images/index.ts';
 import { baseNameOf, caseKey, isInvalidName } from '../../text.ts';
 import { type FileError, fileError, labelOf, stateOf, unreadable } from './converter.ts';
 

@@ -10,7 +10,7 @@ import { INPUT_FILE, type Step } from '../../conversion/plan/types.ts';
 import type { ConversionInput } from '../../conversion/types.ts';
 import { ServiceError, StartupError } from '../../errors.ts';
 import { ALL_INPUT_TYPES, type InputType } from '../../formats.ts';
-import { DETECTION_BYTES, detectFileType } from '../../images/detect.ts';
+import { DETECTION_BYTES, detectFileType } from '../../images/index.ts';
 import { shellWords } from '../../text.ts';
 import { TOOLS, type ToolName } from '../../tools.ts';
 import type { Case } from '../matrix.ts';
