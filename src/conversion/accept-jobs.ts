@@ -14,6 +14,7 @@ import {
 import { INPUTS, OUTPUTS, type OutputType } from '../formats.ts';
 import type { RepairContext } from '../images/containers/file.ts';
 import type { ImageInfo, Size } from '../images/image-info.ts';
+import type { RunCommand } from '../process/command.ts';
 import type { Toolchain } from '../process/toolchain.ts';
 import { UNREADABLE_KINDS } from './output/tool-errors.ts';
 import { findCropOutside } from './plan/crop.ts';
@@ -29,6 +30,7 @@ import {
   sizesToMake,
 } from './plan/size.ts';
 import type { ConversionJob, ToolContext } from './plan/types.ts';
+import type { RunPart } from './queue/queue.ts';
 import type { ConversionInput, OnError } from './types.ts';
 
 /** One result to make of a file. */
@@ -48,6 +50,17 @@ export interface FileConversion {
   readonly onError: OnError;
   /** Errors of the variants that are skipped, by the suffix of their target. */
   readonly failures: Map<string, ServiceError>;
+}
+
+/** A conversion that has got a slot. `tools` has the number of threads that it may use. */
+export interface Running extends FileConversion {
+  readonly run: RunCommand;
+  /** Runs each command, again if another client has needed the slot of the conversion. */
+  readonly runPart: RunPart;
+  /** Time at which the conversion times out, on the clock of `performance.now()`. */
+  deadline: number;
+  /** New paths of the files that were moved out of the folder, by name. */
+  readonly movedOut: Map<string, Promise<string>>;
 }
 
 /**

@@ -7,14 +7,20 @@ import { removeFolder, workFiles } from '../files/workspace.ts';
 import type { RunCommand } from '../process/command.ts';
 import { maxToolFileBytes } from '../process/sandbox/configure.ts';
 import { isAtLeast, type Toolchain } from '../process/toolchain.ts';
-import { acceptJobs, estimateDiskBytes, type FileConversion, type Target } from './accept-jobs.ts';
+import {
+  acceptJobs,
+  estimateDiskBytes,
+  type FileConversion,
+  type Running,
+  type Target,
+} from './accept-jobs.ts';
 import { type Explanation, explainJob } from './explain.ts';
 import { canonicalPlan, conversionKey, hashFile } from './key.ts';
 
 import { type ConversionJob, type ConvertOptions, INPUT_FILE, type ToolContext } from './plan/types.ts';
 import { createRepairContext, prepareInput, resolveFormat } from './prepare.ts';
 import { type ConversionQueue, createPartRunner, type Job } from './queue/queue.ts';
-import { type Converted, type Running, runJobs } from './run-jobs.ts';
+import { type Converted, runJobs } from './run-jobs.ts';
 import type {
   ConversionEvent,
   ConversionInput,

@@ -1,16 +1,16 @@
 /** @module Decodes an input to PNG in this process, and reads the PNG that an external program has decoded an input to. */
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
-import { ClientDisconnectedError, isDiskFull, serviceErrorFrom, type TimeLimit } from '../errors.ts';
+import { ClientDisconnectedError, isDiskFull, serviceErrorFrom } from '../errors.ts';
 import { decodeBitmap } from '../images/bmp-decode.ts';
 import type { ImageInfo } from '../images/image-info.ts';
 import { inspect } from '../images/index.ts';
 import { completePng } from '../images/png.ts';
 import { copyExifToText } from '../images/png-text.ts';
 import { splitFrames } from '../images/png-writer.ts';
+import { conversionLimit, type Running } from './accept-jobs.ts';
 import { invalidOutputError } from './output/tool-errors.ts';
 import { INPUT_FILE } from './plan/types.ts';
-import type { ConversionInput } from './types.ts';
 
 /**
  * Inspects a decoded image: its actual size, its profile and its frames. Writes each frame to a separate file.
@@ -62,16 +62,6 @@ const DECODERS: Readonly<Record<NonNullable<ImageInfo['decoder']>, Decode>> = {
   png: (path, _, signal) => completePng(path, signal),
 };
 
-/** Time of a conversion, and its cancellation. */
-interface Limits {
-  /** Aborts when the client disconnects. */
-  readonly signal: AbortSignal;
-  /** Time at which the conversion times out, on the clock of `performance.now()`. */
-  readonly deadline: number;
-  /** Time limit of the whole conversion, for the message. */
-  readonly limit: TimeLimit;
-}
-
 /**
  * Turns an image that ImageMagick misreads or rejects into a PNG.
  *
@@ -81,14 +71,14 @@ interface Limits {
 export async function decodeInProcess(
   decoder: keyof typeof DECODERS,
   image: ImageInfo,
-  source: ConversionInput,
-  { signal, deadline, limit }: Limits,
+  { source, config, signal, deadline }: Pick<Running, 'source' | 'config' | 'signal' | 'deadline'>,
 ): Promise<ImageInfo> {
   const timeout = AbortSignal.timeout(Math.max(1, Math.ceil(deadline - performance.now())));
   const path = join(source.folder, INPUT_FILE);
   const decoded = await DECODERS[decoder](path, image, AbortSignal.any([signal, timeout])).catch((cause) => {
     if (signal.aborted) throw new ClientDisconnectedError({ cause });
-    if (timeout.aborted) throw serviceErrorFrom(cause, 'CONVERSION_TIMEOUT', source.label, limit);
+    if (timeout.aborted)
+      throw serviceErrorFrom(cause, 'CONVERSION_TIMEOUT', source.label, conversionLimit(config));
     throw isDiskFull(cause) ? serviceErrorFrom(cause, 'DISK_FULL') : cause;
   });
   return decoded ?? Promise.reject(invalidOutputError('an image without pixels', source));

@@ -5,15 +5,15 @@ import { isFileError, ServiceError } from '../errors.ts';
 import { workFiles } from '../files/workspace.ts';
 import type { ImageInfo } from '../images/image-info.ts';
 import { inspect } from '../images/index.ts';
-import type { Output, RunCommand } from '../process/command.ts';
+import type { Output } from '../process/command.ts';
 import type { Tool } from '../process/toolchain.ts';
 import {
   acceptJob,
   acceptJobs,
   checkLimits,
   conversionLimit,
-  type FileConversion,
   forEachTarget,
+  type Running,
 } from './accept-jobs.ts';
 import { decodeInProcess, readDecoded } from './decoded.ts';
 import {
@@ -37,20 +37,8 @@ import { renderSmaller } from './plan/rasterize.ts';
 import { canShare, planTogether, selectPrinted } from './plan/together.ts';
 import { type ConversionJob, DECODED_FILE, type Fitting, RASTERIZED_FILE, type Step } from './plan/types.ts';
 import { repairAfterError } from './prepare.ts';
-import type { RunPart } from './queue/queue.ts';
 import { encodeWithin } from './search-quality.ts';
 import type { ConversionInput, ConversionResult } from './types.ts';
-
-/** A conversion that has got a slot. `tools` has the number of threads that it may use. */
-export interface Running extends FileConversion {
-  readonly run: RunCommand;
-  /** Runs each command, again if another client has needed the slot of the conversion. */
-  readonly runPart: RunPart;
-  /** Time at which the conversion times out, on the clock of `performance.now()`. */
-  deadline: number;
-  /** New paths of the files that were moved out of the folder, by name. */
-  readonly movedOut: Map<string, Promise<string>>;
-}
 
 /** A result, by the suffix of its target. */
 export type Converted = Omit<ConversionResult, 'key' | 'queuedMs' | 'preparedMs' | 'convertedMs'> & {
@@ -68,14 +56,11 @@ async function decodeFirst(
   jobs: readonly ConversionJob[],
   running: Running,
 ): Promise<readonly ConversionJob[]> {
-  const { source, config, signal, deadline } = running;
+  const { source, config } = running;
   const [first] = jobs;
   if (!first) return jobs;
   const { image } = first;
-  if (image.decoder) {
-    const limits = { signal, deadline, limit: conversionLimit(config) };
-    return acceptJobs(await decodeInProcess(image.decoder, image, source, limits), jobs, running);
-  }
+  if (image.decoder) return acceptJobs(await decodeInProcess(image.decoder, image, running), jobs, running);
   const decoding = planDecoding(first);
   if (!decoding) return jobs;
   await runSteps([decoding], first, running);

@@ -52,25 +52,6 @@ export interface RejectedFile {
 const labelInBatch = (index: number, name: string | undefined): string =>
   name ? `File ${index + 1} ("${sanitizeForDisplay(name, 80)}")` : `File ${index + 1}`;
 
-/** Stores the files of one request. */
-export interface FileCollector {
-  /** All files in the order of the request. */
-  readonly files: readonly (ReceivedFile | RejectedFile)[];
-  /**
-   * Stores one file, or all files of an archive.
-   *
-   * @param isBatch whether the file is one of several, and can be an archive
-   * @param skipInvalid whether to record an invalid file in `files` instead of throwing its error
-   * @throws {ServiceError} for an invalid file, or for a request or archive that exceeds a limit
-   */
-  add(
-    name: string | undefined,
-    bytes: AsyncIterable<Buffer>,
-    isBatch: boolean,
-    skipInvalid: boolean,
-  ): Promise<void>;
-}
-
 /** Bytes that an archive may have in addition to the content of its files. */
 const ARCHIVE_OVERHEAD = 1024 * 1024;
 
@@ -95,11 +76,7 @@ interface Allowance {
  *
  * @param signal aborts when the request has failed
  */
-export function createFileCollector(
-  workspace: Workspace,
-  rules: UploadOptions,
-  signal: AbortSignal,
-): FileCollector {
+export function createFileCollector(workspace: Workspace, rules: UploadOptions, signal: AbortSignal) {
   const { maxFiles, accepts } = rules;
   const maxFileBytes = rules.config.MAX_FILE_BYTES;
   const files: (ReceivedFile | RejectedFile)[] = [];
@@ -166,8 +143,21 @@ export function createFileCollector(
   }
 
   return {
-    files,
-    async add(name, bytes, isBatch, skipInvalid) {
+    /** All files in the order of the request. */
+    files: files as readonly (ReceivedFile | RejectedFile)[],
+    /**
+     * Stores one file, or all files of an archive.
+     *
+     * @param isBatch whether the file is one of several, and can be an archive
+     * @param skipInvalid whether to record an invalid file in `files` instead of throwing its error
+     * @throws {ServiceError} for an invalid file, or for a request or archive that exceeds a limit
+     */
+    async add(
+      name: string | undefined,
+      bytes: AsyncIterable<Buffer>,
+      isBatch: boolean,
+      skipInvalid: boolean,
+    ): Promise<void> {
       const stored = await storeFile(name, bytes, isBatch, skipInvalid, requestAllowance(isBatch));
       if (stored?.type === 'zip') await unpack(stored.folder, stored.label, skipInvalid);
     },

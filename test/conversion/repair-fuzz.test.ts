@@ -2,6 +2,7 @@ import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { seeded } from '../../scripts/stress/random.ts';
+import { loadConfig } from '../../src/config.ts';
 import { decodeInProcess } from '../../src/conversion/decoded.ts';
 import { INPUT_FILE } from '../../src/conversion/plan/types.ts';
 import { prepareInput, repairAfterError } from '../../src/conversion/prepare.ts';
@@ -57,10 +58,9 @@ async function repairs(type: InputType, bytes: Buffer, stripMetadata: boolean): 
   if (others.length > 0) expect.fail(`leaves ${others}`);
   // If decoding fails, the folder is removed with what is left in it.
   if (image?.decoder && pixels(image) <= MAX_DECODED_PIXELS)
-    await decodeInProcess(image.decoder, image, source, {
-      signal: new AbortController().signal,
+    await decodeInProcess(image.decoder, image, {
+      ...{ source, config: loadConfig({}), signal: new AbortController().signal },
       deadline: performance.now() + 60_000,
-      limit: { ms: 60_000 },
     }).catch(ignoreExpected);
 }
 
