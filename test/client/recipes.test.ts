@@ -7,12 +7,24 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import type { Express } from 'express';
+import type { Browser } from 'playwright-core';
 import sharp from 'sharp';
-import { fixture, fixturePath, sendForm } from '../helpers/client.ts';
+import { build, type Rollup } from 'vite';
+import { hasChromium, launchChromium, openPage } from '../helpers/chromium.ts';
+import { convert, fixture, fixturePath, sendForm } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { PROJECT } from '../helpers/markdown.ts';
+import { installPackages, readRecipe } from '../helpers/recipes.ts';
 import { useService } from '../helpers/service.ts';
+import { requires } from '../helpers/skips.ts';
 import { readZip } from '../helpers/zip.ts';
+
+/** Gives Uppy the files of an input, and shows its errors, as an application does without Uppy's own dashboard. */
+const UPPY_INPUT = `document.querySelector('input').onchange = ({ target: { files } }) => {
+  for (const data of files) uppy.addFile({ name: data.name, type: data.type, data });
+  uppy.upload();
+};
+uppy.on('upload-error', (_file, { message }) => document.body.append(message));`;
 
 describe('the examples of docs/recipes.md', () => {
   const service = useService();
@@ -23,17 +35,10 @@ describe('the examples of docs/recipes.md', () => {
     await symlink(join(PROJECT, 'node_modules'), join(folder, 'node_modules'));
   });
 
-  /** Writes the example below a heading to a file. It imports the source of the client, and requests the service of the test. */
+  /** Writes the example below a heading to a file. */
   async function writeExample(heading: string): Promise<string> {
-    const text = await readFile(join(PROJECT, 'docs/recipes.md'), 'utf8');
-    const [, example = ''] =
-      new RegExp(`^## ${heading}\\n.*?^\`\`\`js\\n(.*?)^\`\`\``, 'ms').exec(text) ?? [];
     const path = join(folder, `${heading.replaceAll(' ', '-')}.mjs`);
-    const program = example
-      .replaceAll('imagemill/client', join(PROJECT, 'src/client/library/index.ts'))
-      .replaceAll('http://localhost:3000', service.base.replace('/api/v1', ''));
-    expect(program).to.include(service.base.replace('/api/v1', ''));
-    await writeFile(path, program);
+    await writeFile(path, await readRecipe(`## ${heading}`, 'js', service.base));
     return path;
   }
 
@@ -79,5 +84,58 @@ describe('the examples of docs/recipes.md', () => {
       expect(answer.status).to.equal(415);
       expect(JSON.parse(answer.body.toString())).to.include({ reason: 'unsupported_type' });
     });
+  });
+
+  describe('in a browser,', () => {
+    let packages: string;
+    let browser: Browser;
+    before(async function () {
+      requires(this, 'browser', hasChromium());
+      packages = await makeTempDir('browser-recipes');
+      await installPackages(packages, ['@uppy/core@6.3.1', '@uppy/xhr-upload@6.0.0', 'filepond@4.32.12']);
+      browser = await launchChromium();
+    });
+    after(() => browser?.close());
+
+    for (const [heading, own] of [
+      ['Uppy', UPPY_INPUT],
+      ['FilePond', ''],
+    ] as const) {
+      it(`${heading} gets the exact bytes of a result, and the message of an error`, async () => {
+        const entry = join(packages, `${heading}.js`);
+        await writeFile(entry, `${await readRecipe(`## ${heading}`, 'js', service.base)}\n${own}`);
+        const lib = { entry, formats: ['es' as const] };
+        const [built] = [
+          await build({ configFile: false, logLevel: 'error', build: { lib, write: false } }),
+        ].flat();
+        const { code } = (built as Rollup.RollupOutput).output[0];
+        const page = await openPage(browser);
+        await page.setContent('<input type="file">');
+        await page.addScriptTag({ content: code, type: 'module' });
+        const send = (name: string, buffer: Buffer): Promise<void> =>
+          page.locator('input[type=file]').setInputFiles({ name, mimeType: 'image/jpeg', buffer });
+
+        const [logged] = await Promise.all([
+          page.waitForEvent('console'),
+          send('photo.jpg', await fixture('scene.jpg')),
+        ]);
+        const [, address = ''] = /(blob:.*)/.exec(logged.text()) ?? [];
+        const bytes = await page.evaluate(
+          async (url) => [...new Uint8Array(await (await fetch(url)).arrayBuffer())],
+          address,
+        );
+        const { body } = await convert(service.base, await fixture('scene.jpg'), { width: '1200' });
+        expect(Buffer.from(bytes).equals(body)).to.equal(true);
+
+        let requests = 0;
+        page.on('request', () => {
+          requests += 1;
+        });
+        await send('text.jpg', Buffer.from('no image'));
+        await page.getByText('The file is not an image of a supported format').first().waitFor();
+        expect(requests).to.equal(1);
+        await page.close();
+      });
+    }
   });
 });

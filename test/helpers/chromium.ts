@@ -37,7 +37,7 @@ function chromiumPath(showsPdf = false): string {
 }
 
 /** Returns whether there is a browser on this machine. */
-function hasChromium(): boolean {
+export function hasChromium(): boolean {
   try {
     return chromiumPath() !== '';
   } catch {

@@ -81,7 +81,8 @@ export function tableRows(text: string, heading?: string): readonly (readonly st
     );
 }
 
-function findSection(text: string, heading: string): string {
+/** Returns the text between a heading and the next one of the same or a higher level. */
+export function findSection(text: string, heading: string): string {
   const [, afterwards = ''] = text.split(`\n${heading}\n`);
   return afterwards.split(new RegExp(`^#{1,${heading.indexOf(' ')}} `, 'm'))[0] ?? '';
 }
