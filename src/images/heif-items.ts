@@ -1,5 +1,6 @@
 /** @module Items of AVIF and HEIC files (ISO/IEC 14496-12, section 8.11; ISO/IEC 23008-12). */
 import { type Box, findBox, parseBoxes } from './containers/parts.ts';
+import type { Size } from './image-info.ts';
 
 /** Reads an unsigned integer of up to 6 bytes; undefined beyond the end. A length of 0 bytes stands for 0. */
 export function readNumber(data: Buffer | undefined, at: number, length: number): number | undefined {
@@ -24,6 +25,9 @@ export interface HeifMeta {
   /** Returns the properties of an item, in order; undefined if none are associated with the item. */
   readonly propertiesOf: (id: number | undefined) => readonly Box[] | undefined;
 }
+
+/** Parses the box `meta` in the first bytes of a file, which must stay valid while the result is used. */
+export const metaIn = (head: Buffer): HeifMeta => parseMeta(findBox(parseBoxes(head), 'meta')?.subarray(4));
 
 /**
  * Parses the box `meta`.
@@ -50,6 +54,12 @@ export function parseMeta(body: Buffer | undefined): HeifMeta {
       return indexes.length > 0 ? indexes.flatMap((index) => properties[index - 1] ?? []) : undefined;
     },
   };
+}
+
+/** Returns the size that a property `ispe` declares; undefined for other properties, and for a size without pixels. */
+export function declaredSize({ name, body }: Box): Size | undefined {
+  const [width, height] = [readNumber(body, 4, 4), readNumber(body, 8, 4)];
+  return name === 'ispe' && width && height ? { width, height } : undefined;
 }
 
 /** An item, such as an image or EXIF. */

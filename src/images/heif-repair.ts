@@ -1,9 +1,9 @@
 /** @module Repairs AVIF and HEIC in place, so that libheif decodes the primary image, and nothing else decides about it. */
 import type { FileHandle } from 'node:fs/promises';
 import { type RepairTarget, readAt, withFile, writeAt } from './containers/file.ts';
-import { findBox, parseBoxes, renameBox } from './containers/parts.ts';
+import { parseBoxes, renameBox } from './containers/parts.ts';
 import { isAlpha, isProfile, META_BYTES, ROTATIONS } from './heif.ts';
-import { type HeifMeta, parseMeta, type Reference } from './heif-items.ts';
+import { type HeifMeta, metaIn, type Reference } from './heif-items.ts';
 
 /** Offset of the major brand in an AVIF or HEIC (ISO/IEC 14496-12, section 4.3). */
 const BRAND_AT = 8;
@@ -22,20 +22,20 @@ export async function repairHeif(
   await changeHeader(file, (head, fileBytes) => {
     rebrandSequence(head, type);
     stateMetaLength(head, fileBytes);
-    const meta = metaOf(head);
+    const meta = metaIn(head);
     const { primary } = meta;
     stateMatrix(meta);
     if (primary === undefined) return;
     hideOtherItems(meta, primary);
     simplifyReferences(meta, primary);
-    stateAlphaSize(metaOf(head), primary);
+    stateAlphaSize(metaIn(head), primary);
   });
 }
 
 /** Replaces every rotation and mirroring by a rotation of 0 degrees: the plan rotates the image. */
 export function removeRotation(path: string): Promise<void> {
   const change = (head: Buffer): void => {
-    for (const { name, body } of metaOf(head).properties) {
+    for (const { name, body } of metaIn(head).properties) {
       if (!ROTATIONS.includes(name) || body.length === 0) continue;
       renameBox(body, 'irot');
       body[0] = 0;
@@ -51,7 +51,7 @@ export function removeRotation(path: string): Promise<void> {
 export async function takeProfile(path: string): Promise<Buffer | undefined> {
   let profile: Buffer | undefined;
   const change = (head: Buffer): void => {
-    const { primary, properties, propertiesOf } = metaOf(head);
+    const { primary, properties, propertiesOf } = metaIn(head);
     for (const { name, body } of propertiesOf(primary) ?? properties) {
       if (name !== 'colr' || !isProfile(body)) continue;
       profile ??= body.subarray(4);
@@ -73,8 +73,6 @@ async function changeHeader(
   change(head, (await file.stat()).size);
   if (!head.equals(before)) await writeAt(file, 0, head);
 }
-
-const metaOf = (head: Buffer): HeifMeta => parseMeta(findBox(parseBoxes(head), 'meta')?.subarray(4));
 
 /** Marks a sequence as a still image: its primary image is converted, and older libheif reads no sequences. */
 function rebrandSequence(head: Buffer, type: keyof typeof STILL_BRANDS): void {

@@ -4,8 +4,7 @@
  */
 import { type BitReader, readBits } from './containers/bits.ts';
 import type { ByteReader } from './containers/file.ts';
-import type { Box } from './containers/parts.ts';
-import { type HeifMeta, readNumber } from './heif-items.ts';
+import { declaredSize, type HeifMeta, readNumber } from './heif-items.ts';
 import type { Size } from './image-info.ts';
 
 /** Side of the largest coding block in pixels. Encoders pad an image to whole blocks. */
@@ -66,17 +65,11 @@ function sizesByItem({ properties, associations }: HeifMeta): (id: number) => It
  */
 function boundsOf(sizes: readonly Size[]): readonly Size[] {
   if (sizes.length < 2) return sizes;
-  const sidesOf = (side: keyof Size): number[] => sizes.map((size) => size[side]);
   const bound = (choose: typeof Math.min): Size => ({
-    width: choose(...sidesOf('width')),
-    height: choose(...sidesOf('height')),
+    width: choose(...sizes.map(({ width }) => width)),
+    height: choose(...sizes.map(({ height }) => height)),
   });
   return [bound(Math.min), bound(Math.max)];
-}
-
-function declaredSize({ name, body }: Box): Size | undefined {
-  const [width, height] = [readNumber(body, 4, 4), readNumber(body, 8, 4)];
-  return name === 'ispe' && width && height ? { width, height } : undefined;
 }
 
 /** Checks whether a coded size is the declared one, padded to whole blocks. */

@@ -2,10 +2,10 @@
 import { colourOf, declared, isSrgbColour } from './colour/declared-colour.ts';
 import type { WindowReader } from './containers/file.ts';
 import { type Box, findBox, isComplete, parseBoxes } from './containers/parts.ts';
-import { type HeifMeta, parseMeta, readNumber } from './heif-items.ts';
+import { declaredSize, type HeifMeta, parseMeta, readNumber } from './heif-items.ts';
 import { hasContradictorySizes } from './heif-sizes.ts';
 import { classifyProfile } from './icc.ts';
-import type { ImageFacts, MetadataKind, Orientation } from './image-info.ts';
+import type { ImageFacts, MetadataKind, Orientation, Size } from './image-info.ts';
 
 /** Bytes to read for the `meta` box, which describes the items: it is near the start and usually has about 1 KiB. */
 export const META_BYTES = 64 * 1024;
@@ -52,14 +52,11 @@ const METADATA: Readonly<Record<string, MetadataKind>> = { Exif: 'exif', mime: '
  * Finds the largest item size (`ispe`). The tools may decode any item, and an image derived from tiles is larger than
  * its tiles.
  */
-function largestSize(properties: readonly Box[]): { width?: number; height?: number } {
-  const sizes = properties
-    .filter(({ name, body }) => name === 'ispe' && body.length >= 12)
-    .map(({ body }) => ({ width: body.readUInt32BE(4), height: body.readUInt32BE(8) }));
-  return sizes.reduce<{ width?: number; height?: number }>(
-    (most, size) => (size.width * size.height > (most.width ?? 0) * (most.height ?? 0) ? size : most),
-    {},
-  );
+function largestSize(properties: readonly Box[]): Partial<Size> {
+  const area = ({ width = 0, height = 0 }: Partial<Size>): number => width * height;
+  return properties
+    .flatMap((property) => declaredSize(property) ?? [])
+    .reduce<Partial<Size>>((most, size) => (area(size) > area(most) ? size : most), {});
 }
 
 /** Returns whether a channel has more than 8 bits (`pixi`: version and flags, number of channels, bits of each). */

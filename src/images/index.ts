@@ -2,15 +2,15 @@
  * @module Detects the type of a file from its first bytes, never from the name of the file or its declared type. Repairs images, and
  * inspects them without decoding them. One row per format.
  */
-import { open } from 'node:fs/promises';
 import { constants, gunzipSync } from 'node:zlib';
 import { fileTypeFromBuffer } from 'file-type';
-import type { InputType } from '../formats.ts';
+import { ALL_INPUT_TYPES, type InputType } from '../formats.ts';
 import { readBmp, repairBmp } from './bmp.ts';
 import {
   bufferReader,
   type RepairContext,
   type RepairTarget,
+  readAt,
   type WindowReader,
   withFile,
   withReader,
@@ -44,26 +44,8 @@ const MAX_PREAMBLE_BYTES = 64 * 1024;
 /** A type, `unknown`, or `unsure` if more bytes could decide. */
 export type DetectedType = FileType | 'unknown' | 'unsure';
 
-/** Types by the file extension that `file-type` reports. An animated PNG is converted as PNG. */
-const TYPES_BY_EXTENSION: Readonly<Record<string, InputType>> = {
-  png: 'png',
-  apng: 'png',
-  jpg: 'jpg',
-  gif: 'gif',
-  bmp: 'bmp',
-  tif: 'tiff',
-  avif: 'avif',
-  ico: 'ico',
-  webp: 'webp',
-  heic: 'heic',
-  jxl: 'jxl',
-  jp2: 'jp2',
-  jpx: 'jp2',
-  j2c: 'jp2',
-  psd: 'psd',
-  cur: 'cur',
-  pdf: 'pdf',
-};
+/** Types that `file-type` reports under another file extension. An animated PNG is converted as PNG. */
+const ALIASES: Readonly<Record<string, InputType>> = { apng: 'png', tif: 'tiff', jpx: 'jp2', j2c: 'jp2' };
 
 /** Archives and compressed files, by the file extension that `file-type` reports. */
 const ARCHIVES = [
@@ -81,14 +63,14 @@ export async function detectType(head: Uint8Array, complete: boolean): Promise<D
   const found = (await fileTypeFromBuffer(head))?.ext;
   if (found === 'arw' && !(await isCameraRaw(head))) return 'tiff';
   if (found === 'heic' && isAvifToo(head)) return 'avif';
-  if (found !== undefined && Object.hasOwn(TYPES_BY_EXTENSION, found))
-    return TYPES_BY_EXTENSION[found] as InputType;
-  if (isZip(head)) return 'zip';
+  const type = ALL_INPUT_TYPES.find((one) => one === found) ?? ALIASES[found ?? ''];
+  if (type) return type;
+  if (startsWith(head, ZIP)) return 'zip';
   if (found === 'gz') return detectSvg(unpackHead(head), true) === 'svg' ? 'svg' : 'archive';
   if (found !== undefined && ARCHIVES.includes(found)) return 'archive';
   if (found !== undefined && found !== 'xml') return 'unknown';
   // To distinguish camera formats, `file-type` reads the first directory, which can be beyond `head`.
-  if (found === undefined && isTiff(head)) return 'tiff';
+  if (found === undefined && startsWith(head, TIFF)) return 'tiff';
   return detectSvg(head, complete);
 }
 
@@ -97,14 +79,11 @@ export async function detectType(head: Uint8Array, complete: boolean): Promise<D
  *
  * @param headBytes number of bytes to read. An SVG whose preamble is longer is not detected.
  */
-export async function detectFileType(path: string, headBytes = DETECTION_BYTES): Promise<DetectedType> {
-  const file = await open(path);
-  try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(headBytes), 0, headBytes, 0);
-    return await detectType(buffer.subarray(0, bytesRead), bytesRead < headBytes);
-  } finally {
-    await file.close();
-  }
+export function detectFileType(path: string, headBytes = DETECTION_BYTES): Promise<DetectedType> {
+  return withFile(path, 'r', async (file) => {
+    const { bytes, found } = await readAt(file, 0, headBytes);
+    return detectType(bytes.subarray(0, found), found < headBytes);
+  });
 }
 
 /** Bytes of a gzip file to unpack. They expand to at most 1 MiB. */
@@ -131,16 +110,13 @@ function isAvifToo(head: Uint8Array): boolean {
   );
 }
 
-/** Checks for a ZIP, including documents in ZIP containers, and empty archives, which have no file header. */
-function isZip(head: Uint8Array): boolean {
-  const start = Buffer.from(head.subarray(0, 4)).toString('latin1');
-  return ['PK\x03\x04', 'PK\x05\x06', 'PK\x07\x08'].includes(start);
-}
+/** Starts of a ZIP, including documents in ZIP containers, and empty archives, which have no file header. */
+const ZIP = ['PK\x03\x04', 'PK\x05\x06', 'PK\x07\x08'];
+const TIFF = ['II*\0', 'MM\0*', 'II+\0', 'MM\0+'];
 
-function isTiff(head: Uint8Array): boolean {
-  const start = Buffer.from(head.subarray(0, 4)).toString('latin1');
-  return ['II*\0', 'MM\0*', 'II+\0', 'MM\0+'].includes(start);
-}
+/** Returns whether the first four bytes are one of these. */
+const startsWith = (head: Uint8Array, starts: readonly string[]): boolean =>
+  starts.includes(Buffer.from(head.subarray(0, 4)).toString('latin1'));
 
 const NEW_SUBFILE_TYPE = 254;
 const SUB_DIRECTORIES = 330;

@@ -3,9 +3,9 @@ import { inflateSync, constants as zlib } from 'node:zlib';
 import { readBmpLayout } from './bmp.ts';
 import type { WindowReader } from './containers/file.ts';
 import { TiffReader } from './containers/ifd.ts';
-import { findBox, gifBlocks, jpegSegments, parseBoxes, pngChunks, riffChunks } from './containers/parts.ts';
+import { gifBlocks, jpegSegments, pngChunks, riffChunks } from './containers/parts.ts';
 import { auxiliaryOf, isAlpha, isProfile, META_BYTES, orientationIn } from './heif.ts';
-import { parseMeta } from './heif-items.ts';
+import { metaIn } from './heif-items.ts';
 import type { ImageInfo, Orientation } from './image-info.ts';
 import { readJp2Layout } from './jp2.ts';
 import { isFrameHeader } from './jpeg.ts';
@@ -49,9 +49,7 @@ const PSD_CHANNELS: Readonly<Record<ColourSpace, number>> = { grey: 1, rgb: 3, l
 const readIcon: Reader = async () => ({ ...RGB, alpha: true }); // by its mask, if not by its pixels
 
 const readHeif: Reader = async (bytes) => {
-  const meta = parseMeta(
-    findBox(parseBoxes(Buffer.from(await bytes.read(0, META_BYTES))), 'meta')?.subarray(4),
-  );
+  const meta = metaIn(Buffer.from(await bytes.read(0, META_BYTES)));
   const { primary, properties, propertiesOf, references } = meta;
   const own = propertiesOf(primary) ?? properties;
   const [tile] = references.find(({ type, from }) => type === 'dimg' && from === primary)?.to ?? [];
