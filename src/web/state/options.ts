@@ -46,15 +46,9 @@ export const FIT_LABELS: Readonly<Record<Fit, string>> = {
 };
 /** Labels of the positions, row by row. */
 export const POSITION_LABELS: Readonly<Record<Position, string>> = {
-  'left top': 'Top left',
-  top: 'Top',
-  'right top': 'Top right',
-  left: 'Left',
-  center: 'Centre',
-  right: 'Right',
-  'left bottom': 'Bottom left',
-  bottom: 'Bottom',
-  'right bottom': 'Bottom right',
+  ...{ 'left top': 'Top left', top: 'Top', 'right top': 'Top right' },
+  ...{ left: 'Left', center: 'Centre', right: 'Right' },
+  ...{ 'left bottom': 'Bottom left', bottom: 'Bottom', 'right bottom': 'Bottom right' },
   attention: 'Automatic',
 };
 /** Fits for which the position has an effect. */
@@ -108,6 +102,10 @@ export function setOptions(changed: Partial<Options>): void {
   }
   storeOptions();
 }
+
+/** Changes one option, as {@link setOptions} does. */
+export const setOption = <K extends keyof Options>(name: K, value: Options[K]): void =>
+  setOptions({ [name]: value } as Partial<Options>);
 
 function storeOptions(): void {
   const query = fields.value.toString();

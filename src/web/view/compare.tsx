@@ -1,13 +1,14 @@
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { useSignal } from '@preact/signals';
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { formatBytes } from '../../text.ts';
 import { isArchive, isPdf } from '../actions/convert.ts';
 import { followed, followOptions } from '../actions/follow-options.ts';
 import { formatChange, typeLabel } from '../format.ts';
 import { compared, type Item } from '../state/items.ts';
 import { options } from '../state/options.ts';
-import { ComparedImages } from './compared-images.tsx';
 import { QualityField } from './fields.tsx';
 import { Icon } from './icons.tsx';
+import { useZoom } from './use-zoom.ts';
 
 /** Dialog that compares a file with its result, which follows the quality slider. */
 export function Compare({ item }: { item: Item }) {
@@ -61,5 +62,127 @@ export function Compare({ item }: { item: Item }) {
         </output>
       </div>
     </dialog>
+  );
+}
+
+interface ComparedProps {
+  readonly file: File;
+  /** Whether the browser can show the original. */
+  readonly isReadable: boolean;
+  /** Object URL of the result; undefined until there is one. */
+  readonly result: string | undefined;
+  /** Labels of the original and of the result. */
+  readonly labels: readonly [string, string];
+}
+
+/** Distance from the divider within which a pointer moves it, in pixels. */
+const GRIP_PX = 24;
+
+/** Shows the original over the result, divided by a slider. The wheel, two fingers and keys zoom. */
+function ComparedImages({ file, isReadable, result, labels }: ComparedProps) {
+  const original = useMemo(() => URL.createObjectURL(file), [file]);
+  useEffect(() => () => URL.revokeObjectURL(original), [original]);
+  const split = useSignal(50);
+  const stage = useRef<HTMLElement>(null);
+  const zoom = useZoom(stage);
+  const both = isReadable && result !== undefined;
+  const [originalLabel, resultLabel] = labels;
+
+  const pointers = useRef(new Map<number, PointerEvent>());
+  const movesDivider = useRef(false);
+  const moveDivider = ({ clientX, currentTarget }: PointerEvent): void => {
+    const { left, width } = (currentTarget as HTMLElement).getBoundingClientRect();
+    split.value = Math.round(Math.min(100, Math.max(0, ((clientX - left) / width) * 100)));
+  };
+  const start = (event: PointerEvent & { currentTarget: HTMLElement }): void => {
+    event.currentTarget.setPointerCapture(event.pointerId);
+    pointers.current.set(event.pointerId, event);
+    const { left, width } = event.currentTarget.getBoundingClientRect();
+    const distance = Math.abs(event.clientX - left - (width * split.peek()) / 100);
+    movesDivider.current = both && (zoom.isFitted() || distance < GRIP_PX);
+    if (movesDivider.current) moveDivider(event);
+  };
+  const move = (event: PointerEvent & { currentTarget: HTMLElement }): void => {
+    const before = pointers.current.get(event.pointerId);
+    if (!before) return;
+    const other = [...pointers.current.values()].find(({ pointerId }) => pointerId !== event.pointerId);
+    pointers.current.set(event.pointerId, event);
+    if (other) zoom.pinch(other, before, event);
+    else if (movesDivider.current) moveDivider(event);
+    else stage.current?.scrollBy(before.clientX - event.clientX, before.clientY - event.clientY);
+  };
+  const end = ({ pointerId }: PointerEvent): void => {
+    pointers.current.delete(pointerId);
+  };
+  // The zoom to the image's own size keeps the divider and the vertical centre in view.
+  const zoomToOwnSize = (): void => {
+    if (!stage.current) return;
+    const { top, height } = stage.current.getBoundingClientRect();
+    const pair = stage.current.firstElementChild?.getBoundingClientRect();
+    const x = (pair?.left ?? 0) + ((pair?.width ?? 0) * split.peek()) / 100;
+    zoom.zoomTo(zoom.scale.peek() === 1 ? 0 : 1, x, top + height / 2);
+  };
+  return (
+    <>
+      <div class="viewer">
+        <section
+          ref={stage}
+          class={`stage ${zoom.scale.value > 0 ? 'zoomed' : ''} ${zoom.scale.value >= 2 ? 'magnified' : ''}`}
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard
+          tabIndex={0}
+          aria-label="Image"
+          onKeyDown={zoom.handleKey}
+        >
+          <div
+            class={both ? 'pair divided' : 'pair'}
+            style={{ '--split': `${split.value}%`, width: zoom.width.value }}
+            onPointerDown={start}
+            onPointerMove={move}
+            onPointerUp={end}
+            onPointerCancel={end}
+          >
+            <img
+              class="after"
+              src={result ?? original}
+              alt={result ? 'The result' : 'The original'}
+              draggable={false}
+              onLoad={zoom.measure}
+            />
+            {both && <img class="before" src={original} alt="The original" draggable={false} />}
+            {both && <span class="divider" aria-hidden="true" />}
+          </div>
+        </section>
+        {(both || !result) && <span class="tag">{originalLabel}</span>}
+        {result && <span class="tag end">{resultLabel}</span>}
+      </div>
+      <div class="compare-foot">
+        {both ? (
+          <input
+            class="split"
+            type="range"
+            min="0"
+            max="100"
+            value={split.value}
+            aria-label="Position of the divider between original and result"
+            aria-valuetext={`${split.value} %`}
+            onInput={({ currentTarget }) => {
+              split.value = currentTarget.valueAsNumber;
+            }}
+          />
+        ) : (
+          <p class="quiet">
+            {!isReadable && 'This browser cannot show the original. Only the result is shown.'}
+          </p>
+        )}
+        <button
+          type="button"
+          class="button plain"
+          aria-pressed={zoom.scale.value === 1}
+          onClick={zoomToOwnSize}
+        >
+          Zoom to 100%
+        </button>
+      </div>
+    </>
   );
 }

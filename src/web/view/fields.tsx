@@ -1,5 +1,5 @@
 import { OUTPUTS, type OutputType } from '../../formats.ts';
-import { isLossless, isSet, type Options, options, setOptions, unset } from '../state/options.ts';
+import { isLossless, isSet, type Options, options, setOption, unset } from '../state/options.ts';
 
 /** Slider for the quality, if the format has one. */
 export function QualityField({ format }: { format: OutputType }) {
@@ -21,43 +21,46 @@ export function QualityField({ format }: { format: OutputType }) {
         value={quality}
         {...(!isSet('quality') && { 'aria-valuetext': 'as in the preset' })}
         disabled={isLossless({ ...options.value, format })}
-        onInput={({ currentTarget }) => setOptions({ quality: currentTarget.valueAsNumber })}
+        onInput={({ currentTarget }) => setOption('quality', currentTarget.valueAsNumber)}
       />
     </label>
   );
 }
 
-interface SelectProps<T extends string> {
+/** Names of the options that have such values. */
+type OptionOf<T> = { [K in keyof Options]: Options[K] extends T ? K : never }[keyof Options];
+
+interface SelectProps<K extends OptionOf<string>> {
   label: string;
-  name: keyof Options;
+  name: K;
   /** Label of the first choice, an empty value. By default, there is one if a preset has the value. */
   none?: string;
   /** Labels by value, in the order of the list. */
-  labels: Readonly<Record<T, string>>;
-  value: T | '';
+  labels: Readonly<Record<Exclude<Options[K], ''>, string>>;
+  /** What an empty value means, which is stored instead of this one, except to override a preset. */
+  fallback?: Options[K];
   disabled?: boolean;
   /** Why it is disabled. */
   hint?: string;
-  /** Called with a value of the labels, or with an empty one if `none` is given. */
-  onChange: (value: T) => void;
 }
 
 /** A list of choices, with the reason if it is disabled. */
-export function Select<T extends string>(props: SelectProps<T>) {
-  const { label, name, labels, value, disabled = false, hint, onChange } = props;
-  const none = props.none ?? (options.value.preset && 'As in the preset');
+export function Select<K extends OptionOf<string>>(props: SelectProps<K>) {
+  const { label, name, labels, fallback, disabled = false, hint } = props;
+  const { preset } = options.value;
+  const none = props.none ?? (preset && 'As in the preset');
   return (
     <div class="field">
       <label class="field">
         <span class="label">{label}</span>
         <select
           name={name}
-          value={isSet(name) ? value : ''}
+          value={isSet(name) ? options.value[name] || fallback || '' : ''}
           disabled={disabled}
           {...(disabled && { 'aria-describedby': `${name}-hint` })}
-          onChange={({ currentTarget }) => {
-            if (currentTarget.value === '' && props.none === undefined) unset(name);
-            else onChange(currentTarget.value as T);
+          onChange={({ currentTarget: { value } }) => {
+            if (value === '' && props.none === undefined) unset(name);
+            else setOption(name, (value === fallback && !preset ? '' : value) as Options[K]);
           }}
         >
           {none && <option value="">{none}</option>}
@@ -73,39 +76,23 @@ export function Select<T extends string>(props: SelectProps<T>) {
   );
 }
 
-interface NumberProps {
-  label: string;
-  name: string;
-  unit: string;
-  /** By default 1. */
-  min?: number;
-  max: number;
-  /** By default whole numbers. */
-  step?: 'any';
-  value: string;
-  disabled?: boolean;
-  onChange: (value: string) => void;
-}
-
 interface CheckProps {
   label: string;
-  name: keyof Options;
+  name: OptionOf<boolean>;
   /** What it does. */
   details: string;
-  checked: boolean;
-  onChange: (checked: boolean) => void;
 }
 
 /** A checkbox, in its third state if a preset has the value. */
-export function Check({ label, name, details, checked, onChange }: CheckProps) {
+export function Check({ label, name, details }: CheckProps) {
   return (
     <label class="check">
       <input
         type="checkbox"
         name={name}
-        checked={checked}
+        checked={options.value[name]}
         indeterminate={!isSet(name)}
-        onChange={({ currentTarget }) => onChange(currentTarget.checked)}
+        onChange={({ currentTarget }) => setOption(name, currentTarget.checked)}
       />
       <span>
         {label} <small>{details}</small>
@@ -114,9 +101,21 @@ export function Check({ label, name, details, checked, onChange }: CheckProps) {
   );
 }
 
+interface NumberProps {
+  label: string;
+  name: 'width' | 'height' | 'dpi' | 'maxKilobytes';
+  unit: string;
+  /** By default 1. */
+  min?: number;
+  max: number;
+  /** By default whole numbers. */
+  step?: 'any';
+  disabled?: boolean;
+}
+
 /** Input for a limit. The browser validates it and does not submit an invalid form. */
 export function NumberField(props: NumberProps) {
-  const { label, name, unit, min = 1, max, step = '1', value, disabled = false, onChange } = props;
+  const { label, name, unit, min = 1, max, step = '1', disabled = false } = props;
   return (
     <label class="field">
       <span class="label">{label}</span>
@@ -129,9 +128,9 @@ export function NumberField(props: NumberProps) {
           max={max}
           step={step}
           placeholder={options.value.preset ? 'preset' : 'any'}
-          value={value}
+          value={options.value[name]}
           disabled={disabled}
-          onInput={({ currentTarget }) => onChange(currentTarget.value)}
+          onInput={({ currentTarget }) => setOption(name, currentTarget.value)}
           onInvalid={({ currentTarget }) => {
             // The browser cannot show its message at a field that is hidden.
             const section = currentTarget.closest('details');

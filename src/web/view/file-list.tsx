@@ -1,8 +1,18 @@
 // biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements whose display is grid
 // biome-ignore-all lint/a11y/useFocusableInteractive: the rows and their controls have the focus
-import { isArchive } from '../actions/convert.ts';
-import { compared, type Item, items, stateOf } from '../state/items.ts';
-import { FileRow, removeRow } from './file-row.tsx';
+import { computed, signal, useComputed } from '@preact/signals';
+import { OUTPUTS, type OutputType } from '../../formats.ts';
+import { NOTES } from '../../notes.ts';
+import { formatBytes } from '../../text.ts';
+import { convert, isArchive } from '../actions/convert.ts';
+import type { Preview } from '../client/preview.ts';
+import { formatChange, typeLabel } from '../format.ts';
+import { formats } from '../state/formats.ts';
+import { compared, type Item, isStale, items, type Result, remove, stateOf } from '../state/items.ts';
+import { formatLabel } from '../state/options.ts';
+import { focusPicker } from './drop-zone.tsx';
+import { ignoreDoubleClick, useFocusFallback } from './events.ts';
+import { Icon } from './icons.tsx';
 
 /**
  * The rows of all files, as a grid with one tab stop. The arrow keys move between rows, and between a row and its controls.
@@ -58,3 +68,231 @@ function isComparable(item: Item): boolean {
 
 /** Returns where the focus can be in a row: on the row itself, and on its controls. */
 const stopsOf = (row: Element): Element[] => [row, ...row.querySelectorAll('select, button, a')];
+
+/** Row of a file, with its preview, state and actions. Its controls are reached with arrow keys, see {@link FileList}. */
+function FileRow({ item }: { item: Item }) {
+  const { file, path, preview } = item;
+  const row = useFocusFallback<HTMLDivElement>();
+  const isTabStop = useComputed(() => tabStop.value === item.id);
+  const state = stateOf(item);
+  const result = state.at === 'done' ? state.result : undefined;
+  const isFinal = state.at === 'failed' && !state.canRetry;
+  return (
+    <div
+      ref={row}
+      class={`file ${state.at}`}
+      role="row"
+      aria-label={path}
+      tabIndex={isTabStop.value ? 0 : -1}
+      onFocusIn={() => {
+        focused.value = item.id;
+      }}
+    >
+      <Thumbnail src={preview.value?.thumbnail ?? result?.preview.value?.thumbnail} kind={typeLabel(file)} />
+      <div class="file-text" role="gridcell">
+        <p class="file-name" title={path}>
+          {path !== file.name && <span class="quiet">{path.slice(0, -file.name.length)}</span>}
+          {file.name}
+        </p>
+        <p class="file-properties number">
+          {typeLabel(file)} {formatBytes(file.size)}
+          {result ? (
+            <Outcome before={file.size} result={result} />
+          ) : (
+            preview.value && ` · ${formatPixels(preview.value)}`
+          )}
+        </p>
+        <FileState item={item} />
+      </div>
+      <div role="gridcell" class="file-format">
+        <FormatField item={item} />
+      </div>
+      <div class="file-actions" role="gridcell">
+        <Actions item={item} />
+      </div>
+      <div class={isFinal ? 'file-remove final' : 'file-remove'} role="gridcell">
+        <button
+          type="button"
+          class={isFinal ? 'button plain' : 'button bare'}
+          aria-label={`Remove ${file.name}`}
+          tabIndex={-1}
+          onClick={({ currentTarget }) => removeRow(currentTarget, item)}
+        >
+          {isFinal ? 'Remove' : <Icon name="remove" />}
+        </button>
+      </div>
+    </div>
+  );
+}
+
+/** ID of the item whose row had the focus last. */
+const focused = signal(0);
+/** ID of the item whose row is the tab stop of the list. */
+const tabStop = computed(() => (items.value.find(({ id }) => id === focused.value) ?? items.value[0])?.id);
+
+/** Removes a row. The focus moves to the same element of the next or previous row, or to the file picker if there is none. */
+function removeRow(control: HTMLElement, item: Item): void {
+  const row = control.closest('.file');
+  const neighbour = row?.nextElementSibling ?? row?.previousElementSibling;
+  const target = row === control ? neighbour : neighbour?.querySelector('.file-remove button');
+  if (target) (target as HTMLElement).focus();
+  else focusPicker();
+  remove([item]);
+}
+
+/** The thumbnail, or the type of the file if the browser cannot decode it. */
+function Thumbnail({ src, kind }: { src: string | undefined; kind: string }) {
+  return (
+    <div class="thumbnail" aria-hidden="true">
+      {src ? <img src={src} alt="" /> : <span>{kind}</span>}
+    </div>
+  );
+}
+
+/** Format, size and saving of a result, after those of the original. */
+function Outcome({ before, result: { blob, label, preview } }: { before: number; result: Result }) {
+  return (
+    <>
+      {' → '}
+      <strong>
+        {label} {formatBytes(blob.size)}
+      </strong>{' '}
+      <span class={blob.size > before ? 'pill larger' : 'pill'}>{formatChange(before, blob.size)}</span>{' '}
+      {preview.value && <span class="pixels">{formatPixels(preview.value)}</span>}
+    </>
+  );
+}
+
+/** Progress of a file, the reason why it failed, and what to know about its result. */
+function FileState({ item }: { item: Item }) {
+  const state = stateOf(item);
+  switch (state.at) {
+    case 'ready':
+      return <p class="file-state">Ready</p>;
+    case 'waiting':
+      return <p class="file-state">Waiting</p>;
+    case 'uploading':
+      return (
+        <p class="file-state number">
+          Uploading {Math.floor(state.share * 100)} %
+          <progress value={state.share} aria-label={`Upload of ${item.file.name}`} />
+        </p>
+      );
+    case 'converting':
+      return (
+        <p class="file-state">
+          Converting
+          <progress aria-label={`Conversion of ${item.file.name}`} />
+        </p>
+      );
+    case 'failed':
+      return <p class="file-state error">{state.message}</p>;
+    case 'done':
+      return (
+        <>
+          {isStale(item) && <p class="file-state stale">Converted with other options.</p>}
+          {state.result.notes.map((note) => (
+            <p key={note} class={NOTES[note].loss ? 'file-state loss' : 'file-state note'}>
+              {NOTES[note].page}
+            </p>
+          ))}
+        </>
+      );
+  }
+}
+
+/** Selects the format of a single file. By default, it is the one of all files. */
+function FormatField({ item: { file, format } }: { item: Item }) {
+  const label = `Format of ${file.name}`;
+  return (
+    <select
+      aria-label={label}
+      tabIndex={-1}
+      value={format.value ?? ''}
+      onChange={({ currentTarget }) => {
+        format.value = (currentTarget.value || undefined) as OutputType | undefined;
+      }}
+    >
+      <option value="">→ {formatLabel}</option>
+      {formats.value?.output.map((type) => (
+        <option key={type} value={type}>
+          {OUTPUTS[type].label}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** Buttons for the actions that a file's state allows. */
+function Actions({ item }: { item: Item }) {
+  const { file } = item;
+  const state = stateOf(item);
+  switch (state.at) {
+    case 'ready':
+      return (
+        <>
+          <CompareAction item={item} />
+          <Action label="Convert" of={file} onClick={() => convert([item])} />
+        </>
+      );
+    case 'failed':
+      return state.canRetry ? (
+        <Action label="Try again" icon="again" of={file} onClick={() => convert([item])} />
+      ) : null;
+    case 'done':
+      return (
+        <>
+          {!isArchive(state.result.blob) && <CompareAction item={item} />}
+          <a
+            class="button plain"
+            href={state.result.url}
+            download={state.result.name}
+            aria-label={`Save ${state.result.name}`}
+            tabIndex={-1}
+          >
+            <Icon name="save" />
+            Save
+          </a>
+        </>
+      );
+    default:
+      return <Action label="Cancel" of={file} onClick={state.cancel} />;
+  }
+}
+
+/** Opens the comparison, which converts the file if necessary. */
+const CompareAction = ({ item }: { item: Item }) => (
+  <Action
+    label="Compare"
+    icon="compare"
+    of={item.file}
+    onClick={() => {
+      compared.value = item;
+    }}
+  />
+);
+
+interface ActionProps {
+  label: string;
+  icon?: 'again' | 'compare';
+  of: File;
+  onClick: () => void;
+}
+
+/** A button that names its file for screen readers. */
+function Action({ label, icon, of, onClick }: ActionProps) {
+  return (
+    <button
+      type="button"
+      class="button plain"
+      aria-label={`${label} ${of.name}`}
+      tabIndex={-1}
+      onClick={ignoreDoubleClick(onClick)}
+    >
+      {icon && <Icon name={icon} />}
+      {label}
+    </button>
+  );
+}
+
+const formatPixels = ({ width, height }: Preview): string => `${width} × ${height}`;

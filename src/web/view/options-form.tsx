@@ -17,7 +17,7 @@ import {
   MIN_KILOBYTES,
   options,
   POSITION_LABELS,
-  setOptions,
+  setOption,
   summary,
   unset,
 } from '../state/options.ts';
@@ -55,7 +55,7 @@ export function Side() {
 
 /** Form for the conversion options. Submitting it converts all files that are not converted with these options yet. */
 function OptionsForm() {
-  const { preset, format, width, height, fit, keepMetadata } = options.value;
+  const { preset, format } = options.value;
   const presets = formats.value?.presets ?? [];
   return (
     <form
@@ -77,36 +77,22 @@ function OptionsForm() {
           name="preset"
           none="None"
           labels={Object.fromEntries(presets.map((name) => [name, name]))}
-          value={preset}
-          onChange={(value) => setOptions({ preset: value })}
         />
       )}
       <fieldset class="formats">
         <legend>Convert to</legend>
         <div class="segments">
           {preset !== '' && (
-            <label class="segment">
-              <input
-                type="radio"
-                name="output_format"
-                value=""
-                checked={!isSet('format')}
-                onChange={() => unset('format')}
-              />
-              <span>Preset</span>
-            </label>
+            <Segment label="Preset" value="" checked={!isSet('format')} onChoose={() => unset('format')} />
           )}
           {(formats.value?.output ?? [format]).map((type) => (
-            <label key={type} class="segment">
-              <input
-                type="radio"
-                name="output_format"
-                value={type}
-                checked={isSet('format') && type === format}
-                onChange={() => setOptions({ format: type })}
-              />
-              <span>{OUTPUTS[type].label}</span>
-            </label>
+            <Segment
+              key={type}
+              label={OUTPUTS[type].label}
+              value={type}
+              checked={isSet('format') && type === format}
+              onChoose={() => setOption('format', type)}
+            />
           ))}
         </div>
       </fieldset>
@@ -117,39 +103,42 @@ function OptionsForm() {
           name="width"
           unit="px"
           max={MAX_DIMENSION}
-          value={width}
-          onChange={(value) => setOptions({ width: value })}
         />
         <NumberField
           label={isExact(options.value) ? 'Height' : 'Max height'}
           name="height"
           unit="px"
           max={MAX_DIMENSION}
-          value={height}
-          onChange={(value) => setOptions({ height: value })}
         />
       </div>
       <Select
         label="Fit"
         name="fit"
         labels={FIT_LABELS}
-        value={fit}
         disabled={!hasBox(options.value)}
         hint="Needs a width and a height."
-        onChange={(value) => setOptions({ fit: value })}
       />
       <Special />
-      <Check
-        label="Keep metadata"
-        name="keepMetadata"
-        details="camera, location, colour profile"
-        checked={keepMetadata}
-        onChange={(checked) => setOptions({ keepMetadata: checked })}
-      />
+      <Check label="Keep metadata" name="keepMetadata" details="camera, location, colour profile" />
       <More />
     </form>
   );
 }
+
+interface SegmentProps {
+  label: string;
+  value: string;
+  checked: boolean;
+  onChoose: () => void;
+}
+
+/** One of the formats to choose from. */
+const Segment = ({ label, value, checked, onChoose }: SegmentProps) => (
+  <label class="segment">
+    <input type="radio" name="output_format" value={value} checked={checked} onChange={onChoose} />
+    <span>{label}</span>
+  </label>
+);
 
 const FRAMES: Readonly<Record<AllOrFirst, string>> = { all: 'All frames', first: 'First frame' };
 const PAGES: Readonly<Record<AllOrFirst, string>> = { all: 'All pages', first: 'First page' };
@@ -162,40 +151,19 @@ function Special() {
   const inputs = [...new Set(types)].map((type) => INPUTS[type]);
   const flattens = alpha === 'none' && inputs.some(({ opaque }) => !opaque);
   const hasBorders = hasBox(options.value) && fit === 'contain';
-  const defaultFrames = animation ? 'all' : 'first';
   return (
     <>
       {(flattens || hasBorders || background !== '') && (
         <Background fallback={preset ? 'as in the preset' : alpha === 'none' ? 'white' : 'transparent'} />
       )}
       {(((animation || hasPages) && inputs.some((input) => input.animation)) || frames !== '') && (
-        <Select
-          label="Animations"
-          name="frames"
-          labels={FRAMES}
-          value={frames || defaultFrames}
-          onChange={(value) => setOptions({ frames: value === defaultFrames && !preset ? '' : value })}
-        />
+        <Select label="Animations" name="frames" labels={FRAMES} fallback={animation ? 'all' : 'first'} />
       )}
       {((hasPages && inputs.some((input) => input.pages)) || pages !== '') && (
-        <Select
-          label="Pages"
-          name="pages"
-          labels={PAGES}
-          value={pages || 'all'}
-          onChange={(value) => setOptions({ pages: value === 'all' && !preset ? '' : value })}
-        />
+        <Select label="Pages" name="pages" labels={PAGES} fallback="all" />
       )}
       {(types.includes('pdf') || dpi !== '') && (
-        <NumberField
-          label="PDF resolution"
-          name="dpi"
-          unit="dpi"
-          min={DPI.min}
-          max={DPI.max}
-          value={dpi}
-          onChange={(value) => setOptions({ dpi: value })}
-        />
+        <NumberField label="PDF resolution" name="dpi" unit="dpi" min={DPI.min} max={DPI.max} />
       )}
     </>
   );
@@ -215,7 +183,7 @@ function Background({ fallback }: { fallback: string }) {
           type="color"
           name="background"
           value={background || '#ffffff'}
-          onInput={({ currentTarget }) => setOptions({ background: currentTarget.value })}
+          onInput={({ currentTarget }) => setOption('background', currentTarget.value)}
         />
         {background || fallback}
         {background && (
@@ -223,7 +191,7 @@ function Background({ fallback }: { fallback: string }) {
             type="button"
             class="button plain"
             aria-label="Reset the background"
-            onClick={() => setOptions({ background: '' })}
+            onClick={() => setOption('background', '')}
           >
             Reset
           </button>
@@ -235,7 +203,7 @@ function Background({ fallback }: { fallback: string }) {
 
 /** Less common options. Initially open if the page's address contains one of them. */
 function More() {
-  const { format, position, enlarge, lossless, maxKilobytes } = options.value;
+  const { format } = options.value;
   const isOpen = useSignal(
     ['position', 'enlarge', 'lossless', 'max_bytes'].some((name) => fields.value.has(name)),
   ).peek();
@@ -247,39 +215,23 @@ function More() {
           label="Position"
           name="position"
           labels={POSITION_LABELS}
-          value={position}
           disabled={!hasPosition(options.value)}
           hint="Needs the fit Fill and crop, or Add borders."
-          onChange={(value) => setOptions({ position: value })}
         />
         {hasBytesLimit(format) && (
           <NumberField
             label="Max file size"
-            name="max_kilobytes"
+            name="maxKilobytes"
             unit="kB"
             min={MIN_KILOBYTES}
             max={MAX_KILOBYTES}
             step="any"
-            value={maxKilobytes}
             disabled={isLossless(options.value)}
-            onChange={(value) => setOptions({ maxKilobytes: value })}
           />
         )}
-        <Check
-          label="Enlarge"
-          name="enlarge"
-          details="images that are smaller than the maximum size"
-          checked={enlarge}
-          onChange={(checked) => setOptions({ enlarge: checked })}
-        />
+        <Check label="Enlarge" name="enlarge" details="images that are smaller than the maximum size" />
         {OUTPUTS[format].lossless && (
-          <Check
-            label="Lossless"
-            name="lossless"
-            details="keeps every pixel, for a larger file"
-            checked={lossless}
-            onChange={(checked) => setOptions({ lossless: checked })}
-          />
+          <Check label="Lossless" name="lossless" details="keeps every pixel, for a larger file" />
         )}
       </div>
     </details>
