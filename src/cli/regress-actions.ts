@@ -8,8 +8,13 @@ import { dirname, join } from 'node:path';
 import { TruncatedFileError } from '../client/streamed-file.ts';
 import { enabledTypes } from '../conversion/capabilities.ts';
 import { createFolders, isReplaceable, replaceFile, systemReason } from '../files/system.ts';
-import { type Backend, BackendError, createHttpBackend, type Image } from '../regress/backends/backend.ts';
-import { createLocalBackend } from '../regress/backends/local-backend.ts';
+import {
+  type Backend,
+  BackendError,
+  createHttpBackend,
+  createLocalBackend,
+  type Image,
+} from '../regress/backends.ts';
 import {
   BaselineError,
   checkReplaceable,

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { TruncatedFileError } from '../client/streamed-file.ts';
 import { systemReason } from '../files/system.ts';
 import { ALL_INPUT_TYPES } from '../formats.ts';
-import { type Backend, BackendError, createHttpBackend, type Image } from '../regress/backends/backend.ts';
+import { type Backend, BackendError, createHttpBackend, type Image } from '../regress/backends.ts';
 import { compare } from '../regress/compare.ts';
 import type { Matrix } from '../regress/matrix.ts';
 import { type Recording, record } from '../regress/record.ts';

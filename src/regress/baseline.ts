@@ -6,7 +6,6 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/pro
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { createFolders, isReplaceable, replaceFile, systemReason } from '../files/system.ts';
-import { ALL_OUTPUT_TYPES } from '../formats.ts';
 import { type MatrixSource, toMatrix } from './matrix.ts';
 import {
   AlteredResultError,
@@ -16,6 +15,7 @@ import {
   type Result,
   type Row,
   resultPath,
+  rowSchema,
 } from './record.ts';
 
 const BASELINE_FILE = 'baseline.json';
@@ -31,23 +31,6 @@ export class BaselineError extends Error {
   override readonly name = 'BaselineError';
 }
 
-/** Relative name that stays inside the baseline's folder (prevents path traversal by a crafted file). */
-const safeName = z
-  .string()
-  .refine((name) => name.split(/[/\\]/).every((part) => !['', '.', '..'].includes(part)));
-
-const imageMetadata = z.object({
-  width: z.number(),
-  height: z.number(),
-  frames: z.number(),
-  delays: z.array(z.number()).exactOptional(),
-  plays: z.number().exactOptional(),
-  alpha: z.boolean(),
-  depth: z.number().exactOptional(),
-  profile: z.string().exactOptional(),
-  metadata: z.array(z.string()).exactOptional(),
-});
-
 const schema = z.object({
   layout: z.literal(FORMAT_VERSION, 'it was written by a different version of imagemill: record a new one'),
   tools: z.record(z.string(), z.string()),
@@ -55,28 +38,7 @@ const schema = z.object({
   matrix: z.unknown(),
   /** Distinct commands; rows refer to them by index, since most images share their commands. */
   commands: z.array(z.string()),
-  rows: z.array(
-    z.object({
-      image: safeName,
-      case: safeName,
-      format: z.enum(ALL_OUTPUT_TYPES),
-      input: z.string(),
-      commands: z.array(z.number()),
-      refused: z.object({ status: z.number(), message: z.string() }).optional(),
-      misread: z.string().optional(),
-      result: z
-        .object({
-          bytes: z.number(),
-          digest: z.string().optional(),
-          ms: z.number().optional(),
-          notes: z.array(z.string()),
-          figures: z
-            .object({ facts: imageMetadata, pixels: z.string(), fingerprints: z.array(z.string()) })
-            .optional(),
-        })
-        .optional(),
-    }),
-  ),
+  rows: z.array(rowSchema.extend({ commands: z.array(z.number()) })),
 });
 
 /**

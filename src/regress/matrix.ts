@@ -39,31 +39,44 @@ export class MatrixError extends Error {
   override readonly name = 'MatrixError';
 }
 
-/** Limits above which a difference counts as a change. A limit that is not set judges nothing. */
-export interface Thresholds {
-  /** Maximum difference of a channel that is rounding, 0 to 255. Pixels that differ more count for {@link area}. */
-  readonly max?: number | undefined;
+const number = (min: number, max: number) => {
+  const expected = `expected a number from ${min} to ${max}`;
+  return z.number(expected).min(min, expected).max(max, expected);
+};
+
+/** Thresholds that judge only if they are set. */
+const optionalThresholds = {
+  /** Maximum difference of a channel that is rounding, 0 to 255. Pixels that differ more count for `area`. */
+  max: number(0, 255),
   /** Maximum number of such pixels in a block of 16 by 16. */
-  readonly area?: number | undefined;
+  area: number(0, 256),
   /** Minimum PSNR, in dB. */
-  readonly psnr?: number | undefined;
+  psnr: number(0, 200),
   /** Minimum SSIM, at most 1. */
-  readonly ssim?: number | undefined;
+  ssim: number(-1, 1),
   /** Maximum mean difference of a block of 16 by 16 pixels, 0 to 255. */
-  readonly patch?: number | undefined;
+  patch: number(0, 255),
+  /** Maximum factor of the conversion time. Without it, slow conversions only get a remark. */
+  time: number(1, 1000),
+};
+const requiredThresholds = {
   /** Maximum mean ΔE 2000 of an area of 128 by 128 pixels. */
-  readonly deltaE: number;
+  deltaE: number(0, 100),
   /** Maximum change of the file size, as a fraction of the size before. */
-  readonly bytes: number;
+  bytes: number(0, 1000),
   /** Change of the file size in bytes that never counts, since small files change by large fractions. */
-  readonly bytesFloor: number;
-  /** Maximum factor of the conversion time. If undefined, slow conversions only get a remark. */
-  readonly time?: number | undefined;
+  bytesFloor: number(0, 2 ** 31),
   /** For fingerprints: maximum difference of a mean colour, 0 to 255. */
-  readonly means: number;
+  means: number(0, 255),
   /** For fingerprints: maximum change of sharpness, as a fraction. */
-  readonly sharpness: number;
-}
+  sharpness: number(0, 100),
+};
+
+/** Limits above which a difference counts as a change. */
+export type Thresholds = Readonly<
+  Record<keyof typeof requiredThresholds, number> &
+    Partial<Record<keyof typeof optionalThresholds, number | undefined>>
+>;
 
 type PixelThresholds = Pick<Thresholds, 'max' | 'area' | 'psnr' | 'ssim' | 'patch' | 'deltaE'>;
 
@@ -99,27 +112,8 @@ export function defaultThresholds(
   return { ...pixels, bytes: 0.15, bytesFloor: 4096, means: 2, sharpness: 0.05 };
 }
 
-const number = (min: number, max: number) => {
-  const expected = `expected a number from ${min} to ${max}`;
-  return z.number(expected).min(min, expected).max(max, expected);
-};
-
 /** Schema of the thresholds in a matrix. */
-const thresholdFields = {
-  max: number(0, 255),
-  area: number(0, 256),
-  psnr: number(0, 200),
-  ssim: number(-1, 1),
-  patch: number(0, 255),
-  deltaE: number(0, 100),
-  bytes: number(0, 1000),
-  bytesFloor: number(0, 2 ** 31),
-  time: number(1, 1000),
-  means: number(0, 255),
-  sharpness: number(0, 100),
-} as const;
-
-const thresholds = z.strictObject(thresholdFields).partial();
+const thresholds = z.strictObject({ ...optionalThresholds, ...requiredThresholds }).partial();
 
 const schema = z.strictObject({
   thresholds: thresholds.optional(),

@@ -2,13 +2,13 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
-import { type InputType, OUTPUTS, type OutputType } from '../formats.ts';
+import { z } from 'zod';
+import { ALL_OUTPUT_TYPES, type InputType, OUTPUTS } from '../formats.ts';
 import { isInvalidName } from '../text.ts';
-import type { Attempt, Backend, Image, Refusal } from './backends/backend.ts';
-import { detectImageType } from './backends/local-backend.ts';
+import { type Attempt, type Backend, detectImageType, type Image } from './backends.ts';
 import { decode } from './image/codec.ts';
 import { digestOf, fingerprintsOf } from './image/fingerprint.ts';
-import type { DecodedImage, ImageMetadata } from './image/image.ts';
+import type { DecodedImage } from './image/image.ts';
 import type { Case, Matrix } from './matrix.ts';
 
 /** Options of {@link record}. */
@@ -168,40 +168,63 @@ export class AlteredResultError extends Error {
   override readonly name = 'AlteredResultError';
 }
 
-/** Result of one image in one case. */
-export interface Row {
-  readonly image: string;
-  readonly case: string;
-  readonly format: OutputType;
-  /** Digest of the input image: the first 128 bits of SHA-256, in hex. */
-  readonly input: string;
-  readonly commands: readonly string[];
-  readonly result?: Result | undefined;
-  readonly refused?: Refusal | undefined;
-  /** Digest of the pixels that the tools decode from a kind of file that is rejected because they misread it. */
-  readonly misread?: string | undefined;
-}
+/** Relative name that stays inside the baseline's folder (prevents path traversal by a crafted file). */
+const safeName = z
+  .string()
+  .refine((name) => name.split(/[/\\]/).every((part) => !['', '.', '..'].includes(part)));
 
-/** A successful conversion. */
-export interface Result {
-  /** File size in bytes. */
-  readonly bytes: number;
-  /** Digest of the file. Undefined in a baseline of fingerprints for formats that contain their creation time. */
-  readonly digest?: string | undefined;
-  /** Conversion time in ms, the median if repeated. */
-  readonly ms?: number | undefined;
-  readonly notes: readonly string[];
-  readonly figures?: ResultFingerprint | undefined;
-}
+/** See `ImageMetadata`. */
+const imageMetadata = z.object({
+  width: z.number(),
+  height: z.number(),
+  frames: z.number(),
+  delays: z.array(z.number()).readonly().exactOptional(),
+  plays: z.number().exactOptional(),
+  alpha: z.boolean(),
+  depth: z.number().exactOptional(),
+  profile: z.string().exactOptional(),
+  metadata: z.array(z.string()).readonly().exactOptional(),
+});
 
-/** What a baseline of fingerprints keeps of a result. */
-export interface ResultFingerprint {
-  readonly facts: ImageMetadata;
+const resultFingerprint = z.object({
+  facts: imageMetadata,
   /** Digest of the decoded pixels: the first 128 bits of SHA-256, in hex. */
-  readonly pixels: string;
+  pixels: z.string(),
   /** Base64, one per frame; see image/fingerprint.ts. */
-  readonly fingerprints: readonly string[];
-}
+  fingerprints: z.array(z.string()).readonly(),
+});
+
+const result = z.object({
+  /** File size in bytes. */
+  bytes: z.number(),
+  /** Digest of the file. Undefined in a baseline of fingerprints for formats that contain their creation time. */
+  digest: z.string().optional(),
+  /** Conversion time in ms, the median if repeated. */
+  ms: z.number().optional(),
+  notes: z.array(z.string()).readonly(),
+  figures: resultFingerprint.optional(),
+});
+
+/** Schema of a {@link Row}. */
+export const rowSchema = z.object({
+  image: safeName,
+  case: safeName,
+  format: z.enum(ALL_OUTPUT_TYPES),
+  /** Digest of the input image: the first 128 bits of SHA-256, in hex. */
+  input: z.string(),
+  commands: z.array(z.string()).readonly(),
+  result: result.optional(),
+  refused: z.object({ status: z.number(), message: z.string() }).optional(),
+  /** Digest of the pixels that the tools decode from a kind of file that is rejected because they misread it. */
+  misread: z.string().optional(),
+});
+
+/** Result of one image in one case. */
+export type Row = Readonly<z.infer<typeof rowSchema>>;
+/** A successful conversion. */
+export type Result = Readonly<z.infer<typeof result>>;
+/** What a baseline of fingerprints keeps of a result. */
+export type ResultFingerprint = Readonly<z.infer<typeof resultFingerprint>>;
 
 /** Returns the key by which rows of two recordings are matched. */
 export const rowKey = ({ image, case: name }: Pick<Row, 'image' | 'case'>): string => `${image}\0${name}`;

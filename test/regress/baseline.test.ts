@@ -1,5 +1,5 @@
 import { INPUT_TYPES } from '../../src/formats.ts';
-import { createLocalBackend } from '../../src/regress/backends/local-backend.ts';
+import { createLocalBackend } from '../../src/regress/backends.ts';
 import { readBaseline } from '../../src/regress/baseline.ts';
 import { compare } from '../../src/regress/compare.ts';
 import { listImages, record } from '../../src/regress/record.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createLocalBackend } from '../../src/regress/backends/local-backend.ts';
+import { createLocalBackend } from '../../src/regress/backends.ts';
 import { compare } from '../../src/regress/compare.ts';
 import { toMatrix } from '../../src/regress/matrix.ts';
 import { type Row, record } from '../../src/regress/record.ts';

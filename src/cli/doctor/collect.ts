@@ -2,12 +2,14 @@
  * @module Collects the data for the checks of the `doctor` command. Continues after invalid settings and missing
  * tools.
  */
-import { mkdir } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Config, ConfigError, loadConfig } from '../../config.ts';
 import { toolSearch } from '../../conversion/capabilities.ts';
 import { assertSystem, type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
+import { type ConvertOptions, INPUT_FILE } from '../../conversion/plan/types.ts';
+import type { ConversionInput, ConversionResult } from '../../conversion/types.ts';
 import { StartupError, toStartupError } from '../../errors.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
 import { ASSETS_DIR } from '../../folders.ts';
@@ -38,6 +40,26 @@ export interface DoctorReport {
   readonly engine: ConversionEngine | StartupError;
   /** Warnings of the engine, and the setting of each, if it concerns one. */
   readonly warnings: ReadonlyMap<string, string | undefined>;
+}
+
+/** An image that a check has made. */
+interface MadeImage extends Pick<ConversionInput, 'type' | 'label' | 'client'> {
+  readonly bytes: Buffer | string;
+}
+
+/** Converts an image, and passes the result to `use` before it is removed. */
+export function convertImage<T>(
+  engine: ConversionEngine,
+  { bytes, ...image }: MadeImage,
+  options: Partial<ConvertOptions> & Pick<ConvertOptions, 'format'>,
+  use: (result: ConversionResult) => Promise<T>,
+): Promise<T> {
+  return engine.workspaces.use({}, async (workspace) => {
+    const folder = await workspace.folder('image');
+    await writeFile(join(folder, INPUT_FILE), bytes);
+    const all = { quality: 80, stripMetadata: true, ...options };
+    return use(await engine.convert({ folder, ...image }, all, new AbortController().signal));
+  });
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -1,18 +1,16 @@
 /** @module Checks that run something: a conversion, fonts, disk space, a connection to Redis. */
 import { existsSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ConversionEngine } from '../../conversion/engine.ts';
-import { INPUT_FILE } from '../../conversion/plan/types.ts';
 import { isInMemory } from '../../files/system.ts';
 import { createWorkspaces } from '../../files/workspace.ts';
 import { WEB_APP_DIR } from '../../folders.ts';
-import type { OutputType } from '../../formats.ts';
 import { ONE_PIXEL } from '../../process/policy.ts';
 import type { RedisConnection } from '../../redis-client.ts';
 import { formatBytes } from '../../text.ts';
 import { bytesOfBatch, DISK_SPACE_FACTOR } from '../context.ts';
-import type { Check, DoctorReport } from './collect.ts';
+import { type Check, convertImage, type DoctorReport } from './collect.ts';
 
 /** Converts a pixel to every output format. */
 export async function conversion({ engine, policyHolds }: DoctorReport): Promise<Check[]> {
@@ -26,30 +24,15 @@ export async function conversion({ engine, policyHolds }: DoctorReport): Promise
     const formats = engine.capabilities.outputs.filter((format) =>
       engine.capabilities.supports('png', format),
     );
-    const times = await Promise.all(formats.map((format) => convertPixel(engine, format)));
+    const pixel = { type: 'png', label: 'The pixel', bytes: ONE_PIXEL } as const;
+    const times = await Promise.all(
+      formats.map((format) => convertImage(engine, pixel, { format }, async (result) => result.convertedMs)),
+    );
     const ms = Math.round(Math.max(...times));
     return [{ name, state: 'ok', found: `one pixel to ${formats.join(', ')}: at most ${ms} ms` }];
   } catch (error) {
     const found = `a PNG of one pixel cannot be converted: ${(error as Error).message}`;
     return [{ name, state: 'fail', found }];
-  }
-}
-
-/**
- * Converts a pixel.
- *
- * @returns the duration in milliseconds
- */
-async function convertPixel(engine: ConversionEngine, format: OutputType): Promise<number> {
-  const workspace = await engine.workspaces.open();
-  try {
-    const folder = await workspace.folder('pixel');
-    await writeFile(join(folder, INPUT_FILE), ONE_PIXEL);
-    const source = { folder, type: 'png', label: 'The pixel' } as const;
-    const options = { format, quality: 80, stripMetadata: true };
-    return (await engine.convert(source, options, new AbortController().signal)).convertedMs;
-  } finally {
-    await workspace.remove();
   }
 }
 
@@ -148,22 +131,12 @@ const ROW = { width: 256, height: 64 };
 const [LETTER_X, BASELINE_Y] = [96, 48];
 
 /** Returns the scripts whose letters are rendered as boxes or not at all. */
-async function missingScripts({ workspaces, convert }: ConversionEngine): Promise<Script[]> {
-  const workspace = await workspaces.open();
-  try {
-    const folder = await workspace.folder('letters');
-    await writeFile(
-      join(folder, INPUT_FILE),
-      createSvg([...SCRIPTS.map(({ letter }) => letter), ...UNASSIGNED_CODEPOINTS]),
-    );
-    const options = { format: 'bmp', quality: 80, stripMetadata: true } as const;
-    const source = { folder, type: 'svg', label: 'The drawing' } as const;
-    const bmpFile = await readFile((await convert(source, options, new AbortController().signal)).path);
-    const boxes = UNASSIGNED_CODEPOINTS.map((_, at) => readOutline(bmpFile, SCRIPTS.length + at));
-    return SCRIPTS.filter((_, at) => ['', FRAME, ...boxes].includes(readOutline(bmpFile, at)));
-  } finally {
-    await workspace.remove();
-  }
+async function missingScripts(engine: ConversionEngine): Promise<Script[]> {
+  const bytes = createSvg([...SCRIPTS.map(({ letter }) => letter), ...UNASSIGNED_CODEPOINTS]);
+  const drawing = { type: 'svg', label: 'The drawing', bytes } as const;
+  const bmp = await convertImage(engine, drawing, { format: 'bmp' }, ({ path }) => readFile(path));
+  const boxes = UNASSIGNED_CODEPOINTS.map((_, at) => readOutline(bmp, SCRIPTS.length + at));
+  return SCRIPTS.filter((_, at) => ['', FRAME, ...boxes].includes(readOutline(bmp, at)));
 }
 
 function createSvg(letters: readonly string[]): string {

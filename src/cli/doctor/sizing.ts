@@ -1,11 +1,10 @@
 /** @module Measures the conversions per second of this machine (`imagemill doctor --sizing`). */
-import { copyFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
-import { join } from 'node:path';
 import type { Config } from '../../config.ts';
 import type { ConversionEngine } from '../../conversion/engine.ts';
-import { type ConvertOptions, INPUT_FILE } from '../../conversion/plan/types.ts';
-import type { InputType } from '../../formats.ts';
+import type { ConvertOptions } from '../../conversion/plan/types.ts';
+import { convertImage } from './collect.ts';
 
 /** A kind of conversion of the table in docs/sizing.md. */
 interface Kind {
@@ -46,33 +45,23 @@ export async function measureSizing(
   onKind: (label: string) => void,
   durationMs = TOTAL_MS,
 ): Promise<Measurement[]> {
-  const workspace = await engine.workspaces.open();
-  try {
-    const measurements: Measurement[] = [];
-    for (const { label, width, height, options } of KINDS) {
-      onKind(label);
-      const source = await createPhoto(
-        engine,
-        await workspace.folder(label.replaceAll(/\W/g, '-')),
-        width,
-        height,
-      );
-      const deadline = performance.now() + durationMs / KINDS.length;
-      const began = performance.now();
-      let count = 0;
-      const worker = async (): Promise<void> => {
-        do {
-          await convertFile(engine, source, 'jpg', options);
-          count += 1;
-        } while (performance.now() < deadline);
-      };
-      await Promise.all(Array.from({ length: CONCURRENCY }, worker));
-      measurements.push({ label, perSecond: (count / (performance.now() - began)) * 1000 });
-    }
-    return measurements;
-  } finally {
-    await workspace.remove();
+  const measurements: Measurement[] = [];
+  for (const { label, width, height, options } of KINDS) {
+    onKind(label);
+    const photo = { type: 'jpg', bytes: await createPhoto(engine, width, height), ...IMAGE } as const;
+    const deadline = performance.now() + durationMs / KINDS.length;
+    const began = performance.now();
+    let count = 0;
+    const worker = async (): Promise<void> => {
+      do {
+        await convertImage(engine, photo, options, async () => {});
+        count += 1;
+      } while (performance.now() < deadline);
+    };
+    await Promise.all(Array.from({ length: CONCURRENCY }, worker));
+    measurements.push({ label, perSecond: (count / (performance.now() - began)) * 1000 });
   }
+  return measurements;
 }
 
 /** Formats the row of the table in docs/sizing.md. */
@@ -86,38 +75,12 @@ export function formatSizingRow(
   return `| ${[model, CONCURRENCY, magick?.version ?? 'none', ...rates].join(' | ')} |`;
 }
 
-async function convertFile(
-  engine: ConversionEngine,
-  path: string,
-  type: InputType,
-  options: Kind['options'],
-  keep?: string,
-): Promise<void> {
-  await engine.workspaces.use({}, async (workspace) => {
-    const folder = await workspace.folder('image');
-    await copyFile(path, join(folder, INPUT_FILE));
-    const source = { folder, type, label: 'The image', client: 'sizing' };
-    const all = { quality: 80, stripMetadata: true, ...options };
-    const result = await engine.convert(source, all, new AbortController().signal);
-    if (keep !== undefined) await copyFile(result.path, keep);
-  });
-}
+const IMAGE = { label: 'The image', client: 'sizing' };
 
-/**
- * Creates a JPEG that takes about as many bits per pixel as a photo.
- *
- * @returns its path
- */
-async function createPhoto(
-  engine: ConversionEngine,
-  folder: string,
-  width: number,
-  height: number,
-): Promise<string> {
-  const [bitmap, photo] = [join(folder, 'photo.bmp'), join(folder, 'photo.jpg')];
-  await writeFile(bitmap, createBitmap(width, height));
-  await convertFile(engine, bitmap, 'bmp', { format: 'jpg' }, photo);
-  return photo;
+/** Creates a JPEG that takes about as many bits per pixel as a photo. */
+function createPhoto(engine: ConversionEngine, width: number, height: number): Promise<Buffer> {
+  const bitmap = { type: 'bmp', bytes: createBitmap(width, height), ...IMAGE } as const;
+  return convertImage(engine, bitmap, { format: 'jpg' }, ({ path }) => readFile(path));
 }
 
 /** Amplitudes of the waves in the image, by wavelength in pixels. Short waves have low amplitudes, as in photos. */

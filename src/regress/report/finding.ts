@@ -1,6 +1,6 @@
 /**
- * @module The part of the HTML report that shows one finding, with its images as data URLs, small enough for one page. HTML in
- * template strings with escaped values, and numbers in it.
+ * @module The part of the HTML report that shows one finding, with its images as data URLs, small enough for one page, and
+ * numbers in it.
  */
 import { INPUT_FILE } from '../../conversion/plan/types.ts';
 import { formatBytes, shellWords } from '../../text.ts';
@@ -9,6 +9,7 @@ import { compositeOver, renderDifference } from '../image/difference.ts';
 import type { DecodedImage, Raster } from '../image/image.ts';
 import type { Recording, Row } from '../record.ts';
 import type { Finding } from '../verdict.ts';
+import { html, type Markup } from './markup.ts';
 
 interface ReportImage {
   /** Data URL. */
@@ -232,39 +233,6 @@ function script(row: Row | undefined): string {
   if (!row || row.commands.length === 0) return '';
   if (row.commands[0]?.startsWith('curl ')) return row.commands.join('\n');
   return [shellWords(['cp', '--', row.image, INPUT_FILE]), ...row.commands].join('\n');
-}
-
-/** Text that is valid HTML and is not escaped again. */
-export class Markup {
-  readonly text: string;
-  constructor(text: string) {
-    this.text = text;
-  }
-}
-
-type Part = string | number | Markup | undefined | false | readonly Markup[];
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
-/**
- * Template tag that escapes every value except {@link Markup}, since file names and tool output can contain HTML.
- * Renders `undefined` and `false` as nothing.
- */
-export function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Markup {
-  return new Markup(texts.map((text, at) => text + toHtml(parts[at])).join(''));
-}
-
-function toHtml(part: Part): string {
-  if (part === undefined || part === false) return '';
-  if (part instanceof Markup) return part.text;
-  if (typeof part === 'object') return part.map(({ text }) => text).join('');
-  return String(part).replace(/[&<>"']/g, (character) => ENTITIES[character] as string);
 }
 
 /** Formats a number with fixed decimals, or as ∞. */

@@ -6,7 +6,8 @@ import { ASSETS_DIR } from '../../folders.ts';
 import { formatBytes } from '../../text.ts';
 import type { Recording } from '../record.ts';
 import { bySeverity, type Finding, isFailure, type ReasonKind, VERDICT_NAMES, VERDICTS } from '../verdict.ts';
-import { findingCard, formatChange, html, Markup, renderImages } from './finding.ts';
+import { findingCard, formatChange, renderImages } from './finding.ts';
+import { html, Markup } from './markup.ts';
 import { countVerdicts, summarize } from './summary.ts';
 
 const STYLES = ['style/colours.css', 'style/slider.css', 'report/style.css'];

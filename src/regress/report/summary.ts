@@ -1,6 +1,7 @@
 /** @module Totals of a comparison, and the reports on the terminal, as JSON and as JUnit XML. */
 import type { Recording, Row } from '../record.ts';
 import { bySeverity, type Finding, isFailure, VERDICT_NAMES, VERDICTS, type Verdict } from '../verdict.ts';
+import { type Markup, xml } from './markup.ts';
 
 /** Number of findings per verdict. */
 export type Counts = Readonly<Record<Verdict, number>>;
@@ -116,67 +117,27 @@ export const JUNIT_START = `${DECLARATION}\n<testsuites name="${TITLE}`;
 
 /** Formats findings as JUnit XML for CI systems: one test suite per case, one test per image. */
 export function junitReport(findings: readonly Finding[], before: Recording, after: Recording): string {
-  const cases = [...new Set(findings.map((one) => one.case))];
   const { total, failures } = summarize(findings);
-  const suites = cases.map((name) =>
-    suite(
-      name,
-      findings.filter((one) => one.case === name),
-    ),
-  );
   const title = `${TITLE} ${formatTools(before)} → ${formatTools(after)}`;
-  return [
-    DECLARATION,
-    element('testsuites', { name: title, tests: total, failures }, suites.join('')),
-    '',
-  ].join('\n');
+  const suites = [...Map.groupBy(findings, (one) => one.case)].map(([name, own]) => suite(name, own));
+  const top = xml`<testsuites name="${title}" tests="${total}" failures="${failures}">${suites}</testsuites>`;
+  return `${DECLARATION}\n${top.text}\n`;
 }
 
-function suite(name: string, findings: readonly Finding[]): string {
+function suite(name: string, findings: readonly Finding[]): Markup {
   const { total, failures } = summarize(findings);
-  const time = findings.reduce((sum, finding) => sum + msOf(finding), 0) / 1000;
-  const attributes = { name, tests: total, failures, errors: 0, skipped: 0, time };
-  return element('testsuite', attributes, findings.map(testcase).join(''));
+  const seconds = findings.reduce((sum, finding) => sum + msOf(finding), 0) / 1000;
+  return xml`<testsuite name="${name}" tests="${total}" failures="${failures}" errors="0" skipped="0" time="${seconds}">${findings.map(testcase)}</testsuite>`;
 }
 
 const msOf = ({ after }: Finding): number => after?.result?.ms ?? 0;
 
-function testcase(finding: Finding): string {
+function testcase(finding: Finding): Markup {
   const { image, case: name, verdict, reasons, remarks, before, after } = finding;
-  const attributes = { classname: name, name: image, time: msOf(finding) / 1000 };
   const message = reasons.map(({ text }) => text).join('; ');
   const commands = (after ?? before)?.commands.join('\n') ?? '';
-  const failure = isFailure(finding)
-    ? element('failure', { type: verdict, message }, escapeXml(`${message}\n${commands}`))
-    : '';
-  const output = remarks.length > 0 ? element('system-out', {}, escapeXml(remarks.join('\n'))) : '';
-  return element('testcase', attributes, failure + output);
-}
-
-/** Formats an XML element. Escapes attributes; `content` is XML. */
-function element(
-  name: string,
-  attributes: Readonly<Record<string, string | number>>,
-  content: string,
-): string {
-  const formatted = Object.entries(attributes).map(([key, value]) => ` ${key}="${escapeXml(String(value))}"`);
-  return `<${name}${formatted.join('')}>${content}</${name}>`;
-}
-
-/** Characters that XML excludes even when escaped, such as lone surrogates (XML 1.0, section 2.2). */
-const FORBIDDEN = /[^\t\n\r\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]/gu;
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&apos;',
-  '\t': '&#9;',
-  '\n': '&#10;',
-  '\r': '&#13;',
-};
-
-function escapeXml(text: string): string {
-  return text.replace(FORBIDDEN, '�').replace(/[&<>"'\t\n\r]/g, (character) => ENTITIES[character] as string);
+  return xml`<testcase classname="${name}" name="${image}" time="${msOf(finding) / 1000}">${
+    isFailure(finding) &&
+    xml`<failure type="${verdict}" message="${message}">${`${message}\n${commands}`}</failure>`
+  }${remarks.length > 0 && xml`<system-out>${remarks.join('\n')}</system-out>`}</testcase>`;
 }

@@ -1,0 +1,196 @@
+/**
+ * @module What converts the images of a recording: the tools of this machine, as the service uses them, or a server, to compare two
+ * versions.
+ */
+import { copyFile, readFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { pino } from 'pino';
+import { ImagemillError } from '../client/library/index.ts';
+import { createServiceClient, type ServiceClient, UnavailableError } from '../client/service-client.ts';
+import type { Config } from '../config.ts';
+import { type ConversionEngine, createConversionEngine } from '../conversion/engine.ts';
+import { INPUT_FILE, type Step } from '../conversion/plan/types.ts';
+import type { ConversionInput } from '../conversion/types.ts';
+import { ServiceError, StartupError } from '../errors.ts';
+import { ALL_INPUT_TYPES, type InputType, OUTPUTS } from '../formats.ts';
+import { DETECTION_BYTES, detectFileType } from '../images/index.ts';
+import { curlFileName, shellWords } from '../text.ts';
+import { TOOLS, type ToolName } from '../tools.ts';
+import type { Case } from './matrix.ts';
+
+/** An input image. */
+export interface Image {
+  /** Path relative to the folder of images, with slashes. */
+  readonly name: string;
+  /** Path in the file system. */
+  readonly path: string;
+}
+
+/** A failed conversion: HTTP status and message, as the service would respond. */
+export interface Refusal {
+  readonly status: number;
+  readonly message: string;
+}
+
+/** Outcome of one conversion. */
+export type Attempt = {
+  /** Shell commands that repeat the conversion, one per line. */
+  readonly commands: readonly string[];
+} & (
+  | {
+      /** The result, and its conversion time in ms, without the time in the queue. */
+      readonly made: { readonly bytes: Buffer; readonly ms: number; readonly notes: readonly string[] };
+    }
+  | {
+      readonly refused: Refusal;
+      /** The result that the tools make of a kind of file that is rejected because they misread it. */
+      readonly misread?: Buffer | undefined;
+    }
+);
+
+/** Converts images: the engine in this process, or a server. */
+export interface Backend {
+  /** Versions of the tools, or the address and version of a server, by name. */
+  readonly tools: Readonly<Record<string, string>>;
+  /** Maximum number of concurrent conversions. */
+  readonly concurrency: number;
+  /**
+   * Converts an image.
+   *
+   * @throws {BackendError} if the backend is unavailable
+   * @throws the signal's reason if it aborts
+   */
+  convert(image: Image, testCase: Case, signal: AbortSignal): Promise<Attempt>;
+  /** Releases all resources. */
+  close(): Promise<void>;
+}
+
+/** The backend is unavailable. The message names the backend and the cause. */
+export class BackendError extends Error {
+  override readonly name = 'BackendError';
+}
+
+function toBackendError(error: unknown): never {
+  if (error instanceof UnavailableError || error instanceof StartupError)
+    throw new BackendError(error.message, { cause: error });
+  throw error;
+}
+
+const HTTP_CONCURRENCY = 2;
+/** A server that does not answer is not a result of the image, so the first failed connection ends the run. */
+const MAX_FAILURES = 1;
+
+/**
+ * Creates a backend that sends images to a server.
+ *
+ * @param url URL of the server, with or without /api/v1
+ * @param key API key of the requests
+ * @throws {BackendError} if no imagemill server responds
+ */
+export async function createHttpBackend(url: string, key: string | undefined): Promise<Backend> {
+  const client = await createServiceClient([url], { maxFailures: MAX_FAILURES, key }).catch(toBackendError);
+  const [{ base, version }] = client.instances as [ServiceClient['instances'][number]];
+  return {
+    tools: { server: base, imagemill: version },
+    concurrency: HTTP_CONCURRENCY,
+    async convert(image, testCase, signal) {
+      const commands = [formatCurl(base, image, testCase)];
+      const request = { path: image.path, name: basename(image.name), fields: testCase.fields };
+      const receive = async (response: Response) => Buffer.from(await response.arrayBuffer());
+      try {
+        const { received: bytes, ms, notes } = await client.convert(request, receive, signal);
+        return { made: { bytes, ms, notes }, commands };
+      } catch (error) {
+        if (!(error instanceof ImagemillError)) return toBackendError(error);
+        return { refused: { status: error.status, message: error.message }, commands };
+      }
+    },
+    async close() {},
+  };
+}
+
+/** Formats the curl command that repeats a conversion. */
+function formatCurl(base: string, { name }: Image, { name: caseName, fields, options }: Case): string {
+  const form = [...fields.map(([field, value]) => `${field}=${value}`), `file=@${curlFileName(name)}`];
+  const output = `${caseName}.${OUTPUTS[options.format].extension}`;
+  return shellWords(['curl', ...form.flatMap((part) => ['-F', part]), `${base}/convert`, '-o', output]);
+}
+
+/** Client name of all images. */
+const CLIENT = 'regress';
+
+/**
+ * Creates a backend that converts in this process: sandboxed, in fork servers.
+ *
+ * @throws {BackendError} if this machine cannot convert
+ */
+export async function createLocalBackend(config: Config): Promise<Backend> {
+  const log = pino({ level: 'error' }, pino.destination(2));
+  const engine = await createConversionEngine(config, log).catch(toBackendError);
+  const tools = Object.entries(engine.toolchain).flatMap(([name, tool]) =>
+    tool ? [[TOOLS[name as ToolName].project, tool.version] as const] : [],
+  );
+  return {
+    tools: Object.fromEntries(tools),
+    concurrency: config.CONCURRENCY,
+    convert: (image, testCase, signal) => convertImage(engine, image, testCase, signal),
+    close: () => engine.close(),
+  };
+}
+
+async function convertImage(
+  engine: ConversionEngine,
+  image: Image,
+  testCase: Case,
+  signal: AbortSignal,
+): Promise<Attempt> {
+  const type = await detectImageType(image.path);
+  const { inputs, outputs } = engine.capabilities;
+  if (!type || !inputs.includes(type) || !outputs.includes(testCase.options.format))
+    return { refused: { status: 415, message: 'It is not an image of a supported format.' }, commands: [] };
+  const workspace = await engine.workspaces.open();
+  const steps: Step[] = [];
+  const run = async (name: string, more: Pick<ConversionInput, 'readsMisread' | 'onCommand'>) => {
+    const folder = await workspace.folder(name);
+    await copyFile(image.path, join(folder, INPUT_FILE));
+    const source = { folder, type, label: 'The file', client: CLIENT, ...more };
+    const result = await engine.convert(source, testCase.options, signal);
+    return { ...result, file: await readFile(result.path) };
+  };
+  try {
+    const { file: bytes, convertedMs, notes } = await run('file', { onCommand: (step) => steps.push(step) });
+    return { made: { bytes, ms: Math.round(convertedMs), notes }, commands: formatCommands(engine, steps) };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof ServiceError)) throw error;
+    const { status, message, code } = error;
+    const again = code === 'UNSUPPORTED_ENCODING' ? run('misread', { readsMisread: true }) : undefined;
+    const misread = await again?.then(
+      ({ file }) => file,
+      () => undefined,
+    );
+    signal.throwIfAborted();
+    return { refused: { status, message }, misread, commands: formatCommands(engine, steps) };
+  } finally {
+    await workspace.remove();
+  }
+}
+
+/** Detects the type of an image by its content, also behind a long preamble; undefined if it is not a supported image. */
+export async function detectImageType(path: string): Promise<InputType | undefined> {
+  const type = await detectFileType(path, DETECTION_BYTES * 16);
+  return ALL_INPUT_TYPES.find((one) => one === type);
+}
+
+/** Formats the commands of a conversion, with file names relative to its folder. */
+function formatCommands({ toolchain }: ConversionEngine, steps: readonly Step[]): string[] {
+  return steps.map(({ tool, args, stdin }) => {
+    const argv = [basename(toolchain[tool]?.path ?? tool), ...args.map(shortenAssetPath)];
+    return shellWords(argv) + (stdin === undefined ? '' : ` < ${stdin}`);
+  });
+}
+
+/** Makes the paths of imagemill's own assets relative to the repository. */
+function shortenAssetPath(argument: string): string {
+  return argument.startsWith('/') ? argument.replace(/^.*\/(?=assets\/)/, '') : argument;
+}
