@@ -9,7 +9,7 @@ import { shellWords } from '../text.ts';
 import { abortOnSignals, type CliContext, loadSettings } from './context.ts';
 import { labelOf, printFailure } from './convert/converter.ts';
 import { createInputs } from './convert/inputs.ts';
-import { startEngine, withStoredFile } from './convert/local-converter.ts';
+import { startEngine } from './convert/local-converter.ts';
 import { type Flags, parseOptions, withLocalLimits } from './convert/options.ts';
 import { parseResults, type WantedResult } from './convert/results.ts';
 
@@ -36,8 +36,7 @@ export async function explain(
   const results = await parseResults(given, parsed, parsed.format, { outputs, config });
   const { signal, status } = abortOnSignals();
   const inputs = await createInputs(args, undefined, signal, types);
-  const { engine } = await startEngine(config);
-  const limits = { types: engine.capabilities.inputs, signal, maxBytes: config.MAX_FILE_BYTES };
+  const { engine, withFile } = await startEngine(config, signal);
   let failed = false;
   try {
     for await (const input of inputs.find()) {
@@ -45,7 +44,7 @@ export async function explain(
       try {
         if ('error' in input) throw input.error;
         for (const result of results)
-          await withStoredFile(engine, input.path, limits, async (source) =>
+          await withFile(input.path, async (source) =>
             print(input.path, await engine.explain(source, result.options), engine, result, flags),
           );
       } catch (error) {

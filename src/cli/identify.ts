@@ -1,10 +1,11 @@
 /** @module The `identify` command: describes images by their headers. */
 import type { ImageDescription } from '../conversion/identify.ts';
+import type { ConversionInput } from '../conversion/types.ts';
 import { ALL_INPUT_TYPES, INPUTS } from '../formats.ts';
 import { formatBytes } from '../text.ts';
 import { abortOnSignals, type CliContext, loadSettings } from './context.ts';
 import { labelOf, printFailure } from './convert/converter.ts';
-import { startEngine, withStoredFile } from './convert/local-converter.ts';
+import { startEngine } from './convert/local-converter.ts';
 import { withLocalLimits } from './convert/options.ts';
 
 /**
@@ -20,18 +21,18 @@ export async function identify(
 ): Promise<number> {
   const config = withLocalLimits(loadSettings(env), {}, env);
   const { signal, status } = abortOnSignals();
-  const { engine } = await startEngine(config);
-  const limits = { types: ALL_INPUT_TYPES, signal, maxBytes: config.MAX_FILE_BYTES };
+  const { engine, withFile } = await startEngine(config, signal);
   let failed = false;
   try {
     const rows: string[][] = [];
     for (const file of files) {
       try {
-        await withStoredFile(engine, file, limits, async (source) => {
+        const describe = async (source: ConversionInput): Promise<void> => {
           const description = await engine.identify(source, undefined, signal);
           if (json) console.log(JSON.stringify({ file, ...description }));
           else rows.push([labelOf(file), ...formatRow(description)]);
-        });
+        };
+        await withFile(file, describe, ALL_INPUT_TYPES);
       } catch (error) {
         if (signal.aborted) break;
         failed = true;

@@ -7,7 +7,7 @@ import { EXTRA_OUTPUT_TYPES, MAX_DIMENSION, OUTPUT_TYPES, OUTPUTS, type OutputTy
 import { baseNameOf } from '../text.ts';
 import { abortOnSignals, type CliContext, CliError, loadSettings } from './context.ts';
 import { printFailure } from './convert/converter.ts';
-import { startEngine, withStoredFile } from './convert/local-converter.ts';
+import { startEngine } from './convert/local-converter.ts';
 import { withLocalLimits } from './convert/options.ts';
 import { writeOutput } from './convert/output.ts';
 
@@ -48,8 +48,7 @@ export async function responsive(
   const extras = EXTRA_OUTPUT_TYPES.filter((type) => formats.includes(type));
   const config = settings.EXTRA_OUTPUTS === 'all' ? settings : { ...settings, EXTRA_OUTPUTS: extras };
   const { signal, status } = abortOnSignals();
-  const { engine } = await startEngine(config);
-  const limits = { types: engine.capabilities.inputs, signal, maxBytes: config.MAX_FILE_BYTES };
+  const { engine, withFile } = await startEngine(config, signal);
   const variants = formats.flatMap((format) =>
     widths.map(
       (width): Variant => ({
@@ -60,7 +59,7 @@ export async function responsive(
   );
   try {
     const files: SetFile[] = [];
-    await withStoredFile(engine, input, limits, async (source) => {
+    await withFile(input, async (source) => {
       const outcomes = await engine.convertVariants(source, variants, 'fail', signal);
       for (const [at, outcome] of outcomes.entries()) {
         const { format } = (variants[at] as Variant).options;

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
 import type { Config } from '../../config.ts';
 import { type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
-import { type ConvertOptions, INPUT_FILE } from '../../conversion/plan/types.ts';
+import { INPUT_FILE } from '../../conversion/plan/types.ts';
 import { storeInput } from '../../conversion/prepare.ts';
-import type { ConversionInput } from '../../conversion/types.ts';
+import type { ConversionInput, ConversionResult } from '../../conversion/types.ts';
 import { StartupError } from '../../errors.ts';
 import type { InputType, OutputType } from '../../formats.ts';
 import type { Verification, VerifyMode } from '../../regress/verifiable.ts';
@@ -23,7 +23,6 @@ import {
   unreadable,
 } from './converter.ts';
 import { createVerifier } from './verifier.ts';
-import type { Question } from './verify-worker.ts';
 
 /** Client key of all conversions. The process has only one client. */
 const CLIENT = 'command line';
@@ -47,19 +46,36 @@ export async function createLocalConverter(
   formats: readonly OutputType[],
   { jobs, signal, verify }: LocalConverterOptions,
 ): Promise<Converter> {
-  const { engine, warnings } = await startEngine(config, jobs);
+  const { engine, warnings, withFile } = await startEngine(config, signal, jobs);
   const missing = formats.find((format) => !engine.capabilities.outputs.includes(format));
   if (missing) {
     await engine.close();
     throw new CliError([...warnings, `The tools on this machine cannot write ${missing}.`].join('\n'));
   }
   const verifier = verify && (await createVerifier(engine, verify.pictures));
-  const check: Check | undefined =
-    verifier && ((question, input) => verifier.verify({ mode: verify.mode, ...question }, input));
   return {
     toolVersions: versionsOf(engine),
     convert: ({ input, options }, use, known) =>
-      convertFile(engine, input, { options, signal, maxBytes: config.MAX_FILE_BYTES, known, check }, use),
+      withFile(input, async (stored, bytesBefore, source) => {
+        const { folder, type } = stored;
+        const original = `${folder}.source`;
+        if (verify) await copyFile(join(folder, INPUT_FILE), original, constants.COPYFILE_FICLONE);
+        const knows = (key: string): boolean => key === known;
+        const result = await engine.convert({ ...stored, knows }, options, signal);
+        signal.throwIfAborted();
+        const { path, key, bytes: bytesAfter, convertedMs, notes, quality } = result;
+        const used = { ...options, quality: quality ?? options.quality };
+        const verification =
+          verify &&
+          (options.format === 'jxl'
+            ? verifyTranscoded(result, input)
+            : await verifier?.verify(
+                { mode: verify.mode, type, source: original, result: path, options: used },
+                input,
+              ));
+        const ms = Math.round(convertedMs);
+        await use({ path, key, source, type, bytesBefore, bytesAfter, ms, notes, verification, quality });
+      }),
     async close() {
       verifier?.close();
       await engine.close();
@@ -67,25 +83,11 @@ export async function createLocalConverter(
   };
 }
 
-/**
- * Starts the conversion engine for the files of this machine.
- *
- * @param jobs number of concurrent conversions
- * @throws {CliError} if nothing can be converted
- */
-export async function startEngine(
-  config: Config,
-  jobs = config.CONCURRENCY,
-): Promise<{ readonly engine: ConversionEngine; readonly warnings: readonly string[] }> {
-  const { log, warnings } = createWarningCollector();
-  const settings = { ...config, CONCURRENCY: jobs, QUEUE_LIMIT: Math.max(1, config.QUEUE_LIMIT) };
-  const engine = await createConversionEngine(settings, log).catch((error) => {
-    if (!(error instanceof StartupError)) throw error;
-    throw new CliError(
-      [...warnings.keys(), error.message, 'Run "imagemill doctor" to find out why.'].join('\n'),
-    );
-  });
-  return { engine, warnings: [...warnings.keys()] };
+/** States what the conversion has verified. */
+function verifyTranscoded({ isTranscoded }: ConversionResult, input: string): Verification {
+  if (isTranscoded) return { mode: 'pixels', passed: true, decoder: 'djxl', max: 0 };
+  const why = 'only an upright JPEG, not in CMYK, becomes a JPEG XL from which it can be restored';
+  throw fileErrorFrom(undefined, 'NOT_VERIFIED', input, why);
 }
 
 function versionsOf({ toolchain }: ConversionEngine): string {
@@ -95,109 +97,55 @@ function versionsOf({ toolchain }: ConversionEngine): string {
   return versions.sort().join(', ');
 }
 
-interface ConversionLimits {
-  readonly options: ConvertOptions;
-  readonly signal: AbortSignal;
-  /** Maximum size of a source in bytes. */
-  readonly maxBytes: number;
-  /** Key of the result that exists. */
-  readonly known: string | undefined;
-  readonly check: Check | undefined;
-}
-
-/** Verifies a result. */
-type Check = (question: Omit<Question, 'mode'>, input: string) => Promise<Verification>;
-
-/** States what the conversion has verified. */
-function verifyTranscoded(isTranscoded = false, input: string): Verification {
-  if (isTranscoded) return { mode: 'pixels', passed: true, decoder: 'djxl', max: 0 };
-  const why = 'only an upright JPEG, not in CMYK, becomes a JPEG XL from which it can be restored';
-  throw fileErrorFrom(undefined, 'NOT_VERIFIED', input, why);
-}
-
-async function convertFile(
-  engine: ConversionEngine,
-  input: string,
-  { options, signal, maxBytes, known, check }: ConversionLimits,
-  use: Parameters<Converter['convert']>[1],
-): Promise<void> {
-  const knows = (key: string): boolean => key === known;
-  await withStoredFile(
-    engine,
-    input,
-    { types: engine.capabilities.inputs, signal, maxBytes },
-    async (stored, length, before) => {
-      const source = { ...stored, knows };
-      const original = `${stored.folder}.source`;
-      if (check) await copyFile(join(stored.folder, INPUT_FILE), original, constants.COPYFILE_FICLONE);
-      const result = await engine.convert(source, options, signal);
-      signal.throwIfAborted();
-      const { path, key, bytes, convertedMs, notes, quality, isTranscoded } = result;
-      const verification =
-        options.format === 'jxl'
-          ? check && verifyTranscoded(isTranscoded, input)
-          : await check?.(
-              {
-                type: stored.type,
-                source: original,
-                result: path,
-                options: { ...options, quality: quality ?? options.quality },
-              },
-              input,
-            );
-      await use({
-        path,
-        key,
-        source: before,
-        type: stored.type,
-        bytesBefore: length,
-        bytesAfter: bytes,
-        ms: Math.round(convertedMs),
-        notes,
-        verification,
-        quality,
-      });
-    },
-  );
-}
-
-/** Limits of a file that {@link withStoredFile} stores. */
-export interface StoringLimits {
-  readonly types: readonly InputType[];
-  readonly signal: AbortSignal;
-  readonly maxBytes: number;
-}
-
 /**
- * Copies a file to a private folder, and calls a function with the copy, which exists until the function returns.
+ * Starts the conversion engine for the files of this machine.
  *
- * @param input path, or {@link STDIN}
- * @throws {ServiceError} or {FileError} if the file cannot be read, or is not an image of the types
+ * @param jobs number of concurrent conversions
+ * @throws {CliError} if nothing can be converted
  */
-export async function withStoredFile(
-  engine: ConversionEngine,
-  input: string,
-  { types, signal, maxBytes }: StoringLimits,
-  use: (source: ConversionInput, bytes: number, state: SourceState | undefined) => Promise<void>,
-): Promise<void> {
-  const before = await stateOf(input);
-  const stream = await openInput(input);
-  stream.on('error', () => {}); // the signal can abort before anything reads the stream
-  addAbortSignal(signal, stream); // a read from standard input may block indefinitely
-  try {
-    await engine.workspaces.use({ bytes: Math.min(before?.size ?? 0, maxBytes) }, async (workspace) => {
-      const folder = await workspace.folder('image');
-      const { disk } = workspace;
-      const label = labelOf(input);
-      const rules = { label, types, maxBytes: () => maxBytes, signal, disk };
-      const { type, length } = await readUnchanged(input, before, () =>
-        storeInput(stream, join(folder, INPUT_FILE), rules),
-      );
-      await use({ folder, disk, type, label, client: CLIENT }, length, before);
-    });
-  } finally {
-    stream.destroy();
-  }
+export async function startEngine(config: Config, signal: AbortSignal, jobs = config.CONCURRENCY) {
+  const { log, warnings } = createWarningCollector();
+  const settings = { ...config, CONCURRENCY: jobs, QUEUE_LIMIT: Math.max(1, config.QUEUE_LIMIT) };
+  const engine = await createConversionEngine(settings, log).catch((error) => {
+    if (!(error instanceof StartupError)) throw error;
+    const lines = [...warnings.keys(), error.message, 'Run "imagemill doctor" to find out why.'];
+    throw new CliError(lines.join('\n'));
+  });
+  const maxBytes = config.MAX_FILE_BYTES;
+  return {
+    engine,
+    warnings: [...warnings.keys()],
+    /**
+     * Copies a file to a private folder, and calls a function with the copy, which exists until the function returns.
+     *
+     * @param input path, or {@link STDIN}
+     * @throws {ServiceError} or {FileError} if the file cannot be read, or is not an image of the types
+     */
+    async withFile(
+      input: string,
+      use: (source: ConversionInput, bytes: number, state: SourceState | undefined) => Promise<void>,
+      types: readonly InputType[] = engine.capabilities.inputs,
+    ): Promise<void> {
+      const before = await stateOf(input);
+      const stream = await openInput(input);
+      stream.on('error', () => {}); // the signal can abort before anything reads the stream
+      addAbortSignal(signal, stream); // a read from standard input may block indefinitely
+      try {
+        await engine.workspaces.use({ bytes: Math.min(before?.size ?? 0, maxBytes) }, async (workspace) => {
+          const folder = await workspace.folder('image');
+          const { disk } = workspace;
+          const label = labelOf(input);
+          const rules = { label, types, maxBytes: () => maxBytes, signal, disk };
+          const { type, length } = await readUnchanged(input, before, () =>
+            storeInput(stream, join(folder, INPUT_FILE), rules),
+          );
+          await use({ folder, disk, type, label, client: CLIENT }, length, before);
+        });
+      } finally {
+        stream.destroy();
+      }
+    },
+  };
 }
 
 async function openInput(input: string): Promise<Readable> {
