@@ -1,6 +1,6 @@
 /** @module Settings, errors, warnings and signals of all commands. */
 import { constants } from 'node:os';
-import { type Logger, pino } from 'pino';
+import { pino } from 'pino';
 import { type Config, ConfigError, loadConfig } from '../config.ts';
 import { workingFolder } from '../files/system.ts';
 
@@ -46,21 +46,18 @@ export function withWorkingFolder(config: Config, env: CliContext['env']): Confi
   return env.TEMP_DIR || env.TMPDIR ? config : { ...config, TEMP_DIR: workingFolder(bytesOfBatch(config)) };
 }
 
-/** A log that collects warnings. */
-export interface WarningCollector {
-  readonly log: Logger;
-  /** Distinct messages of level warn and above, and the setting of each, if it concerns one. */
-  readonly warnings: ReadonlyMap<string, string | undefined>;
-}
-
 /** Creates a log that collects warnings and prints nothing. The command decides which warnings to print. */
-export function createWarningCollector(): WarningCollector {
+export function createWarningCollector() {
+  /** Distinct messages of level warn and above, and the setting of each, if it concerns one. */
   const warnings = new Map<string, string | undefined>();
   const write = (line: string): void => {
     const { msg, setting } = JSON.parse(line) as { msg: string; setting?: string };
     warnings.set(msg, setting);
   };
-  return { log: pino({ level: 'warn' }, { write }), warnings };
+  return {
+    log: pino({ level: 'warn' }, { write }),
+    warnings: warnings as ReadonlyMap<string, string | undefined>,
+  };
 }
 
 /** Signals that abort a command. */
@@ -69,15 +66,10 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 const SIGNAL_EXIT_BASE = 128;
 
 /** The state of a command that signals abort. */
-export interface SignalAbort {
-  /** Aborts on the first signal, or when standard output cannot be written. */
-  readonly signal: AbortSignal;
-  /** Returns the exit status after the signal aborted, or 0 if it did not. */
-  status(): number;
-}
+export type SignalAbort = ReturnType<typeof abortOnSignals>;
 
 /** Makes signals abort the command instead of ending the process, so that the command can clean up. */
-export function abortOnSignals(): SignalAbort {
+export function abortOnSignals() {
   const stop = new AbortController();
   let status = 0;
   const end = (exitStatus: number): void => {
@@ -89,5 +81,10 @@ export function abortOnSignals(): SignalAbort {
   process.stdout.on('error', ({ code }: NodeJS.ErrnoException) =>
     code === 'EPIPE' ? endBySignal('SIGPIPE') : end(1),
   );
-  return { signal: stop.signal, status: () => status };
+  return {
+    /** Aborts on the first signal, or when standard output cannot be written. */
+    signal: stop.signal,
+    /** Returns the exit status after the signal aborted, or 0 if it did not. */
+    status: (): number => status,
+  };
 }

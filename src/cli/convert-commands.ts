@@ -1,7 +1,7 @@
 /** @module The `convert` and `explain` commands: their options and help. The actions are loaded on demand. */
 import type { Command } from 'commander';
 import { type CliContext, CliError } from './context.ts';
-import type { Flags } from './convert/options.ts';
+import type { ConvertFlags } from './convert.ts';
 import type { ExplainFlags } from './explain.ts';
 
 const CONVERT_USAGE = `  imagemill convert photo.jpg -o photo.webp
@@ -101,7 +101,7 @@ export function addConvert(program: Command, context: CliContext, onExit: (statu
       collect,
     )
     .addHelpText('after', CONVERT_HELP)
-    .action(async (inputs: string[], { output, ...flags }: Partial<Flags>) => {
+    .action(async (inputs: string[], { output, ...flags }: Partial<ConvertFlags>) => {
       if (inputs.length === 0 || output === undefined) {
         const missing = inputs.length === 0 ? 'Name the images to convert' : 'Set the output with -o';
         throw new CliError(`${missing}:\n${CONVERT_USAGE}`);

@@ -26,6 +26,11 @@ import { parseResults, type WantedResult } from './convert/results.ts';
 import { convertInputs, exitSoonAfter, type Run } from './convert/run.ts';
 import { openReceipts, type Receipts } from './receipts.ts';
 
+/** Options of the command. */
+export interface ConvertFlags extends Flags {
+  readonly output: string;
+}
+
 /**
  * Runs `imagemill convert`: finds the inputs, converts them, and writes the results.
  *
@@ -35,7 +40,7 @@ import { openReceipts, type Receipts } from './receipts.ts';
  */
 export async function convert(
   args: readonly string[],
-  flags: Flags,
+  flags: ConvertFlags,
   { env, version }: CliContext,
 ): Promise<number> {
   const settings = loadSettings(env);
@@ -46,16 +51,15 @@ export async function convert(
   const bulk = parseBulkOptions(flags);
   const target = await resolveTarget(flags.output, args, given.format, outputs);
   const results = await parseResults(flags, given, target.format, { outputs, config });
-  assertOneResult(results, target);
   const { json = false, quiet = false, force = false, verbose = false } = flags;
   const { dryRun } = bulk;
-  rejectTerminals(args, target.kind === 'stdout', json);
+  assertOutput(args, results, target, json);
 
   const stop = abortOnSignals();
   const { signal } = stop;
-  const inputs = await createInputs(args, target.kind === 'folder' ? target.path : undefined, signal, types);
-  await assertUsable(bulk, inputs, target);
-  await assertOneInput(inputs, target);
+  const outputFolder = target.kind === 'folder' ? target.path : undefined;
+  const inputs = await createInputs(args, outputFolder, signal, types);
+  await assertInputs(inputs, bulk, target);
   const verify = await parseVerify(flags, results);
   const receipts = await parseReceipts(flags, args, target);
   const csv =
@@ -157,62 +161,49 @@ function explainStop(report: Report, { update, watch }: BulkOptions, { areMany }
 }
 
 /**
- * Checks that there is one input if there is one result.
+ * Checks that `-o` takes the results of each file, and that no image is read from a terminal, or written to one.
  *
- * @throws {CliError}
+ * @throws {CliError} if not
  */
-async function assertOneInput(inputs: Inputs, { kind, path }: Target): Promise<void> {
-  if (kind === 'folder' || !inputs.areMany) return;
-  let count = 0;
-  for await (const input of inputs.find()) if (!('notice' in input)) count += 1;
-  if (count > 1) throw new CliError(`-o ${path} takes one result, and there are ${count} inputs.`);
-}
-
-/**
- * Checks that `-o` is a folder if each file has several results.
- *
- * @throws {CliError}
- */
-function assertOneResult(results: readonly WantedResult[], { kind, path }: Target): void {
-  if (kind === 'folder' || results.length === 1) return;
-  throw new CliError(
-    `-o ${path} takes one result, and the preset has ${results.length}: a folder ends with a slash.`,
-  );
-}
-
-/**
- * Rejects reading an image from a terminal, and writing one to a terminal.
- *
- * @throws {CliError}
- */
-function rejectTerminals(args: readonly string[], toStdout: boolean, json: boolean): void {
+function assertOutput(
+  args: readonly string[],
+  results: readonly WantedResult[],
+  { kind, path }: Target,
+  json: boolean,
+): void {
+  if (kind !== 'folder' && results.length > 1) {
+    const has = `the preset has ${results.length}`;
+    throw new CliError(`-o ${path} takes one result, and ${has}: a folder ends with a slash.`);
+  }
   if (args.includes(STDIN) && process.stdin.isTTY) throw new CliError('Standard input is a terminal.');
-  if (!toStdout) return;
+  if (kind !== 'stdout') return;
   if (process.stdout.isTTY)
     throw new CliError('Standard output is a terminal: use -o with a file or folder.');
   if (json) throw new CliError(`--json and -o ${STDOUT} both write to standard output.`);
 }
 
 /**
- * Checks that the inputs and the output fit the options.
+ * Checks that the inputs fit the options and the output.
  *
- * @throws {CliError}
+ * @throws {CliError} if they do not
  */
-async function assertUsable(
-  options: BulkOptions,
-  { roots, areFolders }: Pick<Inputs, 'roots' | 'areFolders'>,
-  target: Target,
+async function assertInputs(
+  inputs: Inputs,
+  { update, delete: deletes, watch }: BulkOptions,
+  { kind, path }: Target,
 ): Promise<void> {
-  const { update, delete: deletes, watch } = options;
-  if (update && target.kind !== 'folder')
-    throw new CliError('--update, --delete and --watch need a folder for -o.');
-  if (watch && !areFolders) throw new CliError('--watch needs folders as inputs.');
-  if (deletes && roots.length === 0) throw new CliError('--delete needs a folder among the inputs.');
-  if (target.kind !== 'folder') return;
-  const output = await realPathOf(target.path);
-  const own = roots.find(({ real }) => real === output);
-  if (own) {
+  if (update && kind !== 'folder') throw new CliError('--update, --delete and --watch need a folder for -o.');
+  if (watch && !inputs.areFolders) throw new CliError('--watch needs folders as inputs.');
+  if (deletes && inputs.roots.length === 0) throw new CliError('--delete needs a folder among the inputs.');
+  if (kind === 'folder') {
+    const output = await realPathOf(path);
+    const own = inputs.roots.find(({ real }) => real === output);
+    if (!own) return;
     const why = 'its results would be the sources of the next run';
     throw new CliError(`${own.path} is also the output folder: ${why}. Choose another -o, or one inside it.`);
   }
+  if (!inputs.areMany) return;
+  let count = 0;
+  for await (const input of inputs.find()) if (!('notice' in input)) count += 1;
+  if (count > 1) throw new CliError(`-o ${path} takes one result, and there are ${count} inputs.`);
 }

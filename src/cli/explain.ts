@@ -14,7 +14,7 @@ import { type Flags, parseOptions, withLocalLimits } from './convert/options.ts'
 import { parseResults, type WantedResult } from './convert/results.ts';
 
 /** Options of the command, in addition to those of a conversion. */
-export interface ExplainFlags extends Omit<Flags, 'output'> {
+export interface ExplainFlags extends Flags {
   readonly commands?: boolean;
 }
 
@@ -29,11 +29,10 @@ export async function explain(
   flags: ExplainFlags,
   { env }: CliContext,
 ): Promise<number> {
-  const given = { ...flags, output: '' };
-  const config = withLocalLimits(loadSettings(env), given, env);
+  const config = withLocalLimits(loadSettings(env), flags, env);
   const { inputs: types, outputs } = enabledTypes(config);
-  const parsed = parseOptions(given, outputs);
-  const results = await parseResults(given, parsed, parsed.format, { outputs, config });
+  const given = parseOptions(flags, outputs);
+  const results = await parseResults(flags, given, given.format, { outputs, config });
   const { signal, status } = abortOnSignals();
   const inputs = await createInputs(args, undefined, signal, types);
   const { engine, withFile } = await startEngine(config, signal);

@@ -134,17 +134,11 @@ const SECOND_SIGNAL_MS = 1_000;
 /** Signals that start the shutdown. */
 const STOP_SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT'];
 
-interface Signals {
-  readonly first: Promise<NodeJS.Signals>;
-  /** At least {@link SECOND_SIGNAL_MS} after the first. */
-  readonly second: Promise<NodeJS.Signals>;
-}
-
 /**
  * Listens for the signals that start the shutdown. The listeners are never removed: without a listener, a signal would kill
  * the process and its tools before it has drained.
  */
-function listenForSignals(names: readonly NodeJS.Signals[]): Signals {
+function listenForSignals(names: readonly NodeJS.Signals[]) {
   const [first, second] = [Promise.withResolvers<NodeJS.Signals>(), Promise.withResolvers<NodeJS.Signals>()];
   let firstAt: number | undefined;
   const receive = (signal: NodeJS.Signals): void => {
@@ -153,6 +147,7 @@ function listenForSignals(names: readonly NodeJS.Signals[]): Signals {
     if (performance.now() - firstAt >= SECOND_SIGNAL_MS) second.resolve(signal);
   };
   for (const name of names) process.on(name, receive);
+  /** `second` is at least {@link SECOND_SIGNAL_MS} after the first. */
   return { first: first.promise, second: second.promise };
 }
 
@@ -177,27 +172,20 @@ async function drain(
   clearTimeout(deadline);
 }
 
-/** A destination for pino. */
-interface LogStream {
-  /** Writes a line including its line break, or drops it. */
-  write(line: string): void;
-  /** Number of lines dropped or truncated since the start. */
-  readonly dropped: number;
-}
-
 const LINE_BREAK = 0x0a;
 
 /**
- * Creates a log stream.
+ * Creates a destination for pino.
  *
  * @param fd file descriptor to write to
  * @param format formats a line including its line break
  */
-function createLogStream(fd: number, format: (line: string) => string): LogStream {
+function createLogStream(fd: number, format: (line: string) => string) {
   let dropped = 0;
   let isTruncated = false;
   return {
-    write(json) {
+    /** Writes a line including its line break, or drops it. */
+    write(json: string): void {
       const line = format(json);
       // A full disk may have stored the start of a line. A line break separates it from the next line.
       const bytes = Buffer.from(isTruncated ? `\n${line}` : line);
@@ -209,7 +197,8 @@ function createLogStream(fd: number, format: (line: string) => string): LogStrea
       }
       if (written > 0) isTruncated = bytes[written - 1] !== LINE_BREAK;
     },
-    get dropped() {
+    /** Number of lines dropped or truncated since the start. */
+    get dropped(): number {
       return dropped;
     },
   };

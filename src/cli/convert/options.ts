@@ -18,7 +18,6 @@ type OptionFlag = FlagOf<Exclude<keyof ReturnType<typeof optionFields>, 'strip_m
 
 /** Options as given on the command line. A flag without a value is true. */
 export interface Flags extends Readonly<Partial<Record<OptionFlag, string | true>>> {
-  readonly output: string;
   readonly format?: string;
   readonly preset?: string;
   readonly presets?: string;
@@ -76,10 +75,7 @@ export function parseOptions(flags: Flags, outputs: readonly OutputType[]): CliO
 }
 
 /** Returns the options that were given, as texts by the field name of the API. */
-export function optionTexts(
-  flags: Omit<Flags, 'output'>,
-  outputs: readonly OutputType[],
-): Record<string, string> {
+export function optionTexts(flags: Flags, outputs: readonly OutputType[]): Record<string, string> {
   const given = Object.keys(optionFields(outputs)).flatMap((name) => {
     const value = flags[name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase()) as OptionFlag];
     return value === undefined ? [] : [[name, String(value)] as const];

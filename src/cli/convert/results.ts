@@ -25,7 +25,7 @@ export interface WantedResult {
  * @throws {CliError} if there is no such preset, or if options contradict each other
  */
 export async function parseResults(
-  flags: Omit<Flags, 'output'>,
+  flags: Flags,
   { options }: CliOptions,
   format: OutputType | undefined,
   { outputs, config }: { outputs: readonly OutputType[]; config: Config },
