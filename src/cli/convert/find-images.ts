@@ -49,31 +49,27 @@ export function resultKey(relativeDir: string, fileName: string): string {
 export const OWN_PREFIX = '.imagemill';
 
 /** Recognizes images by name and content. */
-export interface ImageTest {
-  hasExtension(name: string): boolean;
-  /**
-   * Returns whether a regular file has the extension or the content of an image. A file with an image extension and
-   * other content is kept, so that its conversion reports an error.
-   */
-  isImage(path: string): Promise<boolean>;
-  /**
-   * Checks the first bytes of a source as its conversion does.
-   *
-   * @throws {FileError} or {ServiceError} UNREADABLE, NOT_A_FILE, EMPTY_FILE, UNSUPPORTED_TYPE
-   */
-  assertImage(path: string): Promise<void>;
-}
+export type ImageTest = ReturnType<typeof createImageTest>;
 
 /** Creates the test for the enabled input formats. */
-export function createImageTest(types: readonly InputType[]): ImageTest {
+export function createImageTest(types: readonly InputType[]) {
   const names = types.flatMap((type) => INPUTS[type].names);
   const extensions = new RegExp(`\\.(?:${names.join('|')}|tif)$`, 'i');
   const hasExtension = (name: string): boolean => extensions.test(name);
   return {
     hasExtension,
-    // An unreadable file is kept, and its conversion reports the error.
-    isImage: async (path) => hasExtension(path) || (await hasImageContent(path, types).catch(() => true)),
-    async assertImage(path) {
+    /**
+     * Returns whether a regular file has the extension or the content of an image. An unreadable file, and one with an image
+     * extension and other content, is kept, so that its conversion reports an error.
+     */
+    isImage: async (path: string): Promise<boolean> =>
+      hasExtension(path) || (await hasImageContent(path, types).catch(() => true)),
+    /**
+     * Checks the first bytes of a source as its conversion does.
+     *
+     * @throws {FileError} or {ServiceError} UNREADABLE, NOT_A_FILE, EMPTY_FILE, UNSUPPORTED_TYPE
+     */
+    async assertImage(path: string): Promise<void> {
       const state = await stateOf(path);
       if (!state) return; // standard input
       if (state.size === 0) throw serviceError('EMPTY_FILE', labelOf(path));

@@ -7,7 +7,6 @@ import { isInvalidName } from '../../text.ts';
 import { fileError, STDIN, unreadable } from './converter.ts';
 import {
   createImageTest,
-  type ImageTest,
   type Input,
   imagesMatching,
   isPattern,
@@ -31,31 +30,7 @@ interface Root {
 }
 
 /** The inputs of a command. */
-export interface Inputs {
-  /** The arguments that are folders. */
-  readonly roots: readonly Root[];
-  /** Whether all inputs are in one folder and its sub-folders. */
-  readonly isOneFolder: boolean;
-  /** Whether all arguments are folders. */
-  readonly areFolders: boolean;
-  /** Whether there may be several inputs. */
-  readonly areMany: boolean;
-  /**
-   * Finds the input files. Each file occurs once, in the order of the arguments. The files of a folder are sorted by
-   * name and precede its sub-folders.
-   *
-   * A file that is an argument must be an image. In folders and matches of patterns, a file with neither the extension
-   * nor the content of an image is skipped. Links to folders are not followed, to avoid cycles.
-   *
-   * @param onFolder called for each folder
-   */
-  find(onFolder?: (folder: string, root: string) => void): AsyncGenerator<Input>;
-  /** Returns whether a path belongs to an existing input file. */
-  includes(path: string): Promise<boolean>;
-  /** Recognizes images. */
-  readonly test: ImageTest;
-  isOutput(folder: string): Promise<boolean>;
-}
+export type Inputs = Awaited<ReturnType<typeof createInputs>>;
 
 /**
  * Resolves the arguments.
@@ -69,7 +44,7 @@ export async function createInputs(
   output: string | undefined,
   signal: AbortSignal,
   types: readonly InputType[],
-): Promise<Inputs> {
+) {
   const results = output === undefined ? undefined : await realPathOf(output);
   const test = createImageTest(types);
   const roots: Root[] = [];
@@ -84,6 +59,15 @@ export async function createInputs(
   const isOutput = async (folder: string): Promise<boolean> =>
     results !== undefined && (await realPathOf(folder)) === results;
 
+  /**
+   * Finds the input files. Each file occurs once, in the order of the arguments. The files of a folder are sorted by
+   * name and precede its sub-folders.
+   *
+   * A file that is an argument must be an image. In folders and matches of patterns, a file with neither the extension
+   * nor the content of an image is skipped. Links to folders are not followed, to avoid cycles.
+   *
+   * @param onFolder called for each folder
+   */
   async function* find(onFolder?: (folder: string, root: string) => void): AsyncGenerator<Input> {
     const seenFiles = new Set<string>();
     const seenRoots: string[] = [];
@@ -104,14 +88,21 @@ export async function createInputs(
   }
 
   return {
-    roots,
+    /** The arguments that are folders. */
+    roots: roots as readonly Root[],
+    /** Whether all inputs are in one folder and its sub-folders. */
     isOneFolder: args.length === 1 && roots.length === 1,
+    /** Whether all arguments are folders. */
     areFolders: args.length === roots.length,
+    /** Whether there may be several inputs. */
     areMany: args.length > 1 || (await matchesMany(args[0] as string)),
     find,
+    /** Recognizes images. */
     test,
+    /** Returns whether a folder is the one with the results. */
     isOutput,
-    async includes(path) {
+    /** Returns whether a path belongs to an existing input file. */
+    async includes(path: string): Promise<boolean> {
       if ((await lstat(path).catch(() => undefined)) === undefined) return false;
       if (files.has(resolve(path))) return true;
       const real = await realPathOf(path);

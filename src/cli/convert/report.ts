@@ -226,20 +226,12 @@ function toJson({ status, code, message, ...row }: ReportRow): object {
   return { ...row, [status.replace(/ (\w)/g, (_, letter: string) => letter.toUpperCase())]: true };
 }
 
-const COLUMNS: readonly (keyof ReportRow)[] = [
+const COLUMNS = [
   ...(['input', 'output', 'status', 'bytesBefore', 'bytesAfter', 'ms', 'notes', 'code', 'message'] as const),
 ];
 
 /** Writes rows. */
-export interface CsvReport {
-  write(row: ReportRow): void;
-  /**
-   * Waits until all rows are written.
-   *
-   * @returns the cause if some could not be written
-   */
-  end(): Promise<string | undefined>;
-}
+export type CsvReport = Awaited<ReturnType<typeof createCsvReport>>;
 
 /** Start of every report, also if later versions add columns. */
 const START = COLUMNS.slice(0, 3).join(',');
@@ -249,7 +241,7 @@ const START = COLUMNS.slice(0, 3).join(',');
  *
  * @throws {CliError} if the file cannot be written or is not a report
  */
-export async function createCsvReport(path: string): Promise<CsvReport> {
+export async function createCsvReport(path: string) {
   const file = await openReport(path).catch((error) => {
     throw new CliError(`--report ${path} cannot be written: ${systemReason(error)}.`);
   });
@@ -259,9 +251,10 @@ export async function createCsvReport(path: string): Promise<CsvReport> {
   );
   stream.write(`${COLUMNS.join(',')}\r\n`);
   return {
-    write(row) {
+    write(row: ReportRow): void {
       stream.write(`${COLUMNS.map((column) => quoteCsv(row[column])).join(',')}\r\n`);
     },
+    /** Waits until all rows are written, and returns the cause if some could not be. */
     end: () => Promise.race([problem, new Promise<undefined>((done) => stream.end(() => done(undefined)))]),
   };
 }

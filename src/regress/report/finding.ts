@@ -18,20 +18,6 @@ interface ReportImage {
   readonly height: number;
 }
 
-interface FindingImages {
-  readonly before?: ReportImage | undefined;
-  readonly after?: ReportImage | undefined;
-  /** Difference, multiplied by {@link factor}, if both images have the same size. */
-  readonly difference?: ReportImage | undefined;
-  readonly factor: number;
-  /** Number of frames or pages after the change. */
-  readonly frames: number;
-  /** Enlarged detail around the worst block. */
-  readonly spot?:
-    | { readonly before: ReportImage; readonly after: ReportImage; readonly difference: ReportImage }
-    | undefined;
-}
-
 /** Maximum side of a full-size image, in pixels. */
 const FULL_SIZE_PX = 640;
 /** Maximum side of a thumbnail, in pixels. */
@@ -40,6 +26,8 @@ const THUMBNAIL_PX = 160;
 const ENLARGED_PX = 280;
 /** Side of the detail in pixels, and the factor of its enlargement. */
 const DETAIL = { side: 48, factor: 4 };
+
+type FindingImages = Awaited<ReturnType<typeof renderImages>>;
 
 /**
  * Renders the images of a finding.
@@ -50,7 +38,7 @@ export async function renderImages(
   { before, after, difference }: Finding,
   recordings: { readonly before: Recording; readonly after: Recording },
   fullSize: boolean,
-): Promise<FindingImages> {
+) {
   const [one, other] = [await load(before, recordings.before), await load(after, recordings.after)];
   const at = difference?.frame ?? 0;
   const [a, b] = [one?.frames[at] ?? one?.frames[0], other?.frames[at] ?? other?.frames[0]];
@@ -61,7 +49,9 @@ export async function renderImages(
     before: a && (await toDataUrl(a, side)),
     after: b && (await toDataUrl(b, side)),
     factor,
+    /** Number of frames or pages after the change. */
     frames: other?.frames.length ?? 0,
+    // If both images have the same size, their difference, multiplied by `factor`, and an enlarged detail around the worst block.
     ...(both && {
       difference: await toDataUrl(renderDifference(a, b, factor), side),
       ...(enlargement(a) < DETAIL.factor && { spot: await renderDetail(a, b, difference.at, factor) }),
@@ -87,22 +77,15 @@ function enlargement({ width, height }: Raster): number {
 }
 
 /** Renders the detail around the worst block. */
-async function renderDetail(one: Raster, other: Raster, at: { x: number; y: number }, factor: number) {
+async function renderDetail(before: Raster, after: Raster, at: { x: number; y: number }, factor: number) {
   const margin = (DETAIL.side - 16) / 2;
-  const [x, y] = [clampToImage(at.x - margin, one.width), clampToImage(at.y - margin, one.height)];
-  return encodeDetail(crop(one, x, y), crop(other, x, y), factor);
-}
-
-async function encodeDetail(one: Raster, other: Raster, factor: number) {
-  const [before, after, difference] = await Promise.all(
-    [compositeOver(one, 255), compositeOver(other, 255), renderDifference(one, other, factor)].map((raster) =>
-      toDataUrl(raster, FULL_SIZE_PX, DETAIL.factor),
-    ),
-  );
-  return { before, after, difference } as {
-    before: ReportImage;
-    after: ReportImage;
-    difference: ReportImage;
+  const [x, y] = [clampToImage(at.x - margin, before.width), clampToImage(at.y - margin, before.height)];
+  const [one, other] = [crop(before, x, y), crop(after, x, y)];
+  const enlarge = (raster: Raster) => toDataUrl(raster, FULL_SIZE_PX, DETAIL.factor);
+  return {
+    before: await enlarge(compositeOver(one, 255)),
+    after: await enlarge(compositeOver(other, 255)),
+    difference: await enlarge(renderDifference(one, other, factor)),
   };
 }
 

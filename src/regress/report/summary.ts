@@ -6,32 +6,25 @@ import { type Markup, xml } from './markup.ts';
 /** Number of findings per verdict. */
 export type Counts = Readonly<Record<Verdict, number>>;
 
-/** Totals of a comparison. */
-export interface Summary {
-  readonly total: number;
-  readonly failures: number;
-  readonly counts: Counts;
-  /** Total file size in bytes of the results that exist in both recordings, of the same input. */
-  readonly bytes: readonly [before: number, after: number];
-  /** Total conversion time in ms of the same results. */
-  readonly ms: readonly [before: number, after: number];
-}
-
-/** Sums up findings. */
-export function summarize(findings: readonly Finding[]): Summary {
+/** Returns the totals of a comparison. */
+export function summarize(findings: readonly Finding[]) {
   const both = findings.flatMap(({ before, after, verdict }) =>
     verdict !== 'unmatched' && before?.result && after?.result
       ? [[before.result, after.result] as const]
       : [],
   );
-  const sum = (side: 0 | 1, field: 'bytes' | 'ms') =>
-    both.reduce((total, pair) => total + (pair[side][field] ?? 0), 0);
+  const sum = (field: 'bytes' | 'ms') => {
+    const total = (side: 0 | 1) => both.reduce((sum, pair) => sum + (pair[side][field] ?? 0), 0);
+    return [total(0), total(1)] as const;
+  };
   return {
     total: findings.length,
     failures: findings.filter(isFailure).length,
     counts: countVerdicts(findings),
-    bytes: [sum(0, 'bytes'), sum(1, 'bytes')],
-    ms: [sum(0, 'ms'), sum(1, 'ms')],
+    /** File sizes in bytes, before and after, of the results that exist in both recordings, of the same input. */
+    bytes: sum('bytes'),
+    /** Conversion times in ms of the same results. */
+    ms: sum('ms'),
   };
 }
 
