@@ -6,6 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { TruncatedFileError } from '../client/streamed-file.ts';
+import type { Config } from '../config.ts';
 import { enabledTypes } from '../conversion/capabilities.ts';
 import { createFolders, isReplaceable, replaceFile, systemReason } from '../files/system.ts';
 import {
@@ -79,16 +80,16 @@ export function recordBaseline(
   },
   env: Environment,
 ): Promise<number> {
-  return orCliError(async (signal) => {
+  return orCliError(env, async (config, signal) => {
     const { to, figuresOnly = false, fingerprintsOnly = figuresOnly } = options;
     if (figuresOnly) console.error('imagemill: --figures-only is deprecated: use --fingerprints-only');
-    const matrix = await chooseMatrix(options, env);
-    const images = await findImages(folder, to, env);
+    const matrix = await chooseMatrix(options, config);
+    const images = await findImages(folder, to, config);
     if (fingerprintsOnly) await checkReplaceable(to);
     const staging = fingerprintsOnly ? undefined : await stageBaseline(to);
     let recording: Recording;
     try {
-      recording = await recordImages(images, matrix, options, { env, folder: staging, signal });
+      recording = await recordImages(images, matrix, options, { config, folder: staging, signal });
       await writeBaseline(staging ?? to, recording, !fingerprintsOnly);
       if (staging) await commitBaseline(to, staging);
     } finally {
@@ -113,14 +114,14 @@ export function checkImages(
   options: ConvertFlags & ReportFiles & { readonly against: string },
   env: Environment,
 ): Promise<number> {
-  return orCliError(async (signal) => {
+  return orCliError(env, async (config, signal) => {
     await checkReports(options);
     const before = await readBaseline(options.against);
-    const matrix = await chooseMatrix(options, env, before.matrix);
-    const images = await findImages(folder, options.against, env);
+    const matrix = await chooseMatrix(options, config, before.matrix);
+    const images = await findImages(folder, options.against, config);
     const results = await mkdtemp(join(tmpdir(), 'imagemill-regress-'));
     try {
-      const after = await recordImages(images, matrix, options, { env, folder: results, signal });
+      const after = await recordImages(images, matrix, options, { config, folder: results, signal });
       return await report(before, after, matrix, options, signal);
     } finally {
       await rm(results, { recursive: true, force: true });
@@ -139,10 +140,10 @@ export function compareBaselines(
   options: ReportFiles,
   env: Environment,
 ): Promise<number> {
-  return orCliError(async (signal) => {
+  return orCliError(env, async (config, signal) => {
     await checkReports(options);
     const [before, after] = [await readBaseline(one), await readBaseline(other)];
-    const matrix = await chooseMatrix(options, env, before.matrix);
+    const matrix = await chooseMatrix(options, config, before.matrix);
     return report(before, after, matrix, options, signal);
   });
 }
@@ -155,18 +156,17 @@ export function compareBaselines(
  */
 export async function chooseMatrix(
   { matrix: path, presets }: MatrixFlags,
-  env: Environment,
+  config: Config,
   baseline?: Matrix,
 ): Promise<Matrix> {
-  const config = loadSettings(env);
   const { PRESETS_FILE: fallback, MAX_VARIANTS } = config;
   if (path) return readMatrix(path, { given: presets, fallback, MAX_VARIANTS });
   if (presets !== undefined) throw new CliError('--presets needs --matrix, whose cases name presets.');
   return baseline ?? toMatrix(defaultMatrix(enabledTypes(config).outputs));
 }
 
-async function findImages(folder: string, baseline: string, env: Environment): Promise<Image[]> {
-  const { inputs } = enabledTypes(loadSettings(env));
+async function findImages(folder: string, baseline: string, config: Config): Promise<Image[]> {
+  const { inputs } = enabledTypes(config);
   const images = await listImages(folder, inputs, baseline).catch((error: NodeJS.ErrnoException) => {
     const message = error.code
       ? `${error.path ?? folder} cannot be read: ${systemReason(error)}`
@@ -181,11 +181,10 @@ async function recordImages(
   images: readonly Image[],
   matrix: Matrix,
   { url, repeat }: ConvertFlags,
-  { env, folder, signal }: { env: Environment; folder: string | undefined; signal: AbortSignal },
+  { config, folder, signal }: { config: Config; folder: string | undefined; signal: AbortSignal },
 ): Promise<Recording> {
   if (!/^[1-9]\d?$/.test(repeat))
     throw new CliError(`--repeat ${repeat}: expected a whole number from 1 to 99`);
-  const config = loadSettings(env);
   const converter: Backend = await (url
     ? createHttpBackend(url, config.IMAGEMILL_API_KEY)
     : createLocalBackend(config));
@@ -253,10 +252,14 @@ function createProgress(what: string): (done: number, all: number) => void {
 const EXPECTED_ERRORS = [MatrixError, BaselineError, BackendError, TruncatedFileError];
 
 /** Runs an action, and converts its errors to CliError. Status 1 is reserved for changed results. */
-export async function orCliError(action: (signal: AbortSignal) => Promise<number>): Promise<number> {
+export async function orCliError(
+  env: Environment,
+  action: (config: Config, signal: AbortSignal) => Promise<number>,
+): Promise<number> {
+  const config = loadSettings(env);
   const abort = abortOnSignals();
   try {
-    const status = await action(abort.signal);
+    const status = await action(config, abort.signal);
     return abort.status() || status;
   } catch (error) {
     if (abort.signal.aborted) return abort.status();

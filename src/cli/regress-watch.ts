@@ -13,7 +13,7 @@ import { type Recording, record } from '../regress/record.ts';
 import { countVerdicts, formatCounts, formatFinding, formatTools } from '../regress/report/summary.ts';
 import { bySeverity, type Finding, isFailure } from '../regress/verdict.ts';
 import { plural, sanitizeForDisplay } from '../text.ts';
-import { type CliContext, CliError, loadSettings } from './context.ts';
+import { type CliContext, CliError } from './context.ts';
 import { STDIN } from './convert/converter.ts';
 import { createInputs } from './convert/inputs.ts';
 import { createProgress } from './convert/progress.ts';
@@ -47,13 +47,13 @@ interface Comparison {
  * @throws {CliError} if it cannot run
  */
 export function watchServices(source: string, flags: WatchFlags, env: CliContext['env']): Promise<number> {
-  return orCliError(async (signal) => {
+  return orCliError(env, async (config, signal) => {
     const gate = { min: toCount('--min', flags.min), maxChanged: toCount('--max-changed', flags.maxChanged) };
-    const matrix = await chooseMatrix(flags, env);
+    const matrix = await chooseMatrix(flags, config);
     const isFolder = source === STDIN || (await stat(source).catch(() => undefined))?.isDirectory();
     if (!isFolder) throw new CliError(`${source} is not a folder.`);
     if (source === STDIN && process.stdin.isTTY) throw new CliError('Standard input is a terminal.');
-    const { IMAGEMILL_API_KEY: key } = loadSettings(env);
+    const { IMAGEMILL_API_KEY: key } = config;
     const backends = [
       await createHttpBackend(flags.service, key),
       await createHttpBackend(flags.candidate, key),
