@@ -3,6 +3,7 @@ import { constants } from 'node:os';
 import { pino } from 'pino';
 import { type Config, ConfigError, loadConfig } from '../config.ts';
 import { workingFolder } from '../files/system.ts';
+import { sanitizeForDisplay } from '../text.ts';
 
 /** What every command receives in addition to its arguments. */
 export interface CliContext {
@@ -32,6 +33,52 @@ export function loadSettings(env: CliContext['env']): Config {
     if (error instanceof ConfigError) throw new CliError(error.problems.join('\n'));
     throw error;
   }
+}
+
+/** Settings that limit the files of strangers. Without them in the environment, the own files of a user have other limits. */
+const LOCAL_LIMITS = {
+  MAX_FILE_BYTES: Number.MAX_SAFE_INTEGER,
+  MAX_PIXELS: 1_000_000_000,
+  MAX_TOTAL_PIXELS: 2_000_000_000,
+  MAX_FRAMES: 10_000,
+  CONVERT_TIMEOUT_MS: 600_000,
+} as const;
+/** Maximum width and height of JPEG, and nearly that of GIF and AVIF (65 535). */
+const LOCAL_MAX_SIDE = 65_500;
+
+/**
+ * Loads the settings for files of this machine: the limits of the flags, of the environment, or for the user's own files. Memory
+ * and disk of the machine remain limits.
+ *
+ * @throws {CliError} naming every invalid setting, or an invalid flag
+ */
+export function loadLocalSettings(
+  env: CliContext['env'],
+  { maxFileSize, maxPixels }: { readonly maxFileSize?: string; readonly maxPixels?: string } = {},
+): Config {
+  const config = loadSettings(env);
+  const unset = Object.entries(LOCAL_LIMITS).filter(([name]) => !env[name]);
+  const pixels = maxPixels === undefined ? undefined : parseAmount('--max-pixels', maxPixels);
+  return {
+    ...config,
+    ...Object.fromEntries(unset),
+    maxSide: LOCAL_MAX_SIDE,
+    ...(maxFileSize !== undefined && { MAX_FILE_BYTES: parseAmount('--max-file-size', maxFileSize) }),
+    ...(pixels !== undefined && {
+      MAX_PIXELS: pixels,
+      MAX_TOTAL_PIXELS: Math.max(pixels, LOCAL_LIMITS.MAX_TOTAL_PIXELS),
+    }),
+  };
+}
+
+/** @throws {CliError} */
+function parseAmount(flag: string, text: string): number {
+  const [, digits, unit = ''] = /^(\d+(?:\.\d+)?)\s?([kMG]?)(?:B|P)?$/.exec(text) ?? [];
+  const amount = Math.floor(Number(digits) * 1000 ** ['', 'k', 'M', 'G'].indexOf(unit));
+  if (amount >= 1) return amount;
+  throw new CliError(
+    `Invalid ${flag} "${sanitizeForDisplay(text)}": expected a number, such as 400M or 400000000.`,
+  );
 }
 
 /** Disk space per input byte: the input, and about as much for its result. */

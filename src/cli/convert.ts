@@ -6,7 +6,7 @@ import { realPathOf } from '../files/system.ts';
 import type { OutputType } from '../formats.ts';
 import { findUnverifiable } from '../regress/verifiable.ts';
 import { plural, sanitizeForDisplay } from '../text.ts';
-import { abortOnSignals, type CliContext, CliError, loadSettings } from './context.ts';
+import { abortOnSignals, type CliContext, CliError, loadLocalSettings, loadSettings } from './context.ts';
 import { STDIN, StopError, startOnDemand, stateOf } from './convert/converter.ts';
 import { createInputs, type Inputs } from './convert/inputs.ts';
 import { createLocalConverter } from './convert/local-converter.ts';
@@ -15,14 +15,14 @@ import {
   type Flags,
   parseBulkOptions,
   parseOptions,
+  parseResults,
   toFormFields,
-  withLocalLimits,
+  type WantedResult,
 } from './convert/options.ts';
 import { resolveTarget, STDOUT, type Target } from './convert/output.ts';
 import { createRemoteConverter } from './convert/remote-converter.ts';
 import { createCsvReport, createReport, type Report } from './convert/report.ts';
 import { openResultFolder, type ResultFolder } from './convert/result-folder.ts';
-import { parseResults, type WantedResult } from './convert/results.ts';
 import { convertInputs, exitSoonAfter, type Run } from './convert/run.ts';
 import { openReceipts, type Receipts } from './receipts.ts';
 
@@ -43,8 +43,7 @@ export async function convert(
   flags: ConvertFlags,
   { env, version }: CliContext,
 ): Promise<number> {
-  const settings = loadSettings(env);
-  const config = flags.url ? settings : withLocalLimits(settings, flags, env);
+  const config = flags.url ? loadSettings(env) : loadLocalSettings(env, flags);
   const { inputs: types, outputs } = enabledTypes(config);
   const given = parseOptions(flags, outputs);
   const { jobs = config.CONCURRENCY } = given;

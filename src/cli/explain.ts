@@ -6,12 +6,11 @@ import { type Explanation, toJson } from '../conversion/explain.ts';
 import { INPUT_FILE } from '../conversion/plan/types.ts';
 import { INPUTS, OUTPUTS } from '../formats.ts';
 import { shellWords } from '../text.ts';
-import { abortOnSignals, type CliContext, loadSettings } from './context.ts';
+import { abortOnSignals, type CliContext, loadLocalSettings } from './context.ts';
 import { labelOf, printFailure } from './convert/converter.ts';
 import { createInputs } from './convert/inputs.ts';
 import { startEngine } from './convert/local-converter.ts';
-import { type Flags, parseOptions, withLocalLimits } from './convert/options.ts';
-import { parseResults, type WantedResult } from './convert/results.ts';
+import { type Flags, parseOptions, parseResults, type WantedResult } from './convert/options.ts';
 
 /** Options of the command, in addition to those of a conversion. */
 export interface ExplainFlags extends Flags {
@@ -29,7 +28,7 @@ export async function explain(
   flags: ExplainFlags,
   { env }: CliContext,
 ): Promise<number> {
-  const config = withLocalLimits(loadSettings(env), flags, env);
+  const config = loadLocalSettings(env, flags);
   const { inputs: types, outputs } = enabledTypes(config);
   const given = parseOptions(flags, outputs);
   const results = await parseResults(flags, given, given.format, { outputs, config });

@@ -3,10 +3,9 @@ import type { ImageDescription } from '../conversion/identify.ts';
 import type { ConversionInput } from '../conversion/types.ts';
 import { ALL_INPUT_TYPES, INPUTS } from '../formats.ts';
 import { formatBytes } from '../text.ts';
-import { abortOnSignals, type CliContext, loadSettings } from './context.ts';
+import { abortOnSignals, type CliContext, loadLocalSettings } from './context.ts';
 import { labelOf, printFailure } from './convert/converter.ts';
 import { startEngine } from './convert/local-converter.ts';
-import { withLocalLimits } from './convert/options.ts';
 
 /**
  * Runs `imagemill identify`: prints a table, or a JSON object for each file.
@@ -19,7 +18,7 @@ export async function identify(
   { json = false }: { json?: boolean },
   { env }: CliContext,
 ): Promise<number> {
-  const config = withLocalLimits(loadSettings(env), {}, env);
+  const config = loadLocalSettings(env);
   const { signal, status } = abortOnSignals();
   const { engine, withFile } = await startEngine(config, signal);
   let failed = false;

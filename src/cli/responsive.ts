@@ -5,10 +5,9 @@ import { integer, outputFormat } from '../conversion/options.ts';
 import type { ConversionResult, Variant } from '../conversion/types.ts';
 import { EXTRA_OUTPUT_TYPES, MAX_DIMENSION, OUTPUT_TYPES, OUTPUTS, type OutputType } from '../formats.ts';
 import { baseNameOf } from '../text.ts';
-import { abortOnSignals, type CliContext, CliError, loadSettings } from './context.ts';
+import { abortOnSignals, type CliContext, CliError, loadLocalSettings } from './context.ts';
 import { printFailure } from './convert/converter.ts';
 import { startEngine } from './convert/local-converter.ts';
-import { withLocalLimits } from './convert/options.ts';
 import { writeOutput } from './convert/output.ts';
 
 /** Options as given on the command line. */
@@ -44,7 +43,7 @@ export async function responsive(
   { env }: CliContext,
 ): Promise<number> {
   const { widths, formats, quality } = parseFlags(flags);
-  const settings = withLocalLimits(loadSettings(env), {}, env);
+  const settings = loadLocalSettings(env);
   const extras = EXTRA_OUTPUT_TYPES.filter((type) => formats.includes(type));
   const config = settings.EXTRA_OUTPUTS === 'all' ? settings : { ...settings, EXTRA_OUTPUTS: extras };
   const { signal, status } = abortOnSignals();

@@ -1,4 +1,4 @@
-/** @module The `serve` command. */
+/** @module The `serve` command: starts and stops the server, and writes its log. */
 import { once } from 'node:events';
 import { writeSync } from 'node:fs';
 import type { Server } from 'node:http';
@@ -9,8 +9,8 @@ import type { Config } from '../config.ts';
 import { StartupError } from '../errors.ts';
 import { createHttpServer, type HttpServer } from '../server/http-server.ts';
 import { createService, type Service } from '../server/service.ts';
+import { sanitizeForDisplay } from '../text.ts';
 import { type CliContext, loadSettings, withWorkingFolder } from './context.ts';
-import { formatForPeople } from './pretty-log.ts';
 
 /** File descriptor of standard output (stdout(3)). */
 const STDOUT_FD = 1;
@@ -202,4 +202,45 @@ function createLogStream(fd: number, format: (line: string) => string) {
       return dropped;
     },
   };
+}
+
+/** Fields of a line that pino wrote. */
+interface LogLine {
+  /** 30 info, 40 warn, 50 error, 60 fatal: https://getpino.io/#/docs/api?id=loggerlevels-object */
+  readonly level: number;
+  /** Milliseconds since the epoch. */
+  readonly time: number;
+  readonly msg?: string;
+  readonly err?: { readonly message?: string };
+  readonly [field: string]: unknown;
+}
+
+/** Sentences for messages that have another meaning, or more of it, for people. */
+const SENTENCES: Readonly<Record<string, (line: LogLine) => string>> = {
+  startup: ({ version, magick }) => `imagemill ${version}, ImageMagick ${magick}`,
+  listening: ({ url }) => `Open ${url} in a browser. To stop the server, press Ctrl-C.`,
+  'request completed': ({ time, method, route, status, outcome, ms }) => {
+    const at = new Date(time).toLocaleTimeString('sv'); // the Swedish format is HH:MM:SS
+    return `${at} ${method} ${route} ${status}${outcome === 'OK' ? '' : ` ${outcome}`} ${ms} ms`;
+  },
+  'shutting down': () =>
+    'Stopping when all requests are answered. To close their connections at once, press Ctrl-C again.',
+  'shutdown complete': () => 'Stopped.',
+};
+
+const FATAL = 60;
+/** Starts of lines by level. */
+const PREFIXES: Readonly<Record<number, string>> = { 40: 'Warning: ', 50: 'Error: ', [FATAL]: 'imagemill: ' };
+
+/** Maximum length of a line in UTF-16 code units. */
+const MAX_LINE_LENGTH = 2000;
+
+/** Formats a line of the log for people at a terminal. */
+function formatForPeople(json: string): string {
+  const line = JSON.parse(json) as LogLine;
+  const { level, msg = '', err } = line;
+  const cause = err?.message === undefined ? '' : `: ${err.message}`;
+  const sentence = SENTENCES[msg.startsWith('listening on') ? 'listening' : msg]?.(line) ?? msg;
+  const text = `${PREFIXES[level] ?? ''}${sentence}${cause}`;
+  return `${sanitizeForDisplay(text, MAX_LINE_LENGTH)}\n`;
 }

@@ -27,7 +27,7 @@ export interface Image {
 }
 
 /** A failed conversion: HTTP status and message, as the service would respond. */
-export interface Refusal {
+interface Refusal {
   readonly status: number;
   readonly message: string;
 }

@@ -49,7 +49,7 @@ export function resultKey(relativeDir: string, fileName: string): string {
 export const OWN_PREFIX = '.imagemill';
 
 /** Recognizes images by name and content. */
-export type ImageTest = ReturnType<typeof createImageTest>;
+type ImageTest = ReturnType<typeof createImageTest>;
 
 /** Creates the test for the enabled input formats. */
 export function createImageTest(types: readonly InputType[]) {

@@ -1,14 +1,15 @@
-/** @module Validates the options of the `convert` command. */
+/** @module Validates the options of the `convert` command, and returns what the results of each file are. */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { Config } from '../../config.ts';
-import { toOptionNames } from '../../conversion/forms.ts';
-import { integer, optionFields, outputFormat } from '../../conversion/options.ts';
+import { createParsers, findConflict, type Presets, toOptionNames } from '../../conversion/forms.ts';
+import { DEFAULT_FORMAT, integer, optionFields, outputFormat } from '../../conversion/options.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
-import { serviceError } from '../../errors.ts';
+import type { TextField } from '../../conversion/types.ts';
+import { ServiceError, StartupError, serviceError } from '../../errors.ts';
 import type { OutputType } from '../../formats.ts';
 import { sanitizeForDisplay } from '../../text.ts';
-import { type CliContext, CliError } from '../context.ts';
+import { CliError } from '../context.ts';
 
 /** The flag of a field of the API: `max_bytes` is `maxBytes`. */
 type FlagOf<Field extends string> = Field extends `${infer First}_${infer Rest}`
@@ -45,7 +46,7 @@ export interface Flags extends Readonly<Partial<Record<OptionFlag, string | true
 }
 
 /** Validated options. */
-export interface CliOptions {
+interface CliOptions {
   readonly format: OutputType | undefined;
   readonly options: Omit<ConvertOptions, 'format'>;
   /** Number of concurrent conversions. */
@@ -75,7 +76,7 @@ export function parseOptions(flags: Flags, outputs: readonly OutputType[]): CliO
 }
 
 /** Returns the options that were given, as texts by the field name of the API. */
-export function optionTexts(flags: Flags, outputs: readonly OutputType[]): Record<string, string> {
+function optionTexts(flags: Flags, outputs: readonly OutputType[]): Record<string, string> {
   const given = Object.keys(optionFields(outputs)).flatMap((name) => {
     const value = flags[name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase()) as OptionFlag];
     return value === undefined ? [] : [[name, String(value)] as const];
@@ -84,7 +85,7 @@ export function optionTexts(flags: Flags, outputs: readonly OutputType[]): Recor
 }
 
 /** Converts `max_bytes` to `--max-bytes`. */
-export function flagName(field: string): string {
+function flagName(field: string): string {
   return `--${field.replaceAll('_', '-')}`;
 }
 
@@ -97,6 +98,88 @@ export function toFormFields(
   const { preset } = flags;
   const fields = { ...optionTexts(flags, outputs), output_format: format };
   return Object.entries(preset === undefined ? fields : { ...fields, preset });
+}
+
+/** One of the results of each file. */
+export interface WantedResult {
+  /** Name of the variant; undefined for the only result. */
+  readonly variant?: string;
+  readonly options: ConvertOptions;
+}
+
+/**
+ * Returns the results of each file: one, or those of a preset with variants.
+ *
+ * @param options see {@link parseOptions}
+ * @param format format of `--format` or `-o`, if there is one
+ * @param outputs the enabled output formats
+ * @throws {CliError} if there is no such preset, or if options contradict each other
+ */
+export async function parseResults(
+  flags: Flags,
+  { options }: CliOptions,
+  format: OutputType | undefined,
+  { outputs, config }: { outputs: readonly OutputType[]; config: Config },
+): Promise<readonly WantedResult[]> {
+  const { preset, presets: file, url } = flags;
+  const single = { ...options, format: format ?? DEFAULT_FORMAT };
+  if (file !== undefined && url)
+    throw new CliError('--presets is for this machine: an instance of --url has its own presets.');
+  if (preset === undefined) {
+    if (file !== undefined) throw new CliError('--presets needs --preset with the name of a preset.');
+    assertCompatible(single, outputs);
+    return [{ options: single }];
+  }
+  if (url) {
+    const why = 'only the instance knows the format of the preset, and names of results have its extension';
+    if (format === undefined) throw new CliError(`--preset with --url needs --format: ${why}.`);
+    const named: ConvertOptions & { readonly preset: string } = { ...single, preset };
+    return [{ options: named }];
+  }
+  const path = file ?? config.PRESETS_FILE;
+  if (path === undefined) throw new CliError('--preset needs --presets or PRESETS_FILE with a file.');
+  const { readPresets } = await import('../../conversion/presets-file.ts');
+  try {
+    const setting = file === undefined ? 'PRESETS_FILE' : '--presets';
+    const presets = readPresets(path, outputs, config, setting);
+    const fields: TextField[] = Object.entries(optionTexts(flags, outputs));
+    return parsePreset(preset, format === undefined ? fields : [...fields, ['format', format]], {
+      presets,
+      ...{ outputs, config },
+    });
+  } catch (error) {
+    if (error instanceof ServiceError || error instanceof StartupError) throw new CliError(error.message);
+    throw error;
+  }
+}
+
+/** Parses the fields of a command as those of a request. */
+function parsePreset(
+  preset: string,
+  fields: readonly TextField[],
+  { presets, outputs, config }: { presets: Presets; outputs: readonly OutputType[]; config: Config },
+): readonly WantedResult[] {
+  const form = createParsers(outputs, config, presets).convert([...fields, ['preset', preset]]);
+  const variants = form.variants.map(({ name, options }) => ({ variant: name, options }));
+  const results = variants.length > 0 ? variants : [{ options: form.options }];
+  if (results.some(({ options }) => options.accepted))
+    throw new CliError(
+      `Preset "${preset}" leaves the format to browsers (auto): use another preset, or --format.`,
+    );
+  return results;
+}
+
+/**
+ * Checks that the options do not contradict each other.
+ *
+ * @param outputs the enabled output formats
+ * @throws {CliError} naming the option
+ */
+function assertCompatible(options: ConvertOptions, outputs: readonly OutputType[]): void {
+  const conflict = findConflict(options, outputs);
+  if (!conflict) return;
+  const { field, value, expected } = conflict;
+  throw new CliError(serviceError('FIELD_INVALID', flagName(field), value, expected).message);
 }
 
 /** How results are named. */
@@ -147,52 +230,6 @@ export function parseBulkOptions(flags: Flags): BulkOptions {
   const shard = flags.shard === undefined ? undefined : parseShard(flags.shard);
   const update = flags.update || deletes || watch;
   return { update, delete: deletes, yes: yes || dryRun, watch, dryRun, naming, shard, urls };
-}
-
-/** Settings that limit the files of strangers. Without them in the environment, the own files of a user have other limits. */
-const LOCAL_LIMITS = {
-  MAX_FILE_BYTES: Number.MAX_SAFE_INTEGER,
-  MAX_PIXELS: 1_000_000_000,
-  MAX_TOTAL_PIXELS: 2_000_000_000,
-  MAX_FRAMES: 10_000,
-  CONVERT_TIMEOUT_MS: 600_000,
-} as const;
-/** Maximum width and height of JPEG, and nearly that of GIF and AVIF (65 535). */
-const LOCAL_MAX_SIDE = 65_500;
-
-/**
- * Returns the settings for files of this machine: the limits of the flags, of the environment, or for the user's own files. Memory
- * and disk of the machine remain limits.
- *
- * @throws {CliError} naming an invalid value
- */
-export function withLocalLimits(
-  config: Config,
-  { maxFileSize, maxPixels }: Pick<Flags, 'maxFileSize' | 'maxPixels'>,
-  env: CliContext['env'],
-): Config {
-  const unset = Object.entries(LOCAL_LIMITS).filter(([name]) => !env[name]);
-  const pixels = maxPixels === undefined ? undefined : parseAmount('--max-pixels', maxPixels);
-  return {
-    ...config,
-    ...Object.fromEntries(unset),
-    maxSide: LOCAL_MAX_SIDE,
-    ...(maxFileSize !== undefined && { MAX_FILE_BYTES: parseAmount('--max-file-size', maxFileSize) }),
-    ...(pixels !== undefined && {
-      MAX_PIXELS: pixels,
-      MAX_TOTAL_PIXELS: Math.max(pixels, LOCAL_LIMITS.MAX_TOTAL_PIXELS),
-    }),
-  };
-}
-
-/** @throws {CliError} */
-function parseAmount(flag: string, text: string): number {
-  const [, digits, unit = ''] = /^(\d+(?:\.\d+)?)\s?([kMG]?)(?:B|P)?$/.exec(text) ?? [];
-  const amount = Math.floor(Number(digits) * 1000 ** ['', 'k', 'M', 'G'].indexOf(unit));
-  if (amount >= 1) return amount;
-  throw new CliError(
-    `Invalid ${flag} "${sanitizeForDisplay(text)}": expected a number, such as 400M or 400000000.`,
-  );
 }
 
 /** One of several parts of the inputs. */

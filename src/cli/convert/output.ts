@@ -13,8 +13,7 @@ import { CliError } from '../context.ts';
 import { type FileError, fileError, fileErrorFrom, STDIN } from './converter.ts';
 import { type Input, OWN_PREFIX, resultKey } from './find-images.ts';
 import { type Inputs, matchesMany } from './inputs.ts';
-import type { BulkOptions, Naming } from './options.ts';
-import type { WantedResult } from './results.ts';
+import type { BulkOptions, Naming, WantedResult } from './options.ts';
 
 /** Value of `-o` for standard output. */
 export const STDOUT = '-';

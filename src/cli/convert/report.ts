@@ -231,7 +231,7 @@ const COLUMNS = [
 ];
 
 /** Writes rows. */
-export type CsvReport = Awaited<ReturnType<typeof createCsvReport>>;
+type CsvReport = Awaited<ReturnType<typeof createCsvReport>>;
 
 /** Start of every report, also if later versions add columns. */
 const START = COLUMNS.slice(0, 3).join(',');
