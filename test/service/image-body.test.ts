@@ -135,12 +135,14 @@ describe('POST /convert with an image as the body', () => {
     ['JSON', 'application/json', '{}', 400, 'not_multipart'],
     ['an image that is declared as text', 'text/plain', undefined, 400, 'not_multipart'],
   ] as const) {
-    it(`rejects ${what} with ${status}`, async () => {
-      const answer = await send('', type, content === undefined ? photo : Buffer.from(content));
-      expect([answer.status, JSON.parse(answer.body.toString()).error.reason]).to.deep.equal([
-        status,
-        reason,
-      ]);
+    it(`rejects ${what} with ${status}, also with options in the query`, async () => {
+      for (const query of ['', '?width=60']) {
+        const answer = await send(query, type, content === undefined ? photo : Buffer.from(content));
+        expect([answer.status, JSON.parse(answer.body.toString()).error.reason]).to.deep.equal([
+          status,
+          reason,
+        ]);
+      }
     });
   }
 
@@ -157,7 +159,7 @@ describe('POST /convert with an image as the body', () => {
     });
     expect(status).to.equal(400);
     expect(message).to.equal(
-      'The field "format" is in the query string. Send it in the form instead; with curl, use -F format=VALUE.',
+      'The request body must be multipart/form-data with a boundary. With curl, use -F files=@photo.jpg.',
     );
   });
 

@@ -222,7 +222,8 @@ function formRoute<Options>(
     const { accept } = req.headers;
     const imageOptions = image && parse(image.options, accept); // rejects wrong parameters before the upload
     const misplaced = [...FILE_PARTS, ...names].find((name) => Object.hasOwn(req.query, name));
-    if (!image && misplaced !== undefined) throw serviceError('FIELD_IN_QUERY', misplaced);
+    const isForm = req.is('multipart/form-data'); // another body gets NOT_MULTIPART
+    if (isForm && misplaced !== undefined) throw serviceError('FIELD_IN_QUERY', misplaced);
     await receiveBody({ req, res, workspaces, rules, image }, (body) =>
       respond({ ...body, options: imageOptions ?? parse(body.fields, accept) }, req, res),
     );
