@@ -1,8 +1,7 @@
 /**
  * @module Benchmarks the service beside a plain sharp server, the bare command line and an echo server: `npm run bench
  * -- [--quick] [--crowd] [--thumbnails] [--only PART] [--out NAME]`. Alternates between them in one run. Writes `bench/NAME.md` and
- * `bench/NAME.svg`. `npm run bench -- --quality [FOLDER]` compares the quality of thumbnails, and writes
- * `bench/quality.md`. `--bodies`, `--identify`, `--threads`, `--soak` and `--photos` print other measurements.
+ * `bench/NAME.svg`. `scripts/measure.ts` has other measurements.
  */
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,24 +12,16 @@ import { pino } from 'pino';
 import sharpModule from 'sharp';
 import { loadConfig } from '../src/config.ts';
 import { createConversionEngine } from '../src/conversion/engine.ts';
-import { measureBodies } from './bench/bodies.ts';
-import { chart } from './bench/chart.ts';
+import { type Bar, barChart } from './bar-chart.ts';
 import { commandLineMs, type Tools, xargsPerSecond } from './bench/command-line.ts';
-import { measureIdentify } from './bench/identify.ts';
 import { type Image, makeImages } from './bench/images.ts';
-import { type Job, type Measured, measure } from './bench/load.ts';
-import { measureMemory, measurePhotos } from './bench/long-runs.ts';
-import { type Comparison, compareThumbnails, formatProgress, formatQuality } from './bench/quality.ts';
-import { generatePictures, readPictures } from './bench/quality-images.ts';
-import { type Row, table } from './bench/report.ts';
-import { startEcho, startService, startSharp } from './bench/servers.ts';
+import { type Job, type Measured, measure, nameOf } from './bench/load.ts';
+import { labelOf, overSharp, type Row, table } from './bench/report.ts';
 import { SHARP_OPTIONS } from './bench/settings.ts';
 import { summary } from './bench/summary.ts';
-import { measureThreads } from './bench/threads.ts';
-import type { ServerProcess } from './processes/start.ts';
+import { type ServerProcess, startServerProcess } from './processes/start.ts';
 
-const { values: flags, positionals } = parseArgs({
-  allowPositionals: true,
+const { values: flags } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     /** Regular expression that selects the pairs to run by name, such as "photo 0.75 MP → webp 300". */
@@ -43,18 +34,6 @@ const { values: flags, positionals } = parseArgs({
     /** Measures only results of {@link THUMBNAILS}, of sources in the sizes that people send. */
     thumbnails: { type: 'boolean', default: false },
     out: { type: 'string', default: 'report' },
-    /** Runs only this: compares thumbnails of generated images, and of those in the folder that follows. */
-    quality: { type: 'boolean', default: false },
-    /** Runs only this: forms and images as bodies, in turns. */
-    bodies: { type: 'boolean', default: false },
-    /** Runs only this: `/identify` and `/convert`, in turns. */
-    identify: { type: 'boolean', default: false },
-    /** Runs only this: one request at a time, with one thread and with a thread per processor. */
-    threads: { type: 'boolean', default: false },
-    /** Runs only this: the given number of conversions of a small photo, while sampling memory. */
-    soak: { type: 'string' },
-    /** Runs only this: 1000 conversions of the images in the given folder. */
-    photos: { type: 'string' },
   },
 });
 
@@ -84,44 +63,18 @@ const folder = mkdtempSync(join(tmpdir(), 'imagemill-bench-'));
 const outFolder = new URL('../bench', import.meta.url).pathname;
 
 try {
-  if (flags.photos) console.log(await measurePhotos(flags.photos, 1000));
-  else if (flags.soak) console.log(await measureMemory(await smallPhoto(), Number(flags.soak)));
-  else if (flags.bodies) console.log(await measureBodies(folder, rounds, seconds));
-  else if (flags.identify) console.log(await measureIdentify(folder, rounds));
-  else if (flags.threads) console.log(await measureThreads(folder, rounds));
-  else if (flags.quality) await compareQuality(positionals[0]);
-  else await compareAll();
+  await compareAll();
 } finally {
   rmSync(folder, { recursive: true, force: true });
-}
-
-async function smallPhoto(): Promise<Image> {
-  return (await makeImages(folder)).find(({ name }) => name === 'photo 320×240') as Image;
-}
-
-async function compareQuality(pictures: string | undefined): Promise<void> {
-  const config = loadConfig({ PATH: process.env.PATH, TEMP_DIR: folder });
-  const engine = await createConversionEngine(config, pino({ level: 'error' }));
-  const comparisons: Comparison[] = [];
-  for (const picture of [...(await generatePictures()), ...(pictures ? await readPictures(pictures) : [])]) {
-    const compared = await compareThumbnails(engine, picture);
-    comparisons.push(...compared);
-    console.log(formatProgress(compared));
-  }
-  await engine.close();
-  const version = `ImageMagick ${engine.toolchain.magick?.version}, sharp ${sharpModule.versions.sharp}`;
-  const text = ['# Quality of thumbnails', `${version}.`, formatQuality(comparisons)].join('\n\n');
-  writeFileSync(join(outFolder, `${flags.out === 'report' ? 'quality' : flags.out}.md`), `${text}\n`);
-  console.log(`\n${text}`);
 }
 
 async function compareAll(): Promise<void> {
   const tools = await findTools();
   const images = await makeImages(folder, flags.thumbnails ? 'sources' : 'all');
   const servers = {
-    imagemill: await startService(),
-    sharp: await startSharp(),
-    echo: await startEcho(),
+    imagemill: await startServerProcess({ TEMP_DIR: join(folder, 'service') }),
+    sharp: await startOther('sharp'),
+    echo: await startOther('echo'),
   };
   const rows: Row[] = [];
   for (const job of jobs(images)) {
@@ -157,8 +110,11 @@ function jobs(images: readonly Image[]): Job[] {
   return selected.flatMap((job) => (CROWD.includes(nameOf(job)) ? [job, { ...job, crowd: true }] : [job]));
 }
 
-function nameOf({ image, format, side }: Job): string {
-  return `${image.name} → ${format}${side ? ` ${side}` : ''}`;
+/** Starts the sharp or the echo server, with one libuv thread per processor. */
+function startOther(name: 'sharp' | 'echo'): Promise<ServerProcess> {
+  const program = new URL(`./bench/${name}-server.ts`, import.meta.url).pathname;
+  const settings = { UV_THREADPOOL_SIZE: String(availableParallelism()) };
+  return startServerProcess(settings, [process.execPath, program]);
 }
 
 /**
@@ -189,17 +145,8 @@ async function compare(
   }
   if (measured.imagemill.length === 0) return undefined;
   const { image, format, side, crowd } = job;
-  return {
-    image: image.name,
-    pixels: image.pixels,
-    format,
-    side,
-    crowd,
-    clients: count,
-    ...measured,
-    commandLineMs: commandLine,
-    xargsPerSecond: xargs,
-  };
+  const about = { image: image.name, pixels: image.pixels, format, side, crowd, clients: count };
+  return { ...about, ...measured, commandLineMs: commandLine, xargsPerSecond: xargs };
 }
 
 function push(values: number[], value: number | undefined): void {
@@ -215,6 +162,17 @@ async function findTools(): Promise<Tools & { readonly versions: string }> {
   if (!magick || !rsvg) throw new Error('ImageMagick or librsvg is missing');
   const versions = `ImageMagick ${magick.version}, librsvg ${rsvg.version}`;
   return { magick: { path: magick.path, major: magick.major }, rsvg: rsvg.path, versions };
+}
+
+/** Returns a bar with the spread, if sharp has a result. */
+function barOf(row: Row): Bar[] {
+  const ratio = overSharp(row);
+  if (!ratio) return [];
+  const { median, least, most } = ratio;
+  const colour = median >= 1 ? '#2a7f62' : '#b5542c';
+  return [
+    { label: labelOf(row), from: 1, to: median, colour, text: median.toFixed(2), range: [least, most] },
+  ];
 }
 
 function report(rows: readonly Row[], { versions }: { readonly versions: string }): void {
@@ -233,7 +191,13 @@ function report(rows: readonly Row[], { versions }: { readonly versions: string 
   const busiest = rows.filter((row) => row.clients === 8 && !row.crowd);
   writeFileSync(
     join(outFolder, `${flags.out}.svg`),
-    chart(busiest, 'Conversions per second with 8 clients, relative to the sharp server'),
+    barChart(
+      'Conversions per second with 8 clients, relative to the sharp server',
+      busiest.flatMap(barOf),
+      [1 / 8, 8],
+      [0.25, 0.5, 1, 2, 4],
+      '×',
+    ),
   );
   console.log(text.slice(2, -2).join('\n'));
 }

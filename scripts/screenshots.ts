@@ -8,17 +8,16 @@ import { pathToFileURL } from 'node:url';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import sharp from 'sharp';
 import { launchChromium } from '../test/helpers/chromium.ts';
-import { BUILT_PROGRAM, SERVICE_ENVIRONMENT, startServerProcess } from './processes/start.ts';
+import { startServerProcess } from './processes/start.ts';
 import { drawing, landscapes, type Picture } from './screenshots/landscapes.ts';
 import { makeReport } from './screenshots/report.ts';
 
 const folder = process.argv[2] ?? new URL('../docs/screenshots', import.meta.url).pathname;
 mkdirSync(folder, { recursive: true });
 
-const server = await startServerProcess([process.execPath, BUILT_PROGRAM], SERVICE_ENVIRONMENT);
+const server = await startServerProcess();
 const browser = await launchChromium();
 try {
-  const url = `http://127.0.0.1:${server.port}`;
   const files = [
     ...(await landscapes()),
     drawing(),
@@ -58,7 +57,7 @@ try {
   async function shoot(name: string, options: BrowserContextOptions, act: (page: Page) => Promise<void>) {
     const context = await browser.newContext({ ...options, reducedMotion: 'reduce' });
     const page = await context.newPage();
-    await page.goto(`${url}/?output_format=webp&width=1600`);
+    await page.goto(new URL('/?output_format=webp&width=1600', server.base).href);
     await act(page);
     await page.waitForLoadState('networkidle');
     await save(name, await page.screenshot());

@@ -3,16 +3,12 @@
  * `node scripts/sizing.ts`
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { plot } from './sizing/plot.ts';
-import { parseServiceTimes } from './sizing/service-times.ts';
-import { conversionsTable, simulateClusters, simulationTable } from './sizing/tables.ts';
+import { barChart } from './bar-chart.ts';
+import { conversionsTable, parseServiceTimes, simulationTable } from './sizing/tables.ts';
 
 const path = (name: string): string => new URL(`../${name}`, import.meta.url).pathname;
 const times = parseServiceTimes(readFileSync(path('bench/report.md'), 'utf8'));
-const parts: Record<string, string> = {
-  conversions: conversionsTable(times),
-  simulation: simulationTable(simulateClusters(times)),
-};
+const parts = { conversions: conversionsTable(times), simulation: simulationTable(times) };
 let document = readFileSync(path('docs/sizing.md'), 'utf8');
 for (const [name, table] of Object.entries(parts)) {
   const marker = new RegExp(`(<!-- ${name} -->)[^]*?(<!-- end -->)`);
@@ -20,5 +16,13 @@ for (const [name, table] of Object.entries(parts)) {
   document = document.replace(marker, (_, start: string, end: string) => `${start}\n\n${table}\n\n${end}`);
 }
 writeFileSync(path('docs/sizing.md'), document);
+
+const bars = times
+  .toSorted((one, other) => one.cpuMs - other.cpuMs)
+  .map(({ label, cpuMs }) => {
+    const text = cpuMs.toFixed(cpuMs < 10 ? 1 : 0);
+    return { label, text, from: 1, to: cpuMs, colour: '#2a6f97' };
+  });
+const chart = barChart('Processor time per conversion', bars, [1, 2000], [1, 10, 100, 1000], ' ms');
 mkdirSync(path('docs/sizing'), { recursive: true });
-writeFileSync(path('docs/sizing/conversions.svg'), plot(times, 'Processor time per conversion'));
+writeFileSync(path('docs/sizing/conversions.svg'), chart);

@@ -10,12 +10,14 @@ import { NO_POLICY_FOLDER } from '../src/process/policy.ts';
 import { createRunner } from '../src/process/runner.ts';
 import { findToolchain } from '../src/process/toolchain.ts';
 import type { Probe } from './processes/probe.ts';
+import { memoryOf, memoryOfTree } from './processes/usage.ts';
+import { median } from './statistics.ts';
 import { add, emptyTally, runClients } from './stress/clients.ts';
 import type { Outcome } from './stress/fault.ts';
 import { FAULTS } from './stress/faults.ts';
 import { seeded } from './stress/random.ts';
 import { badRequests, goodRequests, hostileRequests } from './stress/requests.ts';
-import { listLeftovers, memoryOf, type Server, startServer, tidyUp } from './stress/server.ts';
+import { listLeftovers, type Server, startServer, tidyUp } from './stress/server.ts';
 
 const { values } = parseArgs({
   options: {
@@ -54,7 +56,11 @@ try {
   const quickOthers = [...badRequests(), ...hostileRequests(false)];
 
   const samples: { own: number; tree: number }[] = [];
-  const sampler = setInterval(() => samples.push(memoryOf(server.pid)), 500);
+  const sample = () => {
+    const [own, tree] = [memoryOf(server.pid).resident, memoryOfTree(server.pid).resident];
+    samples.push({ own, tree });
+  };
+  const sampler = setInterval(sample, 500);
   const probes: Probe[] = [];
   const stop = new AbortController();
   const baseLoad = runClients(
@@ -90,8 +96,8 @@ try {
   const tally = await baseLoad;
   await measured;
   clearInterval(sampler);
-  const { code } = await server.end('SIGTERM');
-  if (code !== 0) tally.wrong.push(`ended with status ${code}`);
+  const status = await server.end();
+  if (status !== 0) tally.wrong.push(`ended with ${status}`);
   rows.unshift({ name: 'no fault, whole run', tally, left: await listLeftovers(server) });
 
   report(samples, probes);
@@ -149,7 +155,5 @@ function report(samples: readonly { own: number; tree: number }[], probes: reado
 /** Returns how much the median grew from the second to the last sixth of these values. */
 function growthOf(values: readonly number[]): number {
   const sixth = Math.max(1, Math.floor(values.length / 6));
-  const median = (part: readonly number[]): number =>
-    part.toSorted((a, b) => a - b)[Math.floor(part.length / 2)] ?? 0;
   return median(values.slice(-sixth)) - median(values.slice(sixth, 2 * sixth));
 }

@@ -24,9 +24,13 @@ describe('load generator of the benchmark', () => {
     addresses.length = 0;
   });
 
+  const target = () => ({
+    pid: process.pid,
+    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/v1`,
+  });
+
   async function send(crowd: boolean): Promise<number> {
-    const target = { pid: process.pid, port: (server.address() as AddressInfo).port, end() {} };
-    await measure(target, { image: IMAGE, format: 'png', crowd }, 2, { count: 20 });
+    await measure(target(), { image: IMAGE, format: 'png', crowd }, 2, { count: 20 });
     return new Set(addresses).size;
   }
 
@@ -42,9 +46,8 @@ describe('load generator of the benchmark', () => {
 
   it('sends an image as the body with the options in the address', async () => {
     requests.length = 0;
-    const target = { pid: process.pid, port: (server.address() as AddressInfo).port, end() {} };
     const job = { image: IMAGE, format: 'png', side: 5, asBody: true };
-    await measure(target, job, 1, { count: 1 });
+    await measure(target(), job, 1, { count: 1 });
     expect(new Set(requests)).to.deep.equal(
       new Set(['/api/v1/convert?output_format=png&quality=80&width=5&height=5 3']),
     );

@@ -8,7 +8,8 @@ import { createJob } from '../../src/conversion/plan/job.ts';
 import type { InputType, OutputType } from '../../src/formats.ts';
 import { inspect } from '../../src/images/index.ts';
 import { TOOLS, type ToolName } from '../../src/tools.ts';
-import { type Job, percentile } from './load.ts';
+import { median } from '../statistics.ts';
+import type { Job } from './load.ts';
 import { QUALITY } from './settings.ts';
 
 /** Paths and versions of the tools. */
@@ -29,13 +30,8 @@ async function commandLines(job: Job, folder: string, tools: Tools): Promise<str
   writeFileSync(join(folder, 'in'), image.bytes);
   const extension = image.file.split('.').at(-1) as string;
   const type = TYPES[extension] ?? (extension as InputType);
-  const options = {
-    format: format as OutputType,
-    quality: QUALITY,
-    stripMetadata: true,
-    width: side,
-    height: side,
-  };
+  const size = { width: side, height: side };
+  const options = { format: format as OutputType, quality: QUALITY, stripMetadata: true, ...size };
   const asset = (name: string) => new URL(`../../assets/${name}`, import.meta.url).pathname;
   const info = await inspect(join(folder, 'in'), type);
   const machine = { magick: tools.magick.major, srgbProfile: asset('srgb.icc') };
@@ -67,14 +63,7 @@ export async function commandLineMs(job: Job, tools: Tools, seconds: number): Pr
       done`;
     const { status, stdout } = spawnSync('bash', ['-c', script], { cwd: folder, encoding: 'utf8' });
     if (status !== 0) return undefined;
-    const times = stdout
-      .split('\n')
-      .filter(Boolean)
-      .map((us) => Number(us) / 1000);
-    return percentile(
-      times.sort((a, b) => a - b),
-      0.5,
-    );
+    return median(stdout.trim().split('\n').map(Number)) / 1000;
   });
 }
 

@@ -9,6 +9,6 @@ const server = createServer(async (req, res) => {
   res.end(Buffer.concat(chunks));
 });
 server.listen(0, '127.0.0.1', () => {
-  console.log(`listening on ${(server.address() as { port: number }).port}`);
+  console.log(`listening on http://127.0.0.1:${(server.address() as { port: number }).port}`);
 });
 server.keepAliveTimeout = 65_000; // as imagemill

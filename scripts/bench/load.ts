@@ -2,8 +2,10 @@
 
 import { Agent, request } from 'node:http';
 import type { ServerProcess } from '../processes/start.ts';
-import { memoryOf, othersCpuMs } from '../processes/usage.ts';
+import { memoryOfTree, othersCpuMs } from '../processes/usage.ts';
+import { percentile } from '../statistics.ts';
 import type { Image } from './images.ts';
+import { QUALITY } from './settings.ts';
 
 /** A conversion to measure. */
 export interface Job {
@@ -16,6 +18,10 @@ export interface Job {
   /** Whether the image itself is the body, with the options in the address, instead of a form. */
   readonly asBody?: boolean | undefined;
 }
+
+/** Formats a conversion, such as `photo 3 MP → jpg 300`. */
+export const nameOf = ({ image, format, side }: Job): string =>
+  `${image.name} → ${format}${side ? ` ${side}` : ''}`;
 
 /** Result of a measurement. */
 export interface Measured {
@@ -44,7 +50,7 @@ export type Length = { readonly seconds: number } | { readonly count: number };
  * @throws {Error} if a response after the warm-up is not 200
  */
 export async function measure(
-  { pid, port }: Pick<ServerProcess, 'pid' | 'port'>,
+  { pid, base }: Pick<ServerProcess, 'pid' | 'base'>,
   job: Job,
   clients: number,
   length: Length,
@@ -52,7 +58,7 @@ export async function measure(
   // A crowd needs a connection per request, since an address belongs to a connection.
   const agent = new Agent({ keepAlive: !job.crowd, maxSockets: clients });
   const upload = job.asBody ? imageBody(job) : multipart(job);
-  const send = (): Promise<Answer> => post(agent, port, upload, job.crowd ? nextAddress() : undefined);
+  const send = (): Promise<Answer> => post(agent, base, upload, job.crowd ? nextAddress() : undefined);
   try {
     const first = await Promise.all(Array.from({ length: clients }, send));
     const [firstAnswer] = first;
@@ -60,7 +66,7 @@ export async function measure(
 
     let memoryBytes = 0;
     const sampling = setInterval(() => {
-      memoryBytes = Math.max(memoryBytes, memoryOf(pid));
+      memoryBytes = Math.max(memoryBytes, memoryOfTree(pid).private);
     }, SAMPLE_MS);
     const latencies: number[] = [];
     const cpuBefore = othersCpuMs();
@@ -81,7 +87,6 @@ export async function measure(
     const elapsed = performance.now() - started;
     clearInterval(sampling);
     const cpuMs = (othersCpuMs() - cpuBefore) / latencies.length;
-    latencies.sort((a, b) => a - b);
     return {
       medianMs: percentile(latencies, 0.5),
       p99Ms: percentile(latencies, 0.99),
@@ -89,21 +94,11 @@ export async function measure(
       cpuMs,
       bytes: firstAnswer.bytes,
       count: latencies.length,
-      memoryBytes: Math.max(memoryBytes, memoryOf(pid)),
+      memoryBytes: Math.max(memoryBytes, memoryOfTree(pid).private),
     };
   } finally {
     agent.destroy();
   }
-}
-
-/** Sends a conversion request on a new connection. */
-export function convertOnce({ port }: ServerProcess, job: Job): Promise<Answer> {
-  return post(new Agent(), port, multipart(job));
-}
-
-/** Returns the value below which `share` (0 to 1) of the sorted values lie; NaN if there are none. */
-export function percentile(sorted: readonly number[], share: number): number {
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
 const BOUNDARY = 'imagemill-bench';
@@ -117,7 +112,7 @@ interface Upload {
 
 const fieldsOf = ({ format, side }: Job): Record<string, string> => ({
   output_format: format,
-  quality: '80',
+  quality: String(QUALITY),
   ...(side && { width: String(side), height: String(side) }),
 });
 
@@ -155,31 +150,21 @@ function nextAddress(): string {
 
 function post(
   agent: Agent,
-  port: number,
+  base: string,
   { query, type, body }: Upload,
   localAddress?: string,
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const headers = { 'Content-Type': type, 'Content-Length': body.length };
-    const sent = request(
-      {
-        agent,
-        port,
-        host: '127.0.0.1',
-        path: `/api/v1/convert${query}`,
-        method: 'POST',
-        headers,
-        ...(localAddress && { localAddress }),
-      },
-      (res) => {
-        let bytes = 0;
-        res.on('data', (chunk: Buffer) => {
-          bytes += chunk.length;
-        });
-        res.once('end', () => resolve({ status: res.statusCode ?? 0, bytes }));
-        res.once('error', reject);
-      },
-    );
+    const options = { agent, method: 'POST', headers, ...(localAddress && { localAddress }) };
+    const sent = request(`${base}/convert${query}`, options, (res) => {
+      let bytes = 0;
+      res.on('data', (chunk: Buffer) => {
+        bytes += chunk.length;
+      });
+      res.once('end', () => resolve({ status: res.statusCode ?? 0, bytes }));
+      res.once('error', reject);
+    });
     sent.once('error', reject);
     sent.end(body);
   });

@@ -1,4 +1,5 @@
 /** @module Formats the measurements as a Markdown table. */
+import { formatSpread, markdownTable, median, type Spread, spread } from '../statistics.ts';
 import type { Measured } from './load.ts';
 
 /** All rounds of one conversion (image, format and size) with one number of clients. */
@@ -21,13 +22,6 @@ export interface Row {
   readonly xargsPerSecond: readonly number[];
 }
 
-/** Median, minimum and maximum. */
-export interface Spread {
-  readonly median: number;
-  readonly least: number;
-  readonly most: number;
-}
-
 /** Divides the values of each round. Only values of the same round are comparable. */
 function ratios(imagemill: readonly number[], others: readonly number[]): Spread | undefined {
   const ratiosByRound = imagemill.flatMap((value, round) => {
@@ -35,16 +29,6 @@ function ratios(imagemill: readonly number[], others: readonly number[]): Spread
     return other === undefined ? [] : [value / other];
   });
   return ratiosByRound.length === 0 ? undefined : spread(ratiosByRound);
-}
-
-/** Returns median, minimum and maximum of the values, of which there must be at least one. */
-export function spread(values: readonly number[]): Spread {
-  const sorted = [...values].sort((a, b) => a - b);
-  return {
-    median: sorted[sorted.length >> 1] as number,
-    least: sorted[0] as number,
-    most: sorted.at(-1) as number,
-  };
 }
 
 const perSecond = (rounds: readonly Measured[]): number[] => rounds.map((round) => round.perSecond);
@@ -59,6 +43,10 @@ export const overCommandLine = ({ imagemill, commandLineMs }: Row): Spread | und
     imagemill.map(({ medianMs }) => medianMs),
     commandLineMs,
   );
+
+/** Formats the conversion of a row, such as `photo 3 MP → jpg 300 px`. */
+export const labelOf = ({ image, format, side }: Row): string =>
+  `${image} → ${format}${side ? ` ${side} px` : ''}`;
 
 /** Returns the geometric mean of positive values. */
 export function geometricMean(values: readonly number[]): number {
@@ -77,54 +65,39 @@ const HEAD = [
     'echo ms',
     'command line ms',
   ],
-  ...[
-    '**per second, relative to sharp** (spread)',
-    '**median, relative to command line** (spread)',
-    'per second, relative to xargs -P',
-  ],
+  ...['**per second, relative to sharp** (spread)', '**median, relative to command line** (spread)'],
+  'per second, relative to xargs -P',
 ];
 
 /** Formats the rows as a Markdown table with a header. */
-export function table(rows: readonly Row[]): string {
-  const lines = [HEAD, HEAD.map(() => '---'), ...rows.map(cells)];
-  return lines.map((line) => `| ${line.join(' | ')} |`).join('\n');
-}
+export const table = (rows: readonly Row[]): string => markdownTable(HEAD, rows.map(cells));
 
 function cells(row: Row): string[] {
+  const { image, format, side, clients, crowd, imagemill, sharp, echo, commandLineMs, xargsPerSecond } = row;
   return [
-    ...[
-      row.image,
-      row.format,
-      row.side ? `${row.side} px` : 'full',
-      `${row.clients}${row.crowd ? ', a new one per request' : ''}`,
-    ],
-    ...columns(row.imagemill),
-    ...columns(row.sharp),
-    number(formatMedian(row.echo.map(({ medianMs }) => medianMs))),
-    number(formatMedian(row.commandLineMs)),
-    withSpread(overSharp(row)),
-    withSpread(overCommandLine(row)),
-    withSpread(ratios(perSecond(row.imagemill), row.xargsPerSecond)),
+    ...[image, format, side ? `${side} px` : 'full', `${clients}${crowd ? ', a new one per request' : ''}`],
+    ...[...columns(imagemill), ...columns(sharp)],
+    ...[number(echo.map(({ medianMs }) => medianMs)), number(commandLineMs)],
+    ...[overSharp(row), overCommandLine(row), ratios(perSecond(imagemill), xargsPerSecond)].map((ratio) =>
+      ratio ? formatSpread(ratio) : '–',
+    ),
   ];
 }
 
-function columns(rounds: readonly Measured[]): string[] {
-  const of = (pick: (round: Measured) => number): number | undefined => formatMedian(rounds.map(pick));
-  return [
-    ...[of((r) => r.medianMs), of((r) => r.p99Ms), of((r) => r.perSecond), of((r) => r.cpuMs)].map(number),
-    ...[of((r) => r.memoryBytes / 1024 ** 2), of((r) => r.bytes)].map((value) => number(value, 0)),
-  ];
-}
+const columns = (rounds: readonly Measured[]): string[] => [
+  ...(['medianMs', 'p99Ms', 'perSecond', 'cpuMs'] as const).map((key) =>
+    number(rounds.map((round) => round[key])),
+  ),
+  number(
+    rounds.map(({ memoryBytes }) => memoryBytes / 1024 ** 2),
+    0,
+  ),
+  number(
+    rounds.map(({ bytes }) => bytes),
+    0,
+  ),
+];
 
-function formatMedian(values: readonly number[]): number | undefined {
-  return values.length === 0 ? undefined : spread(values).median;
-}
-
-function number(value: number | undefined, digits = 1): string {
-  return value === undefined ? '–' : value.toFixed(digits);
-}
-
-function withSpread(ratio: Spread | undefined): string {
-  if (!ratio) return '–';
-  return `${ratio.median.toFixed(2)} (${ratio.least.toFixed(2)}–${ratio.most.toFixed(2)})`;
-}
+/** Formats the median. */
+const number = (values: readonly number[], digits = 1): string =>
+  values.length === 0 ? '–' : median(values).toFixed(digits);

@@ -36,6 +36,6 @@ app.post('/api/v1/convert', upload.single('file'), async (req, res) => {
 });
 
 const server = app.listen(0, '127.0.0.1', () => {
-  console.log(`listening on ${(server.address() as { port: number }).port}`);
+  console.log(`listening on http://127.0.0.1:${(server.address() as { port: number }).port}`);
 });
 server.keepAliveTimeout = 65_000; // as imagemill: a client waits until all others have their first response

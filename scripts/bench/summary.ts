@@ -1,5 +1,6 @@
 /** @module Summarizes all rows in the figures that the README quotes. */
-import { geometricMean, overCommandLine, overSharp, type Row, spread } from './report.ts';
+import { spread } from '../statistics.ts';
+import { geometricMean, labelOf, overCommandLine, overSharp, type Row } from './report.ts';
 
 /** Pixels from which a full-size image counts as large. */
 const LARGE = 700_000;
@@ -17,40 +18,37 @@ export function summary(rows: readonly Row[]): string[] {
   const wide = sources.filter(({ image }) => image.includes('P3'));
   const moving = sources.filter(({ image }) => image.includes('animation'));
   const usual = sources.filter((row) => !wide.includes(row) && !moving.includes(row));
+  const fromOne = at8.filter((row) => crowd.some((other) => isSamePair(row, other)));
   const alone = rows.filter(({ clients }) => clients === 1);
+  const [below, above] = [
+    alone.filter(({ pixels }) => pixels < 1_000_000),
+    alone.filter(({ pixels }) => pixels >= 1_000_000),
+  ];
+  const lines = [
+    line('Conversions per second with 8 clients relative to the sharp server, full size, from 0.75 MP', full),
+    line('The same at 300 px, photos of 0.75 and 3 MP', small),
+    line('The same, 320×240 JPEG to webp and jpg', tiny),
+    line(
+      'Sources in the sizes that people send, to 300 px JPEG',
+      usual.filter(({ side }) => side === 300),
+    ),
+    line(
+      'The same to 1200 px WebP',
+      usual.filter(({ side }) => side === 1200),
+    ),
+    line('The same of Display P3 JPEGs, to both and whole to WebP', wide),
+    line('An animation of 60 frames to WebP, whole and halved', moving),
+    line('8 requests at a time, each from a different address', crowd),
+    line('The same conversions, all from one address', fromOne),
+    line('Median latency with 1 client relative to the command line, below 1 MP', below, overCommandLine),
+    line('The same, from 1 MP', above, overCommandLine),
+  ];
   return [
     '## Summary',
-    list([
-      ...sharpLines(
-        'Conversions per second with 8 clients relative to the sharp server, full size, from 0.75 MP',
-        full,
-      ),
-      ...sharpLines('The same at 300 px, photos of 0.75 and 3 MP', small),
-      ...sharpLines('The same, 320×240 JPEG to webp and jpg', tiny),
-      ...sharpLines(
-        'Sources in the sizes that people send, to 300 px JPEG',
-        usual.filter(({ side }) => side === 300),
-      ),
-      ...sharpLines(
-        'The same to 1200 px WebP',
-        usual.filter(({ side }) => side === 1200),
-      ),
-      ...sharpLines('The same of Display P3 JPEGs, to both and whole to WebP', wide),
-      ...sharpLines('An animation of 60 frames to WebP, whole and halved', moving),
-      ...sharpLines('8 requests at a time, each from a different address', crowd),
-      ...sharpLines(
-        'The same conversions, all from one address',
-        at8.filter((row) => crowd.some((other) => isSamePair(row, other))),
-      ),
-      ...lineLines(
-        'Median latency with 1 client relative to the command line, below 1 MP',
-        alone.filter(({ pixels }) => pixels < 1_000_000),
-      ),
-      ...lineLines(
-        'The same, from 1 MP',
-        alone.filter(({ pixels }) => pixels >= 1_000_000),
-      ),
-    ]),
+    lines
+      .flat()
+      .map((each) => `- ${each}`)
+      .join('\n'),
   ];
 }
 
@@ -58,28 +56,18 @@ function isSamePair(a: Row, b: Row): boolean {
   return a.image === b.image && a.format === b.format && a.side === b.side;
 }
 
-const list = (lines: readonly string[]): string => lines.map((line) => `- ${line}`).join('\n');
-
-function sharpLines(label: string, rows: readonly Row[]): string[] {
-  return line(label, rows, (row) => overSharp(row)?.median);
-}
-
-function lineLines(label: string, rows: readonly Row[]): string[] {
-  return line(label, rows, (row) => overCommandLine(row)?.median);
-}
-
-function line(label: string, rows: readonly Row[], getRatio: (row: Row) => number | undefined): string[] {
+/** Returns a line about the ratios of the rows, or none if no row has one. */
+function line(label: string, rows: readonly Row[], ratioOf = overSharp): string[] {
   const found = rows.flatMap((row) => {
-    const ratio = getRatio(row);
-    return ratio === undefined
-      ? []
-      : [{ ratio, name: `${row.image} → ${row.format}${row.side ? ` ${row.side} px` : ''}` }];
+    const ratio = ratioOf(row)?.median;
+    return ratio === undefined ? [] : [{ ratio, name: labelOf(row) }];
   });
   if (found.length === 0) return [];
   const { least, most } = spread(found.map(({ ratio }) => ratio));
-  const nameOf = (value: number): string => found.find(({ ratio }) => ratio === value)?.name ?? '';
+  const named = (value: number): string =>
+    `${value.toFixed(2)} (${found.find(({ ratio }) => ratio === value)?.name})`;
   const mean = geometricMean(found.map(({ ratio }) => ratio)).toFixed(2);
   return [
-    `${label}: geometric mean ${mean} of ${found.length} pairs, from ${least.toFixed(2)} (${nameOf(least)}) to ${most.toFixed(2)} (${nameOf(most)}).`,
+    `${label}: geometric mean ${mean} of ${found.length} pairs, from ${named(least)} to ${named(most)}.`,
   ];
 }

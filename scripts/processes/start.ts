@@ -1,70 +1,52 @@
 /** @module Starts servers as separate processes. They end with this process. */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { type ServiceProcess, startServer } from '../../test/helpers/process.ts';
 
 /** A server that listens. */
 export interface ServerProcess {
   readonly pid: number;
-  /** Port on 127.0.0.1. */
-  readonly port: number;
-  /** Sends a signal, SIGTERM by default, and waits until the process exits. */
-  end(signal?: NodeJS.Signals): Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+  /** Base URL of the API, including the version. */
+  readonly base: string;
+  /** Sends a signal, SIGTERM by default, and waits until the process ends. Returns its exit status or the signal. */
+  end(signal?: NodeJS.Signals): ReturnType<ServiceProcess['ended']>;
 }
 
 /** Path of the built program. */
 export const BUILT_PROGRAM: string = new URL('../../dist/main.js', import.meta.url).pathname;
 
-/** Environment of a service that accepts any number of requests on a free port of this machine. */
-export const SERVICE_ENVIRONMENT = { PORT: '0', HOST: '127.0.0.1', RATE_LIMIT_PER_MINUTE: '0' } as const;
-
-const running = new Set<ChildProcess>();
+const running = new Set<ServiceProcess>();
 process.on('exit', () => {
-  for (const child of running) child.kill('SIGKILL');
+  for (const { child } of running) child.kill('SIGKILL');
 });
 // Run the exit handler on a signal, too.
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
 
-/** Maximum length of the output that is kept, in characters. */
-const MAX_OUTPUT = 100_000;
+/** Environment of a service that accepts any number of requests on a free port of this machine. */
+const SERVICE_ENVIRONMENT = { PORT: '0', HOST: '127.0.0.1', RATE_LIMIT_PER_MINUTE: '0' } as const;
 
 /**
- * Starts a server and waits until it prints its address.
+ * Starts a server, by default the built service as `npm start` does, and waits until it prints its address.
  *
- * @param command program and arguments
- * @param environment environment variables in addition to PATH
- * @throws {Error} with its last output if the process exits first
+ * @param settings environment variables in addition to PATH, {@link SERVICE_ENVIRONMENT} and NODE_ENV
+ * @throws {Error} with its output if the process ends first
  */
 export async function startServerProcess(
-  [program = process.execPath, ...args]: readonly string[],
-  environment: Readonly<Record<string, string>> = {},
+  settings: Readonly<Record<string, string>> = {},
+  command: readonly string[] = [process.execPath, '--max-semi-space-size=4', BUILT_PROGRAM],
 ): Promise<ServerProcess> {
-  const child = spawn(program, args, {
-    env: { PATH: process.env.PATH, ...environment },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  running.add(child);
-  const ended = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;
-  const { promise: port, resolve, reject } = Promise.withResolvers<number>();
-  let output = '';
-  const receive = (chunk: Buffer): void => {
-    if (output.length > MAX_OUTPUT) return;
-    output += chunk;
-    const match = /listening on (?:http:\/\/[\d.]+:)?(\d+)/.exec(output);
-    if (match) resolve(Number(match[1]));
-  };
-  child.stdout.on('data', receive);
-  child.stderr.on('data', receive);
-  void ended.then(() => {
-    running.delete(child);
-    reject(new Error(`the server exited: ${output.slice(-2000)}`));
-  });
+  const defaults = { PATH: process.env.PATH, NODE_ENV: 'production', ...SERVICE_ENVIRONMENT };
+  const server = startServer(command, { ...defaults, ...settings });
+  running.add(server);
+  void server.ended().then(() => running.delete(server));
+  const base = await server.base();
+  // The log of a long run would fill the memory.
+  for (const stream of [server.child.stdout, server.child.stderr])
+    stream?.removeAllListeners('data').resume();
   return {
-    pid: child.pid as number,
-    port: await port,
-    async end(name = 'SIGTERM') {
-      child.kill(name);
-      const [code, signal] = await ended;
-      return { code, signal };
+    pid: server.pid,
+    base,
+    end(signal = 'SIGTERM') {
+      server.child.kill(signal);
+      return server.ended();
     },
   };
 }

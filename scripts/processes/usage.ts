@@ -41,7 +41,7 @@ export const listProcesses = (): number[] => readdirSync('/proc').map(Number).fi
 
 /** Lists a process and its descendants. */
 export function listTree(root: number): number[] {
-  const all = listProcesses().flatMap((pid) => readEntry(String(pid)));
+  const all = listProcesses().flatMap((pid) => readEntry(pid) ?? []);
   const tree = all.filter(({ pid }) => pid === root);
   for (const entry of tree) tree.push(...all.filter(({ parent }) => parent === entry.pid));
   return tree.map(({ pid }) => pid);
@@ -64,53 +64,50 @@ export function othersCpuMs(): number {
 }
 
 /** Returns the CPU time of one process in ms; 0 if it has ended. */
-export const cpuMsOf = (pid: number): number => readEntry(String(pid))[0]?.cpuMs ?? 0;
+export const cpuMsOf = (pid: number): number => readEntry(pid)?.cpuMs ?? 0;
+
+/** Returns the memory in bytes of a process: resident pages, and those of them without a file behind them. */
+export function memoryOf(pid: number): { readonly resident: number; readonly private: number } {
+  const [, resident = 0, shared = 0] = readProc(pid, 'statm').split(' ').map(Number);
+  return { resident: resident * PAGE_BYTES, private: (resident - shared) * PAGE_BYTES };
+}
 
 /**
- * Returns the private memory in bytes of a process and its descendants: pages without a file behind them. This is
- * nearly what would be free without the tree.
+ * Returns the memory in bytes of a process and its descendants. Their private memory is nearly what would be free without
+ * the tree.
  */
-export const memoryOf = (root: number): number =>
-  listTree(root).reduce((sum, pid) => sum + privateBytes(pid), 0);
-
-/** Returns the resident memory of one process in bytes. */
-export function residentBytes(pid: number): number {
-  return (statm(pid)[1] ?? 0) * PAGE_BYTES;
-}
-
-function readEntry(name: string): Entry[] {
-  try {
-    const stat = readFileSync(`/proc/${name}/stat`, 'latin1');
-    const fields = stat
-      .slice(stat.lastIndexOf(')') + 2)
-      .split(' ')
-      .map(Number);
-    const [parent = 0, user = 0, system = 0] = [1, 11, 12].map((at) => fields[at]);
-    return [{ pid: Number(name), parent, cpuMs: ((user + system) * 1000) / TICKS_PER_SECOND }];
-  } catch {
-    return []; // the process has exited
-  }
-}
-
-/** Returns the private memory of one process in bytes: resident pages without a file behind them. */
-export function privateBytes(pid: number): number {
-  const [, resident = 0, shared = 0] = statm(pid);
-  return (resident - shared) * PAGE_BYTES;
-}
-
-function statm(pid: number): number[] {
-  try {
-    return readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ').map(Number);
-  } catch {
-    return [];
-  }
-}
+export const memoryOfTree = (root: number): ReturnType<typeof memoryOf> =>
+  listTree(root)
+    .map(memoryOf)
+    .reduce(
+      (sum, one) => ({
+        resident: sum.resident + one.resident,
+        private: sum.private + one.private,
+      }),
+      { resident: 0, private: 0 },
+    );
 
 /** Returns the maximum resident memory of a process so far, in bytes (`VmHWM`); 0 if it has ended. */
-export function peakResidentBytes(pid: number): number {
+export const peakResidentBytes = (pid: number): number =>
+  Number(/^VmHWM:\s+(\d+) kB$/m.exec(readProc(pid, 'status'))?.[1] ?? 0) * 1024;
+
+/** Returns the parent and the CPU time of a process; undefined if it has ended. */
+function readEntry(pid: number): Entry | undefined {
+  const stat = readProc(pid, 'stat');
+  if (!stat) return undefined;
+  const fields = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .map(Number);
+  const [parent = 0, user = 0, system = 0] = [1, 11, 12].map((at) => fields[at]);
+  return { pid, parent, cpuMs: ((user + system) * 1000) / TICKS_PER_SECOND };
+}
+
+/** Reads a file about a process; nothing if it has ended. */
+function readProc(pid: number, name: string): string {
   try {
-    return Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1024;
+    return readFileSync(`/proc/${pid}/${name}`, 'latin1');
   } catch {
-    return 0;
+    return '';
   }
 }

@@ -123,10 +123,12 @@ function inProgress(instance: Instance, now: number): number {
 
 /** Returns the mean and the percentiles of waiting times. */
 function summarizeWaits(waits: readonly number[]): SimulationResult['wait'] {
-  const sorted = [...waits].sort((a, b) => a - b);
+  const sorted = waits.toSorted((a, b) => a - b);
   const mean = sorted.reduce((sum, wait) => sum + wait, 0) / Math.max(1, sorted.length);
-  const percentile = (share: number): number => sorted[Math.floor(sorted.length * share)] ?? 0;
-  return { mean, p50: percentile(0.5), p95: percentile(0.95), p99: percentile(0.99) };
+  const [p50 = 0, p95 = 0, p99 = 0] = [0.5, 0.95, 0.99].map(
+    (share) => sorted[Math.floor(sorted.length * share)],
+  );
+  return { mean, p50, p95, p99 };
 }
 
 /** Inserts a value into a sorted list. */

@@ -4,10 +4,12 @@ import { setTimeout as pause } from 'node:timers/promises';
 import sharp from 'sharp';
 import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { formWith, readBody, sendFrom } from '../../test/helpers/from-address.ts';
-import { emptyTally } from './clients.ts';
+import { memoryOf } from '../processes/usage.ts';
+import { median, percentile } from '../statistics.ts';
+import { count, emptyTally } from './clients.ts';
 import { type Outcome, turnProblems } from './fault.ts';
 import { noisyPhoto } from './requests.ts';
-import { listLeftovers, memoryOf, type Server, startServer } from './server.ts';
+import { listLeftovers, type Server, startServer } from './server.ts';
 
 /** An attack by many connections. */
 interface Attack {
@@ -47,27 +49,20 @@ const openBodies = (port: number, chunks: string): Socket[] =>
     open(port, 2, `${formHead(path)}Transfer-Encoding: chunked\r\n\r\n${chunks}`),
   );
 
+const MANY = '20 connections with 3000 unread pipelined requests';
+
 /** Attacks by the name that the report prints. */
 const ATTACKS: Readonly<Record<string, Attack>> = {
-  '20 connections with 3000 unread pipelined requests': {
-    start: (port) => open(port, 20, GET.repeat(3000)),
-    ...REQUESTS,
-  },
-  '20 connections with 3000 unread pipelined requests in HTTP/1.0': {
-    start: (port) => open(port, 20, GET_1_0.repeat(3000)),
-    ...REQUESTS,
-  },
-  '20 connections with 3000 unread pipelined requests after a refused upload': {
-    start: (port) => open(port, 20, `${REFUSED}${GET.repeat(3000)}`),
-    ...REQUESTS,
+  [MANY]: { start: (port) => open(port, 20, GET.repeat(3000)), ...REQUESTS },
+  [`${MANY} in HTTP/1.0`]: { start: (port) => open(port, 20, GET_1_0.repeat(3000)), ...REQUESTS },
+  [`${MANY} after a refused upload`]: {
+    ...{ start: (port) => open(port, 20, `${REFUSED}${GET.repeat(3000)}`), ...REQUESTS },
   },
   'bodies in chunks of one byte': {
-    start: (port) => openBodies(port, '1\r\n-\r\n'.repeat(5e6)),
-    ...BODIES,
+    ...{ start: (port) => openBodies(port, '1\r\n-\r\n'.repeat(5e6)), ...BODIES },
   },
   'bodies in chunks of 64 bytes': {
-    start: (port) => openBodies(port, `40\r\n${'-'.repeat(64)}\r\n`.repeat(10e6 / 64)),
-    ...BODIES,
+    ...{ start: (port) => openBodies(port, `40\r\n${'-'.repeat(64)}\r\n`.repeat(10e6 / 64)), ...BODIES },
   },
 };
 
@@ -100,11 +95,8 @@ const turbulentSvg = Buffer.from(
 /** Creates a batch of 20 different photos of 1.5 megapixels, to be converted to BMP. */
 async function bmpBatch(): Promise<FormData> {
   const photo = await noisyPhoto(1500, 1000, 20);
-  const form = new FormData();
-  form.append('format', 'bmp');
-  for (let at = 0; at < 20; at += 1)
-    form.append('files', new Blob([new Uint8Array(photo), `${at}`]), `${at}.jpg`);
-  return form;
+  const files = Array.from({ length: 20 }, (_, at) => Buffer.concat([photo, Buffer.from(`${at}`)]));
+  return formWith(files, 'files', { format: 'bmp' });
 }
 
 /** Creates a request to convert an AVIF of 14 megapixels and about 500 kB without loss. */
@@ -156,7 +148,7 @@ async function runSlowRequests(attack: SlowRequests, server: Server, seconds: nu
     const { status, response } = await sendFrom(address, server.base + path, form, signal);
     await readBody(response);
     tally.requests += 1;
-    tally.answers[status] = (tally.answers[status] ?? 0) + 1;
+    count(tally, status);
     if (!expected.includes(status)) tally.wrong.push(`${path} from ${address}: ${status}`);
     const queueMs = Number(/queue;dur=([\d.]+)/.exec(String(response.headers['server-timing']))?.[1] ?? 0);
     return { ms: performance.now() - began, queueMs };
@@ -193,14 +185,14 @@ async function runSlowRequests(attack: SlowRequests, server: Server, seconds: nu
   }
   stop.abort();
   await answered;
-  const { code } = await server.end('SIGTERM');
-  if (code !== 0) tally.wrong.push(`ended with status ${code}`);
-  const times = others.map(({ ms }) => ms).sort((a, b) => a - b);
+  const status = await server.end();
+  if (status !== 0) tally.wrong.push(`ended with ${status}`);
+  const times = others.map(({ ms }) => ms);
   const queueMs = Math.max(...others.map((other) => other.queueMs));
   if (queueMs > MAX_QUEUE_MS)
     tally.wrong.push(`another client waited for ${queueMs.toFixed(0)} ms in the queue`);
-  const median = times[Math.floor(times.length / 2)] ?? 0;
-  const figures = `${times.length} conversions of another client: median ${median.toFixed(0)} ms, at most ${times.at(-1)?.toFixed(0)} ms, in the queue at most ${queueMs.toFixed(0)} ms; last response of the attack after ${(lastAnswerMs / 1000).toFixed(1)} s`;
+  const [usual, most] = [median(times), Math.max(...times)].map((ms) => `${ms.toFixed(0)} ms`);
+  const figures = `${times.length} conversions of another client: median ${usual}, at most ${most}, in the queue at most ${queueMs.toFixed(0)} ms; last response of the attack after ${(lastAnswerMs / 1000).toFixed(1)} s`;
   return { tally, figures, left: await listLeftovers(server) };
 }
 
@@ -215,8 +207,8 @@ async function runAttack(attack: Attack, server: Server, seconds: number): Promi
   for (let count = 0; count < 100; count += 1) await probe();
   durations.length = 0;
   await server.measure();
-  const before = memoryOf(server.pid).own;
-  const grownBytes = (): number => memoryOf(server.pid).own - before;
+  const before = memoryOf(server.pid).resident;
+  const grownBytes = (): number => memoryOf(server.pid).resident - before;
   let [growth, longestTurnMs] = [0, 0];
 
   /**
@@ -248,15 +240,15 @@ async function runAttack(attack: Attack, server: Server, seconds: number): Promi
   const first = await runOnce();
   const leaked = (await runOnce(first + MAX_LEAKED_BYTES)) - first;
   const kept = grownBytes();
-  const { code } = await server.end('SIGTERM');
-  const livezMs = durations.sort((a, b) => a - b)[Math.floor(durations.length * 0.99)] ?? 0;
+  const status = await server.end();
+  const livezMs = percentile(durations, 0.99);
   const mb = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
   const wrong = [
     ...turnProblems(longestTurnMs),
     ...(growth > attack.maxGrowthBytes ? [`memory grew by ${mb(growth)}`] : []),
     ...(kept > attack.maxKeptBytes ? [`${mb(kept)} were not freed`] : []),
     ...(leaked > MAX_LEAKED_BYTES ? [`a second attack added ${mb(leaked)} in use`] : []),
-    ...(code === 0 ? [] : [`ended with status ${code}`]),
+    ...(status === 0 ? [] : [`ended with ${status}`]),
   ];
   const figures = `/livez: 99% within ${livezMs.toFixed(1)} ms; longest turn ${longestTurnMs.toFixed(1)} ms of CPU time; memory ${mb(growth)} above before, ${mb(kept)} afterwards, ${mb(leaked)} more in use after a second attack`;
   const tally = { requests: durations.length, answers: { 200: durations.length }, right: 0, wrong };

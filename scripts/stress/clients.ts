@@ -18,6 +18,11 @@ export interface Tally {
 /** Creates a tally without requests. */
 export const emptyTally = (): Tally => ({ requests: 0, answers: {}, right: 0, wrong: [] });
 
+/** Counts an answer: a status, a signal or a word. */
+export function count(tally: Tally, answer: string | number): void {
+  tally.answers[answer] = (tally.answers[answer] ?? 0) + 1;
+}
+
 /** Options of a run. */
 export interface ClientRun {
   readonly base: string;
@@ -59,9 +64,6 @@ export async function once(run: ClientRun, request: Request, tally: Tally): Prom
   const { base, random, excused = [], mayLose = false, leaving = 0.05 } = run;
   const disconnect = random.next() < leaving ? AbortSignal.timeout(random.below(400)) : undefined;
   tally.requests += 1;
-  const count = (answer: string): void => {
-    tally.answers[answer] = (tally.answers[answer] ?? 0) + 1;
-  };
   let status: number;
   let body: Buffer;
   try {
@@ -74,12 +76,12 @@ export async function once(run: ClientRun, request: Request, tally: Tally): Prom
     status = answer.status;
     body = Buffer.from(await answer.arrayBuffer());
   } catch (error) {
-    count(disconnect?.aborted ? 'cut' : 'lost');
+    count(tally, disconnect?.aborted ? 'cut' : 'lost');
     if (!disconnect?.aborted && !mayLose)
       tally.wrong.push(`${request.what}: no response (${(error as Error).cause ?? error})`);
     return;
   }
-  count(String(status));
+  count(tally, status);
   const problem = await judge(request, status, body, excused);
   if (problem) tally.wrong.push(`${request.what}: ${problem}`);
   else if (request.result && status === 200) tally.right += 1;

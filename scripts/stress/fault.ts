@@ -1,6 +1,6 @@
 /** @module What the faults of the stress test have in common. */
 import { slowness } from '../processes/usage.ts';
-import { add, type ClientRun, emptyTally, once, type Tally } from './clients.ts';
+import { add, type ClientRun, emptyTally, once, runClients, type Tally } from './clients.ts';
 import type { Random } from './random.ts';
 import type { Request } from './requests.ts';
 import { filesLeft, listLeftovers, type Server, waitUntil } from './server.ts';
@@ -46,6 +46,15 @@ export const clientRun = (
   ...more,
 });
 
+/** Runs clients for the time of a fault, or for a share of it. */
+export const runLoad = (
+  parts: FaultParts,
+  server: Server,
+  more: Partial<ClientRun> = {},
+  share = 1,
+): Promise<Tally> =>
+  runClients(clientRun(parts, server, more), AbortSignal.timeout(parts.seconds * 1000 * share));
+
 /** Ends a fault: valid requests must succeed again, and the server must exit with 0 and leave nothing behind. */
 export async function finish(
   parts: FaultParts,
@@ -59,8 +68,8 @@ export async function finish(
   const withoutFault = clientRun(parts, server, { leaving: 0, ...more });
   for (const request of parts.good.slice(0, 12)) await once(withoutFault, request, after);
   if (after.right === 0) after.wrong.push('no request succeeds after the fault');
-  const { code } = await server.end('SIGTERM');
-  if (code !== 0) after.wrong.push(`ended with status ${code}`);
+  const status = await server.end();
+  if (status !== 0) after.wrong.push(`ended with ${status}`);
   add(tally, after);
   return { tally, left: await listLeftovers(server) };
 }

@@ -7,9 +7,18 @@ import { formWith } from '../../test/helpers/from-address.ts';
 import { doublingSvg } from '../../test/helpers/hostile-files.ts';
 import { isRunning } from '../../test/helpers/util.ts';
 import { listTree, slowness } from '../processes/usage.ts';
+import { median } from '../statistics.ts';
 import { ATTACK_FAULTS } from './attacks.ts';
-import { add, type ClientRun, emptyTally, once, runClients } from './clients.ts';
-import { clientRun, type Fault, type FaultParts, finish, type Outcome, turnProblems } from './fault.ts';
+import { add, type ClientRun, count, emptyTally, once, runClients } from './clients.ts';
+import {
+  clientRun,
+  type Fault,
+  type FaultParts,
+  finish,
+  type Outcome,
+  runLoad,
+  turnProblems,
+} from './fault.ts';
 import { INTERRUPTIONS } from './interruptions.ts';
 import { noisyPhoto, type Request } from './requests.ts';
 import {
@@ -40,38 +49,34 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   ...ATTACK_FAULTS,
 };
 
-/**
- * Replaces ImageMagick by a script that runs `body` for the first half of the time and the real tool afterwards. Then
- * all requests must succeed again.
- */
-async function withTool(parts: FaultParts, body: string, excused: readonly number[]): Promise<Outcome> {
-  const folder = join(scratch, `tool-${parts.random.below(1e9)}`);
+/** Starts a server whose ImageMagick is a script of the given name that ends with the real tool. */
+async function startWithTool(parts: FaultParts, name: string, body: string): Promise<[Server, string]> {
+  const folder = join(scratch, `${name}-${parts.random.below(1e9)}`);
   mkdirSync(folder);
-  const [tool, bad] = [join(folder, 'magick'), join(folder, 'bad')];
-  const script = `#!/bin/sh\ncase "$*" in *-version*|*-list*|xc:*|"PNG:in PDF:allowed.pdf") exec ${parts.magick} "$@";; esac\nif [ -e ${bad} ]; then ${body}; fi\nexec ${parts.magick} "$@"\n`;
-  writeFileSync(tool, script, { mode: 0o755 });
-  const server = await startServer({ MAGICK_BIN: tool, SANDBOX: 'off', CONVERT_TIMEOUT_MS: '8000' });
-  writeFileSync(bad, '');
-  const tally = await runClients(
-    clientRun(parts, server, { excused }),
-    AbortSignal.timeout(parts.seconds * 500),
-  );
-  renameSync(bad, `${bad}.not`);
+  const tool = join(folder, 'magick');
+  writeFileSync(tool, `#!/bin/sh\n${body}\nexec ${parts.magick} "$@"\n`, { mode: 0o755 });
+  const settings = { MAGICK_BIN: tool, SANDBOX: 'off', CONVERT_TIMEOUT_MS: '8000' };
+  return [await startServer(settings), tool];
+}
+
+/** Runs `body` in place of ImageMagick for the first half of the time. Then all requests must succeed again. */
+async function withTool(parts: FaultParts, body: string, excused: readonly number[]): Promise<Outcome> {
+  const good = join(scratch, `good-${parts.random.below(1e9)}`);
+  writeFileSync(good, '');
+  const script = `case "$*" in *-version*|*-list*|xc:*|"PNG:in PDF:allowed.pdf") exec ${parts.magick} "$@";; esac
+[ -e ${good} ] || { ${body}; }`;
+  const [server] = await startWithTool(parts, 'tool', script);
+  renameSync(good, `${good}.not`);
+  const tally = await runLoad(parts, server, { excused }, 1 / 2);
+  renameSync(`${good}.not`, good);
   return finish(parts, server, tally);
 }
 
 /** Removes the tool for the first half of the time. */
 async function toolGone(parts: FaultParts): Promise<Outcome> {
-  const folder = join(scratch, 'gone');
-  mkdirSync(folder);
-  const tool = join(folder, 'magick');
-  writeFileSync(tool, `#!/bin/sh\nexec ${parts.magick} "$@"\n`, { mode: 0o755 });
-  const server = await startServer({ MAGICK_BIN: tool, SANDBOX: 'off' });
+  const [server, tool] = await startWithTool(parts, 'gone', '');
   renameSync(tool, `${tool}.away`);
-  const tally = await runClients(
-    clientRun(parts, server, { excused: [503] }),
-    AbortSignal.timeout(parts.seconds * 500),
-  );
+  const tally = await runLoad(parts, server, { excused: [503] }, 1 / 2);
   renameSync(`${tool}.away`, tool);
   return finish(parts, server, tally);
 }
@@ -115,12 +120,8 @@ async function diskFull(parts: FaultParts): Promise<Outcome> {
     const form = () => formWith(noise, 'file', { format: 'bmp' });
     const expected = [200, 503];
     const large: Request = { kind: 'good', what: 'noise to bmp', path: '/convert', form, expected };
-    const run = clientRun(parts, server, {
-      good: [...parts.good.slice(0, 3), large],
-      clients: 16,
-      excused: [503],
-    });
-    const tally = await runClients(run, AbortSignal.timeout(parts.seconds * 1000));
+    const good = [...parts.good.slice(0, 3), large];
+    const tally = await runLoad(parts, server, { good, clients: 16, excused: [503] });
     return await finish(parts, server, tally);
   } finally {
     execFileSync('umount', [folder]);
@@ -130,8 +131,7 @@ async function diskFull(parts: FaultParts): Promise<Outcome> {
 /** Limits the open files of the server to 64. */
 async function filesRunOut(parts: FaultParts): Promise<Outcome> {
   const server = await startServer({}, ['prlimit', '--nofile=64']);
-  const run = clientRun(parts, server, { clients: 60, excused: [503], mayLose: true });
-  const tally = await runClients(run, AbortSignal.timeout(parts.seconds * 1000));
+  const tally = await runLoad(parts, server, { clients: 60, excused: [503], mayLose: true });
   // The server may close an idle keep-alive connection at the moment a client reuses it.
   return finish(parts, server, tally, { mayLose: true });
 }
@@ -142,9 +142,9 @@ const IN_FLIGHT = 12;
 async function drainOnSigterm(parts: FaultParts): Promise<Outcome> {
   const server = await startServer({ SHUTDOWN_GRACE_MS: '600000', CONVERT_TIMEOUT_MS: '600000' });
   const { tally, answered } = await inFlight(parts, server, { leaving: 0 });
-  const { code } = await server.end('SIGTERM');
+  const status = await server.end();
   await answered;
-  if (code !== 0) tally.wrong.push(`ended with status ${code}`);
+  if (status !== 0) tally.wrong.push(`ended with ${status}`);
   if ((tally.answers[200] ?? 0) !== IN_FLIGHT)
     tally.wrong.push(`${IN_FLIGHT} in flight, answers ${JSON.stringify(tally.answers)}`);
   return { tally, left: await listLeftovers(server) };
@@ -163,8 +163,7 @@ async function killAndRestart(parts: FaultParts): Promise<Outcome> {
   await waitUntil(() => left() === 0);
   if (left() > 0) tally.wrong.push('tools outlived their server');
   const next = await startServer({ TEMP_DIR: server.tempDir });
-  const after = await runClients(clientRun(parts, next), AbortSignal.timeout(parts.seconds * 500));
-  add(tally, after);
+  add(tally, await runLoad(parts, next, {}, 1 / 2));
   return finish(parts, next, tally);
 }
 
@@ -186,26 +185,24 @@ async function doublingProperties(parts: FaultParts): Promise<Outcome> {
     const answer = await fetch(server.base + path, { method: 'POST', headers, body: form });
     await answer.arrayBuffer();
     tally.requests += 1;
-    tally.answers[answer.status] = (tally.answers[answer.status] ?? 0) + 1;
+    count(tally, answer.status);
     if (answer.status !== 200) tally.wrong.push(`${path}: ${answer.status}`);
     return performance.now() - started;
   };
-  const median = async (): Promise<number> => {
+  const convert = async (): Promise<number> => {
     const times: number[] = [];
     for (let at = 0; at < TIMED; at += 1)
       times.push(await send('/convert', '10.0.0.2', (parts.good[0] as Request).form()));
-    return times.sort((a, b) => a - b)[TIMED / 2] as number;
+    return median(times);
   };
-  await median(); // so that the tools are in the cache
-  const alone = await median();
+  await convert(); // so that the tools are in the cache
+  const alone = await convert();
   await server.measure();
   const batches = Array.from({ length: BATCHES }, () => {
-    const form = new FormData();
-    for (let at = 0; at < FILES_PER_BATCH; at += 1)
-      form.append('files', new Blob([new Uint8Array(doublingSvg())]), `${at}.svg`);
-    return send('/batch', '10.0.0.1', form);
+    const files = Array.from({ length: FILES_PER_BATCH }, doublingSvg);
+    return send('/batch', '10.0.0.1', formWith(files, 'files'));
   });
-  const during = await median();
+  const during = await convert();
   const last = Math.max(...(await Promise.all(batches)));
   const { longestTurnMs } = await server.measure();
   tally.wrong.push(...turnProblems(longestTurnMs));

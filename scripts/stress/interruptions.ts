@@ -5,8 +5,8 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { emptyTally, runClients } from './clients.ts';
-import { clientRun, type Fault, type FaultParts, finish, type Outcome } from './fault.ts';
+import { count, emptyTally } from './clients.ts';
+import { type Fault, type FaultParts, finish, type Outcome, runLoad } from './fault.ts';
 import { MAIN, processesLeft, scratch, startServer, waitUntil } from './server.ts';
 
 /** Interruptions by the name that the report prints. */
@@ -60,7 +60,7 @@ async function lyingRedis(parts: FaultParts): Promise<Outcome> {
   await event(redis, 'listening');
   const url = `redis://127.0.0.1:${(redis.address() as AddressInfo).port}`;
   const server = await startServer({ REDIS_URL: url, RATE_LIMIT_PER_MINUTE: '1000000' });
-  const tally = await runClients(clientRun(parts, server), AbortSignal.timeout(parts.seconds * 1000));
+  const tally = await runLoad(parts, server);
   const outcome = await finish(parts, server, tally);
   redis.close();
   return { ...outcome, figures: `${lies} wrong answers of Redis` };
@@ -104,8 +104,7 @@ async function interruptCommand({ random, seconds }: FaultParts): Promise<Outcom
     await pause(300 + random.below(3000));
     child.kill(signal);
     const [code, by] = await ended;
-    const answer = String(by ?? code);
-    tally.answers[answer] = (tally.answers[answer] ?? 0) + 1;
+    count(tally, by ?? code);
     check(`after ${signal}`);
   }
   const [last] = await event(start(results), 'exit');

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import sharp from 'sharp';
 import { INPUT_TYPES, type InputType, OUTPUT_TYPES, type OutputType } from '../../src/formats.ts';
+import { formWith } from '../../test/helpers/from-address.ts';
 import { decode, difference, onGrey } from '../../test/helpers/pixels.ts';
 import { makeZip } from '../../test/helpers/zip.ts';
 import { scene, square } from '../fixtures/scene.ts';
@@ -30,17 +31,6 @@ export function noisyPhoto(width: number, height: number, sigma: number, quality
   return sharp({ create }).jpeg({ quality }).toBuffer();
 }
 
-const formOf = (
-  field: string,
-  files: readonly Uint8Array[],
-  fields: Readonly<Record<string, string>>,
-): FormData => {
-  const form = new FormData();
-  for (const [name, value] of Object.entries(fields)) form.append(name, value);
-  for (const [at, file] of files.entries()) form.append(field, new Blob([new Uint8Array(file)]), `${at}.bin`);
-  return form;
-};
-
 /** Minimum PSNR in dB of a lossy result. Rotated, mirrored or discoloured images are below 20. */
 const MIN_PSNR = 25;
 
@@ -55,7 +45,7 @@ export async function goodRequests(base: string): Promise<Request[]> {
   for (const input of INPUT_TYPES) {
     for (const format of OUTPUT_TYPES) {
       const file = fixture(`scene.${input}`);
-      const form = () => formOf('file', [file], { format });
+      const form = () => formWith(file, 'file', { format });
       const answer = await fetch(`${base}/convert`, { method: 'POST', body: form() });
       const result = Buffer.from(await answer.arrayBuffer());
       if (answer.status !== 200) throw new Error(`${input} to ${format}: ${answer.status} ${result}`);
@@ -91,13 +81,10 @@ const BAD: readonly {
 
 /** Returns requests with common mistakes. */
 export function badRequests(): Request[] {
-  return BAD.map(({ what, file, fields = {}, expected }) => ({
-    kind: 'bad',
-    what,
-    path: '/convert',
-    expected: [expected],
-    form: () => formOf('file', [file()], fields),
-  }));
+  return BAD.map(({ what, file, fields = {}, expected }) => {
+    const form = () => formWith(file(), 'file', fields);
+    return { kind: 'bad', what, path: '/convert', form, expected: [expected] };
+  });
 }
 
 /**
@@ -108,13 +95,8 @@ export function badRequests(): Request[] {
 export function hostileRequests(patient: boolean): Request[] {
   return HOSTILE.filter(({ slow }) => patient || !slow).map(({ what, file, format = 'png', expected }) => {
     const bytes = file();
-    return {
-      kind: 'hostile',
-      what,
-      path: '/convert',
-      form: () => formOf('file', [bytes], { format }),
-      expected,
-    };
+    const form = () => formWith(bytes, 'file', { format });
+    return { kind: 'hostile', what, path: '/convert', form, expected };
   });
 }
 
@@ -133,13 +115,8 @@ export function mutant(random: Random): Request {
   }
   const format = random.pick(OUTPUT_TYPES);
   const what = `a changed ${name} to ${format}`;
-  return {
-    kind: 'mutant',
-    what,
-    path: '/convert',
-    form: () => formOf('file', [bytes], { format }),
-    expected: [200, 400, 413, 415, 503],
-  };
+  const form = () => formWith(bytes, 'file', { format });
+  return { kind: 'mutant', what, path: '/convert', form, expected: [200, 400, 413, 415, 503] };
 }
 
 /** Returns a batch of 1 to 6 random fixtures, in some cases as a ZIP archive. */
@@ -150,6 +127,6 @@ export function batch(random: Random): Request {
   const zip = () =>
     makeZip(names.map((name, at) => ({ name: `${at}-${name}`, content: files[at] as Buffer })));
   const form = () =>
-    formOf('files', zipped ? [zip()] : files, { format: random.pick(OUTPUT_TYPES), on_error: 'skip' });
+    formWith(zipped ? zip() : files, 'files', { format: random.pick(OUTPUT_TYPES), on_error: 'skip' });
   return { kind: 'batch', what: `a batch of ${names.length}`, path: '/batch', form, expected: [200] };
 }

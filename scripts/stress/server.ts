@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isRunning } from '../../test/helpers/util.ts';
 import type { Probe } from '../processes/probe.ts';
-import { SERVICE_ENVIRONMENT, type ServerProcess, startServerProcess } from '../processes/start.ts';
-import { listProcesses, listTree, PROBE_MODULE, readProbe, residentBytes } from '../processes/usage.ts';
+import { type ServerProcess, startServerProcess } from '../processes/start.ts';
+import { listProcesses, listTree, PROBE_MODULE, readProbe } from '../processes/usage.ts';
 
 /** Path of the program. */
 export const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
@@ -16,7 +16,6 @@ const FLAGS = ['--max-semi-space-size=4', '--expose-gc', `--import=${PROBE_MODUL
 
 /** A running server. */
 export interface Server extends ServerProcess {
-  readonly base: string;
   readonly tempDir: string;
   /** Collects garbage, and measures the server since the last measurement. */
   measure(): Promise<Probe>;
@@ -44,14 +43,17 @@ export async function startServer(
   servers += 1;
   const tempDir = settings.TEMP_DIR ?? mkdtempSync(join(scratch, `server-${servers}-`));
   const probeFile = join(scratch, `probe-${servers}`);
-  const started = await startServerProcess([...prefix, process.execPath, ...FLAGS, MAIN], {
-    ...{ ...SERVICE_ENVIRONMENT, LOG_LEVEL: 'info', TEMP_DIR: tempDir, PROBE_FILE: probeFile },
-    ...{ UPLOAD_TIMEOUT_MS: '20000', ...settings },
-  });
+  const defaults = {
+    LOG_LEVEL: 'info',
+    TEMP_DIR: tempDir,
+    PROBE_FILE: probeFile,
+    UPLOAD_TIMEOUT_MS: '20000',
+  };
+  const command = [...prefix, process.execPath, ...FLAGS, MAIN];
+  const started = await startServerProcess({ ...defaults, ...settings }, command);
   let last: number[] = [];
   return {
     ...started,
-    base: `http://127.0.0.1:${started.port}/api/v1`,
     tempDir,
     outlived: () => last.filter(isRunning),
     end(signal) {
@@ -88,10 +90,4 @@ export function processesLeft(tempDir: string): number[] {
       return false; // the process has exited
     }
   });
-}
-
-/** Returns the resident memory in bytes of a process (`own`), and including all its descendants (`tree`). */
-export function memoryOf(pid: number): { own: number; tree: number } {
-  const tree = listTree(pid).reduce((sum, one) => sum + residentBytes(one), 0);
-  return { own: residentBytes(pid), tree };
 }

@@ -18,7 +18,7 @@ import {
 import type { InputType, OutputType } from '../../src/formats.ts';
 import { convertWith, typeOf } from '../../test/helpers/engine.ts';
 import { listTree } from '../processes/usage.ts';
-import { emptyTally } from './clients.ts';
+import { count, emptyTally } from './clients.ts';
 import type { FaultParts, Outcome } from './fault.ts';
 import { processesLeft, scratch, waitUntil } from './server.ts';
 
@@ -75,7 +75,7 @@ export async function soak({ random, jobs }: FaultParts): Promise<Outcome> {
       const outcome = Buffer.isBuffer(result)
         ? 'converted'
         : ((result as { code?: string }).code ?? result.name);
-      tally.answers[outcome] = (tally.answers[outcome] ?? 0) + 1;
+      count(tally, outcome);
       if (!Buffer.isBuffer(result)) continue;
       if (result.equals(expected.get(job) as Buffer)) tally.right += 1;
       else tally.wrong.push(`${job.name} to ${job.format} differs from a new start`);

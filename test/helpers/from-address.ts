@@ -39,15 +39,16 @@ export async function sendFrom(
   return { status: response.statusCode ?? 0, response };
 }
 
-/** Creates a form with one file. */
+/** Creates a form with text fields and one or several files. */
 export function formWith(
-  file: Uint8Array,
+  files: Uint8Array | readonly Uint8Array[],
   field = 'file',
   fields: Readonly<Record<string, string>> = {},
 ): FormData {
   const form = new FormData();
   for (const [name, value] of Object.entries(fields)) form.append(name, value);
-  form.append(field, new Blob([new Uint8Array(file)]), 'image.bin');
+  for (const [at, file] of (files instanceof Uint8Array ? [files] : files).entries())
+    form.append(field, new Blob([new Uint8Array(file)]), `${at}.bin`);
   return form;
 }
 

@@ -39,20 +39,21 @@ export const TEST_SETTINGS = { RATE_LIMIT_PER_MINUTE: '0', CONVERT_TIMEOUT_MS: '
  *
  * @param before program and arguments that start it, such as prlimit
  */
-export function startProcess(
+export const startProcess = (
   environment: Readonly<Record<string, string | undefined>>,
   before: readonly string[] = [],
-): ServiceProcess {
-  const [program = process.execPath, ...args] = [...before, process.execPath, MAIN];
-  const child = spawn(program, args, {
-    env: {
-      ...programEnvironment(),
-      PORT: '0',
-      HOST: '127.0.0.1',
-      ...TEST_SETTINGS,
-      ...environment,
-    },
+): ServiceProcess =>
+  startServer([...before, process.execPath, MAIN], {
+    ...{ ...programEnvironment(), PORT: '0', HOST: '127.0.0.1' },
+    ...{ ...TEST_SETTINGS, ...environment },
   });
+
+/** Starts the service, or another server that prints its address: a program and its arguments. */
+export function startServer(
+  [program = '', ...args]: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): ServiceProcess {
+  const child = spawn(program, args, { env });
   // Until then, output that the service printed before its end may be unread.
   const end = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
   let output = '';

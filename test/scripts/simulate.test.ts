@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import { parseServiceTimes } from '../../scripts/sizing/service-times.ts';
 import { type SimulationOptions, simulate } from '../../scripts/sizing/simulate.ts';
-import { conversionsTable } from '../../scripts/sizing/tables.ts';
+import { conversionsTable, parseServiceTimes } from '../../scripts/sizing/tables.ts';
 
 /** Service times whose distribution is nearly exponential with a mean of 100 ms. */
 const EXPONENTIAL = Array.from({ length: 10_000 }, (_, at) => -Math.log(1 - (at + 0.5) / 10_000) * 100);

@@ -4,7 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { box } from '../../scripts/fixtures/boxes.ts';
-import { PROBE_MODULE, readProbe, residentBytes, slowness } from '../../scripts/processes/usage.ts';
+import { memoryOf, PROBE_MODULE, readProbe, slowness } from '../../scripts/processes/usage.ts';
 import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { sendForm } from '../helpers/client.ts';
 import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
@@ -109,13 +109,13 @@ describe('the event loop', () => {
     ['in HTTP/1.0', 'GET /api/v1/openapi.json HTTP/1.0\r\nConnection: keep-alive\r\n\r\n'],
   ] as const) {
     it(`is blocked for less than ${MAX_TURN_MS} ms by 20 connections with 3000 pipelined requests ${what}, which take at most 60 MB`, async () => {
-      const memoryBefore = residentBytes(server.pid);
+      const memoryBefore = memoryOf(server.pid).resident;
       const turnMs = await longestTurnDuring(async () => {
         const sockets = await Promise.all(Array.from({ length: 20 }, () => dial(base)));
         for (const socket of sockets) socket.pause().write(request.repeat(3000));
         for (let count = 0; count < 100; count += 1)
           expect((await fetch(new URL('/livez', base))).status).to.equal(200);
-        expect(residentBytes(server.pid) - memoryBefore).to.be.below(60e6);
+        expect(memoryOf(server.pid).resident - memoryBefore).to.be.below(60e6);
         for (const socket of sockets) socket.destroy();
       });
       expect(turnMs).to.be.below(MAX_TURN_MS);
