@@ -1,12 +1,12 @@
 /** @module Describes an image by its header, and what its conversion would result in. No tool runs, except pdfinfo for a PDF. */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ImageDescription as NamedDescription } from '../client/library/types.ts';
 import type { Config } from '../config.ts';
 import { isFileError, type PublicError, serviceError, toPublicError } from '../errors.ts';
-import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../formats.ts';
-import type { ImageInfo, MetadataKind, Size } from '../images/image-info.ts';
-import { type ColourSpace, describeProfile, type PixelFormat } from '../images/pixel-format.ts';
-import type { Note } from '../notes.ts';
+import { INPUTS, OUTPUTS } from '../formats.ts';
+import type { ImageInfo, Size } from '../images/image-info.ts';
+import { describeProfile, type PixelFormat } from '../images/pixel-format.ts';
 import type { RunCommand } from '../process/command.ts';
 import type { Toolchain } from '../process/toolchain.ts';
 import { acceptJob } from './accept-jobs.ts';
@@ -27,55 +27,16 @@ import {
 import type { ConversionQueue } from './queue/queue.ts';
 import type { ConversionInput } from './types.ts';
 
-/** What is known of an image without decoding its pixels. A value that the header does not state is null. */
-export interface ImageDescription {
-  readonly type: InputType;
-  readonly media_type: string;
-  readonly bytes: number;
-  /** Size in pixels, after the orientation is applied. */
-  readonly width: number | null;
-  readonly height: number | null;
-  /** Orientation of the stored pixels, 1 to 8 as in EXIF. */
-  readonly orientation: number;
-  /** Frames that are converted: null if they are counted only when they are decoded. */
-  readonly frames: number | null;
-  /** Duration of an animation, in milliseconds. */
-  readonly duration_ms: number | null;
-  readonly pages: number;
-  readonly alpha: boolean | null;
-  /** Bits per channel. */
-  readonly bits: number | null;
-  readonly colour_space: ColourSpace | null;
-  /** Description of the embedded colour profile. */
-  readonly profile: string | null;
-  /** Transfer function of an image with a high dynamic range. */
-  readonly hdr: 'pq' | 'hlg' | null;
-  readonly metadata: readonly MetadataKind[];
-  /** SHA-256 of the file, in hex. */
-  readonly sha256: string;
-  readonly convertible: boolean;
-  /** Why the image cannot be converted. */
-  readonly problem: PublicError | null;
-  /** The result of a conversion with the options of the request. Only set if there are any and the image can be converted. */
-  readonly conversion?: ExpectedResult;
-  /** Only set if the request asks for it and the image can be converted. */
+/** What is known of an image without decoding its pixels, as `POST /identify` returns it, except its name. */
+export type ImageDescription = Omit<NamedDescription, 'name' | 'explanation'> & {
   readonly explanation?: ExplanationJson;
-}
+};
 
 /** What to describe in addition to the image. */
 export interface Wanted {
   readonly options: ConvertOptions;
   /** Whether to explain the conversion. */
   readonly plan: boolean;
-}
-
-/** The result of a conversion, as far as it is known before the pixels are decoded. */
-interface ExpectedResult {
-  readonly type: OutputType;
-  /** Size in pixels; null for a PDF. */
-  readonly width: number | null;
-  readonly height: number | null;
-  readonly notes: readonly Note[];
 }
 
 /**
@@ -226,7 +187,7 @@ function uprightSize(
   return size && isTurned ? { width: size.height, height: size.width } : size;
 }
 
-function expect(job: ConversionJob): ExpectedResult {
+function expect(job: ConversionJob): ImageDescription['conversion'] {
   const { format } = job.options;
   const { width, height } = (format === 'pdf' ? undefined : job.fittings[0]?.result) ?? {};
   return { type: format, width: width ?? null, height: height ?? null, notes: plan(job).notes };

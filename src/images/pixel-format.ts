@@ -13,7 +13,7 @@ import { readJxlHeader } from './jxl.ts';
 import { GREYS, hasAlpha, LAB, PHOTOMETRIC, readEncoding, TAG } from './tiff.ts';
 
 /** Model of the stored colours. */
-export type ColourSpace = 'rgb' | 'grey' | 'cmyk' | 'lab';
+type ColourSpace = 'rgb' | 'grey' | 'cmyk' | 'lab';
 
 /** How the pixels of an image are stored. */
 export interface PixelFormat {

@@ -1,153 +1,198 @@
-/** @module Types of the API, for applications. test/client/types.test.ts compares them with those of the service. */
+/** @module Types of the API. `npm run client-types` writes them from the OpenAPI document. */
+// biome-ignore-all format: generated
 
 /** Name of an output format. The service must have it enabled. */
-// biome-ignore format: a list
-export type OutputFormat = 'webp' | 'png' | 'jpg' | 'gif' | 'bmp' | 'pdf' | 'avif' | 'jxl' | 'tiff' | 'ico';
+export type OutputFormat =
+  | 'webp' | 'png' | 'jpg' | 'gif' | 'bmp' | 'pdf' | 'avif' | 'jxl' | 'tiff' | 'ico';
 
 /** Name of an input format. */
-// biome-ignore format: a list
 export type InputFormat =
-  | 'png' | 'jpg' | 'gif' | 'bmp' | 'tiff' | 'svg' | 'avif' | 'ico' | 'webp' | 'heic' | 'jxl' | 'jp2' | 'psd' | 'cur'
-  | 'pdf';
+  | 'png' | 'jpg' | 'gif' | 'bmp' | 'tiff' | 'svg' | 'avif' | 'ico' | 'webp' | 'heic' | 'jxl' | 'jp2' | 'psd'
+  | 'cur' | 'pdf';
 
 /** Difference between an image and its result, or damage of the image. */
-// biome-ignore format: a list
 export type Note =
-  | 'first-frame-only' | 'first-page-only' | 'alpha-flattened' | 'colour-converted-to-srgb' | 'truncated-input'
-  | 'quality-lowered' | 'partial-alpha-lost' | 'svg-features-ignored' | 'metadata-partly-kept';
+  | 'first-frame-only' | 'first-page-only' | 'alpha-flattened' | 'colour-converted-to-srgb' |
+  'truncated-input' | 'quality-lowered' | 'partial-alpha-lost' | 'svg-features-ignored' |
+  'metadata-partly-kept';
 
 /** Names of errors, the same in all versions. */
-// biome-ignore format: a list
 export type Reason =
-  | 'malformed_request' | 'host_invalid' | 'incomplete_body' | 'chunks_too_small' | 'not_multipart' | 'malformed_multipart'
-  | 'no_file' | 'file_sent_as_text' | 'empty_file' | 'unexpected_file_field' | 'too_many_files' | 'too_many_fields'
-  | 'field_in_query' | 'unknown_parameter' | 'field_repeated' | 'field_invalid' | 'conflicting_formats' | 'too_many_variants'
-  | 'variant_invalid' | 'bad_archive' | 'corrupt_image' | 'unsupported_encoding' | 'output_dimension_too_large'
-  | 'file_encrypted' | 'pdf_to_pdf'
-  | 'crop_outside' | 'bytes_unreachable' | 'client_id_invalid' | 'api_key_missing' | 'api_key_invalid' | 'not_found'
-  | 'method_not_allowed' | 'not_acceptable' | 'request_timeout' | 'upload_timeout' | 'upload_too_slow'
-  | 'precondition_failed' | 'file_too_large' | 'too_many_pixels' | 'input_dimension_too_large' | 'drawing_too_large'
-  | 'result_too_large' | 'result_too_large_in_total' | 'variants_too_large_in_total' | 'too_many_frames'
-  | 'too_many_total_pixels' | 'resource_limit_exceeded' | 'conversion_timeout' | 'unsupported_type' | 'conversion_unsupported'
-  | 'unsupported_content_encoding' | 'range_not_satisfiable' | 'rate_limited' | 'headers_too_large' | 'internal'
-  | 'method_unknown' | 'transfer_coding' | 'queue_full' | 'overloaded' | 'disk_full' | 'temp_dir_unwritable' | 'shutting_down'
-  | 'too_many_connections' | 'converter_unavailable';
+  | 'malformed_request' | 'host_invalid' | 'incomplete_body' | 'chunks_too_small' | 'not_multipart' |
+  'malformed_multipart' | 'no_file' | 'file_sent_as_text' | 'empty_file' | 'unexpected_file_field' |
+  'too_many_files' | 'too_many_fields' | 'field_in_query' | 'unknown_parameter' | 'field_repeated' |
+  'field_invalid' | 'conflicting_formats' | 'too_many_variants' | 'variant_invalid' | 'bad_archive' |
+  'corrupt_image' | 'unsupported_encoding' | 'file_encrypted' | 'pdf_to_pdf' | 'output_dimension_too_large' |
+  'crop_outside' | 'bytes_unreachable' | 'client_id_invalid' | 'api_key_missing' | 'api_key_invalid' |
+  'not_found' | 'method_not_allowed' | 'not_acceptable' | 'request_timeout' | 'upload_timeout' |
+  'upload_too_slow' | 'precondition_failed' | 'file_too_large' | 'too_many_pixels' |
+  'input_dimension_too_large' | 'drawing_too_large' | 'result_too_large' | 'result_too_large_in_total' |
+  'variants_too_large_in_total' | 'too_many_frames' | 'too_many_total_pixels' | 'resource_limit_exceeded' |
+  'conversion_timeout' | 'unsupported_type' | 'conversion_unsupported' | 'unsupported_content_encoding' |
+  'range_not_satisfiable' | 'rate_limited' | 'headers_too_large' | 'internal' | 'method_unknown' |
+  'transfer_coding' | 'queue_full' | 'overloaded' | 'disk_full' | 'temp_dir_unwritable' | 'shutting_down' |
+  'too_many_connections' | 'converter_unavailable';
 
-/** Part of an image that `cover` keeps, and place of an image that `contain` puts into its box. */
-// biome-ignore format: a list
+/** Part that `cover` keeps, and place of an image in the box of `contain`. */
 export type Position =
   | 'center' | 'top' | 'right top' | 'right' | 'right bottom' | 'bottom' | 'left bottom' | 'left' | 'left top'
   | 'attention';
 
 /** Options of one result. `/docs` of the service describes them. */
 export interface ResultOptions {
-  /** `auto` chooses the best format that the header `Accept` permits. Default: webp. */
+  /** `auto` chooses the best format that the header `Accept` permits. Default: `webp`. */
   readonly output_format?: OutputFormat | 'auto' | undefined;
-  /** 1 to 100. Default: 80. */
+  /**
+   * 1 gives the smallest file, 100 the best quality. Applies to webp, jpg, pdf, avif, jxl. 100 is lossless
+   * for jxl. Default: `80`.
+   */
   readonly quality?: number | undefined;
-  /** `left,top,width,height` in pixels of the upright image, or with a `%` in percent. */
+  /**
+   * Part of the image to convert, as `left,top,width,height` in pixels of the upright image, or with a `%` in
+   * percent of its side. Applies before `width`, `height` and `fit`. An error if it is not inside of the
+   * image. Applies to each frame and each page.
+   */
   readonly crop?: string | undefined;
+  /**
+   * Maximum width in pixels. The image is scaled to fit and keeps its aspect ratio, unless `fit` is set. It
+   * is enlarged only with `enlarge`. An SVG is rendered at the requested size.
+   */
   readonly width?: number | undefined;
+  /** Maximum height in pixels, as for `width`. */
   readonly height?: number | undefined;
+  /**
+   * How the image fits into `width` and `height`, as in sharp. `inside`: no larger than either. `cover`:
+   * exactly this size, cropped. `contain`: exactly this size, with borders. `fill`: exactly this size,
+   * stretched. All except `inside` require both `width` and `height`. Without `enlarge`, a smaller image is
+   * not enlarged: `cover` only crops, `contain` adds wider borders, `fill` only shrinks. Default: `inside`.
+   */
   readonly fit?: 'inside' | 'cover' | 'contain' | 'fill' | undefined;
+  /**
+   * The part that `cover` keeps, and the place where `contain` puts the image, in any case. With `attention`,
+   * edges, skin tones and saturation decide what `cover` keeps. Also `centre`, `north`, `northeast`, `east`,
+   * `southeast`, `south`, `southwest`, `west`, `northwest`. Default: `center`.
+   */
   readonly position?: Position | undefined;
+  /** Whether an image can be enlarged. An SVG is always rendered at the requested size. Default: `false`. */
   readonly enlarge?: boolean | undefined;
+  /**
+   * Whether a WebP has exactly the pixels of the image, regardless of `quality`. With `strip_metadata=false`,
+   * an upright JPEG becomes a JPEG XL from which its bytes can be restored. Otherwise ignored. Excludes
+   * `max_bytes`. Default: `false`.
+   */
   readonly lossless?: boolean | undefined;
+  /**
+   * Maximum size of the result in bytes. If the result is larger at `quality`, the quality is lowered as far
+   * as necessary, but not below 10. `X-Conversion-Quality` states the quality that was used. If that is not
+   * sufficient, the request fails. Applies to webp, jpg, avif, jxl; an error for other formats.
+   */
   readonly max_bytes?: number | undefined;
-  /** Default: true. */
+  /**
+   * Whether to remove EXIF, IPTC, XMP and the colour profile. If false, they are kept if the format supports
+   * them. Default: `true`.
+   */
   readonly strip_metadata?: boolean | undefined;
+  /**
+   * Frames of an animation to convert. Default: all if the output can be animated, otherwise the first. A PDF
+   * gets one page per frame only with `all`.
+   */
   readonly frames?: 'all' | 'first' | undefined;
+  /** Pages of a TIFF or a PDF to convert to a PDF or TIFF. Default: all. */
   readonly pages?: 'all' | 'first' | undefined;
-  /** Pixels per inch of a page of a PDF, 36 to 600. Default: 144. */
+  /**
+   * Pixels per inch of a page of a PDF, before it is fitted into `width` and `height`. Ignored for other
+   * images. Default: 144.
+   */
   readonly dpi?: number | undefined;
-  /** `#rgb`, `#rrggbb` or a colour name of CSS. */
+  /**
+   * Colour that replaces transparency if the format has none, and colour of the borders of `fit=contain`, as
+   * `#rgb`, `#rrggbb` or a name of CSS. Default: white, and transparent for borders if the format has
+   * transparency.
+   */
   readonly background?: string | undefined;
 }
 
 /** Options of `convert`. */
 export interface ConvertOptions extends ResultOptions {
-  /** Name of options that the operator of the service has defined. */
-  readonly preset?: string | undefined;
   /** Several results, instead of one. The response is a ZIP archive. */
   readonly variants?: readonly (ResultOptions & { readonly name: string })[] | undefined;
-  /** What to do if a variant, or a file of a batch, fails. Default: fail. */
+  /**
+   * What to do if a variant fails. `fail`: the request fails, and the message names the variant. `skip`:
+   * `manifest.json` and `errors.json` list the errors. Default: `fail`.
+   */
   readonly on_error?: 'fail' | 'skip' | undefined;
+  /** Name of options that the operator has defined. */
+  readonly preset?: string | undefined;
 }
 
 /** Options of `batch`. */
 export interface BatchOptions extends ConvertOptions {
-  /** Whether the archive has a `manifest.json`. */
+  /**
+   * What to do if a file fails. `fail`: the request fails with the status of that file, and the message names
+   * the file. `skip`: the archive contains the other files, and its `errors.json` lists the errors; if all
+   * files fail, the response is the error of the first file. Send this field before the files, so that it
+   * also applies to files that are rejected during the upload. Default: `fail`.
+   */
+  readonly on_error?: 'fail' | 'skip' | undefined;
+  /**
+   * Whether the archive has a `manifest.json` with the name, size, SHA-256 and notes of each result. Default:
+   * `false`.
+   */
   readonly manifest?: boolean | undefined;
+}
+
+/** Options of `identify`. */
+export interface IdentifyOptions extends ResultOptions {
+  /** Name of options that the operator has defined. */
+  readonly preset?: string | undefined;
+  /**
+   * Whether the description has the `explanation` of a conversion with the options of the request: what it
+   * does and why, its commands, its key and the limits. Default: `false`.
+   */
+  readonly plan?: boolean | undefined;
 }
 
 /** What an error response states. */
 export interface ErrorDetails {
   /** The HTTP status. */
   readonly code: number;
+  /** Describes the error and how to fix it. */
   readonly message: string;
+  /** Names the error, for programs. The same in all versions. */
   readonly reason: Reason;
+  /** Whether the same request can succeed later. */
   readonly retryable: boolean;
-  /** The option to change. */
+  /** The field or query parameter to change. */
   readonly field?: string | undefined;
-  /** The limit and the amount that exceeds it, in the unit of the message. */
+  /** The limit, in the unit of the message. Times are in milliseconds. */
   readonly limit?: number | undefined;
+  /** The amount that exceeds the limit. */
   readonly actual?: number | undefined;
   /** The setting of the service that changes the limit. */
   readonly setting?: string | undefined;
-  /** The file of a batch that the error concerns: its position, from 0, and its name. */
-  readonly file?: { readonly index: number; readonly name: string | null } | undefined;
-}
-
-/** What is known of an image without decoding its pixels. A value that the file does not state is null. */
-export interface ImageDescription {
-  readonly name: string | null;
-  readonly type: InputFormat;
-  readonly media_type: string;
-  readonly bytes: number;
-  /** Size in pixels after the orientation is applied. */
-  readonly width: number | null;
-  readonly height: number | null;
-  /** Orientation of the stored pixels, 1 to 8 as in EXIF. */
-  readonly orientation: number;
-  readonly frames: number | null;
-  readonly duration_ms: number | null;
-  readonly pages: number;
-  readonly alpha: boolean | null;
-  /** Bits per channel. */
-  readonly bits: number | null;
-  readonly colour_space: 'rgb' | 'grey' | 'cmyk' | 'lab' | null;
-  /** Description of the embedded colour profile. */
-  readonly profile: string | null;
-  readonly hdr: 'pq' | 'hlg' | null;
-  readonly metadata: readonly ('exif' | 'iptc' | 'xmp')[];
-  readonly sha256: string;
-  readonly convertible: boolean;
-  /** Why this service cannot convert the image. */
-  readonly problem: ErrorDetails | null;
-  /** What a conversion with the options would result in. Only with options. */
-  readonly conversion?:
-    | {
-        readonly type: OutputFormat;
-        readonly width: number | null;
-        readonly height: number | null;
-        readonly notes: readonly Note[];
-      }
-    | undefined;
-  /** What that conversion would do, and why. Only with `plan`. */
-  readonly explanation?: Explanation | undefined;
+  /** The file of a batch that the error concerns. */
+  readonly file?: {
+    /** Position, from 0. */
+    readonly index: number;
+    /** Name in the request. Null if it has none. */
+    readonly name: string | null;
+  } | undefined;
 }
 
 /** What a conversion would do. */
 export interface Explanation {
+  /** Format of the image. */
   readonly type: InputFormat;
-  /** Size of the stored pixels, if the file states it. */
+  /** Width of the stored pixels, if the header states it. An SVG can have fractions. */
   readonly width?: number | undefined;
   readonly height?: number | undefined;
-  /** `X-Conversion-Key` of the result. */
+  /** The `X-Conversion-Key` of the result. */
   readonly key: string;
+  /** A sentence for each stage that changes something, in order. */
   readonly sentences: readonly string[];
+  /** Notes that are known before the pixels are decoded. */
   readonly notes: readonly Note[];
-  /** The commands, without paths and threads, and the versions of their tools. */
+  /** The commands, without paths and threads. */
   readonly plan: {
     readonly [name: string]: unknown;
     readonly steps: readonly {
@@ -155,27 +200,91 @@ export interface Explanation {
       readonly tool: string;
       readonly args: readonly string[];
     }[];
+    /** Versions of the tools. */
     readonly versions: Readonly<Record<string, string>>;
   };
   /** Limits of images and conversions, by setting. */
   readonly limits: Readonly<Record<string, number>>;
 }
 
-/** Options of `identify`. */
-export interface IdentifyOptions extends ResultOptions {
-  /** Whether to explain the conversion. Default: false. */
-  readonly plan?: boolean | undefined;
+/** What is known of an image without decoding its pixels. */
+export interface ImageDescription {
+  /** Name in the request. */
+  readonly name: string | null;
+  /** Detected format. */
+  readonly type: InputFormat;
+  readonly media_type: string;
+  readonly bytes: number;
+  /** Width in pixels after the orientation is applied. */
+  readonly width: number | null;
+  /** Height in pixels after the orientation is applied. */
+  readonly height: number | null;
+  /** Orientation of the stored pixels, as in EXIF. 1 is upright. */
+  readonly orientation: number;
+  /** Frames of an animation, otherwise 1. Null if only decoding shows their number. */
+  readonly frames: number | null;
+  /** Duration of an animation in milliseconds. */
+  readonly duration_ms: number | null;
+  /** Pages of a TIFF or a PDF, otherwise 1. */
+  readonly pages: number;
+  /** Whether the image can have transparent pixels. */
+  readonly alpha: boolean | null;
+  /** Bits per channel. */
+  readonly bits: number | null;
+  /** Model of the stored colours. */
+  readonly colour_space: 'rgb' | 'grey' | 'cmyk' | 'lab' | null;
+  /** Description of the embedded colour profile. */
+  readonly profile: string | null;
+  /** Transfer function of an image with a high dynamic range. */
+  readonly hdr: 'pq' | 'hlg' | null;
+  /** Kinds of metadata, never their values. */
+  readonly metadata: readonly ('exif' | 'iptc' | 'xmp')[];
+  readonly sha256: string;
+  /** Whether this server can convert the image. */
+  readonly convertible: boolean;
+  /** Why the image cannot be converted. */
+  readonly problem: ErrorDetails | null;
+  /** The result that a conversion with these options would have. Only with options. */
+  readonly conversion?: {
+    readonly type: OutputFormat;
+    /** Width in pixels. Null for a PDF, or if only decoding shows it. */
+    readonly width: number | null;
+    readonly height: number | null;
+    /** Notes that are known before the pixels are decoded. */
+    readonly notes: readonly Note[];
+  } | undefined;
+  /** What that conversion would do, and why: the JSON of `imagemill explain`. Only with `plan`. */
+  readonly explanation?: Explanation | undefined;
 }
 
+/** Formats that this machine can read and write, and its limits. */
 export interface Formats {
+  /** Names of formats that the service reads. */
   readonly input: readonly string[];
   readonly output: readonly OutputFormat[];
-  readonly limits: Readonly<Record<string, number>>;
+  /** Limits of this server, which its operator sets. */
+  readonly limits: {
+    /** Maximum size of a file in bytes. */
+    readonly max_file_bytes: number;
+    /** Maximum width × height of an image, and of a result. */
+    readonly max_pixels: number;
+    /** Maximum number of pixels of all frames or pages of a file. */
+    readonly max_total_pixels: number;
+    /** Maximum number of frames or pages of a file. */
+    readonly max_frames: number;
+    /** Maximum width and height in pixels of an image, and of a result. */
+    readonly max_dimension: number;
+    /** Maximum number of files in a batch. */
+    readonly max_batch_files: number;
+  };
+  /** Values of `preset`. Absent if there are none. */
   readonly presets?: readonly string[] | undefined;
 }
 
+/** Version and time of the service. */
 export interface Health {
-  readonly status: 'ok';
+  readonly status: string;
   readonly version: string;
+  /** Current time of the server, in UTC. */
   readonly timestamp: string;
 }

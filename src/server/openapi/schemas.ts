@@ -217,7 +217,7 @@ const EXPLANATION = z.strictObject({
 });
 
 /** What the header of an image states. Null means that it does not. */
-export const imageDescription = (outputs: readonly OutputType[]) =>
+const imageDescription = (outputs: readonly OutputType[]) =>
   z
     .strictObject({
       name: z.string().nullable().describe('Name in the request.'),
