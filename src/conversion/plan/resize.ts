@@ -78,14 +78,14 @@ function crop(size: Size, offset: Offset = { x: 0, y: 0 }): string[] {
 }
 
 /**
- * Drops the alpha channel of a single image if it is opaque, as in many screenshots. Resizing with alpha would take 1.2 times as
- * long.
+ * Drops the alpha channel of an image, or of each frame of an animated WebP, if it is opaque, as in many screenshots and
+ * animations. Resizing with alpha would take 1.2 to 1.6 times as long.
  */
 export function dropOpaqueAlpha(job: ConversionJob): string[] {
+  const { image, options, tools } = job;
+  if (!tools.dropsOpaqueAlpha || !isResized(job) || image.type === 'jpg' || image.opaque) return [];
   const isSingle = !job.keepsAllFrames && job.pages.length <= 1;
-  const applies =
-    job.tools.dropsOpaqueAlpha && isSingle && isResized(job) && job.image.type !== 'jpg' && !job.image.opaque;
-  return applies ? ['-alpha', 'off-if-opaque'] : [];
+  return isSingle || options.format === 'webp' ? ['-alpha', 'off-if-opaque'] : [];
 }
 
 export const explainOpaqueAlpha: Sentence = (job) =>

@@ -181,13 +181,14 @@ describe('the plan', () => {
         args.join(' ').includes('-alpha off-if-opaque -filter'),
       );
 
-    it('drops that of a single image before the resize', () => {
+    it('drops that of a single image or of an animated WebP before the resize', () => {
       expect(drops({ type: 'png', width: 300, height: 200 }, { width: 100 })).to.equal(true);
       expect(drops({ type: 'gif', animation: moving }, { format: 'png', width: 100 })).to.equal(true);
+      expect(drops({ type: 'gif', animation: moving }, { format: 'webp', width: 100 })).to.equal(true);
     });
 
-    it('keeps that of animations, of full-size images and of formats without alpha', () => {
-      expect(drops({ type: 'gif', animation: moving }, { format: 'webp', width: 100 })).to.equal(false);
+    it('keeps that of an animated GIF, of full-size images and of formats without alpha', () => {
+      expect(drops({ type: 'gif', animation: moving }, { format: 'gif', width: 100 })).to.equal(false);
       expect(drops({ type: 'png', width: 300, height: 200 }, {})).to.equal(false);
       expect(drops({ type: 'jpg', width: 300, height: 200 }, { width: 100 })).to.equal(false);
     });
