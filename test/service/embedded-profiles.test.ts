@@ -11,7 +11,7 @@ import {
   withSegment,
 } from '../../scripts/fixtures/writers.ts';
 import { declaredProfile, powerCurve } from '../../src/images/colour/declared-colour.ts';
-import { parametricCurve, writeProfile } from '../../src/images/colour/icc-writer.ts';
+import { sampledCurve, writeProfile } from '../../src/images/colour/icc-writer.ts';
 import { useBrowserDecoder } from '../helpers/chromium.ts';
 import { convert } from '../helpers/client.ts';
 import { decode, difference, pixelAt } from '../helpers/pixels.ts';
@@ -36,7 +36,7 @@ const mediaTypeOf = (format: string): string => `image/${format === 'jpg' ? 'jpe
 
 /** A profile of greys in linear light. */
 function greyProfile(): Buffer {
-  const profile = writeProfile('Linear grey', [['kTRC', parametricCurve([1, 1, 0, 1, 0])]]);
+  const profile = writeProfile('Linear grey', [['kTRC', sampledCurve([1, 1, 0, 1, 0])]]);
   profile.write('GRAY', 16, 'latin1');
   return profile;
 }

@@ -52,21 +52,14 @@ export function fixedArray(values: readonly number[]): Buffer {
   return element('sf32', fixed(values));
 }
 
-/**
- * Encodes the curve Y = (aX + b)^g for X ≥ d, and Y = cX below (parametricCurveType, function 3).
- *
- * @param parameters g, a, b, c, d
- */
-export function parametricCurve(parameters: readonly number[]): Buffer {
-  return element('para', u16(3), u16(0), fixed(parameters));
-}
-
 /** Points of a sampled curve: the error of a 16-bit value is below 21. */
 const CURVE_POINTS = 1024;
 
 /**
- * Encodes the curve of {@link parametricCurve} as a table (curveType), which Little CMS evaluates in a quarter of the time of a
- * power function.
+ * Encodes the curve Y = (aX + b)^g for X ≥ d, and Y = cX below, as a table (curveType), which Little CMS evaluates in a quarter of
+ * the time of a power function.
+ *
+ * @param parameters g, a, b, c, d
  */
 export function sampledCurve([g = 1, a = 1, b = 0, c = 1, d = 0]: readonly number[]): Buffer {
   const values = Array.from({ length: CURVE_POINTS }, (_, at) => {
@@ -81,7 +74,7 @@ export interface LookupTable {
   readonly points: number;
   /** Three 16-bit values per grid point; the last input channel varies fastest. */
   readonly values: Uint16Array;
-  /** Curve of the values, as in {@link parametricCurve}. */
+  /** Curve of the values, as in {@link sampledCurve}. */
   readonly curve: readonly number[];
   /** Rows of the matrix from the curve's output to XYZ. */
   readonly matrix: Matrix;
@@ -94,7 +87,7 @@ const XYZ_SCALE = 32_768 / 65_535;
 export function lookupTable({ points, values, curve, matrix }: LookupTable): Buffer {
   const identity = element('curv', u32(0));
   const none = Buffer.concat([identity, identity, identity]);
-  const output = parametricCurve(curve);
+  const output = sampledCurve(curve);
   const numbers = Buffer.concat([fixed(matrix.flat().map((value) => value * XYZ_SCALE)), Buffer.alloc(12)]);
   const grid = Buffer.alloc(20 + values.length * 2);
   grid.fill(points, 0, 3);
