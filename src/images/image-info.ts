@@ -196,6 +196,8 @@ type PageFacts =
 export interface Page extends Pick<CommonFacts, PageFacts> {
   /** Index in the file, counted from 0. */
   readonly index: number;
+  /** The pixels are stored as RGB or YCbCr: there is no palette. */
+  readonly trueColour?: boolean;
   /** ImageMagick decodes the greys inverted. */
   readonly inverted?: boolean;
   /** libtiff has applied the mirroring part of this orientation to the pixels, but the tag is still there. */

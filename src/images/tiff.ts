@@ -211,6 +211,8 @@ export const LAB: readonly (number | undefined)[] = [
   PHOTOMETRIC.ituLab,
 ];
 
+const TRUE_COLOURS: readonly (number | undefined)[] = [PHOTOMETRIC.rgb, PHOTOMETRIC.yCbCr];
+
 /** Kinds of pixels by PhotometricInterpretation. Pixels in Lab need no profile. */
 const COLOUR_MODELS: Readonly<Record<number, ColourModel>> = {
   [PHOTOMETRIC.whiteIsZero]: 'grey',
@@ -256,6 +258,7 @@ function pageOf(index: number, tags: Tags, encoding: TiffEncoding): Page {
     index,
     ...(photometric === PHOTOMETRIC.palette && { paletteKind: 'palette' }),
     ...(grey && bits === 1 && samples === 1 && { paletteKind: 'bilevel' }),
+    ...(TRUE_COLOURS.includes(photometric) && { trueColour: true }),
     ...(isInverted(encoding) && { inverted: true }),
     ...(hasUnusedSamples(encoding) && { unusedSamples: true }),
     ...(isPremultiplied(encoding) && { premultiplied: true }),

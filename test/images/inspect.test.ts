@@ -141,7 +141,7 @@ describe('inspecting a header', () => {
     expect(await inspect(fixturePath('pages.tiff'), 'tiff')).to.deep.include({
       width: 48,
       height: 32,
-      pages: [0, 1, 2].map((index) => ({ index, width: 48, height: 32, profile: 'none' })),
+      pages: [0, 1, 2].map((index) => ({ index, width: 48, height: 32, profile: 'none', trueColour: true })),
     });
     const pyramid = await sharp(await fixture('scene.png'))
       .resize(1200)
@@ -150,22 +150,22 @@ describe('inspecting a header', () => {
     const { pages } = await sharp(pyramid).metadata();
     expect(pages).to.be.above(1);
     expect(await headerOf(pyramid, 'tiff')).to.deep.include({
-      pages: [{ index: 0, width: 1200, height: 800, profile: 'none' }],
+      pages: [{ index: 0, width: 1200, height: 800, profile: 'none', trueColour: true }],
     });
   });
 
   it('of a TIFF returns the properties of each page', async () => {
     expect((await inspect(edgeCasePath('mixed.tiff'), 'tiff')).pages).to.deep.equal([
       { index: 0, width: 64, height: 32, profile: 'none', inverted: true },
-      { index: 1, width: 48, height: 32, profile: 'none' },
+      { index: 1, width: 48, height: 32, profile: 'none', trueColour: true },
       { index: 2, width: 64, height: 32, profile: 'none', paletteKind: 'bilevel' },
-      { index: 3, width: 48, height: 32, profile: 'none', orientation: 6 },
+      { index: 3, width: 48, height: 32, profile: 'none', trueColour: true, orientation: 6 },
     ]);
     expect((await inspect(edgeCasePath('old-jpeg.tiff'), 'tiff')).pages).to.deep.equal([
-      { index: 0, width: 120, height: 80, profile: 'none', misread: ['old-jpeg'] },
+      { index: 0, width: 120, height: 80, profile: 'none', trueColour: true, misread: ['old-jpeg'] },
     ]);
     expect((await inspect(edgeCasePath('turned-jpeg.tiff'), 'tiff')).pages).to.deep.equal([
-      { index: 0, width: 120, height: 80, profile: 'srgb', orientation: 8, mirroredFor: 8 },
+      { index: 0, width: 120, height: 80, profile: 'srgb', trueColour: true, orientation: 8, mirroredFor: 8 },
     ]);
     expect((await inspect(edgeCasePath('palette.tiff'), 'tiff')).pages).to.deep.equal([
       { index: 0, width: 120, height: 80, profile: 'none', paletteKind: 'palette' },
@@ -270,7 +270,7 @@ describe('inspecting a header', () => {
   it('of a BigTIFF returns the same properties as of a TIFF', async () => {
     const image = sharp({ create: { width: 33, height: 17, channels: 3, background: 'teal' } });
     const { pages, ...rest } = await headerOf(await image.tiff({ bigtiff: true }).toBuffer(), 'tiff');
-    expect(pages).to.deep.equal([{ index: 0, width: 33, height: 17, profile: 'none' }]);
+    expect(pages).to.deep.equal([{ index: 0, width: 33, height: 17, profile: 'none', trueColour: true }]);
     expect(rest).to.deep.include({ width: 33, height: 17, profile: 'none' });
   });
 

@@ -87,9 +87,9 @@ const DIVIDE_BY_ALPHA = ['-alpha', 'disassociate', '-alpha', 'activate'];
  * undoes the partial orientation of JPEG-compressed pages. Ignores an orientation in XMP.
  */
 function repairPage(page: Page): string[] {
-  const { inverted, unusedSamples, premultiplied, mirroredFor = UPRIGHT, orientation } = page;
+  const { trueColour, inverted, unusedSamples, premultiplied, mirroredFor = UPRIGHT, orientation } = page;
   const repairs = [
-    ...['-evaluate', 'add', '0'], // expands palettes
+    ...(trueColour ? [] : ['-evaluate', 'add', '0']), // expands palettes, which ImageMagick also uses for greys
     ...(inverted ? ['-channel', 'RGB', '-negate', '+channel'] : []), // not alpha
     ...(unusedSamples ? ['-alpha', 'off'] : []),
     ...(premultiplied ? DIVIDE_BY_ALPHA : []),

@@ -688,6 +688,13 @@ describe('the plan', () => {
       expect(lines({ ...picture, pages: [1, 2].map(page) }, { format: 'png' })[0]).to.include(' TIFF:in[1] ');
     });
 
+    it('expands the palette of a page, unless it is stored as RGB or YCbCr', () => {
+      const reading = (page: Partial<Page>) =>
+        lines({ type: 'tiff', pages: [{ index: 0, ...page }] }, { format: 'png' })[0];
+      expect(reading({})).to.include(' TIFF:in[0] -evaluate add 0 -orient TopLeft ');
+      expect(reading({ trueColour: true })).to.include(' TIFF:in[0] -orient TopLeft ');
+    });
+
     it('repairs each page separately, and adjacent pages with the same repair together', () => {
       const pages: Page[] = [
         { index: 0 },
