@@ -20,20 +20,18 @@ const integer = (min: number, max: number, fallback: number) => {
     .default(fallback);
 };
 
+/** Creates a schema for a text that matches a pattern. */
+const matching = (pattern: RegExp, expected: string) => z.string().regex(pattern, `expected ${expected}`);
+
 const text = (fallback: string) => z.string().default(fallback);
 const path = z.string().startsWith('/', 'expected an absolute path');
 
-const LOG_FORMATS = ['auto', 'json', 'pretty'] as const;
-const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+/** Creates a schema for one of these words. */
+const oneOf = <const T extends readonly string[]>(...words: T) =>
+  z.enum(words, `expected one of ${words.join(', ')}`);
 
 /** Maximum delay of a Node.js timer, in milliseconds. A timer with a longer delay fires at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
-
-/** Upper bound of `MAX_PIXELS`. */
-const MAX_PIXELS_CEILING = MAX_DIMENSION ** 2;
-
-const SANDBOX_MODES = ['auto', 'on', 'off'] as const;
-const ON_OFF = ['on', 'off'] as const;
 
 /** Maximum length of a value in an error message, in UTF-16 code units. */
 const MAX_VALUE_LENGTH = 200;
@@ -49,15 +47,12 @@ const settings = z.object({
   PATH: text('/usr/local/bin:/usr/bin:/bin'),
   PORT: integer(0, 65535, 3000),
   HOST: text('0.0.0.0'),
-  SUPPORT_EMAIL: z
-    .string()
-    .regex(/^[^\s@]+@[^\s@]+$/, 'expected an e-mail address')
-    .default('support@localhost'),
+  SUPPORT_EMAIL: matching(/^[^\s@]+@[^\s@]+$/, 'an e-mail address').default('support@localhost'),
   MAX_FILE_BYTES: integer(1, 2 ** 31, 10 * 1024 * 1024),
   MAX_BATCH_FILES: integer(1, 1000, 20),
   /** At most 99, since two digits distinguish the working files of the variants. */
   MAX_VARIANTS: integer(1, 99, 12),
-  MAX_PIXELS: integer(1, MAX_PIXELS_CEILING, 50_000_000),
+  MAX_PIXELS: integer(1, MAX_DIMENSION ** 2, 50_000_000),
   MAX_TOTAL_PIXELS: integer(1, 2 ** 31, 75_000_000),
   MAX_FRAMES: integer(1, 10_000, 500),
   RATE_LIMIT_PER_MINUTE: integer(0, 1_000_000, 60),
@@ -65,15 +60,12 @@ const settings = z.object({
   TRUSTED_CLIENTS: z.string().transform(parseSubnets).default([]),
   API_KEYS_FILE: path.optional(),
   PRESETS_FILE: path.optional(),
-  REQUIRE_API_KEY: z.enum(ON_OFF, `expected one of ${ON_OFF.join(', ')}`).default('off'),
-  IMAGEMILL_API_KEY: z
-    .string()
-    .regex(/^[!-~]+$/, 'expected an API key, without spaces')
-    .optional(),
-  IMAGINARY_PATH: z
-    .string()
-    .regex(IMAGINARY_PATH_PATTERN, 'expected a path such as /imaginary that no other page of the service has')
-    .optional(),
+  REQUIRE_API_KEY: oneOf('on', 'off').default('off'),
+  IMAGEMILL_API_KEY: matching(/^[!-~]+$/, 'an API key, without spaces').optional(),
+  IMAGINARY_PATH: matching(
+    IMAGINARY_PATH_PATTERN,
+    'a path such as /imaginary that no other page of the service has',
+  ).optional(),
   IMAGINARY_KEY: z.string().optional(),
   REDIS_URL: z.string().refine(isRedisUrl, REDIS_URL_EXPECTED).optional(),
   CONCURRENCY: integer(1, 1024, availableParallelism()),
@@ -85,14 +77,14 @@ const settings = z.object({
   EXTRA_OUTPUTS: extraFormats(EXTRA_OUTPUT_TYPES),
   MAGICK_BIN: path.optional(),
   RSVG_BIN: path.optional(),
-  SANDBOX: z.enum(SANDBOX_MODES, `expected one of ${SANDBOX_MODES.join(', ')}`).default('auto'),
-  FORK_SERVER: z.enum(ON_OFF, `expected one of ${ON_OFF.join(', ')}`).default('on'),
+  SANDBOX: oneOf('auto', 'on', 'off').default('auto'),
+  FORK_SERVER: oneOf('on', 'off').default('on'),
   /** Without effect. Earlier versions reused processes. */
   WORKER_REUSE: z.string().optional(),
   WORKER_SHARING: z.string().optional(),
   CORS_ORIGIN: z.string().transform(parseCorsOrigin).default('*'),
-  LOG_FORMAT: z.enum(LOG_FORMATS, `expected one of ${LOG_FORMATS.join(', ')}`).default('auto'),
-  LOG_LEVEL: z.enum(LOG_LEVELS, `expected one of ${LOG_LEVELS.join(', ')}`).default('info'),
+  LOG_FORMAT: oneOf('auto', 'json', 'pretty').default('auto'),
+  LOG_LEVEL: oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent').default('info'),
   SHUTDOWN_GRACE_MS: integer(0, MAX_TIMER_MS, 15_000),
 });
 

@@ -42,6 +42,11 @@ export type ToolName =
 /** Fonts and their configuration, and the character maps of poppler. */
 const FONTS = ['/etc/fonts', '/var/cache/fontconfig', '/usr/share', '/usr/local/share'];
 
+/** Returns the names of a program that is known by the name of its file. */
+const named = (program: string) => ({ programs: [program], label: program });
+
+const LIBWEBP = { project: 'libwebp', debianPackage: 'webp' };
+const LIBJXL = { project: 'libjxl', debianPackage: 'libjxl-tools', neededFor: 'extras' } as const;
 const POPPLER = {
   probe: { args: ['-v'], pattern: /^pdf\w+ version (\d\S*)/m },
   project: 'poppler',
@@ -69,9 +74,8 @@ export const TOOLS: Readonly<Record<ToolName, ToolRow>> = {
   },
   // librsvg, which renders SVG.
   rsvg: {
-    programs: ['rsvg-convert'],
+    ...named('rsvg-convert'),
     probe: { args: ['--version'], pattern: /^rsvg-convert(?: version)? (\d\S*)/m },
-    label: 'rsvg-convert',
     project: 'librsvg',
     debianPackage: 'librsvg2-bin',
     neededFor: 'standard',
@@ -82,9 +86,8 @@ export const TOOLS: Readonly<Record<ToolName, ToolRow>> = {
   },
   // Decodes AVIF and HEIC.
   heif: {
-    programs: ['heif-convert'],
+    ...named('heif-convert'),
     probe: { args: ['--help'], pattern: /libheif version: (\S+)/ },
-    label: 'heif-convert',
     project: 'libheif',
     debianPackage: 'libheif-examples',
     neededFor: 'magick-6',
@@ -93,62 +96,41 @@ export const TOOLS: Readonly<Record<ToolName, ToolRow>> = {
   },
   // Decodes WebP at a smaller size.
   dwebp: {
-    programs: ['dwebp'],
+    ...{ ...named('dwebp'), ...LIBWEBP },
     probe: { args: ['-version'], pattern: /^(?:WebP Decoder version: )?(\d[\d.]*)/m },
-    label: 'dwebp',
-    project: 'libwebp',
-    debianPackage: 'webp',
     neededFor: 'speed',
     lacks: 'thumbnails of large WebP take three times as long',
   },
   // Assembles animated WebP.
   img2webp: {
-    programs: ['img2webp'],
+    ...{ ...named('img2webp'), ...LIBWEBP },
     probe: { args: ['-version'], pattern: /^(?:WebP Encoder version: )?(\d[\d.]*)/m },
-    label: 'img2webp',
-    project: 'libwebp',
-    debianPackage: 'webp',
     neededFor: 'magick-6',
     withoutIt: 'animations are not converted to WebP, since ImageMagick 6 writes them wrongly',
     lacks: 'no animated WebP',
   },
   djxl: {
-    programs: ['djxl'],
+    ...{ ...named('djxl'), ...LIBJXL },
     probe: { args: ['--version'], pattern: /^djxl v(\S+)/m },
-    label: 'djxl',
-    project: 'libjxl',
-    debianPackage: 'libjxl-tools',
-    neededFor: 'extras',
     lacks: 'no JPEG XL to read',
   },
   cjxl: {
-    programs: ['cjxl'],
+    ...{ ...named('cjxl'), ...LIBJXL },
     probe: { args: ['--version'], pattern: /^cjxl v(\S+)/m },
-    label: 'cjxl',
-    project: 'libjxl',
-    debianPackage: 'libjxl-tools',
-    neededFor: 'extras',
     lacks: 'no JPEG XL to write',
   },
   avifenc: {
-    programs: ['avifenc'],
+    ...named('avifenc'),
     probe: { args: ['--version'], pattern: /^Version: (\d\S*)/m },
-    label: 'avifenc',
     project: 'libavif',
     debianPackage: 'libavif-bin',
     neededFor: 'extras',
     lacks: 'no AVIF to write',
   },
   // Reads the number of pages of a PDF, and their sizes.
-  pdfinfo: { ...POPPLER, programs: ['pdfinfo'], label: 'pdfinfo' },
+  pdfinfo: { ...named('pdfinfo'), ...POPPLER },
   // Renders pages of a PDF.
-  pdftocairo: {
-    ...POPPLER,
-    programs: ['pdftocairo'],
-    label: 'pdftocairo',
-    reads: FONTS,
-    prepare: 'fontconfig',
-  },
+  pdftocairo: { ...named('pdftocairo'), ...POPPLER, reads: FONTS, prepare: 'fontconfig' },
 };
 
 /** All tools, in the order of the table. */

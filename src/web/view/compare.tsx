@@ -6,9 +6,9 @@ import { followed, followOptions } from '../actions/follow-options.ts';
 import { formatChange, typeLabel } from '../format.ts';
 import { compared, type Item } from '../state/items.ts';
 import { options } from '../state/options.ts';
+import { useZoom } from './events.ts';
 import { QualityField } from './fields.tsx';
 import { Icon } from './icons.tsx';
-import { useZoom } from './use-zoom.ts';
 
 /** Dialog that compares a file with its result, which follows the quality slider. */
 export function Compare({ item }: { item: Item }) {

@@ -1,9 +1,10 @@
 import { signal, useSignal } from '@preact/signals';
 import { DPI, hasBytesLimit, INPUTS, MAX_DIMENSION, OUTPUTS } from '../../formats.ts';
 import { convert } from '../actions/convert.ts';
+import { command } from '../actions/curl.ts';
 import { inputTypeOf } from '../format.ts';
 import { formats } from '../state/formats.ts';
-import { items, pending } from '../state/items.ts';
+import { announcement, items, pending } from '../state/items.ts';
 import {
   type AllOrFirst,
   FIT_LABELS,
@@ -21,7 +22,6 @@ import {
   summary,
   unset,
 } from '../state/options.ts';
-import { Curl } from './curl.tsx';
 import { Check, NumberField, QualityField, Select } from './fields.tsx';
 import { Icon } from './icons.tsx';
 
@@ -234,6 +234,28 @@ function More() {
           <Check label="Lossless" name="lossless" details="keeps every pixel, for a larger file" />
         )}
       </div>
+    </details>
+  );
+}
+
+/** The curl command for the current options and files. */
+function Curl() {
+  const copied = useSignal('');
+  const copy = async (): Promise<void> => {
+    await navigator.clipboard.writeText(command.value);
+    copied.value = command.value;
+    announcement.value = 'Command copied.';
+  };
+  return (
+    <details class="curl">
+      <summary>As curl</summary>
+      <textarea readOnly rows={6} aria-label="curl command" value={command} />
+      {/* Browsers provide the clipboard only over HTTPS and on localhost. */}
+      {navigator.clipboard && (
+        <button type="button" class="button plain" onClick={copy}>
+          {copied.value === command.value ? 'Copied' : 'Copy'}
+        </button>
+      )}
     </details>
   );
 }
