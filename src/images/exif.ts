@@ -5,7 +5,15 @@
  */
 import { crc32 } from 'node:zlib';
 import type { InputType } from '../formats.ts';
-import { type ByteReader, bufferReader, readAt, WindowReader, withFile, writeAt } from './containers/file.ts';
+import {
+  type ByteReader,
+  bigEndian,
+  bufferReader,
+  readAt,
+  WindowReader,
+  withFile,
+  writeAt,
+} from './containers/file.ts';
 import { type Tags, TiffReader } from './containers/ifd.ts';
 import { jpegSegments, type Part, pngChunks, riffChunks } from './containers/parts.ts';
 import type { ImageInfo, Orientation } from './image-info.ts';
@@ -81,9 +89,7 @@ export async function makeMetadataUpright(
       else resetXmpOrientation(bytes);
       if (bytes.equals(before)) continue;
       await writeAt(file, offset, bytes);
-      const checksum = Buffer.alloc(4);
-      checksum.writeUInt32BE(crc32(bytes, crc32(name)));
-      if (type === 'png') await writeAt(file, offset + length, checksum);
+      if (type === 'png') await writeAt(file, offset + length, bigEndian(crc32(bytes, crc32(name)), 4));
     }
   });
 }

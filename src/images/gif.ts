@@ -2,6 +2,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import {
   HeaderTooComplexError,
+  littleEndian,
   type RepairTarget,
   readAt,
   WindowReader,
@@ -152,12 +153,11 @@ async function findFlaws(bytes: WindowReader): Promise<Flaws> {
 
 /** Returns the canvas size that includes a frame. */
 function canvasFor(screen: Buffer, descriptor: Buffer): Buffer {
-  const size = Buffer.alloc(4);
-  for (const at of [0, 2]) {
+  const sides = [0, 2].map((at) => {
     const frameEnd = descriptor.readUInt16LE(1 + at) + descriptor.readUInt16LE(5 + at);
-    size.writeUInt16LE(Math.min(MAX_GIF_SIDE, Math.max(screen.readUInt16LE(SCREEN_AT + at), frameEnd)), at);
-  }
-  return size;
+    return Math.min(MAX_GIF_SIDE, Math.max(screen.readUInt16LE(SCREEN_AT + at), frameEnd));
+  });
+  return Buffer.concat(sides.map((side) => littleEndian(side, 2)));
 }
 
 async function repairCut(
@@ -196,9 +196,7 @@ async function keepCompleteRows(
   const rows = width === 0 ? 0 : Math.min(height, Math.floor(pixels / width));
   const isInterlaced = ((head[FLAGS_AT] as number) & INTERLACED) !== 0;
   if (rows === 0 || (isInterlaced && rows < height)) return false;
-  const rowsBytes = Buffer.alloc(2);
-  rowsBytes.writeUInt16LE(rows);
-  await writeAt(file, offset + HEIGHT_AT, rowsBytes);
+  await writeAt(file, offset + HEIGHT_AT, littleEndian(rows, 2));
   await writeAt(file, last.at, Buffer.of(last.length));
   if (last.length > 0) await writeAt(file, last.at + 1 + last.length, Buffer.of(0));
   return true;

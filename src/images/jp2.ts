@@ -4,7 +4,14 @@
  * share.
  */
 import type { FileHandle } from 'node:fs/promises';
-import { type RepairTarget, readAt, replaceRange, WindowReader, writeAt } from './containers/file.ts';
+import {
+  bigEndian,
+  type RepairTarget,
+  readAt,
+  replaceRange,
+  WindowReader,
+  writeAt,
+} from './containers/file.ts';
 import { type Box, boxes, encodeBox, findBox, type Part, parseBoxes } from './containers/parts.ts';
 import { readColourSpace, readProfile } from './icc.ts';
 import type { Area, ImageFacts, MetadataKind, Profile, UnreadableKind } from './image-info.ts';
@@ -245,10 +252,9 @@ async function rewriteHeader(file: FileHandle, layout: Jp2Layout, siz: Buffer): 
     return encodeBox('jp2h', ...kept, ...definition);
   }
   if (!definesAlpha && colour !== JP2_COLOURS.sycc) return undefined;
-  const imageHeader = Buffer.alloc(14);
-  sizeOf(siz).copy(imageHeader);
-  imageHeader.writeUInt16BE(components, 8);
-  imageHeader.set([image.deep ? 15 : 7, 7, 0, 0], 10); // bits minus 1; wavelet compression; known colour space; no intellectual property
+  // Bits minus 1; wavelet compression; known colour space; no intellectual property.
+  const kind = Buffer.of(image.deep ? 15 : 7, 7, 0, 0);
+  const imageHeader = Buffer.concat([sizeOf(siz), bigEndian(components, 2), kind]);
   return Buffer.concat([
     encodeBox('jP  ', Buffer.from('\r\n\x87\n', 'latin1')),
     encodeBox('ftyp', Buffer.from('jp2 \0\0\0\0jp2 ', 'latin1')),
@@ -265,10 +271,7 @@ async function rewriteHeader(file: FileHandle, layout: Jp2Layout, siz: Buffer): 
 /** Height and width, as an image header box starts with them. */
 function sizeOf(siz: Buffer): Buffer {
   const { width, height } = areaOf(siz);
-  const size = Buffer.alloc(8);
-  size.writeUInt32BE(height, 0);
-  size.writeUInt32BE(width, 4);
-  return size;
+  return Buffer.concat([bigEndian(height, 4), bigEndian(width, 4)]);
 }
 
 /** Returns whether the colours are of a kind that is converted, or not stated. */
@@ -313,7 +316,5 @@ function channelDefinitions(components: number): Buffer {
   const alpha = components - 1;
   const rows = Array.from({ length: components }, (_, at) => (at === alpha ? [at, 1, 0] : [at, 0, at + 1]));
   const numbers = [components, ...rows.flat()];
-  const body = Buffer.alloc(numbers.length * 2);
-  for (const [at, number] of numbers.entries()) body.writeUInt16BE(number, at * 2);
-  return body;
+  return Buffer.concat(numbers.map((number) => bigEndian(number, 2)));
 }

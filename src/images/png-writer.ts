@@ -9,6 +9,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { crc32, createDeflate, deflate } from 'node:zlib';
+import { bigEndian } from './containers/file.ts';
 import { withWrittenChunks } from './containers/parts.ts';
 import type { Animation } from './image-info.ts';
 
@@ -58,11 +59,8 @@ async function* withFilters(blocks: AsyncIterable<Buffer>, rowBytes: number): As
 }
 
 async function* encodeChunks(head: PngHead, data: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  const size = Buffer.alloc(8);
-  size.writeUInt32BE(head.width, 0);
-  size.writeUInt32BE(head.height, 4);
   yield PNG_SIGNATURE;
-  yield pngChunk('IHDR', Buffer.concat([size, FORMAT]));
+  yield pngChunk('IHDR', Buffer.concat([bigEndian(head.width, 4), bigEndian(head.height, 4), FORMAT]));
   if (head.profile) {
     const name = Buffer.from('profile\0\0', 'latin1');
     yield pngChunk('iCCP', Buffer.concat([name, await promisify(deflate)(head.profile, { level: 1 })]));
@@ -78,17 +76,13 @@ export function pngChunk(name: string, body: Buffer): Buffer {
 
 /** Encodes a chunk whose content has `length` bytes in several parts. */
 export function* pngChunkParts(name: string, length: number, parts: Iterable<Buffer>): Generator<Buffer> {
-  const [head, end] = [Buffer.alloc(8), Buffer.alloc(4)];
-  head.writeUInt32BE(length);
-  head.write(name, 4, 'latin1');
-  yield head;
+  yield Buffer.concat([bigEndian(length, 4), Buffer.from(name, 'latin1')]);
   let checksum = crc32(name);
   for (const part of parts) {
     checksum = crc32(part, checksum);
     yield part;
   }
-  end.writeUInt32BE(checksum);
-  yield end;
+  yield bigEndian(checksum, 4);
 }
 
 interface Frames {

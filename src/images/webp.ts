@@ -1,5 +1,5 @@
 /** @module Reads a WebP, and cuts an animation after its first frame (RFC 9649). */
-import { readAt, WindowReader, withFile, writeAt } from './containers/file.ts';
+import { littleEndian, readAt, WindowReader, withFile, writeAt } from './containers/file.ts';
 import { type Part, riffChunks } from './containers/parts.ts';
 import { readOrientation } from './exif.ts';
 import { MAX_EXTRACTED_BYTES, readProfile } from './icc.ts';
@@ -99,9 +99,7 @@ export function cutAfterFirstFrame(path: string): Promise<void> {
     for await (const { name, end } of riffChunks(new WindowReader(file), MAX_CHUNKS_BEFORE_FRAME)) {
       if (end > size) return;
       if (name !== 'ANMF') continue;
-      const riffLength = Buffer.alloc(4);
-      riffLength.writeUInt32LE(end - 8);
-      await writeAt(file, 4, riffLength);
+      await writeAt(file, 4, littleEndian(end - 8, 4)); // length of the RIFF chunk
       return file.truncate(end);
     }
   });

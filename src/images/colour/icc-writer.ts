@@ -1,4 +1,5 @@
 /** @module Writes small ICC v4 profiles (ICC.1:2022, sections 7 to 10). */
+import { bigEndian } from '../containers/file.ts';
 import type { Chromaticity, Primaries } from '../image-info.ts';
 
 /** CIE XYZ of the reference white of profiles, D50 (section 7.2.16). */
@@ -125,13 +126,8 @@ function fixed(values: readonly number[]): Buffer {
 }
 
 const latin1 = (value: string): Buffer => Buffer.from(value, 'latin1');
-const u16 = (value: number): Buffer => Buffer.from([value >> 8, value & 255]);
-
-function u32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32BE(value);
-  return bytes;
-}
+const u16 = (value: number): Buffer => bigEndian(value, 2);
+const u32 = (value: number): Buffer => bigEndian(value, 4);
 
 export type Vector = readonly [number, number, number];
 /** A matrix of three rows. */

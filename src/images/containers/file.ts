@@ -72,6 +72,16 @@ export async function writeAt(file: FileHandle, at: number, bytes: Uint8Array): 
   await file.write(bytes, 0, bytes.length, at);
 }
 
+/** Encodes an unsigned number of up to 6 bytes, the most significant byte first. */
+export function bigEndian(value: number, length: number): Buffer {
+  const bytes = Buffer.alloc(length);
+  bytes.writeUIntBE(value, 0, length);
+  return bytes;
+}
+
+/** Encodes an unsigned number of up to 6 bytes, the least significant byte first. */
+export const littleEndian = (value: number, length: number): Buffer => bigEndian(value, length).reverse();
+
 /** Yields the bytes of a range in blocks. Ends early if the file does. */
 export async function* readRange(file: FileHandle, from: number, to: number): AsyncGenerator<Buffer> {
   for (let at = from; at < to; ) {

@@ -3,7 +3,7 @@
  * and WebP (RFC 9649, section 2.3), boxes of HEIF (ISO/IEC 14496-12, section 4.2), JPEG 2000 and JPEG XL, segments of JPEG
  * (ITU-T T.81, section B.1), and blocks of GIF (GIF89a specification, sections 15 to 26).
  */
-import { type ByteReader, fileReader, OPEN_FLAGS, withFile } from './file.ts';
+import { type ByteReader, bigEndian, fileReader, OPEN_FLAGS, withFile } from './file.ts';
 
 /** A part of a file, such as a chunk or a box. In a truncated file, it can extend beyond the end. */
 export interface Part {
@@ -157,10 +157,8 @@ export function renameBox(body: Buffer, name: string): void {
 }
 
 export function encodeBox(name: string, ...body: readonly Buffer[]): Buffer {
-  const head = Buffer.alloc(HEAD_BYTES);
-  head.writeUInt32BE(HEAD_BYTES + body.reduce((sum, { length }) => sum + length, 0));
-  head.write(name, 4, 'latin1');
-  return Buffer.concat([head, ...body]);
+  const length = HEAD_BYTES + body.reduce((sum, part) => sum + part.length, 0);
+  return Buffer.concat([bigEndian(length, 4), Buffer.from(name, 'latin1'), ...body]);
 }
 
 /** Maximum number of segments to read; real files have a few dozen before the pixels. */
