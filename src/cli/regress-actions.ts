@@ -16,14 +16,7 @@ import {
   createLocalBackend,
   type Image,
 } from '../regress/backends.ts';
-import {
-  BaselineError,
-  checkReplaceable,
-  commitBaseline,
-  readBaseline,
-  stageBaseline,
-  writeBaseline,
-} from '../regress/baseline.ts';
+import { BaselineError, readBaseline, saveFingerprints, saveResults } from '../regress/baseline.ts';
 import { compare } from '../regress/compare.ts';
 import { defaultMatrix, type Matrix, MatrixError, readMatrix, toMatrix } from '../regress/matrix.ts';
 import { listImages, type Recording, record } from '../regress/record.ts';
@@ -85,16 +78,10 @@ export function recordBaseline(
     if (figuresOnly) console.error('imagemill: --figures-only is deprecated: use --fingerprints-only');
     const matrix = await chooseMatrix(options, config);
     const images = await findImages(folder, to, config);
-    if (fingerprintsOnly) await checkReplaceable(to);
-    const staging = fingerprintsOnly ? undefined : await stageBaseline(to);
-    let recording: Recording;
-    try {
-      recording = await recordImages(images, matrix, options, { config, folder: staging, signal });
-      await writeBaseline(staging ?? to, recording, !fingerprintsOnly);
-      if (staging) await commitBaseline(to, staging);
-    } finally {
-      if (staging) await rm(staging, { recursive: true, force: true });
-    }
+    const save = fingerprintsOnly ? saveFingerprints : saveResults;
+    const recording = await save(to, (folder?: string) =>
+      recordImages(images, matrix, options, { config, folder, signal }),
+    );
     const failed = recording.rows.filter(({ refused }) => refused).length;
     const failures = failed > 0 ? `, ${failed} of them errors` : '';
     console.log(
@@ -181,7 +168,7 @@ async function recordImages(
   images: readonly Image[],
   matrix: Matrix,
   { url, repeat }: ConvertFlags,
-  { config, folder, signal }: { config: Config; folder: string | undefined; signal: AbortSignal },
+  { config, folder, signal }: { config: Config; folder?: string | undefined; signal: AbortSignal },
 ): Promise<Recording> {
   if (!/^[1-9]\d?$/.test(repeat))
     throw new CliError(`--repeat ${repeat}: expected a whole number from 1 to 99`);

@@ -21,16 +21,6 @@ export interface ResponsiveFlags {
   readonly json?: boolean;
 }
 
-/** A file of the set. */
-interface SetFile {
-  readonly file: string;
-  readonly format: OutputType;
-  readonly type: string;
-  readonly width: number;
-  readonly height: number;
-  readonly bytes: number;
-}
-
 /**
  * Runs `imagemill responsive`: writes the files, and prints the HTML element or a JSON object.
  *
@@ -104,11 +94,10 @@ function parseFlags({ widths, formats, quality }: ResponsiveFlags) {
   throw new CliError(lines.join('\n'));
 }
 
-function describe(
-  { width = 0, height = 0, bytes }: ConversionResult,
-  format: OutputType,
-  input: string,
-): SetFile {
+/** A file of the set. */
+type SetFile = ReturnType<typeof describe>;
+
+function describe({ width = 0, height = 0, bytes }: ConversionResult, format: OutputType, input: string) {
   const { extension, mediaType } = OUTPUTS[format];
   const file = `${baseNameOf(input)}-${width}.${extension}`;
   return { file, format, type: mediaType, width, height, bytes };

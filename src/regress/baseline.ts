@@ -42,38 +42,46 @@ const schema = z.object({
 });
 
 /**
- * Creates a staging folder for a new baseline. An older baseline stays until {@link commitBaseline}.
+ * Makes a new baseline of result files. An older baseline stays until the new one is complete.
  *
- * @returns the staging folder, which the caller removes
+ * @param record records in a folder
  * @throws {BaselineError} if the folder contains other files and no baseline
  */
-export async function stageBaseline(folder: string): Promise<string> {
+export async function saveResults(
+  folder: string,
+  record: (staging: string) => Promise<Recording>,
+): Promise<Recording> {
   await createFolders(folder);
   const found = (await readdir(folder)).filter((name) => !name.startsWith(STAGING_PREFIX));
-  if (found.length > 0 && !found.includes(BASELINE_FILE)) {
+  if (found.length > 0 && !found.includes(BASELINE_FILE))
     throw new BaselineError(`${folder} contains files, but no baseline: it was not changed`);
-  }
   const staging = await mkdtemp(join(folder, STAGING_PREFIX));
-  await mkdir(join(staging, RESULTS));
-  return staging;
-}
-
-/** Replaces an older baseline by the one in a staging folder. Writes nothing, so that a full disk cannot interrupt it. */
-export async function commitBaseline(folder: string, staging: string): Promise<void> {
-  await rm(join(folder, BASELINE_FILE), { force: true });
-  await rm(join(folder, RESULTS), { recursive: true, force: true });
-  await rename(join(staging, RESULTS), join(folder, RESULTS));
-  await rename(join(staging, BASELINE_FILE), join(folder, BASELINE_FILE));
+  try {
+    await mkdir(join(staging, RESULTS));
+    const recording = await record(staging);
+    await writeBaseline(staging, recording, true);
+    // From here on, nothing is written, so that a full disk cannot interrupt the replacement.
+    await rm(join(folder, BASELINE_FILE), { force: true });
+    await rm(join(folder, RESULTS), { recursive: true, force: true });
+    await rename(join(staging, RESULTS), join(folder, RESULTS));
+    await rename(join(staging, BASELINE_FILE), join(folder, BASELINE_FILE));
+    return recording;
+  } finally {
+    await rm(staging, { recursive: true, force: true });
+  }
 }
 
 /**
- * Checks that a new baseline of fingerprints would replace no file, or only an earlier baseline.
+ * Makes a new baseline of fingerprints, which is one file.
  *
  * @throws {BaselineError} if the file exists and is not a baseline
  */
-export async function checkReplaceable(path: string): Promise<void> {
+export async function saveFingerprints(path: string, record: () => Promise<Recording>): Promise<Recording> {
   if (!(await isReplaceable(path, FILE_START)))
     throw new BaselineError(`${path} is not a baseline: it was not changed`);
+  const recording = await record();
+  await writeBaseline(path, recording, false);
+  return recording;
 }
 
 /**
@@ -82,7 +90,7 @@ export async function checkReplaceable(path: string): Promise<void> {
  * @param path the folder with the result files, or the file for a baseline of fingerprints
  * @param withFiles whether `path` is a folder with result files
  */
-export async function writeBaseline(path: string, recording: Recording, withFiles: boolean): Promise<void> {
+async function writeBaseline(path: string, recording: Recording, withFiles: boolean): Promise<void> {
   const { tools, at, matrix } = recording;
   const commands = [...new Set(recording.rows.flatMap((row) => row.commands))];
   const indexes = new Map(commands.map((command, index) => [command, index]));

@@ -21,13 +21,13 @@ interface InputFile {
 }
 
 /** An argument, or a file in a folder, that cannot be converted. */
-interface InputError {
+export interface InputError {
   readonly path: string;
   readonly error: FileError;
 }
 
 /** A file or folder that is skipped intentionally, with a notice for the user. */
-interface Skipped {
+export interface Skipped {
   readonly path: string;
   readonly notice: string;
 }

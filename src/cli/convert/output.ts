@@ -10,8 +10,8 @@ import { createFolders, isInside, realPathOf, systemReason } from '../../files/s
 import { OUTPUT_NAMES, OUTPUTS, type OutputType } from '../../formats.ts';
 import { baseNameOf, caseKey, createUniqueNamer, portableName } from '../../text.ts';
 import { CliError } from '../context.ts';
-import { type FileError, fileError, fileErrorFrom, STDIN } from './converter.ts';
-import { type Input, OWN_PREFIX, resultKey } from './find-images.ts';
+import { fileError, fileErrorFrom, STDIN } from './converter.ts';
+import { type Input, type InputError, OWN_PREFIX, resultKey, type Skipped } from './find-images.ts';
 import { type Inputs, matchesMany } from './inputs.ts';
 import type { BulkOptions, Naming, WantedResult } from './options.ts';
 
@@ -33,10 +33,7 @@ export interface Job {
   readonly options: ConvertOptions;
 }
 /** A job, the error of an input without one, or a notice. */
-export type OutputJob =
-  | Job
-  | { readonly input: string; readonly error: FileError }
-  | { readonly input: string; readonly notice: string };
+export type OutputJob = Job | InputError | Skipped;
 
 /**
  * Resolves `-o`. It is a folder if that folder exists, if it ends with a slash, or if there may be several results.
@@ -103,13 +100,9 @@ export async function* planOutputs(
   let folder = '';
 
   for await (const input of found) {
-    if ('error' in input) {
-      // Every shard reports the error. Otherwise the other shards would seem to be complete.
-      yield { input: input.path, error: input.error };
-      continue;
-    }
-    if ('notice' in input) {
-      yield { input: input.path, notice: input.notice };
+    if (!('relativeDir' in input)) {
+      // Every shard reports an error. Otherwise the other shards would seem to be complete.
+      yield input;
       continue;
     }
     const { path, relativeDir } = input;
@@ -146,8 +139,7 @@ export async function* planOutputs(
       const twin = rivals.find((rival) => caseKey(rival) === caseKey(name));
       const other = twin === undefined ? sources.get(key) : join(path, '..', twin);
       if (!sources.has(key)) sources.set(key, path);
-      if (other !== undefined)
-        yield { input: path, error: fileError('SAME_RESULT', path, other, job.output) };
+      if (other !== undefined) yield { path, error: fileError('SAME_RESULT', path, other, job.output) };
       else yield await protectInputs(job, inputs);
     }
   }
@@ -175,7 +167,7 @@ function nameResult(relativeDir: string, name: string, { keepExtension, safeName
 async function protectInputs(job: Job, inputs: Pick<Inputs, 'includes'>): Promise<OutputJob> {
   const { input, output } = job;
   if (resolve(output) === resolve(input) || !(await inputs.includes(output))) return job;
-  return { input, error: fileError('OUTPUT_IS_INPUT', output) };
+  return { path: input, error: fileError('OUTPUT_IS_INPUT', output) };
 }
 
 /**

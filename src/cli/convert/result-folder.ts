@@ -137,28 +137,23 @@ function hashOptions(options: ConvertOptions, toolVersions: string, version: str
     .slice(0, 16);
 }
 
-/** Options of {@link openResultFolder}. */
-export interface ResultFolderOptions {
-  readonly config: Config;
-  readonly bulk: BulkOptions;
-  /** Version of this program. */
-  readonly version: string;
-  readonly converter: LazyConverter;
-}
-
 /**
  * Opens the index of an output folder. Starts no tool if the index knows the versions of the installed tools.
  *
+ * @param version version of this program
  * @throws {CliError} if the folder cannot be written
  */
 export async function openResultFolder(
   output: string,
-  { config, bulk, version, converter }: ResultFolderOptions,
+  { urls, shard, dryRun }: BulkOptions,
+  config: Config,
+  converter: LazyConverter,
+  version: string,
 ): Promise<ResultFolder> {
-  const index = await openResultIndex(output, bulk.shard, bulk.dryRun).catch((error) => {
+  const index = await openResultIndex(output, shard, dryRun).catch((error) => {
     throw new CliError(`${output} cannot be written: ${systemReason(error)}.`);
   });
-  const fingerprint = bulk.urls.length > 0 ? undefined : await fingerprintTools(toolSearch(config));
+  const fingerprint = urls.length > 0 ? undefined : await fingerprintTools(toolSearch(config));
   const known = fingerprint && index.toolVersionsOf(fingerprint);
   const toolVersions = known ?? (await converter.start()).toolVersions;
   if (fingerprint) await index.setToolVersions(fingerprint, toolVersions);

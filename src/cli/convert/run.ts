@@ -70,6 +70,7 @@ async function convertJobs(jobs: AsyncIterable<OutputJob>, run: Run): Promise<vo
 async function processJob(job: OutputJob, run: Run, isRetry = false): Promise<void> {
   const { target, report, resultFolder, signal } = run;
   if ('notice' in job) return report.notice(job.notice);
+  const input = 'error' in job ? job.path : job.input;
   try {
     if ('error' in job) throw job.error;
     if (await resultFolder?.isUpToDate(job)) return run.isRepeated ? undefined : report.upToDate(job);
@@ -85,24 +86,17 @@ async function processJob(job: OutputJob, run: Run, isRetry = false): Promise<vo
     await convertJob(job, converter, run);
   } catch (error) {
     if (signal.aborted) return;
-    if (isFatal(error)) throw error;
-    if (!isRetry && resultFolder && isExisting(error) && 'output' in job) {
+    if (error instanceof StopError || error instanceof CliError) throw error; // they concern the command and not one file
+    const code = error instanceof FileError ? error.code : undefined;
+    if (!isRetry && resultFolder && code === 'OUTPUT_EXISTS' && 'output' in job) {
       await resultFolder.index.refresh().catch(() => {}); // report the earlier error instead
       if (resultFolder.owns(job)) return processJob(job, run, true);
     }
-    report.failed(job.input, toFileError(error, job.input));
-    await run.onFailure?.(job.input);
-    if (error instanceof FileError && error.code === 'OUTPUT_FULL')
+    report.failed(input, toFileError(error, input));
+    await run.onFailure?.(input);
+    if (code === 'OUTPUT_FULL')
       throw new StopError('The disk of the output is full. Free disk space, and run the same command again.');
   }
-}
-
-/** Returns whether the result of a job exists already. */
-const isExisting = (error: unknown): boolean => error instanceof FileError && error.code === 'OUTPUT_EXISTS';
-
-/** Returns whether an error concerns the command and not one file. */
-function isFatal(error: unknown): boolean {
-  return error instanceof StopError || error instanceof CliError;
 }
 
 async function convertJob(

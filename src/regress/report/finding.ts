@@ -138,7 +138,7 @@ function measurements({ before, after, difference, distance }: Finding): Markup 
     ...(one?.ms && other?.ms ? [['time', `${one.ms} → ${other.ms} ms`] as const] : []),
     ...(difference
       ? [
-          ['PSNR', `${formatNumber(difference.psnr, 1)} dB`] as const,
+          ['PSNR', `${Number.isFinite(difference.psnr) ? difference.psnr.toFixed(1) : '∞'} dB`] as const,
           ['SSIM', difference.ssim === undefined ? '–' : difference.ssim.toFixed(4)] as const,
           ['worst block', `${difference.patch.toFixed(1)} of 255`] as const,
           ['largest', `${difference.max} of 255`] as const,
@@ -216,11 +216,6 @@ function script(row: Row | undefined): string {
   if (!row || row.commands.length === 0) return '';
   if (row.commands[0]?.startsWith('curl ')) return row.commands.join('\n');
   return [shellWords(['cp', '--', row.image, INPUT_FILE]), ...row.commands].join('\n');
-}
-
-/** Formats a number with fixed decimals, or as ∞. */
-function formatNumber(value: number, digits: number): string {
-  return Number.isFinite(value) ? value.toFixed(digits) : '∞';
 }
 
 /** Formats a relative change as a signed percentage; – if there was nothing before. */
