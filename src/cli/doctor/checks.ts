@@ -5,7 +5,7 @@ import { NO_LAYERS } from '../../process/sandbox/layers.ts';
 import { isAtLeast } from '../../process/toolchain.ts';
 import { plural } from '../../text.ts';
 import { TOOLS, type ToolName } from '../../tools.ts';
-import type { Check, DoctorReport } from './collect.ts';
+import { type Check, type DoctorReport, fail, ok, warn } from './collect.ts';
 import { conversion, fonts, redis, webPage, workingFiles } from './functional-checks.ts';
 
 function imageMagick({ toolchain, config: { MAGICK_BIN } }: DoctorReport): Check[] {
@@ -16,8 +16,8 @@ function imageMagick({ toolchain, config: { MAGICK_BIN } }: DoctorReport): Check
 
 /** Reports a setting that names another program. The service does not start with it. */
 function wrongProgram(name: string, setting: string, path: string): Check {
-  const advice = [`unset ${setting}, or set it to the path of ${name}`];
-  return { name, state: 'fail', found: `${path} does not run, or is not ${name}`, advice };
+  const advice = `unset ${setting}, or set it to the path of ${name}`;
+  return fail(name, `${path} does not run, or is not ${name}`, advice);
 }
 
 /** Checks for the tools other than ImageMagick. */
@@ -25,7 +25,7 @@ function otherTools({ toolchain, config: { RSVG_BIN } }: DoctorReport): Check[] 
   return (['rsvg', 'heif', 'img2webp', 'dwebp'] as const).map((key) => {
     const name = TOOLS[key].label;
     if (!toolchain[key] && TOOLS[key].neededFor === 'magick-6' && toolchain.magick?.major !== 6)
-      return { name, state: 'ok', found: 'not found; only ImageMagick 6 needs it' };
+      return ok(name, 'not found; only ImageMagick 6 needs it');
     if (!toolchain[key] && key === 'rsvg' && RSVG_BIN) return wrongProgram(name, 'RSVG_BIN', RSVG_BIN);
     return checkTool(key, toolchain);
   });
@@ -43,26 +43,24 @@ const MIN_LIBHEIF = '1.18';
 function libheif({ toolchain: { magick, heif }, config }: DoctorReport): Check[] {
   const version = magick?.major === 6 ? heif?.version : magick?.libheif;
   if (!version || !enabledTypes(config).inputs.includes('heic')) return [];
-  if (isAtLeast(version, MIN_LIBHEIF)) return [{ name: 'libheif', state: 'ok', found: version }];
+  if (isAtLeast(version, MIN_LIBHEIF)) return [ok('libheif', version)];
   const found = `${version} is older than ${MIN_LIBHEIF}: some HEIC of new phones can fail`;
-  return [{ name: 'libheif', state: 'warn', found, advice: ['use Debian 13'] }];
+  return [warn('libheif', found, 'use Debian 13')];
 }
 
 function checkTool(key: ToolName, toolchain: DoctorReport['toolchain']): Check {
   const { label: name, debianPackage, lacks } = TOOLS[key];
   const tool = toolchain[key];
-  if (tool) return { name, state: 'ok', found: `${tool.version}  ${tool.path}` };
-  const advice = [`apt install ${debianPackage}`];
-  return { name, state: 'warn', found: `not found: ${lacks}`, advice };
+  if (tool) return ok(name, `${tool.version}  ${tool.path}`);
+  return warn(name, `not found: ${lacks}`, `apt install ${debianPackage}`);
 }
 
 /** Checks whether ImageMagick enforces the policy. */
 function policy({ policyHolds, toolchain: { magick } }: DoctorReport): Check[] {
   if (policyHolds === undefined) return [];
-  if (policyHolds) return [{ name: 'policy', state: 'ok', found: 'enforced by ImageMagick' }];
+  if (policyHolds) return [ok('policy', 'enforced by ImageMagick')];
   const found = `${magick?.path} does not enforce the policy of imagemill, so it is not safe`;
-  const advice = ['apt install imagemagick, or set MAGICK_BIN to another ImageMagick'];
-  return [{ name: 'policy', state: 'fail', found, advice }];
+  return [fail('policy', found, 'apt install imagemagick, or set MAGICK_BIN to another ImageMagick')];
 }
 
 const SANDBOX_ADVICE =
@@ -70,16 +68,12 @@ const SANDBOX_ADVICE =
 
 /** Checks which sandbox layers confine the tools. */
 function confinement({ engine, config: { SANDBOX } }: DoctorReport): Check[] {
-  if (engine instanceof Error) {
-    if (engine.setting !== 'SANDBOX') return [];
-    return [{ name: 'sandbox', state: 'fail', found: engine.message }];
-  }
+  if (engine instanceof Error) return engine.setting === 'SANDBOX' ? [fail('sandbox', engine.message)] : [];
   const found = Object.entries(engine.layers)
     .map(([name, layer]) => `${name}: ${layer}`)
     .join(', ');
-  if (engine.layers.files !== NO_LAYERS.files) return [{ name: 'sandbox', state: 'ok', found }];
-  const advice = [SANDBOX === 'off' ? 'unset SANDBOX' : SANDBOX_ADVICE];
-  return [{ name: 'sandbox', state: 'warn', found, advice }];
+  if (engine.layers.files !== NO_LAYERS.files) return [ok('sandbox', found)];
+  return [warn('sandbox', found, SANDBOX === 'off' ? 'unset SANDBOX' : SANDBOX_ADVICE)];
 }
 
 function formats({ toolchain, config }: DoctorReport): Check[] {
@@ -92,14 +86,14 @@ function formats({ toolchain, config }: DoctorReport): Check[] {
   return rows.map(({ verb, setting, all, supported }): Check => {
     const name = `${verb}s`;
     const missing = all.filter((type) => !(supported as readonly string[]).includes(type));
-    if (missing.length === 0) return { name, state: 'ok', found: supported.join(', ') };
+    if (missing.length === 0) return ok(name, supported.join(', '));
     const found = supported.length === 0 ? 'nothing' : `${supported.join(', ')}; not ${missing.join(', ')}`;
     // Missing tools are reported by the checks for the tools.
     const coders = problems.filter((problem) => problem.verb === verb);
     // The service does not start if a format that a setting names does not work.
     const named = unavailable.filter((format) => format.setting === setting);
-    const state = supported.length === 0 || named.length > 0 ? 'fail' : 'warn';
-    return { name, state, found, advice: [...coders, ...named].map(({ message }) => message) };
+    const report = supported.length === 0 || named.length > 0 ? fail : warn;
+    return { ...report(name, found), advice: [...coders, ...named].map(({ message }) => message) };
   });
 }
 
@@ -124,22 +118,22 @@ export const CHECKS: readonly ((report: DoctorReport) => Check[] | Promise<Check
 ];
 
 function settings({ settingProblems }: DoctorReport): Check[] {
-  if (settingProblems.length === 0) return [{ name: 'settings', state: 'ok', found: 'all valid' }];
-  return settingProblems.map((found) => ({ name: 'settings', state: 'fail', found }));
+  if (settingProblems.length === 0) return [ok('settings', 'all valid')];
+  return settingProblems.map((found) => fail('settings', found));
 }
 
 async function apiKeys({ config: { API_KEYS_FILE } }: DoctorReport): Promise<Check[]> {
   if (API_KEYS_FILE === undefined) return [];
   const name = 'API keys';
   return openApiKeys(API_KEYS_FILE).then(
-    async ({ size }) => [{ name, state: 'ok', found: `${plural(size(), 'key')} in ${API_KEYS_FILE}` }],
-    ({ message: found }: Error) => [{ name, state: 'fail', found }],
+    ({ size }) => [ok(name, `${plural(size(), 'key')} in ${API_KEYS_FILE}`)],
+    ({ message }: Error) => [fail(name, message)],
   );
 }
 
 /** The program has checked the version before it started the command. */
 function node(): Check[] {
-  return [{ name: 'Node.js', state: 'ok', found: `${process.version}  ${process.execPath}` }];
+  return [ok('Node.js', `${process.version}  ${process.execPath}`)];
 }
 
 /** Returns the warnings of the engine that no other check reports. */
@@ -147,5 +141,5 @@ function remarks({ warnings, toolchain, config }: DoctorReport): Check[] {
   const reported = detectCapabilities(toolchain, config).problems.map(({ message }) => message);
   return [...warnings]
     .filter(([message, setting]) => setting !== 'SANDBOX' && !reported.includes(message))
-    .map(([found]) => ({ name: 'warning', state: 'warn', found }));
+    .map(([found]) => warn('warning', found));
 }

@@ -28,6 +28,14 @@ export interface Check {
   readonly advice?: readonly string[];
 }
 
+/** Returns a function that creates the results of checks with a state. */
+const inState =
+  (state: Check['state']) =>
+  (name: string, found: string, ...advice: string[]): Check => {
+    return { name, state, found, ...(advice.length > 0 && { advice }) };
+  };
+export const [ok, warn, fail] = [inState('ok'), inState('warn'), inState('fail')];
+
 /** Data for the checks. */
 export interface DoctorReport {
   /** The settings. Invalid settings count as unset. */

@@ -10,14 +10,14 @@ import { ONE_PIXEL } from '../../process/policy.ts';
 import type { RedisConnection } from '../../redis-client.ts';
 import { formatBytes } from '../../text.ts';
 import { bytesOfBatch, DISK_SPACE_FACTOR } from '../context.ts';
-import { type Check, convertImage, type DoctorReport } from './collect.ts';
+import { type Check, convertImage, type DoctorReport, fail, ok, warn } from './collect.ts';
 
 /** Converts a pixel to every output format. */
 export async function conversion({ engine, policyHolds }: DoctorReport): Promise<Check[]> {
   const name = 'conversion';
   if (engine instanceof Error) {
     const reported = policyHolds === false || engine.setting !== undefined; // reported by other checks
-    return reported ? [] : [{ name, state: 'fail', found: engine.message }];
+    return reported ? [] : [fail(name, engine.message)];
   }
   if (!engine.toolchain.magick) return [];
   try {
@@ -29,10 +29,9 @@ export async function conversion({ engine, policyHolds }: DoctorReport): Promise
       formats.map((format) => convertImage(engine, pixel, { format }, async (result) => result.convertedMs)),
     );
     const ms = Math.round(Math.max(...times));
-    return [{ name, state: 'ok', found: `one pixel to ${formats.join(', ')}: at most ${ms} ms` }];
+    return [ok(name, `one pixel to ${formats.join(', ')}: at most ${ms} ms`)];
   } catch (error) {
-    const found = `a PNG of one pixel cannot be converted: ${(error as Error).message}`;
-    return [{ name, state: 'fail', found }];
+    return [fail(name, `a PNG of one pixel cannot be converted: ${(error as Error).message}`)];
   }
 }
 
@@ -43,14 +42,12 @@ export async function fonts({ engine }: DoctorReport): Promise<Check[]> {
     const missing = await missingScripts(engine);
     const namesOf = (scripts: typeof missing) => scripts.map(({ name }) => name).join(', ');
     const rendered = namesOf(SCRIPTS.filter((script) => !missing.includes(script)));
-    if (missing.length === 0) return [{ name: 'fonts', state: 'ok', found: `SVG text in ${rendered}` }];
+    if (missing.length === 0) return [ok('fonts', `SVG text in ${rendered}`)];
     const found = `SVG text in ${rendered || 'no script'}; boxes instead of ${namesOf(missing)}`;
     const packages = new Set(missing.map(({ debianPackage }) => debianPackage));
-    return [{ name: 'fonts', state: 'warn', found, advice: [`apt install ${[...packages].join(' ')}`] }];
+    return [warn('fonts', found, `apt install ${[...packages].join(' ')}`)];
   } catch (error) {
-    return [
-      { name: 'fonts', state: 'warn', found: `SVG text cannot be rendered: ${(error as Error).message}` },
-    ];
+    return [warn('fonts', `SVG text cannot be rendered: ${(error as Error).message}`)];
   }
 }
 
@@ -62,18 +59,17 @@ export async function workingFiles({ config }: DoctorReport): Promise<Check[]> {
   try {
     await workspaces.root();
     const free = await workspaces.free();
-    if (free === undefined) return [{ name, state: 'ok', found: `${TEMP_DIR}, free space unknown` }];
+    if (free === undefined) return [ok(name, `${TEMP_DIR}, free space unknown`)];
     const file = DISK_SPACE_FACTOR * config.MAX_FILE_BYTES;
     const batch = bytesOfBatch(config);
     const found = `${TEMP_DIR}, ${isInMemory(TEMP_DIR) ? 'in memory, ' : ''}${formatBytes(free)} free`;
-    if (free >= batch) return [{ name, state: 'ok', found }];
+    if (free >= batch) return [ok(name, found)];
     const requirement = `a full batch needs ${formatBytes(batch)} (MAX_BATCH_FILES × MAX_FILE_BYTES × ${DISK_SPACE_FACTOR})`;
-    return [
-      { name, state: free < file ? 'fail' : 'warn', found, advice: [`free disk space: ${requirement}`] },
-    ];
+    const report = free < file ? fail : warn;
+    return [report(name, found, `free disk space: ${requirement}`)];
   } catch (error) {
     const found = `${TEMP_DIR} is not writable: ${(error as Error).message}`;
-    return [{ name, state: 'fail', found, advice: ['set TEMP_DIR to a writable folder'] }];
+    return [fail(name, found, 'set TEMP_DIR to a writable folder')];
   } finally {
     await workspaces.close();
   }
@@ -81,8 +77,8 @@ export async function workingFiles({ config }: DoctorReport): Promise<Check[]> {
 
 /** Checks whether the web page has been built. */
 export function webPage(): Check[] {
-  if (existsSync(join(WEB_APP_DIR, 'index.html'))) return [{ name: 'web page', state: 'ok', found: 'built' }];
-  return [{ name: 'web page', state: 'warn', found: 'not built', advice: ['npm run build'] }];
+  const isBuilt = existsSync(join(WEB_APP_DIR, 'index.html'));
+  return [isBuilt ? ok('web page', 'built') : warn('web page', 'not built', 'npm run build')];
 }
 
 /** Checks whether the server at REDIS_URL responds. */
@@ -95,10 +91,10 @@ export async function redis({ config: { REDIS_URL } }: DoctorReport): Promise<Ch
     client = createRedisClient(REDIS_URL, () => {});
     await withTimeout(client.connect(), CONNECT_TIMEOUT_MS);
     await withTimeout(client.ping(), CONNECT_TIMEOUT_MS);
-    return [{ name, state: 'ok', found: 'responds' }];
+    return [ok(name, 'responds')];
   } catch (error) {
     const found = `no response: ${(error as Error).message}; each instance counts requests on its own`;
-    return [{ name, state: 'warn', found, advice: ['start Redis, or correct REDIS_URL'] }];
+    return [warn(name, found, 'start Redis, or correct REDIS_URL')];
   } finally {
     if (client?.isOpen) client.destroy();
   }
