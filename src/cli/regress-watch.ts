@@ -9,7 +9,7 @@ import { ALL_INPUT_TYPES } from '../formats.ts';
 import { type Backend, BackendError, createHttpBackend, type Image } from '../regress/backends.ts';
 import { compare } from '../regress/compare.ts';
 import type { Matrix } from '../regress/matrix.ts';
-import { type Recording, record } from '../regress/record.ts';
+import { forEachItem, type Recording, record } from '../regress/record.ts';
 import { countVerdicts, formatCounts, formatFinding, formatTools } from '../regress/report/summary.ts';
 import { bySeverity, type Finding, isFailure } from '../regress/verdict.ts';
 import { plural, sanitizeForDisplay } from '../text.ts';
@@ -117,27 +117,20 @@ async function countImages(source: string, signal: AbortSignal): Promise<number>
  * @throws {BackendError} if a server fails
  */
 async function compareAll(source: string, comparison: Comparison, report: WatchReport): Promise<void> {
-  const failed = new AbortController();
-  const fail = (error: unknown): void => failed.abort(error);
-  const signal = AbortSignal.any([comparison.signal, failed.signal]);
-  const images = findImages(source, signal, report.unreadable);
-  const worker = async (): Promise<void> => {
-    for await (const image of images) {
-      if (signal.aborted) return;
-      report.progress?.starts(image.name);
-      await compareImage(image, { ...comparison, signal })
-        .then((findings) => report.compared(image.name, findings))
-        .catch((error) => {
-          if (error instanceof BackendError)
-            return fail(new BackendError(`${image.path}: ${error.message}`, { cause: error }));
-          if (!isUnreadable(error, image)) return fail(error);
-          report.unreadable(image.name, `${image.path} cannot be read: ${systemReason(error)}`);
-        });
-    }
-  };
   const [{ concurrency }] = comparison.backends;
-  await Promise.all(Array.from({ length: concurrency }, () => worker().catch(fail)));
-  signal.throwIfAborted();
+  const find = (signal: AbortSignal) => findImages(source, signal, report.unreadable);
+  await forEachItem(find, concurrency, comparison.signal, async (image, signal) => {
+    const { name, path } = image;
+    report.progress?.starts(name);
+    try {
+      report.compared(name, await compareImage(image, { ...comparison, signal }));
+    } catch (error) {
+      if (error instanceof BackendError)
+        throw new BackendError(`${path}: ${error.message}`, { cause: error });
+      if (!isUnreadable(error as Error, image)) throw error;
+      report.unreadable(name, `${path} cannot be read: ${systemReason(error)}`);
+    }
+  });
 }
 
 /** Returns whether an error concerns the image, which can disappear during the run, and not the disk of the results. */

@@ -67,23 +67,12 @@ export async function record(options: RecordOptions): Promise<Recording> {
       .map((testCase) => ({ image, testCase })),
   );
   const rows: Row[] = [];
-  const failed = new AbortController();
-  const signal = AbortSignal.any([options.signal, failed.signal]);
-  let next = 0;
   let done = 0;
-  const worker = async (): Promise<void> => {
-    for (let index = next++; index < jobs.length && !signal.aborted; index = next++) {
-      const { image, testCase } = jobs[index] as (typeof jobs)[number];
-      try {
-        rows[index] = await recordOne(image, testCase, { ...options, signal });
-        options.progress(++done, jobs.length);
-      } catch (error) {
-        failed.abort(error);
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: converter.concurrency }, worker));
-  signal.throwIfAborted();
+  const find = () => jobs.entries();
+  await forEachItem(find, converter.concurrency, options.signal, async ([index, job], signal) => {
+    rows[index] = await recordOne(job.image, job.testCase, { ...options, signal });
+    options.progress(++done, jobs.length);
+  });
   return {
     tools: converter.tools,
     ...(folder && { at: new Date().toISOString() }),
@@ -91,6 +80,32 @@ export async function record(options: RecordOptions): Promise<Recording> {
     rows,
     open: (row) => (folder && row.result ? readFile(resultPath(folder, row)) : undefined),
   };
+}
+
+/**
+ * Calls `work` for each item, some at a time. The first error aborts the signal of all calls and of the search for items. All have
+ * ended when this function returns or throws.
+ *
+ * @throws the first error, or the signal's reason if it aborts
+ */
+export async function forEachItem<T>(
+  find: (signal: AbortSignal) => AsyncIterableIterator<T> | IterableIterator<T>,
+  concurrency: number,
+  signal: AbortSignal,
+  work: (item: T, signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const failed = new AbortController();
+  const fail = (error: unknown): void => failed.abort(error);
+  const either = AbortSignal.any([signal, failed.signal]);
+  const items = find(either);
+  const worker = async (): Promise<void> => {
+    for await (const item of items) {
+      if (either.aborted) return;
+      await work(item, either).catch(fail); // an error that leaves the loop would wait for the next item
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, () => worker().catch(fail)));
+  either.throwIfAborted();
 }
 
 async function recordOne(image: Image, testCase: Case, options: RecordOptions): Promise<Row> {
