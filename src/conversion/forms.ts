@@ -105,10 +105,10 @@ export const formFields = (outputs: readonly OutputType[], presets: Presets = NO
       ),
   };
   const extra = names.length > 0 ? preset : {};
-  const convert = convertForm(outputs).extend(extra);
   return {
-    ...{ convert, batch: batchFields(outputs).extend(extra) },
-    identify: convert.extend(identifyFields.shape),
+    convert: convertForm(outputs).extend(extra),
+    batch: batchFields(outputs).extend(extra),
+    identify: convertFields(outputs).extend(extra).extend(identifyFields.shape),
   };
 };
 

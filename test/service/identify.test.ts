@@ -189,6 +189,16 @@ describe('POST /identify', () => {
     expect(refused).to.not.have.property('conversion');
   });
 
+  it('rejects variants and on_error in the query, as it describes one conversion', async () => {
+    await startShared({});
+    for (const query of ['variants=[{"name":"a","width":9}]', 'on_error=skip']) {
+      const body = new Uint8Array(await fixture('scene.jpg'));
+      const answer = await sendForm(`${current().base}/identify?${query}`, { method: 'POST', body });
+      const { reason, field } = JSON.parse(answer.body.toString()).error;
+      expect([reason, field]).to.deep.equal(['unknown_parameter', query.split('=')[0]]);
+    }
+  });
+
   it('describes images that the service cannot convert, with the problem', async () => {
     await startShared({ MAX_PIXELS: '1000' });
     const large = await identify(await fixture('scene.png'));
