@@ -106,7 +106,7 @@ export async function convertAll(page: Page): Promise<void> {
 export function countAtOnce({ server }: Pick<OwnService, 'server'>): () => number {
   let [underWay, most] = [0, 0];
   server.on('request', ({ url, headers }: IncomingMessage, res: ServerResponse) => {
-    if (!url?.endsWith('/convert') || !headers['user-agent']?.includes('Chrome')) return;
+    if (!url?.includes('/convert?') || !headers['user-agent']?.includes('Chrome')) return;
     most = Math.max(most, ++underWay);
     res.once('close', () => {
       underWay -= 1;

@@ -315,7 +315,7 @@ describe('many files on the page', () => {
     await start({});
     const page = await open(current());
     await pick(page, await icons(1));
-    await page.route('**/api/v1/convert', (route) =>
+    await page.route('**/api/v1/convert?*', (route) =>
       route.fulfill({ status: 400, json: { error: 'Forbidden' } }),
     );
     await convertAll(page);

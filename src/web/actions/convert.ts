@@ -1,11 +1,11 @@
 /** @module Converts files of the list, one request for each. */
 import { signal as signalOf } from '@preact/signals';
-import { ImagemillError } from '../../client/library/error.ts';
+import { type ConvertOptions, ImagemillError } from '../../client/library/index.ts';
 import { OUTPUTS } from '../../formats.ts';
-import type { Note } from '../../notes.ts';
-import { post } from '../client/api.ts';
+import { connect } from '../client/api.ts';
 import { loadPreview } from '../client/preview.ts';
 import { queued } from '../client/queue.ts';
+import { formatExcess } from '../format.ts';
 import { announcement, forgetResult, type Item, queryOf, type Result } from '../state/items.ts';
 
 export function convert(items: readonly Item[]): void {
@@ -49,12 +49,13 @@ export async function requestResult(
   signal: AbortSignal,
   onUpload: (share: number) => void = () => {},
 ): Promise<Result> {
-  const { blob, header } = await post('/convert', createForm(query, file), signal, onUpload);
+  const options = Object.fromEntries(new URLSearchParams(query)) as ConvertOptions;
+  const { type, notes, response } = await connect(onUpload).convert(file, options, { signal });
+  const blob = await response.blob();
   const preview: Result['preview'] = signalOf(undefined);
-  if (blob.type.startsWith('image/')) loadPreview(preview, blob);
-  const notes = header('X-Conversion-Notes').split(', ').filter(Boolean) as Note[];
+  if (type.startsWith('image/')) loadPreview(preview, blob);
   const types: readonly ResultType[] = [...Object.values(OUTPUTS), ARCHIVE];
-  const format = types.find(({ mediaType }) => mediaType === blob.type) ?? OUTPUTS.webp;
+  const format = types.find(({ mediaType }) => mediaType === type) ?? OUTPUTS.webp;
   const name = resultName(file.name, format);
   return { blob, url: URL.createObjectURL(blob), name, label: format.label, notes, preview };
 }
@@ -64,11 +65,11 @@ export async function describeFailure(
   error: unknown,
   file: File,
 ): Promise<{ message: string; canRetry: boolean }> {
-  const { message } = error as Error;
-  if (error instanceof ImagemillError) return { message, canRetry: isTemporary(error.status) };
+  if (error instanceof ImagemillError)
+    return { message: formatError(error), canRetry: isTemporary(error.status) };
   try {
     await file.slice(0, 1).arrayBuffer();
-    return { message, canRetry: true };
+    return { message: (error as Error).message, canRetry: true };
   } catch {
     return { message: 'The file was changed, moved or deleted. Add it again.', canRetry: false };
   }
@@ -77,12 +78,13 @@ export async function describeFailure(
 /** Returns whether a request with this response may succeed later: a timeout, a rate limit, or a failure of the server. */
 const isTemporary = (status: number): boolean => status === 408 || status === 429 || status >= 500;
 
-/** Creates a form with the options before the file, so that the server knows them while it receives the file. */
-function createForm(query: string, file: File): FormData {
-  const form = new FormData();
-  for (const [name, value] of new URLSearchParams(query)) form.append(name, value);
-  form.append('file', file);
-  return form;
+/** Returns the message of an error without the name of a setting, which helps operators only. */
+function formatError({ status, details }: ImagemillError): string {
+  if (!details) return `The server responded with status ${status}.`;
+  const { message, reason, actual, limit, setting } = details;
+  if (reason === 'too_many_pixels')
+    return formatExcess(Number(actual), Number(limit), 'pixels', 'megapixels');
+  return message.replace(` (${setting})`, '');
 }
 
 /** Type of a result. */

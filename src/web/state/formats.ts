@@ -1,22 +1,12 @@
 /** @module The formats and limits of the server. */
 import { computed, signal } from '@preact/signals';
-import type { ImagemillError } from '../../client/library/error.ts';
-import { INPUTS, type OutputType } from '../../formats.ts';
-import { type ApiResponse, get } from '../client/api.ts';
+import type { Formats, ImagemillError } from '../../client/library/index.ts';
+import { INPUTS } from '../../formats.ts';
+import { connect } from '../client/api.ts';
 import type { Preview } from '../client/preview.ts';
 import { queued } from '../client/queue.ts';
 import { formatExcess, inputTypeOf, typeLabel } from '../format.ts';
 import { isSet, options, setOptions } from './options.ts';
-
-/** Response of `GET /formats`. */
-interface Formats {
-  /** Input types and file extensions. */
-  readonly input: readonly string[];
-  readonly output: readonly OutputType[];
-  /** Names of the presets; absent without any. */
-  readonly presets?: readonly string[];
-  readonly limits: Readonly<Record<'max_file_bytes' | 'max_pixels' | 'max_batch_files', number>>;
-}
 
 /** Formats and limits of this server; undefined until loaded. */
 export const formats = signal<Formats | undefined>(undefined);
@@ -53,16 +43,15 @@ const DEFAULT_RETRY_MS = 5_000;
 
 /** Loads the formats. Retries until the server responds, for example after a restart. */
 export async function loadFormats(): Promise<void> {
-  const response = await queued((signal) => get('/formats', signal), new AbortController().signal).catch(
+  const loaded = await queued((signal) => connect().formats({ signal }), new AbortController().signal).catch(
     ({ retryAfter = 0 }: ImagemillError) => {
       setTimeout(loadFormats, retryAfter * 1000 || DEFAULT_RETRY_MS);
     },
   );
-  if (response) await applyFormats(response);
+  if (loaded) applyFormats(loaded);
 }
 
-async function applyFormats(response: ApiResponse): Promise<void> {
-  const loaded = JSON.parse(await response.blob.text()) as Formats;
+function applyFormats(loaded: Formats): void {
   formats.value = loaded;
   if (!loaded.presets?.includes(options.value.preset)) setOptions({ preset: '' });
   const [first] = loaded.output;
