@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import sharp, { type Sharp } from 'sharp';
+import { ico } from '../fixtures/writers.ts';
 import { type Random, seeded } from '../stress/random.ts';
 
 /** A benchmark image. */
@@ -15,78 +16,63 @@ export interface Image {
   readonly pixels: number;
 }
 
-type Generator = () => Promise<Buffer>;
+/** File name, width, height, and what encodes an image of that size. */
+type Row = readonly [file: string, width: number, height: number, make: Encoder];
+type Encoder = (width: number, height: number) => Promise<Buffer>;
 
-type Generators = Readonly<
-  Record<string, readonly [file: string, width: number, height: number, make: Generator]>
->;
-
-const GENERATORS: Generators = {
-  'photo 12 MP': ['photo-12.jpg', 4000, 3000, () => photo(4000, 3000).then(jpeg)],
-  'photo 3 MP': ['photo-3.jpg', 2000, 1500, () => photo(2000, 1500).then(jpeg)],
-  'photo 0.75 MP': ['photo-0.75.jpg', 1000, 750, () => photo(1000, 750).then(jpeg)],
-  'photo 320×240': ['photo-320.jpg', 320, 240, () => photo(320, 240).then(jpeg)],
-  'png photo': ['photo.png', 1000, 750, async () => (await photo(1000, 750)).png().toBuffer()],
-  'png screen': ['screen.png', 1600, 1200, () => sharp(screen()).flatten().png().toBuffer()],
-  'gif animation': ['moving.gif', 320, 240, () => animation()],
-  tiff: [
-    'photo.tiff',
-    1000,
-    750,
-    async () => (await photo(1000, 750)).tiff({ compression: 'lzw' }).toBuffer(),
-  ],
-  avif: ['photo.avif', 1000, 750, async () => (await photo(1000, 750)).avif({ effort: 2 }).toBuffer()],
-  svg: ['drawing.svg', 800, 600, async () => drawing()],
-  ico: ['icon.ico', 256, 256, icon],
-};
-
-/** Sizes of cameras, and of pictures that were cropped, edited or downloaded, whose sides eight does not divide. */
-const JPEG_SIZES = [
-  ...([
-    [4032, 3024],
-    [4619, 3464],
-    [3021, 2013],
-    [2000, 1333],
-  ] as const),
-  ...([
-    [1999, 1333],
-    [1200, 800],
-    [1281, 853],
-  ] as const),
+const encoder =
+  (
+    encode: (image: Sharp) => Sharp,
+    draw: (width: number, height: number) => Promise<Sharp> | Sharp = photo,
+  ): Encoder =>
+  async (width, height) =>
+    encode(await draw(width, height)).toBuffer();
+const jpeg = (image: Sharp): Sharp => image.jpeg({ quality: 90 });
+const [JPEG, PNG, WEBP, AVIF, TIFF, P3] = [
+  encoder(jpeg),
+  encoder((image) => image.png()),
+  encoder((image) => image.webp()),
+  encoder((image) => image.avif({ effort: 2 })),
+  encoder((image) => image.tiff({ compression: 'lzw' })),
+  encoder((image) => jpeg(image.withIccProfile('p3'))),
 ];
 
+const GENERATORS: Readonly<Record<string, Row>> = {
+  'photo 12 MP': ['photo-12.jpg', 4000, 3000, JPEG],
+  'photo 3 MP': ['photo-3.jpg', 2000, 1500, JPEG],
+  'photo 0.75 MP': ['photo-0.75.jpg', 1000, 750, JPEG],
+  'photo 320×240': ['photo-320.jpg', 320, 240, JPEG],
+  'png photo': ['photo.png', 1000, 750, PNG],
+  'png screen': ['screen.png', 1600, 1200, () => sharp(screen()).flatten().png().toBuffer()],
+  'gif animation': ['moving.gif', 320, 240, (width, height) => animation(width, height, 12)],
+  tiff: ['photo.tiff', 1000, 750, TIFF],
+  avif: ['photo.avif', 1000, 750, AVIF],
+  svg: ['drawing.svg', 800, 600, async () => drawing()],
+  // One PNG-compressed image, as browser icons have.
+  ico: ['icon.ico', 256, 256, async () => ico([{ side: 256, bytes: await OPAQUE_PNG(256, 256) }])],
+};
+const OPAQUE_PNG = encoder((image) => image.ensureAlpha().png());
+
+/** Sizes of cameras, and of pictures that were cropped, edited or downloaded, whose sides eight does not divide. */
+const JPEG_SIZES = ['4032×3024', '4619×3464', '3021×2013', '2000×1333', '1999×1333', '1200×800', '1281×853'];
+
 /** Sources of thumbnails in the sizes that people send. */
-const SOURCES: Generators = {
+const SOURCES: Readonly<Record<string, Row>> = {
   ...Object.fromEntries(
-    JPEG_SIZES.map(([width, height]) => [
-      `jpeg ${width}×${height}`,
-      [`photo-${width}.jpg`, width, height, () => photo(width, height).then(jpeg)],
-    ]),
+    JPEG_SIZES.map((size): [string, Row] => {
+      const [width = 0, height = 0] = size.split('×').map(Number);
+      return [`jpeg ${size}`, [`photo-${width}.jpg`, width, height, JPEG]];
+    }),
   ),
-  'jpeg screen 2311×1733': [
-    'screen.jpg',
-    2311,
-    1733,
-    () => enlargedScreen(2311, 1733).jpeg({ quality: 90 }).toBuffer(),
-  ],
-  'png screen 3840×2160': ['screen.png', 3840, 2160, () => enlargedScreen(3840, 2160).png().toBuffer()],
-  'png photo 2000×1500': ['photo.png', 2000, 1500, async () => (await photo(2000, 1500)).png().toBuffer()],
-  'webp 4000×3000': ['photo.webp', 4000, 3000, async () => (await photo(4000, 3000)).webp().toBuffer()],
-  'avif 2000×1500': [
-    'photo.avif',
-    2000,
-    1500,
-    async () => (await photo(2000, 1500)).avif({ effort: 2 }).toBuffer(),
-  ],
-  'tiff 2000×1500': [
-    'photo.tiff',
-    2000,
-    1500,
-    async () => (await photo(2000, 1500)).tiff({ compression: 'lzw' }).toBuffer(),
-  ],
-  'gif animation 480×270': ['frames.gif', 480, 270, () => animation(480, 270, 60)],
-  'jpeg P3 4032×3024': ['p3.jpg', 4032, 3024, () => photo(4032, 3024).then(displayP3)],
-  'jpeg P3 600×450': ['small-p3.jpg', 600, 450, () => photo(600, 450).then(displayP3)],
+  'jpeg screen 2311×1733': ['screen.jpg', 2311, 1733, encoder(jpeg, enlargedScreen)],
+  'png screen 3840×2160': ['screen.png', 3840, 2160, encoder((image) => image.png(), enlargedScreen)],
+  'png photo 2000×1500': ['photo.png', 2000, 1500, PNG],
+  'webp 4000×3000': ['photo.webp', 4000, 3000, WEBP],
+  'avif 2000×1500': ['photo.avif', 2000, 1500, AVIF],
+  'tiff 2000×1500': ['photo.tiff', 2000, 1500, TIFF],
+  'gif animation 480×270': ['frames.gif', 480, 270, (width, height) => animation(width, height, 60)],
+  'jpeg P3 4032×3024': ['p3.jpg', 4032, 3024, P3],
+  'jpeg P3 600×450': ['small-p3.jpg', 600, 450, P3],
 };
 
 /**
@@ -97,22 +83,17 @@ const SOURCES: Generators = {
 export async function makeImages(folder: string, kind: 'all' | 'sources' = 'all'): Promise<Image[]> {
   const images: Image[] = [];
   for (const [name, [file, width, height, make]] of Object.entries(kind === 'all' ? GENERATORS : SOURCES)) {
-    const bytes = await make();
+    const bytes = await make(width, height);
     writeFileSync(join(folder, file), bytes);
     images.push({ name, file, bytes, pixels: width * height });
   }
   return images;
 }
 
-const enlargedScreen = (width: number, height: number): Sharp =>
-  sharp(screen(), { density: (72 * width) / 1600 })
-    .resize(width, height, { fit: 'fill' })
-    .flatten();
-
-const displayP3 = (image: Sharp): Promise<Buffer> =>
-  image.withIccProfile('p3').jpeg({ quality: 90 }).toBuffer();
-
-const jpeg = (image: Sharp): Promise<Buffer> => image.jpeg({ quality: 90 }).toBuffer();
+function enlargedScreen(width: number, height: number): Sharp {
+  const drawn = sharp(screen(), { density: (72 * width) / 1600 });
+  return drawn.resize(width, height, { fit: 'fill' }).flatten();
+}
 
 /**
  * Generates noise in octaves; finer octaves are fainter. As JPEG it takes about as many bits per pixel as a photo: 1.8
@@ -163,25 +144,16 @@ export function screen(): Buffer {
   );
 }
 
-async function animation(width = 320, height = 240, count = 12): Promise<Buffer> {
+async function animation(width: number, height: number, count: number): Promise<Buffer> {
   const { data } = await (await photo(width, height)).raw().toBuffer({ resolveWithObject: true });
-  const frames = await Promise.all(
-    Array.from({ length: count }, (_, at) =>
-      sharp(data, { raw: { width, height, channels: 3 } })
-        .composite([
-          {
-            input: Buffer.from(
-              `<svg width="60" height="60"><circle cx="30" cy="30" r="28" fill="#e33"/></svg>`,
-            ),
-            left: Math.round((at * (width - 80)) / count),
-            top: 90,
-          },
-        ])
-        .png()
-        .toBuffer(),
-    ),
+  const circle = '<svg width="60" height="60"><circle cx="30" cy="30" r="28" fill="#e33"/></svg>';
+  const frames = Array.from({ length: count }, (_, at) =>
+    sharp(data, { raw: { width, height, channels: 3 } })
+      .composite([{ input: Buffer.from(circle), left: Math.round((at * (width - 80)) / count), top: 90 }])
+      .png()
+      .toBuffer(),
   );
-  return sharp(frames, { join: { animated: true } })
+  return sharp(await Promise.all(frames), { join: { animated: true } })
     .gif({ delay: 80 })
     .toBuffer();
 }
@@ -196,17 +168,4 @@ function drawing(): Buffer {
   return Buffer.from(
     `<svg xmlns="http://www.w3.org/2000/svg" width="800" height="600"><rect width="800" height="600" fill="#f4f1e8"/>${shapes.join('')}</svg>`,
   );
-}
-
-/** Creates an icon with one PNG-compressed image of 256×256 pixels, as browser icons have. */
-async function icon(): Promise<Buffer> {
-  const png = await (await photo(256, 256)).ensureAlpha().png().toBuffer();
-  const head = Buffer.alloc(22);
-  head.writeUInt16LE(1, 2);
-  head.writeUInt16LE(1, 4);
-  head.writeUInt16LE(1, 10);
-  head.writeUInt16LE(32, 12);
-  head.writeUInt32LE(png.length, 14);
-  head.writeUInt32LE(head.length, 18);
-  return Buffer.concat([head, png]);
 }

@@ -1,7 +1,9 @@
 /** @module Files of at most 10 MiB whose headers or names take as long as possible to parse. */
 import { randomBytes } from 'node:crypto';
-import { crc32, deflateSync } from 'node:zlib';
+import { deflateSync } from 'node:zlib';
 import { bmp } from '../../scripts/fixtures/bmp-writer.ts';
+import { box } from '../../scripts/fixtures/boxes.ts';
+import { pngChunk } from '../../src/images/png-writer.ts';
 import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { makeZip } from './zip.ts';
 
@@ -15,14 +17,6 @@ export const MARKS = `${'\u0300'.repeat(16_000)}${'\u0323'.repeat(16_000)}`;
 function pngWith(chunks: readonly Buffer[]): Buffer {
   const signatureAndHeader = ONE_PIXEL.subarray(0, 33);
   return Buffer.concat([signatureAndHeader, ...chunks, ONE_PIXEL.subarray(33)]);
-}
-
-function pngChunk(type: string, data: Buffer): Buffer {
-  const content = Buffer.concat([Buffer.from(type, 'latin1'), data]);
-  const [length, checksum] = [Buffer.alloc(4), Buffer.alloc(4)];
-  length.writeUInt32BE(data.length);
-  checksum.writeUInt32BE(crc32(content));
-  return Buffer.concat([length, content, checksum]);
 }
 
 /** Builds a run-length encoded BMP with this number of pixels per side. */
@@ -127,13 +121,9 @@ function rotatedTiff(text: string): Buffer {
   return Buffer.concat([directory, ...size, ROTATED.subarray(10), Buffer.alloc(9 * MIB, text)]);
 }
 
-/** Encodes a box of ISO/IEC 14496-12. */
-export function isoBox(name: string, ...content: readonly (Buffer | readonly number[])[]): Buffer {
-  const body = Buffer.concat([Buffer.from(name), ...content.map((part) => Buffer.from(part))]);
-  const length = Buffer.alloc(4);
-  length.writeUInt32BE(4 + body.length);
-  return Buffer.concat([length, body]);
-}
+/** Encodes a box of ISO/IEC 14496-12 from parts. */
+export const isoBox = (name: string, ...content: readonly (Buffer | readonly number[])[]): Buffer =>
+  box(name, Buffer.concat(content.map((part) => Buffer.from(part))));
 
 /** Builds an AVIF of 100 items that each refer 254 times to 1500 sequence parameter sets of HEVC. */
 function avifOfParameterSets(): Buffer {
@@ -258,22 +248,15 @@ export const HOSTILE_IMAGES: Readonly<Record<string, () => Buffer>> = {
   'blanks in front of an SVG': () => Buffer.concat([Buffer.alloc(9 * MIB, ' '), Buffer.from('<svg/>')]),
 };
 
+/** Writes a ZIP of 20 files whose names start with this. */
+const zipNamed = (start: string): Buffer =>
+  makeZip(Array.from({ length: 20 }, (_, at) => ({ name: `${start}${at}.png`, content: ONE_PIXEL })));
+
 /** Hostile ZIP archives by description. */
 export const HOSTILE_ARCHIVES: Readonly<Record<string, () => Buffer>> = {
-  'a ZIP of 20 files with names of 32000 combining marks': () =>
-    makeZip(
-      Array.from({ length: 20 }, (_, at) => ({
-        name: `${MARKS.slice(0, 31_990)}${at}.png`,
-        content: ONE_PIXEL,
-      })),
-    ),
+  'a ZIP of 20 files with names of 32000 combining marks': () => zipNamed(MARKS.slice(0, 31_990)),
   'a ZIP of 20 files with names of 500 combining marks': () =>
-    makeZip(
-      Array.from({ length: 20 }, (_, at) => ({
-        name: `${'\u0300'.repeat(250)}${'\u0323'.repeat(250)}${at}.png`,
-        content: ONE_PIXEL,
-      })),
-    ),
+    zipNamed('\u0300'.repeat(250) + '\u0323'.repeat(250)),
   'a ZIP of 1000 folders with long names': () =>
     makeZip(
       Array.from({ length: 1000 }, (_, at) => ({
