@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { deflateSync } from 'node:zlib';
 import { gif } from '../fixtures/gif-writer.ts';
+import { tagsOf } from '../fixtures/tiff-samples.ts';
 import { tiff, withChunk } from '../fixtures/writers.ts';
 
 /** A hostile file. */
@@ -49,14 +50,9 @@ function emptyWebp(): Buffer {
 }
 
 /** Doctype with nested entities that expand exponentially (billion laughs). */
-const billionLaughs =
-  '<!DOCTYPE svg [<!ENTITY a "aaaaaaaaaa">' +
-  Array.from(
-    { length: 12 },
-    (_, at) =>
-      `<!ENTITY ${String.fromCharCode(98 + at)} "${`&${String.fromCharCode(97 + at)};`.repeat(10)}">`,
-  ).join('') +
-  ']>';
+const billionLaughs = `<!DOCTYPE svg [<!ENTITY a "aaaaaaaaaa">${[...'bcdefghijklm']
+  .map((name, at) => `<!ENTITY ${name} "${`&${'abcdefghijkl'[at]};`.repeat(10)}">`)
+  .join('')}]>`;
 
 /** Hostile files and acceptable statuses. */
 export const HOSTILE: readonly Hostile[] = [
@@ -79,28 +75,16 @@ export const HOSTILE: readonly Hostile[] = [
   { what: 'a WebP of 16383 by 16383 in 32 bytes', file: emptyWebp, expected: [413] },
   {
     what: 'a TIFF of 60000 by 60000',
-    file: () =>
-      tiff([{ tags: { 256: 60_000, 257: 60_000, 258: 8, 262: 1, 278: 60_000 }, strip: Buffer.alloc(100) }]),
+    file: () => tiff([{ tags: tagsOf(60_000, 60_000, 8, 1), strip: Buffer.alloc(100) }]),
     expected: [413],
   },
   {
     what: 'a TIFF of 3000 pages',
-    file: () =>
-      tiff(
-        Array.from({ length: 3000 }, () => ({
-          tags: { 256: 1, 257: 1, 258: 8, 262: 1, 278: 1 },
-          strip: Buffer.alloc(1),
-        })),
-      ),
+    file: () => tiff(Array(3000).fill({ tags: tagsOf(1, 1, 8, 1), strip: Buffer.alloc(1) })),
     format: 'pdf',
     expected: [413],
   },
-  {
-    what: 'a TIFF with a circular list of pages',
-    file: circularTiff,
-    format: 'pdf',
-    expected: [200, 400],
-  },
+  { what: 'a TIFF with a circular list of pages', file: circularTiff, format: 'pdf', expected: [200, 400] },
   {
     what: 'an icon of 65535 images',
     file: () => Buffer.concat([Buffer.from([0, 0, 1, 0, 255, 255]), Buffer.alloc(16 * 65_535, 1)]),
@@ -156,7 +140,7 @@ export const HOSTILE: readonly Hostile[] = [
 
 /** Builds a TIFF whose second directory links back to the first. */
 function circularTiff(): Buffer {
-  const page = { tags: { 256: 4, 257: 4, 258: 8, 262: 1, 278: 4 }, strip: Buffer.alloc(16, 200) };
+  const page = { tags: tagsOf(4, 4, 8, 1), strip: Buffer.alloc(16, 200) };
   const file = tiff([page, page]);
   const second = file.readUInt32LE(8 + 2 + file.readUInt16LE(8) * 12);
   file.writeUInt32LE(8, second + 2 + file.readUInt16LE(second) * 12);
