@@ -19,16 +19,13 @@ export async function readAvif(bytes: WindowReader): Promise<ImageFacts<'avif'>>
   const { items, primary, properties, propertiesOf, references } = meta;
   // If no properties are associated with the primary image, any can be meant.
   const own = propertiesOf(primary) ?? properties;
-  const lacksAlphaSize = auxiliaryOf(meta).some(
-    (one) => one.some(isAlpha) && !one.some(({ name }) => name === 'ispe'),
-  );
-  const [tile] = references.find(({ type, from }) => type === 'dimg' && from === primary)?.to ?? [];
+  const lacksAlphaSize = alphasOf(meta).some((alpha) => !alpha.some(({ name }) => name === 'ispe'));
   return {
     ...largestSize(properties),
     ...plannedRotation(meta),
     ...(isDeep(properties) && { deep: true }),
     ...colourIn(own),
-    ...limitedGreys(own, propertiesOf(tile) ?? own),
+    ...limitedGreys(own, propertiesOf(firstTileOf(meta)) ?? own),
     ...(lacksAlphaSize && { misread: ['alpha-without-size'] as const }),
     // The colours are multiplied by the alpha (ISO/IEC 23008-12, 6.10.1.2).
     ...(references.some(({ type, from }) => type === 'prem' && from === primary) && { premultiplied: true }),
@@ -38,12 +35,17 @@ export async function readAvif(bytes: WindowReader): Promise<ImageFacts<'avif'>>
   };
 }
 
-/** Returns the properties of each auxiliary image of the primary image, such as its alpha. */
-export function auxiliaryOf({ primary, references, propertiesOf }: HeifMeta): (readonly Box[])[] {
-  return references.flatMap(({ type, from, to }) =>
-    type === 'auxl' && primary !== undefined && to.includes(primary) ? [propertiesOf(from) ?? []] : [],
-  );
+/** Returns the properties of each alpha of the primary image. */
+export function alphasOf({ primary, references, propertiesOf }: HeifMeta): (readonly Box[])[] {
+  return references
+    .filter(({ type, to }) => type === 'auxl' && primary !== undefined && to.includes(primary))
+    .map(({ from }) => propertiesOf(from) ?? [])
+    .filter((properties) => properties.some(isAlpha));
 }
+
+/** Returns the first of the items that the primary image is derived from, such as the tiles of a grid. */
+export const firstTileOf = ({ primary, references }: HeifMeta): number | undefined =>
+  references.find(({ type, from }) => type === 'dimg' && from === primary)?.to[0];
 
 /** Metadata items (ISO/IEC 23008-12, annex A); `mime` items are assumed to be XMP. */
 const METADATA: Readonly<Record<string, MetadataKind>> = { Exif: 'exif', mime: 'xmp' };
@@ -154,7 +156,7 @@ const ORIENTATIONS: readonly (readonly [Orientation, Orientation, Orientation])[
 function plannedRotation(meta: HeifMeta): Pick<ImageFacts<'avif'>, 'orientation' | 'plannedRotation'> {
   const orientation = orientationIn(meta.propertiesOf(meta.primary) ?? []);
   if (orientation === undefined || orientation === 1) return {};
-  const differs = auxiliaryOf(meta).some((own) => own.some(isAlpha) && orientationIn(own) !== orientation);
+  const differs = alphasOf(meta).some((alpha) => orientationIn(alpha) !== orientation);
   return differs ? { orientation, plannedRotation: true } : {};
 }
 

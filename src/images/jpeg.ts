@@ -29,7 +29,7 @@ const MIN_SMOOTH_DENSITY = 0.984;
 const MIN_SAMPLED_PIXELS = 500_000;
 
 /** Kinds of pixels by the number of components. */
-const COLOUR_MODELS: Readonly<Record<number, ColourModel>> = { 1: 'grey', 3: 'rgb', 4: 'cmyk' };
+export const COLOUR_MODELS: Readonly<Record<number, ColourModel>> = { 1: 'grey', 3: 'rgb', 4: 'cmyk' };
 /** Offsets in a segment of the number of this part of the profile, from 1, and of the part. */
 const SEQUENCE_AT = 12;
 const PROFILE_AT = 14;

@@ -4,11 +4,11 @@ import { readBmpLayout } from './bmp.ts';
 import type { WindowReader } from './containers/file.ts';
 import { TiffReader } from './containers/ifd.ts';
 import { gifBlocks, jpegSegments, pngChunks, riffChunks } from './containers/parts.ts';
-import { auxiliaryOf, isAlpha, isProfile, META_BYTES, orientationIn } from './heif.ts';
+import { alphasOf, firstTileOf, isProfile, META_BYTES, orientationIn } from './heif.ts';
 import { metaIn } from './heif-items.ts';
 import type { ImageInfo, Orientation } from './image-info.ts';
 import { readJp2Layout } from './jp2.ts';
-import { isFrameHeader } from './jpeg.ts';
+import { COLOUR_MODELS, isFrameHeader } from './jpeg.ts';
 import { readJxlHeader } from './jxl.ts';
 import { GREYS, hasAlpha, LAB, PHOTOMETRIC, readEncoding, TAG } from './tiff.ts';
 
@@ -37,8 +37,6 @@ const readStart = async (bytes: WindowReader, at: number, length: number): Promi
   Buffer.from(await bytes.read(at, Math.min(length, PROFILE_BYTES)));
 
 const RGB: PixelFormat = { alpha: false, bits: 8, colourSpace: 'rgb' };
-/** Spaces by the number of components of a JPEG. */
-const JPEG_SPACES: Readonly<Record<number, ColourSpace>> = { 1: 'grey', 3: 'rgb', 4: 'cmyk' };
 /** Spaces by the colour mode of a PSD. */
 const PSD_SPACES: Readonly<Record<number, ColourSpace>> = {
   ...{ 0: 'grey', 1: 'grey', 2: 'rgb', 3: 'rgb' },
@@ -50,13 +48,11 @@ const readIcon: Reader = async () => ({ ...RGB, alpha: true }); // by its mask, 
 
 const readHeif: Reader = async (bytes) => {
   const meta = metaIn(Buffer.from(await bytes.read(0, META_BYTES)));
-  const { primary, properties, propertiesOf, references } = meta;
-  const own = propertiesOf(primary) ?? properties;
-  const [tile] = references.find(({ type, from }) => type === 'dimg' && from === primary)?.to ?? [];
-  const coded = propertiesOf(tile) ?? own;
+  const own = meta.propertiesOf(meta.primary) ?? meta.properties;
+  const coded = meta.propertiesOf(firstTileOf(meta)) ?? [];
   const channels = [...own, ...coded].find(({ name }) => name === 'pixi')?.body;
   return {
-    alpha: auxiliaryOf(meta).some((one) => one.some(isAlpha)),
+    alpha: alphasOf(meta).length > 0,
     bits: channels?.[5] ?? 8,
     colourSpace: channels?.[4] === 1 ? 'grey' : 'rgb',
     profile: own.find(({ name, body }) => name === 'colr' && isProfile(body))?.body.subarray(4),
@@ -83,7 +79,7 @@ const READERS: Readonly<Record<ImageInfo['type'], Reader>> = {
       const head = await bytes.read(offset, 14);
       const [bits = 8, , , , , components] = head;
       if (isFrameHeader(marker) && components !== undefined)
-        format = { alpha: false, bits, colourSpace: JPEG_SPACES[components] ?? 'rgb' };
+        format = { alpha: false, bits, colourSpace: COLOUR_MODELS[components] ?? 'rgb' };
       // The parts of a profile are numbered from 1.
       if (marker === 0xe2 && head.toString('latin1', 0, 12) === 'ICC_PROFILE\0' && head[12] === 1)
         profile ??= Buffer.from(await bytes.read(offset + 14, length - 14));

@@ -66,12 +66,7 @@ export function parseColourChunk(name: string, body: Buffer): PngColourChunks {
 
 /** Chunks that {@link parseColourChunk} reads, by their length in bytes. */
 export const LENGTHS: Readonly<Record<string, number>> = {
-  cICP: 4,
-  sRGB: 1,
-  cHRM: 32,
-  gAMA: 4,
-  cLLI: 8,
-  mDCV: 24,
+  ...{ cICP: 4, sRGB: 1, cHRM: 32, gAMA: 4, cLLI: 8, mDCV: 24 },
 };
 
 const PARSERS: Readonly<Record<string, (body: Buffer) => PngColourChunks>> = {
