@@ -188,8 +188,9 @@ export function describeProfile(profile: Buffer): string | undefined {
     if (kind === 'desc' && tag.length >= 12)
       return tag.toString('latin1', 12, 12 + tag.readUInt32BE(8)).replace(/\0.*$/s, '') || undefined;
     if (kind !== 'mluc' || tag.length < 28) return undefined;
-    const text = Buffer.from(tag.subarray(tag.readUInt32BE(24)).subarray(0, tag.readUInt32BE(20) & ~1));
-    return text.swap16().toString('utf16le').replace(/\0.*$/s, '') || undefined;
+    const text = tag.subarray(tag.readUInt32BE(24)).subarray(0, tag.readUInt32BE(20));
+    const whole = Buffer.from(text.subarray(0, text.length & ~1)); // an incomplete profile can end within a character
+    return whole.swap16().toString('utf16le').replace(/\0.*$/s, '') || undefined;
   }
   return undefined;
 }

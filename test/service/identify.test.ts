@@ -217,6 +217,24 @@ describe('POST /identify', () => {
     expect(misread.problem?.reason).to.equal('unsupported_encoding');
   });
 
+  it('describes a JPEG whose colour profile ends within its name by the characters that are there', async () => {
+    const profile = Buffer.alloc(144 + 28 + 5);
+    profile.writeUInt32BE(1, 128); // tags
+    profile.write('desc', 132, 'latin1');
+    profile.writeUInt32BE(144, 136);
+    profile.writeUInt32BE(100, 140);
+    profile.write('mluc', 144, 'latin1');
+    profile.writeUInt32BE(50, 164); // bytes of the name
+    profile.writeUInt32BE(28, 168);
+    profile.write('\0P\x003\0', 172, 'latin1');
+    const segment = Buffer.concat([Buffer.from('\xff\xe2\0\0ICC_PROFILE\0\x01\x01', 'latin1'), profile]);
+    segment.writeUInt16BE(segment.length - 2, 2);
+    const jpeg = await fixture('scene.jpg');
+    await startShared({});
+    const image = await identify(Buffer.concat([jpeg.subarray(0, 2), segment, jpeg.subarray(2)]));
+    expect(image).to.deep.include({ type: 'jpg', profile: 'P3' });
+  });
+
   it('states the transfer function of a high dynamic range, and the duration of an animation', async () => {
     await startShared({});
     expect((await identify(await edgeCase('declared-pq.avif'))).hdr).to.equal('pq');
