@@ -1,7 +1,6 @@
 /** @module Sends files to running instances, and each to another one if an instance cannot accept it at the moment. */
-import { setTimeout as wait } from 'node:timers/promises';
 import { type ConvertOptions, createClient, ImagemillError, type Result } from './library/index.ts';
-import { createServers, type Server, type Servers } from './servers.ts';
+import { nextServer, Server } from './servers.ts';
 import { fetchStreamed, streamFile, TruncatedFileError } from './streamed-file.ts';
 
 /** Statuses of a proxy that cannot reach an instance. */
@@ -92,24 +91,19 @@ export interface ServiceOptions {
  */
 export async function createServiceClient(
   urls: readonly string[],
-  { maxFailures, key, onBusy = () => {} }: ServiceOptions,
+  options: ServiceOptions,
 ): Promise<ServiceClient> {
-  const find = (base: string): Promise<Instance> => findInstance(base, key);
+  const find = (base: string): Promise<Instance> => findInstance(base, options.key);
   const bases = urls.map((url) => createClient(url).base);
   const answers = await Promise.allSettled(bases.map(find));
   const instances = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
   if (instances.length === 0) throw (answers[0] as PromiseRejectedResult).reason;
-  const servers = createServers(
-    answers.map((answer, at) => (answer.status === 'fulfilled' ? answer.value.base : (bases[at] as string))),
+  const servers = answers.map(
+    (answer, at) => new Server(answer.status === 'fulfilled' ? answer.value.base : (bases[at] as string)),
   );
   return {
     instances,
-    convert: (request, receive, signal) =>
-      sendWithRetries(servers, request, receive, {
-        ...{ signal, key, maxFailures },
-        onBusy,
-        maxBusy: MAX_BUSY_RESPONSES * bases.length,
-      }),
+    convert: (request, receive, signal) => sendWithRetries(servers, request, receive, signal, options),
     isAlive: () =>
       Promise.any(bases.map(find)).then(
         () => true,
@@ -143,26 +137,20 @@ async function findInstance(base: string, key: string | undefined): Promise<Inst
   }
 }
 
-interface SendOptions {
-  readonly signal: AbortSignal;
-  readonly key: string | undefined;
-  readonly maxFailures: number;
-  readonly maxBusy: number;
-  readonly onBusy: (busy: Busy) => void;
-}
-
+/** Sends a file to one instance after the other. See {@link ServiceClient.convert} for the errors. */
 async function sendWithRetries<T>(
-  servers: Servers,
+  servers: readonly Server[],
   request: ConversionRequest,
   receive: (response: Response) => Promise<T>,
-  { signal, key, maxFailures, maxBusy, onBusy }: SendOptions,
+  signal: AbortSignal,
+  { key, maxFailures, onBusy }: ServiceOptions,
 ): Promise<Received<T>> {
   let busy = 0;
   let failures = 0;
   for (;;) {
     const server = await nextServer(servers, signal);
     try {
-      const result = await send(server, request, receive, { signal, key });
+      const result = await send(server, request, receive, signal, key);
       server.succeeded();
       return result;
     } catch (error) {
@@ -181,22 +169,12 @@ async function sendWithRetries<T>(
       }
       busy += 1;
       server.busy(waitS * 1000);
-      onBusy({ base: server.base, status, waitS });
-      if (busy >= maxBusy)
+      onBusy?.({ base: server.base, status, waitS });
+      if (busy >= MAX_BUSY_RESPONSES * servers.length)
         throw new UnavailableError(
           `${server.base} is still busy after ${busy} requests: ${status} ${message}`,
         );
     }
-  }
-}
-
-/** Waits until an instance can receive a request. */
-async function nextServer(servers: Servers, signal: AbortSignal): Promise<Server> {
-  for (;;) {
-    signal.throwIfAborted();
-    const { server, waitMs } = servers.next();
-    if (server) return server;
-    await wait(waitMs, undefined, { signal });
   }
 }
 
@@ -210,10 +188,11 @@ async function send<T>(
   server: Server,
   { path, name, fields, known }: ConversionRequest,
   receive: (response: Response) => Promise<T>,
-  { signal, key }: Pick<SendOptions, 'signal' | 'key'>,
+  signal: AbortSignal,
+  key: string | undefined,
 ): Promise<Received<T>> {
   const limit = limitTime(signal, RESPONSE_TIMEOUT_MS);
-  const release = server.acquire();
+  server.requests += 1;
   try {
     const file = await streamFile(path, name.replace(CONTROL_CHARACTERS, '_'), limit.abort);
     const client = createClient(server.base, { key, retries: 0, fetch: fetchStreamed });
@@ -227,36 +206,26 @@ async function send<T>(
     }
     return { ...result, received: await receive(result.response) };
   } finally {
-    release();
+    server.requests -= 1;
     limit.clear();
   }
-}
-
-/** See {@link limitTime}. */
-interface TimeLimit {
-  readonly signal: AbortSignal;
-  abort(reason: unknown): void;
-  clear(): void;
 }
 
 /**
  * Creates a signal that aborts after a time, with another signal, or by `abort`. `AbortSignal.timeout` would keep a timer for each
  * request until its time is over, also after the response.
  */
-function limitTime(cancel: AbortSignal, ms: number): TimeLimit {
+function limitTime(cancel: AbortSignal, ms: number) {
   const controller = new AbortController();
   const abort = (reason: unknown): void => controller.abort(reason);
   const cancelled = (): void => abort(cancel.reason);
   const timer = setTimeout(() => abort(new Error(`no response in ${ms / 1000} s`)), ms);
   cancel.addEventListener('abort', cancelled, { once: true });
-  return {
-    signal: controller.signal,
-    abort,
-    clear() {
-      clearTimeout(timer);
-      cancel.removeEventListener('abort', cancelled);
-    },
+  const clear = (): void => {
+    clearTimeout(timer);
+    cancel.removeEventListener('abort', cancelled);
   };
+  return { signal: controller.signal, abort, clear };
 }
 
 /** Returns whether an error concerns this machine's files and not the connection. `fetch` wraps errors of sockets. */

@@ -311,16 +311,19 @@ describe('many files on the page', () => {
     await row(page, 'kept.png').getByRole('link', { name: 'Save kept.webp' }).waitFor();
   });
 
-  it('shows the status if a proxy rejects a file with JSON of its own', async () => {
-    await start({});
-    const page = await open(current());
-    await pick(page, await icons(1));
-    await page.route('**/api/v1/convert?*', (route) =>
-      route.fulfill({ status: 400, json: { error: 'Forbidden' } }),
-    );
-    await convertAll(page);
-    await row(page, '0.jpg').getByText('The server responded with status 400.').waitFor();
-  });
+  for (const [how, answer] of [
+    ['rejects a file with JSON of its own', { status: 400, json: { error: 'Forbidden' } }],
+    ['answers with a page to log in', { status: 200, contentType: 'text/html', body: '<html>' }],
+  ] as const) {
+    it(`shows the status if a proxy ${how}`, async () => {
+      await start({});
+      const page = await open(current());
+      await pick(page, await icons(1));
+      await page.route('**/api/v1/convert?*', (route) => route.fulfill(answer));
+      await convertAll(page);
+      await row(page, '0.jpg').getByText(`The server responded with status ${answer.status}.`).waitFor();
+    });
+  }
 
   it('does not retry a conversion that exceeded its time limit', async () => {
     await start({ MAGICK_BIN: await fakeMagick('sleep 60'), CONVERT_TIMEOUT_MS: '500' });
