@@ -148,17 +148,12 @@ function formatResult(
   width: number | undefined,
 ): string {
   const [from, to] = namesOf(input, output);
-  const rest = [
-    '',
-    formatChange(bytesBefore, bytesAfter),
-    ...(notes.length > 0 ? [notes.join(', ')] : []),
-  ].join('  ');
+  const named = notes.length > 0 ? `  ${notes.join(', ')}` : '';
+  const rest = `  ${formatChange(bytesBefore, bytesAfter)}${named}`;
   const line = `${from} → ${to}${rest}`;
   if (width === undefined || line.length <= width) return line;
-  return sanitizeForDisplay(
-    `${shortenPath(to, Math.max(MIN_PATH_LENGTH, width - rest.length))}${rest}`,
-    width - 1,
-  );
+  const short = shortenPath(to, Math.max(MIN_PATH_LENGTH, width - rest.length));
+  return sanitizeForDisplay(`${short}${rest}`, width - 1);
 }
 
 /** Replaces the middle of a path by an ellipsis. The end is longer, since it has the name of the file. */

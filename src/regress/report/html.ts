@@ -120,14 +120,12 @@ function tools(before: Recording, after: Recording): Markup {
 
 /** Renders the number of changed results per kind of reason. */
 function byReason(findings: readonly Finding[]): Markup {
-  const counts = new Map<string, number>();
-  for (const { reasons } of findings.filter(isFailure)) {
-    for (const kind of new Set(reasons.map((reason) => reason.kind))) {
-      counts.set(kind, (counts.get(kind) ?? 0) + 1);
-    }
-  }
-  if (counts.size === 0) return html``;
-  const rows = [...counts].sort((a, b) => b[1] - a[1]);
+  const kinds = findings
+    .filter(isFailure)
+    .flatMap(({ reasons }) => [...new Set(reasons.map(({ kind }) => kind))]);
+  if (kinds.length === 0) return html``;
+  const counts = [...Map.groupBy(kinds, (kind) => kind)].map(([kind, all]) => [kind, all.length] as const);
+  const rows = counts.sort(([, one], [, other]) => other - one);
   return html`<section><h2>What changed</h2><table><tbody>${rows.map(
     ([kind, count]) =>
       html`<tr><th scope="row"><button type="button" class="link" data-pick-kind="${kind}">${kind}</button></th><td class="number">${count}</td></tr>`,
@@ -159,30 +157,19 @@ function filters(findings: readonly Finding[]): Markup {
   const shown = VERDICT_NAMES.filter((verdict) => counts[verdict] > 0);
   const distinct = (toValue: (finding: Finding) => string) =>
     [...new Set(findings.map(toValue))].filter(Boolean).sort();
-  const kinds = distinct(({ reasons }) => reasons.map(({ kind }) => kind).join(' ')).flatMap((one) =>
-    one.split(' '),
-  );
+  const cases = distinct((one) => one.case);
+  const formats = distinct(({ before, after }) => (after ?? before)?.format ?? '');
+  const inputs = distinct(({ image }) => /\.([^./]+)$/.exec(image)?.[1]?.toLowerCase() ?? '');
+  const kinds = new Set(findings.flatMap(({ reasons }) => reasons.map(({ kind }) => kind)));
   return html`<search class="filters" aria-label="Filters">
 <div class="chips">${shown.map(
     (verdict) =>
       html`<button type="button" class="chip ${verdict}" data-verdict="${verdict}" aria-pressed="${String(!failing || VERDICTS[verdict].fails)}" title="${VERDICTS[verdict].description}">${verdict} <b>${counts[verdict]}</b></button>`,
   )}</div>
-${choice(
-  'case',
-  'all cases',
-  distinct((one) => one.case),
-)}
-${choice(
-  'format',
-  'all output formats',
-  distinct(({ before, after }) => (after ?? before)?.format ?? ''),
-)}
-${choice(
-  'input',
-  'all input formats',
-  distinct(({ image }) => /\.([^./]+)$/.exec(image)?.[1]?.toLowerCase() ?? ''),
-)}
-${choice('kinds', 'all reasons', [...new Set(kinds)].sort())}
+${choice('case', 'all cases', cases)}
+${choice('format', 'all output formats', formats)}
+${choice('input', 'all input formats', inputs)}
+${choice('kinds', 'all reasons', [...kinds].sort())}
 <input type="search" name="text" placeholder="Name or reason" aria-label="Name or reason">
 <output class="count"></output>
 </search>`;
