@@ -99,37 +99,37 @@ export interface WalkOptions {
  * Yields the images of a folder, sorted by name, and then those of its sub-folders. Does not follow links to folders.
  */
 export async function* walkImages(folder: string, options: WalkOptions): AsyncGenerator<Input> {
-  options.onFolder?.(folder);
+  const { root, test, isOutput, onFolder, only } = options;
+  onFolder?.(folder);
   const entries = await namesIn(folder).catch((error: Error) => error);
   if (entries instanceof Error) {
     yield { path: folder, error: unreadable(entries, folder) };
     return;
   }
-  const relativeDir = relative(options.root, folder);
+  const relativeDir = relative(root, folder);
   const files = entries.filter(({ kind }) => kind !== 'folder');
   const rivals = await findRivals(
-    files.map((entry) => ({ ...entry, path: join(folder, entry.name) })),
-    options.test,
+    files.map((file) => ({ ...file, path: join(folder, file.name) })),
+    test,
   );
-  for (const entry of entries) {
-    if (entry.kind === 'folder' || (options.only && !options.only.has(entry.name))) continue;
-    const path = join(folder, entry.name);
-    if (entry.isInvalid) {
-      if (options.test.hasExtension(path)) yield { path, error: fileError('NAME_NOT_UTF8', path) };
-    } else {
-      const found =
-        entry.kind === 'link' ? await followLink(path, options.test) : await options.test.isImage(path);
-      if (typeof found === 'object') yield found;
-      else if (found) yield { path, relativeDir, rivals: rivals.get(path) };
+  for (const { name, kind, isInvalid } of files) {
+    if (only && !only.has(name)) continue;
+    const path = join(folder, name);
+    if (isInvalid) {
+      if (test.hasExtension(path)) yield { path, error: fileError('NAME_NOT_UTF8', path) };
+      continue;
     }
+    const found = kind === 'link' ? await followLink(path, test) : await test.isImage(path);
+    if (typeof found === 'object') yield found;
+    else if (found) yield { path, relativeDir, rivals: rivals.get(path) };
   }
   rivals.clear();
-  if (options.only) return;
+  if (only) return;
   for (const { kind, name, isInvalid } of entries) {
     if (kind !== 'folder') continue;
     const path = join(folder, name);
     if (isInvalid) yield { path, error: fileError('NAME_NOT_UTF8', path) };
-    else if (!(await options.isOutput(path))) yield* walkImages(path, options);
+    else if (!(await isOutput(path))) yield* walkImages(path, options);
   }
 }
 
@@ -179,11 +179,10 @@ async function findRivals(
       if (isRegular ? await isImage(path) : hasExtension(path)) paths.push(path);
     }
     if (paths.length === 1) continue;
-    for (const path of paths)
-      rivals.set(
-        path,
-        paths.filter((other) => other !== path).map((other) => basename(other)),
-      );
+    for (const path of paths) {
+      const others = paths.filter((other) => other !== path).map((other) => basename(other));
+      rivals.set(path, others);
+    }
   }
   return rivals;
 }
@@ -229,10 +228,8 @@ export async function* imagesMatching(pattern: string, options: PatternOptions):
   const { paths, errors } = await search(pattern, root);
   for (const path of paths) onMatch(resolve(path));
   for (const [folder, error] of errors) yield { path: folder, error: unreadable(error, folder) };
-  const rivals = await findRivals(
-    paths.map((path) => ({ path })),
-    test,
-  );
+  const candidates = paths.map((path) => ({ path }));
+  const rivals = await findRivals(candidates, test);
   for (const path of paths.sort()) {
     if (await isInOutput(path, root, isOutput)) continue;
     const info = await stat(path).catch((error: Error) => error);
