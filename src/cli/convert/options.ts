@@ -45,21 +45,13 @@ export interface Flags extends Readonly<Partial<Record<OptionFlag, string | true
   readonly maxPixels?: string;
 }
 
-/** Validated options. */
-interface CliOptions {
-  readonly format: OutputType | undefined;
-  readonly options: Omit<ConvertOptions, 'format'>;
-  /** Number of concurrent conversions. */
-  readonly jobs: number | undefined;
-}
-
 /**
  * Validates the options with the checks of the service.
  *
  * @param outputs the enabled output formats
  * @throws {CliError} naming every invalid value
  */
-export function parseOptions(flags: Flags, outputs: readonly OutputType[]): CliOptions {
+export function parseOptions(flags: Flags, outputs: readonly OutputType[]) {
   const others = { format: outputFormat(outputs).optional(), jobs: integer(1, 1024).optional() };
   const given = { ...optionTexts(flags, outputs), format: flags.format, jobs: flags.jobs };
   const result = z.object({ ...optionFields(outputs), ...others }).safeParse(given);
@@ -117,7 +109,7 @@ export interface WantedResult {
  */
 export async function parseResults(
   flags: Flags,
-  { options }: CliOptions,
+  { options }: ReturnType<typeof parseOptions>,
   format: OutputType | undefined,
   { outputs, config }: { outputs: readonly OutputType[]; config: Config },
 ): Promise<readonly WantedResult[]> {
