@@ -16,8 +16,8 @@ import { ASSETS_DIR } from '../../folders.ts';
 import { MAX_DIMENSION } from '../../formats.ts';
 import { isPolicyEnforced, NO_POLICY_FOLDER } from '../../process/policy.ts';
 import { createRunner } from '../../process/runner.ts';
-import { findToolchain, type Toolchain } from '../../process/toolchain.ts';
-import { CliError, createWarningCollector, withWorkingFolder } from '../context.ts';
+import { findToolchain } from '../../process/toolchain.ts';
+import { type CliContext, CliError, createWarningCollector, withWorkingFolder } from '../context.ts';
 
 export interface Check {
   readonly name: string;
@@ -37,18 +37,7 @@ const inState =
 export const [ok, warn, fail] = [inState('ok'), inState('warn'), inState('fail')];
 
 /** Data for the checks. */
-export interface DoctorReport {
-  /** The settings. Invalid settings count as unset. */
-  readonly config: Config;
-  readonly settingProblems: readonly string[];
-  readonly toolchain: Toolchain;
-  /** Whether ImageMagick enforces the policy; undefined without ImageMagick. */
-  readonly policyHolds: boolean | undefined;
-  /** The conversion engine, or the error that prevents it from starting. */
-  readonly engine: ConversionEngine | StartupError;
-  /** Warnings of the engine, and the setting of each, if it concerns one. */
-  readonly warnings: ReadonlyMap<string, string | undefined>;
-}
+export type DoctorReport = Awaited<ReturnType<typeof collectReport>>;
 
 /** An image that a check has made. */
 interface MadeImage extends Pick<ConversionInput, 'type' | 'label' | 'client'> {
@@ -70,20 +59,19 @@ export function convertImage<T>(
   });
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
 /**
  * Collects the report. The caller must close its engine.
  *
  * @throws {CliError} if no program can be started or no file can be written
  */
-export async function collectReport(env: Environment): Promise<DoctorReport> {
+export async function collectReport(env: CliContext['env']) {
   const { config, settingProblems } = loadValidSettings(env);
   const { log, warnings } = createWarningCollector();
   const tools = await findTools(config).catch((cause) => {
     const error = toStartupError(cause, config);
     throw error instanceof StartupError ? new CliError(error.message) : error;
   });
+  /** The conversion engine, or the error that prevents it from starting. */
   const engine = await createConversionEngine(config, log).catch((error) => {
     if (error instanceof StartupError) return error;
     throw error;
@@ -92,7 +80,7 @@ export async function collectReport(env: Environment): Promise<DoctorReport> {
 }
 
 /** Loads the settings. If some are invalid, ignores them and loads the rest. */
-function loadValidSettings(env: Environment): Pick<DoctorReport, 'config' | 'settingProblems'> {
+function loadValidSettings(env: CliContext['env']): { config: Config; settingProblems: readonly string[] } {
   try {
     return { config: withWorkingFolder(loadConfig(env), env), settingProblems: [] };
   } catch (error) {
@@ -106,7 +94,7 @@ function loadValidSettings(env: Environment): Pick<DoctorReport, 'config' | 'set
 const LIMITS = { side: MAX_DIMENSION, pixels: 10_000, memoryBytes: 1024 ** 3 };
 
 /** Finds the tools. Starting a program needs a folder, so falls back to the system's if TEMP_DIR is unusable. */
-async function findTools(config: Config): Promise<Pick<DoctorReport, 'toolchain' | 'policyHolds'>> {
+async function findTools(config: Config) {
   assertSystem();
   const { PATH: searchPath } = config;
   const workspaces = await openFirstUsable([config.TEMP_DIR, tmpdir()]);
@@ -120,6 +108,7 @@ async function findTools(config: Config): Promise<Pick<DoctorReport, 'toolchain'
     await mkdir(folder);
     return {
       toolchain,
+      /** Whether ImageMagick enforces the policy; undefined without ImageMagick. */
       policyHolds: magick && (await isPolicyEnforced(magick, runWithPolicy, folder, limits)),
     };
   } finally {
