@@ -69,12 +69,13 @@ function worstFrame(
   after: DecodedImage,
   allowed: Thresholds,
 ): (Difference & { frame: number }) | undefined {
+  const opaque = !before.facts.alpha && !after.facts.alpha;
   const exceeds = (one: Difference) => Number(pixelReasons(one, allowed).length > 0);
   let worst: (Difference & { frame: number }) | undefined;
   for (const [frame, raster] of before.frames.entries()) {
     const other = after.frames[frame];
     if (other?.width !== raster.width || other.height !== raster.height) return undefined;
-    const found = measureDifference(raster, other, allowed.max);
+    const found = measureDifference(raster, other, allowed.max, opaque);
     const order = worst ? exceeds(found) - exceeds(worst) || worst.psnr - found.psnr : 1;
     if (order > 0) worst = { ...found, frame };
   }

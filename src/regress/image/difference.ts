@@ -1,8 +1,8 @@
-/** @module Measures and renders the difference of two rasters of equal size. Pure functions. */
+/** @module Measures the difference of two rasters of equal size. Pure functions. */
 
 import { ssim } from '@blazediff/ssim';
-import { differenceCiede2000, modeLab65, modeRgb, useMode } from 'culori/fn';
-import type { Raster } from './image.ts';
+import { differenceCiede2000, modeLab65, modeRgb, type Rgb, useMode } from 'culori/fn';
+import { compositeOver, isOpaque, type Raster } from './image.ts';
 
 /** Difference of two rasters of equal size. */
 export interface Difference {
@@ -42,13 +42,18 @@ const BACKGROUNDS = [255, 0] as const;
  * larger difference, so that transparency counts and the colour of transparent pixels does not.
  *
  * @param tolerance difference of a channel, 0 to 255, up to which a pixel does not count for `area`
+ * @param opaque whether all pixels are opaque, if that is known
  * @throws {Error} if the sizes differ
  */
-export function measureDifference(one: Raster, other: Raster, tolerance = ROUNDING): Difference {
+export function measureDifference(
+  one: Raster,
+  other: Raster,
+  tolerance = ROUNDING,
+  opaque = isOpaque(one) && isOpaque(other),
+): Difference {
   if (one.width !== other.width || one.height !== other.height) {
     throw new Error(`sizes differ: ${one.width}x${one.height} and ${other.width}x${other.height}`);
   }
-  const opaque = isOpaque(one) && isOpaque(other);
   const differences = BACKGROUNDS.slice(0, opaque ? 1 : 2).map((grey) =>
     opaque
       ? measure(one, other, tolerance)
@@ -64,30 +69,15 @@ export function measureDifference(one: Raster, other: Raster, tolerance = ROUNDI
   }));
 }
 
-function isOpaque({ data }: Raster): boolean {
-  for (let at = 3; at < data.length; at += 4) if (data[at] !== 255) return false;
-  return true;
-}
-
-/** Composites a raster over a grey background. */
-export function compositeOver({ width, height, data }: Raster, grey: number): Raster {
-  const result = new Uint8Array(data.length);
-  for (let at = 0; at < data.length; at += 4) {
-    const alpha = data[at + 3] as number;
-    for (let channel = at; channel < at + 3; channel += 1) {
-      result[channel] = Math.round(((data[channel] as number) * alpha + grey * (255 - alpha)) / 255);
-    }
-    result[at + 3] = 255;
-  }
-  return { width, height, data: result };
-}
-
 /** Sums of the pixels of cells of {@link STEP} by {@link STEP}, row by row. */
 interface Cells {
   readonly columns: number;
   readonly rows: number;
-  /** Differences of all channels. */
+  /** Differences of all channels, and their squares. */
   readonly deltas: Float64Array;
+  readonly squares: Float64Array;
+  /** Largest difference of a channel. */
+  readonly largest: Uint8Array;
   /** Pixels that differ by more than the tolerance. */
   readonly differing: Float64Array;
   /** Red, green and blue of each cell in both images. */
@@ -97,82 +87,97 @@ interface Cells {
 function measure(one: Raster, other: Raster, tolerance: number): Difference {
   const { width, height } = one;
   const [columns, rows] = [Math.ceil(width / STEP), Math.ceil(height / STEP)];
-  const count = columns * rows;
-  const colours = [new Float64Array(count * 3), new Float64Array(count * 3)] as const;
-  const cells = {
-    columns,
-    rows,
-    deltas: new Float64Array(count),
-    differing: new Float64Array(count),
-    colours,
+  const sums = (channels: number) => new Float64Array(columns * rows * channels);
+  const cells: Cells = {
+    ...{ columns, rows, deltas: sums(1), squares: sums(1), differing: sums(1) },
+    ...{ largest: new Uint8Array(columns * rows), colours: [sums(3), sums(3)] },
   };
-  let squares = 0;
-  let max = 0;
-  const [before, after] = [one.data, other.data];
-  for (let y = 0, at = 0; y < height; y += 1) {
-    for (let column = 0; column < columns; column += 1) {
-      const cell = Math.floor(y / STEP) * columns + column;
-      const end = at + Math.min(STEP, width - column * STEP) * 4;
-      // Sums in local variables and no loop over channels, because both take most of the time.
-      let [sum, differing, r1, g1, b1, r2, g2, b2] = [0, 0, 0, 0, 0, 0, 0, 0];
-      for (; at < end; at += 4) {
-        const red = before[at] as number;
-        const green = before[at + 1] as number;
-        const blue = before[at + 2] as number;
-        r1 += red;
-        g1 += green;
-        b1 += blue;
-        const dr = Math.abs(red - (after[at] as number));
-        const dg = Math.abs(green - (after[at + 1] as number));
-        const db = Math.abs(blue - (after[at + 2] as number));
-        r2 += after[at] as number;
-        g2 += after[at + 1] as number;
-        b2 += after[at + 2] as number;
-        sum += dr + dg + db;
-        squares += dr * dr + dg * dg + db * db;
-        const largest = Math.max(dr, dg, db);
-        if (largest > tolerance) differing += 1;
-        if (largest > max) max = largest;
-      }
-      (cells.deltas[cell] as number) += sum;
-      (cells.differing[cell] as number) += differing;
-      addColour(colours[0], cell, r1, g1, b1);
-      addColour(colours[1], cell, r2, g2, b2);
-    }
-  }
-  const values = width * height * 3;
+  for (let cell = 0; cell < columns * rows; cell += 1) measureCell(cells, cell, one, other, tolerance);
+  const squares = cells.squares.reduce((sum, square) => sum + square, 0);
   return {
-    psnr: squares === 0 ? Number.POSITIVE_INFINITY : 10 * Math.log10((255 ** 2 * values) / squares),
-    ssim: squares === 0 ? 1 : similarity(one, other),
-    max,
+    psnr:
+      squares === 0 ? Number.POSITIVE_INFINITY : 10 * Math.log10((255 ** 2 * width * height * 3) / squares),
+    ssim: squares === 0 ? 1 : similarityOf(cells, one, other),
+    max: cells.largest.reduce((max, largest) => Math.max(max, largest), 0),
     deltaE: squares === 0 ? 0 : colourShift(cells, one),
     ...worstBlocks(cells, one),
   };
 }
 
-function addColour(colours: Float64Array, cell: number, red: number, green: number, blue: number): void {
-  (colours[cell * 3] as number) += red;
-  (colours[cell * 3 + 1] as number) += green;
-  (colours[cell * 3 + 2] as number) += blue;
+/**
+ * Sums the pixels of a cell. Has no loop over channels, and no branches: they would depend on the noise of encoders, and take most
+ * of the time.
+ */
+function measureCell(cells: Cells, cell: number, one: Raster, other: Raster, tolerance: number): void {
+  const [before, after] = [one.data, other.data];
+  const { width } = one;
+  const left = (cell % cells.columns) * STEP;
+  const top = Math.floor(cell / cells.columns) * STEP;
+  const right = Math.min(left + STEP, width);
+  const bottom = Math.min(top + STEP, one.height);
+  let [sum, squares, differing, max] = [0, 0, 0, 0];
+  let [r1, g1, b1, r2, g2, b2] = [0, 0, 0, 0, 0, 0];
+  for (let y = top; y < bottom; y += 1) {
+    const end = (y * width + right) * 4;
+    for (let at = (y * width + left) * 4; at < end; at += 4) {
+      const red1 = before[at] as number;
+      const green1 = before[at + 1] as number;
+      const blue1 = before[at + 2] as number;
+      const red2 = after[at] as number;
+      const green2 = after[at + 1] as number;
+      const blue2 = after[at + 2] as number;
+      r1 += red1;
+      g1 += green1;
+      b1 += blue1;
+      r2 += red2;
+      g2 += green2;
+      b2 += blue2;
+      const red = absolute(red1 - red2);
+      const green = absolute(green1 - green2);
+      const blue = absolute(blue1 - blue2);
+      sum += red + green + blue;
+      squares += red * red + green * green + blue * blue;
+      const largest = larger(larger(red, green), blue);
+      differing += (tolerance - largest) >>> 31;
+      max = larger(max, largest);
+    }
+  }
+  cells.deltas[cell] = sum;
+  cells.squares[cell] = squares;
+  cells.differing[cell] = differing;
+  cells.largest[cell] = max;
+  setColour(cells.colours[0], cell, r1, g1, b1);
+  setColour(cells.colours[1], cell, r2, g2, b2);
 }
+
+function setColour(colours: Float64Array, cell: number, red: number, green: number, blue: number): void {
+  colours[cell * 3] = red;
+  colours[cell * 3 + 1] = green;
+  colours[cell * 3 + 2] = blue;
+}
+
+/** Returns the absolute value of an integer of 32 bits, without a branch. */
+const absolute = (value: number): number => (value ^ (value >> 31)) - (value >> 31);
+
+/** Returns the larger one of two integers of 31 bits, without a branch. */
+const larger = (one: number, other: number): number => one - ((one - other) & ((one - other) >> 31));
 
 /** Finds the worst of all overlapping blocks. A spot smaller than {@link STEP} lies entirely within one of them. */
 function worstBlocks(
   { columns, rows, deltas, differing }: Cells,
   { width, height }: Raster,
 ): Pick<Difference, 'patch' | 'at' | 'area'> {
-  let [patch, area, at] = [0, 0, { x: 0, y: 0 }];
-  for (let row = 0; row < rows; row += 1) {
-    for (let column = 0; column < columns; column += 1) {
-      const block = { columns, row, column, rows };
-      const [x, y] = [column * STEP, row * STEP];
-      const pixels = Math.min(BLOCK_PIXELS, width - x) * Math.min(BLOCK_PIXELS, height - y);
-      // A narrow block at the edge is averaged over at least a quarter of a full block.
-      const mean = sumOf(deltas, block) / (Math.max(pixels, STEP * STEP) * 3);
-      if (mean > patch) [patch, at] = [mean, { x, y }];
-      area = Math.max(area, sumOf(differing, block));
-    }
+  let [patch, area, worst] = [0, 0, 0];
+  for (let cell = 0; cell < columns * rows; cell += 1) {
+    const block = { columns, rows, row: Math.floor(cell / columns), column: cell % columns };
+    const across = Math.min(BLOCK_PIXELS, width - block.column * STEP);
+    // A narrow block at the edge is averaged over at least a quarter of a full block.
+    const pixels = Math.max(across * Math.min(BLOCK_PIXELS, height - block.row * STEP), STEP * STEP);
+    const mean = sumOf(deltas, block) / (pixels * 3);
+    if (mean > patch) [patch, worst] = [mean, cell];
+    area = Math.max(area, sumOf(differing, block));
   }
+  const at = { x: (worst % columns) * STEP, y: Math.floor(worst / columns) * STEP };
   return { patch, area, at };
 }
 
@@ -203,12 +208,9 @@ function colourShift({ columns, rows, colours }: Cells, { width, height }: Raste
       const [x, y] = [column * BLOCK_PIXELS, row * BLOCK_PIXELS];
       const count = Math.min(BLOCK_PIXELS, width - x) * Math.min(BLOCK_PIXELS, height - y);
       const block = { columns, rows, row: row * 2, column: column * 2 };
-      const [before, after] = colours.map((sums) => {
-        const [r, g, b] = [0, 1, 2].map((channel) => sumOf(sums, block, 3, channel) / count / 255);
-        return { mode: 'rgb', r: r as number, g: g as number, b: b as number } as const;
-      });
+      const shift = deltaE2000(meanOf(colours[0], block, count), meanOf(colours[1], block, count));
       pixels[row * across + column] = count;
-      shifts[row * across + column] = count * deltaE2000(before as Rgb, after as Rgb);
+      shifts[row * across + column] = count * shift;
     }
   }
   let worst = 0;
@@ -227,7 +229,11 @@ function colourShift({ columns, rows, colours }: Cells, { width, height }: Raste
   return worst;
 }
 
-type Rgb = Parameters<typeof deltaE2000>[0];
+/** Returns the mean colour of a block, with channels of 0 to 1. */
+function meanOf(sums: Float64Array, block: Block, pixels: number): Rgb {
+  const mean = (channel: number): number => sumOf(sums, block, 3, channel) / pixels / 255;
+  return { mode: 'rgb', r: mean(0), g: mean(1), b: mean(2) };
+}
 
 /** Returns the first block of each area along a side. The last area ends at the edge. */
 function starts(blocks: number): number[] {
@@ -238,19 +244,41 @@ function starts(blocks: number): number[] {
   ];
 }
 
+/** Returns the SSIM; of large images, that of the mean colours of the cells. */
+function similarityOf({ columns, colours }: Cells, one: Raster, other: Raster): number | undefined {
+  const factor = reductionOf(one);
+  if (factor < STEP) return similarity(one, other);
+  const [a, b] = colours.map((sums) => toRaster(sums, columns, one));
+  return similarity(a as Raster, b as Raster, Math.round(factor / STEP));
+}
+
+/** Returns the mean colours of the whole cells. */
+function toRaster(sums: Float64Array, columns: number, { width, height }: Raster): Raster {
+  const [across, down] = [Math.floor(width / STEP), Math.floor(height / STEP)];
+  const data = new Uint8Array(across * down * 4);
+  for (let at = 0; at < across * down; at += 1) {
+    const cell = Math.floor(at / across) * columns + (at % across);
+    for (let channel = 0; channel < 3; channel += 1)
+      data[at * 4 + channel] = (sums[cell * 3 + channel] as number) / STEP ** 2 + 0.5;
+  }
+  return { width: across, height: down, data };
+}
+
 /**
  * Computes the structural similarity (SSIM) of the luminance, as MATLAB's ssim.m does.
  *
+ * @param factor how much smaller the images are that are compared
  * @returns at most 1, for equal images; undefined if a side has fewer than 11 pixels
  */
-export function similarity(one: Raster, other: Raster): number | undefined {
-  const { width, height } = one;
-  if (width < WINDOW || height < WINDOW) return undefined;
-  // The library would do this, too, with a filter of all pixels, in ten times the time.
-  const factor = Math.max(1, Math.round(Math.min(width, height) / SSIM_SIDE));
+export function similarity(one: Raster, other: Raster, factor = reductionOf(one)): number | undefined {
+  if (one.width < WINDOW || one.height < WINDOW) return undefined;
   const [a, b] = factor > 1 ? [shrink(one, factor), shrink(other, factor)] : [one, other];
   return ssim(a.data, b.data, undefined, a.width, a.height);
 }
+
+/** The library would reduce images, too, with a filter of all pixels, in ten times the time. */
+const reductionOf = ({ width, height }: Raster): number =>
+  Math.max(1, Math.round(Math.min(width, height) / SSIM_SIDE));
 
 /** Shorter side of the images that SSIM compares, in pixels, about. */
 const SSIM_SIDE = 256;
@@ -280,18 +308,4 @@ function shrink({ width, height, data }: Raster, factor: number): Raster {
     }
   }
   return { width: across, height: down, data: result };
-}
-
-/** Renders the difference: black if equal, otherwise multiplied by `factor`. */
-export function renderDifference(one: Raster, other: Raster, factor: number): Raster {
-  const data = new Uint8Array(one.data.length).fill(255);
-  const [a, b] = [compositeOver(one, 127), compositeOver(other, 127)];
-  for (let at = 0; at < data.length; at += 4) {
-    const alphaDelta = Math.abs((one.data[at + 3] as number) - (other.data[at + 3] as number));
-    for (let channel = at; channel < at + 3; channel += 1) {
-      const delta = Math.abs((a.data[channel] as number) - (b.data[channel] as number));
-      data[channel] = Math.min(255, Math.max(delta, alphaDelta) * factor);
-    }
-  }
-  return { width: one.width, height: one.height, data };
 }

@@ -5,8 +5,7 @@
  */
 
 import { createHash } from 'node:crypto';
-import { compositeOver } from './difference.ts';
-import type { DecodedImage, Raster } from './image.ts';
+import { compositeOver, type DecodedImage, type Raster } from './image.ts';
 
 /** Cells per side of the grid. */
 const GRID = 4;

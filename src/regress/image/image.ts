@@ -49,6 +49,39 @@ export function clearHidden(data: Uint8Array): boolean {
   return alpha;
 }
 
+/** Returns whether all pixels are opaque. */
+export function isOpaque({ data }: Raster): boolean {
+  for (let at = 3; at < data.length; at += 4) if (data[at] !== 255) return false;
+  return true;
+}
+
+/** Composites a raster over a grey background. */
+export function compositeOver({ width, height, data }: Raster, grey: number): Raster {
+  const result = new Uint8Array(data.length);
+  for (let at = 0; at < data.length; at += 4) {
+    const alpha = data[at + 3] as number;
+    for (let channel = at; channel < at + 3; channel += 1) {
+      result[channel] = Math.round(((data[channel] as number) * alpha + grey * (255 - alpha)) / 255);
+    }
+    result[at + 3] = 255;
+  }
+  return { width, height, data: result };
+}
+
+/** Renders the difference: black if equal, otherwise multiplied by `factor`. */
+export function renderDifference(one: Raster, other: Raster, factor: number): Raster {
+  const data = new Uint8Array(one.data.length).fill(255);
+  const [a, b] = [compositeOver(one, 127), compositeOver(other, 127)];
+  for (let at = 0; at < data.length; at += 4) {
+    const alphaDelta = Math.abs((one.data[at + 3] as number) - (other.data[at + 3] as number));
+    for (let channel = at; channel < at + 3; channel += 1) {
+      const delta = Math.abs((a.data[channel] as number) - (b.data[channel] as number));
+      data[channel] = Math.min(255, Math.max(delta, alphaDelta) * factor);
+    }
+  }
+  return { width: one.width, height: one.height, data };
+}
+
 /** Length of the file header in bytes. */
 const FILE_HEADER_BYTES = 14;
 

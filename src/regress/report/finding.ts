@@ -5,8 +5,7 @@
 import { INPUT_FILE } from '../../conversion/plan/types.ts';
 import { formatBytes, shellWords } from '../../text.ts';
 import { decode, encode } from '../image/codec.ts';
-import { compositeOver, renderDifference } from '../image/difference.ts';
-import type { DecodedImage, Raster } from '../image/image.ts';
+import { compositeOver, type DecodedImage, type Raster, renderDifference } from '../image/image.ts';
 import type { Recording, Row } from '../record.ts';
 import type { Finding } from '../verdict.ts';
 import { html, type Markup } from './markup.ts';
