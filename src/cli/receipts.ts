@@ -10,7 +10,7 @@ import { createInterface } from 'node:readline';
 import { z } from 'zod';
 import { hashFile } from '../conversion/key.ts';
 import { isMissing, systemReason } from '../files/system.ts';
-import { sanitizeForDisplay } from '../text.ts';
+import { plural, sanitizeForDisplay } from '../text.ts';
 import { CliError } from './context.ts';
 import { type Conversion, readUnchanged } from './convert/converter.ts';
 import { type Job, withWriteErrors } from './convert/output.ts';
@@ -165,9 +165,8 @@ export async function verifyReceipts(path: string, { against, key: keyPath }: Ve
     if (present !== undefined && present !== source.sha256)
       report(`${source.path} has changed since its conversion.`);
   }
-  console.log(
-    `${receipts.size} receipts: ${problems === 0 ? 'all files are as recorded' : `${problems} problems`}`,
-  );
+  const found = problems === 0 ? 'all files are as recorded' : plural(problems, 'problem');
+  console.log(`${plural(receipts.size, 'receipt')}: ${found}`);
   return problems === 0 ? 0 : 1;
 }
 

@@ -56,6 +56,18 @@ describe('imagemill explain', () => {
     expect(limits).to.include.keys('MAX_PIXELS', 'CONVERT_TIMEOUT_MS');
   });
 
+  it('calls a result lossless only if its encoder loses nothing', async () => {
+    const settings = { EXTRA_OUTPUTS: 'jxl' };
+    for (const [how, ...args] of [
+      ['JPEG XL, quality 80', '--format', 'jxl', '--lossless'],
+      ['JPEG XL, without loss', '--format', 'jxl', '--quality', '100'],
+      ['WebP, without loss', '--lossless'],
+    ]) {
+      const { stdout } = await runCliInProcess(['explain', fixturePath('scene.png'), ...args], settings);
+      expect(stdout, args.join(' ')).to.include(`\n  ${how}\n`);
+    }
+  });
+
   it('reports files that could not be converted, and exits with 1', async () => {
     const { status, stdout, stderr } = await explain(fixturePath('scene.png'), fixturePath('../README.md'));
     expect(status).to.equal(1);

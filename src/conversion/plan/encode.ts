@@ -56,7 +56,8 @@ export const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => reado
 
 export const explainEncoding: Sentence = ({ options }) => {
   const { format, quality, maxBytes, lossless = false } = options;
-  const exact = !OUTPUTS[format].quality || lossless || (format === 'jxl' && quality === 100);
+  const isLossless = (format === 'webp' && lossless) || (format === 'jxl' && quality === 100);
+  const exact = !OUTPUTS[format].quality || isLossless;
   const how = format === 'gif' ? 'up to 256 colours' : exact ? 'without loss' : `quality ${quality}`;
   return `${OUTPUTS[format].label}, ${how}${maxBytes ? `, or lower for at most ${maxBytes} bytes` : ''}`;
 };
