@@ -27,7 +27,7 @@ export default defineConfig({
   ssr: {
     noExternal: true,
     // Libraries that load other files of their packages: native code and WebAssembly.
-    external: ['sharp', '@hyzyla/pdfium'],
+    external: ['sharp', '@hyzyla/pdfium', 'jxl-oxide-wasm'],
   },
   plugins: [missingLicenses()],
   logLevel: 'warn',

@@ -107,8 +107,9 @@ const BY_FORMAT: Readonly<Record<OutputType, PixelThresholds>> = {
 export function defaultThresholds(
   options: Pick<ConvertOptions, 'format'> & Partial<Pick<ConvertOptions, 'lossless' | 'quality'>>,
 ): Thresholds {
-  const isLossless = options.lossless || (options.format === 'jxl' && options.quality === 100);
-  const pixels = isLossless ? LOSSLESS : BY_FORMAT[options.format];
+  const { format, lossless, quality } = options;
+  const isLossless = (format === 'webp' && lossless) || (format === 'jxl' && quality === 100);
+  const pixels = isLossless ? LOSSLESS : BY_FORMAT[format];
   return { ...pixels, bytes: 0.15, bytesFloor: 4096, means: 2, sharpness: 0.05 };
 }
 

@@ -28,15 +28,14 @@ export const RESIZING = ['width', 'height', 'crop'] as const;
 
 /** Returns why results with these options cannot be verified; undefined if they can. */
 export function findUnverifiable(mode: VerifyMode, options: ConvertOptions): string | undefined {
-  const { format, lossless = false, stripMetadata } = options;
+  const { format, lossless = false, quality, stripMetadata } = options;
   const { label } = OUTPUTS[format];
-  const isRestorable = format === 'jxl' && lossless && !stripMetadata && mode === 'pixels';
-  if (format === 'jxl' && !isRestorable)
-    return `no independent decoder reads ${label}, except pixels of JPEG with --lossless --keep-metadata`;
   if (options.fit === 'cover' && options.position === 'attention')
     return 'another program chooses another part for --position attention';
   if (mode === 'visual') return undefined;
-  if (!['png', 'bmp', 'tiff'].includes(format) && !lossless)
+  if (format === 'jxl' && quality < 100 && !(lossless && !stripMetadata))
+    return `${label} is lossy here: use visual, --quality 100, or for JPEG --lossless --keep-metadata`;
+  if (!['png', 'bmp', 'tiff', 'jxl'].includes(format) && !(format === 'webp' && lossless))
     return `${label} is lossy here: use visual, png, bmp, tiff, or webp with --lossless`;
   const resizing = RESIZING.find((name) => options[name] !== undefined);
   return resizing && `--${resizing} changes every sample: use visual`;

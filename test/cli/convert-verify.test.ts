@@ -21,7 +21,7 @@ const FAULTS: Readonly<Record<string, string>> = {
   'a missing row': '-chop 0x1+0+40',
   'a mirrored image': '-flop',
 };
-const OUTPUTS = ['png', 'webp', 'jpg', 'gif', 'bmp', 'tiff', 'pdf', 'avif', 'ico'] as const;
+const OUTPUTS = ['png', 'webp', 'jpg', 'gif', 'bmp', 'tiff', 'pdf', 'avif', 'jxl', 'ico'] as const;
 
 /** Returns the IDs of the processes that verify for this one: its only children that run Node.js. */
 const findWorkers = (): number[] =>
@@ -43,7 +43,7 @@ describe('imagemill convert --verify', () => {
   beforeEach(async () => {
     folder = await createConvertFolder();
   });
-  const EXTRA_OUTPUTS = 'tiff,avif,ico';
+  const EXTRA_OUTPUTS = 'tiff,avif,jxl,ico';
   const verify = (mode: string, format: string, args: readonly string[] = [], env = {}) =>
     folder.run(['in', '-o', 'out', '--format', format, '--verify', mode, ...args], {
       env: { EXTRA_OUTPUTS, ...env },
@@ -84,7 +84,9 @@ describe('imagemill convert --verify', () => {
   it('passes sound results without loss with pixels', async () => {
     for (const name of ['scene.png', 'window.png', 'orientation-6.jpg', 'moving.gif'])
       await folder.put(name, `in/${name}`);
-    for (const [format, ...more] of [['png'], ['bmp'], ['tiff'], ['webp', '--lossless']] as const) {
+    for (const [format, ...more] of [
+      ...[['png'], ['bmp'], ['tiff'], ['webp', '--lossless'], ['jxl', '--quality', '100']],
+    ] as const) {
       const args = ['--force', '--frames', 'first', ...more];
       const { status, complaints } = await verify('pixels', format, args);
       expect([status, complaints], format).to.deep.equal([0, []]);
@@ -145,7 +147,7 @@ describe('imagemill convert --verify', () => {
   it('writes no result that has lost its transparency', async () => {
     await folder.put('window.png', 'in/window.png');
     const MAGICK_BIN = await patchedMagick('-strip) set -- "$@" "$word" -alpha off ;;');
-    for (const format of ['png', 'webp', 'gif', 'tiff', 'avif', 'ico']) {
+    for (const format of ['png', 'webp', 'gif', 'tiff', 'avif', 'jxl', 'ico']) {
       const { status, complaints } = await verify('visual', format, [], { MAGICK_BIN });
       expect([status, complaints.length > 0], format).to.deep.equal([1, true]);
     }
@@ -168,6 +170,57 @@ describe('imagemill convert --verify', () => {
     );
   });
 
+  it('names the pictures of failures by results, so that those of the variants of a preset do not replace each other', async () => {
+    await folder.put('scene.png', 'in/scene.png');
+    await folder.put('scene.png', 'in/a/scene.png');
+    const variants = [
+      { name: 'small', width: 60 },
+      { name: 'large', width: 100 },
+    ];
+    const presets = JSON.stringify({ presets: [{ name: 'web', format: 'png', variants }] });
+    await writeFile(join(folder.path, 'presets.json'), presets);
+    const MAGICK_BIN = await patchedMagick('-strip) set -- "$@" "$word" -flop ;;');
+    const args = ['in', '-o', 'out', '--presets', 'presets.json', '--preset', 'web', '--verify', 'visual'];
+    const { status, complaints } = await folder.run([...args, '--report', 'worst/'], { env: { MAGICK_BIN } });
+    expect([status, complaints.length], complaints.join()).to.deep.equal([1, 5]);
+    const pictures = (await readdir(join(folder.path, 'worst'))).map((name) =>
+      name.replace(/-\w{8}\.webp$/, ''),
+    );
+    expect(pictures).to.have.members(
+      ['out_scene', 'out_a_scene'].flatMap((name) => [`${name}-small.png`, `${name}-large.png`]),
+    );
+  });
+
+  it('decodes JPEG XL with a decoder that is not the one of its encoder', async () => {
+    await folder.put('scene.png', 'in/scene.png');
+    await folder.put('window.png', 'in/window.png');
+    const options = ['--quality', '100', '--receipts', 'receipts.jsonl'];
+    expect((await verify('pixels', 'jxl', options)).complaints).to.deep.equal([]);
+    const receipts = (await readFile(join(folder.path, 'receipts.jsonl'), 'utf8')).trim().split('\n');
+    for (const receipt of receipts)
+      expect(JSON.parse(receipt).verification).to.include({ decoder: 'sharp, jxl-oxide', passed: true });
+    const MAGICK_BIN = await patchedMagick(
+      `-strip) set -- "$@" "$word" -fill magenta -draw 'point 70,50' ;;`,
+    );
+    const { status, complaints } = await verify('pixels', 'jxl', ['--quality', '100', '--force'], {
+      MAGICK_BIN,
+    });
+    expect([status, complaints.length], complaints.join()).to.deep.equal([1, 3]);
+    expect(complaints[0]).to.match(/1 pixels of a block differ .*worst at (56|64), (40|48)/);
+  });
+
+  it('verifies what is made of a JPEG XL that is not animated', async () => {
+    for (const name of ['window.jxl', 'moving.jxl'])
+      await copyFile(new URL(`../../fixtures/extra/${name}`, import.meta.url), join(folder.path, name));
+    const env = { EXTRA_INPUTS: 'jxl' };
+    const convert = (name: string) =>
+      folder.run([name, '-o', `${name}.png`, '--verify', 'pixels', '--frames', 'first'], { env });
+    expect((await convert('window.jxl')).complaints).to.deep.equal([]);
+    expect((await convert('moving.jxl')).complaints.join()).to.include(
+      'no independent decoder reads this JPEG XL: it is animated',
+    );
+  });
+
   it('passes a JPEG XL from which the same JPEG can be restored, and no other', async () => {
     const EXTRA_OUTPUTS = 'jxl';
     const args = ['--lossless', '--keep-metadata'];
@@ -182,7 +235,8 @@ describe('imagemill convert --verify', () => {
     );
     expect(await folder.files('out')).to.deep.equal(['private.jpg.jxl']);
     expect((await verify('pixels', 'jxl', ['--lossless'], { EXTRA_OUTPUTS })).status).to.equal(2);
-    expect((await verify('visual', 'jxl', args, { EXTRA_OUTPUTS })).status).to.equal(2);
+    const visual = await verify('visual', 'jxl', [...args, '--force'], { EXTRA_OUTPUTS });
+    expect([visual.status, visual.complaints]).to.deep.equal([0, []]);
   });
 
   it('writes no JPEG XL from which another JPEG would be restored', async () => {
@@ -264,7 +318,9 @@ describe('imagemill convert --verify', () => {
     const question = { mode: 'pixels', type: 'png', options } as const;
     try {
       await use(await engine.workspaces.root(), (source, result) =>
-        verifier.verify({ ...question, source, result }, 'scene.png').catch((error: Error) => error.message),
+        verifier
+          .verify({ ...question, source, result }, { input: 'scene.png', output: 'out.png' })
+          .catch((error: Error) => error.message),
       );
     } finally {
       verifier.close();

@@ -77,10 +77,10 @@ describe('the image', () => {
     expect(names).to.include.members(Object.keys(dependencies));
   });
 
-  it('contains only the npm packages that are not part of the build: PDFium, and sharp with its dependencies', async () => {
+  it('contains only the npm packages that are not part of the build: PDFium, jxl-oxide, and sharp with its dependencies', async () => {
     const packages = (await sh('cd node_modules && ls -dA [!@]* @*/*')).split('\n');
     expect(packages.filter((name) => !name.startsWith('@img/'))).to.have.members([
-      ...['@hyzyla/pdfium', 'sharp', 'detect-libc', 'semver'],
+      ...['@hyzyla/pdfium', 'jxl-oxide-wasm', 'sharp', 'detect-libc', 'semver'],
     ]);
     expect(packages.filter((name) => name.startsWith('@img/sharp-libvips-'))).to.have.length(1);
   });

@@ -40,9 +40,11 @@ export interface Conversion {
 }
 
 /** A file to convert. */
-interface FileToConvert {
+export interface FileToConvert {
   /** Path, or {@link STDIN}. */
   readonly input: string;
+  /** Path of the result, which the converter does not write. */
+  readonly output: string;
   readonly options: ConvertOptions;
 }
 

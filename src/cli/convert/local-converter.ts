@@ -7,14 +7,13 @@ import type { Config } from '../../config.ts';
 import { type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
 import { INPUT_FILE } from '../../conversion/plan/types.ts';
 import { storeInput } from '../../conversion/prepare.ts';
-import type { ConversionInput, ConversionResult } from '../../conversion/types.ts';
+import type { ConversionInput } from '../../conversion/types.ts';
 import { StartupError } from '../../errors.ts';
 import type { InputType, OutputType } from '../../formats.ts';
 import type { Verification, VerifyMode } from '../../regress/verifiable.ts';
 import { CliError, createWarningCollector } from '../context.ts';
 import {
   type Converter,
-  fileErrorFrom,
   labelOf,
   readUnchanged,
   type SourceState,
@@ -55,7 +54,7 @@ export async function createLocalConverter(
   const verifier = verify && (await createVerifier(engine, verify.pictures));
   return {
     toolVersions: versionsOf(engine),
-    convert: ({ input, options }, use, known) =>
+    convert: ({ input, output, options }, use, known) =>
       withFile(input, async (stored, bytesBefore, source) => {
         const { folder, type } = stored;
         const original = `${folder}.source`;
@@ -66,12 +65,12 @@ export async function createLocalConverter(
         const { path, key, bytes: bytesAfter, convertedMs, notes, quality } = result;
         const used = { ...options, quality: quality ?? options.quality };
         const verification =
-          verify &&
-          (options.format === 'jxl'
-            ? verifyTranscoded(result, input)
-            : await verifier?.verify(
+          result.isTranscoded && verify?.mode === 'pixels'
+            ? RESTORED
+            : verify &&
+              (await verifier?.verify(
                 { mode: verify.mode, type, source: original, result: path, options: used },
-                input,
+                { input, output },
               ));
         const ms = Math.round(convertedMs);
         await use({ path, key, source, type, bytesBefore, bytesAfter, ms, notes, verification, quality });
@@ -83,12 +82,8 @@ export async function createLocalConverter(
   };
 }
 
-/** States what the conversion has verified. */
-function verifyTranscoded({ isTranscoded }: ConversionResult, input: string): Verification {
-  if (isTranscoded) return { mode: 'pixels', passed: true, decoder: 'djxl', max: 0 };
-  const why = 'only an upright JPEG, not in CMYK, becomes a JPEG XL from which it can be restored';
-  throw fileErrorFrom(undefined, 'NOT_VERIFIED', input, why);
-}
+/** What a conversion that restores the JPEG has verified itself. */
+const RESTORED: Verification = { mode: 'pixels', passed: true, decoder: 'djxl', max: 0 };
 
 function versionsOf({ toolchain }: ConversionEngine): string {
   const versions = Object.entries(toolchain).flatMap(([name, tool]) =>

@@ -1,4 +1,5 @@
 /** @module Verifies results in confined processes, one for each conversion that runs at a time. */
+import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, realpath, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -8,7 +9,7 @@ import { createFolders, systemReason } from '../../files/system.ts';
 import { ASSETS_DIR, FORK_SERVER_LIBRARY, MAIN } from '../../folders.ts';
 import { startWorker, type Worker } from '../../process/single-process.ts';
 import type { Verification } from '../../regress/verifiable.ts';
-import { fileErrorFrom } from './converter.ts';
+import { type FileToConvert, fileErrorFrom } from './converter.ts';
 import type { Question } from './verify-worker.ts';
 
 /** Verifies results. */
@@ -16,10 +17,10 @@ export interface Verifier {
   /**
    * Verifies a result.
    *
-   * @param input name of the source, for messages and the name of the picture
+   * @param file names the source in messages, and the result in the name of the picture
    * @throws {FileError} NOT_VERIFIED
    */
-  verify(question: Question, input: string): Promise<Verification>;
+  verify(question: Question, file: Pick<FileToConvert, 'input' | 'output'>): Promise<Verification>;
   close(): void;
 }
 
@@ -64,16 +65,25 @@ export async function createVerifier(
       },
       isConfined ? FORK_SERVER_LIBRARY : undefined,
     );
-  const idle: Worker[] = [];
-  const all = new Set<Worker>();
+  const all = new Set<Promise<Worker>>();
+  const add = (): Promise<Worker> => {
+    const worker = start();
+    worker.catch(() => {}); // whoever asks it receives the error
+    all.add(worker);
+    return worker;
+  };
+  const remove = (worker: Promise<Worker>): void => {
+    all.delete(worker);
+    worker.then(({ close }) => close()).catch(() => {});
+  };
+  const idle = [add()]; // starts beside the first conversion
   /** @throws {Error} if a decoder fails, or decodes the same files differently */
   const answer = async (question: Question): Promise<Verification> => {
-    const asked: Worker[] = [];
+    const asked: Promise<Worker>[] = [];
     const ask = async (): Promise<Verification> => {
-      const worker = idle.pop() ?? (await start());
-      all.add(worker);
+      const worker = idle.pop() ?? add();
       asked.push(worker);
-      return (await worker.ask(question, TIMEOUT_MS)) as Verification;
+      return (await (await worker).ask(question, TIMEOUT_MS)) as Verification;
     };
     try {
       const found = await ask();
@@ -84,41 +94,43 @@ export async function createVerifier(
       idle.push(...asked);
       return found;
     } catch (error) {
-      for (const worker of asked) {
-        worker.close();
-        all.delete(worker);
-      }
+      asked.forEach(remove);
       throw error;
     }
   };
   return {
-    async verify(question, input) {
+    async verify(question, { input, output }) {
       const found = await answer(question).catch((error: Error): never => {
         throw fileErrorFrom(error, 'NOT_VERIFIED', input, `the decoder failed: ${error.message}`);
       });
       if (found.passed) return found;
       const { picture, worst, reason } = found;
-      const saved = picture && pictures && (await savePicture(picture, pictures, input).catch(whyNotSaved));
+      const saved = picture && pictures && (await savePicture(picture, pictures, output).catch(whyNotSaved));
       const where = worst ? `, worst at ${worst.x}, ${worst.y}` : '';
       const why = `${reason}${where}${saved ? ` (${saved})` : ''}`;
       throw fileErrorFrom(undefined, 'NOT_VERIFIED', input, why);
     },
     close() {
-      for (const worker of all) worker.close();
+      all.forEach(remove);
     },
   };
 }
 
 const whyNotSaved = (error: Error): string => `its picture cannot be written: ${systemReason(error)}`;
 
-/** Maximum length of the name of a picture without extension, in UTF-16 units of up to 3 bytes. A name has at most 255 bytes. */
-const MAX_PICTURE_NAME = 80;
+/** Maximum length of the name of a result in that of its picture, in UTF-16 units of up to 3 bytes. A name has at most 255 bytes. */
+const MAX_NAME = 70;
 
-/** Writes the picture of the worst place, expected beside found. Returns its path. */
-async function savePicture(picture: string, folder: string, input: string): Promise<string> {
+/**
+ * Writes the picture of the worst place, expected beside found.
+ *
+ * @returns its path, which is different for each result
+ */
+async function savePicture(picture: string, folder: string, output: string): Promise<string> {
   await createFolders(folder);
-  const name = input.replace(/[^\p{L}\p{N}._-]+/gu, '_').slice(-MAX_PICTURE_NAME);
-  const path = join(folder, `${name}.webp`);
+  const name = output.replace(/[^\p{L}\p{N}._-]+/gu, '_').slice(-MAX_NAME);
+  const digest = createHash('sha256').update(output).digest('hex').slice(0, 8);
+  const path = join(folder, `${name}-${digest}.webp`);
   await writeFile(path, Buffer.from(picture, 'base64'));
   return path;
 }

@@ -1,21 +1,11 @@
-/**
- * @module Decodes results with libraries that are independent of the tools under test (JPEG XL with djxl, which is not), and
- * encodes images for the report.
- */
-
+/** @module Decodes results with libraries that are independent of the tools under test, and encodes images for the report. */
 import { createHash } from 'node:crypto';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { PDFiumLibrary } from '@hyzyla/pdfium';
+import type { PDFiumLibrary } from '@hyzyla/pdfium';
 import sharp, { type Metadata, type Sharp, type SharpOptions } from 'sharp';
 import { shownArea } from '../../conversion/plan/crop.ts';
 import { iconSizes } from '../../conversion/plan/encode.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
-import { NO_POLICY_FOLDER } from '../../process/policy.ts';
-import { createRunner } from '../../process/runner.ts';
-import { findProgram } from '../../process/toolchain.ts';
 import {
   clearHidden,
   type DecodedImage,
@@ -35,7 +25,7 @@ const DECODERS: Readonly<Record<OutputType, Decode>> = {
   bmp: async (file) => withoutMetadata([decodeBmp(file)]),
   avif: decodeWithSharp,
   tiff: decodeWithSharp,
-  jxl: async (file) => decodeWithSharp(await jxlToPng(file)),
+  jxl: decodeJxlFrames,
   ico: decodeIcon,
   pdf: async (file) => withoutMetadata(await renderPages(file)),
 };
@@ -64,6 +54,19 @@ function iconOf(frames: readonly Raster[]): DecodedImage {
   return { frames, facts: { width: first.width, height: first.height, frames: frames.length, alpha } };
 }
 
+async function decodeJxlFrames(file: Buffer): Promise<DecodedImage> {
+  const { decodeJxl } = await import('./jxl.ts');
+  const { frames, plays } = decodeJxl(file);
+  const images = await Promise.all(frames.map(({ png }) => decodeWithSharp(png)));
+  const [{ facts }] = images as [DecodedImage];
+  const animation = frames.length > 1 && { delays: frames.map(({ delay }) => delay), plays };
+  const alpha = images.some((image) => image.facts.alpha);
+  return {
+    frames: images.map((image) => image.frames[0] as Raster),
+    facts: { ...facts, ...animation, alpha, frames: frames.length },
+  };
+}
+
 async function decodeWithSharp(file: Buffer): Promise<DecodedImage> {
   const options = { animated: true, limitInputPixels: false };
   const metadata = await sharp(file, options).metadata();
@@ -85,6 +88,19 @@ async function toImage(image: Sharp, metadata: Metadata, count: number): Promise
     data: data.subarray(at * size, (at + 1) * size),
   }));
   return { frames, facts: { width: info.width, height, frames: count, alpha, ...toMetadata(metadata) } };
+}
+
+/**
+ * Returns a file that sharp reads: for a JPEG XL, a PNG.
+ *
+ * @throws {Error} if a JPEG XL is damaged or animated
+ */
+export async function toReadable(file: Buffer, type: InputType | OutputType): Promise<Buffer> {
+  if (type !== 'jxl') return file;
+  const { decodeJxl } = await import('./jxl.ts');
+  const [first, ...others] = decodeJxl(file).frames;
+  if (!first || others.length > 0) throw new Error('it is animated');
+  return first.png;
 }
 
 /**
@@ -119,6 +135,7 @@ export interface Expected {
 /**
  * Repeats the steps of a conversion with sharp, whose fitting and positions imagemill has.
  *
+ * @param source a file that sharp reads, or a BMP
  * @param size size of the result, for a drawing
  * @throws {Error} if sharp cannot read the source
  */
@@ -272,31 +289,8 @@ export async function encode(raster: Raster, maxSide: number, enlarge = 1): Prom
   return { bytes, width: info.width, height: info.height };
 }
 
-const SEARCH_PATH = '/usr/local/bin:/usr/bin:/bin';
-const TIMEOUT_MS = 60_000;
-
-/**
- * Converts JPEG XL to PNG.
- *
- * @throws {Error} if djxl is not installed
- * @throws {CommandError} if djxl cannot read the file
- */
-async function jxlToPng(file: Buffer): Promise<Buffer> {
-  const djxl = await findProgram('djxl', SEARCH_PATH);
-  if (!djxl) throw new Error('JPEG XL is decoded by djxl: apt install libjxl-tools');
-  const folder = await mkdtemp(join(tmpdir(), 'imagemill-jxl-'));
-  try {
-    await writeFile(join(folder, 'in.jxl'), file);
-    const run = createRunner({ searchPath: SEARCH_PATH, policyFolder: NO_POLICY_FOLDER });
-    await run({ file: djxl, args: ['in.jxl', 'out.png', '--quiet'], cwd: folder, timeoutMs: TIMEOUT_MS });
-    return await readFile(join(folder, 'out.png'));
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
-}
-
 /** PDFium, loaded for the first PDF and then reused. */
-let library: ReturnType<typeof PDFiumLibrary.init> | undefined;
+let library: Promise<PDFiumLibrary> | undefined;
 
 /**
  * Renders all pages of a PDF at one pixel per point, on white.
@@ -304,7 +298,7 @@ let library: ReturnType<typeof PDFiumLibrary.init> | undefined;
  * @throws {Error} if PDFium cannot read the file or it has no pages
  */
 async function renderPages(file: Uint8Array): Promise<Raster[]> {
-  library ??= PDFiumLibrary.init();
+  library ??= import('@hyzyla/pdfium').then((pdfium) => pdfium.PDFiumLibrary.init());
   const document = await (await library).loadDocument(file);
   try {
     const pages: Raster[] = [];
