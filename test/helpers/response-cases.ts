@@ -125,6 +125,13 @@ const commonCases = (operation: string, path: string): ResponseCase[] => [
   },
 ];
 
+/** Makes the next response fail unexpectedly. */
+function breakJson({ service }: OwnService): void {
+  service.app.set('json replacer', () => {
+    throw new Error('unexpected');
+  });
+}
+
 const readCases = Object.entries(READS).flatMap(([operation, path]): ResponseCase[] => [
   { operation, status: 200, how: 'a plain request', send: ({ base }) => sendForm(base + path) },
   {
@@ -132,23 +139,18 @@ const readCases = Object.entries(READS).flatMap(([operation, path]): ResponseCas
     status: 500,
     how: 'an unexpected error',
     settings: () => ({}),
-    send({ base, service }) {
-      service.app.set('json replacer', () => {
-        throw new Error('unexpected');
-      });
-      return sendForm(base + path);
+    send(service) {
+      breakJson(service);
+      return sendForm(service.base + path);
     },
   },
 ]);
 
-const formCases = Object.entries(FORMS).flatMap(([operation, { path, part }]): ResponseCase[] => [
+const UPLOADS = { ...FORMS, identify: IDENTIFY };
+
+/** Cases of every operation that receives files. */
+const uploadCases = Object.entries(UPLOADS).flatMap(([operation, { path, part }]): ResponseCase[] => [
   { operation, status: 400, how: 'no file', send: (service) => post(service, { path, part }, []) },
-  {
-    operation,
-    status: 400,
-    how: 'a body that is not what HTTP says it is',
-    send: (service) => sendRaw(service, `${formHead(path)}Transfer-Encoding: chunked\r\n\r\nno\r\n`),
-  },
   {
     operation,
     status: 408,
@@ -158,122 +160,100 @@ const formCases = Object.entries(FORMS).flatMap(([operation, { path, part }]): R
   },
   {
     operation,
-    status: 413,
-    how: 'an image that is too large',
-    settings: () => ({ MAX_PIXELS: '100' }),
-    send: (service) => post(service, { path, part }, ['scene.jpg']),
-  },
-  {
-    operation,
     status: 415,
     how: 'a text',
     send: (service) => post(service, { path, part }, [new TextEncoder().encode('text')]),
   },
   {
     operation,
-    status: 500,
-    how: 'a tool that is refused what it needs',
-    settings: async () => ({
-      MAGICK_BIN: await fakeMagick(`${printMessage(NOT_ALLOWED)}; exit 1`),
-    }),
-    send: (service) => post(service, { path, part }, ['scene.jpg']),
-  },
-  {
-    operation,
     status: 501,
     how: 'a body in a transfer coding that is not supported',
-    send: (service) =>
-      sendRaw(
-        service,
-        `${formHead(path)}Connection: close\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
-      ),
-  },
-  {
-    operation,
-    status: 413,
-    how: 'a tool that hangs',
-    settings: async () => ({ MAGICK_BIN: await fakeMagick('sleep 60'), CONVERT_TIMEOUT_MS: '500' }),
-    send: (service) => post(service, { path, part }, ['scene.jpg']),
-  },
-  {
-    operation,
-    status: 503,
-    how: 'a tool that has gone',
-    settings: async () => ({ MAGICK_BIN: await fakeMagick('exit 1') }),
-    async send(service) {
-      await rm(service.service.toolchain.magick?.path as string, { force: true });
-      return post(service, { path, part }, ['scene.jpg']);
+    send: (service) => {
+      const coding = 'Connection: close\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n';
+      return sendRaw(service, `${formHead(path)}${coding}`);
     },
   },
 ]);
 
+const formCases = Object.entries(FORMS).flatMap(([operation, { path, part }]): ResponseCase[] => {
+  const send = (service: OwnService) => post(service, { path, part }, ['scene.jpg']);
+  return [
+    {
+      operation,
+      status: 400,
+      how: 'a body that is not what HTTP says it is',
+      send: (service) => sendRaw(service, `${formHead(path)}Transfer-Encoding: chunked\r\n\r\nno\r\n`),
+    },
+    {
+      operation,
+      status: 413,
+      how: 'an image that is too large',
+      settings: () => ({ MAX_PIXELS: '100' }),
+      send,
+    },
+    {
+      operation,
+      status: 500,
+      how: 'a tool that is refused what it needs',
+      settings: async () => ({ MAGICK_BIN: await fakeMagick(`${printMessage(NOT_ALLOWED)}; exit 1`) }),
+      send,
+    },
+    {
+      operation,
+      status: 413,
+      how: 'a tool that hangs',
+      settings: async () => ({ MAGICK_BIN: await fakeMagick('sleep 60'), CONVERT_TIMEOUT_MS: '500' }),
+      send,
+    },
+    {
+      operation,
+      status: 503,
+      how: 'a tool that has gone',
+      settings: async () => ({ MAGICK_BIN: await fakeMagick('exit 1') }),
+      async send(service) {
+        await rm(service.service.toolchain.magick?.path as string, { force: true });
+        return send(service);
+      },
+    },
+  ];
+});
+
 /** Cases of the endpoint that describes images. It runs no tool, and an image that is too large is not an error. */
-const identifyCases: ResponseCase[] = [
+const identifyCases = [
   {
-    operation: 'identify',
     status: 200,
     how: 'an image and an option',
     send: (service) => post(service, IDENTIFY, ['window.png'], { format: 'jpg' }),
   },
   {
-    operation: 'identify',
     status: 200,
     how: 'an image and its plan',
     send: (service) => post(service, IDENTIFY, ['scene.svg'], { format: 'jpg', plan: 'true' }),
   },
   {
-    operation: 'identify',
     status: 200,
     how: 'images that it cannot convert',
     settings: () => ({ MAX_PIXELS: '100' }),
     send: (service) => post(service, { ...IDENTIFY, part: 'files' }, ['p3.jpg', 'scene.svg', 'pages.tiff']),
   },
-  { operation: 'identify', status: 400, how: 'no file', send: (service) => post(service, IDENTIFY, []) },
   {
-    operation: 'identify',
-    status: 408,
-    how: 'a body that never ends',
-    settings: () => ({ UPLOAD_TIMEOUT_MS: '300' }),
-    send: (service) => sendRaw(service, `${formHead('/identify')}Content-Length: 9\r\n\r\n--x`),
-  },
-  {
-    operation: 'identify',
     status: 413,
     how: 'a file that is too large',
     settings: () => ({ MAX_FILE_BYTES: '100' }),
     send: (service) => post(service, IDENTIFY, ['scene.jpg']),
   },
   {
-    operation: 'identify',
-    status: 415,
-    how: 'a text',
-    send: (service) => post(service, IDENTIFY, [new TextEncoder().encode('text')]),
-  },
-  {
-    operation: 'identify',
     status: 500,
     how: 'an unexpected error',
     settings: () => ({ LOG_LEVEL: 'error' }),
     send(service) {
-      service.service.app.set('json replacer', () => {
-        throw new Error('unexpected');
-      });
+      breakJson(service);
       return post(service, IDENTIFY, ['scene.jpg']);
     },
   },
-  {
-    operation: 'identify',
-    status: 501,
-    how: 'a body in a transfer coding that is not supported',
-    send: (service) =>
-      sendRaw(
-        service,
-        `${formHead('/identify')}Connection: close\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
-      ),
-  },
-];
+] satisfies Omit<ResponseCase, 'operation'>[];
 
-const acceptCases = Object.entries({ ...FORMS, identify: IDENTIFY }).map(
+const acceptCases = Object.entries(UPLOADS).map(
   ([operation, { path, part }]): ResponseCase => ({
     operation,
     status: 406,
@@ -290,7 +270,8 @@ const acceptCases = Object.entries({ ...FORMS, identify: IDENTIFY }).map(
 /** All cases. */
 export const CASES: readonly ResponseCase[] = [
   ...acceptCases,
-  ...identifyCases,
+  ...uploadCases,
+  ...identifyCases.map((one) => ({ operation: 'identify', ...one })),
   ...Object.entries(PATHS).flatMap(([operation, path]) => pathCases(operation, path)),
   ...readCases,
   ...formCases,
