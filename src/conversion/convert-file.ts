@@ -60,16 +60,7 @@ const STATES_DEEP_ALPHA_SINCE = '0.8';
 export const MAX_PREPARATIONS = 4;
 
 /** The functions that convert a file, to one result or to several, and the one that only plans. */
-export interface FileConverter {
-  /**
-   * States what {@link Convert} would do. Removes the input.
-   *
-   * @throws {ServiceError} that names the file
-   */
-  explain(source: ConversionInput, options: ConvertOptions): Promise<Explanation>;
-  readonly convert: Convert;
-  readonly convertVariants: ConvertVariants;
-}
+export type FileConverter = ReturnType<typeof createConvert>;
 
 /** Returns the properties of the tools that plans depend on. */
 export function toolContext({
@@ -87,17 +78,23 @@ export function toolContext({
 }
 
 /** Creates the functions that convert files. */
-export function createConvert(deps: ConvertDeps): FileConverter {
+export function createConvert(deps: ConvertDeps) {
   const given = { ...deps, tools: toolContext(deps) };
   const convertVariants: ConvertVariants = async (source, variants, onError, signal, group) =>
     convertFile(openConversion({ ...given, source, onError, signal }, variants), group);
+  const convert: Convert = async (source, options, signal, group) => {
+    const [outcome] = await convertVariants(source, onlyResult(options), 'fail', signal, group);
+    return (outcome as { converted: ConversionResult }).converted;
+  };
   return {
+    convert,
     convertVariants,
-    async convert(source, options, signal, group) {
-      const [outcome] = await convertVariants(source, onlyResult(options), 'fail', signal, group);
-      return (outcome as { converted: ConversionResult }).converted;
-    },
-    async explain(source, options) {
+    /**
+     * States what {@link Convert} would do. Removes the input.
+     *
+     * @throws {ServiceError} that names the file
+     */
+    async explain(source: ConversionInput, options: ConvertOptions): Promise<Explanation> {
       const { signal } = new AbortController();
       const conversion = openConversion({ ...given, source, onError: 'fail', signal }, onlyResult(options));
       try {

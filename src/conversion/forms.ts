@@ -121,16 +121,6 @@ export interface FormOptions {
   readonly manifest: boolean;
 }
 
-/** The functions that parse text fields. */
-interface Parsers {
-  /** Parses the form of `POST /convert`. */
-  readonly convert: Parse<FormOptions>;
-  /** Parses the form of `POST /batch`. */
-  readonly batch: Parse<FormOptions>;
-  /** Parses the form of `POST /identify`. Undefined if there is no option. */
-  readonly identify: Parse<Wanted | undefined>;
-}
-
 /** Creates the function that parses the options of one result. */
 export function createOptionsParser(outputs: readonly OutputType[]): Parse<ConvertOptions> {
   const checks = convertFields(outputs);
@@ -146,7 +136,7 @@ export function createParsers(
   outputs: readonly OutputType[],
   { MAX_VARIANTS: maxVariants }: Pick<Config, 'MAX_VARIANTS'>,
   presets: Presets = NO_PRESETS,
-): Parsers {
+) {
   const forms = formFields(outputs);
   const names = optionNames(outputs);
   const parse = createOptionsParser(outputs);
@@ -174,7 +164,7 @@ export function createParsers(
     convert: parserOf(forms.convert),
     batch: parserOf(forms.batch),
     // Without a known option, nothing is described but the image.
-    identify(sent, accept) {
+    identify(sent: readonly TextField[], accept?: string): Wanted | undefined {
       const fields = expandPreset(sent, presets);
       const { plan } = check(identifyFields, fields);
       const hasOptions = fields.some(([name, value]) => value !== '' && names.includes(name));

@@ -1,52 +1,6 @@
 /** @module Accounting of disk space, shared fairly between clients. */
 import { serviceError } from '../errors.ts';
 
-/**
- * Shares the disk space between the clients of all running requests. Bytes that a request is going to store count
- * before they are written, so that concurrent requests do not rely on the same free bytes.
- */
-export interface DiskSpace {
-  /**
-   * Opens the account of a request.
-   *
-   * @param client the key of the client. A request without a key is not limited to a share.
-   * @param bytes the announced size of the upload
-   * @throws {ServiceError} DISK_FULL as {@link DiskAccount.reserve} does
-   */
-  open(client: string | undefined, bytes: number): Promise<DiskAccount>;
-  /** Returns the bytes that all requests have stored or can still store. */
-  held(): number;
-  /** Returns the bytes that all requests have stored. */
-  stored(): number;
-}
-
-/** Disk space of one request. */
-export interface DiskAccount {
-  /**
-   * Counts bytes that are about to be written: first from the announced size, then in addition to it.
-   *
-   * @throws {ServiceError} DISK_FULL as {@link DiskAccount.reserve} does
-   */
-  store(bytes: number): Promise<void>;
-  /** Releases the bytes that the request announced and did not send. */
-  releaseUnsent(): void;
-  /**
-   * Reserves space for a file of at most `bytes`. If there is not enough, waits until earlier reservations have
-   * settled, since most files turn out to be much smaller.
-   *
-   * @returns a function to call with the real size when the file is written, or with 0 when there is none
-   * @throws {ServiceError} DISK_FULL if the client exceeds its share, or if there is neither space nor a response to cut
-   *   off
-   */
-  reserve(bytes: number): Promise<(stored: number) => void>;
-  /** Releases the space of a file that was removed. */
-  release(bytes: number): void;
-  /** Registers the response that the request is sending. It can be cut off when another client needs space. */
-  registerResponse(response: PendingResponse): void;
-  /** Closes the account. All files of the request must have been removed. */
-  close(): void;
-}
-
 /** A response that is being sent. */
 export interface PendingResponse {
   /** Returns the current transfer rate. */
@@ -68,12 +22,16 @@ interface Account {
   readonly closed: PromiseWithResolvers<void>;
 }
 
+/** Disk space of one request. */
+export type DiskAccount = Awaited<ReturnType<ReturnType<typeof createDiskSpace>['open']>>;
+
 /**
- * Creates the accounts of a disk.
+ * Shares the disk space between the clients of all running requests. Bytes that a request is going to store count
+ * before they are written, so that concurrent requests do not rely on the same free bytes.
  *
  * @param free returns the free bytes of the disk, or `undefined` if they are unknown
  */
-export function createDiskSpace(free: () => Promise<number | undefined>): DiskSpace {
+export function createDiskSpace(free: () => Promise<number | undefined>) {
   const accounts = new Set<Account>();
   /** Pending reservations. Each resolves when it settles. */
   const reservations = new Set<Promise<void>>();
@@ -111,7 +69,7 @@ export function createDiskSpace(free: () => Promise<number | undefined>): DiskSp
    * free.
    *
    * @param awaited reservations to wait for when there is not enough space
-   * @throws {ServiceError} DISK_FULL as {@link DiskAccount.reserve} does
+   * @throws {ServiceError} DISK_FULL if the client exceeds its share, or if there is neither space nor a response to cut off
    */
   async function addExpected(
     account: Account,
@@ -157,9 +115,18 @@ export function createDiskSpace(free: () => Promise<number | undefined>): DiskSp
   }
 
   return {
+    /** Returns the bytes that all requests have stored or can still store. */
     held: () => sum(held),
+    /** Returns the bytes that all requests have stored. */
     stored: () => sum(({ stored }) => stored),
-    async open(client, bytes) {
+    /**
+     * Opens the account of a request.
+     *
+     * @param client the key of the client. A request without a key is not limited to a share.
+     * @param bytes the announced size of the upload
+     * @throws {ServiceError} DISK_FULL
+     */
+    async open(client: string | undefined, bytes: number) {
       const account: Account = { client, stored: 0, expected: 0, closed: Promise.withResolvers() };
       /** Expected bytes of the upload only. */
       let announced = 0;
@@ -176,23 +143,31 @@ export function createDiskSpace(free: () => Promise<number | undefined>): DiskSp
       }
       announced = bytes;
       return {
-        async store(more) {
+        /** Counts bytes that are about to be written: first from the announced size, then in addition to it. May throw DISK_FULL. */
+        async store(more: number): Promise<void> {
           if (more > announced) await addExpected(account, more - announced);
           announced = Math.max(0, announced - more);
           account.expected -= more;
           account.stored += more;
         },
-        releaseUnsent() {
+        /** Releases the bytes that the request announced and did not send. */
+        releaseUnsent(): void {
           account.expected -= announced;
           announced = 0;
         },
-        reserve(maxBytes) {
+        /**
+         * Reserves space for a file of at most `maxBytes`. If there is not enough, waits until earlier reservations have
+         * settled, since most files turn out to be much smaller. May throw DISK_FULL.
+         *
+         * @returns a function to call with the real size when the file is written, or with 0 when there is none
+         */
+        reserve(maxBytes: number): Promise<(stored: number) => void> {
           return inTurn(client, async () => {
             const reserved = await limitToShare(account, maxBytes);
             await addExpected(account, reserved, [...reservations]);
             const { promise, resolve } = Promise.withResolvers<void>();
             reservations.add(promise);
-            return (stored) => {
+            return (stored: number): void => {
               account.expected -= reserved;
               account.stored += stored;
               reservations.delete(promise);
@@ -200,12 +175,15 @@ export function createDiskSpace(free: () => Promise<number | undefined>): DiskSp
             };
           });
         },
-        release(removed) {
+        /** Releases the space of a file that was removed. */
+        release(removed: number): void {
           account.stored = Math.max(0, account.stored - removed);
         },
-        registerResponse(response) {
+        /** Registers the response that the request is sending. It can be cut off when another client needs space. */
+        registerResponse(response: PendingResponse): void {
           account.response = response;
         },
+        /** Closes the account. All files of the request must have been removed. */
         close,
       };
     },

@@ -17,59 +17,15 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { createDiskSpace, type DiskAccount, MIN_FREE_BYTES } from './disk-space.ts';
+import { createDiskSpace, MIN_FREE_BYTES } from './disk-space.ts';
 import { makeInstanceFolder } from './stale.ts';
 import { createFolders, isInMemory } from './system.ts';
-
-/** The folder of one request. */
-export interface Workspace {
-  readonly path: string;
-  /** Disk space of the request. */
-  readonly disk: DiskAccount;
-  /** Creates a folder for one file and its conversion, and returns its path. */
-  folder(name: string): Promise<string>;
-  /** Removes a folder of {@link folder}, and releases the space of the received files in it. */
-  discard(folder: string): Promise<void>;
-  /** Removes all files and closes the account of disk space, even if a file cannot be removed. */
-  remove(): Promise<void>;
-}
 
 interface WorkspaceOptions {
   /** Key of the client, for the fair share of the disk. A workspace without a key is not limited to a share. */
   readonly client?: string;
   /** Announced size of the upload, in bytes. */
   readonly bytes?: number;
-}
-
-/** The workspaces of this process. */
-export interface Workspaces {
-  /**
-   * Creates a workspace.
-   *
-   * @throws {ServiceError} DISK_FULL when there is no space for the upload, see {@link DiskAccount.reserve}
-   */
-  open(options?: WorkspaceOptions): Promise<Workspace>;
-  /**
-   * Runs `work` in a new workspace, and removes the workspace afterwards.
-   *
-   * @throws the error of `work`, even if the removal fails too; otherwise the error of {@link Workspaces.open} or of the
-   *   removal
-   */
-  use<T>(options: WorkspaceOptions, work: (workspace: Workspace) => Promise<T>): Promise<T>;
-  /** Returns the folder of this process, which contains all its workspaces. */
-  root(): Promise<string>;
-  /** Returns the bytes that running requests have stored or can still store. */
-  reserved(): number;
-  /**
-   * Returns whether there is space for requests, or will be after the running ones.
-   *
-   * @throws {Error} with the code of the failed system call, if the folder of this process was removed and cannot be created
-   */
-  hasSpace(): Promise<boolean>;
-  /** Returns the free bytes of the disk, or `undefined` if they are unknown. */
-  free(): Promise<number | undefined>;
-  /** Removes all files of this process. */
-  close(): Promise<void>;
 }
 
 /** Returns the bytes that the disk of a folder has left for unprivileged users. */
@@ -91,13 +47,18 @@ process.on('exit', () => {
   }
 });
 
+/** The workspaces of this process. */
+export type Workspaces = ReturnType<typeof createWorkspaces>;
+/** The folder of one request. */
+export type Workspace = Awaited<ReturnType<Workspaces['open']>>;
+
 /**
  * Creates the workspaces of this process. They are all in one folder in `tempDir`, with a file that identifies the
  * process.
  *
  * @param free returns the free bytes of the disk of a folder
  */
-export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
+export function createWorkspaces(tempDir: string, free = freeOn) {
   let home: Promise<string> | undefined;
 
   const makeHome = async (): Promise<string> => {
@@ -134,7 +95,12 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
   const freeNow = async (): Promise<number | undefined> => free(await currentHome()).catch(() => undefined);
   const space = createDiskSpace(freeNow);
 
-  const openWorkspace: Workspaces['open'] = async ({ client, bytes = 0 } = {}) => {
+  /**
+   * Creates a workspace.
+   *
+   * @throws {ServiceError} DISK_FULL when there is no space for the upload
+   */
+  const openWorkspace = async ({ client, bytes = 0 }: WorkspaceOptions = {}) => {
     const account = await space.open(client, bytes);
     const path = await makeFolder().catch((error) => {
       account.close();
@@ -142,16 +108,20 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
     });
     return {
       path,
+      /** Disk space of the request. */
       disk: account,
-      async folder(name) {
+      /** Creates a folder for one file and its conversion, and returns its path. */
+      async folder(name: string): Promise<string> {
         const folder = join(path, name);
         await workFiles(folder).mkdir(folder, { mode: 0o700 });
         return folder;
       },
-      async discard(folder) {
+      /** Removes a folder of `folder`, and releases the space of the received files in it. */
+      async discard(folder: string): Promise<void> {
         account.release(await removeFolder(folder));
       },
-      async remove() {
+      /** Removes all files and closes the account of disk space, even if a file cannot be removed. */
+      async remove(): Promise<void> {
         await removeFolder(path).finally(account.close);
       },
     };
@@ -159,7 +129,15 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
 
   return {
     open: openWorkspace,
-    async use(options, work) {
+    /**
+     * Runs `work` in a new workspace, and removes the workspace afterwards.
+     *
+     * @throws the error of `work`, even if the removal fails too; otherwise the error of `open` or of the removal
+     */
+    async use<T>(
+      options: WorkspaceOptions,
+      work: (workspace: Awaited<ReturnType<typeof openWorkspace>>) => Promise<T>,
+    ): Promise<T> {
       const workspace = await openWorkspace(options);
       const result = await work(workspace).catch(async (error) => {
         await workspace.remove().catch(() => {}); // the next start of the service removes the rest
@@ -168,14 +146,23 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
       await workspace.remove();
       return result;
     },
+    /** Returns the folder of this process, which contains all its workspaces. */
     root: currentHome,
+    /** Returns the bytes that running requests have stored or can still store. */
     reserved: space.held,
+    /** Returns the free bytes of the disk, or `undefined` if they are unknown. */
     free: () => freeNow().catch(() => undefined),
-    async hasSpace() {
+    /**
+     * Returns whether there is space for requests, or will be after the running ones.
+     *
+     * @throws {Error} with the code of the failed system call, if the folder of this process was removed and cannot be created
+     */
+    async hasSpace(): Promise<boolean> {
       const left = (await freeNow()) ?? Number.POSITIVE_INFINITY;
       return left + space.stored() >= MIN_FREE_BYTES;
     },
-    async close() {
+    /** Removes all files of this process. */
+    async close(): Promise<void> {
       const path = await home?.catch(() => undefined);
       home = undefined;
       if (!path) return;

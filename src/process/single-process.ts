@@ -66,15 +66,7 @@ function collectOutput(stream: NodeJS.ReadableStream, more = 0): () => Buffer {
   return () => Buffer.concat(chunks);
 }
 
-export interface Worker {
-  /**
-   * Sends a question, and returns the answer. One at a time.
-   *
-   * @throws {Error} if the worker ends without an answer, or not in time
-   */
-  ask(question: object, timeoutMs: number): Promise<unknown>;
-  close(): void;
-}
+export type Worker = Awaited<ReturnType<typeof startWorker>>;
 
 /**
  * Starts a worker.
@@ -83,7 +75,7 @@ export interface Worker {
  * @param library path of the compiled `fork-server.c`. Without it, the worker runs unconfined.
  * @throws {Error} if it cannot be confined
  */
-export async function startWorker(job: Omit<Job, 'stdin'>, library: string | undefined): Promise<Worker> {
+export async function startWorker(job: Omit<Job, 'stdin'>, library: string | undefined) {
   const { args, env, cwd } = job;
   const [file = '', ...rest] = args;
   const more = library ? { LD_PRELOAD: library, IMAGEMILL_FORK_SERVER: 'once' } : {};
@@ -108,7 +100,12 @@ export async function startWorker(job: Omit<Job, 'stdin'>, library: string | und
   }
   const lines = createInterface({ input: stdout })[Symbol.asyncIterator]();
   return {
-    async ask(question, timeoutMs) {
+    /**
+     * Sends a question, and returns the answer. One at a time.
+     *
+     * @throws {Error} if the worker ends without an answer, or not in time
+     */
+    async ask(question: object, timeoutMs: number): Promise<unknown> {
       stdin?.write(`${JSON.stringify(question)}\n`);
       const timer = setTimeout(() => program.kill(), timeoutMs);
       try {
@@ -119,7 +116,7 @@ export async function startWorker(job: Omit<Job, 'stdin'>, library: string | und
         clearTimeout(timer);
       }
     },
-    close: () => program.kill(),
+    close: (): void => program.kill(),
   };
 }
 

@@ -2,7 +2,7 @@
  * @module Creates the HTTP server: timeouts, limits on connections, requests of a connection one by one, and requests that Express does
  * not receive.
  */
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
 import { serviceError } from '../errors.ts';
@@ -29,18 +29,14 @@ const RESPONSE_GRACE_MS = 5_000;
 const CONNECTIONS_CHECK_MS = 1_000;
 
 /** An HTTP server whose connections are tracked. */
-export interface HttpServer {
-  readonly server: Server;
-  /** See {@link Connections.closeIdle}. */
-  closeIdle(): void;
-}
+export type HttpServer = ReturnType<typeof createHttpServer>;
 
 /**
  * Creates an HTTP server for the app, with limits on connections and timeouts for slow clients. It does not listen yet.
  *
  * @param uploadTimeoutMs maximum time in which a client may send a request, in milliseconds
  */
-export function createHttpServer(app: Express, uploadTimeoutMs: number): HttpServer {
+export function createHttpServer(app: Express, uploadTimeoutMs: number) {
   const connections = new Connections(connectionLimits());
   const exchangesOn = (socket: Socket): readonly Exchange[] => connections.exchangesOn(socket);
   const handle = (req: IncomingMessage, res: ServerResponse): void => {
@@ -83,7 +79,7 @@ export function createHttpServer(app: Express, uploadTimeoutMs: number): HttpSer
   });
   const watch = setInterval(() => connections.closeUnread(uploadTimeoutMs), CONNECTIONS_CHECK_MS).unref();
   server.on('close', () => clearInterval(watch));
-  return { server, closeIdle: () => connections.closeIdle() };
+  return { server, closeIdle: (): void => connections.closeIdle() };
 }
 
 /**

@@ -7,20 +7,7 @@ import { ClientDisconnectedError, type ErrorCode, reasonOf, ServiceError } from 
 import type { FinishedRequest } from './middleware.ts';
 
 /** Records events of the service, and renders all metrics. */
-export interface Metrics {
-  /** Records a finished request. */
-  request(finished: FinishedRequest): void;
-  /** Records a finished conversion, including a rejected one, but not those of the health check. */
-  conversion(conversion: ConversionEvent): void;
-  /** Records that a tool was killed. */
-  toolKilled(reason: KillReason): void;
-  /** Records that a fork server was replaced. */
-  serverRenewed(reason: RenewalReason): void;
-  /** Records whether the rate limit is shared with other instances from now on. */
-  rateLimitShared(shared: boolean): void;
-  /** Returns all metrics as text, with the media type. */
-  render(): Promise<{ readonly type: string; readonly text: string }>;
-}
+export type Metrics = ReturnType<typeof createMetrics>;
 
 /** Values that are read on each scrape. */
 interface GaugeReadings {
@@ -51,7 +38,7 @@ const REQUEST_BUCKETS = [...CONVERSION_BUCKETS, 60];
 const WAIT_BUCKETS = [0.001, ...CONVERSION_BUCKETS];
 
 /** Creates the metrics. Names and units follow https://prometheus.io/docs/practices/naming/. */
-export function createMetrics({ version, readGauges, collectProcessMetrics }: MetricsDeps): Metrics {
+export function createMetrics({ version, readGauges, collectProcessMetrics }: MetricsDeps) {
   const registry = new Registry();
   const registers = [registry];
   if (collectProcessMetrics) collectDefaultMetrics({ register: registry });
@@ -129,7 +116,7 @@ export function createMetrics({ version, readGauges, collectProcessMetrics }: Me
   const free = gauge('temp_free_bytes', 'Free bytes on the disk of TEMP_DIR.');
 
   return {
-    request({ route, status, seconds, bytesIn, bytesOut, outcome }) {
+    request({ route, status, seconds, bytesIn, bytesOut, outcome }: FinishedRequest): void {
       requests.inc({ route, status });
       requestSeconds.observe({ route, status }, seconds);
       received.inc(bytesIn);
@@ -138,17 +125,20 @@ export function createMetrics({ version, readGauges, collectProcessMetrics }: Me
       const overload = OVERLOAD_CODES.find((code) => code === outcome);
       if (overload) refused.inc({ reason: reasonOf(overload) });
     },
-    conversion({ client, input, output, error, queuedMs, ranMs }) {
+    /** Records a finished conversion, including a rejected one, but not those of the health check. */
+    conversion({ client, input, output, error, queuedMs, ranMs }: ConversionEvent): void {
       if (client === undefined) return; // the health check
       const labels = { input, output, result: formatResult(error) };
       conversions.inc(labels);
       if (ranMs !== undefined) conversionSeconds.observe(labels, ranMs / 1000);
       if (queuedMs !== undefined) waitSeconds.observe(queuedMs / 1000);
     },
-    toolKilled: (reason) => killed.inc({ reason }),
-    serverRenewed: (reason) => renewals.inc({ reason }),
-    rateLimitShared: (now) => shared.set(now ? 1 : 0),
-    async render() {
+    toolKilled: (reason: KillReason): void => killed.inc({ reason }),
+    serverRenewed: (reason: RenewalReason): void => renewals.inc({ reason }),
+    /** Records whether the rate limit is shared with other instances from now on. */
+    rateLimitShared: (now: boolean): void => shared.set(now ? 1 : 0),
+    /** Returns all metrics as text, with the media type. */
+    async render(): Promise<{ readonly type: string; readonly text: string }> {
       const now = await readGauges();
       waiting.set(now.waiting);
       running.set(now.running);

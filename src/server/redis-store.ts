@@ -9,12 +9,7 @@ import { CONNECT_TIMEOUT_MS, createRedisClient, type RedisConnection, withTimeou
 import { WINDOW_MS } from './clients.ts';
 
 /** Rate-limit counters that several instances share. */
-export interface SharedStore {
-  /** Returns a store that uses the shared counters, and the local store when they are unavailable. */
-  withFallback(local: Store): Store;
-  /** Disconnects, and stops reconnecting. */
-  close(): void;
-}
+export type SharedStore = Awaited<ReturnType<typeof createSharedStore>>;
 
 export interface SharedStoreOptions {
   readonly url: string;
@@ -33,7 +28,7 @@ const PREFIX = 'imagemill:requests:';
  * Creates a store that connects to the server, and reconnects until it is closed. It never rejects: without a
  * connection, each instance counts on its own.
  */
-export async function createSharedStore({ url, log, onShared }: SharedStoreOptions): Promise<SharedStore> {
+export async function createSharedStore({ url, log, onShared }: SharedStoreOptions) {
   let client: RedisConnection | undefined;
   let shared: boolean | undefined;
   let retryTimer: NodeJS.Timeout | undefined;
@@ -79,7 +74,8 @@ export async function createSharedStore({ url, log, onShared }: SharedStoreOptio
 
   await connect();
   return {
-    withFallback: (local) => ({
+    /** Returns a store that uses the shared counters, and the local store when they are unavailable. */
+    withFallback: (local: Store): Store => ({
       localKeys: false,
       async increment(key) {
         // Always count locally too, so that counts survive the loss of the connection.
@@ -96,7 +92,8 @@ export async function createSharedStore({ url, log, onShared }: SharedStoreOptio
       decrement: (key) => local.decrement(key),
       resetKey: (key) => local.resetKey(key),
     }),
-    close() {
+    /** Disconnects, and stops reconnecting. */
+    close(): void {
       closed = true;
       clearTimeout(retryTimer);
       destroyClient();

@@ -1,9 +1,8 @@
 /** @module Creates the service from its parts: takes the settings, and returns an app that is ready to listen. */
-import type { Express } from 'express';
 import type { Logger } from 'pino';
-import { type ApiKeys, openApiKeys } from '../api-keys.ts';
+import { openApiKeys } from '../api-keys.ts';
 import type { Config } from '../config.ts';
-import { type ConversionEngine, createConversionEngine } from '../conversion/engine.ts';
+import { createConversionEngine } from '../conversion/engine.ts';
 import { NO_PRESETS, type Presets } from '../conversion/forms.ts';
 import { createHealthCheck } from '../conversion/health-check.ts';
 import { WEB_APP_DIR } from '../folders.ts';
@@ -14,12 +13,7 @@ import type { SharedStore } from './redis-store.ts';
 import { loadWebApp } from './routes/web-app.ts';
 
 /** A running service. The caller listens for connections. */
-export interface Service extends Pick<ConversionEngine, 'toolchain' | 'capabilities' | 'layers' | 'close'> {
-  readonly app: Express;
-  readonly apiKeys: ApiKeys;
-  /** Rejects new requests from now on. */
-  drain(): void;
-}
+export type Service = Awaited<ReturnType<typeof createService>>;
 
 export interface ServiceOptions {
   readonly config: Config;
@@ -45,7 +39,7 @@ export async function createService({
   now,
   collectProcessMetrics = false,
   droppedLogLines = () => 0,
-}: ServiceOptions): Promise<Service> {
+}: ServiceOptions) {
   const apiKeys = await openApiKeys(config.API_KEYS_FILE);
   const metrics = createMetrics({
     version,
@@ -84,7 +78,9 @@ export async function createService({
       isHealthy: createHealthCheck(convert, workspaces),
       draining: draining.signal,
     });
-    return { app, toolchain, capabilities, layers, apiKeys, drain: () => draining.abort(), close };
+    /** Rejects new requests from now on. */
+    const drain = (): void => draining.abort();
+    return { app, toolchain, capabilities, layers, apiKeys, drain, close };
   } catch (error) {
     await close(); // running fork servers would keep the process alive
     throw error;

@@ -15,26 +15,7 @@ export interface ServerOptions {
   readonly namespaces: boolean;
 }
 
-export interface Server {
-  /** False once the process has ended, or was closed. */
-  readonly alive: boolean;
-  /** Whether the server has its own namespaces. */
-  readonly isolated: boolean;
-  /** Number of jobs that have been started. */
-  readonly started: number;
-  /** Time of the start, on the clock of `performance.now()`. */
-  readonly startedAt: number;
-  /**
-   * Runs a job.
-   *
-   * @throws {Error} for a job that cannot be encoded
-   */
-  run(job: Job): RunningJob;
-  /** Accepts no more jobs, and ends the process when its jobs have ended. */
-  close(): Promise<void>;
-  /** Kills the process and its jobs. */
-  kill(): void;
-}
+export type Server = Awaited<ReturnType<typeof startServer>>;
 
 /** The program cannot be a fork server. */
 export class ServerRefusedError extends Error {
@@ -57,7 +38,7 @@ interface OpenJob {
  * @throws {ServerRefusedError} if the program cannot be a fork server
  * @throws {Error} with the code of errno(3) if the machine has no process or file descriptor left
  */
-export async function startServer(options: ServerOptions): Promise<Server> {
+export async function startServer(options: ServerOptions) {
   const { file, library, env, prepare, namespaces } = options;
   const subprocess = startProgram(file, [], {
     cwd: '/',
@@ -111,15 +92,24 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const startedAt = performance.now();
 
   return {
+    /** Whether the server has its own namespaces. */
     isolated: isolated === 1,
+    /** Time of the start, on the clock of `performance.now()`. */
     startedAt,
-    get alive() {
+    /** False once the process has ended, or was closed. */
+    get alive(): boolean {
       return alive && !closing;
     },
-    get started() {
+    /** Number of jobs that have been started. */
+    get started(): number {
       return started;
     },
-    run(job) {
+    /**
+     * Runs a job.
+     *
+     * @throws {Error} for a job that cannot be encoded
+     */
+    run(job: Job): RunningJob {
       started += 1;
       const id = started;
       const { promise, resolve } = Promise.withResolvers<Exit>();
@@ -142,12 +132,14 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         }),
       };
     },
-    async close() {
+    /** Accepts no more jobs, and ends the process when its jobs have ended. */
+    async close(): Promise<void> {
       closing = true;
       if (open.size === 0) subprocess.stdin?.end();
       await ended;
     },
-    kill: () => subprocess.kill(),
+    /** Kills the process and its jobs. */
+    kill: (): void => subprocess.kill(),
   };
 }
 

@@ -36,26 +36,9 @@ export interface ForkServersOptions extends Omit<ServerOptions, 'file' | 'prepar
   readonly maxAgeMs?: number;
 }
 
-export interface ForkServers {
-  /** Starts the servers. Those that refuse are reported, and their tools are not served. */
-  start(): Promise<void>;
-  /** Returns whether a server runs this program. */
-  serves(file: string): boolean;
-  /**
-   * Runs a job in a server of its program.
-   *
-   * @throws {Error} with the code of errno(3) if the server cannot be started
-   */
-  run(job: Job, file: string): Promise<RunningJob>;
-  /** Number of tools that are served. */
-  readonly count: number;
-  /** Whether all servers have namespaces of their own. */
-  readonly isolated: boolean;
-  /** Ends all servers after their jobs. */
-  close(): Promise<void>;
-}
+export type ForkServers = ReturnType<typeof createForkServers>;
 
-export function createForkServers(options: ForkServersOptions): ForkServers {
+export function createForkServers(options: ForkServersOptions) {
   const { tools, onRenewal = () => {}, onRefused = () => {} } = options;
   const { maxJobs = MAX_JOBS, maxAgeMs = MAX_AGE_MS } = options;
   const slots = new Map<string, ReturnType<typeof createSlot>>();
@@ -147,7 +130,8 @@ export function createForkServers(options: ForkServersOptions): ForkServers {
   }
 
   return {
-    async start() {
+    /** Starts the servers. Those that refuse are reported, and their tools are not served. */
+    async start(): Promise<void> {
       const begin = async (tool: ServedTool): Promise<void> => {
         const slot = createSlot(tool);
         try {
@@ -160,8 +144,14 @@ export function createForkServers(options: ForkServersOptions): ForkServers {
       };
       await Promise.all(tools.map(begin));
     },
-    serves: (file) => slots.has(file),
-    async run(job, file) {
+    /** Returns whether a server runs this program. */
+    serves: (file: string): boolean => slots.has(file),
+    /**
+     * Runs a job in a server of its program.
+     *
+     * @throws {Error} with the code of errno(3) if the server cannot be started
+     */
+    async run(job: Job, file: string): Promise<RunningJob> {
       const slot = slots.get(file);
       if (!slot) throw new Error(`no fork server runs ${file}`);
       const server = await slot.acquire();
@@ -178,13 +168,16 @@ export function createForkServers(options: ForkServersOptions): ForkServers {
         }),
       };
     },
-    get count() {
+    /** Number of tools that are served. */
+    get count(): number {
       return slots.size;
     },
-    get isolated() {
+    /** Whether all servers have namespaces of their own. */
+    get isolated(): boolean {
       return slots.size > 0 && [...slots.values()].every(({ current }) => current?.isolated ?? true);
     },
-    async close() {
+    /** Ends all servers after their jobs. */
+    async close(): Promise<void> {
       closed = true;
       await Promise.allSettled([...slots.values()].map((slot) => slot.close()));
       await Promise.allSettled(ending);
