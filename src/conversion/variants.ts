@@ -39,31 +39,6 @@ export function withOverrides(fields: readonly TextField[], others: readonly Tex
   return [...fields.filter(([name]) => !replaced.has(key(name))), ...others];
 }
 
-/**
- * Parses the options of an entry.
- *
- * @param base fields that apply to all entries, unless the entry has its own
- * @param names of the options
- * @throws {ServiceError} for an unknown or invalid option
- */
-function parseEntry(
-  entry: NamedOptions,
-  base: readonly TextField[],
-  parse: Parse<ConvertOptions>,
-  names: readonly string[],
-): ConvertOptions {
-  const fields = toTextFields(entry);
-  const unknown = fields.find(([field]) => !names.includes(field));
-  if (unknown)
-    throw serviceError(
-      'FIELD_INVALID',
-      'option',
-      sanitizeForDisplay(unknown[0]),
-      `one of ${names.join(', ')}`,
-    );
-  return parse(withOverrides(base, fields));
-}
-
 interface VariantRules {
   readonly parse: Parse<ConvertOptions>;
   readonly names: readonly string[];
@@ -73,7 +48,7 @@ interface VariantRules {
 /**
  * Parses the values of the field `variants`: JSON arrays of entries, or single entries.
  *
- * @param base the other fields of the request, which apply to all variants
+ * @param base the other fields of the request, which apply to all variants that do not have their own
  * @throws {ServiceError} with status 400, naming the variant; with status 406 if `Accept` permits no format
  */
 export function parseVariants(
@@ -96,7 +71,16 @@ export function parseVariants(
       throw serviceError('VARIANT_INVALID', label, 'another variant has this name.');
     taken.add(name.toLowerCase());
     try {
-      return { name, options: parseEntry(checked.data, base, parse, names) };
+      const fields = toTextFields(checked.data);
+      const unknown = fields.find(([field]) => !names.includes(field))?.[0];
+      if (unknown !== undefined)
+        throw serviceError(
+          'FIELD_INVALID',
+          'option',
+          sanitizeForDisplay(unknown),
+          `one of ${names.join(', ')}`,
+        );
+      return { name, options: parse(withOverrides(base, fields)) };
     } catch (error) {
       // What `Accept` permits is no error of a variant.
       if (!(error instanceof ServiceError) || error.code === 'NOT_ACCEPTABLE') throw error;

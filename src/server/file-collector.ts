@@ -29,8 +29,8 @@ export interface UploadOptions {
   readonly singleField?: string;
   /** Time over which the rate of the upload is averaged, in milliseconds. Default: {@link RATE_WINDOW_MS}. */
   readonly rateWindowMs?: number;
-  /** Returns whether to skip an invalid file, by the text fields in front of it. */
-  readonly skipInvalid: (fields: readonly TextField[]) => boolean;
+  /** Returns whether to skip an invalid file, by the text fields in front of it. Default: no. */
+  readonly skipInvalid?: (fields: readonly TextField[]) => boolean;
 }
 
 export interface ReceivedFile {

@@ -145,7 +145,12 @@ export async function receiveUpload(
       const error = validatePart(field, rules, parts);
       if (error) return stop(error);
       parts += 1;
-      store(filename, stream, !rules.isBatch || field === rules.singleField, rules.skipInvalid(fields));
+      store(
+        filename,
+        stream,
+        !rules.isBatch || field === rules.singleField,
+        rules.skipInvalid?.(fields) ?? false,
+      );
     });
     parser.on('fieldsLimit', () => stop(serviceError('TOO_MANY_FIELDS', MAX_FIELDS)));
     normalizer.pipe(parser);

@@ -8,12 +8,9 @@ import { availableParallelism } from 'node:os';
 import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
-import type { Capabilities } from '../../conversion/capabilities.ts';
+import type { ConversionEngine } from '../../conversion/engine.ts';
 import { createOptionsParser } from '../../conversion/forms.ts';
-import type { Identify } from '../../conversion/identify.ts';
-import type { Convert } from '../../conversion/types.ts';
 import { ClientDisconnectedError, serviceError } from '../../errors.ts';
-import type { Workspaces } from '../../files/workspace.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import { baseNameOf } from '../../text.ts';
 import { changeClient, clientOf } from '../clients.ts';
@@ -27,14 +24,10 @@ import { OPERATION_NAMES, type Operation, parsePipeline, toFields } from './oper
 /** The version of imaginary whose requests this service understands. Callers check that there is one. */
 const IMAGINARY_VERSION = '1.2.4';
 
-interface Deps {
+interface Deps extends Pick<ConversionEngine, 'capabilities' | 'convert' | 'identify' | 'workspaces'> {
   readonly config: Config;
   readonly version: string;
   readonly log: Logger;
-  readonly capabilities: Capabilities;
-  readonly convert: Convert;
-  readonly identify: Identify;
-  readonly workspaces: Workspaces;
 }
 
 type Query = Readonly<Record<string, string>>;
@@ -165,7 +158,7 @@ async function receive(
 ): Promise<void> {
   const rules: UploadOptions = {
     ...{ config, accepts: capabilities.inputs, maxFiles: 1, isBatch: false, acceptsImage: true },
-    ...{ fileField: queryOf(req).field || 'file', skipInvalid: () => false },
+    ...{ fileField: queryOf(req).field || 'file' },
   };
   const isForm = /^multipart\/form-data\b/i.test(req.get('content-type') ?? '');
   const image = isForm ? undefined : { name: undefined, options: [], isDeclared: true };

@@ -2,18 +2,11 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { Config } from '../../config.ts';
 import { type ConvertBatchFile, convertBatch } from '../../conversion/batch.ts';
-import type { ConversionQueue } from '../../conversion/engine.ts';
+import type { ConversionEngine, ConversionQueue } from '../../conversion/engine.ts';
 import { type FormOptions, type Presets, skipsErrors } from '../../conversion/forms.ts';
 import type { Identify, Wanted } from '../../conversion/identify.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
-import type {
-  ConversionResult,
-  Convert,
-  ConvertVariants,
-  Outcome,
-  Parse,
-  Variant,
-} from '../../conversion/types.ts';
+import type { ConversionResult, Outcome, Parse, Variant } from '../../conversion/types.ts';
 import { ClientDisconnectedError, KnownResultError, serviceError } from '../../errors.ts';
 import type { Workspaces } from '../../files/workspace.ts';
 import { type InputType, OUTPUTS } from '../../formats.ts';
@@ -40,9 +33,9 @@ export interface FormRouteDeps<Options> {
   readonly fields: readonly string[];
 }
 
-export interface ConvertRouteDeps extends FormRouteDeps<FormOptions> {
-  readonly convert: Convert;
-  readonly convertVariants: ConvertVariants;
+export interface ConvertRouteDeps
+  extends FormRouteDeps<FormOptions>,
+    Pick<ConversionEngine, 'convert' | 'convertVariants'> {
   readonly presets: Presets;
   /** Queue of the results that are deflated for archives. */
   readonly deflations: ConversionQueue;
@@ -58,7 +51,6 @@ export function convertRoute(deps: ConvertRouteDeps): RequestHandler {
     maxFiles: 1,
     isBatch: false,
     acceptsImage: true,
-    skipInvalid: () => false,
   };
 
   return formRoute(deps, rules, async (form, req, res) => {
@@ -183,7 +175,6 @@ export function identifyRoute(deps: FormRouteDeps<Wanted | undefined>, identify:
     maxFiles: deps.config.MAX_BATCH_FILES,
     isBatch: true,
     acceptsImage: true,
-    skipInvalid: () => false,
   };
   return formRoute(deps, rules, async ({ files, isSingle, options, client, disk, signal }, _req, res) => {
     const received = files.filter(isReceived);
