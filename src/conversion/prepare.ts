@@ -27,8 +27,8 @@ import {
 import { type PixelFormat, readPixelFormat } from '../images/pixel-format.ts';
 import { completePalette } from '../images/png.ts';
 import { cutAfterFirstFrame, readWebpProfile } from '../images/webp.ts';
-import { chooseFormat } from './accepted-format.ts';
 import { type Inspection, inspectPdf } from './inspect-pdf.ts';
+import { chooseFormat } from './options.ts';
 import { isPaletteError, isProfileError } from './output/tool-errors.ts';
 import { keepsAllFrames } from './plan/size.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
