@@ -40,7 +40,8 @@ const header =
 const constant = header((value: string) => ({ type: 'string', const: value }));
 const matching = header((pattern: string) => ({ type: 'string', pattern }));
 const atLeast = header((minimum: number) => ({ type: 'integer', minimum }));
-const optional = (sometimes: Header): Header => ({ ...sometimes, required: false });
+const optional = (given: Header): Header => ({ ...given, required: false });
+const sometimes = (...args: Parameters<typeof matching>): Header => optional(matching(...args));
 
 /** Headers by component name. Some headers have different values in different responses. */
 const HEADERS = {
@@ -54,13 +55,11 @@ const HEADERS = {
   ContentLength: atLeast('Content-Length', 0, 'Size of the body in bytes.', 48_210),
   NotStored: constant('Cache-Control', 'no-store', 'Caches do not store the response.'),
   Revalidated: constant('Cache-Control', 'no-cache', 'Caches revalidate the response before each use.'),
-  FileName: optional(
-    matching(
-      'Content-Disposition',
-      '^attachment; filename=',
-      'The sanitized name of the input, with the extension of the output format (RFC 6266). Absent from `multipart/mixed`.',
-      'attachment; filename=photo.webp',
-    ),
+  FileName: sometimes(
+    'Content-Disposition',
+    '^attachment; filename=',
+    'The sanitized name of the input, with the extension of the output format (RFC 6266). Absent from `multipart/mixed`.',
+    'attachment; filename=photo.webp',
   ),
   ArchiveName: optional(
     constant(
@@ -75,56 +74,49 @@ const HEADERS = {
     'Time spent on the upload, in the queue, on the inspection and repair of the input, and on the conversion, in milliseconds.',
     'upload;dur=12.1, queue;dur=0.2, prepare;dur=0.6, convert;dur=85.4',
   ),
-  Notes: optional(
-    matching('X-Conversion-Notes', `^${anyNote}(?:, ${anyNote})*$`, notesDescription, 'alpha-flattened'),
+  Notes: sometimes(
+    'X-Conversion-Notes',
+    `^${anyNote}(?:, ${anyNote})*$`,
+    notesDescription,
+    'alpha-flattened',
   ),
-  NotesOfMany: optional(
-    matching(
-      'X-Conversion-Notes',
-      `^${anyNote}(?:${indexes})?(?:, ${anyNote}(?:${indexes})?)*$`,
-      `${notesDescription} Each token has the indexes of its files, from 0. The indexes are omitted if there are more than 100.`,
-      'first-frame-only;files="0 3", alpha-flattened;files="1"',
-    ),
+  NotesOfMany: sometimes(
+    'X-Conversion-Notes',
+    `^${anyNote}(?:${indexes})?(?:, ${anyNote}(?:${indexes})?)*$`,
+    `${notesDescription} Each token has the indexes of its files, from 0. The indexes are omitted if there are more than 100.`,
+    'first-frame-only;files="0 3", alpha-flattened;files="1"',
   ),
   Quality: {
     ...optional(atLeast('X-Conversion-Quality', 1, qualityDescription, 62)),
     schema: { type: 'integer', minimum: 1, maximum: 100 },
   },
-  QualityOfMany: optional(
-    matching(
-      'X-Conversion-Quality',
-      `^\\d+(?:${indexes})?(?:, \\d+(?:${indexes})?)*$`,
-      `${qualityDescription} Each value has the indexes of its files, from 0, unless there are more than 100.`,
-      '80;files="0 3", 62;files="1"',
-    ),
+  QualityOfMany: sometimes(
+    'X-Conversion-Quality',
+    `^\\d+(?:${indexes})?(?:, \\d+(?:${indexes})?)*$`,
+    `${qualityDescription} Each value has the indexes of its files, from 0, unless there are more than 100.`,
+    '80;files="0 3", 62;files="1"',
   ),
   ImageWidth: optional(atLeast('X-Image-Width', 1, 'Width of the result in pixels. Absent for a PDF.', 1200)),
   ImageHeight: optional(
     atLeast('X-Image-Height', 1, 'Height of the result in pixels. Absent for a PDF.', 800),
   ),
-  Digest: optional(
-    matching(
-      'Repr-Digest',
-      '^sha-256=:[A-Za-z0-9+/]{43}=:$',
-      'SHA-256 of the body (RFC 9530). Absent from archives.',
-      'sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:',
-    ),
+  Digest: sometimes(
+    'Repr-Digest',
+    '^sha-256=:[A-Za-z0-9+/]{43}=:$',
+    'SHA-256 of the body (RFC 9530). Absent from archives.',
+    'sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:',
   ),
-  ConversionKey: optional(
-    matching(
-      'X-Conversion-Key',
-      '^[0-9a-f]{64}$',
-      'SHA-256 of the digest of the source, the planned commands and the versions of the tools that run in them. Equal keys mean equal results, except the dates in a PDF. Absent from archives.',
-      EXAMPLE_KEY,
-    ),
+  ConversionKey: sometimes(
+    'X-Conversion-Key',
+    '^[0-9a-f]{64}$',
+    'SHA-256 of the digest of the source, the planned commands and the versions of the tools that run in them. Equal keys mean equal results, except the dates in a PDF. Absent from archives.',
+    EXAMPLE_KEY,
   ),
-  ETag: optional(
-    matching(
-      'ETag',
-      '^(?:W/)?"[0-9a-f]{64}"$',
-      'The conversion key as an entity tag, for `If-None-Match`. Weak for a PDF, which contains the time of its conversion. Absent from archives.',
-      `"${EXAMPLE_KEY}"`,
-    ),
+  ETag: sometimes(
+    'ETag',
+    '^(?:W/)?"[0-9a-f]{64}"$',
+    'The conversion key as an entity tag, for `If-None-Match`. Weak for a PDF, which contains the time of its conversion. Absent from archives.',
+    `"${EXAMPLE_KEY}"`,
   ),
   Allow: constant('Allow', ALLOWED.GET, 'Methods of this path.'),
   AllowPost: constant('Allow', ALLOWED.POST, 'Methods of this path.'),
@@ -132,21 +124,17 @@ const HEADERS = {
   AllowMethods: optional(
     constant('Access-Control-Allow-Methods', METHODS.join(','), 'Methods for pages of other origins.'),
   ),
-  AllowHeaders: optional(
-    matching(
-      'Access-Control-Allow-Headers',
-      '',
-      'The headers that the preflight request asks for.',
-      'x-request-id',
-    ),
+  AllowHeaders: sometimes(
+    'Access-Control-Allow-Headers',
+    '',
+    'The headers that the preflight request asks for.',
+    'x-request-id',
   ),
-  MaxAge: optional(
-    matching(
-      'Access-Control-Max-Age',
-      '^\\d+$',
-      'Seconds for which browsers can store the response.',
-      '86400',
-    ),
+  MaxAge: sometimes(
+    'Access-Control-Max-Age',
+    '^\\d+$',
+    'Seconds for which browsers can store the response.',
+    '86400',
   ),
   RetryAfter: atLeast('Retry-After', 1, 'Seconds to wait before a retry.', 42),
 } as const satisfies Readonly<Record<string, Header>>;
