@@ -143,12 +143,7 @@ function chooseLayers(
   servers: ForkServers,
 ): Promise<Sandbox> {
   return findSandbox({
-    tools: listTrials(toolchain).map(({ name, tool, trial }) => ({
-      path: tool.path,
-      reads: TOOLS[name].reads ?? [],
-      versionProbe: TOOLS[name].probe,
-      trial,
-    })),
+    tools: listTrials(toolchain),
     readable: [assets, ...readable],
     limits: {
       memoryBytes: environment.limits.memoryBytes + 512 * MIB,

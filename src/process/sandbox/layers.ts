@@ -2,11 +2,10 @@
 
 import { realpath } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { VersionProbe } from '../../tools.ts';
 import type { RunCommand } from '../command.ts';
 import { type Confine, createConfine } from '../runner.ts';
 import { isScript } from '../toolchain.ts';
-import { runTrial, type Trial } from './self-test.ts';
+import { runTrial, type TestedTool } from './self-test.ts';
 
 /** Layers of a sandbox. Each property names the mechanism that provides the protection. */
 export interface SandboxLayers {
@@ -37,20 +36,8 @@ export const NO_LAYERS: SandboxLayers = {
   processes: 'none',
 };
 
-/** A tool that the sandbox must support. */
-interface ToolToConfine {
-  /** Absolute path. */
-  readonly path: string;
-  /** Files and folders that only this tool reads, if they exist. Every path takes time when the tool starts. */
-  readonly reads?: readonly string[];
-  /** The tool must pass this probe if it fails its trial even without a sandbox. */
-  readonly versionProbe: VersionProbe;
-  /** The tool must pass this trial. */
-  readonly trial: Trial;
-}
-
 export interface SandboxOptions {
-  readonly tools: readonly ToolToConfine[];
+  readonly tools: readonly TestedTool[];
   /** Folders and files of the service that the tools can read. */
   readonly readable: readonly string[];
   /** Maximum address space, and maximum size of each file that a tool writes, in bytes. */
@@ -109,11 +96,7 @@ async function toolsStillRun(
   needsTrial: boolean,
 ): Promise<boolean> {
   const [run, runUnconfined] = [createTrialRunner(confine), createTrialRunner(undefined)];
-  const passes = async ({
-    path,
-    trial,
-    versionProbe: { args, pattern },
-  }: ToolToConfine): Promise<boolean> => {
+  const passes = async ({ path, trial, versionProbe: { args, pattern } }: TestedTool): Promise<boolean> => {
     if (needsTrial && (await runTrial(path, trial, run, folder))) return true;
     const { stdout, stderr } = await run({ file: path, args, cwd: folder, timeoutMs: 10_000 }).catch(() => ({
       stdout: '',
@@ -126,7 +109,7 @@ async function toolsStillRun(
 }
 
 /**
- * Files and folders that all tools read, if they exist. {@link ToolToConfine.reads} lists those of a single tool.
+ * Files and folders that all tools read, if they exist. {@link TestedTool.reads} lists those of a single tool.
  * Harmless files that a tool does not need are listed, too: an access that Landlock denies is slower than reading the
  * file (`bench/README.md`).
  */

@@ -3,6 +3,7 @@
 import { mkdir, mkdtemp, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { removeFolder } from '../../files/workspace.ts';
+import { TOOL_NAMES, TOOLS, type ToolName, type VersionProbe } from '../../tools.ts';
 import type { RunCommand } from '../command.ts';
 import { ONE_PIXEL } from '../policy.ts';
 import type { Magick, Tool, Toolchain } from '../toolchain.ts';
@@ -16,6 +17,18 @@ export interface Trial {
   readonly stdin?: string;
   /** Name of the file that the tool must write. */
   readonly result: string;
+}
+
+/** A tool that the sandbox must support. */
+export interface TestedTool {
+  /** Absolute path. */
+  readonly path: string;
+  /** Files and folders that only this tool reads, if they exist. Every path takes time when the tool starts. */
+  readonly reads?: readonly string[];
+  /** The tool must pass this probe if it fails its trial even without a sandbox. */
+  readonly versionProbe: VersionProbe;
+  /** The tool must pass this trial. */
+  readonly trial: Trial;
 }
 
 const TRIAL_TIMEOUT_MS = 10_000;
@@ -118,13 +131,14 @@ function magickTrial({ reads, writes, major }: Magick): Trial {
   };
 }
 
-/** Returns the trials of the installed tools. */
-export function listTrials(
-  toolchain: Toolchain,
-): { readonly name: keyof Toolchain; readonly tool: Tool; readonly trial: Trial }[] {
-  return (Object.keys(TRIALS) as (keyof Toolchain)[]).flatMap((name) => {
+/** Returns the trials of the installed tools, by name. */
+export function listTrials(toolchain: Toolchain): (TestedTool & { readonly name: ToolName })[] {
+  return TOOL_NAMES.flatMap((name) => {
     const tool = toolchain[name];
-    return tool ? [{ name, tool, trial: (TRIALS[name] as (tool: Tool) => Trial)(tool) }] : [];
+    if (!tool) return [];
+    const trial = (TRIALS[name] as (tool: Tool) => Trial)(tool);
+    const { reads = [], probe: versionProbe } = TOOLS[name];
+    return [{ name, path: tool.path, reads, versionProbe, trial }];
   });
 }
 

@@ -14,7 +14,6 @@ import { createRunner } from '../../../src/process/runner.ts';
 import { findSandbox, type SandboxLayers } from '../../../src/process/sandbox/layers.ts';
 import { listTrials } from '../../../src/process/sandbox/self-test.ts';
 import { findToolchain } from '../../../src/process/toolchain.ts';
-import { TOOLS } from '../../../src/tools.ts';
 import { edgeCasePath, fixturePath } from '../../helpers/client.ts';
 import { extraPath } from '../../helpers/extra.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
@@ -88,14 +87,10 @@ describe('the allow-list of system calls', () => {
     const unconfined = createRunner(deps);
     const toolchain = await findToolchain({ path: SEARCH_PATH, optional: CODECS }, unconfined);
     const trials = listTrials(toolchain).filter(({ name }) => CODECS.some((tool) => tool === name));
-    for (const { name, tool } of trials) paths.set(name as Codec, tool.path);
+    for (const { name, path } of trials) paths.set(name as Codec, path);
     expect([...paths.keys()]).to.have.members([...CODECS]);
     const sandbox = await findSandbox({
-      tools: trials.map(({ name, tool, trial }) => ({
-        path: tool.path,
-        versionProbe: TOOLS[name].probe,
-        trial,
-      })),
+      tools: trials,
       readable: [ASSETS],
       limits: { memoryBytes: 2 * 1024 ** 3, fileBytes: 64 * 1024 ** 2 },
       filters: await makeKillingFilter(),
