@@ -5,6 +5,7 @@ import base from '../.mocharc.json' with { type: 'json' };
 /** The unit tests. A test belongs here if it starts no program except Node.js, and takes a few seconds at most. */
 export const UNIT_TESTS = globSync([
   'test/{config,text,import-rules}.test.ts',
+  'test/client/{streamed-file,types}.test.ts',
   'test/conversion/{capabilities,decoded,disk,health-check,key,limits,prepare,queue}.test.ts',
   'test/conversion/plan/*.test.ts',
   'test/images/{detect,hostile-repairs,ico}.test.ts',
