@@ -54,19 +54,64 @@ export const POSITION_LABELS: Readonly<Record<Position, string>> = {
 /** Fits for which the position has an effect. */
 const POSITIONED: readonly Fit[] = ['cover', 'contain'];
 
-/** Defaults of the API. */
-const DEFAULTS: Options = {
-  ...{ preset: '', format: 'webp', quality: 80, width: '', height: '' },
-  ...{ fit: 'inside', position: 'center', enlarge: false },
-  ...{ lossless: false, maxKilobytes: '', keepMetadata: false },
-  ...{ background: '', frames: '', pages: '', dpi: '' },
-};
 const ALL_OR_FIRST: Readonly<Record<AllOrFirst, true>> = { all: true, first: true };
 const KILOBYTE = 1000;
 /** Minimum of `max_bytes` that the API accepts, in kB. */
 export const MIN_KILOBYTES = 0.001;
 /** Maximum of `max_bytes` that the API accepts, in kB. */
 export const MAX_KILOBYTES = 2 ** 31 / KILOBYTE;
+
+/** Fields of the API whose names differ from those of the options. */
+const FIELD_NAMES: Readonly<Partial<Record<keyof Options, string>>> = {
+  format: 'output_format',
+  maxKilobytes: 'max_bytes',
+  keepMetadata: 'strip_metadata',
+};
+const fieldOf = (name: keyof Options): string => FIELD_NAMES[name] ?? name;
+
+/** Creates a parser of a whole number from 1 to `max`. */
+const upTo =
+  (max: number) =>
+  (text: string): string =>
+    /^\d{1,10}$/.test(text) && Number(text) >= 1 && Number(text) <= max ? text : '';
+/** Creates a parser of a value that has a label. */
+const oneOf =
+  <T extends string, F extends string>(labels: Readonly<Record<T, unknown>>, fallback: F) =>
+  (text: string): T | F =>
+    Object.hasOwn(labels, text) ? (text as T) : fallback;
+
+/** Parses the value of a field. Returns the default of the API for an empty or invalid one. */
+const PARSERS: { readonly [Name in keyof Options]: (text: string) => Options[Name] } = {
+  preset: (text) => text,
+  format: (text) => OUTPUT_NAMES.get(text.toLowerCase()) ?? 'webp',
+  quality: (text) => Number(upTo(100)(text)) || 80,
+  width: upTo(MAX_DIMENSION),
+  height: upTo(MAX_DIMENSION),
+  fit: oneOf(FIT_LABELS, 'inside'),
+  position: oneOf(POSITION_LABELS, 'center'),
+  enlarge: (text) => text === 'true',
+  lossless: (text) => text === 'true',
+  maxKilobytes(text) {
+    const bytes = upTo(MAX_KILOBYTES * KILOBYTE)(text);
+    return bytes && String(Number(bytes) / KILOBYTE);
+  },
+  keepMetadata: (text) => text === 'false',
+  background: parseColour,
+  frames: oneOf(ALL_OR_FIRST, ''),
+  pages: oneOf(ALL_OR_FIRST, ''),
+  dpi: upTo(DPI.max),
+};
+const NAMES = Object.keys(PARSERS) as readonly (keyof Options)[];
+
+/** Parses a query string. Invalid values count as absent. */
+function parseOptions(query: URLSearchParams): Options {
+  const textOf = (name: keyof Options): string =>
+    query.get(fieldOf(name)) ?? (name === 'format' ? query.get('format') : undefined) ?? '';
+  return Object.fromEntries(NAMES.map((name) => [name, PARSERS[name](textOf(name))])) as unknown as Options;
+}
+
+/** Defaults of the API. */
+const DEFAULTS = parseOptions(new URLSearchParams());
 /** Key in localStorage. */
 const STORAGE_KEY = 'imagemill.choices';
 
@@ -155,14 +200,6 @@ export const summary = computed(() => {
     .join(' · ');
 });
 
-/** Fields of the API whose names differ from those of the options. */
-const FIELD_NAMES: Readonly<Partial<Record<keyof Options, string>>> = {
-  format: 'output_format',
-  maxKilobytes: 'max_bytes',
-  keepMetadata: 'strip_metadata',
-};
-const fieldOf = (name: keyof Options): string => FIELD_NAMES[name] ?? name;
-
 /** Returns the values of the fields. An empty one is absent. */
 const toTexts = (all: Options): Readonly<Record<keyof Options, string>> => ({
   ...all,
@@ -191,51 +228,14 @@ function toFields(all: Options, hasFormat: boolean): URLSearchParams {
     if (name === 'format') return hasFormat;
     return preset === '' ? text !== DEFAULT_TEXTS[name] : isSet(name);
   };
-  const names = Object.keys(all) as (keyof Options)[];
   const texts = toTexts(all);
   return new URLSearchParams(
-    names.flatMap((name) =>
+    NAMES.flatMap((name) =>
       texts[name] !== '' && isSent(name, texts[name]) && (hasEffect[name] ?? true)
         ? [[fieldOf(name), texts[name]]]
         : [],
     ),
   );
-}
-
-/** Parses a query string. Invalid values count as absent. */
-function parseOptions(query: URLSearchParams): Options {
-  const parseInteger = (name: string, max: number): string => {
-    const value = query.get(name) ?? '';
-    return /^\d{1,10}$/.test(value) && Number(value) >= 1 && Number(value) <= max ? value : '';
-  };
-  const oneOf = <T extends string, F extends string>(
-    labels: Readonly<Record<T, unknown>>,
-    name: string,
-    fallback: F,
-  ): T | F => {
-    const value = query.get(name) ?? '';
-    return Object.hasOwn(labels, value) ? (value as T) : fallback;
-  };
-  const maxBytes = Number(parseInteger('max_bytes', MAX_KILOBYTES * KILOBYTE));
-  return {
-    preset: query.get('preset') ?? '',
-    format:
-      OUTPUT_NAMES.get((query.get('output_format') ?? query.get('format') ?? '').toLowerCase()) ??
-      DEFAULTS.format,
-    quality: Number(parseInteger('quality', 100)) || DEFAULTS.quality,
-    width: parseInteger('width', MAX_DIMENSION),
-    height: parseInteger('height', MAX_DIMENSION),
-    fit: oneOf(FIT_LABELS, 'fit', DEFAULTS.fit),
-    position: oneOf(POSITION_LABELS, 'position', DEFAULTS.position),
-    enlarge: query.get('enlarge') === 'true',
-    lossless: query.get('lossless') === 'true',
-    maxKilobytes: maxBytes ? String(maxBytes / KILOBYTE) : '',
-    keepMetadata: query.get('strip_metadata') === 'false',
-    background: parseColour(query.get('background') ?? ''),
-    frames: oneOf(ALL_OR_FIRST, 'frames', DEFAULTS.frames),
-    pages: oneOf(ALL_OR_FIRST, 'pages', DEFAULTS.pages),
-    dpi: parseInteger('dpi', DPI.max),
-  };
 }
 
 /** Parses a colour as the API does, `#rgb`, `#rrggbb` or a name of CSS. Returns #rrggbb; empty if it is none of them. */
