@@ -5,6 +5,8 @@ import { resizeWithLanczos } from '../helpers/lanczos.ts';
 import { decode, difference, onGrey, type Pixels } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
+type CornerType = 'jpeg' | 'png' | 'webp';
+
 /** Shrink-on-load must not show in the size, the edges or the pixels of the result. */
 describe('shrinking to a much smaller size', () => {
   const service = useService();
@@ -147,13 +149,13 @@ describe('shrinking to a much smaller size', () => {
   });
 
   /** Draws a dark image whose bottom right corner is bright, with this number of pixels a side. */
-  async function corner(width: number, height: number, side: number): Promise<Buffer> {
+  async function corner(width: number, height: number, side: number, type: CornerType): Promise<Buffer> {
     const bright = await sharp({ create: { width: side, height: side, channels: 3, background: '#c8c8c8' } })
       .png()
       .toBuffer();
     return sharp({ create: { width, height, channels: 3, background: '#3c3c3c' } })
       .composite([{ input: bright, gravity: 'southeast' }])
-      .jpeg({ quality: 100, chromaSubsampling: '4:4:4' })
+      .toFormat(type, { quality: 100, chromaSubsampling: '4:4:4', lossless: true })
       .toBuffer();
   }
 
@@ -184,7 +186,7 @@ describe('shrinking to a much smaller size', () => {
         const [width, height] = [1200 + more, 880 + more];
         const [x, y] = [box.width / width, box.height / height];
         const resized = [Math.round(width * scaleOf(x, y)), Math.round(height * scaleOf(y, x))] as const;
-        const { body } = await convert(service.base, await corner(width, height, side), {
+        const { body } = await convert(service.base, await corner(width, height, side, 'jpeg'), {
           ...{ format: 'png', fit, position: 'right bottom', background: '#3c3c3c' },
           ...{ width: '300', height: '200' },
         });
@@ -193,6 +195,23 @@ describe('shrinking to a much smaller size', () => {
         const bright = brightCorner(result);
         expect(Math.abs(bright.width - (side * resized[0]) / width), `${width} columns`).to.be.at.most(0.08);
         expect(Math.abs(bright.height - (side * resized[1]) / height), `${height} rows`).to.be.at.most(0.08);
+      }
+    });
+
+  for (const type of ['png', 'webp'] as const)
+    it(`moves the far edges of a ${type} by at most 0.08 pixels, for sides beyond a multiple of eight`, async () => {
+      for (const more of [1, 6, 13, 27, 40]) {
+        const [width, height] = [1800 + more, 1320 + more];
+        const { body } = await convert(service.base, await corner(width, height, 300, type), {
+          format: 'png',
+          width: '150',
+        });
+        const result = await decode(body);
+        expect(result.height).to.equal(Math.round((height * 150) / width));
+        const bright = brightCorner(result);
+        expect(Math.abs(bright.width - (300 * 150) / width), `${width} columns`).to.be.at.most(0.08);
+        const rows = (300 * result.height) / height;
+        expect(Math.abs(bright.height - rows), `${height} rows`).to.be.at.most(0.08);
       }
     });
 

@@ -3,7 +3,12 @@ import { misreadLabel } from '../../../src/conversion/plan/decoders.ts';
 import { plan, planAgain, planDecoding, planMeasuring } from '../../../src/conversion/plan/index.ts';
 import { createJob, toolsFor } from '../../../src/conversion/plan/job.ts';
 import { renderSmaller } from '../../../src/conversion/plan/rasterize.ts';
-import type { ConversionJob, ConvertOptions, ToolContext } from '../../../src/conversion/plan/types.ts';
+import {
+  type ConversionJob,
+  type ConvertOptions,
+  FITS,
+  type ToolContext,
+} from '../../../src/conversion/plan/types.ts';
 import { colourOf } from '../../../src/images/colour/declared-colour.ts';
 import type { ImageFacts, ImageInfo, Page } from '../../../src/images/image-info.ts';
 
@@ -103,6 +108,30 @@ describe('the plan', () => {
         ].join(' '),
       );
     });
+
+    for (const fit of FITS)
+      it(`by ${fit} moves no edge by more than 0.06 pixels, for all sides up to 40 pixels beyond a multiple of eight`, () => {
+        let scaled = 0;
+        for (const target of [150, 301, 500])
+          for (let width = 1601; width <= 1640; width += 1)
+            for (let height = 1201; height <= 1240; height += 1) {
+              const options = { width: target, height: 200, fit };
+              const { scaledDecoding, trustedFitting } = job({ type: 'jpg', width, height }, options);
+              if (!scaledDecoding) continue; // no scale meets the rule
+              scaled += 1;
+              const { columns, rows } = scaledDecoding;
+              const eighths =
+                [1, 2, 3, 4].find((count) => Math.ceil((width * count) / 8) === columns.decoded) ?? 0;
+              const shiftOf = (side: number, { from, to, target: size }: typeof rows): number =>
+                Math.abs((((side * eighths) / 8) * to) / from - size);
+              const shift = Math.max(shiftOf(width, columns), shiftOf(height, rows));
+              expect(shift, `${width} × ${height} to ${target}`).to.be.at.most(0.06);
+              expect([columns.target, rows.target]).to.deep.equal(
+                Object.values(trustedFitting?.resized ?? {}),
+              );
+            }
+        expect(scaled).to.be.at.least(0.85 * 3 * 40 * 40);
+      });
   });
 
   describe('for a large reduction of other images', () => {
