@@ -1,5 +1,6 @@
 /** @module Formats the verdicts as text: a table, worst first, and a summary line. */
 import { OUTPUT_TYPES } from '../../src/formats.ts';
+import { median } from '../statistics.ts';
 import type { Verdict } from './judge.ts';
 
 const ORDER = ['failed', 'unreadable', 'size', 'frames', 'timing', 'leaked', 'differs'] as const;
@@ -16,13 +17,11 @@ export function report(verdicts: readonly Verdict[], version: string): { text: s
     .sort((a, b) => rank(a) - rank(b) || mae(b) - mae(a));
   const lines = listed.map(({ problem = '', hopeless, name, format, measured, sharps, detail }) =>
     [
-      `${problem}${hopeless ? '*' : ''}`.padEnd(11),
-      format.padEnd(5),
-      measured ? `${measured.mae.toFixed(2)}`.padStart(7) : ''.padStart(7),
-      measured ? `${measured.psnr.toFixed(1)}`.padStart(7) : ''.padStart(7),
-      sharps === undefined ? ''.padStart(7) : `${sharps.toFixed(1)}`.padStart(7),
-      ` ${name}`,
-      detail && `  (${detail})`,
+      ...[`${problem}${hopeless ? '*' : ''}`.padEnd(11), format.padEnd(5)],
+      ...[measured?.mae.toFixed(2), measured?.psnr.toFixed(1), sharps?.toFixed(1)].map((figure = '') =>
+        figure.padStart(7),
+      ),
+      ...[` ${name}`, detail && `  (${detail})`],
     ].join(' '),
   );
   const heading = "problem     to        MAE    PSNR  sharp's  file  (* no independent decoder reads it)";
@@ -51,9 +50,4 @@ function summary(verdicts: readonly Verdict[], version: string): string[] {
     `ImageMagick ${version}: ${files} files, ${verdicts.length} conversions; ${counts.join(', ')}`,
     `medians: ${medians.join('; ')}`,
   ];
-}
-
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }

@@ -103,8 +103,17 @@ function readEntry(pid: number): Entry | undefined {
   return { pid, parent, cpuMs: ((user + system) * 1000) / TICKS_PER_SECOND };
 }
 
+/** Kills a process. Returns whether it has not ended before. */
+export function kill(pid: number): boolean {
+  try {
+    return process.kill(pid, 'SIGKILL');
+  } catch {
+    return false;
+  }
+}
+
 /** Reads a file about a process; nothing if it has ended. */
-function readProc(pid: number, name: string): string {
+export function readProc(pid: number, name: string): string {
   try {
     return readFileSync(`/proc/${pid}/${name}`, 'latin1');
   } catch {

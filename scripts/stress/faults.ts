@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { formWith } from '../../test/helpers/from-address.ts';
 import { doublingSvg } from '../../test/helpers/hostile-files.ts';
 import { isRunning } from '../../test/helpers/util.ts';
-import { listTree, slowness } from '../processes/usage.ts';
+import { kill, listTree, slowness } from '../processes/usage.ts';
 import { median } from '../statistics.ts';
 import { ATTACK_FAULTS } from './attacks.ts';
 import { add, type ClientRun, count, emptyTally, once, runClients } from './clients.ts';
@@ -92,12 +92,7 @@ async function killAtRandom(parts: FaultParts): Promise<Outcome> {
     const others = listTree(server.pid).filter((pid) => pid !== server.pid);
     if (others.length === 0) continue;
     const pid = parts.random.pick(others);
-    try {
-      process.kill(pid, 'SIGKILL');
-      killed.push(pid);
-    } catch {
-      // It has ended.
-    }
+    if (kill(pid)) killed.push(pid);
   }
   const tally = await load;
   await waitUntil(() => !killed.some(isRunning));

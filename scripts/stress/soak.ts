@@ -17,7 +17,7 @@ import {
 } from '../../src/conversion/engine.ts';
 import type { InputType, OutputType } from '../../src/formats.ts';
 import { convertWith, typeOf } from '../../test/helpers/engine.ts';
-import { listTree } from '../processes/usage.ts';
+import { kill, listTree, readProc } from '../processes/usage.ts';
 import { count, emptyTally } from './clients.ts';
 import type { FaultParts, Outcome } from './fault.ts';
 import { processesLeft, scratch, waitUntil } from './server.ts';
@@ -88,13 +88,7 @@ export async function soak({ random, jobs }: FaultParts): Promise<Outcome> {
     await pause(wait, undefined, { signal: done.signal }).catch(() => {});
     const spared = new Set(bystanders.flatMap(listTree));
     const others = listTree(process.pid).filter((pid) => !spared.has(pid) && isOfForkServer(pid));
-    if (others.length === 0) continue;
-    try {
-      process.kill(random.pick(others), 'SIGKILL');
-      kills += 1;
-    } catch {
-      // It has ended.
-    }
+    if (others.length > 0 && kill(random.pick(others))) kills += 1;
   }
   await working;
   const growth = usedBytes() - usedBefore;
@@ -114,13 +108,8 @@ export async function soak({ random, jobs }: FaultParts): Promise<Outcome> {
 }
 
 /** Returns whether a process is a fork server or a job of one: other children of this process decode results. */
-function isOfForkServer(pid: number): boolean {
-  try {
-    return readFileSync(`/proc/${pid}/environ`, 'latin1').includes('IMAGEMILL_FORK_SERVER=serve');
-  } catch {
-    return false; // it has ended
-  }
-}
+const isOfForkServer = (pid: number): boolean =>
+  readProc(pid, 'environ').includes('IMAGEMILL_FORK_SERVER=serve');
 
 /** Returns the memory that JavaScript objects and buffers use, in bytes. */
 function usedBytes(): number {
