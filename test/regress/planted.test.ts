@@ -3,7 +3,8 @@
  * neither verdict depends on the size of the frame.
  */
 import { expect } from 'chai';
-import sharp, { type Sharp } from 'sharp';
+import type { Sharp } from 'sharp';
+import { open } from '../../scripts/fixtures/scene.ts';
 import { comparePixels, metadataReasons } from '../../src/regress/compare-images.ts';
 import { decode } from '../../src/regress/image/codec.ts';
 import { clearHidden, type DecodedImage, type Raster } from '../../src/regress/image/image.ts';
@@ -18,8 +19,6 @@ const SIZES = [
 ] as const;
 
 const clamp = (value: number): number => Math.max(0, Math.min(255, Math.round(value)));
-
-const open = ({ width, height, data }: Raster): Sharp => sharp(data, { raw: { width, height, channels: 4 } });
 
 async function toRaster(edited: Sharp): Promise<Raster> {
   const { data, info } = await edited.ensureAlpha().raw().toBuffer({ resolveWithObject: true });

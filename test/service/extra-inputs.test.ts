@@ -5,7 +5,7 @@ import sharp, { type Sharp } from 'sharp';
 import { box, withRotation } from '../../scripts/fixtures/boxes.ts';
 import { type HeifItem, heif, itemsOf, phonePhoto } from '../../scripts/fixtures/heif-writer.ts';
 import { psd } from '../../scripts/fixtures/psd.ts';
-import { scene, square } from '../../scripts/fixtures/scene.ts';
+import { open, scene, square } from '../../scripts/fixtures/scene.ts';
 import { cur, iconBitmap } from '../../scripts/fixtures/writers.ts';
 import { convert, fixture } from '../helpers/client.ts';
 import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
@@ -18,7 +18,6 @@ const LOSSY = 38;
 const LOSSLESS = 48;
 
 const window = () => scene({ transparent: true });
-const open = ({ width, height, data }: Pixels) => sharp(data, { raw: { width, height, channels: 4 } });
 const pixels = async (picture: Sharp): Promise<Pixels> => decode(await picture.png().toBuffer());
 const grey = () => pixels(open(scene()).removeAlpha().greyscale());
 const large = () => pixels(open(scene()).resize(256, 192, { kernel: 'nearest', fit: 'fill' }));

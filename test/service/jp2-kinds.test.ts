@@ -1,7 +1,6 @@
 /** @module JPEG 2000 files whose headers ImageMagick misreads. */
 import { execFileSync } from 'node:child_process';
 import { expect } from 'chai';
-import sharp from 'sharp';
 import {
   codestreamOf,
   colourBox,
@@ -9,7 +8,7 @@ import {
   subsampleAll,
   withColour,
 } from '../../scripts/fixtures/jp2.ts';
-import { scene } from '../../scripts/fixtures/scene.ts';
+import { open, scene } from '../../scripts/fixtures/scene.ts';
 import { withoutPrimaries } from '../../scripts/fixtures/writers.ts';
 import { declaredProfile } from '../../src/images/colour/declared-colour.ts';
 import { convert } from '../helpers/client.ts';
@@ -23,8 +22,6 @@ const ECI_RGB = declaredProfile({
   primaries: { red: [0.67, 0.33], green: [0.21, 0.71], blue: [0.14, 0.08], white: [0.3457, 0.3585] },
   transfer: { curve: [3, 100 / 116, 16 / 116, 2700 / 24_389, 0.08] },
 });
-
-const open = ({ width, height, data }: Pixels) => sharp(data, { raw: { width, height, channels: 4 } });
 
 /** Runs a Python program that reads a PNG as `image` and writes a file. */
 function byPillow(png: Buffer, ...lines: readonly string[]): Buffer {
