@@ -15,6 +15,7 @@ const QUIET = ['--no-audit', '--no-fund', '--loglevel=error'];
 
 describe('the npm package', () => {
   let prefix: string;
+  let archive: string;
   let files: readonly string[];
   const env = { PATH: process.env.PATH, HOME: process.env.HOME };
   const program = (): string => join(prefix, 'bin/imagemill');
@@ -33,7 +34,7 @@ describe('the npm package', () => {
       { filename: string; files: { path: string }[] },
     ];
     files = packed.files.map(({ path }) => path);
-    const archive = join(folder, packed.filename);
+    archive = join(folder, packed.filename);
     await run('npm', ['install', '--global', '--prefix', prefix, '--prefer-offline', ...QUIET, archive]);
   });
 
@@ -53,6 +54,23 @@ describe('the npm package', () => {
       'dist/client/index.d.ts',
       'dist/client/types.d.ts',
     ]);
+  });
+
+  it('verifies results also as a dependency of a project, where its libraries are in another folder', async () => {
+    const project = await makeTempDir('project');
+    await run('npm', ['install', '--prefix', project, '--prefer-offline', ...QUIET, archive]);
+    const installed = join(project, 'node_modules/.bin/imagemill');
+    const args = [
+      'convert',
+      fixturePath('scene.png'),
+      '-o',
+      join(project, 'scene.webp'),
+      '--verify',
+      'visual',
+    ];
+    const { stderr } = await run(installed, args, { env });
+    expect(stderr).to.equal('');
+    expect((await sharp(join(project, 'scene.webp')).metadata()).format).to.equal('webp');
   });
 
   it('has a software bill of materials with each library, in the version of the lock file', async () => {

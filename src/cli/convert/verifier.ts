@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, realpath, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import type { ConversionEngine } from '../../conversion/engine.ts';
 import { createFolders, systemReason } from '../../files/system.ts';
@@ -24,6 +25,9 @@ export interface Verifier {
   close(): void;
 }
 
+const SHARP = fileURLToPath(import.meta.resolve('sharp'));
+/** The folder of the decoders' packages: outside the program's own if it is a dependency of a project. */
+const PACKAGES = SHARP.slice(0, SHARP.lastIndexOf('/sharp/'));
 /** Time limit of one result, in ms. */
 const TIMEOUT_MS = 120_000;
 /** Folders and files that Node.js and sharp read, if they exist. */
@@ -52,7 +56,7 @@ export async function createVerifier(
   const folder = join(root, 'verify');
   await mkdir(folder, { recursive: true });
   const isConfined = engine.layers.files === 'landlock' && existsSync(FORK_SERVER_LIBRARY);
-  const own = [dirname(ASSETS_DIR), dirname(dirname(process.execPath)), root, ...READABLE];
+  const own = [dirname(ASSETS_DIR), PACKAGES, dirname(dirname(process.execPath)), root, ...READABLE];
   const readable = (await Promise.all(own.map((path) => realpath(path).catch(() => [])))).flat();
   const start = (): Promise<Worker> =>
     startWorker(
