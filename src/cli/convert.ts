@@ -95,8 +95,19 @@ export async function convert(
     const concurrency = dryRun ? 1 : urls.length > 0 ? jobs : jobs + 1; // a dry run prints in the order of names
     const check = urls.length > 0 ? stateOf : inputs.test.assertImage; // instances can accept other types
     const run: Run = {
-      ...{ inputs, target, results, bulk, resultFolder, receipts, report, force, signal, writing },
-      ...{ converter: converter.start, check: dryRun ? check : undefined, concurrency },
+      inputs,
+      target,
+      results,
+      bulk,
+      converter: converter.start,
+      resultFolder,
+      receipts,
+      report,
+      force,
+      check: dryRun ? check : undefined,
+      concurrency,
+      signal,
+      writing,
     };
     await convertInputs(run).catch((error) => {
       if (!(error instanceof StopError)) throw error;
