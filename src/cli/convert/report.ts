@@ -9,6 +9,7 @@ import { createProgress } from './progress.ts';
 
 type Done = Pick<Conversion, 'bytesBefore' | 'bytesAfter' | 'ms' | 'notes' | 'quality'>;
 
+/** Prints one line per file, and a summary. */
 export type Report = ReturnType<typeof createReport>;
 
 /** Options of {@link createReport}. */
@@ -24,7 +25,7 @@ export interface ReportOptions {
   readonly csv?: CsvReport | undefined;
 }
 
-/** Creates a report that prints one line per file, and a summary. */
+/** Creates the report of a command. */
 export function createReport({ json, quiet, verbose, dryRun, csv }: ReportOptions) {
   const progress = quiet ? undefined : createProgress();
   const { isTTY, columns } = process.stdout;
