@@ -127,6 +127,12 @@ interface CommonFacts {
   readonly hasIgnoredFrames?: boolean;
 }
 
+/** Adds the properties that a part of a file states to those of earlier parts. */
+export const addFacts = <Facts extends CommonFacts>(facts: Facts, more: Facts | undefined): Facts => ({
+  ...{ ...facts, ...more },
+  metadata: [...new Set([...(facts.metadata ?? []), ...(more?.metadata ?? [])])],
+});
+
 /** Orientation of the stored pixels, numbered as in EXIF and TIFF (EXIF 2.32, section 4.6.4). 1 is upright. */
 export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
 

@@ -4,7 +4,7 @@ import type { WindowReader } from './containers/file.ts';
 import { jpegSegments, type Segment, START_OF_SCAN } from './containers/parts.ts';
 import { readOrientation } from './exif.ts';
 import { type ColourModel, isProfileFor, MAX_PROFILE_BYTES, readProfile } from './icc.ts';
-import type { ImageFacts, MetadataKind } from './image-info.ts';
+import { addFacts, type ImageFacts, type MetadataKind } from './image-info.ts';
 
 const QUANTIZATION_TABLES = 0xdb;
 /** Frame headers of lossless and hierarchical JPEG, Huffman and arithmetic (T.81, table B.1). */
@@ -67,12 +67,7 @@ export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
     const parsed = await APP_SEGMENTS[marker]?.(bytes, segment);
     const [sequence] = parsed?.profile ? await bytes.read(offset + SEQUENCE_AT, 1) : [];
     if (sequence === 1) profileAt ??= offset + PROFILE_AT;
-    if (parsed && !isRepeated(parsed, metadataInfo))
-      metadataInfo = {
-        ...metadataInfo,
-        ...parsed,
-        metadata: [...(metadataInfo.metadata ?? []), ...(parsed.metadata ?? [])],
-      };
+    if (parsed && !isRepeated(parsed, metadataInfo)) metadataInfo = addFacts(metadataInfo, parsed);
   }
   if (frame.width === undefined) return {};
   // The number of components is known only now: the frame header follows the profile.

@@ -17,7 +17,7 @@ import {
 import { MAX_PNG_CHUNKS, type Part, pngChunks } from './containers/parts.ts';
 import { readOrientation } from './exif.ts';
 import { classifyDeflatedProfile, MAX_PROFILE_BYTES } from './icc.ts';
-import type { ImageFacts, ImageInfo } from './image-info.ts';
+import { addFacts, type ImageFacts, type ImageInfo } from './image-info.ts';
 import { LENGTHS, type PngColourChunks, parseColourChunk, pngColour } from './png-colour.ts';
 import { kindOfText, MAX_KEYWORD_BYTES } from './png-text.ts';
 import { pngChunk } from './png-writer.ts';
@@ -64,8 +64,7 @@ export async function readPng(bytes: WindowReader): Promise<PartialInfo> {
         ...parseColourChunk(name, await bytes.read(offset, Math.min(length, colourBytes))),
         ...colour,
       };
-    const metadata = [...new Set([...(info.metadata ?? []), ...(parsed?.metadata ?? [])])];
-    info = { ...info, ...parsed, metadata };
+    info = addFacts(info, parsed);
     count += 1;
     end = chunk.end;
     isComplete = name === 'IEND' && (await bytes.read(end - 1, 1)).length === 1;

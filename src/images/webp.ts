@@ -3,7 +3,7 @@ import { littleEndian, readAt, WindowReader, withFile, writeAt } from './contain
 import { type Part, riffChunks } from './containers/parts.ts';
 import { readOrientation } from './exif.ts';
 import { MAX_EXTRACTED_BYTES, readProfile } from './icc.ts';
-import type { Area, FrameDisposal, ImageFacts } from './image-info.ts';
+import { type Area, addFacts, type FrameDisposal, type ImageFacts } from './image-info.ts';
 
 /** Delay that viewers use for a frame with a delay of 0, in ms. */
 const DEFAULT_DELAY_MS = 100;
@@ -39,8 +39,7 @@ export async function readWebp(bytes: WindowReader): Promise<PartialInfo> {
     // The first chunk of each kind counts (RFC 9649, sections 2.7.1.4 and 2.7.1.5).
     const parsed = seen.has(name) ? undefined : await CHUNKS[name]?.(bytes, chunk);
     if (Object.hasOwn(CHUNKS, name)) seen.add(name);
-    const metadata = [...new Set([...(info.metadata ?? []), ...(parsed?.metadata ?? [])])];
-    info = { ...info, ...parsed, metadata };
+    info = addFacts(info, parsed);
   }
   if (!firstFrame) return transparent ? info : { ...info, opaque: true };
   const covers = firstFrame.width === info.width && firstFrame.height === info.height;
