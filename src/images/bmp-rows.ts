@@ -78,19 +78,27 @@ async function hasAlpha(file: FileHandle, dib: Dib): Promise<boolean> {
   for (let at = 0; at < bytes; at += BLOCK_BYTES) {
     const { bytes: block, found } = await readAt(file, pixelsAt + at, BLOCK_BYTES);
     const step = bits / 8;
-    for (let pixel = 0; pixel + step <= Math.min(found, bytes - at); pixel += step)
-      if ((block.readUIntLE(pixel, step) & masks.alpha) !== 0) return true;
+    for (let pixel = 0; pixel + step <= Math.min(found, bytes - at); pixel += step) {
+      if (((step === 2 ? block.readUInt16LE(pixel) : block.readUInt32LE(pixel)) & masks.alpha) !== 0)
+        return true;
+    }
     if (found === 0) return false;
   }
   return false;
 }
 
-/** Masks of 24 bits per pixel. */
-const BGR: Masks = { red: 0xff0000, green: 0xff00, blue: 0xff, alpha: 0 };
+function rowDecoder({ bits, palette, masks }: Dib, hasOwnAlpha: boolean): DecodeRow {
+  if (masks) return maskedDecoder(bits === 16 ? 2 : 4, hasOwnAlpha ? masks : { ...masks, alpha: 0 });
+  return palette ? indexedDecoder(bits, palette) : decodeBgr;
+}
 
-function rowDecoder({ bits, palette, masks = BGR }: Dib, hasOwnAlpha: boolean): DecodeRow {
-  if (palette) return indexedDecoder(bits, palette);
-  return maskedDecoder(bits / 8, hasOwnAlpha ? masks : { ...masks, alpha: 0 });
+function decodeBgr(from: Buffer, to: Buffer): void {
+  for (let source = 0, at = 0; at < to.length; at += PIXEL_BYTES, source += 3) {
+    to[at] = from[source + 2] as number;
+    to[at + 1] = from[source + 1] as number;
+    to[at + 2] = from[source] as number;
+    to[at + 3] = 255;
+  }
 }
 
 /** Decodes palette indices. An index without a colour is black, as in browsers. */
@@ -111,12 +119,12 @@ function indexedDecoder(bits: number, palette: Buffer): DecodeRow {
   };
 }
 
-function maskedDecoder(step: number, { red, green, blue, alpha }: Masks): DecodeRow {
+function maskedDecoder(step: 2 | 4, { red, green, blue, alpha }: Masks): DecodeRow {
   const channels = [red, green, blue, alpha].map(channelOf);
   const [r, g, b, a] = channels as [Channel, Channel, Channel, Channel];
   return (from, to) => {
     for (let source = 0, at = 0; at < to.length; at += PIXEL_BYTES, source += step) {
-      const pixel = from.readUIntLE(source, step);
+      const pixel = step === 2 ? from.readUInt16LE(source) : from.readUInt32LE(source);
       to[at] = r.values[(pixel >>> r.shift) & r.last] as number;
       to[at + 1] = g.values[(pixel >>> g.shift) & g.last] as number;
       to[at + 2] = b.values[(pixel >>> b.shift) & b.last] as number;
