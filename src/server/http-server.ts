@@ -25,6 +25,9 @@ const { createServer } = process.getBuiltinModule('node:http');
 /** Time after the upload timeout in which the error response can still be sent, in milliseconds. */
 const RESPONSE_GRACE_MS = 5_000;
 
+/** Maximum length of a request's line and headers: a pipeline of 16 KiB for `IMAGINARY_PATH`, encoded for a URL, and 16 KiB more. */
+const MAX_HEAD_BYTES = 64 * 1024;
+
 /** Interval between checks for connections of slow clients, in milliseconds. */
 const CONNECTIONS_CHECK_MS = 1_000;
 
@@ -47,6 +50,7 @@ export function createHttpServer(app: Express, uploadTimeoutMs: number) {
   const onRequest = (req: IncomingMessage, res: ServerResponse): void =>
     connections.add(req, res, () => handle(req, res));
   const server = createServer({
+    maxHeaderSize: MAX_HEAD_BYTES,
     requestTimeout: uploadTimeoutMs + RESPONSE_GRACE_MS,
     headersTimeout: Math.min(uploadTimeoutMs, 30_000),
     connectionsCheckingInterval: CONNECTIONS_CHECK_MS,

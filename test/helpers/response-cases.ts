@@ -111,7 +111,7 @@ const commonCases = (operation: string, path: string): ResponseCase[] => [
     operation,
     status: 431,
     how: 'headers without end',
-    send: (service) => sendRaw(service, `${head(operation, path)}X: ${'x'.repeat(20_000)}`),
+    send: (service) => sendRaw(service, `${head(operation, path)}X: ${'x'.repeat(70_000)}`),
   },
   {
     operation,

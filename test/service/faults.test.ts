@@ -332,7 +332,7 @@ describe('POST /convert with failures', () => {
     ],
     [
       'has too large headers',
-      `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}`,
+      `GET / HTTP/1.1\r\nX: ${'x'.repeat(70_000)}`,
       431,
       'The request headers are too large.',
     ],

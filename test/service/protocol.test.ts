@@ -83,7 +83,7 @@ describe('HTTP protocol', () => {
     const REJECTED = [
       [400, 'is no HTTP', 'HELLO\r\n\r\n'],
       [408, 'does not end', 'GET /api/v1/health HTTP/1.1\r\n'],
-      [431, 'has headers without end', `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}`],
+      [431, 'has headers without end', `GET / HTTP/1.1\r\nX: ${'x'.repeat(70_000)}`],
       [501, 'has an unknown method', `FOO /api/v1/health HTTP/1.1\r\n${HEAD}\r\n`],
       [501, 'has a known method in lower case', `get /api/v1/health HTTP/1.1\r\n${HEAD}\r\n`],
       [501, 'is CONNECT', 'CONNECT example.com:80 HTTP/1.1\r\nHost: example.com:80\r\n\r\n'],
@@ -272,7 +272,7 @@ describe('HTTP protocol', () => {
     for (const [what, garbage, last] of [
       ['garbage', 'garbage\r\n\r\n', 400],
       ['an unknown method', 'FOO / HTTP/1.1\r\nHost: x\r\n\r\n', 501],
-      ['headers without end', `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}`, 431],
+      ['headers without end', `GET / HTTP/1.1\r\nX: ${'x'.repeat(70_000)}`, 431],
     ] as const) {
       it(`answers the valid request first, then ${what} with ${last}`, async () => {
         const { request, open } = await startGate();

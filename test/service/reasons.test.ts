@@ -264,7 +264,7 @@ const CASES: Readonly<Record<Exclude<ErrorCode, keyof typeof ELSEWHERE>, Case>> 
     },
     details: { limit: 1, setting: 'RATE_LIMIT_PER_MINUTE' },
   },
-  HEADERS_TOO_LARGE: { send: raw(`GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}`) },
+  HEADERS_TOO_LARGE: { send: raw(`GET / HTTP/1.1\r\nX: ${'x'.repeat(70_000)}`) },
   INTERNAL: { settings: tool(`${printMessage(NOT_ALLOWED)}; exit 1`), send: send('', scene) },
   METHOD_UNKNOWN: { send: raw('FOO / HTTP/1.1\r\nHost: x\r\n\r\n') },
   TRANSFER_CODING: { send: raw(`${HEAD}image/png\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`) },
