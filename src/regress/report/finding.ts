@@ -132,25 +132,23 @@ ${commands(before, after)}
 /** Lists file sizes, times and differences. */
 function measurements({ before, after, difference, distance }: Finding): Markup {
   const [one, other] = [before?.result, after?.result];
-  const rows: (readonly [string, string])[] = [
-    ...(one && other ? [['bytes', `${formatBytes(one.bytes)} → ${formatBytes(other.bytes)}`] as const] : []),
-    ...(one?.ms && other?.ms ? [['time', `${one.ms} → ${other.ms} ms`] as const] : []),
-    ...(difference
-      ? [
-          ['PSNR', `${Number.isFinite(difference.psnr) ? difference.psnr.toFixed(1) : '∞'} dB`] as const,
-          ['SSIM', difference.ssim === undefined ? '–' : difference.ssim.toFixed(4)] as const,
-          ['worst block', `${difference.patch.toFixed(1)} of 255`] as const,
-          ['largest', `${difference.max} of 255`] as const,
-          ['ΔE 2000', difference.deltaE.toFixed(2)] as const,
-        ]
-      : []),
-    ...(distance
-      ? [
-          ['mean colour', `${distance.means} of 255`] as const,
-          ['sharpness', `${(distance.sharpness * 100).toFixed(1)}%`] as const,
-        ]
-      : []),
-  ];
+  const rows: [term: string, value: string][] = [];
+  if (one && other) rows.push(['bytes', `${formatBytes(one.bytes)} → ${formatBytes(other.bytes)}`]);
+  if (one?.ms && other?.ms) rows.push(['time', `${one.ms} → ${other.ms} ms`]);
+  if (difference) {
+    const { psnr, ssim, patch, max, deltaE } = difference;
+    rows.push(
+      ['PSNR', `${Number.isFinite(psnr) ? psnr.toFixed(1) : '∞'} dB`],
+      ['SSIM', ssim === undefined ? '–' : ssim.toFixed(4)],
+      ['worst block', `${patch.toFixed(1)} of 255`],
+      ['largest', `${max} of 255`],
+      ['ΔE 2000', deltaE.toFixed(2)],
+    );
+  }
+  if (distance) {
+    rows.push(['mean colour', `${distance.means} of 255`]);
+    rows.push(['sharpness', `${(distance.sharpness * 100).toFixed(1)}%`]);
+  }
   if (rows.length === 0) return html``;
   return html`<dl class="figures">${rows.map(([term, value]) => html`<div><dt>${term}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
