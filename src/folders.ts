@@ -31,3 +31,6 @@ export const WEB_APP_DIR = fileURLToPath(new URL('../dist/web', import.meta.url)
 export const FORK_SERVER_LIBRARY = fileURLToPath(
   new URL(`../dist/fork-server.${process.arch}.so`, import.meta.url),
 );
+
+/** Returns the path of a file of an installed package, such as `sharp`. */
+export const findInPackage = (name: string): string => fileURLToPath(import.meta.resolve(name));

@@ -3,11 +3,10 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, realpath, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import type { ConversionEngine } from '../../conversion/engine.ts';
 import { createFolders, systemReason } from '../../files/system.ts';
-import { ASSETS_DIR, FORK_SERVER_LIBRARY, MAIN } from '../../folders.ts';
+import { ASSETS_DIR, FORK_SERVER_LIBRARY, findInPackage, MAIN } from '../../folders.ts';
 import { startWorker, type Worker } from '../../process/single-process.ts';
 import type { Verification } from '../../regress/verifiable.ts';
 import { type FileToConvert, fileErrorFrom } from './converter.ts';
@@ -25,7 +24,7 @@ export interface Verifier {
   close(): void;
 }
 
-const SHARP = fileURLToPath(import.meta.resolve('sharp'));
+const SHARP = findInPackage('sharp');
 /** The folder of the decoders' packages: outside the program's own if it is a dependency of a project. */
 const PACKAGES = SHARP.slice(0, SHARP.lastIndexOf('/sharp/'));
 /** Time limit of one result, in ms. */

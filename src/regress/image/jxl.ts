@@ -1,6 +1,7 @@
 /** @module Decodes JPEG XL with jxl-oxide, which shares no code with libjxl. */
 import { readFileSync } from 'node:fs';
 import { initSync, JxlImage } from 'jxl-oxide-wasm';
+import { findInPackage } from '../../folders.ts';
 
 /** A frame of a JPEG XL. */
 export interface JxlFrame {
@@ -18,8 +19,7 @@ let isLoaded = false;
  * @throws {Error} if the file is damaged or truncated
  */
 export function decodeJxl(file: Buffer): { readonly frames: readonly JxlFrame[]; readonly plays: number } {
-  if (!isLoaded)
-    initSync({ module: readFileSync(new URL(import.meta.resolve('jxl-oxide-wasm/module.wasm'))) });
+  if (!isLoaded) initSync({ module: readFileSync(findInPackage('jxl-oxide-wasm/module.wasm')) });
   isLoaded = true;
   const image = new JxlImage();
   try {
