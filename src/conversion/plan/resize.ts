@@ -91,19 +91,19 @@ export function dropOpaqueAlpha(job: ConversionJob): string[] {
 export const explainOpaqueAlpha: Sentence = (job) =>
   dropOpaqueAlpha(job).length > 0 ? 'alpha is dropped if it is opaque' : undefined;
 
-/** Resizes the image, unless it was rendered at the requested size. Without `enlarge`, no side grows. */
+/** Resizes the image, unless it has the requested size already. Without `enlarge`, no side grows. */
 export function resize(job: ConversionJob): string[] {
-  if (!isResized(job)) return [];
-  const { options, trustedFitting: fitting } = job;
-  if (job.scaledDecoding) return [...resizeDecoded(job.scaledDecoding), ...orient(job)];
-  if (!fitting) return [...FILTER, '-resize', boxGeometry(options)];
-  const averaged = averageFirst(job, fitting);
-  const isTurned = orientsLast(job);
+  return isResized(job) ? [...reduce(job), ...(orientsLast(job) ? orient(job) : [])] : [];
+}
+
+function reduce(job: ConversionJob): string[] {
+  const { options, scaledDecoding, trustedFitting: fitting } = job;
+  if (scaledDecoding) return resizeDecoded(scaledDecoding);
+  const averaged = fitting ? averageFirst(job, fitting) : [];
   // A cropped or padded image must have exactly the size that its offset was calculated from.
-  const isExact = averaged.length > 0 || isTurned || (options.fit ?? 'inside') !== 'inside';
-  if (!isExact) return [...FILTER, '-resize', boxGeometry(options)];
-  const resized = formatGeometry(asDecoded(job, fitting.resized));
-  return [...averaged, ...FILTER, '-resize', `${resized}!`, ...(isTurned ? orient(job) : [])];
+  const isExact = averaged.length > 0 || orientsLast(job) || (options.fit ?? 'inside') !== 'inside';
+  if (!fitting || !isExact) return [...FILTER, '-resize', boxGeometry(options)];
+  return [...averaged, ...FILTER, '-resize', `${formatGeometry(asDecoded(job, fitting.resized))}!`];
 }
 
 /** Minimum size after averaging, relative to the result: the PSNR of text is at least 42 dB, and 39 with 2.5. */
@@ -113,9 +113,7 @@ const MIN_AVERAGED = 3;
 
 /** Averages blocks of pixels if the image becomes much smaller, which takes a fraction of the time of the filter. */
 function averageFirst(job: ConversionJob, { resized }: Fitting): string[] {
-  const [size] = uprightSizes(job);
-  if (!size) return [];
-  const { width, height } = shownArea(size, job.options, false);
+  const { width, height } = shownSize(job);
   const reduction = Math.min(width / resized.width, height / resized.height);
   const block = Math.floor(reduction / AVERAGED_OVERSAMPLING);
   if (block < MIN_AVERAGED) return [];
@@ -124,27 +122,26 @@ function averageFirst(job: ConversionJob, { resized }: Fitting): string[] {
 }
 
 export const explainResize: Sentence = (job) => {
-  if (!isResized(job)) return undefined;
   const { options, trustedFitting: fitting } = job;
+  if (fitting && (options.width || options.height) && isUnchanged(job)) return 'not enlarged';
+  if (!isResized(job)) return undefined;
   if (!fitting) return `fitted into ${options.width ?? 'any'} × ${options.height ?? 'any'} with Lanczos`;
-  const [size] = uprightSizes(job);
-  const { width = 0, height = 0 } = size ? shownArea(size, options, false) : {};
+  const { width, height } = shownSize(job);
   const { resized } = fitting;
-  if (resized.width === width && resized.height === height) return 'not enlarged';
   return `${width} × ${height} → ${resized.width} × ${resized.height} with Lanczos`;
 };
 
 /** Rotates the image before it is resized, unless fewer pixels can be rotated afterwards. */
 export function orientFirst(job: ConversionJob): string[] {
-  return job.scaledDecoding || orientsLast(job) ? [] : orient(job);
+  return orientsLast(job) ? [] : orient(job);
 }
 
 /**
- * Returns whether an image that is decoded at full size is rotated after the resize. Rotating 2.7 megapixels takes 7 ms with
- * ImageMagick 6, and 13 ms with 7.
+ * Returns whether the image is rotated after the resize. Rotating 2.7 megapixels takes 7 ms with ImageMagick 6, and 13 ms with 7.
  */
 function orientsLast(job: ConversionJob): boolean {
   const { image, options, trustedFitting: fitting } = job;
+  if (job.scaledDecoding) return true;
   const { width = 0, height = 0, orientation = 1 } = image;
   const isRotated = orientation > 1 && !job.keepsAllFrames && !job.rasterized && job.pages.length === 0;
   if (!fitting || !isRotated || options.crop !== undefined) return false;
@@ -169,7 +166,20 @@ function resizeDecoded({ columns, rows }: ScaledDecoding): string[] {
 
 function isResized(job: ConversionJob): boolean {
   const { width, height } = job.options;
-  return !isRenderedToFit(job) && (width !== undefined || height !== undefined);
+  return !isRenderedToFit(job) && (width !== undefined || height !== undefined) && !isUnchanged(job);
+}
+
+/** Returns whether the image is known to have its final size. The filter would take 30 ms per megapixel to change nothing. */
+function isUnchanged(job: ConversionJob): boolean {
+  const { resized } = job.trustedFitting ?? {};
+  const { width, height } = shownSize(job);
+  return resized?.width === width && resized.height === height;
+}
+
+/** Returns the upright size of what is shown of the first frame or page; 0 × 0 if it is not known. */
+function shownSize(job: ConversionJob): Size {
+  const [size] = uprightSizes(job);
+  return size ? shownArea(size, job.options, false) : { width: 0, height: 0 };
 }
 
 /** Crops the image to the box for `cover`. librsvg has cropped an SVG already. */

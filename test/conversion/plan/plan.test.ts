@@ -225,7 +225,7 @@ describe('the plan', () => {
 
   describe('for a box', () => {
     const box = (picture: ImageInfo, given: Partial<ConvertOptions>) =>
-      /(?:-define jpeg:size|-filter).*?(?= -strip)/.exec(
+      /(?:-define jpeg:size|-filter|-crop|-background).*?(?= -strip)/.exec(
         lines({ profile: 'none', ...picture }, { format: 'png', width: 100, height: 100, ...given })[0] ?? '',
       )?.[0];
     const png = { type: 'png', width: 200, height: 151 } as const;
@@ -251,15 +251,23 @@ describe('the plan', () => {
 
     it('does not enlarge any side without enlarge', () => {
       const sizes = (given: Partial<ConvertOptions>) => box({ ...png, height: 50 }, given);
-      expect(sizes({ fit: 'cover' })).to.include('-resize 200x50! -crop 100x50+50+0 ');
+      expect(sizes({ fit: 'cover' })).to.equal('-crop 100x50+50+0 +repage');
       expect(sizes({ fit: 'cover', enlarge: true })).to.include('-resize 400x100! -crop 100x100+150+0 ');
       expect(sizes({ fit: 'fill' })).to.include('-resize 100x50!');
       expect(sizes({ fit: 'fill', enlarge: true })).to.include('-resize 100x100!');
       expect(sizes({ fit: 'contain', width: 300 }))
-        .to.include('-resize 200x50! ')
-        .and.include('-extent 300x100-50-25 ');
-      expect(sizes({ width: 300 })).to.equal(`${FILTER} -resize 300x100>`);
+        .to.include('-background none ')
+        .and.include('-extent 300x100-50-25 ')
+        .and.not.include('-resize');
+      expect(sizes({ width: 300 })).to.equal(undefined);
       expect(sizes({ width: 300, enlarge: true })).to.equal(`${FILTER} -resize 300x100`);
+    });
+
+    it('does not resize an image that is known to have its final size', () => {
+      expect(box(png, { width: 200, height: undefined })).to.equal(undefined);
+      expect(box({ ...png, orientation: 6 }, { width: 151, height: 200, fit: 'fill' })).to.equal(undefined);
+      expect(box(png, { crop: '0,0,100,50' })).to.equal('-crop 100x50+0+0 +repage');
+      expect(box({ ...png, type: 'gif' }, { width: 200 })).to.include('-resize 200x100>');
     });
 
     it('lets ImageMagick calculate the offsets if the size is not reliably known', () => {
@@ -305,8 +313,10 @@ describe('the plan', () => {
       );
       expect(turned({})).to.equal(`${FILTER} -resize 100x76! ${turn}`);
       expect(box({ ...png, orientation: 3 }, {})).to.include('-resize 100x76! -orient BottomRight ');
-      for (const given of [{ enlarge: true, width: 900, height: 900 }, { crop: '0,0,50%,50%' }])
-        expect(turned(given)).to.not.include('-orient');
+      for (const given of [{ enlarge: true, width: 900, height: 900 }, { crop: '0,0,150,150' }])
+        expect(turned(given))
+          .to.match(/-filter/)
+          .and.not.include('-orient');
       const line = (image: object) => lines({ ...png, orientation: 6, ...image }, { width: 10 })[0];
       expect(line({})).to.include(`-scale 40x30! ${FILTER} -resize 13x10! ${turn}`);
       expect(line({ decoded: ['decoded.png'] })).to.include(' +repage -scale ');
