@@ -10,6 +10,7 @@ import sharp from 'sharp';
 import { formWith } from '../test/helpers/from-address.ts';
 import { type Image, makeImages, photo } from './bench/images.ts';
 import { type Job, measure, nameOf } from './bench/load.ts';
+import { measureQuality } from './bench/quality.ts';
 import { BUILT_PROGRAM, type ServerProcess, startServerProcess } from './processes/start.ts';
 import { cpuMsOf, listTree, memoryOf, othersCpuMs, peakResidentBytes } from './processes/usage.ts';
 import { formatSpread, markdownTable, median, percentile, spread } from './statistics.ts';
@@ -59,6 +60,11 @@ const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
     usage: 'FOLDER [REQUESTS]',
     does: 'the time of conversions of the images of a folder to WebP, one after another',
     run: measurePhotos,
+  },
+  quality: {
+    usage: '[FOLDER]',
+    does: 'the PSNR of thumbnails by the service and by sharp, compared with a Lanczos filter',
+    run: measureQuality,
   },
   threads: {
     usage: '[ROUNDS]',

@@ -23,7 +23,7 @@ export async function decodeAny(file: Uint8Array, type: string): Promise<Pixels>
 }
 
 /**
- * Decodes JPEG XL with djxl, since no npm package and no Pillow of Debian supports it. Decodes its PNG with Pillow: sharp
+ * Decodes JPEG XL with djxl, since Pillow of Debian does not support it. Decodes its PNG with Pillow: sharp
  * converts 16-bit PNGs with a profile differently.
  */
 async function decodeJxl(file: Uint8Array): Promise<Pixels> {
