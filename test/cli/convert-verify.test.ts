@@ -65,6 +65,17 @@ describe('imagemill convert --verify', () => {
     }
   });
 
+  it('passes a JPEG that sharp would make one pixel too high', async () => {
+    const create = { width: 1003, height: 750, channels: 3, background: 'teal' } as const;
+    const source = await sharp({ create }).jpeg().toBuffer();
+    expect((await sharp(await sharp(source).resize(300).png().toBuffer()).metadata()).height).to.equal(225);
+    await folder.put('scene.png', 'in/scene.png');
+    await writeFile(join(folder.path, 'in/odd.jpg'), source);
+    expect(await verify('visual', 'png', ['--force', '--width', '300'])).to.include({ status: 0 });
+    const { height } = await sharp(join(folder.path, 'out/odd.png')).metadata();
+    expect(height).to.equal(224);
+  });
+
   it('passes an animation of fewer frames if it shows the same at the same times', async () => {
     const one = await fixture('scene.png');
     const two = await sharp(one).flop().png().toBuffer();

@@ -6,6 +6,7 @@ import { shownArea } from '../../conversion/plan/crop.ts';
 import { iconSizes } from '../../conversion/plan/encode.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
+import type { Size } from '../../images/image-info.ts';
 import {
   clearHidden,
   type DecodedImage,
@@ -143,9 +144,10 @@ export async function prepareExpected(
   source: Buffer,
   type: InputType,
   options: ConvertOptions,
-  size: Pick<Raster, 'width' | 'height'>,
+  size: Size,
 ): Promise<Expected> {
-  const { format, crop, width, height, fit = 'inside', enlarge = false, background } = options;
+  const { format, crop, width, height, fit = 'inside', enlarge = false } = options;
+  const colour = options.background ?? '#ffffff';
   const output = OUTPUTS[format];
   const read = (more: SharpOptions): Sharp => {
     if (type !== 'bmp') return sharp(source, { limitInputPixels: false, failOn: 'error', ...more });
@@ -163,22 +165,21 @@ export async function prepareExpected(
   let image = read({ animated: all, ...(density && { density }) });
   if (count === 1) image = image.autoOrient();
   const { width: stored, pageHeight, height: whole, autoOrient } = metadata;
-  if (crop !== undefined) {
-    const upright = count === 1 ? autoOrient : { width: stored, height: pageHeight ?? whole };
-    const { x, y, ...sides } = shownArea(upright, options, false);
-    image = image.extract({ left: x, top: y, ...sides });
-  }
-  const { colour, alpha } = { colour: background ?? '#ffffff', alpha: output.alpha };
+  const upright = count === 1 && !pageHeight ? autoOrient : { width: stored, height: pageHeight ?? whole };
+  const { x, y, ...shownSides } = shownArea(upright, options, false);
+  if (crop !== undefined) image = image.extract({ left: x, top: y, ...shownSides });
   if (isDrawing) image = image.resize({ ...size, fit: format === 'ico' ? 'inside' : 'fill' });
   else if (width || height)
     image = image.resize({
-      ...{ width, height, fit, withoutEnlargement: !enlarge && fit !== 'contain' },
+      ...(fit === 'inside' && count === 1
+        ? { ...sidesInside(shownSides, options), fit: 'fill' }
+        : { width, height, fit, withoutEnlargement: !enlarge && fit !== 'contain' }),
       position: options.position ?? 'center',
-      background: background ?? (alpha === 'none' ? colour : TRANSPARENT),
+      background: options.background ?? (output.alpha === 'none' ? colour : TRANSPARENT),
     });
-  if (alpha === 'none') image = image.flatten({ background: colour });
+  if (output.alpha === 'none') image = image.flatten({ background: colour });
   const shown = await toImage(image, metadata, count);
-  if (alpha === 'binary') for (const { data } of shown.frames) roundAlpha(data);
+  if (output.alpha === 'binary') for (const { data } of shown.frames) roundAlpha(data);
   const sizes = format === 'ico' ? iconSizes(options) : [];
   const fitAll = async (round: (pixels: number) => number) =>
     iconOf(await Promise.all(sizes.map((side) => fitInSquare(shown.frames[0] as Raster, side, round))));
@@ -191,6 +192,13 @@ export async function prepareExpected(
   };
 }
 
+/** Returns the sides of an image in a box. sharp would round them twice if it decodes a JPEG or WebP at a smaller size. */
+function sidesInside(own: Size, { width = Infinity, height = Infinity, enlarge }: ConvertOptions): Size {
+  const scale = Math.min(width / own.width, height / own.height, enlarge ? Infinity : 1);
+  const side = (length: number): number => Math.max(1, Math.round(length * scale));
+  return { width: side(own.width), height: side(own.height) };
+}
+
 /** Fits an image into a transparent square. `round` rounds the borders at the left and at the top. */
 async function fitInSquare(
   { width, height, data }: Raster,
@@ -201,13 +209,10 @@ async function fitInSquare(
   const fitted = await raw(
     sharp(data, { raw: { width, height, channels: 4 } }).resize(side, side, { fit: 'inside' }),
   );
-  const [left, top] = [side - fitted.info.width, side - fitted.info.height].map((pixels) =>
-    round(pixels / 2),
-  );
+  const left = round((side - fitted.info.width) / 2);
+  const top = round((side - fitted.info.height) / 2);
   const square = sharp({ create: { width: side, height: side, channels: 4, background: TRANSPARENT } });
-  const { data: pixels } = await raw(
-    square.composite([{ input: fitted.data, raw: fitted.info, left: left ?? 0, top: top ?? 0 }]),
-  );
+  const { data: pixels } = await raw(square.composite([{ input: fitted.data, raw: fitted.info, left, top }]));
   return { width: side, height: side, data: pixels };
 }
 
