@@ -7,6 +7,7 @@ import { dirname, resolve } from 'node:path';
 import { parse, YAMLError } from 'yaml';
 import { z } from 'zod';
 import { createOptionsParser, expandPreset, optionNames, type Presets } from '../conversion/forms.ts';
+import { isLossless } from '../conversion/plan/encode.ts';
 import type { ConvertOptions } from '../conversion/plan/types.ts';
 import { readPresets } from '../conversion/presets-file.ts';
 import type { TextField } from '../conversion/types.ts';
@@ -104,12 +105,8 @@ const BY_FORMAT: Readonly<Record<OutputType, PixelThresholds>> = {
 };
 
 /** Returns the thresholds of a conversion that a matrix does not override. */
-export function defaultThresholds(
-  options: Pick<ConvertOptions, 'format'> & Partial<Pick<ConvertOptions, 'lossless' | 'quality'>>,
-): Thresholds {
-  const { format, lossless, quality } = options;
-  const isLossless = (format === 'webp' && lossless) || (format === 'jxl' && quality === 100);
-  const pixels = isLossless ? LOSSLESS : BY_FORMAT[format];
+export function defaultThresholds(options: Parameters<typeof isLossless>[0]): Thresholds {
+  const pixels = isLossless(options) ? LOSSLESS : BY_FORMAT[options.format];
   return { ...pixels, bytes: 0.15, bytesFloor: 4096, means: 2, sharpness: 0.05 };
 }
 

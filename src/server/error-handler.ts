@@ -15,7 +15,7 @@ import {
   serviceErrorFrom,
   toPublicError,
 } from '../errors.ts';
-import { setLogFields } from './middleware.ts';
+import { RESULT_HEADERS, setLogFields } from './middleware.ts';
 
 const { STATUS_CODES } = process.getBuiltinModule('node:http'); // not imported: see http-server.ts
 
@@ -55,26 +55,15 @@ export function errorHandler(
     }
     if (serviceFailure.code === 'NOT_ACCEPTABLE') res.vary('Accept');
     if (serviceFailure.retryAfter !== undefined) res.setHeader('Retry-After', serviceFailure.retryAfter);
-    for (const name of RESULT_HEADERS) res.removeHeader(name);
+    for (const name of REMOVED_HEADERS) res.removeHeader(name);
     sendRejection(req, res, serviceFailure.status, describe(serviceFailure, req, res));
   };
 }
 
-/** Headers of a result, which an error response must not have. */
-const RESULT_HEADERS = [
-  'Cache-Control',
-  'Content-Disposition',
-  'Content-Length',
-  'Repr-Digest',
-  'ETag',
-  'Image-Height',
-  'Image-Width',
-  'Server-Timing',
-  'X-Conversion-Key',
-  'X-Conversion-Notes',
-  'X-Conversion-Quality',
-  'X-Image-Height',
-  'X-Image-Width',
+/** Headers that an error response must not have. */
+const REMOVED_HEADERS = [
+  ...RESULT_HEADERS,
+  ...['Cache-Control', 'Content-Length', 'Image-Height', 'Image-Width'],
 ];
 
 /** Media type of problem details (RFC 9457), for clients whose `Accept` prefers it. */

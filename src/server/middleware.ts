@@ -266,22 +266,23 @@ export const apiHeadersOf = (app: Express): RequestHandler => app.get(API_HEADER
 /** Resolves when the headers of an API response are set. */
 export const whenHeadersSet = (res: ServerResponse): Promise<void> | undefined => headersSet.get(res);
 
+/** Headers of a result that the API documents. */
+export const RESULT_HEADERS = [
+  ...[
+    'Content-Disposition',
+    'Repr-Digest',
+    'ETag',
+    'Server-Timing',
+    'X-Conversion-Key',
+    'X-Conversion-Notes',
+  ],
+  ...['X-Conversion-Quality', 'X-Image-Height', 'X-Image-Width'],
+];
+
 /** Response headers that scripts of other sites may read. */
 export const EXPOSED_HEADERS = [
-  'Content-Disposition',
-  'Repr-Digest',
-  'ETag',
-  'Retry-After',
-  'Server-Timing',
-  'X-Conversion-Key',
-  'X-Conversion-Notes',
-  'X-Conversion-Quality',
-  'X-Image-Height',
-  'X-Image-Width',
-  'X-RateLimit-Limit',
-  'X-RateLimit-Remaining',
-  'X-RateLimit-Reset',
-  'X-Request-Id',
+  ...RESULT_HEADERS,
+  ...['Retry-After', 'X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'X-Request-Id'],
 ];
 
 /** Methods of the API; OPTIONS needs no permission. */

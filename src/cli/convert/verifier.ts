@@ -71,7 +71,7 @@ export async function createVerifier(
   const all = new Set<Promise<Worker>>();
   const add = (): Promise<Worker> => {
     const worker = start();
-    worker.catch(() => {}); // whoever asks it receives the error
+    worker.catch(() => {}); // the question to it fails with the same error
     all.add(worker);
     return worker;
   };

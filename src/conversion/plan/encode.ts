@@ -3,7 +3,13 @@ import { OUTPUTS, type OutputType } from '../../formats.ts';
 import type { ImageInfo } from '../../images/image-info.ts';
 import type { ToolName } from '../../tools.ts';
 import { pageScale } from './size.ts';
-import { type ConversionJob, INPUT_FILE, type Sentence, type ToolContext } from './types.ts';
+import {
+  type ConversionJob,
+  type ConvertOptions,
+  INPUT_FILE,
+  type Sentence,
+  type ToolContext,
+} from './types.ts';
 
 /** Effort of WebP compression, 0 (fastest) to 6 (smallest). The default of libwebp. */
 export const WEBP_METHOD = 4;
@@ -54,10 +60,17 @@ export const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => reado
   ico: iconImages,
 };
 
+/** Returns whether a format that can lose information keeps every sample with these options. */
+export const isLossless = ({
+  format,
+  lossless,
+  quality,
+}: Pick<ConvertOptions, 'format'> & Partial<Pick<ConvertOptions, 'lossless' | 'quality'>>): boolean =>
+  (format === 'webp' && lossless === true) || (format === 'jxl' && quality === 100);
+
 export const explainEncoding: Sentence = ({ options }) => {
-  const { format, quality, maxBytes, lossless = false } = options;
-  const isLossless = (format === 'webp' && lossless) || (format === 'jxl' && quality === 100);
-  const exact = !OUTPUTS[format].quality || isLossless;
+  const { format, quality, maxBytes } = options;
+  const exact = !OUTPUTS[format].quality || isLossless(options);
   const how = format === 'gif' ? 'up to 256 colours' : exact ? 'without loss' : `quality ${quality}`;
   return `${OUTPUTS[format].label}, ${how}${maxBytes ? `, or lower for at most ${maxBytes} bytes` : ''}`;
 };
