@@ -21,7 +21,7 @@ const OWNERS = {
   culori: 'src/regress/image/difference.ts',
   execa: 'src/process/start.ts',
   'jxl-oxide-wasm': 'src/regress/image/jxl.ts',
-  'express-rate-limit': 'src/server/(clients|redis-store).ts',
+  'express-rate-limit': 'src/server/(clients|rate-limit|redis-store).ts',
   'express-static-gzip': 'src/server/routes/web-app.ts',
   'file-type': 'src/images/index.ts',
   'p-limit': 'src/conversion/queue/queue.ts',

@@ -7,7 +7,7 @@ import type { ConversionEngine } from '../conversion/engine.ts';
 import { createParsers, formFields, type Presets } from '../conversion/forms.ts';
 import { ALL_INPUT_TYPES } from '../formats.ts';
 import { createDeflations } from './archive-entries.ts';
-import { checkClient, identifyClients, rateLimiter, trustProxies } from './clients.ts';
+import { checkClient, identifyClients, trustProxies } from './clients.ts';
 import { errorHandler, notFound } from './error-handler.ts';
 import { imaginaryRouter } from './imaginary/routes.ts';
 import type { Metrics } from './metrics.ts';
@@ -26,6 +26,7 @@ import {
 import { createDocument, exampleOrigin } from './openapi/document.ts';
 import { OPERATIONS, type OperationId } from './openapi/operations.ts';
 import { formatsBody } from './openapi/schemas.ts';
+import { rateLimiter } from './rate-limit.ts';
 import type { SharedStore } from './redis-store.ts';
 import { batchRoute, convertRoute, identifyRoute } from './routes/convert.ts';
 import {

@@ -1,12 +1,11 @@
 /**
  * @module Identifies the client of a request: by its API key, by the name that a trusted application gives it, or by its
- * address. The rate limit, the queue, the disk space and the limit on connections distinguish clients by the same key. Limits the
- * requests of each client per minute: a fixed window starts with its first request.
+ * address. The rate limit, the queue, the disk space and the limit on connections distinguish clients by the same key.
  */
 import type { IncomingMessage } from 'node:http';
 import { isIP, type Socket } from 'node:net';
 import express, { type Express, type Request, type RequestHandler } from 'express';
-import { ipKeyGenerator, rateLimit, type Store } from 'express-rate-limit';
+import { ipKeyGenerator } from 'express-rate-limit';
 import type { ApiKeys } from '../api-keys.ts';
 import type { Config } from '../config.ts';
 import { type ServiceError, serviceError } from '../errors.ts';
@@ -126,81 +125,4 @@ export function parseAddress(text = ''): string | undefined {
   const [, bracketed, v4] = /^\[([^\]]*)\](?::\d+)?$|^([\d.]+):\d+$/.exec(text) ?? [];
   const address = (bracketed ?? v4 ?? text).replace(/%.*$/s, '');
   return isIP(address) === 0 ? undefined : address;
-}
-
-/** Length of the window, in milliseconds. */
-export const WINDOW_MS = 60_000;
-
-/**
- * Creates the rate-limit middleware. Each client has its own limit.
- *
- * @param now monotonic clock in milliseconds
- * @param withFallback returns a shared store that falls back to the local store
- */
-export function rateLimiter(
-  now: () => number = () => performance.now(),
-  withFallback: (local: Store) => Store = (local) => local,
-): RequestHandler {
-  return rateLimit({
-    windowMs: WINDOW_MS,
-    limit: (req) => clientOf(req).perMinute,
-    skip: (req) => clientOf(req).perMinute === 0,
-    store: withFallback(createFixedWindowStore(now)),
-    keyGenerator: (req) => clientOf(req).key,
-    legacyHeaders: true, // X-RateLimit-Limit, -Remaining, -Reset (Unix seconds) and Retry-After
-    standardHeaders: false,
-    validate: false, // its warnings concern settings that config.ts validates at startup
-    handler(req, res, next) {
-      const wait = Number(res.getHeader('Retry-After'));
-      const { perMinute, limitedBy } = clientOf(req);
-      if (!isPreflight(req)) return next(serviceError('RATE_LIMITED', perMinute, wait, limitedBy));
-      res.removeHeader('Retry-After');
-      next();
-    },
-  });
-}
-
-/**
- * Returns whether the request is a CORS preflight. A preflight is counted but never rejected: otherwise, the page could
- * not read the error of its actual request.
- */
-function isPreflight(req: Request): boolean {
-  return (
-    req.method === 'OPTIONS' &&
-    req.get('origin') !== undefined &&
-    'access-control-request-method' in req.headers
-  );
-}
-
-/** Creates an in-memory store. All windows have the same length, so the first one in the map ends first. */
-function createFixedWindowStore(now: () => number): Store {
-  const windows = new Map<string, { hits: number; readonly endsAt: number; readonly resetTime: Date }>();
-
-  const removeEnded = (): void => {
-    for (const [key, { endsAt }] of windows) {
-      if (endsAt > now()) return;
-      windows.delete(key);
-    }
-  };
-  return {
-    localKeys: true,
-    increment(key) {
-      removeEnded();
-      const window = windows.get(key) ?? {
-        hits: 0,
-        endsAt: now() + WINDOW_MS,
-        resetTime: new Date(Date.now() + WINDOW_MS),
-      };
-      windows.set(key, window);
-      window.hits += 1;
-      return { totalHits: window.hits, resetTime: window.resetTime };
-    },
-    decrement(key) {
-      const window = windows.get(key);
-      if (window) window.hits = Math.max(0, window.hits - 1);
-    },
-    resetKey(key) {
-      windows.delete(key);
-    },
-  };
 }

@@ -1,0 +1,82 @@
+/** @module Limits the requests of each client per minute. A fixed window starts with the first request of the client. */
+import type { Request, RequestHandler } from 'express';
+import { rateLimit, type Store } from 'express-rate-limit';
+import { serviceError } from '../errors.ts';
+import { clientOf } from './clients.ts';
+
+/** Length of the window, in milliseconds. */
+export const WINDOW_MS = 60_000;
+
+/**
+ * Creates the rate-limit middleware. Each client has its own limit.
+ *
+ * @param now monotonic clock in milliseconds
+ * @param withFallback returns a shared store that falls back to the local store
+ */
+export function rateLimiter(
+  now: () => number = () => performance.now(),
+  withFallback: (local: Store) => Store = (local) => local,
+): RequestHandler {
+  return rateLimit({
+    windowMs: WINDOW_MS,
+    limit: (req) => clientOf(req).perMinute,
+    skip: (req) => clientOf(req).perMinute === 0,
+    store: withFallback(createFixedWindowStore(now)),
+    keyGenerator: (req) => clientOf(req).key,
+    legacyHeaders: true, // X-RateLimit-Limit, -Remaining, -Reset (Unix seconds) and Retry-After
+    standardHeaders: false,
+    validate: false, // its warnings concern settings that config.ts validates at startup
+    handler(req, res, next) {
+      const wait = Number(res.getHeader('Retry-After'));
+      const { perMinute, limitedBy } = clientOf(req);
+      if (!isPreflight(req)) return next(serviceError('RATE_LIMITED', perMinute, wait, limitedBy));
+      res.removeHeader('Retry-After');
+      next();
+    },
+  });
+}
+
+/**
+ * Returns whether the request is a CORS preflight. A preflight is counted but never rejected: otherwise, the page could
+ * not read the error of its actual request.
+ */
+function isPreflight(req: Request): boolean {
+  return (
+    req.method === 'OPTIONS' &&
+    req.get('origin') !== undefined &&
+    'access-control-request-method' in req.headers
+  );
+}
+
+/** Creates an in-memory store. All windows have the same length, so the first one in the map ends first. */
+function createFixedWindowStore(now: () => number): Store {
+  const windows = new Map<string, { hits: number; readonly endsAt: number; readonly resetTime: Date }>();
+
+  const removeEnded = (): void => {
+    for (const [key, { endsAt }] of windows) {
+      if (endsAt > now()) return;
+      windows.delete(key);
+    }
+  };
+  return {
+    localKeys: true,
+    increment(key) {
+      removeEnded();
+      const window = windows.get(key) ?? {
+        hits: 0,
+        endsAt: now() + WINDOW_MS,
+        resetTime: new Date(Date.now() + WINDOW_MS),
+      };
+      windows.set(key, window);
+      window.hits += 1;
+      return { totalHits: window.hits, resetTime: window.resetTime };
+    },
+    decrement(key) {
+      const window = windows.get(key);
+      if (window) window.hits = Math.max(0, window.hits - 1);
+    },
+    resetKey(key) {
+      windows.delete(key);
+    },
+  };
+}
