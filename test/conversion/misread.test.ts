@@ -1,15 +1,13 @@
-import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { expect } from 'chai';
-import type { ExpectedResult } from '../../scripts/fixtures/edge-case.ts';
 import type { ConversionEngine } from '../../src/conversion/engine.ts';
 import { MISREAD_KINDS } from '../../src/conversion/plan/decoders.ts';
+import { edgeCase } from '../helpers/client.ts';
+import { type ExpectedResult, expectedResult } from '../helpers/edge-cases.ts';
 import { convertWith, typeOf } from '../helpers/engine.ts';
 import { decode, pixelAt } from '../helpers/pixels.ts';
 import { startEngine } from '../helpers/service.ts';
 
-const FOLDER = new URL('../../fixtures/traps/', import.meta.url).pathname;
 /** Minimum difference of a channel that is visible. */
 const VISIBLE = 6;
 
@@ -22,7 +20,7 @@ describe('a kind of file in the table of misread kinds', () => {
 
   /** Converts the fixture although it is of a misread kind. Returns the PNG, or the error. */
   async function convertAnyway(fixture: string): Promise<Buffer | Error> {
-    const bytes = await readFile(join(FOLDER, fixture));
+    const bytes = await edgeCase(fixture);
     const source = { bytes, type: (await typeOf(bytes)) ?? 'tiff', readsMisread: true };
     const options = { format: 'png', quality: 80, stripMetadata: true } as const;
     return convertWith(engine, source, options, ({ path }) => readFile(path)).catch((error: Error) => error);
@@ -42,9 +40,8 @@ describe('a kind of file in the table of misread kinds', () => {
 
   for (const [kind, { by, fixture, label }] of Object.entries(MISREAD_KINDS)) {
     it(`is misread by ImageMagick ${by.join(' and ')} and by no other version: ${label}`, async () => {
-      const expected: ExpectedResult = JSON.parse(readFileSync(join(FOLDER, `${fixture}.json`), 'utf8'));
       const version = engine.toolchain.magick?.major as 6 | 7;
-      const isMisread = await isWrong(await convertAnyway(fixture), expected);
+      const isMisread = await isWrong(await convertAnyway(fixture), expectedResult(fixture));
       expect(isMisread, `versions in the row ${kind}`).to.equal(by.includes(version));
     });
   }

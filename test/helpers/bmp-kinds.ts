@@ -22,7 +22,7 @@ import {
 interface BmpKind {
   /** Names of the files of this kind in BMP Suite. */
   readonly names: string;
-  readonly make: () => Promise<Buffer>;
+  readonly make: () => Buffer | Promise<Buffer>;
   /** Colours of the left and of the right half; undefined if browsers and imagemill reject the file. */
   readonly shows?: Halves;
   /** Set if Chromium rejects the file, and imagemill does not. */
@@ -57,11 +57,10 @@ const plain = (names: string, bitmap: Bitmap, shows: Halves = PLAIN): BmpKind =>
 });
 
 /** A bitmap with bit masks. The colours are what is left of them in so few bits. */
-function withMasks(names: string, ...args: Parameters<typeof masked>): BmpKind {
-  const { make, pixels = [] } = masked(...args);
-  const [left = RED, right = BLUE] = pixels.map(([, , colour]) => colour);
-  return { names, make, shows: [left, right] };
-}
+const withMasks = (names: string, ...args: Parameters<typeof masked>): BmpKind => ({
+  names,
+  ...masked(...args),
+});
 
 /** A file that is changed after it was encoded. */
 const patched = (names: string, bitmap: Bitmap, patch: (file: Buffer) => Buffer | number): BmpKind => ({

@@ -1,21 +1,18 @@
 /** @module Converts every file in fixtures/traps to every output format and checks the results stated beside it. */
 
-import { readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
-import type { ExpectedResult } from '../../scripts/fixtures/edge-case.ts';
 import { OUTPUT_TYPES, OUTPUTS, type OutputType } from '../../src/formats.ts';
-import { type ClientResponse, convert } from '../helpers/client.ts';
+import { type ClientResponse, convert, edgeCase } from '../helpers/client.ts';
+import { EDGE_CASE_NAMES, type ExpectedResult, expectedResult } from '../helpers/edge-cases.ts';
 import { readTags, remainingMetadata } from '../helpers/exif.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { countPages } from '../helpers/pdf.ts';
 import { decode, onGrey, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 import { requires } from '../helpers/skips.ts';
-
-const FOLDER = new URL('../../fixtures/traps/', import.meta.url).pathname;
 
 /** Maximum difference of a channel in a flat area: rounding, a palette, or lossy compression. */
 const TOLERANCE: Readonly<Record<(typeof OUTPUT_TYPES)[number], number>> = {
@@ -29,8 +26,6 @@ const TOLERANCE: Readonly<Record<(typeof OUTPUT_TYPES)[number], number>> = {
 /** Maximum difference of the alpha of a flat area after lossy compression. */
 const ALPHA_TOLERANCE = 2;
 
-const FIXTURES = readdirSync(FOLDER).filter((file) => !file.endsWith('.json'));
-
 describe('the fixture', () => {
   const service = useService();
   const answers = new Map<string, Promise<ClientResponse>>();
@@ -38,13 +33,13 @@ describe('the fixture', () => {
   const convertOnce = (name: string, format: OutputType): Promise<ClientResponse> => {
     const key = `${name}.${format}`;
     const answer =
-      answers.get(key) ?? convert(service.base, readFileSync(join(FOLDER, name)), { format }, name);
+      answers.get(key) ?? edgeCase(name).then((file) => convert(service.base, file, { format }, name));
     answers.set(key, answer);
     return answer;
   };
 
-  for (const name of FIXTURES) {
-    const expectation = JSON.parse(readFileSync(join(FOLDER, `${name}.json`), 'utf8')) as ExpectedResult;
+  for (const name of EDGE_CASE_NAMES) {
+    const expectation = expectedResult(name);
 
     describe(`${name}: ${expectation.description}`, () => {
       for (const format of OUTPUT_TYPES) {
@@ -70,7 +65,7 @@ describe('the fixture', () => {
     it('leaves no metadata in any output format', async () => {
       const folder = await makeTempDir('leaks');
       const paths: string[] = [];
-      for (const name of FIXTURES) {
+      for (const name of EDGE_CASE_NAMES) {
         for (const format of OUTPUT_TYPES) {
           const { status, body } = await convertOnce(name, format);
           if (status !== 200) continue;
@@ -78,7 +73,7 @@ describe('the fixture', () => {
           await writeFile(paths.at(-1) as string, body);
         }
       }
-      expect(paths.length).to.be.above(FIXTURES.length);
+      expect(paths.length).to.be.above(EDGE_CASE_NAMES.length);
       const found = (await readTags(paths)).flatMap((tags, at) =>
         remainingMetadata(tags).map((tag) => `${basename(paths[at] as string)}: ${tag}`),
       );
