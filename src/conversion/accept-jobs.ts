@@ -53,7 +53,7 @@ export interface FileConversion {
 }
 
 /** A conversion that has got a slot. `tools` has the number of threads that it may use. */
-export interface Running extends FileConversion {
+export interface RunningConversion extends FileConversion {
   readonly run: RunCommand;
   /** Runs each command, again if another client has needed the slot of the conversion. */
   readonly runPart: RunPart;

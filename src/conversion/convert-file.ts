@@ -1,4 +1,4 @@
-/** @module Converts one file: prepare, inspect, plan, queue, reserve, run, verify, describe. */
+/** @module Converts one file: queues it, prepares and plans it, reserves disk space, and runs its jobs. */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
@@ -11,15 +11,14 @@ import {
   acceptJobs,
   estimateDiskBytes,
   type FileConversion,
-  type Running,
+  type RunningConversion,
   type Target,
 } from './accept-jobs.ts';
 import { type Explanation, explainJob } from './explain.ts';
 import { canonicalPlan, conversionKey, hashFile } from './key.ts';
-
 import { type ConversionJob, type ConvertOptions, INPUT_FILE, type ToolContext } from './plan/types.ts';
 import { createRepairContext, prepareInput, resolveFormat } from './prepare.ts';
-import { type ConversionQueue, createPartRunner, type Job } from './queue/queue.ts';
+import { type ConversionQueue, createPartRunner, type RunJob } from './queue/queue.ts';
 import { type Converted, runJobs } from './run-jobs.ts';
 import type {
   ConversionEvent,
@@ -107,12 +106,12 @@ export function createConvert(deps: ConvertDeps) {
   };
 }
 
-/** Returns the only result to make of a file. It has no name in messages. */
+/** Returns the options of a file with one result, as a list of variants. The only variant has no name in messages. */
 const onlyResult = (options: ConvertOptions): Variant[] => [{ name: '', options }];
 
-/** A conversion that has not got a slot yet. */
+/** A conversion that has no slot of the queue yet. */
 interface Conversion extends ConvertDeps, FileConversion {
-  /** The preparation chooses the format of those that have none. */
+  /** The results to make. The preparation replaces those with `output_format=auto` by targets with the chosen format. */
   targets: readonly Target[];
   readonly progress: Progress;
 }
@@ -178,7 +177,7 @@ async function convertFile(conversion: Conversion, group: object | undefined): P
   }
 }
 
-/** Prepares, inspects and plans. */
+/** Repairs and inspects the input, and derives a job for each result. */
 async function prepareJobs(
   conversion: Conversion,
 ): Promise<{ readonly digest: string; readonly jobs: ConversionJob[] }> {
@@ -195,8 +194,12 @@ async function prepareJobs(
   return { digest, jobs: await acceptJobs(image, conversion.targets, conversion) };
 }
 
-/** Prepares the jobs. Returns what the queue runs when a slot is free. */
-async function prepare(conversion: Conversion): Promise<Job<Converted[]>> {
+/**
+ * Prepares the jobs. Returns the function that the queue calls when a slot is free.
+ *
+ * @throws {KnownResultError} if the caller has the result
+ */
+async function prepare(conversion: Conversion): Promise<RunJob<Converted[]>> {
   const { source, config, maxThreads, toolchain, progress } = conversion;
   const started = performance.now();
   const { digest, jobs } = await prepareJobs(conversion);
@@ -212,7 +215,7 @@ async function prepare(conversion: Conversion): Promise<Job<Converted[]>> {
     // Recorded commands must not depend on the load of the machine.
     const threads = source.onCommand ? 1 : Math.min(1 + idleSlots, maxThreads);
     const tools = { ...conversion.tools, threads };
-    const running: Running = {
+    const running: RunningConversion = {
       ...conversion,
       tools,
       movedOut: new Map(),
@@ -244,9 +247,13 @@ function report(
   onFinished?.({ input, output: options.format, client, error, queuedMs, ranMs });
 }
 
-/** Removes an input and releases its disk space. Files that cannot be removed are removed with the request. */
+/**
+ * Removes an input, and releases its disk space. Files that cannot be removed now are removed with the workspace of the request.
+ *
+ * @param bytes reserved size of the input
+ */
 export async function discardSource({ folder, disk }: ConversionInput, bytes: number): Promise<void> {
-  // If a tool has read it on standard input.
+  // A tool that reads standard input gets the file from this path, outside of the folder.
   await workFiles(folder)
     .rm(`${folder}.${INPUT_FILE}`, { force: true })
     .catch(() => {});

@@ -8,7 +8,7 @@ import { inspect } from '../images/index.ts';
 import { completePng } from '../images/png.ts';
 import { copyExifToText } from '../images/png-text.ts';
 import { splitFrames } from '../images/png-writer.ts';
-import { conversionLimit, type Running } from './accept-jobs.ts';
+import { conversionLimit, type RunningConversion } from './accept-jobs.ts';
 import { invalidOutputError } from './output/tool-errors.ts';
 import { INPUT_FILE } from './plan/types.ts';
 
@@ -71,7 +71,7 @@ const DECODERS: Readonly<Record<NonNullable<ImageInfo['decoder']>, Decode>> = {
 export async function decodeInProcess(
   decoder: keyof typeof DECODERS,
   image: ImageInfo,
-  { source, config, signal, deadline }: Pick<Running, 'source' | 'config' | 'signal' | 'deadline'>,
+  { source, config, signal, deadline }: Pick<RunningConversion, 'source' | 'config' | 'signal' | 'deadline'>,
 ): Promise<ImageInfo> {
   const timeout = AbortSignal.timeout(Math.max(1, Math.ceil(deadline - performance.now())));
   const path = join(source.folder, INPUT_FILE);

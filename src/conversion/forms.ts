@@ -4,7 +4,7 @@ import type { Config } from '../config.ts';
 import { serviceError } from '../errors.ts';
 import { hasBytesLimit, OUTPUT_NAMES, type OutputType } from '../formats.ts';
 import { sanitizeForDisplay } from '../text.ts';
-import type { Wanted } from './identify.ts';
+import type { WantedConversion } from './identify.ts';
 import { acceptedFormats, DEFAULT_FORMAT, flag, oneOf, optionFields } from './options.ts';
 import type { ConvertOptions } from './plan/types.ts';
 import type { OnError, Parse, TextField, Variant } from './types.ts';
@@ -163,7 +163,7 @@ export function createParsers(
     convert: parserOf(forms.convert),
     batch: parserOf(forms.batch),
     // Without a known option, nothing is described but the image.
-    identify(sent: readonly TextField[], accept?: string): Wanted | undefined {
+    identify(sent: readonly TextField[], accept?: string): WantedConversion | undefined {
       const fields = expandPreset(sent, presets);
       const { plan } = check(identifyFields, fields);
       const hasOptions = fields.some(([name, value]) => value !== '' && names.includes(name));

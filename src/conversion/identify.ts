@@ -32,8 +32,8 @@ export type ImageDescription = Omit<NamedDescription, 'name' | 'explanation'> & 
   readonly explanation?: ExplanationJson;
 };
 
-/** What to describe in addition to the image. */
-export interface Wanted {
+/** A conversion to describe in addition to the image. */
+export interface WantedConversion {
   readonly options: ConvertOptions;
   /** Whether to explain the conversion. */
   readonly plan: boolean;
@@ -48,7 +48,7 @@ export interface Wanted {
  */
 export type Identify = (
   source: ConversionInput,
-  wanted: Wanted | undefined,
+  wanted: WantedConversion | undefined,
   signal: AbortSignal,
 ) => Promise<ImageDescription>;
 
@@ -76,7 +76,7 @@ interface Inspected {
 /** Repairs and inspects the image of an input. A plan also needs its profile. */
 async function inspectInput(
   source: ConversionInput,
-  wanted: Wanted | undefined,
+  wanted: WantedConversion | undefined,
   deps: IdentifyDeps,
   signal: AbortSignal,
 ): Promise<Inspected> {
@@ -92,7 +92,7 @@ async function inspectInput(
 
 async function describe(
   source: ConversionInput,
-  wanted: Wanted | undefined,
+  wanted: WantedConversion | undefined,
   deps: IdentifyDeps,
   signal: AbortSignal,
 ): Promise<ImageDescription> {

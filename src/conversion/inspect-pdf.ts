@@ -4,12 +4,13 @@ import type { ImageFacts, Page } from '../images/image-info.ts';
 import type { RunCommand } from '../process/command.ts';
 import type { Toolchain } from '../process/toolchain.ts';
 import { conversionLimit } from './accept-jobs.ts';
-import { invalidOutputError, toServiceError } from './output/tool-errors.ts';
+import { invalidOutputError, translateToolError } from './output/tool-errors.ts';
 import { keepsAllPages } from './plan/size.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
 import type { ConversionInput } from './types.ts';
 
-export interface Inspection {
+/** What the inspection of a PDF needs to run pdfinfo. */
+export interface InspectionContext {
   readonly config: Config;
   readonly toolchain: Toolchain;
   readonly run: RunCommand;
@@ -18,35 +19,43 @@ export interface Inspection {
 
 type Pages = Required<Pick<ImageFacts<'pdf'>, 'pages' | 'pageCount'>>;
 
-/** Pages whose sizes one command prints: 60 bytes for each, of which 64 KiB are kept. */
-const PAGES_AT_ONCE = 500;
-/** Maximum time, in ms. Clients share the places for inspections. A file with 10 000 pages takes a fraction of it. */
-const MAX_MS = 5000;
-/** Maximum memory, in bytes. A file of 10 MB with 10 000 pages takes a hundredth of it. */
-const MAX_MEMORY = 1024 ** 3;
+/** Number of pages whose sizes one command prints. Each takes 60 bytes, and at most 64 KiB of the output are kept. */
+const PAGES_PER_COMMAND = 500;
+/**
+ * Time limit of an inspection, in ms. All clients share the few inspections that can run at once. A file with 10 000 pages takes a
+ * fraction of it.
+ */
+const INSPECTION_TIMEOUT_MS = 5000;
+/** Maximum memory of pdfinfo, in bytes. A file of 10 MB with 10 000 pages takes a hundredth of it. */
+const MAX_MEMORY_BYTES = 1024 ** 3;
 
 /**
- * Reads the number of pages, and the size of the first page, or of all if they are wanted and permitted.
+ * Reads the number of pages, and the size in points of the first page, or of all if a result has all pages and `MAX_FRAMES`
+ * permits them.
  *
+ * @param requested the options of each result
  * @returns no pages if pdfinfo is not installed
  * @throws {ServiceError} FILE_ENCRYPTED, CORRUPT_IMAGE, or an error about a limit
  * @throws {ClientDisconnectedError} if the signal aborts
  */
 export async function inspectPdf(
   source: ConversionInput,
-  targets: readonly ConvertOptions[],
-  { config, toolchain: { pdfinfo }, run, signal }: Inspection,
+  requested: readonly ConvertOptions[],
+  { config, toolchain: { pdfinfo }, run, signal }: InspectionContext,
 ): Promise<ImageFacts<'pdf'>> {
   if (!pdfinfo) return {};
-  const limit = config.CONVERT_TIMEOUT_MS > MAX_MS ? { ms: MAX_MS } : conversionLimit(config);
+  const limit =
+    config.CONVERT_TIMEOUT_MS > INSPECTION_TIMEOUT_MS
+      ? { ms: INSPECTION_TIMEOUT_MS }
+      : conversionLimit(config);
   const deadline = performance.now() + limit.ms;
   const readPages = async (from: number, to: number): Promise<Pages> => {
     const { stdout } = await run({
       ...{ file: pdfinfo.path, args: ['-f', String(from), '-l', String(to), INPUT_FILE] },
-      ...{ cwd: source.folder, memoryBytes: MAX_MEMORY, signal },
+      ...{ cwd: source.folder, memoryBytes: MAX_MEMORY_BYTES, signal },
       timeoutMs: Math.max(1, Math.ceil(deadline - performance.now())),
     }).catch((error) => {
-      throw toServiceError(error, 'pdfinfo', source, 'png', limit);
+      throw translateToolError(error, 'pdfinfo', source, limit);
     });
     const found = parsePages(stdout);
     if (found.pages.length <= to - from) throw invalidOutputError('pages without a size', source);
@@ -54,15 +63,15 @@ export async function inspectPdf(
   };
   const { pages: first, pageCount } = await readPages(1, 1);
   const pages = [...first];
-  const wanted = pageCount <= config.MAX_FRAMES && targets.some(keepsAllPages) ? pageCount : 1;
-  while (pages.length < wanted) {
-    const to = Math.min(wanted, pages.length + PAGES_AT_ONCE);
+  const pagesToRead = pageCount <= config.MAX_FRAMES && requested.some(keepsAllPages) ? pageCount : 1;
+  while (pages.length < pagesToRead) {
+    const to = Math.min(pagesToRead, pages.length + PAGES_PER_COMMAND);
     pages.push(...(await readPages(pages.length + 1, to)).pages);
   }
   return { pages, pageCount };
 }
 
-/** The lines about pages. What precedes them quotes the file, which can imitate them, so the last ones count. */
+/** The lines about pages. The lines before them quote the file, which can imitate them. So the last match counts. */
 const PAGES = /.*^Pages:\s+(\d+)$(.*)/ms;
 const PAGE = /^Page\s+(\d+) size:\s+(\S+) x (\S+) pts.*\nPage\s+\d+ rot:\s+(\d+)$/gm;
 

@@ -27,7 +27,7 @@ import {
 import { type PixelFormat, readPixelFormat } from '../images/pixel-format.ts';
 import { completePalette } from '../images/png.ts';
 import { cutAfterFirstFrame, readWebpProfile } from '../images/webp.ts';
-import { type Inspection, inspectPdf } from './inspect-pdf.ts';
+import { type InspectionContext, inspectPdf } from './inspect-pdf.ts';
 import { chooseFormat } from './options.ts';
 import { isPaletteError, isProfileError } from './output/tool-errors.ts';
 import { keepsAllFrames } from './plan/size.ts';
@@ -142,22 +142,22 @@ export function createRepairContext(
 /**
  * Repairs the file of an input in place, and inspects it.
  *
- * @param targets the options of each result. They determine which pages are inspected.
+ * @param requested the options of each result. They determine which pages are inspected.
  * @param inspection how to run the program that inspects a PDF. Without it, only the type of a PDF is known.
  * @throws {ServiceError} as {@link prepareInput}
  */
 export async function repairAndInspect(
   source: ConversionInput,
-  targets: readonly ConvertOptions[],
+  requested: readonly ConvertOptions[],
   context: RepairContext,
-  inspection?: Inspection,
+  inspection?: InspectionContext,
 ): Promise<ImageInfo> {
   const { folder, type, label } = source;
   const path = join(folder, INPUT_FILE);
   try {
     const image = await inspect(path, await repair(path, type, context));
     return image.type === 'pdf' && inspection
-      ? { ...image, ...(await inspectPdf(source, targets, inspection)) }
+      ? { ...image, ...(await inspectPdf(source, requested, inspection)) }
       : image;
   } catch (error) {
     throw error instanceof HeaderTooComplexError
@@ -185,24 +185,28 @@ export async function resolveFormat(
 /**
  * Prepares the file of an input in place, and writes its external profile to the folder of the input.
  *
- * @param targets the options of each result
+ * @param requested the options of each result
  * @returns the properties of the repaired image
  * @throws {ServiceError} FILE_TOO_LARGE or CORRUPT_IMAGE for a compressed SVG, DISK_FULL if the disk has no space for a repaired
  *   file, RESOURCE_LIMIT_EXCEEDED if the header takes too many reads, FILE_ENCRYPTED or CORRUPT_IMAGE for a PDF
  */
 export async function prepareInput(
   source: ConversionInput,
-  targets: readonly ConvertOptions[],
+  requested: readonly ConvertOptions[],
   context: RepairContext,
-  inspection?: Inspection,
+  inspection?: InspectionContext,
 ): Promise<ImageInfo> {
   const { folder } = source;
   const path = join(folder, INPUT_FILE);
-  const image = await repairAndInspect(source, targets, context, inspection);
-  if (image.type === 'webp' && image.animation && !targets.some((options) => keepsAllFrames(image, options)))
+  const image = await repairAndInspect(source, requested, context, inspection);
+  if (
+    image.type === 'webp' &&
+    image.animation &&
+    !requested.some((options) => keepsAllFrames(image, options))
+  )
     await cutAfterFirstFrame(path);
   if (image.plannedRotation) await removeRotation(path);
-  if (targets.some(({ stripMetadata }) => !stripMetadata)) await makeMetadataUpright(path, image);
+  if (requested.some(({ stripMetadata }) => !stripMetadata)) await makeMetadataUpright(path, image);
   return storeExternalProfile(folder, image);
 }
 

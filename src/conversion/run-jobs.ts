@@ -13,7 +13,7 @@ import {
   checkLimits,
   conversionLimit,
   forEachTarget,
-  type Running,
+  type RunningConversion,
 } from './accept-jobs.ts';
 import { decodeInProcess, readDecoded } from './decoded.ts';
 import {
@@ -28,7 +28,7 @@ import {
   assertNotDenied,
   explainRareEncoding,
   invalidOutputError,
-  toServiceError,
+  translateToolError,
 } from './output/tool-errors.ts';
 import { chooseAnchor, createReducingJob, REDUCED_BYTES } from './plan/attention.ts';
 import { plan, planAgain, planDecoding, planMeasuring } from './plan/index.ts';
@@ -46,7 +46,10 @@ export type Converted = Omit<ConversionResult, 'key' | 'queuedMs' | 'preparedMs'
 };
 
 /** Converts a file to its results. Those that fail and are skipped are missing. */
-export async function runJobs(planned: readonly ConversionJob[], running: Running): Promise<Converted[]> {
+export async function runJobs(
+  planned: readonly ConversionJob[],
+  running: RunningConversion,
+): Promise<Converted[]> {
   const measured = await measure(await decodeFirst(planned, running), running);
   return encodeAll(await chooseParts(measured, running), running);
 }
@@ -54,7 +57,7 @@ export async function runJobs(planned: readonly ConversionJob[], running: Runnin
 /** Converts a file that ImageMagick cannot read to PNG, and inspects the PNG. */
 async function decodeFirst(
   jobs: readonly ConversionJob[],
-  running: Running,
+  running: RunningConversion,
 ): Promise<readonly ConversionJob[]> {
   const { source, config } = running;
   const [first] = jobs;
@@ -76,7 +79,10 @@ async function decodeFirst(
 }
 
 /** Renders an SVG to find out its size, if a plan depends on it and the header does not state it reliably. */
-async function measure(jobs: readonly ConversionJob[], running: Running): Promise<readonly ConversionJob[]> {
+async function measure(
+  jobs: readonly ConversionJob[],
+  running: RunningConversion,
+): Promise<readonly ConversionJob[]> {
   const job = jobs.find(planMeasuring);
   const step = job && planMeasuring(job);
   if (job?.image.type !== 'svg' || !step) return jobs;
@@ -95,7 +101,7 @@ async function measure(jobs: readonly ConversionJob[], running: Running): Promis
 /** Chooses what `position=attention` keeps. Results of the same part of the image share its reduced image. */
 async function chooseParts(
   jobs: readonly ConversionJob[],
-  running: Running,
+  running: RunningConversion,
 ): Promise<readonly ConversionJob[]> {
   const bitmaps = new Map<string, Uint8Array>();
   return forEachTarget(jobs, running, async (job) => {
@@ -109,7 +115,7 @@ async function chooseParts(
   });
 }
 
-async function reduce(job: ConversionJob, running: Running): Promise<Uint8Array> {
+async function reduce(job: ConversionJob, running: RunningConversion): Promise<Uint8Array> {
   const { path, bytes } = await encodeOrRepair(acceptJob(job.image, job, running), running);
   try {
     if (bytes !== REDUCED_BYTES) throw invalidOutputError(`a bitmap of ${bytes} bytes`, running.source);
@@ -122,7 +128,7 @@ async function reduce(job: ConversionJob, running: Running): Promise<Uint8Array>
 /** Encodes all results with one command if possible. If that fails, each has a command of its own, and an error of its own. */
 async function encodeAll(
   jobs: readonly ConversionJob[],
-  running: Running,
+  running: RunningConversion,
   isRepaired = false,
 ): Promise<Converted[]> {
   const [first] = jobs;
@@ -144,7 +150,7 @@ async function encodeAll(
   return forEachTarget(jobs, running, (job) => encodeOrRepair(job, running));
 }
 
-async function encodeOrRepair(job: ConversionJob, running: Running): Promise<Converted> {
+async function encodeOrRepair(job: ConversionJob, running: RunningConversion): Promise<Converted> {
   try {
     return await encode(job, running);
   } catch (error) {
@@ -158,7 +164,7 @@ async function encodeOrRepair(job: ConversionJob, running: Running): Promise<Con
 function repair(
   error: Error,
   { image }: ConversionJob,
-  { source, repairs }: Running,
+  { source, repairs }: RunningConversion,
 ): Promise<ImageInfo | undefined> {
   return repairAfterError(error, image, source.folder, repairs);
 }
@@ -168,7 +174,7 @@ function repair(
  *
  * @param shared output of the command that has written this and other results
  */
-async function encode(job: ConversionJob, running: Running, shared?: Output): Promise<Converted> {
+async function encode(job: ConversionJob, running: RunningConversion, shared?: Output): Promise<Converted> {
   const { image, options, suffix } = job;
   const { maxBytes, quality } = options;
   const planned = plan(job);
@@ -213,7 +219,11 @@ const SVG_MAX_MEMORY = 1024 ** 3;
  * @throws {ServiceError} that names the file, if a command fails or the policy forbids a part of it
  * @throws {ClientDisconnectedError} if the conversion is aborted
  */
-async function runSteps(steps: readonly Step[], job: ConversionJob, conversion: Running): Promise<Output> {
+async function runSteps(
+  steps: readonly Step[],
+  job: ConversionJob,
+  conversion: RunningConversion,
+): Promise<Output> {
   const { source, config } = conversion;
   const printed = { stdout: '', stderr: '' };
   const queue = [...steps];
@@ -236,7 +246,7 @@ async function runSteps(steps: readonly Step[], job: ConversionJob, conversion: 
 async function runStep(
   { tool, args, stdin, rendersTo, deflateLevel }: Step,
   { options }: ConversionJob,
-  conversion: Running,
+  conversion: RunningConversion,
 ): Promise<Output> {
   const { source, config, toolchain, run, runPart, movedOut } = conversion;
   const { folder } = source;
@@ -262,7 +272,7 @@ async function runStep(
   try {
     return await runPart(attempt);
   } catch (error) {
-    throw toServiceError(error, tool, source, options.format, limit);
+    throw translateToolError(error, tool, source, limit, options.format);
   }
 }
 
@@ -283,7 +293,7 @@ function inspectRendered(source: ConversionInput, name: string): Promise<ImageIn
  *
  * @returns the new path, beside the folder
  */
-function moveOut(movedOut: Running['movedOut'], folder: string, name: string): Promise<string> {
+function moveOut(movedOut: RunningConversion['movedOut'], folder: string, name: string): Promise<string> {
   const path = `${folder}.${name}`;
   const moved =
     movedOut.get(name) ??

@@ -4,7 +4,7 @@
  */
 import type { FileHandle } from 'node:fs/promises';
 import { type Dib, readDib, strideOf } from './bmp.ts';
-import { type RepairTarget, readAt, readRange, replaceFile, WindowReader } from './containers/file.ts';
+import { type RepairTarget, readAt, readRange, replaceContent, WindowReader } from './containers/file.ts';
 import type { ImageFacts } from './image-info.ts';
 import { PNG_SIGNATURE } from './png-writer.ts';
 
@@ -64,11 +64,11 @@ export async function keepBestImage(target: RepairTarget): Promise<'png' | 'ico'
   const available = (await file.stat()).size - offset;
   if (PNG_SIGNATURE.equals(await bytes.read(offset, PNG_SIGNATURE.length))) {
     const length = Math.min(best.length, available);
-    await replaceFile(target, readRange(file, offset, offset + length), length);
+    await replaceContent(target, readRange(file, offset, offset + length), length);
     return 'png';
   }
   const bitmap = await readBitmap(file, best, available);
-  if (bitmap) await replaceFile(target, [bitmap], bitmap.length);
+  if (bitmap) await replaceContent(target, [bitmap], bitmap.length);
   return 'ico';
 }
 

@@ -98,13 +98,14 @@ const isAbort = ({ signal }: CommandError): boolean => ABORT_SIGNALS.includes(si
  *
  * @param source file that was converted
  * @param limit time limit of the command
+ * @param format output format, which can limit the size; undefined for a tool that writes no result
  */
-export function toServiceError(
+export function translateToolError(
   error: unknown,
   tool: ToolName,
   source: ErrorSubject,
-  format: OutputType,
   limit: TimeLimit,
+  format?: OutputType,
 ): Error {
   if (!(error instanceof CommandError)) return error as Error;
   if (ABORTING_TOOLS.includes(tool) && isAbort(error))
@@ -117,7 +118,7 @@ export function toServiceError(
     case 'spawn-failed':
       return serviceErrorFrom(error, isShortage(error.cause) ? 'OVERLOADED' : 'CONVERTER_UNAVAILABLE');
     default:
-      return explainExit(error, tool, source, format, limit);
+      return explainExit(error, tool, source, limit, format);
   }
 }
 
@@ -136,10 +137,10 @@ function explainExit(
   error: CommandError,
   tool: ToolName,
   source: ErrorSubject,
-  format: OutputType,
   limit: TimeLimit,
+  format?: OutputType,
 ): Error {
-  const { label, maxDimension } = OUTPUTS[format];
+  const output = format && OUTPUTS[format];
   if (isDenied(error.stderr)) return error;
   if (error.signal === KILLED) return serviceErrorFrom(error, 'CONVERTER_UNAVAILABLE');
   if (tool === 'pdfinfo' && ENCRYPTED.test(error.stderr))
@@ -150,8 +151,14 @@ function explainExit(
   }
   if (isFileTooLarge(error)) return serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', source.label);
   if (exceeded === 'disk') return serviceErrorFrom(error, 'DISK_FULL');
-  if (exceeded === 'side' && maxDimension)
-    return serviceErrorFrom(error, 'OUTPUT_DIMENSION_TOO_LARGE', source.label, label, maxDimension);
+  if (exceeded === 'side' && output?.maxDimension)
+    return serviceErrorFrom(
+      error,
+      'OUTPUT_DIMENSION_TOO_LARGE',
+      source.label,
+      output.label,
+      output.maxDimension,
+    );
   if (exceeded === 'side' || exceeded === 'pixels')
     return serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', source.label);
   return serviceErrorFrom(error, 'CORRUPT_IMAGE', source.label, INPUTS[source.type].label);

@@ -6,17 +6,17 @@ import pLimit, { type LimitFunction } from 'p-limit';
 import { ClientDisconnectedError, serviceError } from '../../errors.ts';
 import {
   addJob,
-  type Client,
   createUsages,
-  type Job,
   leastServed,
   type Moment,
   NEGLIGIBLE_MS,
+  type QueueClient,
   type QueuedJob,
+  type RunJob,
   type Usages,
 } from './queued-job.ts';
 
-export { createPartRunner, type Job, type RunPart } from './queued-job.ts';
+export { createPartRunner, type RunJob, type RunPart } from './queued-job.ts';
 
 /** Runs jobs, a limited number at once, and schedules them fairly between clients. */
 export interface ConversionQueue {
@@ -38,12 +38,12 @@ export interface ConversionQueue {
    * @throws {ServiceError} QUEUE_FULL when the queue is full, or when a job of another client replaces this one
    * @throws {ClientDisconnectedError} if the signal aborts before the job starts; the job then never starts
    */
-  run<T>(job: Job<T>, owner: JobOwner): Promise<T>;
+  run<T>(job: RunJob<T>, owner: JobOwner): Promise<T>;
   /**
    * Prepares a job when a place for that is free, and runs it like {@link run}. It counts as waiting from its arrival
    * until it starts. If it leaves the queue during its preparation, the promise rejects after the preparation.
    */
-  prepareAndRun<T>(prepare: () => Promise<Job<T>>, owner: JobOwner): Promise<T>;
+  prepareAndRun<T>(prepare: () => Promise<RunJob<T>>, owner: JobOwner): Promise<T>;
   /** Returns the numbers of waiting and running jobs. Jobs that are prepared count as waiting. */
   stats(): { readonly waiting: number; readonly running: number };
 }
@@ -112,7 +112,7 @@ export function createQueue({
     ...{ slots: concurrency, reserved: reservedSlots, maxPerClient, limit: pLimit(total) },
   };
   /** Clients with jobs, and those that used slots recently. */
-  const clients = new Map<string | undefined, Client>();
+  const clients = new Map<string | undefined, QueueClient>();
   /** Running jobs, the one that has run longest first. */
   const runningJobs = new Set<QueuedJob>();
   let stopTimer: NodeJS.Timeout | undefined;
@@ -126,13 +126,13 @@ export function createQueue({
   }
 
   /** Returns the client with this key, and adds it if it is unknown. */
-  function getClient(key: string | undefined): Client {
+  function getClient(key: string | undefined): QueueClient {
     const client = clients.get(key) ?? { key, waiting: [] };
     clients.set(key, client);
     return client;
   }
 
-  const isIdle = (client: Client): boolean =>
+  const isIdle = (client: QueueClient): boolean =>
     client.waiting.length === 0 &&
     [preparing, running].every((stage) => stage.usageOf(client, now()).running === 0);
 
@@ -158,7 +158,7 @@ export function createQueue({
   }
 
   /** Returns whether no place is free for a new job of this client. */
-  function isFull(client: Client): boolean {
+  function isFull(client: QueueClient): boolean {
     // Waiting jobs fill idle slots at once.
     return waiting >= queueLimit + Math.max(0, (isIdle(client) ? total : concurrency) - running.active);
   }
@@ -167,7 +167,7 @@ export function createQueue({
    * Drops the newest job of the client with the most waiting jobs, unless `newcomer` has as many. Returns whether it
    * did.
    */
-  function freePlace(newcomer: Client): boolean {
+  function freePlace(newcomer: QueueClient): boolean {
     const longest = [...clients.values()].reduce((most, client) =>
       client.waiting.length > most.waiting.length ? client : most,
     );
@@ -267,8 +267,8 @@ export function createQueue({
   }
 
   function add<T>(
-    prepared: Job<T> | undefined,
-    prepare: () => Promise<Job<T>>,
+    prepared: RunJob<T> | undefined,
+    prepare: () => Promise<RunJob<T>>,
     { signal, client: key, group = {} }: JobOwner,
   ): Promise<T> {
     if (signal.aborted) return Promise.reject(new ClientDisconnectedError());

@@ -5,10 +5,10 @@
 import { ClientDisconnectedError } from '../../errors.ts';
 
 /**
- * A job. Receives the time that it waited for its preparation and for a slot, in ms, the number of slots that are idle
+ * Runs a job. Receives the time that it waited for its preparation and for a slot, in ms, the number of slots that are idle
  * when it starts, and its slot.
  */
-export type Job<T> = (waitedMs: number, idleSlots: number, slot: Slot) => Promise<T>;
+export type RunJob<T> = (waitedMs: number, idleSlots: number, slot: Slot) => Promise<T>;
 
 /** The slot of a running job. */
 export interface Slot {
@@ -24,7 +24,7 @@ export interface Slot {
 }
 
 /** A client of the queue. */
-export interface Client {
+export interface QueueClient {
   readonly key: string | undefined;
   /** Waiting jobs, in the order of arrival. */
   readonly waiting: QueuedJob[];
@@ -32,7 +32,7 @@ export interface Client {
 
 export interface QueuedJob {
   readonly arrival: Moment;
-  readonly client: Client;
+  readonly client: QueueClient;
   readonly group: object;
   state: 'unprepared' | 'preparing' | 'ready' | 'running' | 'stopping';
   /** Start of the current or last wait, in ms. */
@@ -51,8 +51,8 @@ export interface QueuedJob {
 /** A job that is added to the queue. */
 export interface NewJob<T> extends Pick<QueuedJob, 'arrival' | 'client' | 'group'> {
   /** The job, or undefined if it has to be prepared. */
-  readonly prepared: Job<T> | undefined;
-  readonly prepare: () => Promise<Job<T>>;
+  readonly prepared: RunJob<T> | undefined;
+  readonly prepare: () => Promise<RunJob<T>>;
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
 }
@@ -143,7 +143,7 @@ export function addJob<T>(
       } else reject(error);
     },
   };
-  const run = async (start: Job<T>): Promise<() => void> => {
+  const run = async (start: RunJob<T>): Promise<() => void> => {
     try {
       const value = await start(waitedMs, idleSlots(), { stop: job.stop.signal, returnToQueue });
       return () => resolve(value);

@@ -111,12 +111,12 @@ export interface RepairTarget extends RepairContext {
 }
 
 /**
- * Replaces the file at `path`. Both files are on the disk until the new one is complete.
+ * Replaces the content of a file by a new file at its path. Both files are on the disk until the new one is complete.
  *
- * @param bytes size of the new file
+ * @param bytes size of the new content
  * @throws {ServiceError} DISK_FULL if the disk has no space for both
  */
-export async function replaceFile(
+export async function replaceContent(
   { path, file, store, release }: RepairTarget,
   content: Iterable<Buffer> | AsyncIterable<Buffer>,
   bytes: number,
@@ -129,7 +129,7 @@ export async function replaceFile(
   release(size);
 }
 
-/** Replaces the bytes between two offsets of a file, as {@link replaceFile} does. */
+/** Replaces the bytes between two offsets of a file, as {@link replaceContent} does. */
 export async function replaceRange(
   target: RepairTarget,
   { start, end }: { readonly start: number; readonly end: number },
@@ -142,7 +142,7 @@ export async function replaceRange(
     yield content;
     yield* readRange(file, end, size);
   };
-  await replaceFile(target, whole(), start + content.length + Math.max(0, size - end));
+  await replaceContent(target, whole(), start + content.length + Math.max(0, size - end));
 }
 
 const NO_BYTES = Buffer.alloc(0);

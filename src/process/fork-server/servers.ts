@@ -38,10 +38,11 @@ export interface ForkServersOptions extends Omit<ServerOptions, 'file' | 'prepar
 
 export type ForkServers = ReturnType<typeof createForkServers>;
 
+/** Creates the fork servers of all tools. None starts before `start` is called. */
 export function createForkServers(options: ForkServersOptions) {
   const { tools, onRenewal = () => {}, onRefused = () => {} } = options;
   const { maxJobs = MAX_JOBS, maxAgeMs = MAX_AGE_MS } = options;
-  const slots = new Map<string, ReturnType<typeof createSlot>>();
+  const toolServers = new Map<string, ReturnType<typeof createToolServer>>();
   const ending = new Set<Promise<void>>();
   let closed = false;
   /** Namespaces work for all servers or for none. */
@@ -63,7 +64,8 @@ export function createForkServers(options: ForkServersOptions) {
     ending.add(ended);
   }
 
-  function createSlot(tool: ServedTool) {
+  /** Keeps one server of a tool, and replaces it when necessary. */
+  function createToolServer(tool: ServedTool) {
     let current: Server | undefined;
     let starting: Promise<Server> | undefined;
     let signature = '';
@@ -133,10 +135,10 @@ export function createForkServers(options: ForkServersOptions) {
     /** Starts the servers. Those that refuse are reported, and their tools are not served. */
     async start(): Promise<void> {
       const begin = async (tool: ServedTool): Promise<void> => {
-        const slot = createSlot(tool);
+        const toolServer = createToolServer(tool);
         try {
-          await slot.replace();
-          slots.set(tool.file, slot);
+          await toolServer.replace();
+          toolServers.set(tool.file, toolServer);
         } catch (error) {
           if (!(error instanceof ServerRefusedError)) throw error;
           onRefused(tool.file, error);
@@ -145,16 +147,16 @@ export function createForkServers(options: ForkServersOptions) {
       await Promise.all(tools.map(begin));
     },
     /** Returns whether a server runs this program. */
-    serves: (file: string): boolean => slots.has(file),
+    serves: (file: string): boolean => toolServers.has(file),
     /**
      * Runs a job in a server of its program.
      *
      * @throws {Error} with the code of errno(3) if the server cannot be started
      */
     async run(job: Job, file: string): Promise<RunningJob> {
-      const slot = slots.get(file);
-      if (!slot) throw new Error(`no fork server runs ${file}`);
-      const server = await slot.acquire();
+      const toolServer = toolServers.get(file);
+      if (!toolServer) throw new Error(`no fork server runs ${file}`);
+      const server = await toolServer.acquire();
       let killed = false;
       const running = server.run(job);
       return {
@@ -163,23 +165,25 @@ export function createForkServers(options: ForkServersOptions) {
           running.kill();
         },
         ended: running.ended.then((end) => {
-          if (!killed && hasCrashed(end)) slot.discard(server);
+          if (!killed && hasCrashed(end)) toolServer.discard(server);
           return end;
         }),
       };
     },
     /** Number of tools that are served. */
     get count(): number {
-      return slots.size;
+      return toolServers.size;
     },
     /** Whether all servers have namespaces of their own. */
     get isolated(): boolean {
-      return slots.size > 0 && [...slots.values()].every(({ current }) => current?.isolated ?? true);
+      return (
+        toolServers.size > 0 && [...toolServers.values()].every(({ current }) => current?.isolated ?? true)
+      );
     },
     /** Ends all servers after their jobs. */
     async close(): Promise<void> {
       closed = true;
-      await Promise.allSettled([...slots.values()].map((slot) => slot.close()));
+      await Promise.allSettled([...toolServers.values()].map((toolServer) => toolServer.close()));
       await Promise.allSettled(ending);
     },
   };

@@ -4,7 +4,7 @@ import type { Config } from '../../config.ts';
 import { type ConvertBatchFile, convertBatch } from '../../conversion/batch.ts';
 import type { ConversionEngine, ConversionQueue } from '../../conversion/engine.ts';
 import { type FormOptions, type Presets, skipsErrors } from '../../conversion/forms.ts';
-import type { Identify, Wanted } from '../../conversion/identify.ts';
+import type { Identify, WantedConversion } from '../../conversion/identify.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import type { ConversionResult, Outcome, Parse, Variant } from '../../conversion/types.ts';
 import { ClientDisconnectedError, KnownResultError, serviceError } from '../../errors.ts';
@@ -166,7 +166,10 @@ function isReceived(file: ReceivedFile | RejectedFile): file is ReceivedFile {
 }
 
 /** Creates the handler of `POST /identify`, which describes images. */
-export function identifyRoute(deps: FormRouteDeps<Wanted | undefined>, identify: Identify): RequestHandler {
+export function identifyRoute(
+  deps: FormRouteDeps<WantedConversion | undefined>,
+  identify: Identify,
+): RequestHandler {
   const rules: UploadOptions = {
     config: deps.config,
     accepts: deps.accepts,

@@ -1,12 +1,18 @@
 import { expect } from 'chai';
-import { toServiceError } from '../../../src/conversion/output/tool-errors.ts';
+import { translateToolError } from '../../../src/conversion/output/tool-errors.ts';
 import { ClientDisconnectedError, type ServiceError } from '../../../src/errors.ts';
 import { CommandError } from '../../../src/process/command.ts';
 import type { ToolName } from '../../../src/tools.ts';
 
 const source = { type: 'png', label: 'The file' } as const;
 const explained = (error: unknown, tool: ToolName = 'magick') =>
-  toServiceError(error, tool, source, 'webp', { ms: 2000, setting: 'CONVERT_TIMEOUT_MS' }) as ServiceError;
+  translateToolError(
+    error,
+    tool,
+    source,
+    { ms: 2000, setting: 'CONVERT_TIMEOUT_MS' },
+    'webp',
+  ) as ServiceError;
 const failed = (stderr: string) => new CommandError('exit', 'x', { stderr });
 const shortage = (code: string) =>
   new CommandError('spawn-failed', 'spawn', { cause: Object.assign(new Error(code), { code }) });
@@ -34,7 +40,7 @@ describe('a failed command', () => {
       retryAfter: undefined,
       message: 'The file took longer to convert than the limit of 2 seconds (CONVERT_TIMEOUT_MS).',
     });
-    expect(toServiceError(error, 'rsvg', source, 'webp', { ms: 15_000 }).message).to.equal(
+    expect(translateToolError(error, 'rsvg', source, { ms: 15_000 }, 'webp').message).to.equal(
       'The file took longer to convert than the limit of 15 seconds for SVGs. This limit is fixed.',
     );
   });
