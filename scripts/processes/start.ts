@@ -10,6 +10,9 @@ export interface ServerProcess {
   end(signal?: NodeJS.Signals): ReturnType<ServiceProcess['ended']>;
 }
 
+/** Flags of Node.js in `npm start`. */
+export const NODE_FLAGS = ['--max-semi-space-size=4', '--initial-old-space-size=64'];
+
 /** Path of the built program. */
 export const BUILT_PROGRAM: string = new URL('../../dist/main.js', import.meta.url).pathname;
 
@@ -31,7 +34,7 @@ const SERVICE_ENVIRONMENT = { PORT: '0', HOST: '127.0.0.1', RATE_LIMIT_PER_MINUT
  */
 export async function startServerProcess(
   settings: Readonly<Record<string, string>> = {},
-  command: readonly string[] = [process.execPath, '--max-semi-space-size=4', BUILT_PROGRAM],
+  command: readonly string[] = [process.execPath, ...NODE_FLAGS, BUILT_PROGRAM],
 ): Promise<ServerProcess> {
   const defaults = { PATH: process.env.PATH, NODE_ENV: 'production', ...SERVICE_ENVIRONMENT };
   const server = startServer(command, { ...defaults, ...settings });

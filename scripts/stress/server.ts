@@ -5,14 +5,14 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isRunning } from '../../test/helpers/util.ts';
 import type { Probe } from '../processes/probe.ts';
-import { type ServerProcess, startServerProcess } from '../processes/start.ts';
+import { NODE_FLAGS, type ServerProcess, startServerProcess } from '../processes/start.ts';
 import { listProcesses, listTree, PROBE_MODULE, readProbe } from '../processes/usage.ts';
 
 /** Path of the program. */
 export const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 
 /** Flags of Node.js in `npm start`, and those to measure the process. */
-const FLAGS = ['--max-semi-space-size=4', '--expose-gc', `--import=${PROBE_MODULE}`];
+const FLAGS = [...NODE_FLAGS, '--expose-gc', `--import=${PROBE_MODULE}`];
 
 /** A running server. */
 export interface Server extends ServerProcess {

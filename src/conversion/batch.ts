@@ -1,10 +1,7 @@
 /** @module Converts the files of a batch, with the same options. */
-import { stat } from 'node:fs/promises';
-import { join } from 'node:path';
 import { errorOfFile, isFileError, type ServiceError } from '../errors.ts';
-import { discardSource } from './convert-file.ts';
-import { hashFile } from './key.ts';
-import { INPUT_FILE } from './plan/types.ts';
+import { discardSource, inputSize } from './convert-file.ts';
+import { digestOf } from './key.ts';
 import type { ConversionInput, OnError, Outcome } from './types.ts';
 
 /**
@@ -59,23 +56,18 @@ export async function convertBatch(
     }
   }
 
-  const digests = await digestFiles(files);
   const started = new Map<
     string,
     { readonly file: ConversionInput; readonly outcomes: Promise<readonly Outcome[] | undefined> }
   >();
-  async function convertOnce(
-    file: ConversionInput,
-    digest: string,
-    bytes: number,
-  ): Promise<readonly Outcome[] | undefined> {
+  async function convertOnce(file: ConversionInput, digest: string): Promise<readonly Outcome[] | undefined> {
     const duplicate = started.get(digest);
     if (duplicate === undefined) {
       const outcomes = convertOrSkip(file);
       started.set(digest, { file, outcomes });
       return outcomes;
     }
-    await discardSource(file, bytes);
+    await discardSource(file, inputSize(file));
     const outcomes = await duplicate.outcomes;
     return outcomes?.map((outcome) =>
       'error' in outcome ? { ...outcome, error: locate(outcome.error, duplicate.file, file) } : outcome,
@@ -85,10 +77,7 @@ export async function convertBatch(
   const all: (readonly Outcome[] | undefined)[] = [];
   const rest = files.entries();
   const convertRest = async (): Promise<void> => {
-    for (const [at, file] of rest) {
-      const { digest = String(at), bytes } = digests[at] as FileDigest;
-      all[at] = await convertOnce(file, digest, bytes);
-    }
+    for (const [at, file] of rest) all[at] = await convertOnce(file, await digestOf(file));
   };
   await Promise.all(Array.from({ length: MAX_AT_ONCE }, convertRest));
   if (firstError !== undefined) throw firstError;
@@ -107,24 +96,4 @@ function locate(
     String(error.args[0]).replace(from.label, () => label),
     batchFile,
   );
-}
-
-/** Size of a file, and its digest if it can have duplicates. */
-interface FileDigest {
-  readonly bytes: number;
-  /** SHA-256. Only set if another file has the same size. */
-  readonly digest?: string;
-}
-
-async function digestFiles(files: readonly ConversionInput[]): Promise<FileDigest[]> {
-  const paths = files.map(({ folder }) => join(folder, INPUT_FILE));
-  const sizes = await Promise.all(paths.map(async (path) => (await stat(path)).size));
-  const digests: FileDigest[] = [];
-  // One after another, so that only one file is open at a time.
-  for (const [at, path] of paths.entries()) {
-    const bytes = sizes[at] as number;
-    const isSingle = sizes.filter((size) => size === bytes).length === 1;
-    digests.push(isSingle ? { bytes } : { bytes, digest: await hashFile(path) });
-  }
-  return digests;
 }

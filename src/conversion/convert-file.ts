@@ -15,7 +15,7 @@ import {
   type Target,
 } from './accept-jobs.ts';
 import { type Explanation, explainJob } from './explain.ts';
-import { canonicalPlan, conversionKey, hashFile } from './key.ts';
+import { canonicalPlan, conversionKey, digestOf } from './key.ts';
 import { type ConversionJob, type ConvertOptions, INPUT_FILE, type ToolContext } from './plan/types.ts';
 import { createRepairContext, prepareInput, resolveFormat } from './prepare.ts';
 import { type ConversionQueue, createPartRunner, type RunJob } from './queue/queue.ts';
@@ -182,7 +182,7 @@ async function prepareJobs(
   conversion: Conversion,
 ): Promise<{ readonly digest: string; readonly jobs: ConversionJob[] }> {
   const { source, targets, repairs } = conversion;
-  const digest = await hashFile(join(source.folder, INPUT_FILE)); // before any repair
+  const digest = await digestOf(source);
   const requested = targets.map(({ options }) => options);
   const image = await prepareInput(source, requested, repairs, conversion);
   conversion.targets = await Promise.all(
@@ -231,7 +231,8 @@ async function prepare(conversion: Conversion): Promise<RunJob<Converted[]>> {
   };
 }
 
-const inputSize = ({ folder }: ConversionInput): number => statSync(join(folder, INPUT_FILE)).size;
+/** Returns the size of a source in bytes. A repair can change it. */
+export const inputSize = ({ folder }: ConversionInput): number => statSync(join(folder, INPUT_FILE)).size;
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
 

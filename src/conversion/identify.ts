@@ -12,7 +12,7 @@ import type { Toolchain } from '../process/toolchain.ts';
 import { acceptJob } from './accept-jobs.ts';
 import type { Capabilities } from './capabilities.ts';
 import { type ExplanationJson, explainJob, toJson } from './explain.ts';
-import { hashFile } from './key.ts';
+import { digestOf } from './key.ts';
 import { plan } from './plan/index.ts';
 import { createJob } from './plan/job.ts';
 import { countPages, sizesToMake } from './plan/size.ts';
@@ -96,10 +96,9 @@ async function describe(
   deps: IdentifyDeps,
   signal: AbortSignal,
 ): Promise<ImageDescription> {
-  const { type, folder } = source;
-  const path = join(folder, INPUT_FILE);
-  const { size: bytes } = statSync(path); // before a repair changes the file
-  const sha256 = await hashFile(path);
+  const { type } = source;
+  const { size: bytes } = statSync(join(source.folder, INPUT_FILE)); // before a repair changes the file
+  const sha256 = await digestOf(source);
   const inspected = await catchFileError(() => inspectInput(source, wanted, deps, signal));
   const { image, pixels } = 'value' in inspected ? inspected.value : ({} as Partial<Inspected>);
   const resolved = wanted && image && (await resolveFormat(wanted.options, source, image));

@@ -3,14 +3,15 @@
  */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { basename } from 'node:path';
+import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { VERSION } from '../folders.ts';
 import type { Toolchain } from '../process/toolchain.ts';
 import { createReducingJob } from './plan/attention.ts';
 import { plan, planDecoding, planMeasuring } from './plan/index.ts';
 import { createJob } from './plan/job.ts';
-import type { ConversionJob, Step } from './plan/types.ts';
+import { type ConversionJob, INPUT_FILE, type Step } from './plan/types.ts';
+import type { ConversionInput } from './types.ts';
 
 /** A plan that depends on nothing but the image, the options and the versions of the tools. */
 export interface CanonicalPlan {
@@ -62,6 +63,11 @@ export function conversionKey(digest: string, planned: CanonicalPlan): string {
   const given = Object.entries(options ?? {}).filter(([, value]) => value !== undefined);
   const content = JSON.stringify([digest, steps, versions, given.sort(([a], [b]) => (a < b ? -1 : 1))]);
   return createHash('sha256').update(content).digest('hex');
+}
+
+/** Returns the SHA-256 of a source, in hex. It must not have been repaired. */
+export async function digestOf({ sha256, folder }: ConversionInput): Promise<string> {
+  return sha256 ?? hashFile(join(folder, INPUT_FILE));
 }
 
 /** Returns the SHA-256 of a file, in hex. */

@@ -3,10 +3,9 @@
  * the result.
  */
 import { createHash } from 'node:crypto';
-import { appendFile, closeSync } from 'node:fs';
+import { closeSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { type ServiceError, serviceError, serviceErrorFrom } from '../errors.ts';
 import type { DiskAccount } from '../files/disk-space.ts';
 import { workFiles } from '../files/workspace.ts';
@@ -34,8 +33,6 @@ import { keepsAllFrames } from './plan/size.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
 import type { ConversionInput } from './types.ts';
 
-const append = promisify(appendFile);
-
 export interface StoreOptions<T extends FileType> {
   /** Name of the file in error messages. */
   readonly label: string;
@@ -46,6 +43,15 @@ export interface StoreOptions<T extends FileType> {
   readonly signal: AbortSignal;
   /** Disk space in which the bytes are reserved before they are written. */
   readonly disk: Pick<DiskAccount, 'store'>;
+}
+
+/** What is known of a file when it has been stored. */
+export interface StoredInput<T extends FileType> {
+  readonly type: T;
+  /** Size in bytes. */
+  readonly length: number;
+  /** SHA-256 in hex. */
+  readonly sha256: string;
 }
 
 /**
@@ -59,8 +65,10 @@ export async function storeInput<T extends FileType>(
   bytes: AsyncIterable<Buffer>,
   path: string,
   { label, types, maxBytes, signal, disk }: StoreOptions<T>,
-): Promise<{ readonly type: T; readonly length: number }> {
-  const file = await workFiles(path).open(path, 'wx', 0o600);
+): Promise<StoredInput<T>> {
+  const files = workFiles(path);
+  const file = await files.open(path, 'wx', 0o600);
+  const hash = createHash('sha256');
   let head: Buffer = Buffer.alloc(0);
   /** Bytes with which the type is detected next. Doubles, so that small chunks do not each repeat the detection. */
   let enough = DETECTION_BYTES;
@@ -88,12 +96,13 @@ export async function storeInput<T extends FileType>(
       }
       checkLength();
       await disk.store(chunk.length);
-      await append(file, chunk);
+      hash.update(chunk);
+      await files.append(file, chunk);
     }
     if (length === 0) throw serviceError('EMPTY_FILE', label);
     if (type === undefined) await detect(true);
     checkLength();
-    return { type: type as unknown as T, length };
+    return { type: type as unknown as T, length, sha256: hash.digest('hex') };
   } finally {
     closeSync(file);
   }

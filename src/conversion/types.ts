@@ -12,6 +12,8 @@ export interface ConversionInput {
   /** Disk space accounting of the request, for the file and its result. */
   readonly disk?: DiskAccount;
   readonly type: InputType;
+  /** SHA-256 of the file in hex. By default, the file is read for it. */
+  readonly sha256?: string;
   /** Name of the file in messages. */
   readonly label: string;
   /** Its place in the batch, if it is part of one. */

@@ -1,5 +1,7 @@
 /** @module Workspaces: one private folder per request, which is removed completely after every outcome. */
 import {
+  appendFile,
+  appendFileSync,
   type Dir,
   existsSync,
   lstatSync,
@@ -251,6 +253,7 @@ const inThisThread = {
   rename: async (from: string, to: string) => renameSync(from, to),
   rm: async (path: string, options: RmOptions) => rmSync(path, options),
   open: async (path: string, flags: string, mode: number) => openSync(path, flags, mode),
+  append: async (file: number, bytes: Buffer) => appendFileSync(file, bytes),
   opendir: async (path: string) => opendirSync(path),
   lstat: async (path: string) => lstatSync(path),
   close: async (folder: Dir) => folder.closeSync(),
@@ -258,7 +261,7 @@ const inThisThread = {
 };
 type WorkFiles = { readonly [K in keyof typeof inThisThread]: (typeof inThisThread)[K] };
 const inOtherThreads = {
-  ...{ mkdir, mkdtemp, rename, rm, opendir, lstat, open: promisify(open) },
+  ...{ mkdir, mkdtemp, rename, rm, opendir, lstat, open: promisify(open), append: promisify(appendFile) },
   close: (folder: Dir) => folder.close(),
   next: (folder: Dir) => folder.read(),
 } as WorkFiles;

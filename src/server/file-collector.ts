@@ -40,6 +40,8 @@ export interface ReceivedFile {
   /** Its place in the batch, if the request is one. */
   readonly batchFile: BatchFile | undefined;
   readonly type: InputType;
+  /** SHA-256 in hex. */
+  readonly sha256: string;
   readonly folder: string;
 }
 
@@ -117,9 +119,9 @@ export function createFileCollector(workspace: Workspace, rules: UploadOptions, 
     const folder = await workspace.folder(String(folders));
     try {
       const options = { ...allowance, label, signal, disk: workspace.disk };
-      const { type, length } = await storeInput(bytes, join(folder, INPUT_FILE), options);
+      const { type, length, sha256 } = await storeInput(bytes, join(folder, INPUT_FILE), options);
       if (type === 'zip') archiveBytes -= length;
-      else if (type !== 'archive') files.push({ name, label, batchFile, type, folder });
+      else if (type !== 'archive') files.push({ name, label, batchFile, type, sha256, folder });
       return { type, folder, label };
     } catch (cause) {
       if (!isFileError(cause)) throw cause;

@@ -17,7 +17,10 @@ import { MAX_NAME_UNITS, truncate } from '../text.ts';
 import { setLogFields } from './middleware.ts';
 
 /** Maximum size of a result that is read at once and sent together with the headers, in bytes. */
-const INLINE_MAX_BYTES = 128 * 1024;
+/** Largest result that is sent from memory, and the maximum of all results in memory, in bytes. Others are sent in chunks. */
+const [INLINE_MAX_BYTES, INLINE_TOTAL_BYTES] = [1024 ** 2, 32 * 1024 ** 2];
+/** Bytes of all results that are being sent from memory. */
+let inlineBytes = 0;
 const CHUNK_BYTES = 256 * 1024;
 
 export interface SendOptions {
@@ -29,8 +32,8 @@ export interface SendOptions {
 }
 
 /**
- * Sends a converted file as an attachment called `name`, and resolves when it has been sent. A larger file is unlinked
- * before it is sent.
+ * Sends a converted file as an attachment called `name`, and resolves when it has been sent. A file that is sent in chunks is
+ * unlinked before.
  *
  * @throws {ClientDisconnectedError} when the client disconnects
  */
@@ -47,10 +50,8 @@ export async function sendResult(
   const watch = monitorResponse(res, stallMs);
   disk.registerResponse(watch);
   try {
-    if (bytes <= INLINE_MAX_BYTES) {
-      const body = readFileSync(path);
-      setDigest(res, hash('sha256', body, 'buffer'));
-      await finished(res.end(body));
+    if (bytes <= INLINE_MAX_BYTES && inlineBytes + bytes <= INLINE_TOTAL_BYTES) {
+      await sendInline(res, path, bytes);
     } else {
       setDigest(res, Buffer.from(await hashFile(path), 'hex'));
       await sendStream(res, path);
@@ -59,6 +60,17 @@ export async function sendResult(
     throw toSendError(cause);
   } finally {
     watch.end();
+  }
+}
+
+async function sendInline(res: Response, path: string, bytes: number): Promise<void> {
+  inlineBytes += bytes;
+  try {
+    const body = readFileSync(path);
+    setDigest(res, hash('sha256', body, 'buffer'));
+    await finished(res.end(body));
+  } finally {
+    inlineBytes -= bytes;
   }
 }
 

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { once } from 'node:events';
 import { copyFile, readdir, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises';
 import { IncomingMessage, request, ServerResponse } from 'node:http';
@@ -271,7 +272,7 @@ describe('convertBatch', () => {
       texts.map(async (text, at) => {
         const folder = await makeTempDir('source');
         await writeFile(join(folder, 'in'), text);
-        return { label: 'abcdef'[at] as string, folder, type: 'png' };
+        return { label: 'abcdef'[at] as string, folder, type: 'png', sha256: hash('sha256', text) };
       }),
     );
   let files: ConversionInput[];

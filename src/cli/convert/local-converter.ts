@@ -131,10 +131,10 @@ export async function startEngine(config: Config, signal: AbortSignal, jobs = co
           const { disk } = workspace;
           const label = labelOf(input);
           const rules = { label, types, maxBytes: () => maxBytes, signal, disk };
-          const { type, length } = await readUnchanged(input, before, () =>
+          const { type, length, sha256 } = await readUnchanged(input, before, () =>
             storeInput(stream, join(folder, INPUT_FILE), rules),
           );
-          await use({ folder, disk, type, label, client: CLIENT }, length, before);
+          await use({ folder, disk, type, sha256, label, client: CLIENT }, length, before);
         });
       } finally {
         stream.destroy();
