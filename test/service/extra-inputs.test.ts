@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import sharp, { type Sharp } from 'sharp';
-import { box, withRotation } from '../../scripts/fixtures/boxes.ts';
+import { box } from '../../scripts/fixtures/boxes.ts';
 import { type HeifItem, heif, itemsOf, phonePhoto } from '../../scripts/fixtures/heif-writer.ts';
 import { psd } from '../../scripts/fixtures/psd.ts';
 import { open, scene, square } from '../../scripts/fixtures/scene.ts';
@@ -96,7 +96,12 @@ const ROWS: readonly Row[] = [
   row('turned.heic', 'a rotation that EXIF repeats, applied once', scene, 30),
   {
     shows: 'a HEIC with a grid that is rotated',
-    file: async () => withRotation(await extra('grid.heic'), 3),
+    async file() {
+      const [grid, ...tiles] = itemsOf(await extra('grid.heic')) as [HeifItem, ...HeifItem[]];
+      const properties = [...grid.properties, box('irot', Buffer.of(3))];
+      const references = [['dimg', 1, tiles.map((_tile, at) => at + 2)]] as const;
+      return heif({ brand: 'heic', items: [{ ...grid, properties }, ...tiles], references });
+    },
     picture: async () => pixels(open(await large()).rotate(90)),
     least: 30,
   },
