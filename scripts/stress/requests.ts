@@ -64,41 +64,36 @@ async function checkPicture(input: InputType, format: OutputType, result: Buffer
     throw new Error(`${input} to ${format} shows a different image: ${psnr.toFixed(1)} dB`);
 }
 
-/** Common mistakes of users. */
-const BAD: readonly {
-  what: string;
-  file: () => Uint8Array;
-  fields?: Record<string, string>;
-  expected: number;
-}[] = [
-  { what: 'a text file', file: () => Buffer.from('hello'), expected: 415 },
-  { what: 'an empty file', file: () => Buffer.alloc(0), expected: 400 },
-  { what: 'half a WebP', file: () => fixture('scene.webp').subarray(0, 400), expected: 400 },
-  { what: '11 MiB', file: () => Buffer.alloc(11 * 1024 ** 2, fixture('scene.jpg')), expected: 413 },
-  { what: 'a quality of 1000', file: () => fixture('scene.png'), fields: { quality: '1000' }, expected: 400 },
-  { what: 'an unknown format', file: () => fixture('scene.png'), fields: { format: 'tga' }, expected: 400 },
-];
+/** Common mistakes of users: the expected status, the file, and fields. */
+type Mistake = readonly [expected: number, file: () => Buffer, fields?: Record<string, string>];
+const BAD: Readonly<Record<string, Mistake>> = {
+  'a text file': [415, () => Buffer.from('hello')],
+  'an empty file': [400, () => Buffer.alloc(0)],
+  'half a WebP': [400, () => fixture('scene.webp').subarray(0, 400)],
+  '11 MiB': [413, () => Buffer.alloc(11 * 1024 ** 2, fixture('scene.jpg'))],
+  'a quality of 1000': [400, () => fixture('scene.png'), { quality: '1000' }],
+  'an unknown format': [400, () => fixture('scene.png'), { format: 'tga' }],
+};
 
 /** Returns requests with common mistakes. */
-export function badRequests(): Request[] {
-  return BAD.map(({ what, file, fields = {}, expected }) => {
+export const badRequests = (): Request[] =>
+  Object.entries(BAD).map(([what, [expected, file, fields = {}]]) => {
     const form = () => formWith(file(), 'file', fields);
     return { kind: 'bad', what, path: '/convert', form, expected: [expected] };
   });
-}
 
 /**
  * Returns requests with hostile files.
  *
  * @param patient whether to include files whose conversion runs until the timeout
  */
-export function hostileRequests(patient: boolean): Request[] {
-  return HOSTILE.filter(({ slow }) => patient || !slow).map(({ what, file, format = 'png', expected }) => {
+export const hostileRequests = (patient: boolean): Request[] =>
+  Object.entries(HOSTILE).flatMap(([what, [expected, file, { format = 'png', slow = false } = {}]]) => {
+    if (slow && !patient) return [];
     const bytes = file();
     const form = () => formWith(bytes, 'file', { format });
     return { kind: 'hostile', what, path: '/convert', form, expected };
   });
-}
 
 const MUTABLE = readdirSync(FOLDER).filter((name) =>
   /\.(png|jpg|gif|bmp|tiff|avif|ico|webp|svg)$/.test(name),
