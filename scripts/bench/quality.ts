@@ -8,9 +8,8 @@ import { join } from 'node:path';
 import sharp, { type Sharp } from 'sharp';
 import type { ConversionEngine } from '../../src/conversion/engine.ts';
 import { convertWith, typeOf } from '../../test/helpers/engine.ts';
-import { PYTHON } from '../../test/helpers/pillow.ts';
+import { resizeByPillow } from '../../test/helpers/pillow.ts';
 import { difference, type Pixels, toPixels } from '../../test/helpers/pixels.ts';
-import { pipe } from '../../test/helpers/process.ts';
 import { startEngine } from '../../test/helpers/service.ts';
 import { markdownTable, percentile } from '../statistics.ts';
 import { seeded } from '../stress/random.ts';
@@ -20,7 +19,6 @@ import { photo, screen } from './images.ts';
 const SIZES = [150, 300, 500, 1200];
 /** Minimum length of the longer side of an image in pixels. */
 const MIN_SIDE = 400;
-const RESIZER = new URL('lanczos.py', import.meta.url).pathname;
 
 type Picture = readonly [name: string, bytes: Buffer];
 
@@ -69,17 +67,6 @@ async function compareThumbnails(engine: ConversionEngine, [name, bytes]: Pictur
     ours: psnr[2 * at] as number,
     sharp: psnr[2 * at + 1] as number,
   }));
-}
-
-async function resizeByPillow(whole: Pixels, sizes: readonly Pixels[]): Promise<Pixels[]> {
-  const names = [whole, ...sizes].map(({ width, height }) => `${width}x${height}`);
-  const output = await pipe(PYTHON, [RESIZER, ...names], whole.data);
-  let start = 0;
-  return sizes.map(({ width, height }) => {
-    const data = output.subarray(start, start + width * height * 4);
-    start += data.length;
-    return { width, height, data };
-  });
 }
 
 const formatDb = (psnr: number): string => (Number.isFinite(psnr) ? `${psnr.toFixed(1)} dB` : 'equal');

@@ -3,6 +3,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import type { Socket } from 'node:net';
 import pLimit from 'p-limit';
 import type { Pixels } from './pixels.ts';
+import { pipe } from './process.ts';
 
 const PROGRAM = new URL('pillow.py', import.meta.url).pathname;
 /** Path of Python. Prefers /usr/bin/python3, for which Debian packages Pillow. */
@@ -33,6 +34,32 @@ export function decodeByPillow(file: Uint8Array, frames: 'all' | 'first' = 'all'
     } finally {
       setIdle(true);
     }
+  });
+}
+
+const LANCZOS = `
+import sys
+from PIL import Image
+size, *wanted = [tuple(int(side) for side in argument.split("x")) for argument in sys.argv[1:]]
+image = Image.frombytes("RGBA", size, sys.stdin.buffer.read())
+for one in wanted:
+    sys.stdout.buffer.write(image.resize(one, Image.LANCZOS).tobytes())`;
+
+/**
+ * Resizes an image to each of the sizes with Pillow's Lanczos filter over all pixels. sharp shrinks before it resizes, as the
+ * service does, so it cannot be the reference.
+ */
+export async function resizeByPillow(
+  image: Pixels,
+  sizes: readonly Pick<Pixels, 'width' | 'height'>[],
+): Promise<Pixels[]> {
+  const names = [image, ...sizes].map(({ width, height }) => `${width}x${height}`);
+  const output = await pipe(PYTHON, ['-c', LANCZOS, ...names], image.data);
+  let start = 0;
+  return sizes.map(({ width, height }) => {
+    const data = output.subarray(start, start + width * height * 4);
+    start += data.length;
+    return { width, height, data };
   });
 }
 
