@@ -4,7 +4,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import sharp from 'sharp';
 import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { formWith, readBody, sendFrom } from '../../test/helpers/from-address.ts';
-import { memoryOf } from '../processes/usage.ts';
+import { doublingSvg } from '../../test/helpers/hostile-files.ts';
+import { memoryOf, slowness } from '../processes/usage.ts';
 import { median, percentile } from '../statistics.ts';
 import { count, emptyTally } from './clients.ts';
 import { type Outcome, turnProblems } from './fault.ts';
@@ -78,6 +79,8 @@ interface SlowRequests {
   readonly untilAnswered: boolean;
   /** Whether a second client sends these requests, too, one at a time. */
   readonly hasSecondClient?: boolean;
+  /** Whether turns of the event loop must be short, and the median time of another client's conversion at most {@link MAX_SLOWDOWN}. */
+  readonly mustStayQuick?: boolean;
 }
 
 /**
@@ -85,6 +88,10 @@ interface SlowRequests {
  * process takes a while to end.
  */
 const MAX_QUEUE_MS = 5000;
+/** Maximum median time of another client's conversion, relative to the median without the slow requests, and added to it. */
+const [MAX_SLOWDOWN, MAX_ADDED_MS] = [4, 500];
+/** Conversions of another client to time without the slow requests. */
+const TIMED = 20;
 const [ATTACKER, SECOND_CLIENT, OTHER_CLIENT] = ['127.0.0.5', '127.0.0.6', '127.0.0.9'];
 
 const TURBULENCE = '<feTurbulence baseFrequency="0.05" numOctaves="9"/><feGaussianBlur stdDeviation="9"/>';
@@ -123,6 +130,17 @@ const SLOW_REQUESTS: Readonly<Record<string, SlowRequests>> = {
   'four batches of 20 BMP results': {
     ...{ path: '/batch', requests: 4, atOnce: 4, form: bmpBatch, expected: [200], untilAnswered: true },
   },
+  'ten batches of SVGs with doubling custom properties': {
+    form: async () => formWith(Array.from({ length: 20 }, doublingSvg), 'files'),
+    ...{
+      path: '/batch',
+      requests: 10,
+      atOnce: 10,
+      expected: [200],
+      untilAnswered: true,
+      mustStayQuick: true,
+    },
+  },
 };
 
 /** {@link ATTACKS} and {@link SLOW_REQUESTS} as faults of the stress test. */
@@ -155,6 +173,9 @@ async function runSlowRequests(attack: SlowRequests, server: Server, seconds: nu
   };
   const convertPixel = () => send(OTHER_CLIENT, '/convert', formWith(ONE_PIXEL), [200]);
   for (let count = 0; count < 5; count += 1) await convertPixel(); // so that the tools are in the cache
+  const alone: number[] = [];
+  while (alone.length < TIMED) alone.push((await convertPixel()).ms);
+  await server.measure();
 
   const forms = await Promise.all(Array.from({ length: attack.requests }, attack.form));
   const stop = new AbortController();
@@ -185,14 +206,22 @@ async function runSlowRequests(attack: SlowRequests, server: Server, seconds: nu
   }
   stop.abort();
   await answered;
+  const { longestTurnMs } = await server.measure();
   const status = await server.end();
   if (status !== 0) tally.wrong.push(`ended with ${status}`);
   const times = others.map(({ ms }) => ms);
   const queueMs = Math.max(...others.map((other) => other.queueMs));
   if (queueMs > MAX_QUEUE_MS)
     tally.wrong.push(`another client waited for ${queueMs.toFixed(0)} ms in the queue`);
-  const [usual, most] = [median(times), Math.max(...times)].map((ms) => `${ms.toFixed(0)} ms`);
-  const figures = `${times.length} conversions of another client: median ${usual}, at most ${most}, in the queue at most ${queueMs.toFixed(0)} ms; last response of the attack after ${(lastAnswerMs / 1000).toFixed(1)} s`;
+  if (attack.mustStayQuick) {
+    tally.wrong.push(...turnProblems(longestTurnMs));
+    if (median(times) > MAX_SLOWDOWN * median(alone) + MAX_ADDED_MS * slowness())
+      tally.wrong.push(`another client waited for ${median(times).toFixed(0)} ms`);
+  }
+  const [before, usual, most] = [median(alone), median(times), Math.max(...times)].map(
+    (ms) => `${ms.toFixed(0)} ms`,
+  );
+  const figures = `${times.length} conversions of another client: median ${usual} (${before} before), at most ${most}, in the queue at most ${queueMs.toFixed(0)} ms; longest turn ${longestTurnMs.toFixed(1)} ms of CPU time; last response of the attack after ${(lastAnswerMs / 1000).toFixed(1)} s`;
   return { tally, figures, left: await listLeftovers(server) };
 }
 

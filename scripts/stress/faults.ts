@@ -4,21 +4,11 @@ import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { formWith } from '../../test/helpers/from-address.ts';
-import { doublingSvg } from '../../test/helpers/hostile-files.ts';
 import { isRunning } from '../../test/helpers/util.ts';
-import { kill, listTree, slowness } from '../processes/usage.ts';
-import { median } from '../statistics.ts';
+import { kill, listTree } from '../processes/usage.ts';
 import { ATTACK_FAULTS } from './attacks.ts';
-import { add, type ClientRun, count, emptyTally, once, runClients } from './clients.ts';
-import {
-  clientRun,
-  type Fault,
-  type FaultParts,
-  finish,
-  type Outcome,
-  runLoad,
-  turnProblems,
-} from './fault.ts';
+import { add, type ClientRun, emptyTally, once, runClients } from './clients.ts';
+import { clientRun, type Fault, type FaultParts, finish, type Outcome, runLoad } from './fault.ts';
 import { INTERRUPTIONS } from './interruptions.ts';
 import { noisyPhoto, type Request } from './requests.ts';
 import {
@@ -44,7 +34,6 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   'open files run out': filesRunOut,
   'SIGTERM with work in flight': drainOnSigterm,
   'kill -9 and a start over the same folder': killAndRestart,
-  'ten batches of SVGs with doubling custom properties': doublingProperties,
   ...INTERRUPTIONS,
   ...ATTACK_FAULTS,
 };
@@ -160,52 +149,6 @@ async function killAndRestart(parts: FaultParts): Promise<Outcome> {
   const next = await startServer({ TEMP_DIR: server.tempDir });
   add(tally, await runLoad(parts, next, {}, 1 / 2));
   return finish(parts, next, tally);
-}
-
-const BATCHES = 10;
-const FILES_PER_BATCH = 20;
-/** Conversions of another client to time, without and with the batches. */
-const TIMED = 20;
-/** Maximum median time of another client's conversion during the batches, relative to the median without them, and added to it. */
-const MAX_SLOWDOWN = 4;
-const MAX_ADDED_MS = 500;
-
-/** Sends {@link BATCHES} batches of SVGs at once. Measures the conversions of a client with another address meanwhile. */
-async function doublingProperties(parts: FaultParts): Promise<Outcome> {
-  const server = await startServer({ TRUST_PROXY: 'loopback' });
-  const tally = emptyTally();
-  const send = async (path: string, address: string, form: FormData): Promise<number> => {
-    const started = performance.now();
-    const headers = { 'x-forwarded-for': address };
-    const answer = await fetch(server.base + path, { method: 'POST', headers, body: form });
-    await answer.arrayBuffer();
-    tally.requests += 1;
-    count(tally, answer.status);
-    if (answer.status !== 200) tally.wrong.push(`${path}: ${answer.status}`);
-    return performance.now() - started;
-  };
-  const convert = async (): Promise<number> => {
-    const times: number[] = [];
-    for (let at = 0; at < TIMED; at += 1)
-      times.push(await send('/convert', '10.0.0.2', (parts.good[0] as Request).form()));
-    return median(times);
-  };
-  await convert(); // so that the tools are in the cache
-  const alone = await convert();
-  await server.measure();
-  const batches = Array.from({ length: BATCHES }, () => {
-    const files = Array.from({ length: FILES_PER_BATCH }, doublingSvg);
-    return send('/batch', '10.0.0.1', formWith(files, 'files'));
-  });
-  const during = await convert();
-  const last = Math.max(...(await Promise.all(batches)));
-  const { longestTurnMs } = await server.measure();
-  tally.wrong.push(...turnProblems(longestTurnMs));
-  if (during > MAX_SLOWDOWN * alone + MAX_ADDED_MS * slowness())
-    tally.wrong.push(`another client waited for ${during.toFixed(0)} ms`);
-  const outcome = await finish(parts, server, tally);
-  const figures = `another client's conversion ${alone.toFixed(0)} ms, during the batches ${during.toFixed(0)} ms; longest turn ${longestTurnMs.toFixed(1)} ms of CPU time; last batch ${(last / 1000).toFixed(1)} s`;
-  return { ...outcome, figures };
 }
 
 /** Sends {@link IN_FLIGHT} requests and waits until the server has received all of them. */

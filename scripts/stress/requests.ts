@@ -6,6 +6,7 @@ import { formWith } from '../../test/helpers/from-address.ts';
 import { decode, difference, onGrey } from '../../test/helpers/pixels.ts';
 import { makeZip } from '../../test/helpers/zip.ts';
 import { scene, square } from '../fixtures/scene.ts';
+import { mutate } from '../fuzz/mutate.ts';
 import { HOSTILE } from './hostile.ts';
 import type { Random } from './random.ts';
 
@@ -100,14 +101,11 @@ const MUTABLE = readdirSync(FOLDER).filter((name) =>
 );
 
 /**
- * Returns a request with a fixture in which some bytes are changed. Any status that an image can cause is acceptable.
+ * Returns a request with a damaged fixture. Any status that an image can cause is acceptable.
  */
 export function mutant(random: Random): Request {
   const name = random.pick(MUTABLE);
-  const bytes = fixture(name);
-  for (let change = 0; change <= random.below(8); change += 1) {
-    bytes[Math.floor(random.next() ** 2 * bytes.length)] = random.below(256);
-  }
+  const bytes = mutate(fixture(name), random.below);
   const format = random.pick(OUTPUT_TYPES);
   const what = `a changed ${name} to ${format}`;
   const form = () => formWith(bytes, 'file', { format });
