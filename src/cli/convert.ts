@@ -19,7 +19,7 @@ import {
   toFormFields,
   type WantedResult,
 } from './convert/options.ts';
-import { resolveTarget, STDOUT, type Target } from './convert/output.ts';
+import { type Destination, resolveDestination, STDOUT } from './convert/output.ts';
 import { createRemoteConverter } from './convert/remote-converter.ts';
 import { createCsvReport, createReport, type Report } from './convert/report.ts';
 import { openResultFolder, type ResultFolder } from './convert/result-folder.ts';
@@ -48,22 +48,22 @@ export async function convert(
   const given = parseOptions(flags, outputs);
   const { jobs = config.CONCURRENCY } = given;
   const bulk = parseBulkOptions(flags);
-  const target = await resolveTarget(flags.output, args, given.format, outputs);
-  const results = await parseResults(flags, given, target.format, { outputs, config });
+  const destination = await resolveDestination(flags.output, args, given.format, outputs);
+  const results = await parseResults(flags, given, destination.format, { outputs, config });
   const { json = false, quiet = false, force = false, verbose = false } = flags;
   const { dryRun } = bulk;
-  assertOutput(args, results, target, json);
+  assertOutput(args, results, destination, json);
 
   const stop = abortOnSignals();
   const { signal } = stop;
-  const outputFolder = target.kind === 'folder' ? target.path : undefined;
+  const outputFolder = destination.kind === 'folder' ? destination.path : undefined;
   const inputs = await createInputs(args, outputFolder, signal, types);
-  await assertInputs(inputs, bulk, target);
+  await assertInputs(inputs, bulk, destination);
   const verify = await parseVerify(flags, results);
-  const receipts = await parseReceipts(flags, args, target);
+  const receipts = await parseReceipts(flags, args, destination);
   const csv =
     flags.report === undefined || verify?.pictures ? undefined : await createCsvReport(flags.report);
-  const isQuiet = quiet || target.kind === 'stdout';
+  const isQuiet = quiet || destination.kind === 'stdout';
   const report = createReport({ json, quiet: isQuiet, verbose: verbose || !inputs.areMany, dryRun, csv });
 
   const formats = results.map(({ options }) => options.format);
@@ -89,14 +89,15 @@ export async function convert(
   });
   let resultFolder: ResultFolder | undefined;
   try {
-    if (bulk.update) resultFolder = await openResultFolder(target.path, bulk, config, converter, version);
+    if (bulk.update)
+      resultFolder = await openResultFolder(destination.path, bulk, config, converter, version);
     if (!resultFolder && !dryRun) await converter.start(); // report missing tools before anything else
     // One job more than conversions: one result can be written while `jobs` others are converted.
     const concurrency = dryRun ? 1 : urls.length > 0 ? jobs : jobs + 1; // a dry run prints in the order of names
     const check = urls.length > 0 ? stateOf : inputs.test.assertImage; // instances can accept other types
     const run: Run = {
       inputs,
-      target,
+      destination,
       results,
       bulk,
       converter: converter.start,
@@ -146,7 +147,7 @@ async function parseVerify({ verify: mode, report, url }: Flags, results: readon
 async function parseReceipts(
   { receipts, key, dryRun }: Flags,
   args: readonly string[],
-  { kind, path }: Target,
+  { kind, path }: Destination,
 ): Promise<Receipts | undefined> {
   if (key !== undefined && receipts === undefined)
     throw new CliError('--key signs receipts: set --receipts, too.');
@@ -176,7 +177,7 @@ function explainStop(report: Report, { update, watch }: BulkOptions, { areMany }
 function assertOutput(
   args: readonly string[],
   results: readonly WantedResult[],
-  { kind, path }: Target,
+  { kind, path }: Destination,
   json: boolean,
 ): void {
   if (kind !== 'folder' && results.length > 1) {
@@ -198,7 +199,7 @@ function assertOutput(
 async function assertInputs(
   inputs: Inputs,
   { update, delete: deletes, watch }: BulkOptions,
-  { kind, path }: Target,
+  { kind, path }: Destination,
 ): Promise<void> {
   if (update && kind !== 'folder') throw new CliError('--update, --delete and --watch need a folder for -o.');
   if (watch && !inputs.areFolders) throw new CliError('--watch needs folders as inputs.');

@@ -34,7 +34,7 @@ export async function explain(
   const results = await parseResults(flags, given, given.format, { outputs, config });
   const { signal, status } = abortOnSignals();
   const inputs = await createInputs(args, undefined, signal, types);
-  const { engine, withFile } = await startEngine(config, signal);
+  const { engine, withStoredInput } = await startEngine(config, signal);
   let failed = false;
   try {
     for await (const input of inputs.find()) {
@@ -42,7 +42,7 @@ export async function explain(
       try {
         if ('error' in input) throw input.error;
         for (const result of results)
-          await withFile(input.path, async (source) =>
+          await withStoredInput(input.path, async (source) =>
             print(input.path, await engine.explain(source, result.options), engine, result, flags),
           );
       } catch (error) {

@@ -20,7 +20,7 @@ export async function identify(
 ): Promise<number> {
   const config = loadLocalSettings(env);
   const { signal, status } = abortOnSignals();
-  const { engine, withFile } = await startEngine(config, signal);
+  const { engine, withStoredInput } = await startEngine(config, signal);
   let failed = false;
   try {
     const rows: string[][] = [];
@@ -31,7 +31,7 @@ export async function identify(
           if (json) console.log(JSON.stringify({ file, ...description }));
           else rows.push([labelOf(file), ...formatRow(description)]);
         };
-        await withFile(file, describe, ALL_INPUT_TYPES);
+        await withStoredInput(file, describe, ALL_INPUT_TYPES);
       } catch (error) {
         if (signal.aborted) break;
         failed = true;

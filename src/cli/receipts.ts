@@ -12,8 +12,8 @@ import { hashFile } from '../conversion/key.ts';
 import { isMissing, systemReason } from '../files/system.ts';
 import { plural, sanitizeForDisplay } from '../text.ts';
 import { CliError } from './context.ts';
-import { type Conversion, readUnchanged } from './convert/converter.ts';
-import { type Job, withWriteErrors } from './convert/output.ts';
+import { type ConvertedFile, readUnchanged } from './convert/converter.ts';
+import { type OutputJob, withWriteErrors } from './convert/output.ts';
 
 const file = z.object({ path: z.string(), sha256: z.string().regex(/^[0-9a-f]{64}$/), bytes: z.number() });
 const schema = z.object({
@@ -45,7 +45,7 @@ export interface Receipts {
    * @returns a function that appends the receipt
    * @throws {FileError} SOURCE_CHANGED, UNREADABLE
    */
-  prepare(job: Job, conversion: Conversion, versions: string): Promise<() => Promise<void>>;
+  prepare(job: OutputJob, converted: ConvertedFile, versions: string): Promise<() => Promise<void>>;
 }
 
 /**
@@ -65,10 +65,10 @@ export async function openReceipts(
     throw new CliError(`--receipts ${path} cannot be written: ${systemReason(error)}.`);
   });
   return {
-    async prepare({ input, output, options }, conversion, versions) {
-      const { type, key: conversionKey, bytesBefore, bytesAfter, notes, verification } = conversion;
-      const source = await readUnchanged(input, conversion.source, () => hashFile(input));
-      const result = await hashFile(conversion.path);
+    async prepare({ input, output, options }, converted, versions) {
+      const { type, key: conversionKey, bytesBefore, bytesAfter, notes, verification } = converted;
+      const source = await readUnchanged(input, converted.sourceState, () => hashFile(input));
+      const result = await hashFile(converted.path);
       const receipt: Receipt = {
         source: { path: input, type, sha256: source, bytes: bytesBefore },
         result: { path: output, name: name(output), type: options.format, sha256: result, bytes: bytesAfter },

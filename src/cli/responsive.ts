@@ -37,7 +37,7 @@ export async function responsive(
   const extras = EXTRA_OUTPUT_TYPES.filter((type) => formats.includes(type));
   const config = settings.EXTRA_OUTPUTS === 'all' ? settings : { ...settings, EXTRA_OUTPUTS: extras };
   const { signal, status } = abortOnSignals();
-  const { engine, withFile } = await startEngine(config, signal);
+  const { engine, withStoredInput } = await startEngine(config, signal);
   const variants = formats.flatMap((format) =>
     widths.map(
       (width): Variant => ({
@@ -48,7 +48,7 @@ export async function responsive(
   );
   try {
     const files: SetFile[] = [];
-    await withFile(input, async (source) => {
+    await withStoredInput(input, async (source) => {
       const outcomes = await engine.convertVariants(source, variants, 'fail', signal);
       for (const [at, outcome] of outcomes.entries()) {
         const { format } = (variants[at] as Variant).options;

@@ -1,4 +1,4 @@
-/** @module Sends files on disk in forms, and reads them while it sends them. */
+/** @module Sends forms with files of any size: the files are read from disk while they are sent. */
 import { randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
@@ -24,21 +24,21 @@ class StreamedFile extends File {
 
   /** Yields exactly as many bytes as the form has announced, unless the file has become shorter. */
   async *#read(): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-    let missing = this.size;
-    if (missing === 0) return;
+    let remaining = this.size;
+    if (remaining === 0) return;
     try {
-      for await (const chunk of createReadStream(this.#path, { end: missing - 1 })) {
-        missing -= chunk.length;
+      for await (const chunk of createReadStream(this.#path, { end: remaining - 1 })) {
+        remaining -= chunk.length;
         yield chunk;
       }
-      if (missing > 0) throw new TruncatedFileError(`${this.#path} became shorter while it was read`);
+      if (remaining > 0) throw new TruncatedFileError(`${this.#path} became shorter while it was read`);
     } catch (error) {
       this.#onError(error as Error);
     }
   }
 }
 
-/** A file became shorter while it was read. */
+/** The file became shorter while it was read. */
 export class TruncatedFileError extends Error {
   override readonly name = 'TruncatedFileError';
 }
@@ -46,7 +46,7 @@ export class TruncatedFileError extends Error {
 /**
  * Opens a file for a form.
  *
- * @param name name of the file for the server
+ * @param name name of the file in the form
  * @param onError called with a {@link TruncatedFileError} or an error of the file system if the file cannot be read to its end.
  *   The caller must then abort the request.
  * @throws {Error} of the file system, if the file does not exist
@@ -67,11 +67,15 @@ class FormBody extends Blob {
     const boundary = `form-${randomUUID()}`;
     super([], { type: `multipart/form-data; boundary=${boundary}` });
     const header = (name: string, rest: string): string =>
-      `--${boundary}\r\nContent-Disposition: form-data; name="${encode(name)}"${rest}\r\n\r\n`;
+      `--${boundary}\r\nContent-Disposition: form-data; name="${escapeName(name)}"${rest}\r\n\r\n`;
     const parts = [...form].flatMap(([name, value]) =>
       typeof value === 'string'
         ? [header(name, ''), value, '\r\n']
-        : [header(name, `; filename="${encode(value.name)}"\r\nContent-Type: ${TYPE}`), value, '\r\n'],
+        : [
+            header(name, `; filename="${escapeName(value.name)}"\r\nContent-Type: ${FILE_MEDIA_TYPE}`),
+            value,
+            '\r\n',
+          ],
     );
     this.#parts = [...parts, `--${boundary}--\r\n`].map((part) =>
       typeof part === 'string' ? new Blob([part]) : part,
@@ -88,16 +92,16 @@ class FormBody extends Blob {
   }
 }
 
-/** The server detects the type of a file. */
-const TYPE = 'application/octet-stream';
+/** Media type of every file part: the server detects the type from the bytes. */
+const FILE_MEDIA_TYPE = 'application/octet-stream';
 
-/** Encodes a name as the HTML standard does. */
-const encode = (name: string): string =>
+/** Escapes the name of a field or file in a part's header as the HTML standard does. */
+const escapeName = (name: string): string =>
   name.replaceAll('\n', '%0A').replaceAll('\r', '%0D').replaceAll('"', '%22');
 
 /**
- * `fetch`, which reads the files of a form while it sends them. With another `window` or `redirect`, it keeps a copy of the body in
- * memory, to send it again.
+ * Sends a request like `fetch`, but reads the files of a form while it sends them. Unless `window` is null and `redirect` is
+ * `error`, `fetch` keeps a copy of the body in memory, to send it again.
  */
 export const fetchStreamed: typeof fetch = (url, init) =>
   init?.body instanceof FormData

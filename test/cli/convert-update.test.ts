@@ -260,7 +260,7 @@ describe('imagemill convert --update', () => {
     const source = await stat(input);
     const result = {
       path: fixturePath('scene.webp'),
-      source,
+      sourceState: source,
       bytesBefore: 1,
       bytesAfter: 1,
       ms: 1,

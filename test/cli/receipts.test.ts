@@ -109,7 +109,14 @@ describe('receipts of conversions', () => {
     const { prepare } = await openReceipts(at('r.jsonl'), undefined, (output) => output);
     const [input, path] = [at('in/a.png'), at('in/b.png')];
     const source = await stat(input);
-    const conversion = { path, source, bytesBefore: source.size, bytesAfter: 1, ms: 1, notes: [] };
+    const conversion = {
+      path,
+      sourceState: source,
+      bytesBefore: source.size,
+      bytesAfter: 1,
+      ms: 1,
+      notes: [],
+    };
     const add = await prepare({ input, output: at('b.png'), options }, conversion, '');
     await writeFile(input, 'other');
     const error = await prepare({ input, output: at('b.png'), options }, conversion, '').catch(

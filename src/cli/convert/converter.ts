@@ -18,12 +18,12 @@ export const MAX_LABEL_LENGTH = 5000;
 export const labelOf = (input: string): string =>
   input === STDIN ? 'Standard input' : sanitizeForDisplay(input, MAX_LABEL_LENGTH);
 
-/** The result of one conversion. */
-export interface Conversion {
+/** The result of a conversion, and what it was made from. */
+export interface ConvertedFile {
   /** Path of the result in a temporary folder. */
   readonly path: string;
   /** State of the source that was converted; undefined for standard input. */
-  readonly source: SourceState | undefined;
+  readonly sourceState: SourceState | undefined;
   /** Type of the source; undefined if an instance has converted it. */
   readonly type?: InputType;
   /** See `conversionKey`; undefined if an instance of an earlier version has sent none. */
@@ -48,7 +48,7 @@ export interface FileToConvert {
   readonly options: ConvertOptions;
 }
 
-/** Converts files. */
+/** Converts files, with the tools of this machine or with other instances. */
 export interface Converter {
   /** Versions of the tools that determine the results. */
   readonly toolVersions: string;
@@ -60,7 +60,11 @@ export interface Converter {
    * @throws {FileError} or {@link ServiceError} if the file cannot be converted
    * @throws {StopError} if no file can be converted any more
    */
-  convert(source: FileToConvert, use: (result: Conversion) => Promise<void>, known?: string): Promise<void>;
+  convert(
+    source: FileToConvert,
+    use: (converted: ConvertedFile) => Promise<void>,
+    known?: string,
+  ): Promise<void>;
   /** Releases all resources. */
   close(): Promise<void>;
 }

@@ -23,7 +23,7 @@ import {
 } from './converter.ts';
 import { createVerifier } from './verifier.ts';
 
-/** Client key of all conversions. The process has only one client. */
+/** Key by which the queue distinguishes clients. This process has only one. */
 const CLIENT = 'command line';
 
 /** Options of {@link createLocalConverter}. */
@@ -31,7 +31,7 @@ export interface LocalConverterOptions {
   /** Number of concurrent conversions. */
   readonly jobs: number;
   readonly signal: AbortSignal;
-  /** How results are verified, and the folder for pictures of the worst places. */
+  /** How results are verified, and the folder for pictures of the largest differences. */
   readonly verify?: { readonly mode: VerifyMode; readonly pictures: string | undefined } | undefined;
 }
 
@@ -45,7 +45,7 @@ export async function createLocalConverter(
   formats: readonly OutputType[],
   { jobs, signal, verify }: LocalConverterOptions,
 ): Promise<Converter> {
-  const { engine, warnings, withFile } = await startEngine(config, signal, jobs);
+  const { engine, warnings, withStoredInput } = await startEngine(config, signal, jobs);
   const missing = formats.find((format) => !engine.capabilities.outputs.includes(format));
   if (missing) {
     await engine.close();
@@ -55,12 +55,12 @@ export async function createLocalConverter(
   return {
     toolVersions: versionsOf(engine),
     convert: ({ input, output, options }, use, known) =>
-      withFile(input, async (stored, bytesBefore, source) => {
-        const { folder, type } = stored;
-        const original = `${folder}.source`;
-        if (verify) await copyFile(join(folder, INPUT_FILE), original, constants.COPYFILE_FICLONE);
+      withStoredInput(input, async (source, bytesBefore, sourceState) => {
+        const { folder, type } = source;
+        const sourceCopy = `${folder}.source`; // the conversion changes and removes the file in the folder
+        if (verify) await copyFile(join(folder, INPUT_FILE), sourceCopy, constants.COPYFILE_FICLONE);
         const knows = (key: string): boolean => key === known;
-        const result = await engine.convert({ ...stored, knows }, options, signal);
+        const result = await engine.convert({ ...source, knows }, options, signal);
         signal.throwIfAborted();
         const { path, key, bytes: bytesAfter, convertedMs, notes, quality } = result;
         const used = { ...options, quality: quality ?? options.quality };
@@ -69,11 +69,22 @@ export async function createLocalConverter(
             ? RESTORED
             : verify &&
               (await verifier?.verify(
-                { mode: verify.mode, type, source: original, result: path, options: used },
+                { mode: verify.mode, type, source: sourceCopy, result: path, options: used },
                 { input, output },
               ));
         const ms = Math.round(convertedMs);
-        await use({ path, key, source, type, bytesBefore, bytesAfter, ms, notes, verification, quality });
+        await use({
+          path,
+          key,
+          sourceState,
+          type,
+          bytesBefore,
+          bytesAfter,
+          ms,
+          notes,
+          verification,
+          quality,
+        });
       }),
     async close() {
       verifier?.close();
@@ -82,7 +93,7 @@ export async function createLocalConverter(
   };
 }
 
-/** What a conversion that restores the JPEG has verified itself. */
+/** Verification of a result from which djxl has restored the JPEG during the conversion. */
 const RESTORED: Verification = { mode: 'pixels', passed: true, decoder: 'djxl', max: 0 };
 
 function versionsOf({ toolchain }: ConversionEngine): string {
@@ -111,12 +122,14 @@ export async function startEngine(config: Config, signal: AbortSignal, jobs = co
     engine,
     warnings: [...warnings.keys()],
     /**
-     * Copies a file to a private folder, and calls a function with the copy, which exists until the function returns.
+     * Copies a file to a private folder, and calls `use` with the copy, which exists until `use` returns.
      *
      * @param input path, or {@link STDIN}
+     * @param use also receives the size in bytes, and the state of the source before it was read
+     * @param types types of images to accept
      * @throws {ServiceError} or {FileError} if the file cannot be read, or is not an image of the types
      */
-    async withFile(
+    async withStoredInput(
       input: string,
       use: (source: ConversionInput, bytes: number, state: SourceState | undefined) => Promise<void>,
       types: readonly InputType[] = engine.capabilities.inputs,

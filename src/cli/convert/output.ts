@@ -18,8 +18,8 @@ import type { BulkOptions, Naming, WantedResult } from './options.ts';
 /** Value of `-o` for standard output. */
 export const STDOUT = '-';
 
-/** The value of `-o`, resolved. */
-export interface Target {
+/** What `-o` names. */
+export interface Destination {
   readonly kind: 'file' | 'folder' | 'stdout';
   readonly path: string;
   /** Format of `--format` or of the extension; undefined without both. */
@@ -27,13 +27,13 @@ export interface Target {
 }
 
 /** An input file, and the path of its result or {@link STDOUT}. */
-export interface Job {
+export interface OutputJob {
   readonly input: string;
   readonly output: string;
   readonly options: ConvertOptions;
 }
-/** A job, the error of an input without one, or a notice. */
-export type OutputJob = Job | InputError | Skipped;
+/** A job, the error of an input that has no job, or an input that is skipped. */
+export type PlannedOutput = OutputJob | InputError | Skipped;
 
 /**
  * Resolves `-o`. It is a folder if that folder exists, if it ends with a slash, or if there may be several results.
@@ -42,12 +42,12 @@ export type OutputJob = Job | InputError | Skipped;
  * @param outputs the enabled output formats
  * @throws {CliError} if the arguments contradict each other
  */
-export async function resolveTarget(
+export async function resolveDestination(
   output: string,
   args: readonly string[],
   format: OutputType | undefined,
   outputs: readonly OutputType[],
-): Promise<Target> {
+): Promise<Destination> {
   // A variable of the shell that is not set would mean the current folder.
   if (output === '')
     throw new CliError('-o is empty: name a file or a folder, or use - for standard output.');
@@ -76,13 +76,13 @@ export async function resolveTarget(
 
 /** Options of {@link planOutputs}. */
 export interface PlanOptions {
-  readonly target: Target;
+  readonly destination: Destination;
   /** The results of each input. */
   readonly results: readonly WantedResult[];
   readonly inputs: Pick<Inputs, 'includes' | 'isOneFolder'>;
   readonly bulk: BulkOptions;
   /** The index of the output folder, with `--update`. */
-  readonly resultFolder?: { madeFrom(job: Job): boolean } | undefined;
+  readonly resultFolder?: { madeFrom(job: OutputJob): boolean } | undefined;
 }
 
 /**
@@ -92,8 +92,8 @@ export interface PlanOptions {
  */
 export async function* planOutputs(
   found: AsyncIterable<Input>,
-  { target, results, inputs, bulk: { update, shard, naming }, resultFolder }: PlanOptions,
-): AsyncGenerator<OutputJob> {
+  { destination, results, inputs, bulk: { update, shard, naming }, resultFolder }: PlanOptions,
+): AsyncGenerator<PlannedOutput> {
   let uniqueName = createNamer();
   /** The source of each result so far. */
   const sources = new Map<string, string>();
@@ -117,19 +117,19 @@ export async function* planOutputs(
     if (shard && !shard.includes(resultKey(relativeDir, name))) continue;
     for (const { variant, options } of results) {
       const { extension } = OUTPUTS[options.format];
-      if (target.kind !== 'folder') {
-        yield { input: path, output: target.path, options };
+      if (destination.kind !== 'folder') {
+        yield { input: path, output: destination.path, options };
         continue;
       }
       const suffix = variant === undefined ? '' : `-${variant}`;
       const short = nameResult(relativeDir, name, naming) + suffix;
       if (!update && !shard) {
-        const output = join(target.path, uniqueName(short, extension));
+        const output = join(destination.path, uniqueName(short, extension));
         yield await protectInputs({ input: path, output, options }, inputs);
         continue;
       }
-      const jobFor = (base: string): Job => {
-        return { input: path, output: join(target.path, `${base}.${extension}`), options };
+      const jobFor = (base: string): OutputJob => {
+        return { input: path, output: join(destination.path, `${base}.${extension}`), options };
       };
       const { rivals = [] } = input;
       const isLong = rivals.length > 0 && !resultFolder?.madeFrom(jobFor(short));
@@ -164,7 +164,7 @@ function nameResult(relativeDir: string, name: string, { keepExtension, safeName
 }
 
 /** Returns the job, or an error if its result would replace another input. */
-async function protectInputs(job: Job, inputs: Pick<Inputs, 'includes'>): Promise<OutputJob> {
+async function protectInputs(job: OutputJob, inputs: Pick<Inputs, 'includes'>): Promise<PlannedOutput> {
   const { input, output } = job;
   if (resolve(output) === resolve(input) || !(await inputs.includes(output))) return job;
   return { path: input, error: fileError('OUTPUT_IS_INPUT', output) };
@@ -187,10 +187,14 @@ export async function assertInside(result: string, output: string): Promise<void
  *
  * @throws {FileError} OUTPUT_EXISTS, OUTPUT_UNWRITABLE
  */
-export async function assertWritable(result: string, replace: boolean, target: Target): Promise<void> {
+export async function assertWritable(
+  result: string,
+  replace: boolean,
+  destination: Destination,
+): Promise<void> {
   if (result === STDOUT) return;
-  if (target.kind === 'folder')
-    await assertInside(result, target.path).catch((error) => {
+  if (destination.kind === 'folder')
+    await assertInside(result, destination.path).catch((error) => {
       throw fileErrorFrom(error, 'OUTPUT_UNWRITABLE', result, error.message);
     });
   const info = await lstat(result).catch(() => undefined);

@@ -90,7 +90,7 @@ async function sendFile(
     );
     const [{ size: bytesBefore }, { size: bytesAfter }] = [await stat(source), await stat(path)];
     const { key, ms, notes, quality } = result;
-    await use({ path, key, source: before, bytesBefore, bytesAfter, ms, notes, quality });
+    await use({ path, key, sourceState: before, bytesBefore, bytesAfter, ms, notes, quality });
   });
 }
 

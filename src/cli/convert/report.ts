@@ -3,11 +3,11 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { isReplaceable, systemReason } from '../../files/system.ts';
 import { formatBytes, sanitizeForDisplay, truncate } from '../../text.ts';
 import { CliError } from '../context.ts';
-import { type Conversion, type FileErrorCode, MAX_LABEL_LENGTH } from './converter.ts';
-import type { Job } from './output.ts';
+import { type ConvertedFile, type FileErrorCode, MAX_LABEL_LENGTH } from './converter.ts';
+import type { OutputJob } from './output.ts';
 import { createProgress } from './progress.ts';
 
-type Done = Pick<Conversion, 'bytesBefore' | 'bytesAfter' | 'ms' | 'notes' | 'quality'>;
+type Done = Pick<ConvertedFile, 'bytesBefore' | 'bytesAfter' | 'ms' | 'notes' | 'quality'>;
 
 /** Prints one line per file, and a summary. */
 export type Report = ReturnType<typeof createReport>;
@@ -80,7 +80,7 @@ export function createReport({ json, quiet, verbose, dryRun, csv }: ReportOption
     /** Records the start of a conversion. */
     starts: (input: string) => progress?.starts(input),
     /** Prints a result. */
-    done({ input, output }: Job, { bytesBefore, bytesAfter, ms, notes: own, quality }: Done): void {
+    done({ input, output }: OutputJob, { bytesBefore, bytesAfter, ms, notes: own, quality }: Done): void {
       counts.converted += 1;
       counts.bytesBefore += bytesBefore;
       counts.bytesAfter += bytesAfter;
@@ -90,19 +90,19 @@ export function createReport({ json, quiet, verbose, dryRun, csv }: ReportOption
       progress?.ended(input);
     },
     /** Prints a file that would be converted. */
-    planned({ input, output }: Job): void {
+    planned({ input, output }: OutputJob): void {
       counts.converted += 1;
       record({ input, output, status: 'to convert' }, !quiet && namesOf(input, output).join(' → '));
       progress?.ended(input);
     },
     /** Records a result that is up to date. */
-    upToDate({ input, output }: Job): void {
+    upToDate({ input, output }: OutputJob): void {
       counts.upToDate += 1;
       record({ input, output, status: 'up to date' });
       progress?.ended(input);
     },
     /** Prints that a result was deleted. */
-    deleted({ input, output }: Pick<Job, 'input' | 'output'>): void {
+    deleted({ input, output }: Pick<OutputJob, 'input' | 'output'>): void {
       counts.deleted += 1;
       const status = dryRun ? 'to delete' : 'deleted';
       record({ input, output, status }, !quiet && `${namesOf(input, output)[1]} ${status}`);
@@ -145,7 +145,7 @@ const MIN_PATH_LENGTH = 20;
 
 /** @param width columns of the terminal. If the line is longer, it has only the path of the result, shortened in the middle. */
 function formatResult(
-  { input, output, bytesBefore, bytesAfter, notes }: Pick<Job, 'input' | 'output'> & Done,
+  { input, output, bytesBefore, bytesAfter, notes }: Pick<OutputJob, 'input' | 'output'> & Done,
   width: number | undefined,
 ): string {
   const [from, to] = namesOf(input, output);

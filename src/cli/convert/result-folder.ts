@@ -12,11 +12,11 @@ import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { isInside, isMissing, realPathOf, systemReason } from '../../files/system.ts';
 import { fingerprintTools } from '../../process/toolchain.ts';
 import { CliError } from '../context.ts';
-import { type Conversion, fileErrorFrom, type LazyConverter, type SourceState } from './converter.ts';
+import { type ConvertedFile, fileErrorFrom, type LazyConverter, type SourceState } from './converter.ts';
 import { resultKey } from './find-images.ts';
 import type { Inputs } from './inputs.ts';
 import type { BulkOptions } from './options.ts';
-import { assertInside, type Job, withWriteErrors, writeOutput } from './output.ts';
+import { assertInside, type OutputJob, withWriteErrors, writeOutput } from './output.ts';
 import type { Report } from './report.ts';
 import { type IndexEntry, openResultIndex, type ResultIndex } from './result-index.ts';
 
@@ -37,9 +37,13 @@ export async function createResultFolder(
   hashOf: (options: ConvertOptions) => string,
 ) {
   const realOutput = await realPathOf(output);
-  const nameOf = (job: Job): string => relative(output, job.output);
+  const nameOf = (job: OutputJob): string => relative(output, job.output);
 
-  const describe = async (job: Job, source: SourceState, key: string | undefined): Promise<IndexEntry> => {
+  const describe = async (
+    job: OutputJob,
+    source: SourceState,
+    key: string | undefined,
+  ): Promise<IndexEntry> => {
     const { size: bytes, mtimeMs: made } = await stat(job.output);
     // A link is a source of its own: the file that it leads to can be elsewhere, and can outlive it.
     const real = join(await realPathOf(dirname(job.input)), basename(job.input));
@@ -51,19 +55,19 @@ export async function createResultFolder(
     /** Path of the output folder, as the user wrote it. */
     output,
     /** Returns whether an earlier run wrote the result of a job, so that it may be replaced. */
-    owns: (job: Job): boolean => index.owns(nameOf(job)),
+    owns: (job: OutputJob): boolean => index.owns(nameOf(job)),
     /** Returns whether an earlier run made the result of a job from the same source. */
-    madeFrom: (job: Job): boolean =>
+    madeFrom: (job: OutputJob): boolean =>
       index.get(nameOf(job))?.source === relative(realOutput, resolve(job.input)),
     /** Returns whether a result is complete, and made from the present source with the present options and tools. */
-    async isUpToDate(job: Job): Promise<boolean> {
+    async isUpToDate(job: OutputJob): Promise<boolean> {
       const entry = index.get(nameOf(job));
       if (entry?.recipe !== hashOf(job.options)) return false;
       const source = await stat(job.input).catch(() => undefined);
       return isSource(entry, source) && isResult(entry, await lstat(job.output).catch(() => undefined));
     },
     /** Returns the conversion key of a complete result, whose source, options or tools may have changed. */
-    async keyOf(job: Job): Promise<string | undefined> {
+    async keyOf(job: OutputJob): Promise<string | undefined> {
       const entry = index.get(nameOf(job));
       return entry && isResult(entry, await lstat(job.output).catch(() => undefined)) ? entry.key : undefined;
     },
@@ -72,7 +76,7 @@ export async function createResultFolder(
      *
      * @param source state of the source before it was read
      */
-    async confirm(job: Job, source: SourceState): Promise<void> {
+    async confirm(job: OutputJob, source: SourceState): Promise<void> {
       const name = nameOf(job);
       await withWriteErrors(job.output, async () =>
         index.finish(name, await describe(job, source, index.get(name)?.key)),
@@ -85,8 +89,8 @@ export async function createResultFolder(
      * @throws {FileError} OUTPUT_EXISTS, OUTPUT_UNWRITABLE, OUTPUT_FULL
      */
     async write(
-      job: Job,
-      { path, key, source }: Conversion,
+      job: OutputJob,
+      { path, key, sourceState }: ConvertedFile,
       force: boolean,
       confirm?: () => Promise<void>,
     ): Promise<void> {
@@ -101,8 +105,10 @@ export async function createResultFolder(
         throw error;
       }
       await confirm?.();
-      if (source)
-        await withWriteErrors(job.output, async () => index.finish(name, await describe(job, source, key)));
+      if (sourceState)
+        await withWriteErrors(job.output, async () =>
+          index.finish(name, await describe(job, sourceState, key)),
+        );
     },
   };
 }

@@ -2,13 +2,20 @@
 import { KnownResultError } from '../../errors.ts';
 import { CliError, type SignalAbort } from '../context.ts';
 import type { Receipts } from '../receipts.ts';
-import { type Conversion, type Converter, FileError, StopError, stateOf, toFileError } from './converter.ts';
+import {
+  type ConvertedFile,
+  type Converter,
+  FileError,
+  StopError,
+  stateOf,
+  toFileError,
+} from './converter.ts';
 import type { Input } from './find-images.ts';
 import type { Inputs } from './inputs.ts';
 import {
   assertWritable,
-  type Job,
   type OutputJob,
+  type PlannedOutput,
   type PlanOptions,
   planOutputs,
   STDOUT,
@@ -48,7 +55,7 @@ export interface Run extends PlanOptions {
  * @throws {StopError} if no file can be converted any more
  * @throws {CliError} if the converter cannot start
  */
-async function convertJobs(jobs: AsyncIterable<OutputJob>, run: Run): Promise<void> {
+async function convertJobs(jobs: AsyncIterable<PlannedOutput>, run: Run): Promise<void> {
   let stopped: unknown;
   const iterator = jobs[Symbol.asyncIterator]();
   const worker = async (): Promise<void> => {
@@ -67,15 +74,15 @@ async function convertJobs(jobs: AsyncIterable<OutputJob>, run: Run): Promise<vo
 }
 
 /** @param isRetry whether another command wrote the result in the meantime */
-async function processJob(job: OutputJob, run: Run, isRetry = false): Promise<void> {
-  const { target, report, resultFolder, signal } = run;
+async function processJob(job: PlannedOutput, run: Run, isRetry = false): Promise<void> {
+  const { destination, report, resultFolder, signal } = run;
   if ('notice' in job) return report.notice(job.notice);
   const input = 'error' in job ? job.path : job.input;
   try {
     if ('error' in job) throw job.error;
     if (await resultFolder?.isUpToDate(job)) return run.isRepeated ? undefined : report.upToDate(job);
     const replaces = run.force || (resultFolder?.owns(job) ?? false);
-    await assertWritable(job.output, replaces, target);
+    await assertWritable(job.output, replaces, destination);
     if (run.check) {
       await run.check(job.input);
       return report.planned(job);
@@ -100,11 +107,11 @@ async function processJob(job: OutputJob, run: Run, isRetry = false): Promise<vo
 }
 
 async function convertJob(
-  job: Job,
+  job: OutputJob,
   converter: Converter,
   { report, resultFolder, receipts, force, signal, writing }: Run,
 ): Promise<void> {
-  const write = async (conversion: Conversion): Promise<void> => {
+  const write = async (conversion: ConvertedFile): Promise<void> => {
     signal.throwIfAborted();
     const addReceipt = await receipts?.prepare(job, conversion, converter.toolVersions);
     if (resultFolder) await resultFolder.write(job, conversion, force, addReceipt);
@@ -116,7 +123,7 @@ async function convertJob(
   };
   const known = force ? undefined : await resultFolder?.keyOf(job);
   const source = known === undefined ? undefined : await stateOf(job.input);
-  const use = (conversion: Conversion): Promise<void> => {
+  const use = (conversion: ConvertedFile): Promise<void> => {
     const written = write(conversion);
     if (job.output === STDOUT) return written; // its reader may never read it
     writing.add(written);

@@ -45,7 +45,7 @@ const READABLE = [
 /**
  * Creates the verifier. Workers start on demand.
  *
- * @param pictures folder for pictures of the worst places, if any
+ * @param pictures folder for pictures of the largest differences, if any
  */
 export async function createVerifier(
   engine: ConversionEngine,
@@ -125,7 +125,7 @@ const whyNotSaved = (error: Error): string => `its picture cannot be written: ${
 const MAX_NAME = 70;
 
 /**
- * Writes the picture of the worst place, expected beside found.
+ * Writes the picture of the largest difference: what was expected, beside what was found.
  *
  * @returns its path, which is different for each result
  */
