@@ -17,12 +17,10 @@ const errorOf = (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
+const photo = await fixture('scene.jpg');
+
 describe('the client for applications', () => {
   const service = useService();
-  let photo: Buffer;
-  before(async () => {
-    photo = await fixture('scene.jpg');
-  });
   const client = () => createClient(service.base);
 
   const SOURCES: Readonly<Record<string, () => Promise<Blob | Uint8Array | ArrayBuffer | ReadableStream>>> = {

@@ -1,22 +1,17 @@
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
-import type { ConversionEngine } from '../../src/conversion/engine.ts';
 import { MISREAD_KINDS } from '../../src/conversion/plan/decoders.ts';
 import { edgeCase } from '../helpers/client.ts';
 import { type ExpectedResult, expectedResult } from '../helpers/edge-cases.ts';
 import { convertWith, typeOf } from '../helpers/engine.ts';
 import { decode, pixelAt } from '../helpers/pixels.ts';
-import { startEngine } from '../helpers/service.ts';
+import { useEngine } from '../helpers/service.ts';
 
 /** Minimum difference of a channel that is visible. */
 const VISIBLE = 6;
 
 describe('a kind of file in the table of misread kinds', () => {
-  let engine: ConversionEngine;
-  before(async () => {
-    engine = await startEngine();
-  });
-  after(() => engine.close());
+  const engine = useEngine();
 
   /** Converts the fixture although it is of a misread kind. Returns the PNG, or the error. */
   async function convertAnyway(fixture: string): Promise<Buffer | Error> {

@@ -3,19 +3,14 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import type { ConversionEngine } from '../../src/conversion/engine.ts';
 import type { DiskAccount } from '../../src/files/disk-space.ts';
-import { startEngine } from '../helpers/service.ts';
+import { startEngine, useEngine } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
 
 const FILES = 30;
 
 describe('the preparation of files', () => {
-  let engine: ConversionEngine;
-  before(async () => {
-    engine = await startEngine();
-  });
-  after(() => engine.close());
+  const engine = useEngine();
 
   it('has the unpacked text of at most four SVG files in memory', async () => {
     let [unpacked, most] = [0, 0];

@@ -4,7 +4,6 @@ import { readdirSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import type { ConversionEngine } from '../../src/conversion/engine.ts';
 import type { ConvertOptions, Step } from '../../src/conversion/plan/types.ts';
 import type { ConversionInput, ConversionResult, Variant } from '../../src/conversion/types.ts';
 import { ServiceError } from '../../src/errors.ts';
@@ -12,7 +11,7 @@ import { ALL_INPUT_TYPES, type InputType } from '../../src/formats.ts';
 import { edgeCasePath, fixturePath } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { withoutDates } from '../helpers/pdf.ts';
-import { startEngine } from '../helpers/service.ts';
+import { useEngine } from '../helpers/service.ts';
 
 const options = (given: Partial<ConvertOptions>): ConvertOptions => ({
   ...{ format: 'webp', quality: 80, stripMetadata: true },
@@ -43,11 +42,7 @@ const FILES = ['images', 'traps'].flatMap((folder) =>
 );
 
 describe('several variants of one file', () => {
-  let engine: ConversionEngine;
-  before(async () => {
-    engine = await startEngine({ CONCURRENCY: '1', EXTRA_OUTPUTS: 'avif' });
-  });
-  after(() => engine.close());
+  const engine = useEngine({ CONCURRENCY: '1', EXTRA_OUTPUTS: 'avif' });
 
   /** Stores a file as the input of a conversion. */
   async function input(path: string, steps: Step[]): Promise<ConversionInput> {

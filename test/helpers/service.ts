@@ -98,6 +98,30 @@ export function testConfig(settings: Readonly<Record<string, string>> = {}): Con
 export const startEngine = (settings: Readonly<Record<string, string>> = {}): Promise<ConversionEngine> =>
   createConversionEngine(testConfig(settings), pino({ level: 'silent' }));
 
+/** Provides what `start` returns from `before` to `after`. */
+function useStarted<T extends object>(start: () => Promise<T>, stop: (started: T) => Promise<void>): T {
+  let started: T | undefined;
+  before(async () => {
+    started = await start();
+  });
+  after(() => started && stop(started));
+  return new Proxy({} as T, { get: (_, name) => Reflect.get(started as T, name) });
+}
+
+/** Provides a service with these settings to the tests of a suite. */
+export const useServiceWith = (...args: Parameters<typeof startService>): OwnService =>
+  useStarted(
+    () => startService(...args),
+    (service) => service.stop(),
+  );
+
+/** Provides a conversion engine with these settings to the tests of a suite. */
+export const useEngine = (...args: Parameters<typeof startEngine>): ConversionEngine =>
+  useStarted(
+    () => startEngine(...args),
+    (engine) => engine.close(),
+  );
+
 /** Lists the folders of requests in progress, of all services that use `tempDir`. */
 export async function requestFolders(tempDir: string): Promise<string[]> {
   const serviceFolders = await readdir(tempDir).catch(() => []);

@@ -24,12 +24,10 @@ const TIMES = { queuedMs: 0, preparedMs: 0, convertedMs: 0 };
 /** A result without its file. */
 const CONVERTED = { format: 'webp' as const, key: '', notes: [], ...TIMES };
 
+const photo = await fixture('scene.jpg');
+
 describe('POST /batch with failures', () => {
   const { start, current, openRequests, nothingLeft } = useOwnServices();
-  let photo: Buffer;
-  before(async () => {
-    photo = await fixture('scene.jpg');
-  });
   const form = (count: number) => {
     const data = new FormData();
     for (let at = 0; at < count; at += 1)

@@ -10,12 +10,10 @@ import { namesByOthers, readZip, readZipStream } from '../helpers/zip.ts';
 const MIB = 1024 * 1024;
 type File = readonly [name: string, content: Uint8Array, field?: string];
 
+const photo = await fixture('scene.jpg');
+
 describe('POST /batch', () => {
   const service = useService();
-  let photo: Buffer;
-  before(async () => {
-    photo = await fixture('scene.jpg');
-  });
 
   const batch = (files: readonly File[], fields: Record<string, string> = {}): Promise<ClientResponse> => {
     const form = new FormData();

@@ -16,12 +16,10 @@ import { useService } from '../helpers/service.ts';
 const MIB = 1024 * 1024;
 const SIZE = 64 * MIB;
 
+const photo = await fixture('scene.jpg');
+
 describe('an early error response to a large upload reaches', () => {
   const service = useService();
-  let photo: Buffer;
-  before(async () => {
-    photo = await fixture('scene.jpg');
-  });
 
   /** Creates a sparse file of 64 MiB. */
   const bigFile = async (start: Buffer): Promise<string> => {

@@ -14,13 +14,11 @@ import { eventually, isRunning } from '../helpers/util.ts';
 const MALFORMED = 'The multipart body is incomplete or malformed.';
 const NO_FILE = 'No file was sent: a file part named "file" is required.';
 
+const photo = await fixture('scene.jpg');
+
 /** Requests that no well-behaved client sends, over real sockets. */
 describe('hostile requests', () => {
   const { startShared, current, nothingLeft } = useOwnServices();
-  let photo: Buffer;
-  before(async () => {
-    photo = await fixture('scene.jpg');
-  });
   beforeEach(() => startShared({}));
 
   const part = (disposition: string, content: string): string =>

@@ -5,7 +5,7 @@ import { EXTRA_INPUT_TYPES, type ExtraInputType, type OutputType } from '../../s
 import { type ClientResponse, convert, fixture } from '../helpers/client.ts';
 import { ALL_EXTRAS, decodeAny, extra } from '../helpers/extra.ts';
 import { decode, difference, type Pixels, pixelAt } from '../helpers/pixels.ts';
-import { type OwnService, startService } from '../helpers/service.ts';
+import { useServiceWith } from '../helpers/service.ts';
 
 interface Box {
   readonly fit: keyof FitEnum;
@@ -34,11 +34,7 @@ async function bySharp({ width, height, data }: Pixels, box: Box): Promise<Pixel
 }
 
 describe('fit, position, enlarge and max_bytes for the formats of EXTRA_INPUTS and EXTRA_OUTPUTS', () => {
-  let own: OwnService;
-  before(async () => {
-    own = await startService(ALL_EXTRAS);
-  });
-  after(() => own.stop());
+  const own = useServiceWith(ALL_EXTRAS);
 
   const post = async (
     file: Buffer,

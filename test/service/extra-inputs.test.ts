@@ -11,7 +11,7 @@ import { convert, fixture } from '../helpers/client.ts';
 import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
 import { decodeByPillow, PYTHON } from '../helpers/pillow.ts';
 import { decode, difference, type Pixels, pixelAt } from '../helpers/pixels.ts';
-import { type OwnService, startService } from '../helpers/service.ts';
+import { useServiceWith } from '../helpers/service.ts';
 
 /** Minimum PSNR in dB of a lossless result from a lossy file, and from a lossless file. */
 const LOSSY = 38;
@@ -181,11 +181,7 @@ const ROWS: readonly Row[] = [
 ];
 
 describe('the inputs that EXTRA_INPUTS enables', () => {
-  let own: OwnService;
-  before(async () => {
-    own = await startService({ ...ALL_EXTRAS, CONVERT_TIMEOUT_MS: '120000' });
-  });
-  after(() => own.stop());
+  const own = useServiceWith({ ...ALL_EXTRAS, CONVERT_TIMEOUT_MS: '120000' });
 
   const toPng = async (file: Uint8Array, fields: Record<string, string> = {}) => {
     const answer = await convert(own.base, file, { format: 'png', ...fields });

@@ -25,7 +25,7 @@ import { madePhotos } from '../helpers/made-photos.ts';
 import { decodeByPillow } from '../helpers/pillow.ts';
 import { decode, difference, onGrey, type Pixels, pixelAt } from '../helpers/pixels.ts';
 import { pipe } from '../helpers/process.ts';
-import { type OwnService, startService } from '../helpers/service.ts';
+import { useServiceWith } from '../helpers/service.ts';
 import { type VariedImage, variedImages } from '../helpers/varied-images.ts';
 import { readZip } from '../helpers/zip.ts';
 
@@ -64,11 +64,7 @@ async function restoreJpeg(file: Uint8Array): Promise<Buffer> {
 }
 
 describe('the outputs that EXTRA_OUTPUTS enables', () => {
-  let own: OwnService;
-  before(async () => {
-    own = await startService(ALL_EXTRAS);
-  });
-  after(() => own.stop());
+  const own = useServiceWith(ALL_EXTRAS);
 
   const make = async (name: string, fields: Record<string, string>) => {
     const answer = await convert(own.base, await fixture(name), fields);

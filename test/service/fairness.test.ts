@@ -17,13 +17,11 @@ const KINDS: Readonly<Record<string, readonly [Record<string, string>, (client: 
   ],
 };
 
+const photo = await fixture('scene.jpg');
+
 for (const [kind, [settings, sender]] of Object.entries(KINDS))
   describe(`a client ${kind} that fills the queue`, () => {
     const { start, current } = useOwnServices();
-    let photo: Buffer;
-    before(async () => {
-      photo = await fixture('scene.jpg');
-    });
 
     const batchOf = (count: number): FormData => {
       const form = new FormData();

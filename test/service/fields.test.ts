@@ -3,12 +3,10 @@ import sharp from 'sharp';
 import { convert, convertRaw, fixture, sendForm } from '../helpers/client.ts';
 import { useService } from '../helpers/service.ts';
 
+const photo = await fixture('scene.jpg');
+
 describe('form fields', () => {
   const service = useService();
-  let photo: Buffer;
-  before(async () => {
-    photo = await fixture('scene.jpg');
-  });
 
   const typeOf = async (fields: Record<string, string>) => {
     const { status, message, headers } = await convert(service.base, photo, fields);

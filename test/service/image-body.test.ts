@@ -11,12 +11,10 @@ import { useOwnServices, useService } from '../helpers/service.ts';
 
 const MIB = 1024 * 1024;
 
+const photo = await fixture('scene.jpg');
+
 describe('POST /convert with an image as the body', () => {
   const service = useService();
-  let photo: Buffer;
-  before(async () => {
-    photo = await fixture('scene.jpg');
-  });
 
   const send = (
     query: string,

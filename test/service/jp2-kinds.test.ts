@@ -15,7 +15,7 @@ import { convert } from '../helpers/client.ts';
 import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
 import { decodeByPillow, PYTHON } from '../helpers/pillow.ts';
 import { decode, difference, type Pixels } from '../helpers/pixels.ts';
-import { type OwnService, startService } from '../helpers/service.ts';
+import { useServiceWith } from '../helpers/service.ts';
 
 /** Primaries and curve (L* of CIELab) of eciRGB v2, a colour space of archives. */
 const ECI_RGB = declaredProfile({
@@ -47,11 +47,7 @@ const greyAlpha = async (): Promise<Buffer> =>
   byPillow(await greyWindow(), "image.convert('LA').save(file, 'JPEG2000')");
 
 describe('a JPEG 2000', () => {
-  let own: OwnService;
-  before(async () => {
-    own = await startService(ALL_EXTRAS);
-  });
-  after(() => own.stop());
+  const own = useServiceWith(ALL_EXTRAS);
 
   async function expectShown(file: Buffer, wanted: Pixels, minPsnr = 48): Promise<void> {
     const { status, message, body } = await convert(own.base, file, { format: 'png' });

@@ -9,7 +9,7 @@ import { ALL_EXTRAS } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { encryptPdf } from '../helpers/pdf.ts';
 import { decode, pixelAt } from '../helpers/pixels.ts';
-import { type OwnService, startService } from '../helpers/service.ts';
+import { startService, useServiceWith } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
 
 const RED = [255, 0, 0];
@@ -37,11 +37,7 @@ function nestedForms(depth: number): Buffer {
 }
 
 describe('a PDF as input', () => {
-  let own: OwnService;
-  before(async () => {
-    own = await startService(ALL_EXTRAS);
-  });
-  after(() => own.stop());
+  const own = useServiceWith(ALL_EXTRAS);
 
   type Fields = Readonly<Record<string, string>>;
   const post = (file: Uint8Array, fields: Fields = {}) =>

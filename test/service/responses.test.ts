@@ -4,12 +4,10 @@ import { parse as parseDisposition } from 'content-disposition';
 import { convert, fixture, sendForm } from '../helpers/client.ts';
 import { useService } from '../helpers/service.ts';
 
+const photo = await fixture('scene.jpg');
+
 describe('responses', () => {
   const service = useService();
-  let photo: Buffer;
-  before(async () => {
-    photo = await fixture('scene.jpg');
-  });
 
   describe('to GET /formats and GET /health', () => {
     it('list the formats in the documented order, and the limits', async () => {

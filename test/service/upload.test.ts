@@ -9,12 +9,10 @@ const NOT_MULTIPART =
   'The request body is neither a form (multipart/form-data with a boundary) nor an image. With curl, send a form with ' +
   "-F file=@photo.jpg, or the image with --data-binary @photo.jpg -H 'Content-Type: image/jpeg'.";
 
+const photo = await fixture('scene.jpg');
+
 describe('the upload', () => {
   const service = useService();
-  let photo: Buffer;
-  before(async () => {
-    photo = await fixture('scene.jpg');
-  });
 
   const filePart = (disposition: string, content = 'GIF89a', type = 'image/gif') =>
     `--xyz\r\nContent-Disposition: form-data; ${disposition}\r\nContent-Type: ${type}\r\n\r\n${content}\r\n`;

@@ -5,7 +5,7 @@ import type { Locator, Page } from 'playwright-core';
 import sharp from 'sharp';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
-import { type OwnService, startService, useOwnServices } from '../helpers/service.ts';
+import { useOwnServices, useServiceWith } from '../helpers/service.ts';
 import { convertAll, made, pick, row, settled, showOptions, useBrowser } from './browser.ts';
 
 const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
@@ -29,11 +29,7 @@ const fill = async (page: Page) => {
 
 describe('accessibility of the page', () => {
   const { open } = useBrowser();
-  let service: OwnService;
-  before(async () => {
-    service = await startService();
-  });
-  after(() => service.stop());
+  const service = useServiceWith();
 
   /** Returns the violations that axe-core finds with its default rules. */
   const faults = async (page: Page): Promise<string[]> => {

@@ -6,16 +6,12 @@ import sharp from 'sharp';
 import { formatBytes } from '../../src/text.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { type OwnService, startService } from '../helpers/service.ts';
+import { useServiceWith } from '../helpers/service.ts';
 import { made, pick, row, useBrowser } from './browser.ts';
 
 describe('adding files to the page', () => {
   const { open } = useBrowser();
-  let service: OwnService;
-  before(async () => {
-    service = await startService();
-  });
-  after(() => service.stop());
+  const service = useServiceWith();
 
   const names = (page: Page) => page.locator('.file-name').allTextContents();
   const listed = async (page: Page, count: number) => {

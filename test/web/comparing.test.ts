@@ -4,17 +4,13 @@ import sharp from 'sharp';
 import { formatBytes } from '../../src/text.ts';
 import { convert, fixture, fixturePath } from '../helpers/client.ts';
 import { decode } from '../helpers/pixels.ts';
-import { type OwnService, startService } from '../helpers/service.ts';
+import { useServiceWith } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
 import { convertAll, countAtOnce, made, pick, useBrowser } from './browser.ts';
 
 describe('the comparison dialog', () => {
   const { open } = useBrowser(true);
-  let service: OwnService;
-  before(async () => {
-    service = await startService();
-  });
-  after(() => service.stop());
+  const service = useServiceWith();
 
   /** A fully transparent image: the page shows a checkerboard, a JPEG white. */
   const clear = (width: number, height: number) =>

@@ -10,18 +10,14 @@ import { convert, fixture, fixturePath } from '../helpers/client.ts';
 import { extra, extraPath } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { decode, difference } from '../helpers/pixels.ts';
-import { type OwnService, startService } from '../helpers/service.ts';
+import { startService, useServiceWith } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
 import { readZip } from '../helpers/zip.ts';
 import { convertAll, made, pick, row, useBrowser } from './browser.ts';
 
 describe('the page of a server with more formats', () => {
   const { open } = useBrowser();
-  let service: OwnService;
-  before(async () => {
-    service = await startService({ EXTRA_INPUTS: 'heic', EXTRA_OUTPUTS: 'avif' });
-  });
-  after(() => service.stop());
+  const service = useServiceWith({ EXTRA_INPUTS: 'heic', EXTRA_OUTPUTS: 'avif' });
 
   it('offers the formats of EXTRA_OUTPUTS, accepts those of EXTRA_INPUTS, and saves the result', async () => {
     const page = await open(service);
@@ -39,11 +35,7 @@ describe('the page of a server with more formats', () => {
 
 describe('converting on the page', () => {
   const { open } = useBrowser();
-  let service: OwnService;
-  before(async () => {
-    service = await startService();
-  });
-  after(() => service.stop());
+  const service = useServiceWith();
 
   const downloaded = async (page: Page, button: Locator) => {
     const [download] = await Promise.all([page.waitForEvent('download'), button.click()]);
@@ -324,11 +316,7 @@ describe('converting on the page', () => {
 
 describe('the options on the page', () => {
   const { open } = useBrowser();
-  let service: OwnService;
-  before(async () => {
-    service = await startService();
-  });
-  after(() => service.stop());
+  const service = useServiceWith();
 
   it('offer the formats of the server, and quality only for formats that support it', async () => {
     const page = await open(service);

@@ -3,18 +3,14 @@ import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import sharp from 'sharp';
 import { fixture, fixturePath, sendForm } from '../helpers/client.ts';
-import { type OwnService, startService } from '../helpers/service.ts';
+import { useServiceWith } from '../helpers/service.ts';
 import { convertAll, pick, row, showOptions, useBrowser } from './browser.ts';
 
 const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
 
 describe('the page on a phone', () => {
   const { open } = useBrowser();
-  let service: OwnService;
-  before(async () => {
-    service = await startService();
-  });
-  after(() => service.stop());
+  const service = useServiceWith();
 
   const photos = ['scene.jpg', 'scene.png', 'grey.jpg', 'p3.jpg'].map(fixturePath);
   const box = async (page: Page, name: string) => {
