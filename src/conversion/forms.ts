@@ -30,7 +30,8 @@ const requestedFormat = (outputs: readonly OutputType[]) =>
     .transform((text) => (text === AUTO ? AUTO : OUTPUT_NAMES.get(text)))
     .pipe(z.enum([...outputs, AUTO], `one of ${[...outputs, AUTO].join(', ')}`));
 
-const convertFields = (outputs: readonly OutputType[]) =>
+/** The fields that describe one result: its format and its options. Each variant has the same fields. */
+const resultFields = (outputs: readonly OutputType[]) =>
   z.object({
     // No default in the schema: generated clients would send it in addition to the user's `format`.
     output_format: requestedFormat(outputs)
@@ -48,7 +49,7 @@ const convertFields = (outputs: readonly OutputType[]) =>
 
 /** The form of `POST /convert`. */
 const convertForm = (outputs: readonly OutputType[]) =>
-  convertFields(outputs).extend({
+  resultFields(outputs).extend({
     [VARIANTS_FIELD]: z
       .string()
       .optional()
@@ -67,7 +68,8 @@ const convertForm = (outputs: readonly OutputType[]) =>
       ),
   });
 
-const batchFields = (outputs: readonly OutputType[]) =>
+/** The form of `POST /batch`. */
+const batchForm = (outputs: readonly OutputType[]) =>
   convertForm(outputs).extend({
     on_error: oneOf('fail', 'skip')
       .default('fail')
@@ -80,6 +82,7 @@ const batchFields = (outputs: readonly OutputType[]) =>
     ),
   });
 
+/** The field that only the form of `POST /identify` has. */
 const identifyFields = z.object({
   plan: flag(
     false,
@@ -88,12 +91,12 @@ const identifyFields = z.object({
 });
 
 /**
- * Returns the checks of the text fields of the forms.
+ * Returns the checks of the text fields of each form. The API reference is generated from them.
  *
  * @param outputs the enabled output formats
  * @param presets the field `preset` has their names. Absent if there are none.
  */
-export const formFields = (outputs: readonly OutputType[], presets: Presets = NO_PRESETS) => {
+export const formSchemas = (outputs: readonly OutputType[], presets: Presets = NO_PRESETS) => {
   const names = [...presets.keys()];
   const preset = {
     [PRESET_FIELD]: z
@@ -106,11 +109,12 @@ export const formFields = (outputs: readonly OutputType[], presets: Presets = NO
   const extra = names.length > 0 ? preset : {};
   return {
     convert: convertForm(outputs).extend(extra),
-    batch: batchFields(outputs).extend(extra),
-    identify: convertFields(outputs).extend(extra).extend(identifyFields.shape),
+    batch: batchForm(outputs).extend(extra),
+    identify: resultFields(outputs).extend(extra).extend(identifyFields.shape),
   };
 };
 
+/** The text fields of `POST /convert` or `POST /batch`, parsed. */
 export interface FormOptions {
   readonly options: ConvertOptions;
   /** Several results of each file, instead of the one that `options` describe. Empty without the field. */
@@ -122,8 +126,8 @@ export interface FormOptions {
 
 /** Creates the function that parses the options of one result. */
 export function createOptionsParser(outputs: readonly OutputType[]): Parse<ConvertOptions> {
-  const checks = convertFields(outputs);
-  return (fields, accept) => toOptions(check(checks, fields), fields, outputs, accept);
+  const checks = resultFields(outputs);
+  return (fields, accept) => toOptions(parseFields(checks, fields), fields, outputs, accept);
 }
 
 /**
@@ -136,7 +140,7 @@ export function createParsers(
   { MAX_VARIANTS: maxVariants }: Pick<Config, 'MAX_VARIANTS'>,
   presets: Presets = NO_PRESETS,
 ) {
-  const forms = formFields(outputs);
+  const forms = formSchemas(outputs);
   const names = optionNames(outputs);
   const parse = createOptionsParser(outputs);
   type Checked = z.output<ReturnType<typeof convertForm>> & { readonly manifest?: boolean };
@@ -144,7 +148,7 @@ export function createParsers(
     (form: typeof forms.convert | typeof forms.batch): Parse<FormOptions> =>
     (sent, accept) => {
       const fields = expandPreset(sent, presets);
-      const checked: Checked = check(form, fields);
+      const checked: Checked = parseFields(form, fields);
       const { on_error: onError, variants: given, manifest = false, ...single } = checked;
       if (given === undefined)
         return { options: toOptions(single, fields, outputs, accept), variants: [], onError, manifest };
@@ -165,7 +169,7 @@ export function createParsers(
     // Without a known option, nothing is described but the image.
     identify(sent: readonly TextField[], accept?: string): WantedConversion | undefined {
       const fields = expandPreset(sent, presets);
-      const { plan } = check(identifyFields, fields);
+      const { plan } = parseFields(identifyFields, fields);
       const hasOptions = fields.some(([name, value]) => value !== '' && names.includes(name));
       return plan || hasOptions ? { options: parse(fields, accept), plan } : undefined;
     },
@@ -174,7 +178,7 @@ export function createParsers(
 
 /** Returns the names of the options of a result. */
 export const optionNames = (outputs: readonly OutputType[]): string[] =>
-  Object.keys(convertFields(outputs).shape);
+  Object.keys(resultFields(outputs).shape);
 
 /**
  * Returns whether the fields that precede a file ask to skip it if it is invalid. Without the field, or with the field after
@@ -207,7 +211,12 @@ export function expandPreset(fields: readonly TextField[], presets: Presets): re
   );
 }
 
-function check<S extends z.ZodObject>(schema: S, fields: readonly TextField[]): z.output<S> {
+/**
+ * Checks the fields that a form has. Ignores empty and unknown fields.
+ *
+ * @throws {ServiceError} FIELD_REPEATED, or FIELD_INVALID for the first invalid field
+ */
+function parseFields<S extends z.ZodObject>(schema: S, fields: readonly TextField[]): z.output<S> {
   const given = new Map<string, string>();
   for (const [name, value] of fields) {
     if (value === '' || !Object.hasOwn(schema.shape, name)) continue;
@@ -221,8 +230,16 @@ function check<S extends z.ZodObject>(schema: S, fields: readonly TextField[]): 
   throw serviceError('FIELD_INVALID', name, sanitizeForDisplay(given.get(name) ?? ''), message);
 }
 
+/**
+ * Returns the options of a result.
+ *
+ * @param checked the fields, parsed
+ * @param fields the fields as sent, for messages
+ * @param accept the header with the formats that the client accepts
+ * @throws {ServiceError} CONFLICTING_FORMATS, NOT_ACCEPTABLE, or FIELD_INVALID if options contradict each other
+ */
 function toOptions(
-  checked: z.output<ReturnType<typeof convertFields>>,
+  checked: z.output<ReturnType<typeof resultFields>>,
   fields: readonly TextField[],
   outputs: readonly OutputType[],
   accept: string | undefined,

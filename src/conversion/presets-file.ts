@@ -6,7 +6,7 @@ import type { Config } from '../config.ts';
 import { StartupError, serviceError } from '../errors.ts';
 import { systemReason } from '../files/system.ts';
 import type { OutputType } from '../formats.ts';
-import { createParsers, formFields, type Presets } from './forms.ts';
+import { createParsers, formSchemas, type Presets } from './forms.ts';
 import type { TextField } from './types.ts';
 import { namedOptions, toTextFields, VARIANTS_FIELD } from './variants.ts';
 
@@ -51,7 +51,7 @@ export function readPresets(
       })),
     );
   const parse = createParsers(outputs, config).convert;
-  const known = Object.keys(formFields(outputs).convert.shape);
+  const known = Object.keys(formSchemas(outputs).convert.shape);
   const { presets, problems } = checkPresets(document.toJS(), (fields) => {
     const unknown = fields.find(([name]) => !known.includes(name));
     if (unknown) throw serviceError('FIELD_INVALID', 'option', unknown[0], `one of ${known.join(', ')}`);

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import type { ApiKeys } from '../api-keys.ts';
 import type { Config } from '../config.ts';
 import type { ConversionEngine } from '../conversion/engine.ts';
-import { createParsers, formFields, type Presets } from '../conversion/forms.ts';
+import { createParsers, formSchemas, type Presets } from '../conversion/forms.ts';
 import { ALL_INPUT_TYPES } from '../formats.ts';
 import { createDeflations } from './archive-entries.ts';
 import { checkClient, identifyClients, trustProxies } from './clients.ts';
@@ -129,7 +129,7 @@ function apiRouter(deps: AppDeps): Router {
   const { config, presets, identify, version, draining } = deps;
   const { inputs, outputs } = deps.capabilities;
   const parse = createParsers(outputs, config, presets);
-  const fields = formFields(outputs, presets);
+  const fields = formSchemas(outputs, presets);
   const form = { ...deps, accepts: inputs, deflations: createDeflations() };
 
   const router = express.Router(ROUTING);

@@ -1,6 +1,6 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { expect } from 'chai';
-import { createParsers, formFields, NO_PRESETS } from '../../src/conversion/forms.ts';
+import { createParsers, formSchemas, NO_PRESETS } from '../../src/conversion/forms.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { INPUT_TYPES, type InputType, OUTPUT_TYPES } from '../../src/formats.ts';
 import { createDocument } from '../../src/server/openapi/document.ts';
@@ -80,7 +80,7 @@ describe('the OpenAPI document', () => {
         expect(required).to.deep.equal([part]);
         expect(Object.keys(properties)).to.deep.equal([
           part,
-          ...Object.keys(formFields(OUTPUT_TYPES)[form].shape),
+          ...Object.keys(formSchemas(OUTPUT_TYPES)[form].shape),
         ]);
         for (const [field, { description }] of Object.entries(properties)) {
           expect(description, field).to.match(/\S.*\.$/);
@@ -168,7 +168,7 @@ describe('the OpenAPI document', () => {
   it('has the options as query parameters for an image as the body', () => {
     const names = (path: string) =>
       documentWith().paths[path]?.post?.parameters?.flatMap((one) => (one.in === 'query' ? [one.name] : []));
-    const forms = formFields(OUTPUT_TYPES);
+    const forms = formSchemas(OUTPUT_TYPES);
     expect(names('/convert')).to.deep.equal(Object.keys(forms.convert.shape));
     expect(names('/identify')).to.deep.equal(Object.keys(forms.identify.shape));
     expect(names('/batch')).to.deep.equal([]);

@@ -1,7 +1,7 @@
 /** @module JSON Schemas of requests and responses, which zod makes. The schemas of forms come from the checks of their fields. */
 import { z } from 'zod';
 import type { Config } from '../../config.ts';
-import { formFields, type Presets } from '../../conversion/forms.ts';
+import { formSchemas, type Presets } from '../../conversion/forms.ts';
 import { ERROR_CODES } from '../../error-table.ts';
 import { reasonOf } from '../../errors.ts';
 import { ALL_INPUT_TYPES, INPUTS, type InputType, MAX_DIMENSION, type OutputType } from '../../formats.ts';
@@ -24,7 +24,7 @@ export type Json = Readonly<Record<string, unknown>>;
 
 /** Returns the schemas that operations refer to. */
 export function schemas({ inputs, outputs, presets, config }: ApiContext): Record<string, Json> {
-  const forms = formFields(outputs, presets);
+  const forms = formSchemas(outputs, presets);
   const limit = formatByteLimit(config.MAX_FILE_BYTES);
   const labels = inputs.map((type) => INPUTS[type].label).join(', ');
   const detected = 'The server detects the type from the content. File name and declared type are ignored.';
@@ -150,7 +150,7 @@ export function queryParameters(
   { outputs, presets }: ApiContext,
   form: 'convert' | 'identify',
 ): readonly Json[] {
-  const fields = fieldSchemas(formFields(outputs, presets)[form]);
+  const fields = fieldSchemas(formSchemas(outputs, presets)[form]);
   // Without examples: Swagger UI would send the first one.
   return Object.entries(fields).map(([name, { description: _, examples: __, ...schema }]) => ({
     ...{ name, in: 'query', schema },
