@@ -36,10 +36,10 @@ missing_packages() {
   magick=$(magick_version)
   [ -n "$magick" ] || printf 'imagemagick '
   [ -n "${RSVG_BIN:-}" ] || has rsvg-convert || printf 'librsvg2-bin '
-  # ImageMagick 6 (Debian 12) needs separate tools for animated WebP and transparent AVIF.
-  if [ "$magick" != 7 ] && [ "$(package_manager)" = apt ]; then
+  # img2webp writes animated WebP. ImageMagick 6 (Debian 12) also needs a separate tool for transparent AVIF.
+  if [ "$(package_manager)" = apt ]; then
     has img2webp || printf 'webp '
-    has heif-convert || printf 'libheif-examples '
+    [ "$magick" = 7 ] || has heif-convert || printf 'libheif-examples '
   fi
   # Tools for the formats that EXTRA_INPUTS and EXTRA_OUTPUTS list. The tests enable all of them.
   if wants "${EXTRA_INPUTS:-}" jxl || wants "${EXTRA_OUTPUTS:-}" jxl; then

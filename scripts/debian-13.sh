@@ -26,10 +26,10 @@ if [ "$(cat "$root/.made" 2>/dev/null)" != "$packages" ]; then
     cannot "debootstrap failed: $(tail -n 1 "$root.log")"
   echo "$packages" >"$root/.made"
 fi
-# Only dwebp: its package also has viewers, which depend on the libraries of OpenGL.
-if [ ! -x "$root/usr/bin/dwebp" ]; then
+# Only dwebp and img2webp: their package also has viewers, which depend on the libraries of OpenGL.
+if [ ! -x "$root/usr/bin/img2webp" ]; then
   chroot "$root" sh -c 'cd /tmp && apt-get update -qq && apt-get download -qq webp && dpkg-deb --fsys-tarfile webp_*.deb' |
-    tar -x -C "$root" ./usr/bin/dwebp || cannot 'dwebp cannot be downloaded'
+    tar -x -C "$root" ./usr/bin/dwebp ./usr/bin/img2webp || cannot 'dwebp and img2webp cannot be downloaded'
 fi
 mkdir -p "$root/checkout"
 # Compile the program for test/process/sandbox/broken-codec.test.ts here: a compiler would double the size of the system.

@@ -28,6 +28,8 @@ interface ToolRow {
   readonly withoutIt?: string;
   /** The same for `imagemill doctor`. */
   readonly lacks: string;
+  /** The same with ImageMagick 7, which does not need it. */
+  readonly lacksWith7?: string;
   /** Configuration files, texts and fonts that only this tool reads, in addition to its libraries. */
   readonly reads?: readonly string[];
   /** What its fork server loads before the first job: see `prepare` in fork-server.c. */
@@ -108,6 +110,7 @@ export const TOOLS: Readonly<Record<ToolName, ToolRow>> = {
     neededFor: 'magick-6',
     withoutIt: 'animations are not converted to WebP, since ImageMagick 6 writes them wrongly',
     lacks: 'no animated WebP',
+    lacksWith7: 'animated WebP takes twice as long, and can be several times larger',
   },
   djxl: {
     ...{ ...named('djxl'), ...LIBJXL },

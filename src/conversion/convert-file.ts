@@ -66,11 +66,12 @@ export function toolContext({
   toolchain,
   srgbProfile,
 }: Pick<ConvertDeps, 'toolchain' | 'srgbProfile'>): ToolContext {
-  const { magick, cjxl, dwebp } = toolchain;
+  const { magick, cjxl, dwebp, img2webp } = toolchain;
   return {
     magick: magick?.major ?? 7,
     dropsOpaqueAlpha: magick !== undefined && isAtLeast(magick.version, DROPS_OPAQUE_ALPHA_SINCE),
     scalesWebp: dwebp !== undefined,
+    assemblesWebp: img2webp !== undefined,
     statesDeepAlpha: cjxl !== undefined && isAtLeast(cjxl.version, STATES_DEEP_ALPHA_SINCE),
     srgbProfile,
   };

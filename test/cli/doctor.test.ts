@@ -59,6 +59,17 @@ describe('imagemill doctor', () => {
     expect(await rowFor('1.17.6', 'jp2')).to.equal(undefined);
   });
 
+  it('warns of a missing img2webp with both versions of ImageMagick, and says what is worse', async () => {
+    for (const [version, lacks] of [
+      ['6.9.11-60', 'no animated WebP'],
+      ['7.1.1-43', 'animated WebP takes twice as long, and can be several times larger'],
+    ] as const) {
+      const { row } = await rowsOf({ MAGICK_BIN: await fakeMagick(':', version), PATH: temp });
+      expect(row('img2webp'), version).to.include({ state: 'warn', found: `not found: ${lacks}` });
+      expect(row('heif-convert')?.state, version).to.equal(version.startsWith('6') ? 'warn' : 'ok');
+    }
+  });
+
   it('counts the API keys, and fails for a file that the service would refuse', async () => {
     const API_KEYS_FILE = join(await makeTempDir('keys'), 'keys');
     await writeFile(API_KEYS_FILE, `shop:${'a'.repeat(64)}`);

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { frame } from '../../scripts/fixtures/scene.ts';
+import { seeded } from '../../scripts/stress/random.ts';
 import { type ClientResponse, convert, edgeCase, fixture } from '../helpers/client.ts';
 import { decode, difference, drawPdf, type Pixels, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
@@ -267,6 +268,30 @@ describe('animations', () => {
       const { status, headers } = await converted(source, { format: 'gif' });
       expect([status, headers.get('x-conversion-notes')]).to.deep.equal([200, notes]);
     }
+  });
+
+  it('keeps every pixel of a lossless animation, and stores only the parts that change', async () => {
+    const random = seeded(7);
+    const noise = Buffer.from(Array.from({ length: 48 * 32 * 3 }, () => random.below(256)));
+    const frames = Array.from({ length: 20 }, (_, at) => Buffer.from(noise).fill(90, at * 99, at * 99 + 30));
+    const raw = { width: 48, height: 32 * frames.length, channels: 3, pageHeight: 32 } as const;
+    const image = sharp(Buffer.concat(frames), { raw });
+    const source = await image.webp({ lossless: true, delay: frames.map(() => 100) }).toBuffer();
+    const { body } = await converted(source, { format: 'webp', lossless: 'true' });
+    const shown = await sharp(body, { animated: true }).removeAlpha().raw().toBuffer();
+    expect(shown.equals(Buffer.concat(frames))).to.equal(true);
+    expect(body.length).to.be.below(source.length * 1.2);
+  });
+
+  it('returns 400 with the reason for an animation too large for WebP', async () => {
+    const raw = { width: 16_384, height: 8, channels: 3, pageHeight: 4 } as const;
+    const frames = [40, 200].map((value) => Buffer.alloc(raw.width * 4 * 3, value));
+    const wide = await sharp(Buffer.concat(frames), { raw }).gif().toBuffer();
+    const { status, message } = await convert(service.base, wide, { format: 'webp' });
+    expect([status, message]).to.deep.equal([
+      400,
+      'The file is too large for WebP, which supports at most 16383 pixels per side: set a smaller width or height, or choose another format.',
+    ]);
   });
 
   it('encodes an animated WebP lossily at quality 100', async () => {

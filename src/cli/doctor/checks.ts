@@ -23,8 +23,8 @@ function wrongProgram(name: string, setting: string, path: string): Check {
 /** Checks for the tools other than ImageMagick. */
 function otherTools({ toolchain, config: { RSVG_BIN } }: DoctorReport): Check[] {
   return (['rsvg', 'heif', 'img2webp', 'dwebp'] as const).map((key) => {
-    const name = TOOLS[key].label;
-    if (!toolchain[key] && TOOLS[key].neededFor === 'magick-6' && toolchain.magick?.major !== 6)
+    const { label: name, neededFor, lacksWith7 } = TOOLS[key];
+    if (!toolchain[key] && neededFor === 'magick-6' && toolchain.magick?.major !== 6 && !lacksWith7)
       return ok(name, 'not found; only ImageMagick 6 needs it');
     if (!toolchain[key] && key === 'rsvg' && RSVG_BIN) return wrongProgram(name, 'RSVG_BIN', RSVG_BIN);
     return checkTool(key, toolchain);
@@ -49,10 +49,11 @@ function libheif({ toolchain: { magick, heif }, config }: DoctorReport): Check[]
 }
 
 function checkTool(key: ToolName, toolchain: DoctorReport['toolchain']): Check {
-  const { label: name, debianPackage, lacks } = TOOLS[key];
+  const { label: name, debianPackage, lacks, lacksWith7 = lacks } = TOOLS[key];
   const tool = toolchain[key];
   if (tool) return ok(name, `${tool.version}  ${tool.path}`);
-  return warn(name, `not found: ${lacks}`, `apt install ${debianPackage}`);
+  const found = `not found: ${toolchain.magick?.major === 7 ? lacksWith7 : lacks}`;
+  return warn(name, found, `apt install ${debianPackage}`);
 }
 
 /** Checks whether ImageMagick enforces the policy. */

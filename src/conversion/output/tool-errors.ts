@@ -59,11 +59,17 @@ const RSVG_PATTERNS: readonly MessagePattern[] = [
   },
 ];
 
+const IMG2WEBP_PATTERNS: readonly MessagePattern[] = [
+  { pattern: /^Invalid \d+x\d+ dimension for PNM$/m, limit: 'side' },
+];
+
 /** Functions that find the exceeded limit in the messages of a failed tool. The messages of other tools are not parsed. */
 const EXCEEDED_LIMITS: Readonly<Partial<Record<ToolName, (stderr: string) => Limit | undefined>>> = {
   magick: (stderr) => limitIn(MAGICK_PATTERNS, trustedMessagesIn(stderr)),
   rsvg: (stderr) => limitIn(RSVG_PATTERNS, [stderr]),
   dwebp: (stderr) => (stderr.startsWith('Error writing file ') ? 'disk' : undefined),
+  // It prints a message for every failure except that of writing the result.
+  img2webp: (stderr) => (stderr === '' ? 'disk' : limitIn(IMG2WEBP_PATTERNS, [stderr])),
 };
 
 function limitIn(patterns: readonly MessagePattern[], texts: readonly string[]): Limit | undefined {

@@ -98,11 +98,12 @@ function toSrgb(job: ConversionJob, exact = isExactTransform(job)): string[] {
  * result can hold them and the tools find the profile. An HDR image never keeps its profile, which is not a colour
  * space but a mapping to a standard dynamic range.
  */
-function convertsToSrgb({ image, options }: ConversionJob): boolean {
+function convertsToSrgb({ image, options, programs }: ConversionJob): boolean {
   const { cmyk, lab, profile, externalProfile, animation, declaredColour } = image;
   const format = OUTPUTS[options.format];
   const isHdr = declaredColour !== undefined && 'hdr' in declaredColour.transfer;
-  const holds = format.profile && !lab && !(externalProfile && animation) && !isHdr && (!cmyk || format.cmyk);
+  const isLost = (externalProfile && animation) || programs.includes('img2webp'); // which writes no profile
+  const holds = format.profile && !lab && !isLost && !isHdr && (!cmyk || format.cmyk);
   return options.stripMetadata || !holds || (profile === 'grey' && !holdsGreys({ image, options }));
 }
 

@@ -43,7 +43,7 @@ export function createJob(
   const isTranscoded = transcodes(image, options);
   const last: ToolName[] = isTranscoded
     ? ['cjxl', 'djxl']
-    : programsFor(type, options, tools.magick, allFrames);
+    : programsFor(type, options, allFrames && assembles(options, tools));
   const drawing = last[0] === 'rsvg' && last.length > 1 ? [RASTERIZED_FILE] : undefined;
   const rendered = type === 'pdf' ? pageFiles({ image, pages, suffix }) : drawing;
   const isWhole = options.crop === undefined;
@@ -76,10 +76,18 @@ function transcodes(
   return isWanted && keepsPixels && !cmyk && profile !== 'unusable';
 }
 
+/** Returns whether img2webp writes an animation. */
+function assembles(
+  { format }: Pick<ConvertOptions, 'format'>,
+  { magick, assemblesWebp = false }: ToolContext,
+): boolean {
+  return format === 'webp' && (assemblesWebp || !MAGICK_FEATURES[magick].animatedWebp);
+}
+
 /** Returns the tools that every conversion from this type to this format needs: one that inspects or decodes, and the programs. */
 export function toolsFor(type: InputType, format: OutputType, magick: 6 | 7): ToolName[] {
   const first = type === 'pdf' ? 'pdfinfo' : externalDecoder(type, magick);
-  return [...(first ? [first] : []), ...programsFor(type, { format }, magick, false)];
+  return [...(first ? [first] : []), ...programsFor(type, { format }, false)];
 }
 
 /** Programs that render what has no pixels. */
@@ -91,14 +99,12 @@ const RENDERERS: Readonly<Partial<Record<InputType, readonly ToolName[]>>> = {
 function programsFor(
   type: InputType,
   options: Pick<ConvertOptions, 'format' | 'fit' | 'crop'>,
-  magick: 6 | 7,
-  keepsAllFrames: boolean,
+  isAssembled: boolean,
 ): ToolName[] {
   const { format, fit } = options;
   // librsvg writes no metadata that would have to be removed. The borders of `contain` can have a background colour that must not
   // fill transparent parts of the drawing.
   if (type === 'svg' && (staysVector(options) || (format === 'png' && fit !== 'contain'))) return ['rsvg'];
-  const assembler = format === 'webp' && keepsAllFrames && MAGICK_FEATURES[magick].animatedWebp;
-  const last = assembler || EXTERNAL_ENCODERS[format]?.tool || 'magick';
+  const last = isAssembled ? 'img2webp' : (EXTERNAL_ENCODERS[format]?.tool ?? 'magick');
   return [...(RENDERERS[type] ?? []), 'magick', ...(last === 'magick' ? [] : [last])];
 }

@@ -77,6 +77,8 @@ export interface ToolContext {
   readonly dropsOpaqueAlpha?: boolean;
   /** Whether dwebp can decode a WebP at a smaller size. Default: false. */
   readonly scalesWebp?: boolean;
+  /** Whether img2webp is installed. Default: false. ImageMagick 6 always needs it for animations. */
+  readonly assemblesWebp?: boolean;
   /** Whether cjxl states the right number of bits of a 16-bit alpha channel. Default: false. */
   readonly statesDeepAlpha?: boolean;
   /** Absolute path of a small sRGB profile. */
@@ -89,16 +91,19 @@ export interface ToolContext {
 interface MagickFeatures {
   /** Tool that decodes AVIF and HEIC. ImageMagick 6 loses transparency, profile and correct colours (`fixtures/README.md`). */
   readonly heif: Extract<ToolName, 'magick' | 'heif'>;
-  /** Tool that writes animated WebP. ImageMagick 6 shifts the delays, loses the loop count and appends invalid data. */
-  readonly animatedWebp: Extract<ToolName, 'magick' | 'img2webp'>;
+  /**
+   * Whether ImageMagick can write animated WebP if img2webp is missing. Version 7 stores whole frames, even if only a part changes.
+   * Version 6 shifts the delays, loses the loop count and appends invalid data.
+   */
+  readonly animatedWebp: boolean;
   /** Whether the blending method of WebP frames is read. ImageMagick 6 blends every frame with those before it. */
   readonly webpBlending: boolean;
 }
 
 /** The features by major version. */
 export const MAGICK_FEATURES: Readonly<Record<6 | 7, MagickFeatures>> = {
-  6: { heif: 'heif', animatedWebp: 'img2webp', webpBlending: false },
-  7: { heif: 'magick', animatedWebp: 'magick', webpBlending: true },
+  6: { heif: 'heif', animatedWebp: false, webpBlending: false },
+  7: { heif: 'magick', animatedWebp: true, webpBlending: true },
 };
 
 /** Command of a plan. File names are relative to the job's folder. */

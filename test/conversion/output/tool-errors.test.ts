@@ -108,6 +108,15 @@ describe('a failed command', () => {
     expect(explained(failed(stderr), 'rsvg')).to.include({ code: 'RESOURCE_LIMIT_EXCEEDED', status: 413 });
   });
 
+  it('of img2webp without a message becomes DISK_FULL, and that of a side too large names the limit of WebP', () => {
+    for (const [stderr, code] of [
+      ['', 'DISK_FULL'],
+      ['Invalid 16384x4 dimension for PNM\n', 'OUTPUT_DIMENSION_TOO_LARGE'],
+      ["Could not open/decode file 'frame-00000.pam'\n", 'CORRUPT_IMAGE'],
+    ] as const)
+      expect(explained(failed(stderr), 'img2webp'), stderr).to.include({ code });
+  });
+
   /** Messages of the tools that determine the error. A file name can contain their text in another message. */
   for (const [message, meaning] of [
     ["time limit exceeded `in' @ fatal/cache.c/GetImagePixelCache/1877.", 'CONVERSION_TIMEOUT'],

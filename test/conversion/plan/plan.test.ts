@@ -396,16 +396,31 @@ describe('the plan', () => {
       ]);
     });
 
-    it('to WebP uses img2webp on version 6', () => {
-      const [frames, assemble] = lines(
-        { type: 'gif', animation: { delaysMs: [100, 40], loopCount: 3 } },
-        {},
-        SIX,
-      );
-      expect(frames).to.match(/^magick .* GIF:in -alpha set -coalesce .* PAM:frame-%05d\.pam$/);
-      expect(assemble).to.equal(
-        'img2webp -loop 3 -d 100 -lossy -q 80 -m 4 frame-00000.pam -d 40 -lossy -q 80 -m 4 frame-00001.pam -o image.webp',
-      );
+    it('to WebP uses img2webp on version 6, and on 7 if it is installed', () => {
+      const gif = { type: 'gif', animation: { delaysMs: [100, 40], loopCount: 3 } } as const;
+      for (const machine of [SIX, { ...SEVEN, assemblesWebp: true }]) {
+        const [frames, assemble] = lines(gif, {}, machine);
+        expect(frames).to.match(/^magick .* GIF:in -alpha set -coalesce .* PAM:frame-%05d\.pam$/);
+        expect(assemble).to.equal(
+          'img2webp -loop 3 -d 100 -lossy -q 80 -m 4 frame-00000.pam -d 40 -lossy -q 80 -m 4 frame-00001.pam -o image.webp',
+        );
+        expect(lines(gif, { frames: 'first' }, machine)).to.have.length(1);
+      }
+      expect(lines(gif, {}, SEVEN)).to.have.length(1);
+    });
+
+    it('to WebP converts a colour profile to sRGB if img2webp would lose it', () => {
+      const moved = {
+        type: 'jxl',
+        animation: moving,
+        decoded: ['0.png', '1.png'],
+        profile: 'other',
+      } as const;
+      const [kept] = lines(moved, { stripMetadata: false }, SEVEN);
+      expect(kept).to.not.include('/srgb.icc');
+      const [converted] = lines(moved, { stripMetadata: false }, SIX);
+      expect(converted).to.include(' -profile /srgb.icc ');
+      expect(plan(job(moved, { stripMetadata: false }, SIX)).notes).to.include('colour-converted-to-srgb');
     });
   });
 
