@@ -1,4 +1,7 @@
-/** @module Reads the headers of AVIF and HEIC (ISO/IEC 14496-12 and 23008-12). */
+/**
+ * @module Reads the headers of AVIF and HEIC (ISO/IEC 14496-12 and 23008-12). The properties `irot` and `imir` state the
+ * orientation. The orientation in EXIF has no effect.
+ */
 import { colourOf, declared, isSrgbColour } from './colour/declared-colour.ts';
 import type { WindowReader } from './containers/file.ts';
 import { type Box, findBox, isComplete, parseBoxes } from './containers/parts.ts';
@@ -11,7 +14,7 @@ import type { ImageFacts, MetadataKind, Orientation, Size } from './image-info.t
 export const META_BYTES = 64 * 1024;
 
 /** Reads the largest size of an AVIF or HEIC, whether it is true, colours and metadata (ISO/IEC 14496-12, section 8.11). */
-export async function readAvif(bytes: WindowReader): Promise<ImageFacts<'avif'>> {
+export async function readHeif(bytes: WindowReader): Promise<ImageFacts<'avif'>> {
   const top = parseBoxes(Buffer.from(await bytes.read(0, META_BYTES)));
   const body = findBox(top, 'meta')?.subarray(4);
   if (!body) return {};

@@ -17,7 +17,7 @@ import {
 } from './containers/file.ts';
 import { TiffReader } from './containers/ifd.ts';
 import { readGif, repairGif } from './gif.ts';
-import { readAvif } from './heif.ts';
+import { readHeif } from './heif.ts';
 import { repairHeif } from './heif-repair.ts';
 import { keepBestImage, readIco } from './ico.ts';
 import type { ImageFacts, ImageInfo } from './image-info.ts';
@@ -154,7 +154,7 @@ interface Format<Type extends InputType> {
 
 const FORMATS: { readonly [Type in InputType]: Format<Type> } = {
   png: { inspect: readPng },
-  avif: { inspect: readAvif, repair: (target) => repairHeif(target, 'avif') },
+  avif: { inspect: readHeif, repair: (target) => repairHeif(target, 'avif') },
   bmp: { inspect: readBmp, repair: repairBmp },
   jpg: { inspect: readJpeg },
   tiff: { inspect: readTiff, repair: repairTiff },
@@ -162,7 +162,7 @@ const FORMATS: { readonly [Type in InputType]: Format<Type> } = {
   ico: { inspect: readIco, repair: keepBestImage },
   webp: { inspect: readWebp },
   svg: { inspect: readSvg, repair: repairSvg },
-  heic: { inspect: readAvif, repair: (target) => repairHeif(target, 'heic') },
+  heic: { inspect: readHeif, repair: (target) => repairHeif(target, 'heic') },
   jxl: { inspect: readJxl },
   jp2: { inspect: readJp2, repair: repairJp2 },
   psd: { inspect: readPsd, repair: hideLayers },

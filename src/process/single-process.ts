@@ -79,7 +79,7 @@ export async function startWorker(job: Omit<Job, 'stdin'>, library: string | und
   const { args, env, cwd } = job;
   const [file = '', ...rest] = args;
   const more = library ? { LD_PRELOAD: library, IMAGEMILL_FORK_SERVER: 'once' } : {};
-  const request = library && encodeJob(0, { ...job, stdin: '-' });
+  const encodedJob = library && encodeJob(0, { ...job, stdin: '-' });
   const program = startProgram(file, library ? [] : rest, { cwd, env: { ...env, ...more } });
   const { stdin, stdout } = program;
   let stderr = '';
@@ -90,8 +90,8 @@ export async function startWorker(job: Omit<Job, 'stdin'>, library: string | und
     throw new Error(`the worker ended: ${signal ?? exitCode ?? error?.message} ${stderr.trim()}`.trim());
   });
   ended.catch(() => {}); // the caller that awaits it receives the error
-  if (request) {
-    stdin?.write(request);
+  if (encodedJob) {
+    stdin?.write(encodedJob);
     const report = await Promise.race([readBytes(stdout, REPORT_BYTES), ended]);
     if (!reportsConfinement(report)) {
       program.kill();
@@ -101,12 +101,12 @@ export async function startWorker(job: Omit<Job, 'stdin'>, library: string | und
   const lines = createInterface({ input: stdout })[Symbol.asyncIterator]();
   return {
     /**
-     * Sends a question, and returns the answer. One at a time.
+     * Sends a request as a line of JSON, and returns the response. The caller waits for it before the next request.
      *
-     * @throws {Error} if the worker ends without an answer, or not in time
+     * @throws {Error} if the worker ends without a response, or if the time limit is exceeded, which kills it
      */
-    async ask(question: object, timeoutMs: number): Promise<unknown> {
-      stdin?.write(`${JSON.stringify(question)}\n`);
+    async send(request: object, timeoutMs: number): Promise<unknown> {
+      stdin?.write(`${JSON.stringify(request)}\n`);
       const timer = setTimeout(() => program.kill(), timeoutMs);
       try {
         const { value, done } = await Promise.race([lines.next(), ended]);

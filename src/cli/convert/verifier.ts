@@ -10,7 +10,7 @@ import { ASSETS_DIR, FORK_SERVER_LIBRARY, findInPackage, MAIN } from '../../fold
 import { startWorker, type Worker } from '../../process/single-process.ts';
 import type { Verification } from '../../regress/verifiable.ts';
 import { type FileToConvert, fileErrorFrom } from './converter.ts';
-import type { Question } from './verify-worker.ts';
+import type { VerifyRequest } from './verify-worker.ts';
 
 /** Verifies results. */
 export interface Verifier {
@@ -20,7 +20,7 @@ export interface Verifier {
    * @param file names the source in messages, and the result in the name of the picture
    * @throws {FileError} NOT_VERIFIED
    */
-  verify(question: Question, file: Pick<FileToConvert, 'input' | 'output'>): Promise<Verification>;
+  verify(request: VerifyRequest, file: Pick<FileToConvert, 'input' | 'output'>): Promise<Verification>;
   close(): void;
 }
 
@@ -71,7 +71,7 @@ export async function createVerifier(
   const all = new Set<Promise<Worker>>();
   const add = (): Promise<Worker> => {
     const worker = start();
-    worker.catch(() => {}); // the question to it fails with the same error
+    worker.catch(() => {}); // the request to it fails with the same error
     all.add(worker);
     return worker;
   };
@@ -80,30 +80,34 @@ export async function createVerifier(
     worker.then(({ close }) => close()).catch(() => {});
   };
   const idle = [add()]; // starts beside the first conversion
-  /** @throws {Error} if a decoder fails, or decodes the same files differently */
-  const answer = async (question: Question): Promise<Verification> => {
-    const asked: Promise<Worker>[] = [];
-    const ask = async (): Promise<Verification> => {
+  /**
+   * Verifies a result in a worker.
+   *
+   * @throws {Error} if a decoder fails, or decodes the same files differently
+   */
+  const verifyInWorker = async (request: VerifyRequest): Promise<Verification> => {
+    const used: Promise<Worker>[] = [];
+    const attempt = async (): Promise<Verification> => {
       const worker = idle.pop() ?? add();
-      asked.push(worker);
-      return (await (await worker).ask(question, TIMEOUT_MS)) as Verification;
+      used.push(worker);
+      return (await (await worker).send(request, TIMEOUT_MS)) as Verification;
     };
     try {
-      const found = await ask();
+      const found = await attempt();
       // Another process repeats what did not pass, so that a faulty decoder is not mistaken for a faulty result.
-      const again = found.passed ? found : await ask();
+      const again = found.passed ? found : await attempt();
       if (!isDeepStrictEqual(found, again))
         throw new Error(`it disagrees with itself: ${found.reason}, then ${again.reason ?? 'no difference'}`);
-      idle.push(...asked);
+      idle.push(...used);
       return found;
     } catch (error) {
-      asked.forEach(remove);
+      used.forEach(remove);
       throw error;
     }
   };
   return {
-    async verify(question, { input, output }) {
-      const found = await answer(question).catch((error: Error): never => {
+    async verify(request, { input, output }) {
+      const found = await verifyInWorker(request).catch((error: Error): never => {
         throw fileErrorFrom(error, 'NOT_VERIFIED', input, `the decoder failed: ${error.message}`);
       });
       if (found.passed) return found;

@@ -7,7 +7,7 @@ import type { VerifyMode } from '../../regress/verifiable.ts';
 import { verify } from '../../regress/verify.ts';
 
 /** A result to verify: paths of the files, and how the source was converted. */
-export interface Question {
+export interface VerifyRequest {
   readonly mode: VerifyMode;
   readonly type: InputType;
   readonly source: string;
@@ -15,12 +15,16 @@ export interface Question {
   readonly options: ConvertOptions;
 }
 
-/** Answers questions until standard input ends. */
+/**
+ * Verifies the result of each line of standard input, until it ends.
+ *
+ * @returns the exit status
+ */
 export async function runVerifyWorker(): Promise<number> {
   for await (const line of createInterface({ input: process.stdin })) {
-    const { mode, type, source, result, options } = JSON.parse(line) as Question;
-    const answer = await verify(mode, type, await readFile(source), await readFile(result), options);
-    process.stdout.write(`${JSON.stringify(answer)}\n`);
+    const { mode, type, source, result, options } = JSON.parse(line) as VerifyRequest;
+    const verification = await verify(mode, type, await readFile(source), await readFile(result), options);
+    process.stdout.write(`${JSON.stringify(verification)}\n`);
   }
   return 0;
 }

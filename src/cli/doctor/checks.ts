@@ -57,9 +57,9 @@ function checkTool(key: ToolName, toolchain: DoctorReport['toolchain']): Check {
 }
 
 /** Checks whether ImageMagick enforces the policy. */
-function policy({ policyHolds, toolchain: { magick } }: DoctorReport): Check[] {
-  if (policyHolds === undefined) return [];
-  if (policyHolds) return [ok('policy', 'enforced by ImageMagick')];
+function policy({ policyEnforced, toolchain: { magick } }: DoctorReport): Check[] {
+  if (policyEnforced === undefined) return [];
+  if (policyEnforced) return [ok('policy', 'enforced by ImageMagick')];
   const found = `${magick?.path} does not enforce the policy of imagemill, so it is not safe`;
   return [fail('policy', found, 'apt install imagemagick, or set MAGICK_BIN to another ImageMagick')];
 }

@@ -109,7 +109,7 @@ async function findTools(config: Config) {
     return {
       toolchain,
       /** Whether ImageMagick enforces the policy; undefined without ImageMagick. */
-      policyHolds: magick && (await isPolicyEnforced(magick, runWithPolicy, folder, limits)),
+      policyEnforced: magick && (await isPolicyEnforced(magick, runWithPolicy, folder, limits)),
     };
   } finally {
     await workspaces.close();

@@ -13,11 +13,11 @@ import { bytesOfBatch, DISK_SPACE_FACTOR } from '../context.ts';
 import { type Check, convertImage, type DoctorReport, fail, ok, warn } from './collect.ts';
 
 /** Converts a pixel to every output format. */
-export async function conversion({ engine, policyHolds }: DoctorReport): Promise<Check[]> {
+export async function conversion({ engine, policyEnforced }: DoctorReport): Promise<Check[]> {
   const name = 'conversion';
   if (engine instanceof Error) {
-    const reported = policyHolds === false || engine.setting !== undefined; // reported by other checks
-    return reported ? [] : [fail(name, engine.message)];
+    const isReportedElsewhere = policyEnforced === false || engine.setting !== undefined;
+    return isReportedElsewhere ? [] : [fail(name, engine.message)];
   }
   if (!engine.toolchain.magick) return [];
   try {
@@ -65,8 +65,8 @@ export async function workingFiles({ config }: DoctorReport): Promise<Check[]> {
     const found = `${TEMP_DIR}, ${isInMemory(TEMP_DIR) ? 'in memory, ' : ''}${formatBytes(free)} free`;
     if (free >= batch) return [ok(name, found)];
     const requirement = `a full batch needs ${formatBytes(batch)} (MAX_BATCH_FILES × MAX_FILE_BYTES × ${DISK_SPACE_FACTOR})`;
-    const report = free < file ? fail : warn;
-    return [report(name, found, `free disk space: ${requirement}`)];
+    const failOrWarn = free < file ? fail : warn;
+    return [failOrWarn(name, found, `free disk space: ${requirement}`)];
   } catch (error) {
     const found = `${TEMP_DIR} is not writable: ${(error as Error).message}`;
     return [fail(name, found, 'set TEMP_DIR to a writable folder')];
@@ -115,7 +115,7 @@ const SCRIPTS: readonly Script[] = [
   { name: 'Chinese', letter: '永', debianPackage: 'fonts-noto-cjk' },
   { name: 'emoji', letter: '😀', debianPackage: 'fonts-noto-color-emoji' },
 ];
-/** Unassigned, so no font has them. They are rendered as a box with four or six digits. */
+/** Unassigned code points: no font has a glyph for them, so librsvg renders a box with four or six digits. */
 const UNASSIGNED_CODEPOINTS = ['\u0378', '\u{10fffd}'];
 
 /**
@@ -160,16 +160,17 @@ const STRIDE = (ROW.width * BYTES_PER_PIXEL + 3) & ~3;
 function readOutline(bmp: Buffer, letter: number): string {
   // The lines of a BMP are stored from the bottom to the top.
   const lastLine = bmp.readInt32LE(HEIGHT_AT) - 1 - letter * ROW.height;
-  const inkAt = (x: number, y: number): number =>
+  // From 0 for white to 255 for black.
+  const darknessAt = (x: number, y: number): number =>
     255 - (bmp[bmp.readUInt32LE(PIXELS_AT) + (lastLine - y) * STRIDE + x * BYTES_PER_PIXEL] as number);
   const [allColumns, allRows] = [[...Array(ROW.width).keys()], [...Array(ROW.height).keys()]];
-  const rows = allRows.filter((y) => allColumns.some((x) => inkAt(x, y) > 0));
-  const columns = allColumns.filter((x) => allRows.some((y) => inkAt(x, y) > 0));
+  const rows = allRows.filter((y) => allColumns.some((x) => darknessAt(x, y) > 0));
+  const columns = allColumns.filter((x) => allRows.some((y) => darknessAt(x, y) > 0));
   const [top, bottom, left, right] = [rows[0], rows.at(-1), columns[0], columns.at(-1)];
   if (top === undefined || bottom === undefined || left === undefined || right === undefined) return '';
   if (left === 0 || right === ROW.width - 1) return '';
-  const level = columns.flatMap((x) => [inkAt(x, top), inkAt(x, bottom)]);
-  const upright = rows.flatMap((y) => [inkAt(left, y), inkAt(right, y)]);
-  const edge = [...level, ...upright];
-  return edge.every((ink) => ink > 0) ? FRAME : edge.join();
+  const topAndBottom = columns.flatMap((x) => [darknessAt(x, top), darknessAt(x, bottom)]);
+  const leftAndRight = rows.flatMap((y) => [darknessAt(left, y), darknessAt(right, y)]);
+  const edge = [...topAndBottom, ...leftAndRight];
+  return edge.every((darkness) => darkness > 0) ? FRAME : edge.join();
 }
