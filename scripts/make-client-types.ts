@@ -62,43 +62,46 @@ function declarations(): readonly Declaration[] {
   const service = { version: '', inputs: ALL_INPUT_TYPES, outputs: ALL_OUTPUT_TYPES };
   const presets = new Map([['name', []]]);
   const document = schemas({ ...service, presets, config: loadConfig({}) }) as Record<string, Schema>;
-  const { ConvertForm, BatchForm, IdentifyForm, ImageDescription = {}, Formats = {}, Health = {} } = document;
+  const { ConvertForm = {}, BatchForm = {}, IdentifyForm = {} } = document;
+  const { ImageDescription = {}, Formats = {}, Health = {} } = document;
   const image = ImageDescription.properties ?? {};
   const { conversion, explanation = {}, type = {} } = image;
   const { type: output = {}, notes } = conversion?.properties ?? {};
   const error = document.Error?.properties?.error ?? {};
-  const results = pick(ConvertForm, ['file', 'format', 'preset', 'variants', 'on_error']);
+  const ownFields = ['file', 'format', 'preset', 'variants', 'on_error'];
+  const results = pick(ConvertForm, ownFields);
   const position = results.position ?? {};
   const named = (name: string, schema: Schema, description: string, parent?: string): Declaration => ({
     ...{ name, schema: { ...schema, description }, ...(parent && { parent }) },
   });
+  /** Declares what is left of the properties of a form. */
   const options = (
     name: string,
-    properties: Schema['properties'] = {},
+    form: Schema,
+    except: readonly string[],
     description: string,
     parent?: string,
-  ) => named(name, { type: 'object', properties }, description, parent);
+  ) => named(name, { type: 'object', properties: pick(form, except) }, description, parent);
   const shared = ['file', 'files', 'format', ...Object.keys(results)];
+  const [ofBatch, ofIdentify] = [
+    [...shared, 'preset', 'variants'],
+    [...shared, 'variants', 'on_error'],
+  ];
   return [
     named('OutputFormat', output, 'Name of an output format. The service must have it enabled.'),
     named('InputFormat', type, 'Name of an input format.'),
     named('Note', notes?.items ?? {}, 'Difference between an image and its result, or damage of the image.'),
     named('Reason', error.properties?.reason ?? {}, 'Names of errors, the same in all versions.'),
     named('Position', position, 'Part that `cover` keeps, and place of an image in the box of `contain`.'),
-    options('ResultOptions', results, 'Options of one result. `/docs` of the service describes them.'),
-    options('ConvertOptions', pick(ConvertForm, shared), 'Options of `convert`.', 'ResultOptions'),
     options(
-      'BatchOptions',
-      pick(BatchForm, [...shared, 'preset', 'variants']),
-      'Options of `batch`.',
-      'ConvertOptions',
-    ),
-    options(
-      'IdentifyOptions',
-      pick(IdentifyForm, [...shared, 'variants', 'on_error']),
-      'Options of `identify`.',
       'ResultOptions',
+      ConvertForm,
+      ownFields,
+      'Options of one result. `/docs` of the service describes them.',
     ),
+    options('ConvertOptions', ConvertForm, shared, 'Options of `convert`.', 'ResultOptions'),
+    options('BatchOptions', BatchForm, ofBatch, 'Options of `batch`.', 'ConvertOptions'),
+    options('IdentifyOptions', IdentifyForm, ofIdentify, 'Options of `identify`.', 'ResultOptions'),
     named('ErrorDetails', error, 'What an error response states.'),
     named('Explanation', explanation, 'What a conversion would do.'),
     { name: 'ImageDescription', schema: ImageDescription },
@@ -111,8 +114,8 @@ function declarations(): readonly Declaration[] {
 }
 
 /** Returns the properties of a schema, except some. */
-function pick(schema: Schema | undefined, except: readonly string[]): Readonly<Record<string, Schema>> {
-  const kept = Object.entries(schema?.properties ?? {}).filter(([name]) => !except.includes(name));
+function pick(schema: Schema, except: readonly string[]): Readonly<Record<string, Schema>> {
+  const kept = Object.entries(schema.properties ?? {}).filter(([name]) => !except.includes(name));
   return Object.fromEntries(kept.map(([name, one]) => [name, WRITTEN[name] ?? one]));
 }
 

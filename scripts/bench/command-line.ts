@@ -1,6 +1,6 @@
 /** @module Runs the commands of the service from a shell, without the service around them. */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempDisposableSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { plan, planDecoding } from '../../src/conversion/plan/index.ts';
@@ -53,18 +53,16 @@ async function commandLines(job: Job, folder: string, tools: Tools): Promise<str
  * @returns the median wall time in ms; undefined if a command fails
  */
 export async function commandLineMs(job: Job, tools: Tools, seconds: number): Promise<number | undefined> {
-  return inTempFolder(async (folder) => {
-    const commands = (await commandLines(job, folder, tools)).join(' && ');
-    const script = `${commands} >/dev/null || exit 1
+  using folder = tempFolder();
+  const commands = (await commandLines(job, folder.path, tools)).join(' && ');
+  const script = `${commands} >/dev/null || exit 1
       end=$(( \${EPOCHREALTIME/./} + ${Math.round(seconds * 1_000_000)} )); after=0
       while [ \${after/./} -lt $end ]; do
         before=$EPOCHREALTIME; ${commands} >/dev/null; after=$EPOCHREALTIME
         echo $(( \${after/./} - \${before/./} ))
       done`;
-    const { status, stdout } = spawnSync('bash', ['-c', script], { cwd: folder, encoding: 'utf8' });
-    if (status !== 0) return undefined;
-    return median(stdout.trim().split('\n').map(Number)) / 1000;
-  });
+  const { status, stdout } = spawnSync('bash', ['-c', script], { cwd: folder.path, encoding: 'utf8' });
+  return status === 0 ? median(stdout.trim().split('\n').map(Number)) / 1000 : undefined;
 }
 
 /**
@@ -79,24 +77,15 @@ export async function xargsPerSecond(
   seconds: number,
   expectedPerSecond: number,
 ): Promise<number | undefined> {
-  return inTempFolder(async (folder) => {
-    const [command, second] = await commandLines(job, folder, tools);
-    if (!command || second || command.includes('<')) return undefined;
-    const count = Math.max(2 * processes, Math.round(seconds * expectedPerSecond));
-    const numbered = command.replace(/:image\.(\w+)'$/, ":image-{}.$1'");
-    const started = performance.now();
-    execFileSync('sh', ['-c', `seq ${count} | xargs -P ${processes} -I{} ${numbered} >/dev/null`], {
-      cwd: folder,
-    });
-    return (count / (performance.now() - started)) * 1000;
-  });
+  using folder = tempFolder();
+  const [command, second] = await commandLines(job, folder.path, tools);
+  if (!command || second || command.includes('<')) return undefined;
+  const count = Math.max(2 * processes, Math.round(seconds * expectedPerSecond));
+  const numbered = command.replace(/:image\.(\w+)'$/, ":image-{}.$1'");
+  const started = performance.now();
+  const line = `seq ${count} | xargs -P ${processes} -I{} ${numbered} >/dev/null`;
+  execFileSync('sh', ['-c', line], { cwd: folder.path });
+  return (count / (performance.now() - started)) * 1000;
 }
 
-async function inTempFolder<T>(action: (folder: string) => Promise<T>): Promise<T> {
-  const folder = mkdtempSync(join(tmpdir(), 'imagemill-bench-'));
-  try {
-    return await action(folder);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
+const tempFolder = () => mkdtempDisposableSync(join(tmpdir(), 'imagemill-bench-'));

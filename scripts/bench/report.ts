@@ -38,11 +38,10 @@ export const overSharp = ({ imagemill, sharp }: Row): Spread | undefined =>
   ratios(perSecond(imagemill), perSecond(sharp));
 
 /** Returns the median latency relative to the command line. */
-export const overCommandLine = ({ imagemill, commandLineMs }: Row): Spread | undefined =>
-  ratios(
-    imagemill.map(({ medianMs }) => medianMs),
-    commandLineMs,
-  );
+export function overCommandLine({ imagemill, commandLineMs }: Row): Spread | undefined {
+  const latencies = imagemill.map(({ medianMs }) => medianMs);
+  return ratios(latencies, commandLineMs);
+}
 
 /** Formats the conversion of a row, such as `photo 3 MP → jpg 300 px`. */
 export const labelOf = ({ image, format, side }: Row): string =>
@@ -86,15 +85,10 @@ function cells(row: Row): string[] {
 
 const columns = (rounds: readonly Measured[]): string[] => [
   ...(['medianMs', 'p99Ms', 'perSecond', 'cpuMs'] as const).map((key) =>
-    number(rounds.map((round) => round[key])),
+    number(rounds.map((one) => one[key])),
   ),
-  number(
-    rounds.map(({ memoryBytes }) => memoryBytes / 1024 ** 2),
-    0,
-  ),
-  number(
-    rounds.map(({ bytes }) => bytes),
-    0,
+  ...[rounds.map(({ memoryBytes }) => memoryBytes / 1024 ** 2), rounds.map(({ bytes }) => bytes)].map(
+    (values) => number(values, 0),
   ),
 ];
 

@@ -75,9 +75,8 @@ async function compare(shown: Reference, result: Buffer, format: OutputType): Pr
       return { problem: 'timing', detail: `${timing} instead of ${expectedTiming}` };
   }
   const measured = difference(actual, expected);
-  const sharps = isLossy(format)
-    ? await sharpPsnr(expected, format, animated ? shown.still.height : undefined)
-    : undefined;
+  const pageHeight = animated ? shown.still.height : undefined;
+  const sharps = isLossy(format) ? await sharpPsnr(expected, format, pageHeight) : undefined;
   const acceptable =
     sharps === undefined
       ? measured.mae <= MAX_ROUNDING_ERROR
@@ -99,9 +98,8 @@ function flattened(pixels: Pixels, format: OutputType): Pixels {
   return { ...pixels, data };
 }
 
-async function countFrames(result: Buffer): Promise<number> {
-  return (await sharp(result, { animated: true }).metadata()).pages ?? 1;
-}
+const countFrames = async (result: Buffer): Promise<number> =>
+  (await sharp(result, { animated: true }).metadata()).pages ?? 1;
 
 async function readTiming(result: Buffer): Promise<string> {
   const { delay = [], loop = 0 } = await sharp(result, { animated: true }).metadata();
@@ -117,19 +115,12 @@ const maxPsnrLoss = (format: OutputType): number => (format === 'gif' ? MAX_PSNR
  *
  * @returns the PSNR in dB; undefined if the format cannot hold the image
  */
-async function sharpPsnr(
-  pixels: Pixels,
-  format: OutputType,
-  pageHeight?: number,
-): Promise<number | undefined> {
+async function sharpPsnr(pixels: Pixels, format: OutputType, pageHeight = pixels.height) {
   const { width, height, data } = pixels;
-  const image = sharp(data, { raw: { width, height, channels: 4, pageHeight: pageHeight ?? height } });
-  const encoded =
-    format === 'webp'
-      ? image.webp({ quality: 80 })
-      : format === 'gif'
-        ? image.gif({ dither: 0 })
-        : image.jpeg({ quality: 80 });
-  const shown = await decode(await encoded.toBuffer()).catch(() => undefined);
+  const image = sharp(data, { raw: { width, height, channels: 4, pageHeight } });
+  if (format === 'webp') image.webp({ quality: 80 });
+  else if (format === 'gif') image.gif({ dither: 0 });
+  else image.jpeg({ quality: 80 });
+  const shown = await decode(await image.toBuffer()).catch(() => undefined);
   return shown && shown.height === height ? difference(shown, pixels).psnr : undefined;
 }

@@ -52,12 +52,10 @@ export function listTree(root: number): number[] {
  * lacks processes that have ended and whose parent did not wait for them.
  */
 export function othersCpuMs(): number {
-  const [user = 0, nice = 0, system = 0, , , interrupts = 0, softInterrupts = 0] = readFileSync(
-    '/proc/stat',
-    'latin1',
-  )
-    .split('\n', 1)
-    .flatMap((line) => line.split(/\s+/).slice(1).map(Number));
+  const [line = ''] = readFileSync('/proc/stat', 'latin1').split('\n', 1);
+  const [, user = 0, nice = 0, system = 0, , , interrupts = 0, softInterrupts = 0] = line
+    .split(/\s+/)
+    .map(Number);
   const own = process.cpuUsage();
   const all = ((user + nice + system + interrupts + softInterrupts) * 1000) / TICKS_PER_SECOND;
   return all - (own.user + own.system) / 1000;
@@ -76,16 +74,11 @@ export function memoryOf(pid: number): { readonly resident: number; readonly pri
  * Returns the memory in bytes of a process and its descendants. Their private memory is nearly what would be free without
  * the tree.
  */
-export const memoryOfTree = (root: number): ReturnType<typeof memoryOf> =>
-  listTree(root)
-    .map(memoryOf)
-    .reduce(
-      (sum, one) => ({
-        resident: sum.resident + one.resident,
-        private: sum.private + one.private,
-      }),
-      { resident: 0, private: 0 },
-    );
+export function memoryOfTree(root: number): ReturnType<typeof memoryOf> {
+  const all = listTree(root).map(memoryOf);
+  const sum = (of: 'resident' | 'private'): number => all.reduce((total, one) => total + one[of], 0);
+  return { resident: sum('resident'), private: sum('private') };
+}
 
 /** Returns the maximum resident memory of a process so far, in bytes (`VmHWM`); 0 if it has ended. */
 export const peakResidentBytes = (pid: number): number =>
