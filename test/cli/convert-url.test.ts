@@ -71,7 +71,7 @@ describe('imagemill convert --url', () => {
   });
 
   for (const [code, reason] of [
-    [429, 'Its rate limit (RATE_LIMIT_PER_MINUTE) is reached'],
+    [429, 'A limit on requests of one client is reached'],
     [503, 'It is busy'],
   ] as const) {
     it(`waits for the time in Retry-After after ${code}, and uses another instance meanwhile`, async () => {

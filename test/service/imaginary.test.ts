@@ -296,7 +296,7 @@ describe('the interface of imaginary', () => {
       [
         '/convert',
         { type: 'exe' },
-        'Invalid output_format "exe": expected one of webp, png, jpg, gif, bmp, pdf, auto.',
+        'Invalid type "exe": expected one of webp, png, jpg, gif, bmp, pdf, auto.',
       ],
       ['/extract', { areawidth: '9' }, 'Invalid areawidth "": expected areawidth and areaheight to be set.'],
       [

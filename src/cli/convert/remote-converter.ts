@@ -64,7 +64,7 @@ function createBusyNotice(notice: RemoteOptions['notice']): (busy: Busy) => void
     const key = `${base} ${status}`;
     if (explained.has(key)) return;
     explained.add(key);
-    const why = status === 429 ? 'Its rate limit (RATE_LIMIT_PER_MINUTE) is reached' : 'It is busy';
+    const why = status === 429 ? 'A limit on requests of one client is reached' : 'It is busy';
     notice(`${base} responded with ${status}. ${why}, and it gets no files for ${waitS} s.`);
   };
 }

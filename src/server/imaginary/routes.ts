@@ -10,7 +10,8 @@ import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import type { ConversionEngine } from '../../conversion/engine.ts';
 import { createOptionsParser } from '../../conversion/forms.ts';
-import { ClientDisconnectedError, serviceError } from '../../errors.ts';
+import type { MessageArgs } from '../../error-table.ts';
+import { ClientDisconnectedError, ServiceError, serviceError } from '../../errors.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import { baseNameOf } from '../../text.ts';
 import { changeClient, clientOf } from '../clients.ts';
@@ -123,11 +124,20 @@ function createConvertRoute(deps: Deps): (read: (query: Query) => readonly Opera
   const { config, convert, capabilities } = deps;
   const { outputs } = capabilities;
   const parse = createOptionsParser(outputs);
+  const parseNamed: typeof parse = (fields, accept) => {
+    try {
+      return parse(fields, accept);
+    } catch (error) {
+      if (!(error instanceof ServiceError) || error.args[0] !== 'output_format') throw error;
+      const [, value, expected] = error.args as MessageArgs<'FIELD_INVALID'>;
+      throw serviceError('FIELD_INVALID', 'type', value, expected);
+    }
+  };
   const sameFormat = (type: InputType): OutputType =>
     outputs.find((output) => output === type) ?? SIMILAR[type] ?? 'jpg';
   return (read) => async (req, res) => {
     const fields = toFields(read(queryOf(req)));
-    const options = parse(fields, req.get('accept')); // rejects wrong parameters before the upload
+    const options = parseNamed(fields, req.get('accept')); // rejects wrong parameters before the upload
     if (options.accepted) res.vary('Accept');
     await receive(req, res, deps, async (file, { signal, uploadedMs, disk }) => {
       const hasType = fields.some(([name]) => name === 'output_format');
