@@ -48,7 +48,7 @@ const WHOLE = { format: 'webp', side: undefined };
 /** Other results of single sources of `--thumbnails`, by a part of their names. */
 const OTHER_RESULTS: Readonly<Record<string, Omit<Job, 'image'>[]>> = {
   P3: [...THUMBNAILS, WHOLE],
-  animation: [WHOLE, { format: 'webp', side: 240 }],
+  gif: [WHOLE, { format: 'webp', side: 240 }],
 };
 const QUICK_IMAGES = ['photo 3 MP', 'photo 0.75 MP', 'photo 320×240', 'png screen'];
 const QUICK_FORMATS = ['webp', 'jpg', 'png'];

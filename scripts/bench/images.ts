@@ -71,6 +71,7 @@ const SOURCES: Readonly<Record<string, Row>> = {
   'avif 2000×1500': ['photo.avif', 2000, 1500, AVIF],
   'tiff 2000×1500': ['photo.tiff', 2000, 1500, TIFF],
   'gif animation 480×270': ['frames.gif', 480, 270, (width, height) => animation(width, height, 60)],
+  'gif panning 480×270': ['panning.gif', 480, 270, (width, height) => panning(width, height, 24)],
   'jpeg P3 4032×3024': ['p3.jpg', 4032, 3024, P3],
   'jpeg P3 600×450': ['small-p3.jpg', 600, 450, P3],
 };
@@ -144,6 +145,7 @@ export function screen(): Buffer {
   );
 }
 
+/** Moves a circle over a still photo. */
 async function animation(width: number, height: number, count: number): Promise<Buffer> {
   const { data } = await (await photo(width, height)).raw().toBuffer({ resolveWithObject: true });
   const circle = '<svg width="60" height="60"><circle cx="30" cy="30" r="28" fill="#e33"/></svg>';
@@ -153,8 +155,27 @@ async function animation(width: number, height: number, count: number): Promise<
       .png()
       .toBuffer(),
   );
+  return joinFrames(frames);
+}
+
+/** Moves the whole frame over a wider photo, so that every pixel changes. */
+async function panning(width: number, height: number, count: number): Promise<Buffer> {
+  const wide = await (await photo(width + PAN_STEP * (count - 1), height)).png().toBuffer();
+  const frames = Array.from({ length: count }, (_, at) =>
+    sharp(wide)
+      .extract({ left: at * PAN_STEP, top: 0, width, height })
+      .png()
+      .toBuffer(),
+  );
+  return joinFrames(frames);
+}
+
+/** Pixels by which the photo moves from frame to frame. */
+const PAN_STEP = 6;
+
+async function joinFrames(frames: readonly Promise<Buffer>[]): Promise<Buffer> {
   return sharp(await Promise.all(frames), { join: { animated: true } })
-    .gif({ delay: 80 })
+    .gif({ delay: frames.map(() => 80) })
     .toBuffer();
 }
 

@@ -16,8 +16,9 @@ export function summary(rows: readonly Row[]): string[] {
   );
   const sources = at8.filter(({ image }) => /^(?!photo).*\d×\d/.test(image));
   const wide = sources.filter(({ image }) => image.includes('P3'));
-  const moving = sources.filter(({ image }) => image.includes('animation'));
-  const usual = sources.filter((row) => !wide.includes(row) && !moving.includes(row));
+  const moving = sources.filter(({ image }) => image.includes('gif animation'));
+  const panning = sources.filter(({ image }) => image.includes('gif panning'));
+  const usual = sources.filter((row) => ![...wide, ...moving, ...panning].includes(row));
   const fromOne = at8.filter((row) => crowd.some((other) => isSamePair(row, other)));
   const alone = rows.filter(({ clients }) => clients === 1);
   const [below, above] = [
@@ -38,6 +39,7 @@ export function summary(rows: readonly Row[]): string[] {
     ),
     line('The same of Display P3 JPEGs, to both and whole to WebP', wide),
     line('An animation of 60 frames to WebP, whole and halved', moving),
+    line('An animation of 24 frames in which every pixel changes, the same', panning),
     line('8 requests at a time, each from a different address', crowd),
     line('The same conversions, all from one address', fromOne),
     line('Median latency with 1 client relative to the command line, below 1 MP', below, overCommandLine),
