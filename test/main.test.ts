@@ -8,24 +8,12 @@ import { readInstanceFolder } from '../src/files/stale.ts';
 import { convert, fixture, sendForm } from './helpers/client.ts';
 import { fakeMagick, gatedMagick, LIST_LIMIT } from './helpers/fake-magick.ts';
 import { makeTempDir } from './helpers/hooks.ts';
-import { type ServiceProcess, startProcess } from './helpers/process.ts';
+import { useProcesses } from './helpers/process.ts';
 import { requires } from './helpers/skips.ts';
 import { eventually, isRunning, writeScript } from './helpers/util.ts';
 
 describe('the service process', () => {
-  const processes: ServiceProcess[] = [];
-  const start = (
-    environment: Record<string, string> = {},
-    before: readonly string[] = [],
-  ): ServiceProcess => {
-    const started = startProcess(environment, before);
-    processes.push(started);
-    return started;
-  };
-  afterEach(async () => {
-    for (const { child } of processes) child.kill('SIGKILL');
-    await Promise.all(processes.splice(0).map((started) => started.ended()));
-  });
+  const start = useProcesses();
 
   describe('at startup', () => {
     it('exits with 2 and names every invalid setting', async () => {

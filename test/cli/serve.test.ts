@@ -9,23 +9,14 @@ import { MAIN, runCommand, runOnTerminal } from '../helpers/command.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { runInProcess } from '../helpers/in-process.ts';
-import { type ServiceProcess, startProcess } from '../helpers/process.ts';
+import { type ServiceProcess, useProcesses } from '../helpers/process.ts';
 import { requires } from '../helpers/skips.ts';
 import { eventually, isRunning } from '../helpers/util.ts';
 
 const ROOT = new URL('../..', import.meta.url).pathname;
 
 describe('imagemill serve', () => {
-  const processes: ServiceProcess[] = [];
-  const start: typeof startProcess = (...how) => {
-    const started = startProcess(...how);
-    processes.push(started);
-    return started;
-  };
-  afterEach(async () => {
-    for (const { child } of processes) child.kill('SIGKILL');
-    await Promise.all(processes.splice(0).map((started) => started.ended()));
-  });
+  const start = useProcesses();
 
   it('prints lines for people with LOG_FORMAT=pretty: the address to open, each request, warnings, and how it stops', async () => {
     const service = start({ LOG_FORMAT: 'pretty', WORKER_REUSE: '50', HOST: '0.0.0.0' });

@@ -1,8 +1,10 @@
 /** @module Finds Chromium for the browser tests. */
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { expect } from 'chai';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-import { decode, type Pixels } from './pixels.ts';
+import { convert } from './client.ts';
+import { decode, difference, type Pixels } from './pixels.ts';
 import { requires } from './skips.ts';
 import { PATIENCE_MS } from './util.ts';
 
@@ -71,6 +73,23 @@ export async function openPage(browser: Browser, options: BrowserContextOptions 
   const page = await browser.newPage(options);
   page.setDefaultTimeout(PATIENCE_MS);
   return page;
+}
+
+/** Maximum mean absolute error of a channel (0 to 255) between a result and what Chromium shows. */
+const MAX_MEAN_ERROR = 1;
+
+/** Converts an image whose colours are not sRGB to PNG, and expects what Chromium shows. */
+export async function expectAsInBrowser(
+  { base }: { readonly base: string },
+  browser: ReturnType<typeof useBrowserDecoder>,
+  file: Buffer,
+  mediaType: string,
+): Promise<void> {
+  const { status, message, headers, body } = await convert(base, file, { format: 'png' });
+  expect(status, message).to.equal(200);
+  expect(headers.get('x-conversion-notes')).to.equal('colour-converted-to-srgb');
+  const { mae } = difference(await decode(body), await browser.show(file, mediaType));
+  expect(mae).to.be.below(MAX_MEAN_ERROR);
 }
 
 /** Starts Chromium before the tests of a suite, and closes it after them. Skips them without a browser. */

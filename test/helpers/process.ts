@@ -1,6 +1,7 @@
 /** @module Starts the service and other programs as child processes. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { buffer, text } from 'node:stream/consumers';
 import { eventually } from './util.ts';
 
 /** Path of the program: `dist/main.js` in a run of all tests, otherwise the source. */
@@ -48,6 +49,20 @@ export const startProcess = (
     ...{ ...TEST_SETTINGS, ...environment },
   });
 
+/** Returns {@link startProcess} for the tests of a suite. The services are killed after each test. */
+export function useProcesses(): typeof startProcess {
+  const processes: ServiceProcess[] = [];
+  afterEach(async () => {
+    for (const { child } of processes) child.kill('SIGKILL');
+    await Promise.all(processes.splice(0).map((started) => started.ended()));
+  });
+  return (...how) => {
+    const started = startProcess(...how);
+    processes.push(started);
+    return started;
+  };
+}
+
 /** Starts the service, or another server that prints its address: a program and its arguments. */
 export function startServer(
   [program = '', ...args]: readonly string[],
@@ -89,15 +104,10 @@ export function startServer(
  */
 export async function pipe(program: string, args: readonly string[], input: Uint8Array): Promise<Buffer> {
   const child = spawn(program, args, { stdio: 'pipe' });
-  const chunks: Buffer[] = [];
-  let errorOutput = '';
-  child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
-  child.stderr.on('data', (chunk) => {
-    errorOutput += chunk;
-  });
   child.stdin.on('error', () => {}); // the program may exit before it has read everything
   child.stdin.end(input);
-  const [status] = (await once(child, 'close')) as [number | null];
-  if (status !== 0) throw new Error(errorOutput.trim().split('\n').at(-1) ?? `status ${status}`);
-  return Buffer.concat(chunks);
+  const results = [buffer(child.stdout), text(child.stderr), once(child, 'close')] as const;
+  const [output, errorOutput, [status]] = await Promise.all(results);
+  if (status !== 0) throw new Error(errorOutput.trim().split('\n').at(-1) || `status ${status}`);
+  return output;
 }

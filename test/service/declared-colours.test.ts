@@ -3,13 +3,11 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { avif } from '../../scripts/fixtures/edge-case.ts';
 import { withChromaticities, withChunk, withCodePoints } from '../../scripts/fixtures/writers.ts';
-import { useBrowserDecoder } from '../helpers/chromium.ts';
+import { expectAsInBrowser, useBrowserDecoder } from '../helpers/chromium.ts';
 import { convert } from '../helpers/client.ts';
 import { decode, difference, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
-/** Maximum mean absolute error of a channel (0 to 255) of patches in all colours. Without a conversion it is 4 to 50. */
-const MAX_MEAN_ERROR = 1;
 const PATCHES = 12;
 const SIDE = 4;
 
@@ -52,13 +50,8 @@ describe('colours declared by numbers', () => {
   const service = useService();
   const browser = useBrowserDecoder();
 
-  async function check(file: Buffer, mediaType: string): Promise<void> {
-    const { status, message, headers, body } = await convert(service.base, file, { format: 'png' });
-    expect(status, message).to.equal(200);
-    expect(headers.get('x-conversion-notes')).to.equal('colour-converted-to-srgb');
-    const { mae } = difference(await decode(body), await browser.show(file, mediaType));
-    expect(mae).to.be.below(MAX_MEAN_ERROR);
-  }
+  const check = (...image: readonly [file: Buffer, mediaType: string]) =>
+    expectAsInBrowser(service, browser, ...image);
 
   for (const [name, [primaries, transfer]] of Object.entries(CODE_POINTS)) {
     it(`converts a PNG declared as ${name} to what Chromium shows`, async () => {

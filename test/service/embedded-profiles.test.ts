@@ -12,7 +12,7 @@ import {
 } from '../../scripts/fixtures/writers.ts';
 import { declaredProfile, powerCurve } from '../../src/images/colour/declared-colour.ts';
 import { sampledCurve, writeProfile } from '../../src/images/colour/icc-writer.ts';
-import { useBrowserDecoder } from '../helpers/chromium.ts';
+import { expectAsInBrowser, useBrowserDecoder } from '../helpers/chromium.ts';
 import { convert } from '../helpers/client.ts';
 import { decode, difference, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
@@ -47,19 +47,12 @@ describe('an image with a profile of wide colours', () => {
   const service = useService();
   const browser = useBrowserDecoder();
 
-  async function expectAsInBrowser(file: Buffer, mediaType: string): Promise<void> {
-    const { status, message, headers, body } = await convert(service.base, file, { format: 'png' });
-    expect(status, message).to.equal(200);
-    expect(headers.get('x-conversion-notes')).to.equal('colour-converted-to-srgb');
-    const { mae } = difference(await decode(body), await browser.show(file, mediaType));
-    expect(mae).to.be.below(MAX_MEAN_ERROR);
-  }
-
   for (const name of ['Adobe RGB', 'Display P3'] as const) {
     it(`such as ${name} is converted to what Chromium shows`, async () => {
       const profile = await wideProfile(name);
-      await expectAsInBrowser(withProfileChunk(await opened().png().toBuffer(), profile), 'image/png');
-      await expectAsInBrowser(jpegWith(await jpegOf(opened()), profile), 'image/jpeg');
+      const png = withProfileChunk(await opened().png().toBuffer(), profile);
+      await expectAsInBrowser(service, browser, png, 'image/png');
+      await expectAsInBrowser(service, browser, jpegWith(await jpegOf(opened()), profile), 'image/jpeg');
     });
   }
 });

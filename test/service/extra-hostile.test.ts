@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
+import { box } from '../../scripts/fixtures/boxes.ts';
 import { psd } from '../../scripts/fixtures/psd.ts';
 import { scene } from '../../scripts/fixtures/scene.ts';
 import { seeded } from '../../scripts/stress/random.ts';
@@ -124,12 +125,6 @@ async function lyingJp2(): Promise<Buffer> {
 
 /** Creates a JPEG 2000 of 600 kB with 39 000 profiles, of which only the first is read. */
 function complexJp2(): Buffer {
-  const box = (name: string, body: Buffer): Buffer => {
-    const head = Buffer.alloc(8);
-    head.writeUInt32BE(8 + body.length);
-    head.write(name, 4, 'latin1');
-    return Buffer.concat([head, body]);
-  };
   const profile = box('colr', Buffer.from([2, 0, 0, 0, 0, 0, 0]));
   const header = box('jp2h', Buffer.concat(Array(200).fill(profile)));
   const start = [

@@ -1,6 +1,7 @@
 /** @module Converts each kind of PNG that PngSuite has, generated here, and compares the result with the encoded pixels. */
-import { crc32, deflateSync } from 'node:zlib';
+import { deflateSync } from 'node:zlib';
 import { expect } from 'chai';
+import { PNG_SIGNATURE, pngChunk } from '../../src/images/png-writer.ts';
 import { convert } from '../helpers/client.ts';
 import { decode, difference, type Pixels } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
@@ -48,14 +49,6 @@ function sampleAt({ depth, type }: Png, x: number, y: number, channel: number): 
 /** Colour of an index. */
 const paletteColour = (index: number): number[] => [(index * 67) % 256, (index * 29) % 256, 255 - index];
 
-function chunk(name: string, body: Buffer): Buffer {
-  const content = Buffer.concat([Buffer.from(name, 'latin1'), body]);
-  const ends = Buffer.alloc(8);
-  ends.writeUInt32BE(body.length, 0);
-  ends.writeUInt32BE(crc32(content), 4);
-  return Buffer.concat([ends.subarray(0, 4), content, ends.subarray(4)]);
-}
-
 /** Encodes a PNG. */
 function encode(png: Png): Buffer {
   const header = Buffer.from([
@@ -63,22 +56,22 @@ function encode(png: Png): Buffer {
     ...[png.depth, COLOUR[png.type], 0, 0, png.interlaced ? 1 : 0],
   ]);
   const colours = Array.from({ length: 2 ** png.depth }, (_, index) => paletteColour(index)).flat();
-  const early = Object.entries(png.chunks ?? {}).map(([name, body]) => chunk(name, Buffer.from(body)));
+  const early = Object.entries(png.chunks ?? {}).map(([name, body]) => pngChunk(name, Buffer.from(body)));
   const [late, first] = [
     early.filter((one) => one.includes('tRNS')),
     early.filter((one) => !one.includes('tRNS')),
   ];
   return Buffer.concat([
-    Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
-    chunk('IHDR', header),
+    PNG_SIGNATURE,
+    pngChunk('IHDR', header),
     ...first,
-    ...(png.type === 'palette' ? [chunk('PLTE', Buffer.from(colours))] : []),
+    ...(png.type === 'palette' ? [pngChunk('PLTE', Buffer.from(colours))] : []),
     ...late,
-    chunk(
+    pngChunk(
       'IDAT',
       deflateSync(Buffer.concat((png.interlaced ? ADAM7 : WHOLE).flatMap((pass) => encodePass(png, pass)))),
     ),
-    chunk('IEND', Buffer.alloc(0)),
+    pngChunk('IEND', Buffer.alloc(0)),
   ]);
 }
 
@@ -160,11 +153,11 @@ function expected(png: Png, alphaOf: (samples: readonly number[]) => number = ()
 function twoGreys(depth: 8 | 16, grey: number): Buffer {
   const sample = (value: number): number[] => (depth === 8 ? [value] : [value, value ^ 85]);
   return Buffer.concat([
-    Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
-    chunk('IHDR', Buffer.from([0, 0, 0, 2, 0, 0, 0, 1, depth, COLOUR.grey, 0, 0, 0])),
-    chunk('tRNS', Buffer.from(depth === 8 ? [0, grey] : sample(grey))),
-    chunk('IDAT', deflateSync(Buffer.from([0, ...sample(grey), ...sample((grey + 100) % 256)]))),
-    chunk('IEND', Buffer.alloc(0)),
+    PNG_SIGNATURE,
+    pngChunk('IHDR', Buffer.from([0, 0, 0, 2, 0, 0, 0, 1, depth, COLOUR.grey, 0, 0, 0])),
+    pngChunk('tRNS', Buffer.from(depth === 8 ? [0, grey] : sample(grey))),
+    pngChunk('IDAT', deflateSync(Buffer.from([0, ...sample(grey), ...sample((grey + 100) % 256)]))),
+    pngChunk('IEND', Buffer.alloc(0)),
   ]);
 }
 

@@ -60,36 +60,19 @@ function withSubDirectory(full: TiffPage, reduced: TiffPage): Buffer {
 
 /** Layers of Photoshop in a little-endian TIFF: two of one colour, which cover the image. */
 function photoshopLayers(): Buffer {
-  const counted = (body: Buffer): Buffer => {
-    const length = Buffer.alloc(4);
-    length.writeUInt32LE(body.length);
-    return Buffer.concat([length, body]);
-  };
+  const long = (...values: number[]): Buffer => Buffer.from(Uint32Array.from(values).buffer);
+  const short = (...values: number[]): Buffer => Buffer.from(Uint16Array.from(values).buffer);
   const plane = WIDTH * HEIGHT + 2; // compression 0, and the samples
-  const record = Buffer.alloc(18 + 3 * 6 + 12);
-  record.writeUInt32LE(HEIGHT, 8);
-  record.writeUInt32LE(WIDTH, 12);
-  record.writeUInt16LE(3, 16);
-  for (const channel of [0, 1, 2]) {
-    record.writeInt16LE(channel, 18 + channel * 6);
-    record.writeUInt32LE(plane, 20 + channel * 6);
-  }
-  record.write('MIB8mron', 36, 'latin1');
-  record[44] = 255;
+  const channels = [0, 1, 2].flatMap((channel) => [short(channel), long(plane)]);
   const head = Buffer.concat([
-    record,
-    counted(
-      Buffer.concat([counted(Buffer.alloc(0)), counted(Buffer.alloc(0)), Buffer.from('\x01L\0\0', 'latin1')]),
-    ),
+    ...[long(0, 0, HEIGHT, WIDTH), short(3), ...channels, Buffer.from('MIB8mron\xff\0\0\0', 'latin1')],
+    ...[long(12, 0, 0), Buffer.from('\x01L\0\0', 'latin1')],
   ]);
   const planes = (colour: readonly number[]): Buffer =>
     Buffer.concat(colour.map((value) => Buffer.concat([Buffer.alloc(2), Buffer.alloc(plane - 2, value)])));
-  const count = Buffer.from([2, 0]);
-  const layers = Buffer.concat([count, head, head, planes(SECOND), planes(THIRD)]);
-  return Buffer.concat([
-    Buffer.from('Adobe Photoshop Document Data Block\0MIB8ryaL', 'latin1'),
-    counted(layers),
-  ]);
+  const layers = Buffer.concat([short(2), head, head, planes(SECOND), planes(THIRD)]);
+  const title = Buffer.from('Adobe Photoshop Document Data Block\0MIB8ryaL', 'latin1');
+  return Buffer.concat([title, long(layers.length), layers]);
 }
 
 const KINDS: Readonly<
