@@ -4,7 +4,7 @@
  * `bench/NAME.svg`. `scripts/measure.ts` has other measurements.
  */
 
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempDisposableSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, release, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -59,14 +59,11 @@ const CROWD_CLIENTS = 8;
 const clients = (flags.clients ?? (flags.quick ? '1,8' : '1,2,8,32')).split(',').map(Number);
 const seconds = Number(flags.seconds ?? (flags.quick ? 0.5 : 1));
 const rounds = Number(flags.rounds ?? (flags.quick ? 2 : 3));
-const folder = mkdtempSync(join(tmpdir(), 'imagemill-bench-'));
+using temporary = mkdtempDisposableSync(join(tmpdir(), 'imagemill-bench-'));
+const folder = temporary.path;
 const outFolder = new URL('../bench', import.meta.url).pathname;
 
-try {
-  await compareAll();
-} finally {
-  rmSync(folder, { recursive: true, force: true });
-}
+await compareAll();
 
 async function compareAll(): Promise<void> {
   const tools = await findTools();

@@ -3,7 +3,7 @@
  * service never runs: apt install libheif-examples libheif-plugin-x265 libjxl-tools libopenjp2-tools, and exiftool.
  */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempDisposableSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import sharp, { type Sharp } from 'sharp';
@@ -19,7 +19,8 @@ const FOLDER = new URL('../fixtures/extra/', import.meta.url).pathname;
 const FIXTURES = new URL('../fixtures/images/', import.meta.url).pathname;
 rmSync(FOLDER, { recursive: true, force: true });
 mkdirSync(FOLDER, { recursive: true });
-const work = mkdtempSync(join(tmpdir(), 'imagemill-extra-'));
+using temporary = mkdtempDisposableSync(join(tmpdir(), 'imagemill-extra-'));
+const work = temporary.path;
 const at = (name: string): string => join(work, name);
 const to = (name: string): string => join(FOLDER, name);
 const run = (program: string, ...args: string[]): void =>
@@ -99,7 +100,6 @@ writeFileSync(
 );
 writeFileSync(to('scene.psd'), psd(scene(), {}));
 writeFileSync(to('scene.cur'), cur([{ side: 64, bytes: iconBitmap(square(64)) }]));
-rmSync(work, { recursive: true });
 
 /** Writes a copy of a file with other boxes in its header. */
 function rewrite(from: string, name: string, change: (boxes: FileBox[]) => FileBox[]): void {
@@ -128,33 +128,28 @@ async function writePalette(): Promise<void> {
 
 /** Creates an sYCC image with colour at half the horizontal resolution, for groups of `rows` rows. */
 function subsampled({ width, height, data }: Raster, rows: 1 | 2): Buffer {
-  const planes = [0, 1, 2].map(() => Buffer.alloc(width * height));
   const weights = [
     [0.299, 0.587, 0.114],
     [-0.168736, -0.331264, 0.5],
     [0.5, -0.418688, -0.081312],
   ];
-  for (let pixel = 0; pixel < width * height; pixel += 1) {
-    for (const [plane, row] of weights.entries()) {
-      const sum = row.reduce(
-        (value, weight, channel) => value + weight * (data[pixel * 4 + channel] as number),
-        0,
-      );
-      (planes[plane] as Buffer)[pixel] = Math.max(0, Math.min(255, Math.round(sum + (plane > 0 ? 128 : 0))));
-    }
-  }
+  const [light, ...colours] = weights.map((row, plane) => {
+    const sampleAt = (_: unknown, pixel: number): number => {
+      const add = (sum: number, weight: number, channel: number): number =>
+        sum + weight * (data[pixel * 4 + channel] as number);
+      return Math.max(0, Math.min(255, Math.round(row.reduce(add, 0) + (plane > 0 ? 128 : 0))));
+    };
+    return Buffer.from(Array.from({ length: width * height }, sampleAt));
+  }) as [Buffer, ...Buffer[]];
   const offsets = [0, 1, width, width + 1].slice(0, rows * 2);
-  const half = (plane: Buffer): Buffer => {
-    const small = Buffer.alloc((width / 2) * (height / rows));
-    for (let y = 0; y < height / rows; y += 1) {
-      for (let x = 0; x < width / 2; x += 1) {
-        const from = y * rows * width + x * 2;
+  const columns = width / 2;
+  const half = (plane: Buffer): Buffer =>
+    Buffer.from(
+      Array.from({ length: columns * (height / rows) }, (_, at) => {
+        const from = Math.floor(at / columns) * rows * width + (at % columns) * 2;
         const sum = offsets.reduce((value, offset) => value + (plane[from + offset] as number), 0);
-        small[y * (width / 2) + x] = Math.round(sum / offsets.length);
-      }
-    }
-    return small;
-  };
-  const [light, blue, red] = planes as [Buffer, Buffer, Buffer];
-  return Buffer.concat([light, half(blue), half(red)]);
+        return Math.round(sum / offsets.length);
+      }),
+    );
+  return Buffer.concat([light, ...colours.map(half)]);
 }

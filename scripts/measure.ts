@@ -3,7 +3,14 @@
  * scripts/measure.ts NAME [arguments]`. Without a name, lists them. Processor times include those of other programs.
  */
 import { execFileSync, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempDisposableSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import sharp from 'sharp';
@@ -28,7 +35,8 @@ interface Measurement {
 }
 
 /** Folder for all files of the measurement. */
-const folder = mkdtempSync(join(tmpdir(), 'imagemill-measure-'));
+using temporary = mkdtempDisposableSync(join(tmpdir(), 'imagemill-measure-'));
+const folder = temporary.path;
 
 const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
   batch: {
@@ -85,14 +93,10 @@ const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
 
 const [name = '', ...args] = process.argv.slice(2);
 const chosen = MEASUREMENTS[name];
-try {
-  if (chosen) console.log(await chosen.run(...args));
-  else
-    for (const [each, { usage, does }] of Object.entries(MEASUREMENTS))
-      console.log(`node scripts/measure.ts ${each} ${usage}\n    ${does}`);
-} finally {
-  rmSync(folder, { recursive: true, force: true });
-}
+if (chosen) console.log(await chosen.run(...args));
+else
+  for (const [each, { usage, does }] of Object.entries(MEASUREMENTS))
+    console.log(`node scripts/measure.ts ${each} ${usage}\n    ${does}`);
 
 /** Starts a service for some work. */
 async function withService<T>(

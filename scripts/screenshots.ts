@@ -31,27 +31,20 @@ try {
     await page.getByRole('button', { name: 'Compare first-light.jpg' }).click();
     await page.getByRole('slider', { name: /divider/ }).fill('42');
   });
-  await shoot(
-    'phone',
-    {
-      viewport: { width: 390, height: 844 },
-      deviceScaleFactor: 2,
-      colorScheme: 'light',
-      hasTouch: true,
-      isMobile: true,
-    },
-    async (page) => convertAll(page, files.slice(0, 2)),
+  const phone = {
+    viewport: { width: 390, height: 844 },
+    deviceScaleFactor: 2,
+    hasTouch: true,
+    isMobile: true,
+  };
+  await shoot('phone', { ...phone, colorScheme: 'light' }, async (page) =>
+    convertAll(page, files.slice(0, 2)),
   );
 
   const report = await makeReport();
-  const context = await browser.newContext({
-    viewport: { width: 1180, height: 900 },
-    deviceScaleFactor: 1.5,
-  });
-  const page = await context.newPage();
+  const page = await browser.newPage({ viewport: { width: 1180, height: 900 }, deviceScaleFactor: 1.5 });
   await page.goto(pathToFileURL(report.path).href);
   await save('report', await page.screenshot());
-  await context.close();
   report.remove();
 
   async function shoot(name: string, options: BrowserContextOptions, act: (page: Page) => Promise<void>) {

@@ -1,6 +1,7 @@
 /** @module Load generator: a number of clients, each sending the same upload again once it has its response. */
 
 import { Agent, request } from 'node:http';
+import { formWith } from '../../test/helpers/from-address.ts';
 import type { ServerProcess } from '../processes/start.ts';
 import { memoryOfTree, othersCpuMs } from '../processes/usage.ts';
 import { percentile } from '../statistics.ts';
@@ -57,7 +58,7 @@ export async function measure(
 ): Promise<Measured | undefined> {
   // A crowd needs a connection per request, since an address belongs to a connection.
   const agent = new Agent({ keepAlive: !job.crowd, maxSockets: clients });
-  const upload = job.asBody ? imageBody(job) : multipart(job);
+  const upload = await encode(job);
   const send = (): Promise<Answer> => post(agent, base, upload, job.crowd ? nextAddress() : undefined);
   try {
     const first = await Promise.all(Array.from({ length: clients }, send));
@@ -101,8 +102,6 @@ export async function measure(
   }
 }
 
-const BOUNDARY = 'imagemill-bench';
-
 /** A request: its query string, the type of its body, and its body. */
 interface Upload {
   readonly query: string;
@@ -116,23 +115,15 @@ const fieldsOf = ({ format, side }: Job): Record<string, string> => ({
   ...(side && { width: String(side), height: String(side) }),
 });
 
-function imageBody(job: Job): Upload {
-  const query = `?${new URLSearchParams(fieldsOf(job))}`;
-  return { query, type: 'application/octet-stream', body: job.image.bytes };
-}
-
-function multipart(job: Job): Upload {
-  const { image } = job;
-  const texts = Object.entries(fieldsOf(job)).map(
-    ([name, value]) => `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
-  );
-  const file = `--${BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="${image.file}"\r\nContent-Type: application/octet-stream\r\n\r\n`;
-  const body = Buffer.concat([
-    Buffer.from(texts.join('') + file),
-    image.bytes,
-    Buffer.from(`\r\n--${BOUNDARY}--\r\n`),
-  ]);
-  return { query: '', type: `multipart/form-data; boundary=${BOUNDARY}`, body };
+/** Encodes a request once for all clients. */
+async function encode(job: Job): Promise<Upload> {
+  const fields = fieldsOf(job);
+  const { bytes } = job.image;
+  const query = `?${new URLSearchParams(fields)}`;
+  if (job.asBody) return { query, type: 'application/octet-stream', body: bytes };
+  const form = new Response(formWith(bytes, 'file', fields));
+  const type = form.headers.get('content-type') ?? '';
+  return { query: '', type, body: Buffer.from(await form.arrayBuffer()) };
 }
 
 interface Answer {

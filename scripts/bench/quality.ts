@@ -144,16 +144,8 @@ async function readPictures(folder: string): Promise<Picture[]> {
 }
 
 async function isComparable(bytes: Buffer): Promise<boolean> {
-  const {
-    width,
-    height,
-    format: type,
-    space,
-    depth,
-    pages = 1,
-    orientation = 1,
-    icc,
-  } = await sharp(bytes).metadata();
+  const { width, height, pages = 1, orientation = 1, ...metadata } = await sharp(bytes).metadata();
+  const { format: type, space, depth, icc } = metadata;
   await sharp(bytes, { failOn: 'warning' }).stats();
   const isPlain =
     pages === 1 && orientation === 1 && !icc && depth === 'uchar' && ['srgb', 'b-w'].includes(space);
