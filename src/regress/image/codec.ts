@@ -74,13 +74,18 @@ async function decodeWithSharp(file: Buffer): Promise<DecodedImage> {
   return toImage(sharp(file, options), metadata, metadata.pages ?? 1);
 }
 
-async function toImage(image: Sharp, metadata: Metadata, count: number): Promise<DecodedImage> {
+async function toImage(
+  image: Sharp,
+  metadata: Metadata,
+  count: number,
+  mayBeTransparent = metadata.hasAlpha,
+): Promise<DecodedImage> {
   const { data, info } = await image
     .toColourspace('srgb')
     .ensureAlpha()
     .raw({ depth: 'uchar' })
     .toBuffer({ resolveWithObject: true });
-  const alpha = clearHidden(data);
+  const alpha = mayBeTransparent && clearHidden(data);
   const height = info.height / count;
   const size = info.width * height * 4;
   const frames = Array.from({ length: count }, (_, at) => ({
@@ -178,7 +183,7 @@ export async function prepareExpected(
       background: options.background ?? (output.alpha === 'none' ? colour : TRANSPARENT),
     });
   if (output.alpha === 'none') image = image.flatten({ background: colour });
-  const shown = await toImage(image, metadata, count);
+  const shown = await toImage(image, metadata, count, metadata.hasAlpha || fit === 'contain');
   if (output.alpha === 'binary') for (const { data } of shown.frames) roundAlpha(data);
   const sizes = format === 'ico' ? iconSizes(options) : [];
   const fitAll = async (round: (pixels: number) => number) =>

@@ -301,10 +301,10 @@ function shrink({ width, height, data }: Raster, factor: number): Raster {
           b += data[at + 2] as number;
         }
       }
-      result.set(
-        [r, g, b].map((sum) => Math.round(sum / factor ** 2)),
-        (row * across + column) * 4,
-      );
+      const to = (row * across + column) * 4;
+      result[to] = Math.round(r / factor ** 2);
+      result[to + 1] = Math.round(g / factor ** 2);
+      result[to + 2] = Math.round(b / factor ** 2);
     }
   }
   return { width: across, height: down, data: result };
