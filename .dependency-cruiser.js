@@ -7,7 +7,7 @@
 /** The one file that may import each outside library. A library that several files share is not listed. */
 const OWNERS = {
   '@blazediff/ssim': 'src/regress/image/difference.ts',
-  '@hyzyla/pdfium': 'src/regress/image/codec.ts',
+  '@hyzyla/pdfium': 'src/regress/image/pdf.ts',
   '@redis/client': 'src/redis-client.ts',
   '@csstools/css-color-parser': 'src/images/svg/css.ts',
   '@csstools/css-parser-algorithms': 'src/images/svg/css.ts',

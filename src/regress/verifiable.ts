@@ -13,6 +13,8 @@ export interface Verification {
   readonly reason?: string;
   /** Libraries that have decoded the files. */
   readonly decoder: string;
+  /** How many times smaller the sides of the images were that were compared, if they were. */
+  readonly reduction?: number;
   /** Largest difference of a channel, 0 to 255. */
   readonly max?: number;
   /** PSNR in dB; undefined if equal. */

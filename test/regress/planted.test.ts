@@ -9,6 +9,7 @@ import { comparePixels, metadataReasons } from '../../src/regress/compare-images
 import { decode } from '../../src/regress/image/codec.ts';
 import { clearHidden, type DecodedImage, type Raster } from '../../src/regress/image/image.ts';
 import { defaultThresholds } from '../../src/regress/matrix.ts';
+import { verify } from '../../src/regress/verify.ts';
 import { madePhotos } from '../helpers/made-photos.ts';
 import { image, pixel, redrawn, shifted } from './images.ts';
 
@@ -256,6 +257,35 @@ describe('planted defects', () => {
       }
     });
   }
+
+  describe('in a JPEG that is large enough to be reduced for its verification', () => {
+    const OPTIONS = { format: 'jpg', quality: 80, stripMetadata: true } as const;
+    let large: Raster;
+    let source: Buffer;
+    const judge = async (result: Buffer) => verify('visual', 'jpg', source, result, OPTIONS);
+    before(async () => {
+      large = (await madePhotos(2500, 1700, 1))[0] as Raster;
+      source = await open(large).removeAlpha().jpeg({ quality: 92 }).toBuffer();
+    });
+
+    it('do not exist in a sound result, which is compared reduced', async () => {
+      const sound = await judge(await ENCODERS.jpg(open(large)).toBuffer());
+      expect(sound).to.include({ passed: true, reduction: 4 });
+      const small = await ENCODERS.jpg(open(photo(500))).toBuffer();
+      expect(await verify('visual', 'jpg', small, small, OPTIONS)).to.not.have.property('reduction');
+    });
+
+    for (const [name, [edit, formats]] of Object.entries(DEFECTS)) {
+      it(`are found as in the whole image: ${name}`, async () => {
+        const result = await ENCODERS.jpg(open(await edit(large))).toBuffer();
+        const { passed, reduction } = await judge(result);
+        if (formats.includes('jpg')) expect(passed).to.equal(false);
+        if (reduction === undefined) return;
+        const [whole, found] = [await decode(source, 'jpg'), await decode(result, 'jpg')];
+        expect(verdict(whole, found, 'jpg')).to.match(/^similar/);
+      });
+    }
+  });
 
   for (const [name, edit] of Object.entries(ALPHA_DEFECTS)) {
     it(`of transparency are found in every size: ${name}`, async () => {
