@@ -251,5 +251,9 @@ export function orient(job: ConversionJob): string[] {
   return [...autoOrient(image.orientation), '+repage'];
 }
 
-export const explainOrientation: Sentence = ({ image: { orientation = UPRIGHT }, keepsAllFrames }) =>
-  orientation === UPRIGHT || keepsAllFrames ? undefined : `turned upright (EXIF ${orientation})`;
+export const explainOrientation: Sentence = ({ image: { type, orientation = UPRIGHT }, keepsAllFrames }) => {
+  if (orientation === UPRIGHT || keepsAllFrames) return undefined;
+  // HEIF states the rotation and the reflection in properties of the image, and EXIF has no effect.
+  const isHeif = type === 'heic' || type === 'avif';
+  return `turned upright (${isHeif ? 'irot and imir, like ' : ''}EXIF ${orientation})`;
+};

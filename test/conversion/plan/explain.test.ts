@@ -21,6 +21,12 @@ describe('the sentences of a plan', () => {
     ['a resize', PHOTO, { width: 800 }, '4000 × 3000 → 800 × 600 with Lanczos'],
     ['an image that stays smaller', PHOTO, { width: 9000 }, 'not enlarged'],
     ['an orientation', { ...PHOTO, orientation: 8 }, {}, 'turned upright (EXIF 8)'],
+    [
+      'the orientation of an AVIF',
+      { type: 'avif', width: 40, height: 30, orientation: 6 } as ImageInfo,
+      {},
+      'turned upright (irot and imir, like EXIF 6)',
+    ],
     ['a crop', PHOTO, { crop: '10,20,300,200' }, 'cut to 300 × 200 from 10, 20'],
     ['cover', PHOTO, { width: 100, height: 100, fit: 'cover' }, 'cut to 100 × 100'],
     [
