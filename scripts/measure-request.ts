@@ -1,6 +1,7 @@
 /**
  * @module Lists the files of `src/` whose functions run in a second `POST /convert` of a JPEG to WebP, and how often each
- * function is called, by V8's precise coverage: `node scripts/measure-request.ts [--functions]`.
+ * function is called, by V8's precise coverage: `node scripts/measure-request.ts [--functions] [--settle-ms 3000]`. Fails unless the
+ * conversion was planned exactly once.
  */
 import { once } from 'node:events';
 import { openAsBlob } from 'node:fs';
@@ -8,13 +9,17 @@ import { type Profiler, Session } from 'node:inspector/promises';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import { pino } from 'pino';
 import { loadConfig } from '../src/config.ts';
 import { createHttpServer } from '../src/server/http-server.ts';
 import { createService } from '../src/server/service.ts';
 
+const { values: flags } = parseArgs({
+  options: { functions: { type: 'boolean' }, 'settle-ms': { type: 'string', default: '3000' } },
+});
 /** Time for work after a request to end, such as the start of another process, in ms. */
-const SETTLE_MS = 3000;
+const settleMs = Number(flags['settle-ms']);
 
 const root = fileURLToPath(new URL('../src/', import.meta.url));
 const image = await openAsBlob(fileURLToPath(new URL('../fixtures/images/scene.jpg', import.meta.url)));
@@ -30,9 +35,9 @@ session.connect();
 await session.post('Profiler.enable');
 await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
 try {
-  await wait(SETTLE_MS);
+  await wait(settleMs);
   await convert();
-  await wait(SETTLE_MS);
+  await wait(settleMs);
   await session.post('Profiler.takePreciseCoverage'); // resets the counts
   await convert();
   const { result } = await session.post('Profiler.takePreciseCoverage');
@@ -69,11 +74,15 @@ function report(scripts: readonly Profiler.ScriptCoverage[]): void {
     .sort((one, other) => one.name.localeCompare(other.name));
   for (const { name, calls } of files) {
     console.log(`${name}: ${calls.length} functions, ${sum(calls)} calls`);
-    if (process.argv.includes('--functions'))
+    if (flags.functions)
       for (const call of calls) console.log(`  ${String(call.count).padStart(4)} ${call.name}`);
   }
   const all = files.flatMap(({ calls }) => calls);
   console.log(`${files.length} files, ${all.length} functions, ${sum(all)} calls`);
+  const planner = files.find(({ name }) => name === 'conversion/plan/index.ts')?.calls ?? [];
+  const plans = sum(planner.filter(({ name }) => name === 'plan'));
+  console.log(`planned ${plans} times`);
+  if (plans !== 1) process.exitCode = 1;
 }
 
 function sum(calls: readonly { count: number }[]): number {

@@ -3,8 +3,9 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempDisposableSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { plan, planDecoding } from '../../src/conversion/plan/index.ts';
+import { plan } from '../../src/conversion/plan/index.ts';
 import { createJob } from '../../src/conversion/plan/job.ts';
+import { completeStep } from '../../src/conversion/plan/step.ts';
 import type { InputType, OutputType } from '../../src/formats.ts';
 import { inspect } from '../../src/images/index.ts';
 import { TOOLS, type ToolName } from '../../src/tools.ts';
@@ -34,17 +35,17 @@ async function commandLines(job: Job, folder: string, tools: Tools): Promise<str
   const options = { format: format as OutputType, quality: QUALITY, stripMetadata: true, ...size };
   const asset = (name: string) => new URL(`../../assets/${name}`, import.meta.url).pathname;
   const info = await inspect(join(folder, 'in'), type);
-  const machine = { magick: tools.magick.major, srgbProfile: asset('srgb.icc') };
-  const planned = createJob(info, options, machine);
-  const steps = [planDecoding(planned) ?? [], plan(planned).steps].flat();
+  const { decoding, steps } = plan(createJob(info, options, { magick: tools.magick.major }));
+  const context = { threads: 1, srgbProfile: asset('srgb.icc') };
   const paths: Partial<Record<ToolName, string>> = { magick: tools.magick.path, rsvg: tools.rsvg };
-  return steps.map(({ tool, args, stdin }) =>
-    [
+  return [decoding ?? [], steps].flat().map((step) => {
+    const { tool, args, stdin } = completeStep(step, context, '');
+    return [
       paths[tool] ?? TOOLS[tool].programs[0],
       ...args.map((arg) => `'${arg}'`),
       ...(stdin ? ['<', stdin] : []),
-    ].join(' '),
-  );
+    ].join(' ');
+  });
 }
 
 /**

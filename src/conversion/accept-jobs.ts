@@ -20,6 +20,7 @@ import { UNREADABLE_KINDS } from './output/tool-errors.ts';
 import { findCropOutside } from './plan/crop.ts';
 import { misreadLabel } from './plan/decoders.ts';
 import { EXTERNAL_ENCODERS } from './plan/encode.ts';
+import { planJob } from './plan/index.ts';
 import { createJob } from './plan/job.ts';
 import {
   countPages,
@@ -29,7 +30,8 @@ import {
   renderedPages,
   sizesToMake,
 } from './plan/size.ts';
-import type { ConversionJob, ToolContext } from './plan/types.ts';
+import type { StepContext } from './plan/step.ts';
+import type { ConversionJob, PlannedJob, ToolContext } from './plan/types.ts';
 import type { RunPart } from './queue/queue.ts';
 import type { ConversionInput, OnError } from './types.ts';
 
@@ -52,8 +54,8 @@ export interface FileConversion {
   readonly failures: Map<string, ServiceError>;
 }
 
-/** A conversion that has got a slot. `tools` has the number of threads that it may use. */
-export interface RunningConversion extends FileConversion {
+/** A conversion that has got a slot. */
+export interface RunningConversion extends FileConversion, StepContext {
   readonly run: RunCommand;
   /** Runs each command, again if another client has needed the slot of the conversion. */
   readonly runPart: RunPart;
@@ -88,7 +90,7 @@ export async function forEachTarget<T extends Pick<Target, 'suffix'>, R>(
 }
 
 /**
- * Derives the jobs of an image.
+ * Derives and plans the jobs of an image.
  *
  * @throws {ServiceError} if the image exceeds a limit, or if it cannot be converted on this machine
  */
@@ -96,7 +98,7 @@ export async function acceptJobs(
   image: ImageInfo,
   targets: readonly Target[],
   conversion: FileConversion,
-): Promise<ConversionJob[]> {
+): Promise<PlannedJob[]> {
   const jobs = await forEachTarget(targets, conversion, (target) => acceptJob(image, target, conversion));
   checkTogether(jobs, conversion.config, conversion.source.label);
   return jobs;
@@ -105,7 +107,7 @@ export async function acceptJobs(
 const CONTRADICTORY = new Error('the parts of the header contradict each other about the size');
 
 /**
- * Derives the job of one result.
+ * Derives and plans the job of one result.
  *
  * @throws {ServiceError} as {@link acceptJobs}
  */
@@ -113,7 +115,7 @@ export function acceptJob(
   image: ImageInfo,
   { options, suffix }: Target,
   { source, tools, config, toolchain }: Pick<FileConversion, 'source' | 'tools' | 'config' | 'toolchain'>,
-): ConversionJob {
+): PlannedJob {
   const { type, label, readsMisread } = source;
   if (type === 'pdf' && options.format === 'pdf') throw serviceError('PDF_TO_PDF', label);
   const job = createJob(image, options, tools, suffix);
@@ -126,7 +128,7 @@ export function acceptJob(
   if (image.unreadable) throw serviceError('UNSUPPORTED_ENCODING', label, UNREADABLE_KINDS[image.unreadable]);
   if ([job.decoder, ...job.programs].some((tool) => tool && !toolchain[tool]))
     throw serviceError('CONVERSION_UNSUPPORTED', label, INPUTS[type].label, OUTPUTS[options.format].label);
-  return job;
+  return planJob(job);
 }
 
 /** Returns the time limit of a whole conversion. */

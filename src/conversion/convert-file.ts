@@ -16,7 +16,7 @@ import {
 } from './accept-jobs.ts';
 import { type Explanation, explainJob } from './explain.ts';
 import { canonicalPlan, conversionKey, digestOf } from './key.ts';
-import { type ConversionJob, type ConvertOptions, INPUT_FILE, type ToolContext } from './plan/types.ts';
+import { type ConvertOptions, INPUT_FILE, type PlannedJob, type ToolContext } from './plan/types.ts';
 import { createRepairContext, prepareInput, resolveFormat } from './prepare.ts';
 import { type ConversionQueue, createPartRunner, type RunJob } from './queue/queue.ts';
 import { type Converted, runJobs } from './run-jobs.ts';
@@ -62,24 +62,19 @@ export const MAX_PREPARATIONS = 4;
 export type FileConverter = ReturnType<typeof createConvert>;
 
 /** Returns the properties of the tools that plans depend on. */
-export function toolContext({
-  toolchain,
-  srgbProfile,
-}: Pick<ConvertDeps, 'toolchain' | 'srgbProfile'>): ToolContext {
-  const { magick, cjxl, dwebp, img2webp } = toolchain;
+export function toolContext({ magick, cjxl, dwebp, img2webp }: Toolchain): ToolContext {
   return {
     magick: magick?.major ?? 7,
     dropsOpaqueAlpha: magick !== undefined && isAtLeast(magick.version, DROPS_OPAQUE_ALPHA_SINCE),
     scalesWebp: dwebp !== undefined,
     assemblesWebp: img2webp !== undefined,
     statesDeepAlpha: cjxl !== undefined && isAtLeast(cjxl.version, STATES_DEEP_ALPHA_SINCE),
-    srgbProfile,
   };
 }
 
 /** Creates the functions that convert files. */
 export function createConvert(deps: ConvertDeps) {
-  const given = { ...deps, tools: toolContext(deps) };
+  const given = { ...deps, tools: toolContext(deps.toolchain) };
   const convertVariants: ConvertVariants = async (source, variants, onError, signal, group) =>
     convertFile(openConversion({ ...given, source, onError, signal }, variants), group);
   const convert: Convert = async (source, options, signal, group) => {
@@ -99,7 +94,7 @@ export function createConvert(deps: ConvertDeps) {
       const conversion = openConversion({ ...given, source, onError: 'fail', signal }, onlyResult(options));
       try {
         const { digest, jobs } = await prepareJobs(conversion);
-        return explainJob(jobs[0] as ConversionJob, digest, deps);
+        return explainJob(jobs[0] as PlannedJob, digest, deps);
       } finally {
         await discardSource(source, conversion.progress.inputBytes);
       }
@@ -181,7 +176,7 @@ async function convertFile(conversion: Conversion, group: object | undefined): P
 /** Repairs and inspects the input, and derives a job for each result. */
 async function prepareJobs(
   conversion: Conversion,
-): Promise<{ readonly digest: string; readonly jobs: ConversionJob[] }> {
+): Promise<{ readonly digest: string; readonly jobs: PlannedJob[] }> {
   const { source, targets, repairs } = conversion;
   const digest = await digestOf(source);
   const requested = targets.map(({ options }) => options);
@@ -213,12 +208,10 @@ async function prepare(conversion: Conversion): Promise<RunJob<Converted[]>> {
   return (queuedMs, idleSlots, slot) => {
     progress.queuedMs = queuedMs;
     progress.startedAt = performance.now();
-    // Recorded commands must not depend on the load of the machine.
-    const threads = source.onCommand ? 1 : Math.min(1 + idleSlots, maxThreads);
-    const tools = { ...conversion.tools, threads };
     const running: RunningConversion = {
       ...conversion,
-      tools,
+      // Recorded commands must not depend on the load of the machine.
+      threads: source.onCommand ? 1 : Math.min(1 + idleSlots, maxThreads),
       movedOut: new Map(),
       deadline: progress.startedAt + config.CONVERT_TIMEOUT_MS,
       runPart: createPartRunner(slot, conversion.signal, (lostMs) => {
@@ -227,8 +220,7 @@ async function prepare(conversion: Conversion): Promise<RunJob<Converted[]>> {
         running.deadline += lostMs;
       }),
     };
-    const withThreads = jobs.map((job) => ({ ...job, tools }));
-    return withReservation(source, sum(bytes), () => runJobs(withThreads, running));
+    return withReservation(source, sum(bytes), () => runJobs(jobs, running));
   };
 }
 

@@ -135,8 +135,8 @@ export async function createConversionEngine(
       onFinished: events.conversion,
     });
     const identify = createIdentify({
-      ...{ config, toolchain, capabilities, run },
-      tools: toolContext({ toolchain, srgbProfile }),
+      ...{ config, toolchain, capabilities, run, srgbProfile },
+      tools: toolContext(toolchain),
       queue: createQueue({
         concurrency: MAX_PREPARATIONS,
         queueLimit: config.QUEUE_LIMIT,

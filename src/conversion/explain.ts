@@ -3,9 +3,10 @@ import type { Config } from '../config.ts';
 import type { ImageInfo } from '../images/image-info.ts';
 import type { Note } from '../notes.ts';
 import type { Toolchain } from '../process/toolchain.ts';
-import { type CanonicalPlan, canonicalPlan, conversionKey, planFirst } from './key.ts';
-import { explain, plan } from './plan/index.ts';
-import type { ConversionJob, Step } from './plan/types.ts';
+import { type CanonicalPlan, canonicalPlan, conversionKey, firstSteps } from './key.ts';
+import { explain } from './plan/index.ts';
+import { completeStep, type Step, type StepContext } from './plan/step.ts';
+import type { PlannedJob } from './plan/types.ts';
 
 /** What a conversion would do. */
 export interface Explanation {
@@ -41,25 +42,31 @@ export function toJson({ image, key, sentences, notes, plan, limits }: Explanati
   return { type, width, height, key, sentences, notes, plan, limits };
 }
 
+interface ExplanationDeps extends Pick<StepContext, 'srgbProfile'> {
+  readonly toolchain: Toolchain;
+  readonly config: Config;
+}
+
 /**
  * Explains a job.
  *
  * @param digest SHA-256 of the source
  */
 export function explainJob(
-  job: ConversionJob,
+  job: PlannedJob,
   digest: string,
-  { toolchain, config }: { readonly toolchain: Toolchain; readonly config: Config },
+  { toolchain, config, srgbProfile }: ExplanationDeps,
 ): Explanation {
   const canonical = canonicalPlan(job, toolchain);
-  const { steps, notes } = plan(job);
+  const { steps, notes } = job.plan;
+  const context = { threads: 1, srgbProfile };
   const limits = Object.fromEntries(LIMITS.map((name) => [name, config[name]]));
   return {
     image: job.image,
     sentences: explain(job),
     notes,
     plan: canonical,
-    steps: [...planFirst(job), ...steps],
+    steps: [...firstSteps(job.plan, context), ...steps.map((step) => completeStep(step, context, ''))],
     key: conversionKey(digest, canonical),
     limits: limits as Explanation['limits'],
   };

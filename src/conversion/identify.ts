@@ -13,10 +13,9 @@ import { acceptJob } from './accept-jobs.ts';
 import type { Capabilities } from './capabilities.ts';
 import { type ExplanationJson, explainJob, toJson } from './explain.ts';
 import { digestOf } from './key.ts';
-import { plan } from './plan/index.ts';
 import { createJob } from './plan/job.ts';
 import { countPages, sizesToMake } from './plan/size.ts';
-import { type ConversionJob, type ConvertOptions, INPUT_FILE, type ToolContext } from './plan/types.ts';
+import { type ConvertOptions, INPUT_FILE, type PlannedJob, type ToolContext } from './plan/types.ts';
 import {
   createRepairContext,
   readPixels,
@@ -57,6 +56,8 @@ export interface IdentifyDeps {
   readonly toolchain: Toolchain;
   readonly run: RunCommand;
   readonly tools: ToolContext;
+  /** Absolute path of an sRGB profile. */
+  readonly srgbProfile: string;
   readonly capabilities: Capabilities;
   /** Limits the number of images that are inspected at once. */
   readonly queue: ConversionQueue;
@@ -146,9 +147,9 @@ async function accept(
   source: ConversionInput,
   wanted: ConvertOptions | undefined,
   { config, toolchain, tools, capabilities }: IdentifyDeps,
-): Promise<Attempt<ConversionJob>> {
+): Promise<Attempt<PlannedJob>> {
   const { inputs, outputs } = capabilities;
-  const attempt = (options: ConvertOptions): Promise<Attempt<ConversionJob>> =>
+  const attempt = (options: ConvertOptions): Promise<Attempt<PlannedJob>> =>
     catchFileError(() => {
       if (!inputs.includes(source.type))
         throw serviceError(
@@ -164,13 +165,13 @@ async function accept(
       return job;
     });
   if (wanted) return attempt(wanted);
-  const attempts: Attempt<ConversionJob>[] = [];
+  const attempts: Attempt<PlannedJob>[] = [];
   for (const format of outputs) {
     const made = await attempt({ format, ...PLAIN_OPTIONS });
     if ('value' in made) return made;
     attempts.push(made);
   }
-  return attempts[0] as Attempt<ConversionJob>;
+  return attempts[0] as Attempt<PlannedJob>;
 }
 
 const PLAIN_OPTIONS = { quality: 80, stripMetadata: true } as const;
@@ -186,8 +187,8 @@ function uprightSize(
   return size && isTurned ? { width: size.height, height: size.width } : size;
 }
 
-function expect(job: ConversionJob): ImageDescription['conversion'] {
+function expect(job: PlannedJob): ImageDescription['conversion'] {
   const { format } = job.options;
   const { width, height } = (format === 'pdf' ? undefined : job.fittings[0]?.result) ?? {};
-  return { type: format, width: width ?? null, height: height ?? null, notes: plan(job).notes };
+  return { type: format, width: width ?? null, height: height ?? null, notes: job.plan.notes };
 }

@@ -3,14 +3,12 @@
  */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { VERSION } from '../folders.ts';
 import type { Toolchain } from '../process/toolchain.ts';
-import { createReducingJob } from './plan/attention.ts';
-import { plan, planDecoding, planMeasuring } from './plan/index.ts';
-import { createJob } from './plan/job.ts';
-import { type ConversionJob, INPUT_FILE, type Step } from './plan/types.ts';
+import { completeStep, type Step, type StepContext } from './plan/step.ts';
+import { type ConversionJob, INPUT_FILE, type Plan, type PlannedJob } from './plan/types.ts';
 import type { ConversionInput } from './types.ts';
 
 /** A plan that depends on nothing but the image, the options and the versions of the tools. */
@@ -25,20 +23,22 @@ export interface CanonicalPlan {
   readonly options?: ConversionJob['options'];
 }
 
+/** What the placeholders of a plan stand for in its conversion key. */
+const CANONICAL = { threads: 1, srgbProfile: 'srgb.icc' };
+
 /** Returns the plan of a job without the path of a file, and without the number of threads that happen to be free. */
-export function canonicalPlan({ image, options, tools }: ConversionJob, toolchain: Toolchain): CanonicalPlan {
-  const job = createJob(image, options, { ...tools, threads: 1, srgbProfile: basename(tools.srgbProfile) });
-  const first = planFirst(job);
-  const steps = [...first, ...plan(job).steps];
+export function canonicalPlan(job: PlannedJob, toolchain: Toolchain): CanonicalPlan {
+  const { image, options, plan } = job;
+  const first = firstSteps(plan, CANONICAL);
+  const steps = [...first, ...plan.steps.map((step) => completeStep(step, CANONICAL, ''))];
   const isOpen = first.length > 0 || image.decoder !== undefined || options.maxBytes !== undefined;
   return { steps, versions: versionsOf(steps, job, toolchain), ...(isOpen && { options }) };
 }
 
-/** Plans the commands on whose output those of {@link plan} depend. */
-export function planFirst(job: ConversionJob): Step[] {
-  const reducing = createReducingJob(job);
-  const steps = [planDecoding(job), planMeasuring(job), ...(reducing ? plan(reducing).steps : [])];
-  return steps.filter((step) => step !== undefined);
+/** Returns the commands on whose output those of a plan depend. */
+export function firstSteps({ decoding, measuring, reducing }: Plan, context: StepContext): Step[] {
+  const steps = [decoding, measuring, ...(reducing?.plan.steps ?? [])].filter((step) => step !== undefined);
+  return steps.map((step) => completeStep(step, context, reducing?.suffix ?? ''));
 }
 
 function versionsOf(

@@ -30,12 +30,19 @@ import {
   invalidOutputError,
   translateToolError,
 } from './output/tool-errors.ts';
-import { chooseAnchor, createReducingJob, REDUCED_BYTES } from './plan/attention.ts';
-import { plan, planAgain, planDecoding, planMeasuring } from './plan/index.ts';
+import { chooseAnchor, REDUCED_BYTES } from './plan/attention.ts';
+import { planAgain } from './plan/index.ts';
 import { createJob } from './plan/job.ts';
 import { renderSmaller } from './plan/rasterize.ts';
+import { completeStep, type Step } from './plan/step.ts';
 import { canShare, planTogether, selectPrinted } from './plan/together.ts';
-import { type ConversionJob, DECODED_FILE, type Fitting, RASTERIZED_FILE, type Step } from './plan/types.ts';
+import {
+  type ConversionJob,
+  DECODED_FILE,
+  type Fitting,
+  type PlannedJob,
+  RASTERIZED_FILE,
+} from './plan/types.ts';
 import { repairAfterError } from './prepare.ts';
 import { encodeWithin } from './search-quality.ts';
 import type { ConversionInput, ConversionResult } from './types.ts';
@@ -47,7 +54,7 @@ export type Converted = Omit<ConversionResult, 'key' | 'queuedMs' | 'preparedMs'
 
 /** Converts a file to its results. Those that fail and are skipped are missing. */
 export async function runJobs(
-  planned: readonly ConversionJob[],
+  planned: readonly PlannedJob[],
   running: RunningConversion,
 ): Promise<Converted[]> {
   const measured = await measure(await decodeFirst(planned, running), running);
@@ -56,15 +63,15 @@ export async function runJobs(
 
 /** Converts a file that ImageMagick cannot read to PNG, and inspects the PNG. */
 async function decodeFirst(
-  jobs: readonly ConversionJob[],
+  jobs: readonly PlannedJob[],
   running: RunningConversion,
-): Promise<readonly ConversionJob[]> {
+): Promise<readonly PlannedJob[]> {
   const { source, config } = running;
   const [first] = jobs;
   if (!first) return jobs;
   const { image } = first;
   if (image.decoder) return acceptJobs(await decodeInProcess(image.decoder, image, running), jobs, running);
-  const decoding = planDecoding(first);
+  const { decoding } = first.plan;
   if (!decoding) return jobs;
   await runSteps([decoding], first, running);
   const keepsMetadata = jobs.some(({ options }) => !options.stripMetadata);
@@ -80,12 +87,11 @@ async function decodeFirst(
 
 /** Renders an SVG to find out its size, if a plan depends on it and the header does not state it reliably. */
 async function measure(
-  jobs: readonly ConversionJob[],
+  jobs: readonly PlannedJob[],
   running: RunningConversion,
-): Promise<readonly ConversionJob[]> {
-  const job = jobs.find(planMeasuring);
-  const step = job && planMeasuring(job);
-  if (job?.image.type !== 'svg' || !step) return jobs;
+): Promise<readonly PlannedJob[]> {
+  const job = jobs.find(({ plan }) => plan.measuring);
+  if (job?.image.type !== 'svg' || !job.plan.measuring) return jobs;
   const ownSize = {
     format: 'png',
     width: undefined,
@@ -93,21 +99,21 @@ async function measure(
     fit: undefined,
     crop: undefined,
   } as const;
-  await runSteps([step], { ...job, options: { ...job.options, ...ownSize } }, running);
+  await runSteps([job.plan.measuring], { ...job, options: { ...job.options, ...ownSize } }, running);
   const { width = 0, height = 0 } = await inspectRendered(running.source, RASTERIZED_FILE);
   return acceptJobs({ ...job.image, width, height, styled: false }, jobs, running);
 }
 
 /** Chooses what `position=attention` keeps. Results of the same part of the image share its reduced image. */
 async function chooseParts(
-  jobs: readonly ConversionJob[],
+  jobs: readonly PlannedJob[],
   running: RunningConversion,
-): Promise<readonly ConversionJob[]> {
+): Promise<readonly PlannedJob[]> {
   const bitmaps = new Map<string, Uint8Array>();
   return forEachTarget(jobs, running, async (job) => {
-    const reducing = createReducingJob(job);
+    const { reducing } = job.plan;
     if (!reducing) return job;
-    const steps = JSON.stringify(plan(reducing).steps);
+    const steps = JSON.stringify(reducing.plan.steps);
     const bitmap = bitmaps.get(steps) ?? (await reduce(reducing, running));
     bitmaps.set(steps, bitmap);
     const options = { ...job.options, anchor: chooseAnchor(bitmap, job.fittings[0] as Fitting) };
@@ -115,8 +121,8 @@ async function chooseParts(
   });
 }
 
-async function reduce(job: ConversionJob, running: RunningConversion): Promise<Uint8Array> {
-  const { path, bytes } = await encodeOrRepair(acceptJob(job.image, job, running), running);
+async function reduce(job: PlannedJob, running: RunningConversion): Promise<Uint8Array> {
+  const { path, bytes } = await encodeOrRepair(job, running);
   try {
     if (bytes !== REDUCED_BYTES) throw invalidOutputError(`a bitmap of ${bytes} bytes`, running.source);
     return await readFile(path);
@@ -127,7 +133,7 @@ async function reduce(job: ConversionJob, running: RunningConversion): Promise<U
 
 /** Encodes all results with one command if possible. If that fails, each has a command of its own, and an error of its own. */
 async function encodeAll(
-  jobs: readonly ConversionJob[],
+  jobs: readonly PlannedJob[],
   running: RunningConversion,
   isRepaired = false,
 ): Promise<Converted[]> {
@@ -139,7 +145,7 @@ async function encodeAll(
     return error;
   });
   if (!(shared instanceof ServiceError)) {
-    const printedFor = (job: ConversionJob): Output => ({
+    const printedFor = (job: PlannedJob): Output => ({
       stdout: selectPrinted(shared.stdout, jobs.indexOf(job)),
       stderr: shared.stderr,
     });
@@ -150,7 +156,7 @@ async function encodeAll(
   return forEachTarget(jobs, running, (job) => encodeOrRepair(job, running));
 }
 
-async function encodeOrRepair(job: ConversionJob, running: RunningConversion): Promise<Converted> {
+async function encodeOrRepair(job: PlannedJob, running: RunningConversion): Promise<Converted> {
   try {
     return await encode(job, running);
   } catch (error) {
@@ -174,11 +180,10 @@ function repair(
  *
  * @param shared output of the command that has written this and other results
  */
-async function encode(job: ConversionJob, running: RunningConversion, shared?: Output): Promise<Converted> {
-  const { image, options, suffix } = job;
+async function encode(job: PlannedJob, running: RunningConversion, shared?: Output): Promise<Converted> {
+  const { image, options, suffix, plan } = job;
   const { maxBytes, quality } = options;
-  const planned = plan(job);
-  const rest = shared ? planned.steps.slice(job.programs.indexOf('magick') + 1) : planned.steps;
+  const rest = shared ? plan.steps.slice(job.programs.indexOf('magick') + 1) : plan.steps;
   const printed = { stdout: '', stderr: '', ...shared };
   const encodeAt = async (tried: number): Promise<VerifiedOutput> => {
     const attempt = { ...job, options: { ...options, quality: tried } };
@@ -204,7 +209,7 @@ async function encode(job: ConversionJob, running: RunningConversion, shared?: O
     width,
     height,
     ...(job.isTranscoded && { isTranscoded: true }),
-    notes: collectNotes(planned.notes, printed, { kept, lowered }),
+    notes: collectNotes(plan.notes, printed, { kept, lowered }),
   };
 }
 
@@ -227,7 +232,8 @@ async function runSteps(
   const { source, config } = conversion;
   const printed = { stdout: '', stderr: '' };
   const queue = [...steps];
-  for (let step = queue.shift(); step; step = queue.shift()) {
+  for (let next = queue.shift(); next; next = queue.shift()) {
+    const step = completeStep(next, conversion, job.suffix);
     source.onCommand?.(step);
     const { stdout, stderr } = await runStep(step, job, conversion);
     printed.stdout += stdout;

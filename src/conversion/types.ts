@@ -3,7 +3,8 @@ import type { BatchFile, ServiceError } from '../errors.ts';
 import type { DiskAccount } from '../files/disk-space.ts';
 import type { InputType, OutputType } from '../formats.ts';
 import type { Note } from '../notes.ts';
-import type { ConvertOptions, Step } from './plan/types.ts';
+import type { Step } from './plan/step.ts';
+import type { ConvertOptions } from './plan/types.ts';
 
 /** A file to convert. */
 export interface ConversionInput {

@@ -1,14 +1,9 @@
 import { expect } from 'chai';
 import { estimateDiskBytes } from '../../src/conversion/accept-jobs.ts';
 import { createJob } from '../../src/conversion/plan/job.ts';
-import type { ConvertOptions, ToolContext } from '../../src/conversion/plan/types.ts';
+import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
 import { ALL_OUTPUT_TYPES, EXTRA_OUTPUT_TYPES } from '../../src/formats.ts';
 import type { ImageInfo } from '../../src/images/image-info.ts';
-
-const tools = (magick: 6 | 7): ToolContext => ({
-  magick,
-  srgbProfile: '/srgb.icc',
-});
 
 const MEGAPIXEL: ImageInfo = { type: 'png', width: 1000, height: 1000 };
 const INPUT_BYTES = 5000;
@@ -20,7 +15,7 @@ function perPixel(
   magick: 6 | 7 = 7,
 ): number {
   const options = { quality: 80, stripMetadata: true, ...given };
-  const job = createJob({ ...MEGAPIXEL, ...image } as ImageInfo, options, tools(magick));
+  const job = createJob({ ...MEGAPIXEL, ...image } as ImageInfo, options, { magick });
   const bytes = estimateDiskBytes(job, INPUT_BYTES);
   return bytes === undefined ? Number.NaN : (bytes - INPUT_BYTES - 64 * 1024) / 1e6;
 }

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { canonicalPlan, conversionKey } from '../../src/conversion/key.ts';
+import { planJob } from '../../src/conversion/plan/index.ts';
 import { createJob } from '../../src/conversion/plan/job.ts';
-import type { ConvertOptions, ToolContext } from '../../src/conversion/plan/types.ts';
+import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
 import type { ImageInfo } from '../../src/images/image-info.ts';
 import type { Toolchain } from '../../src/process/toolchain.ts';
 
@@ -18,35 +19,34 @@ const TOOLS: Toolchain = {
 };
 const PHOTO: ImageInfo = { type: 'jpg', width: 400, height: 300, profile: 'other' };
 const OPTIONS: ConvertOptions = { format: 'webp', quality: 80, stripMetadata: true };
-const CONTEXT: ToolContext = { magick: 7, srgbProfile: '/opt/imagemill/assets/srgb.icc', threads: 1 };
 
-function keyOf(
-  image: ImageInfo = PHOTO,
-  options: Partial<ConvertOptions> = {},
-  context: Partial<ToolContext> = {},
-  tools = TOOLS,
-): string {
-  const job = createJob(image, { ...OPTIONS, ...options }, { ...CONTEXT, ...context });
-  return conversionKey('digest', canonicalPlan(job, tools));
+function keyOf(image: ImageInfo = PHOTO, options: Partial<ConvertOptions> = {}, tools = TOOLS): string {
+  return conversionKey('digest', canonicalPlan(planned(image, options), tools));
 }
 
+const planned = (image: ImageInfo, options: Partial<ConvertOptions> = {}, suffix?: string) =>
+  planJob(createJob(image, { ...OPTIONS, ...options }, { magick: 7 }, suffix));
+
 describe('the conversion key', () => {
-  it('contains no path and no number of threads', () => {
+  it('contains no path, and depends neither on the number of threads nor on the other results of an image', () => {
     const elsewhere = { ...TOOLS, magick: { ...MAGICK, major: 7 as const, path: '/elsewhere/magick' } };
-    const context = { threads: 8, srgbProfile: '/elsewhere/srgb.icc' };
-    expect(keyOf(PHOTO, {}, context, elsewhere)).to.equal(keyOf());
-    const job = createJob(PHOTO, OPTIONS, { ...CONTEXT, ...context });
-    expect(JSON.stringify(canonicalPlan(job, elsewhere))).to.not.include('elsewhere');
+    expect(keyOf(PHOTO, {}, elsewhere)).to.equal(keyOf());
+    const plan = canonicalPlan(planned(PHOTO), elsewhere);
+    expect(JSON.stringify(plan)).to.not.include('elsewhere');
+    expect(plan.steps[0]?.args.join(' ')).to.match(
+      /^-limit thread 1 .* -profile srgb.icc .* WEBP:image.webp$/,
+    );
+    expect(canonicalPlan(planned(PHOTO, {}, '07'), elsewhere)).to.deep.equal(plan);
   });
 
   it('changes with the source, with the commands, and with the version of a tool that runs', () => {
-    const job = createJob(PHOTO, OPTIONS, CONTEXT);
+    const job = planned(PHOTO);
     const others = [
       conversionKey('another digest', canonicalPlan(job, TOOLS)),
       keyOf(PHOTO, { quality: 79 }),
       keyOf(PHOTO, { width: 100 }),
       keyOf({ ...PHOTO, orientation: 6 }),
-      keyOf(PHOTO, {}, {}, { ...TOOLS, magick: { ...MAGICK, major: 7, version: '7.1.1-44' } }),
+      keyOf(PHOTO, {}, { ...TOOLS, magick: { ...MAGICK, major: 7, version: '7.1.1-44' } }),
     ];
     expect(new Set([keyOf(), ...others]).size).to.equal(others.length + 1);
   });
@@ -55,9 +55,9 @@ describe('the conversion key', () => {
     const png = { format: 'png' } as const;
     expect(keyOf(PHOTO, { ...png, quality: 20 })).to.equal(keyOf(PHOTO, png));
     const newer = { ...TOOLS, rsvg: { path: '/usr/bin/rsvg', version: '2.61.0' } };
-    expect(keyOf(PHOTO, {}, {}, newer)).to.equal(keyOf());
+    expect(keyOf(PHOTO, {}, newer)).to.equal(keyOf());
     const drawing: ImageInfo = { type: 'svg', width: 100, height: 100 };
-    expect(keyOf(drawing, {}, {}, newer)).to.not.equal(keyOf(drawing));
+    expect(keyOf(drawing, {}, newer)).to.not.equal(keyOf(drawing));
   });
 
   it('contains the options if the commands of a later step depend on a result', () => {

@@ -24,6 +24,7 @@ import { makeTempDir } from '../helpers/hooks.ts';
 import { madePhotos } from '../helpers/made-photos.ts';
 import { decodeByPillow } from '../helpers/pillow.ts';
 import { decode, difference, onGrey, type Pixels, pixelAt } from '../helpers/pixels.ts';
+import { complete } from '../helpers/plans.ts';
 import { pipe } from '../helpers/process.ts';
 import { useServiceWith } from '../helpers/service.ts';
 import { type VariedImage, variedImages } from '../helpers/varied-images.ts';
@@ -324,7 +325,7 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
         .toBuffer(),
     );
     const options: ConvertOptions = { format: 'avif', quality: 80, stripMetadata: true };
-    const args = EXTERNAL_ENCODERS.avif?.args({ options, tools: { magick: 7, srgbProfile: '' } }) ?? [];
+    const { args } = complete({ tool: 'avifenc', args: EXTERNAL_ENCODERS.avif?.args({ options }) ?? [] });
     const command = ['avifenc', ...args, 'in.png', 'out.avif'].join(' ');
     const seconds = [1, 2, 3].map(() => {
       const timed = `TIMEFORMAT='%U %S'; time ${command} >/dev/null 2>&1`;

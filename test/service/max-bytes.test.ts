@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
-import type { Step } from '../../src/conversion/plan/types.ts';
+import type { Step } from '../../src/conversion/plan/step.ts';
 import { MAX_ENCODES } from '../../src/conversion/search-quality.ts';
 import { type ClientResponse, convert, edgeCase, fixture, fixturePath, sendForm } from '../helpers/client.ts';
 import { convertWith } from '../helpers/engine.ts';

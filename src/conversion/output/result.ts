@@ -15,14 +15,8 @@ import { type PngMetadata, readPngMetadata } from '../../images/png-text.ts';
 import type { Note } from '../../notes.ts';
 import type { Output } from '../../process/command.ts';
 import { hashFile } from '../key.ts';
-import {
-  type ConversionJob,
-  type ConvertOptions,
-  fileToEncode,
-  INPUT_FILE,
-  OUTPUT_STEM,
-  RESTORED_FILE,
-} from '../plan/types.ts';
+import { FILE_TO_ENCODE, nameFile, OUTPUT_STEM } from '../plan/step.ts';
+import { type ConversionJob, type ConvertOptions, INPUT_FILE, RESTORED_FILE } from '../plan/types.ts';
 import { invalidOutputError, warningsIn } from './tool-errors.ts';
 
 /** Conversion that has written an output. */
@@ -51,13 +45,13 @@ export async function verifyOutput(
   job: ConversionJob,
   stdout: string,
 ): Promise<VerifiedOutput> {
-  const { image, options, output } = job;
+  const { image, options, suffix } = job;
   assertAllFramesRead(image, stdout, source);
   if (job.isTranscoded) await assertRestored(source);
   const verified = await moveOutput(source, job);
-  if (options.format === 'pdf') correctPdfTitle(verified.path, parse(output).name);
+  if (options.format === 'pdf') correctPdfTitle(verified.path, parse(nameFile(job.output, suffix)).name);
   if (options.format !== 'jxl' || options.stripMetadata || job.isTranscoded) return verified;
-  return addJxlMetadata(verified, join(source.folder, fileToEncode(job)));
+  return addJxlMetadata(verified, join(source.folder, nameFile(FILE_TO_ENCODE, suffix)));
 }
 
 /**
@@ -67,7 +61,8 @@ export async function verifyOutput(
  * beside the folder, so the file need not stay open until it is sent. A large batch would need too many descriptors.
  */
 async function moveOutput(source: OutputContext, job: ConversionJob): Promise<VerifiedOutput> {
-  const { options, output, suffix } = job;
+  const { options, suffix } = job;
+  const output = nameFile(job.output, suffix);
   const outputs = readdirSync(source.folder).filter((name) => name.startsWith(parse(output).name));
   if (outputs.length !== 1 || outputs[0] !== output) {
     throw invalidOutputError(

@@ -4,6 +4,7 @@
  */
 import { OUTPUTS } from '../../formats.ts';
 import { differsFromSrgb, type Page } from '../../images/image-info.ts';
+import { SRGB_PROFILE } from './step.ts';
 import type { ConversionJob, Sentence } from './types.ts';
 
 /** Converts CMYK before the resize, which would mix inks. */
@@ -66,8 +67,7 @@ function isExactTransform({ image, fittings }: ConversionJob): boolean {
 
 /** @param exact see {@link isExactTransform} */
 function toSrgb(job: ConversionJob, exact = isExactTransform(job)): string[] {
-  const { image, tools } = job;
-  const { cmyk, lab, profile, profileFile, declaredColour } = image;
+  const { cmyk, lab, profile, profileFile, declaredColour } = job.image;
   if (job.isPassthrough) return [];
   const declared = declaredColour ? ['+profile', 'icc'] : []; // takes precedence over an embedded profile
   // Selects how ImageMagick 7 converts colours.
@@ -81,7 +81,7 @@ function toSrgb(job: ConversionJob, exact = isExactTransform(job)): string[] {
     ...transform,
     ...['-intent', 'relative', '-black-point-compensation'],
     ...assigned,
-    ...['-profile', tools.srgbProfile],
+    ...['-profile', SRGB_PROFILE],
   ];
   // ImageMagick's conversion of CIELab and of images with an unusable profile needs no profile.
   if (lab || profile === 'unusable')

@@ -5,7 +5,8 @@ import { TOOLS } from '../../tools.ts';
 import { pageToSrgb } from './colour.ts';
 import { cropPage } from './crop.ts';
 import { countPages } from './size.ts';
-import { type ConversionJob, INPUT_FILE, MAGICK_FEATURES, type Sentence, scaledFile } from './types.ts';
+import { SCALED_FILE } from './step.ts';
+import { type ConversionJob, INPUT_FILE, MAGICK_FEATURES, type Sentence } from './types.ts';
 
 /** Prints the number of frames that were read. ImageMagick 7 stops without an error at a damaged frame of a WebP. */
 const FRAMES_READ = 'frames: %n\\n';
@@ -21,7 +22,7 @@ export function decode(job: ConversionJob): string[] {
       ...pageToSrgb(job, page),
       ...cropPage(page, job),
     ]);
-  if (job.programs[0] === 'dwebp') return [`PPM:${scaledFile(job)}`];
+  if (job.programs[0] === 'dwebp') return [`PPM:${SCALED_FILE}`];
   const file = `${INPUTS[image.type].coder}:${INPUT_FILE}`;
   if (image.gridArea) return decodeArea(file, image.gridArea);
   if (!job.keepsAllFrames) return [`${file}[0]`];

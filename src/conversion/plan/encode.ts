@@ -3,13 +3,8 @@ import { OUTPUTS, type OutputType } from '../../formats.ts';
 import type { ImageInfo } from '../../images/image-info.ts';
 import type { ToolName } from '../../tools.ts';
 import { pageScale } from './size.ts';
-import {
-  type ConversionJob,
-  type ConvertOptions,
-  INPUT_FILE,
-  type Sentence,
-  type ToolContext,
-} from './types.ts';
+import { JXL_THREADS, THREADS, WEBP_THREADS } from './step.ts';
+import { type ConversionJob, type ConvertOptions, INPUT_FILE, type Sentence } from './types.ts';
 
 /** Effort of WebP compression, 0 (fastest) to 6 (smallest). The default of libwebp. */
 export const WEBP_METHOD = 4;
@@ -24,11 +19,11 @@ function define(coder: string, values: Readonly<Record<string, string | number |
 /** Arguments that encode to each format. */
 export const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => readonly string[]>> = {
   // ImageMagick 7 would encode an animation of quality 100 without loss. With lossless, the quality is an effort.
-  webp: ({ options: { lossless = false, quality }, tools: { threads = 1 } }) => [
+  webp: ({ options: { lossless = false, quality } }) => [
     ...['-quality', String(lossless ? LOSSLESS_EFFORT : quality)],
     // Without `exact`, ImageMagick 7 rounds the colours of a lossless WebP.
     ...define('webp', { method: WEBP_METHOD, lossless, exact: lossless }),
-    ...(threads > 1 ? ['-define', 'webp:thread-level=1'] : []),
+    WEBP_THREADS,
   ],
   // For PNG, -quality sets zlib level and filter: 80 is slow and large.
   png: (job) => ['-depth', job.image.deep ? '16' : '8', ...(isFlat(job) ? PACKED.flat : PACKED.photo)],
@@ -115,7 +110,7 @@ function iconImages({ options }: ConversionJob): string[] {
 export interface ExternalEncoder {
   readonly tool: ToolName;
   /** Returns the arguments, without the names of the input and the output, which follow them. */
-  args(job: Pick<ConversionJob, 'options' | 'tools'>): readonly string[];
+  args(job: Pick<ConversionJob, 'options'>): readonly string[];
 }
 
 /** Encoders of formats that ImageMagick writes as PNG first. */
@@ -123,16 +118,16 @@ export const EXTERNAL_ENCODERS: Partial<Readonly<Record<OutputType, ExternalEnco
   avif: {
     tool: 'avifenc',
     // Full chroma resolution, for screenshots, and lossless transparency.
-    args: ({ options: { quality }, tools: { threads = 1 } }) => [
-      ...['-c', 'aom', '-j', String(threads), '-s', '9', '-y', '444', '--min', '0', '--max', '63'],
+    args: ({ options: { quality } }) => [
+      ...['-c', 'aom', '-j', THREADS, '-s', '9', '-y', '444', '--min', '0', '--max', '63'],
       ...['--minalpha', '0', '--maxalpha', '0'],
       ...['-a', 'end-usage=q', '-a', `color:cq-level=${Math.round(valueAt(AVIF_LEVELS, quality))}`],
     ],
   },
   jxl: {
     tool: 'cjxl',
-    args: ({ options: { quality }, tools }) => [
-      ...[jxlThreads(tools), '--container=1', '--quiet'],
+    args: ({ options: { quality } }) => [
+      ...[JXL_THREADS, '--container=1', '--quiet'],
       ...['-d', valueAt(JXL_DISTANCES, quality).toFixed(2), '-e', quality === 100 ? '2' : '4'],
     ],
   },
@@ -223,14 +218,10 @@ function resultPixels(job: ConversionJob): number {
 }
 
 /** Arguments of cjxl that keep the data of a JPEG, so that its bytes can be restored. */
-export const transcodeArguments = ({ tools, output }: ConversionJob): string[] => [
-  ...[jxlThreads(tools), '--container=1', '--quiet', '--lossless_jpeg=1'],
+export const transcodeArguments = ({ output }: ConversionJob): string[] => [
+  ...[JXL_THREADS, '--container=1', '--quiet', '--lossless_jpeg=1'],
   ...[INPUT_FILE, output],
 ];
-
-/** Returns the thread option of djxl and cjxl. 0 means that only the main thread runs. */
-export const jxlThreads = ({ threads = 1 }: ToolContext): string =>
-  `--num_threads=${threads > 1 ? threads : 0}`;
 
 /**
  * ImageMagick 7 stores a transparent grey of a PNG as its luma, rounded down: 191 for 192, so that no pixel is transparent. The

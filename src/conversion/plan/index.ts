@@ -5,7 +5,6 @@
 import { OUTPUTS } from '../../formats.ts';
 import type { Note } from '../../notes.ts';
 import type { ToolName } from '../../tools.ts';
-import { explainAttention } from './attention.ts';
 import {
   binaryAlpha,
   cmykToSrgb,
@@ -32,12 +31,12 @@ import {
   ENCODERS,
   EXTERNAL_ENCODERS,
   explainEncoding,
-  jxlThreads,
   LOSSLESS_EFFORT,
   temporaryLevel,
   transcodeArguments,
   WEBP_METHOD,
 } from './encode.ts';
+import { createReducingJob, explainAttention } from './job.ts';
 import {
   explainRendering,
   needsOwnSize,
@@ -62,35 +61,46 @@ import {
 } from './resize.ts';
 import { countPages, staysVector } from './size.ts';
 import {
+  DWEBP_THREADS,
+  FILE_TO_ENCODE,
+  JXL_THREADS,
+  KEPT_FILE,
+  SCALED_FILE,
+  type Step,
+  SUFFIX,
+  THREADS,
+} from './step.ts';
+import {
   type ConversionJob,
   DECODED_FILE,
-  fileToEncode,
   INPUT_FILE,
-  keptFile,
   type Plan,
+  type PlannedJob,
   RESTORED_FILE,
   type Sentence,
-  type Step,
-  scaledFile,
 } from './types.ts';
 
-/** Plans the commands of a conversion. An image that needs an external decoder must be decoded first. */
+/** Plans a conversion. */
 export function plan(job: ConversionJob): Plan {
-  const notes = NOTE_RULES.filter(({ applies }) => applies(job)).map(({ note }) => note);
-  return { steps: job.programs.flatMap((tool) => planSteps(tool, job)), notes };
+  const reducing = createReducingJob(job);
+  return {
+    decoding: job.decoder && planSteps(job.decoder, job)[0],
+    measuring: planMeasuring(job),
+    reducing: reducing && planJob(reducing),
+    steps: job.programs.flatMap((tool) => planSteps(tool, job)),
+    notes: NOTE_RULES.filter(({ applies }) => applies(job)).map(({ note }) => note),
+  };
 }
 
-/** Plans the command that decodes the image to PNG; undefined if ImageMagick reads it itself. */
-export function planDecoding(job: ConversionJob): Step | undefined {
-  return job.decoder && planSteps(job.decoder, job)[0];
-}
+/** Returns the job with its plan. */
+export const planJob = (job: ConversionJob): PlannedJob => ({ ...job, plan: plan(job) });
 
 /**
  * Plans the rendering of an SVG to find out its size. The size is that of the rendered PNG.
  *
  * @returns undefined if the plan does not depend on the size, or if the header states it reliably
  */
-export function planMeasuring({ image, options }: ConversionJob): Step | undefined {
+function planMeasuring({ image, options }: ConversionJob): Step | undefined {
   const isKnown = image.type !== 'svg' || (image.width && !image.styled);
   return isKnown || !needsOwnSize(options) ? undefined : renderOwnSize();
 }
@@ -112,14 +122,14 @@ const COMMANDS: Readonly<Record<ToolName, (job: ConversionJob) => Command | Comm
   dwebp: (job) => ({
     args: [
       ...['-quiet', INPUT_FILE, '-resize', ...(job.scaledDecoding?.requested.split('x') ?? [])],
-      ...[...((job.tools.threads ?? 1) > 1 ? ['-mt'] : []), '-ppm', '-o', scaledFile(job)],
+      ...[DWEBP_THREADS, '-ppm', '-o', SCALED_FILE],
     ],
   }),
   // djxl 0.7 writes no PNG of channels with different depths, unless all get the same one.
-  djxl: ({ image, tools, isTranscoded, output }) => ({
+  djxl: ({ image, isTranscoded, output }) => ({
     args: [
       ...(isTranscoded ? [output, RESTORED_FILE] : [INPUT_FILE, DECODED_FILE]),
-      ...[jxlThreads(tools), '--quiet'],
+      ...[JXL_THREADS, '--quiet'],
       ...(image.unevenDepth ? ['--bits_per_sample=8'] : []),
     ],
     deflateLevel: 1, // the size of the PNG shows whether the image is flat
@@ -134,17 +144,17 @@ const COMMANDS: Readonly<Record<ToolName, (job: ConversionJob) => Command | Comm
 
 /** Returns the arguments of the program that encodes the PNG of ImageMagick. */
 function encoderArguments(job: ConversionJob): string[] {
-  return [...(EXTERNAL_ENCODERS[job.options.format]?.args(job) ?? []), fileToEncode(job), job.output];
+  return [...(EXTERNAL_ENCODERS[job.options.format]?.args(job) ?? []), FILE_TO_ENCODE, job.output];
 }
 
-function webpArguments({ image, options, output, suffix }: ConversionJob): string[] {
+function webpArguments({ image, options, output }: ConversionJob): string[] {
   const { delaysMs = [], loopCount = 0 } = image.animation ?? {};
   const coding = options.lossless
     ? ['-lossless', '-q', String(LOSSLESS_EFFORT)]
     : ['-lossy', '-q', String(options.quality)];
   const frames = delaysMs.flatMap((delay, at) => [
     ...['-d', String(delay), ...coding, '-m', String(WEBP_METHOD)],
-    `frame${suffix}-${String(at).padStart(5, '0')}.pam`,
+    `frame${SUFFIX}-${String(at).padStart(5, '0')}.pam`,
   ]);
   return ['-loop', String(loopCount), ...frames, '-o', output];
 }
@@ -194,14 +204,14 @@ export function explain(job: ConversionJob): string[] {
   );
 }
 
-/** Returns the arguments that encode the stored image again; see {@link keptFile}. */
+/** Returns the arguments that encode the stored image again; see {@link KEPT_FILE}. */
 function encodeArguments(job: ConversionJob): string[] {
-  return [...limitThreads(job), `MIFF:${keptFile(job)}`, ...stripMetadata(job), ...encode(job)];
+  return [...limitThreads(), `MIFF:${KEPT_FILE}`, ...stripMetadata(job), ...encode(job)];
 }
 
 /** Limits the threads to processors that no other conversion uses. */
-function limitThreads({ tools: { threads = 1 } }: ConversionJob): string[] {
-  return ['-limit', 'thread', String(threads)];
+function limitThreads(): string[] {
+  return ['-limit', 'thread', THREADS];
 }
 
 /** Ignores the file size that a BMP states: it can be 0, or smaller than the file. */
@@ -232,15 +242,15 @@ const WORKING_FILE_DATES = ['date:create', 'date:modify', 'date:timestamp'];
 function storeForRetries(job: ConversionJob): string[] {
   const { options, programs } = job;
   return options.maxBytes && programs.at(-1) === 'magick'
-    ? ['-depth', '8', '-write', `MIFF:${keptFile(job)}`]
+    ? ['-depth', '8', '-write', `MIFF:${KEPT_FILE}`]
     : [];
 }
 
 function encode(job: ConversionJob): string[] {
   const { format } = job.options;
   // Each frame becomes a numbered, uncompressed file.
-  if (job.programs.includes('img2webp')) return ['-depth', '8', `PAM:frame${job.suffix}-%05d.pam`];
-  const file = EXTERNAL_ENCODERS[format] ? fileToEncode(job) : job.output;
+  if (job.programs.includes('img2webp')) return ['-depth', '8', `PAM:frame${SUFFIX}-%05d.pam`];
+  const file = EXTERNAL_ENCODERS[format] ? FILE_TO_ENCODE : job.output;
   return [...ENCODERS[format](job), `${OUTPUTS[format].coder}:${file}`];
 }
 

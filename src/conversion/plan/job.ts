@@ -3,18 +3,22 @@
 import { type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import type { ImageInfo } from '../../images/image-info.ts';
 import type { ToolName } from '../../tools.ts';
+import { SIDE } from './attention.ts';
 import { externalDecoder } from './decoders.ts';
 import { EXTERNAL_ENCODERS } from './encode.ts';
 import { pageFiles } from './rasterize.ts';
+import { fills } from './resize.ts';
 import { scaleDecoding } from './scaled-decoding.ts';
 import { fitAll, keepsAllFrames, selectPages, staysVector } from './size.ts';
+import { OUTPUT } from './step.ts';
 import {
   type ConversionJob,
   type ConvertOptions,
   DECODED_FILE,
+  type Fitting,
   MAGICK_FEATURES,
-  OUTPUT_STEM,
   RASTERIZED_FILE,
+  type Sentence,
   type ToolContext,
 } from './types.ts';
 
@@ -45,7 +49,7 @@ export function createJob(
     ? ['cjxl', 'djxl']
     : programsFor(type, options, allFrames && assembles(options, tools));
   const drawing = last[0] === 'rsvg' && last.length > 1 ? [RASTERIZED_FILE] : undefined;
-  const rendered = type === 'pdf' ? pageFiles({ image, pages, suffix }) : drawing;
+  const rendered = type === 'pdf' ? pageFiles({ image, pages }) : drawing;
   const isWhole = options.crop === undefined;
   const isUnresized = isWhole && !options.width && !options.height;
   const scaledDecoding =
@@ -53,8 +57,7 @@ export function createJob(
   const programs: ToolName[] = scaledDecoding && type === 'webp' ? ['dwebp', ...last] : last;
   return {
     ...{ image, options, tools, suffix, decoder, programs, keepsAllFrames: allFrames, pages, fittings },
-    // The stem of a variant is as long as that of a single result.
-    output: `${suffix === '' ? OUTPUT_STEM : `var${suffix}`}.${format.extension}`,
+    output: `${OUTPUT}.${format.extension}`,
     ...{ scaledDecoding, isTranscoded },
     rasterized: rendered ?? decoded ?? (decoder && [DECODED_FILE]),
     frameCount: Math.max(allFrames ? (animation?.delaysMs.length ?? 1) : 1, pages.length),
@@ -82,6 +85,39 @@ function assembles(
   { magick, assemblesWebp = false }: ToolContext,
 ): boolean {
   return format === 'webp' && (assemblesWebp || !MAGICK_FEATURES[magick].animatedWebp);
+}
+
+/**
+ * Derives the job that writes the reduced image for `position=attention`: the first frame or page, upright, in sRGB, on black, so that
+ * transparent pixels do not count.
+ *
+ * @returns undefined if nothing is to be chosen, because nothing is cut or the place is given. Pages of different sizes, and an
+ *   image without a known size, keep their centre.
+ */
+export function createReducingJob(job: ConversionJob): ConversionJob | undefined {
+  const { image, options, tools, keepsAllFrames } = job;
+  const [fitting, ...others] = job.fittings;
+  const isChosen = options.fit === 'cover' && options.position === 'attention';
+  if (!isChosen || !fitting || fills(fitting) || others.some((other) => !isSame(other, fitting)))
+    return undefined;
+  return createJob(
+    keepsAllFrames ? { ...image, orientation: 1 } : image, // frames are not rotated
+    {
+      ...{ format: 'bmp', quality: 100, stripMetadata: true, background: '#000000' },
+      ...{ crop: options.crop, dpi: options.dpi, width: SIDE, height: SIDE, fit: 'fill', enlarge: true },
+      ...{ frames: 'first', pages: 'first' },
+    },
+    tools,
+    'attention',
+  );
+}
+
+export const explainAttention: Sentence = (job) =>
+  createReducingJob(job) &&
+  'edges, skin tones and saturation decide which part is kept: the commands keep the centre';
+
+function isSame({ resized: { width, height } }: Fitting, { resized }: Fitting): boolean {
+  return width === resized.width && height === resized.height;
 }
 
 /** Returns the tools that every conversion from this type to this format needs: one that inspects or decodes, and the programs. */

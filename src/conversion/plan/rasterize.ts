@@ -12,14 +12,13 @@ import {
   renderedPages,
   staysVector,
 } from './size.ts';
+import { PAGE_STEM, type Step } from './step.ts';
 import {
   type ConversionJob,
   type ConvertOptions,
   INPUT_FILE,
-  pageStem,
   RASTERIZED_FILE,
   type Sentence,
-  type Step,
 } from './types.ts';
 
 type Rendering = Omit<Step, 'tool'>;
@@ -151,9 +150,9 @@ function sides({ width, height }: Pick<ConvertOptions, 'width' | 'height'>): str
 }
 
 /** Returns the names of the PNG files of the pages of a PDF. All numbers have as many digits as that of the last page. */
-export function pageFiles(job: Pick<ConversionJob, 'image' | 'pages' | 'suffix'>): string[] {
-  const digits = String(job.image.pageCount).length;
-  return job.pages.map(({ index }) => `${pageStem(job)}-${String(index + 1).padStart(digits, '0')}.png`);
+export function pageFiles({ image, pages }: Pick<ConversionJob, 'image' | 'pages'>): string[] {
+  const digits = String(image.pageCount).length;
+  return pages.map(({ index }) => `${PAGE_STEM}-${String(index + 1).padStart(digits, '0')}.png`);
 }
 
 /**
@@ -168,7 +167,7 @@ export function renderPages(job: ConversionJob): Rendering[] {
   return starts.map((start, group) => {
     const pages = ['-f', String(start + 1), '-l', String(starts[group + 1] ?? sizes.length)];
     const size = sizes[start] as string[];
-    return { args: ['-png', '-cropbox', ...pages, ...size, INPUT_FILE, pageStem(job)], deflateLevel: 1 };
+    return { args: ['-png', '-cropbox', ...pages, ...size, INPUT_FILE, PAGE_STEM], deflateLevel: 1 };
   });
 }
 

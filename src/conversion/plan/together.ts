@@ -3,8 +3,9 @@
  * reading the file, rotating it, resizing it. Where their steps begin to differ, each gets a copy of the image. A copy shares its
  * pixels until it is changed. Pure.
  */
-import { DECODE_STAGE, magickStages, plan } from './index.ts';
-import type { ConversionJob, Step } from './types.ts';
+import { DECODE_STAGE, magickStages } from './index.ts';
+import { nameFile, type Step } from './step.ts';
+import type { ConversionJob, PlannedJob } from './types.ts';
 
 /** The arguments of each stage of a result. */
 interface Branch {
@@ -18,9 +19,16 @@ export function canShare(jobs: readonly ConversionJob[]): boolean {
 }
 
 /** Plans the command, and those that decode for it. The bytes of each result are those of its own command. */
-export function planTogether(jobs: readonly ConversionJob[]): Step[] {
-  const decoding = jobs.flatMap((job) => plan(job).steps.slice(0, job.programs.indexOf('magick')));
-  const branches = jobs.map((job, result) => ({ result, stages: magickStages(job) }));
+export function planTogether(jobs: readonly PlannedJob[]): Step[] {
+  const decoding = jobs.flatMap(({ plan, programs, suffix }) =>
+    plan.steps
+      .slice(0, programs.indexOf('magick'))
+      .map((step) => ({ ...step, args: step.args.map((arg) => nameFile(arg, suffix)) })),
+  );
+  const branches = jobs.map((job, result) => ({
+    result,
+    stages: magickStages(job).map((stage) => stage.map((arg) => nameFile(arg, job.suffix))),
+  }));
   // Without this option, the settings of one result would apply to the next.
   return [...decoding, { tool: 'magick', args: ['-respect-parentheses', ...planBranches(branches, 0)] }];
 }

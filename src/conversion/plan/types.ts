@@ -4,6 +4,7 @@ import type { ImageInfo, Page, Size } from '../../images/image-info.ts';
 import type { Note } from '../../notes.ts';
 import type { ToolName } from '../../tools.ts';
 import type { ScaledDecoding } from './scaled-decoding.ts';
+import type { Step } from './step.ts';
 
 export interface ConvertOptions {
   readonly format: OutputType;
@@ -69,7 +70,7 @@ export type Position = (typeof POSITIONS)[number];
 
 type AllOrFirst = 'all' | 'first';
 
-/** Properties of the machine that a plan depends on. */
+/** Properties of the tools that a plan depends on. */
 export interface ToolContext {
   /** Major version of ImageMagick. {@link MAGICK_FEATURES} has the differences. */
   readonly magick: 6 | 7;
@@ -81,10 +82,6 @@ export interface ToolContext {
   readonly assemblesWebp?: boolean;
   /** Whether cjxl states the right number of bits of a 16-bit alpha channel. Default: false. */
   readonly statesDeepAlpha?: boolean;
-  /** Absolute path of a small sRGB profile. */
-  readonly srgbProfile: string;
-  /** Maximum number of threads of a tool. Default: 1. The result is the same for every number. */
-  readonly threads?: number;
 }
 
 /** Features of a major version of ImageMagick that plans depend on. */
@@ -106,23 +103,17 @@ export const MAGICK_FEATURES: Readonly<Record<6 | 7, MagickFeatures>> = {
   7: { heif: 'magick', animatedWebp: true, webpBlending: true },
 };
 
-/** Command of a plan. File names are relative to the job's folder. */
-export interface Step {
-  readonly tool: ToolName;
-  readonly args: readonly string[];
-  /** File that the command reads on standard input. */
-  readonly stdin?: string;
-  /** Level of zlib for the PNG that the command writes for the next one. */
-  readonly deflateLevel?: number;
-  /** PNG that the command renders. Its size is checked afterwards, because it was not reliably known before. */
-  readonly rendersTo?: string;
-}
-
 /** States what a stage does to an image, for people; undefined if it changes nothing. */
 export type Sentence = (job: ConversionJob) => string | undefined;
 
 /** Commands that convert an image. */
 export interface Plan {
+  /** Decodes the image to PNG, if ImageMagick cannot read it. Then the steps are planned again. */
+  readonly decoding: Step | undefined;
+  /** Renders an SVG to find out its size, if the steps depend on it. Then they are planned again. */
+  readonly measuring: Step | undefined;
+  /** Writes the image that shows what `position=attention` keeps. Then the steps are planned again. */
+  readonly reducing: PlannedJob | undefined;
   readonly steps: readonly Step[];
   /** Notes that are known before the steps run. The output of the steps can add others. */
   readonly notes: readonly Note[];
@@ -133,30 +124,21 @@ export const INPUT_FILE = 'in';
 
 /** PNG that an external program has decoded the input to. */
 export const DECODED_FILE = 'decoded.png';
-/** PPM that dwebp has decoded at a smaller size. */
-export const scaledFile = ({ suffix }: Pick<ConversionJob, 'suffix'>): string => `scaled${suffix}.ppm`;
 /** JPEG that djxl has restored from a JPEG XL; see {@link ConversionJob.isTranscoded}. */
 export const RESTORED_FILE = 'restored.jpg';
 /** PNG that librsvg renders for ImageMagick. */
 export const RASTERIZED_FILE = 'rasterized.png';
-/** Start of the names of the PNG files that pdftocairo renders. It adds the number of the page, and the extension. */
-export const pageStem = ({ suffix }: Pick<ConversionJob, 'suffix'>): string => `page${suffix}`;
-/** Name of the image before encoding, stored for results that are encoded several times. */
-export const keptFile = ({ suffix }: Pick<ConversionJob, 'suffix'>): string => `kept${suffix}.miff`;
-/** Name of the PNG that ImageMagick writes for an external encoder. */
-export const fileToEncode = ({ suffix }: Pick<ConversionJob, 'suffix'>): string => `encode${suffix}.png`;
-
-/** Title of a PDF, and name of the output without its extension. */
-export const OUTPUT_STEM = 'image';
-
 /** A conversion to plan, and what its image and options determine. `createJob` derives each fact once. */
 export interface ConversionJob {
   readonly image: ImageInfo;
   readonly options: ConvertOptions;
   readonly tools: ToolContext;
-  /** Two digits that distinguish the files of one of several results of an image; empty for its only result. */
+  /** Two digits that distinguish the files of one of several results of an image; empty for its only result. No command depends on it. */
   readonly suffix: string;
-  /** The only file that the last step leaves. No other name in the folder starts with its name without the extension. */
+  /**
+   * The only file that the last step leaves, with placeholders; see `nameFile`. No other name in the folder starts with its name
+   * without the extension.
+   */
   readonly output: string;
   /** External program that decodes the input to PNG first. Undefined if none does, or if it has. */
   readonly decoder: ToolName | undefined;
@@ -183,6 +165,11 @@ export interface ConversionJob {
   readonly trustedFitting: Fitting | undefined;
   /** Smaller size at which libjpeg decodes a JPEG, or dwebp a WebP. Undefined for full size. */
   readonly scaledDecoding: ScaledDecoding | undefined;
+}
+
+/** A job and its plan. */
+export interface PlannedJob extends ConversionJob {
+  readonly plan: Plan;
 }
 
 /** Sizes of an image during a conversion. */

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { misreadLabel } from '../../../src/conversion/plan/decoders.ts';
-import { plan, planAgain, planDecoding, planMeasuring } from '../../../src/conversion/plan/index.ts';
+import { plan, planAgain } from '../../../src/conversion/plan/index.ts';
 import { createJob, toolsFor } from '../../../src/conversion/plan/job.ts';
 import { renderSmaller } from '../../../src/conversion/plan/rasterize.ts';
 import {
@@ -11,9 +11,10 @@ import {
 } from '../../../src/conversion/plan/types.ts';
 import { colourOf } from '../../../src/images/colour/declared-colour.ts';
 import type { ImageFacts, ImageInfo, Page } from '../../../src/images/image-info.ts';
+import { complete, planSteps } from '../../helpers/plans.ts';
 
-const SEVEN: ToolContext = { magick: 7, srgbProfile: '/srgb.icc' };
-const SIX: ToolContext = { magick: 6, srgbProfile: '/srgb.icc' };
+const SEVEN: ToolContext = { magick: 7 };
+const SIX: ToolContext = { magick: 6 };
 const options = (given: Partial<ConvertOptions> = {}): ConvertOptions => ({
   format: 'webp',
   quality: 80,
@@ -23,7 +24,7 @@ const options = (given: Partial<ConvertOptions> = {}): ConvertOptions => ({
 const job = (picture: ImageInfo, given: Partial<ConvertOptions> = {}, machine = SEVEN): ConversionJob =>
   createJob(picture, options(given), machine);
 const lines = (picture: ImageInfo, given: Partial<ConvertOptions> = {}, machine = SEVEN): string[] =>
-  plan(job(picture, given, machine)).steps.map(({ tool, args }) => `${tool} ${args.join(' ')}`);
+  planSteps(job(picture, given, machine)).map(({ tool, args }) => `${tool} ${args.join(' ')}`);
 
 const START = '-limit thread 1';
 const FILTER = '-filter Lanczos -define filter:support=2 -define filter:win-support=2.6';
@@ -43,10 +44,10 @@ describe('the plan', () => {
   it('has one output file, whose name is not the start of another file name', () => {
     for (const picture of [{ type: 'svg' }, { type: 'avif' }, { type: 'gif', animation: moving }] as const) {
       for (const format of ['webp', 'png', 'pdf'] as const) {
-        const { output } = job(picture, { format }, SIX);
-        const { steps } = plan(job(picture, { format }, SIX));
-        expect(output).to.equal(`image.${format}`);
-        const written = steps.flatMap(({ args }) => args.filter((arg) => /^(\w+:)?image/.test(arg)));
+        const output = `image.${format}`;
+        const written = planSteps(job(picture, { format }, SIX)).flatMap(({ args }) =>
+          args.filter((arg) => /^(\w+:)?image/.test(arg)),
+        );
         expect(written.map((arg) => arg.replace(/^\w+:/, ''))).to.deep.equal([output]);
       }
     }
@@ -347,7 +348,7 @@ describe('the plan', () => {
 
     it('needs the size of an SVG only to cover the box, or for borders of a PDF', () => {
       const measures = (picture: ImageInfo, given: Partial<ConvertOptions>) =>
-        planMeasuring(job(picture, { width: 10, height: 10, ...given })) !== undefined;
+        plan(job(picture, { width: 10, height: 10, ...given })).measuring !== undefined;
       expect(measures({ type: 'svg' }, { fit: 'cover' })).to.equal(true);
       expect(measures({ type: 'svg' }, { fit: 'contain', format: 'pdf' })).to.equal(true);
       for (const fit of ['inside', 'contain', 'fill'] as const)
@@ -361,7 +362,7 @@ describe('the plan', () => {
   describe('for a limit of bytes', () => {
     const limited = options({ format: 'jpg', maxBytes: 1000 });
     const again = (picture: ImageInfo, given: Partial<ConvertOptions>, machine = SEVEN) => {
-      const { tool, args } = planAgain(job(picture, { maxBytes: 1000, ...given }, machine));
+      const { tool, args } = complete(planAgain(job(picture, { maxBytes: 1000, ...given }, machine)));
       return `${tool} ${args.join(' ')}`;
     };
 
@@ -426,7 +427,7 @@ describe('the plan', () => {
 
   describe('for an SVG', () => {
     it('to PDF is vector, with one point per pixel', () => {
-      expect(plan(job({ type: 'svg' }, { format: 'pdf', width: 50 })).steps).to.deep.equal([
+      expect(planSteps(job({ type: 'svg' }, { format: 'pdf', width: 50 }))).to.deep.equal([
         {
           tool: 'rsvg',
           args: ['-f', 'pdf', '--dpi-x', '72', '--dpi-y', '72', '-a', '-w', '50', '-o', 'image.pdf'],
@@ -447,11 +448,11 @@ describe('the plan', () => {
     });
 
     it('that was rendered too large is rendered again, by the side that is exceeded', () => {
-      const again = (drawn: { width: number; height: number }, image: Partial<ImageFacts<'svg'>> = {}) =>
-        renderSmaller(
-          job({ type: 'svg', ...image }, { format: 'png', width: 500, height: 300 }),
-          drawn,
-        )?.args.join(' ');
+      const again = (drawn: { width: number; height: number }, image: Partial<ImageFacts<'svg'>> = {}) => {
+        const drawing = job({ type: 'svg', ...image }, { format: 'png', width: 500, height: 300 });
+        const step = renderSmaller(drawing, drawn);
+        return step && complete(step).args.join(' ');
+      };
       expect(again({ width: 500, height: 300 })).to.equal(undefined);
       expect(again({ width: 501, height: 282 })).to.equal('-f png -w 500 -o image.png');
       expect(again({ width: 212, height: 301 })).to.equal('-f png -h 300 -o image.png');
@@ -467,7 +468,7 @@ describe('the plan', () => {
     });
 
     it('to other formats is rendered by librsvg from standard input at the final size, then converted without resizing', () => {
-      const { steps } = plan(job({ type: 'svg' }, { format: 'jpg', width: 400, height: 300 }));
+      const steps = planSteps(job({ type: 'svg' }, { format: 'jpg', width: 400, height: 300 }));
       expect(steps[0]).to.deep.equal({
         tool: 'rsvg',
         args: ['-f', 'png', '-a', '-w', '400', '-h', '300', '-o', 'rasterized.png'],
@@ -485,12 +486,12 @@ describe('the plan', () => {
     });
 
     it('on version 6 is decoded by heif-convert', () => {
-      const decoding = planDecoding(job({ type: 'avif' }, {}, SIX));
+      const { decoding } = plan(job({ type: 'avif' }, {}, SIX));
       expect(decoding).to.deep.equal({ tool: 'heif', args: ['in', 'decoded.png'], deflateLevel: 0 });
-      expect(planDecoding(job({ type: 'avif', deep: true }, {}, SIX))?.deflateLevel).to.equal(1);
+      expect(plan(job({ type: 'avif', deep: true }, {}, SIX)).decoding?.deflateLevel).to.equal(1);
       const [convert] = lines({ type: 'avif', decoded: ['decoded.png'] }, {}, SIX);
       expect(convert).to.include(' PNG:decoded.png -set colorspace sRGB ');
-      expect(planDecoding(job({ type: 'avif' }))).to.equal(undefined);
+      expect(plan(job({ type: 'avif' })).decoding).to.equal(undefined);
     });
   });
 

@@ -4,9 +4,9 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { scene } from '../../../scripts/fixtures/scene.ts';
 import { EXTERNAL_ENCODERS } from '../../../src/conversion/plan/encode.ts';
-import { planDecoding } from '../../../src/conversion/plan/index.ts';
+import { plan } from '../../../src/conversion/plan/index.ts';
 import { createJob } from '../../../src/conversion/plan/job.ts';
-import type { ToolContext } from '../../../src/conversion/plan/types.ts';
+import { completeStep } from '../../../src/conversion/plan/step.ts';
 import { FORK_SERVER_LIBRARY } from '../../../src/folders.ts';
 import type { ImageInfo } from '../../../src/images/image-info.ts';
 import type { RunCommand } from '../../../src/process/command.ts';
@@ -115,7 +115,8 @@ describe('the allow-list of system calls', () => {
 
   const PNG = { format: 'png', quality: 80, stripMetadata: true } as const;
   for (const threads of [1, 4]) {
-    const tools: ToolContext = { magick: 7, srgbProfile: '/srgb.icc', threads };
+    const complete = (tool: Codec, args: readonly string[]): readonly string[] =>
+      completeStep({ tool, args }, { threads, srgbProfile: '/srgb.icc' }, '').args;
 
     it(`refuses no call of djxl with threads=${threads}, for any kind of image`, async function () {
       requires(this, 'hidden-files', layers.files !== 'none');
@@ -123,12 +124,8 @@ describe('the allow-list of system calls', () => {
       for (const name of DECODED) {
         for (const unevenDepth of [false, true]) {
           const image: ImageInfo = { type: 'jxl', unevenDepth };
-          await expectSuccess(
-            'djxl',
-            extraPath(`${name}.jxl`),
-            'in',
-            planDecoding(createJob(image, PNG, tools))?.args ?? [],
-          );
+          const { args = [] } = plan(createJob(image, PNG, { magick: 7 })).decoding ?? {};
+          await expectSuccess('djxl', extraPath(`${name}.jxl`), 'in', complete('djxl', args));
         }
       }
     });
@@ -141,9 +138,10 @@ describe('the allow-list of system calls', () => {
         for (const input of Object.values(ENCODED)) {
           for (const quality of [1, 80, 100]) {
             const options = { format, quality, stripMetadata: true };
-            const args = encoder?.args({ options, tools }) ?? [];
+            const tool = encoder?.tool as Codec;
+            const args = complete(tool, encoder?.args({ options }) ?? []);
             const names = ['in.png', `out.${format}`];
-            await expectSuccess(encoder?.tool as Codec, await input(), 'in.png', [...args, ...names]);
+            await expectSuccess(tool, await input(), 'in.png', [...args, ...names]);
           }
         }
       });

@@ -1,0 +1,73 @@
+/**
+ * @module The commands of a plan, as data. Placeholders stand for what a plan does not depend on: the path of a profile, the number of
+ * threads, and the names of files that distinguish the results of one image. Pure.
+ */
+import type { ToolName } from '../../tools.ts';
+
+/** Command of a plan. File names are relative to the job's folder. */
+export interface Step {
+  readonly tool: ToolName;
+  /** Arguments, with placeholders; see {@link completeStep}. */
+  readonly args: readonly string[];
+  /** File that the command reads on standard input. */
+  readonly stdin?: string;
+  /** Level of zlib for the PNG that the command writes for the next one. */
+  readonly deflateLevel?: number;
+  /** PNG that the command renders. Its size is checked afterwards, because it was not reliably known before. */
+  readonly rendersTo?: string;
+}
+
+/** Values of the placeholders, known when a command runs. */
+export interface StepContext {
+  /** Maximum number of threads of a tool. The result is the same for every number. */
+  readonly threads: number;
+  /** Path of a small sRGB profile. */
+  readonly srgbProfile: string;
+}
+
+export const THREADS = '{threads}';
+/** The thread option of djxl and cjxl. 0 means that only the main thread runs. */
+export const JXL_THREADS = '{JXL threads}';
+/** No argument for one thread. */
+export const WEBP_THREADS = '{WebP threads}';
+/** No argument for one thread. */
+export const DWEBP_THREADS = '{dwebp threads}';
+export const SRGB_PROFILE = '{sRGB profile}';
+
+const ARGUMENTS: ReadonlyMap<string, (context: StepContext) => readonly string[]> = new Map([
+  [THREADS, ({ threads }) => [String(threads)]],
+  [JXL_THREADS, ({ threads }) => [`--num_threads=${threads > 1 ? threads : 0}`]],
+  [WEBP_THREADS, ({ threads }) => (threads > 1 ? ['-define', 'webp:thread-level=1'] : [])],
+  [DWEBP_THREADS, ({ threads }) => (threads > 1 ? ['-mt'] : [])],
+  [SRGB_PROFILE, ({ srgbProfile }) => [srgbProfile]],
+]);
+
+/** The digits that distinguish the files of one result, in the name of a file. */
+export const SUFFIX = '{suffix}';
+/** The name of a result without its extension. */
+export const OUTPUT = '{output}';
+
+/** PPM that dwebp has decoded at a smaller size. */
+export const SCALED_FILE = `scaled${SUFFIX}.ppm`;
+/** Start of the names of the PNG files that pdftocairo renders. It adds the number of the page, and the extension. */
+export const PAGE_STEM = `page${SUFFIX}`;
+/** Image before encoding, stored for results that are encoded several times. */
+export const KEPT_FILE = `kept${SUFFIX}.miff`;
+/** PNG that ImageMagick writes for an external encoder. */
+export const FILE_TO_ENCODE = `encode${SUFFIX}.png`;
+
+/** Title of a PDF, and name of the only result of an image without its extension. */
+export const OUTPUT_STEM = 'image';
+
+/** Replaces the placeholders in the name of a file, for the result with a suffix. */
+export function nameFile(name: string, suffix: string): string {
+  // The stem of a variant is as long as that of a single result.
+  const output = suffix === '' ? OUTPUT_STEM : `var${suffix}`;
+  return name.replace(SUFFIX, suffix).replace(OUTPUT, output);
+}
+
+/** Replaces all placeholders of a command, for the result with a suffix. */
+export function completeStep(step: Step, context: StepContext, suffix: string): Step {
+  const args = step.args.flatMap((arg) => ARGUMENTS.get(arg)?.(context) ?? nameFile(arg, suffix));
+  return { ...step, args, ...(step.rendersTo && { rendersTo: nameFile(step.rendersTo, suffix) }) };
+}
