@@ -1,0 +1,106 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { expect } from 'chai';
+import { pino } from 'pino';
+import { type ConversionEngine, createConversionEngine } from '../../src/conversion/engine.ts';
+import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
+import type { InputType, OutputType } from '../../src/formats.ts';
+import { convertWith, typeOf } from '../helpers/engine.ts';
+import { ALL_EXTRAS } from '../helpers/extra.ts';
+import { testConfig } from '../helpers/service.ts';
+
+const FIXTURES = new URL('../../fixtures/images/', import.meta.url);
+/** Every output except PDF, which contains the time of its conversion. */
+const FORMATS: readonly OutputType[] = ['webp', 'jpg', 'png', 'gif', 'bmp', 'tiff', 'avif', 'jxl', 'ico'];
+
+/** Options that change the result of few images, and why the key of others changes nevertheless, by their types and formats. */
+interface Spelling {
+  readonly options: Partial<ConvertOptions>;
+  readonly reasons: readonly {
+    readonly why: string;
+    readonly types?: readonly InputType[];
+    readonly formats?: readonly OutputType[];
+  }[];
+}
+const OPEN = {
+  why: 'later commands depend on what the decoder shows, so that all options count',
+  types: ['avif', 'heic'],
+} as const;
+const SPELLINGS: Readonly<Record<string, Spelling>> = {
+  'no options': { options: {}, reasons: [] },
+  'defaults written out': {
+    options: { pages: 'all', frames: 'all', enlarge: false, position: 'center', fit: 'inside' },
+    reasons: [OPEN],
+  },
+  'a box that is larger than the image': {
+    options: { height: 20_000, width: 20_000 },
+    reasons: [
+      OPEN,
+      {
+        why: 'the header does not state the size of each frame, so that a command compares it',
+        types: ['gif', 'ico', 'tiff'],
+      },
+    ],
+  },
+  'the default background': {
+    options: { background: '#ffffff' },
+    reasons: [
+      OPEN,
+      {
+        why: 'no command asks whether transparency was lost, because the background is intended',
+        formats: ['jpg', 'bmp'],
+      },
+    ],
+  },
+};
+
+describe('conversion keys of all fixtures in all formats', () => {
+  let engine: ConversionEngine;
+  before(async () => {
+    engine = await createConversionEngine(testConfig({ ...ALL_EXTRAS }), pino({ level: 'silent' }));
+  });
+  after(() => engine.close());
+
+  /** Returns the key and the digest of a result; undefined if there is none. */
+  const convert = (bytes: Buffer, type: InputType, options: ConvertOptions) =>
+    convertWith(engine, { bytes, type }, options, async ({ key, path }) => ({
+      key,
+      digest: createHash('sha256')
+        .update(await readFile(path))
+        .digest('hex'),
+    })).catch(() => undefined);
+
+  it('are equal exactly if the bytes are, except for listed reasons, however the options are spelled', async () => {
+    const occurring = new Set<string>();
+    const unexplained: string[] = [];
+    let compared = 0;
+    for (const name of await readdir(FIXTURES)) {
+      const bytes = await readFile(new URL(name, FIXTURES));
+      const type = await typeOf(bytes);
+      if (!type) continue;
+      for (const format of FORMATS) {
+        const base = { format, quality: 80, stripMetadata: true };
+        const plain = await convert(bytes, type, base);
+        for (const [spelling, { options, reasons }] of Object.entries(SPELLINGS)) {
+          const found = plain && (await convert(bytes, type, { ...options, ...base }));
+          if (!found) continue;
+          const label = `${name} to ${format}, ${spelling}`;
+          compared += 1;
+          if (found.key === plain.key) expect(found.digest, label).to.equal(plain.digest);
+          if (found.digest !== plain.digest || found.key === plain.key) continue;
+          const reason = reasons.find(
+            ({ types, formats }) => (types?.includes(type) ?? true) && (formats?.includes(format) ?? true),
+          );
+          if (reason) occurring.add(`${spelling}: ${reason.why}`);
+          else unexplained.push(label);
+        }
+      }
+    }
+    expect(unexplained).to.deep.equal([]);
+    expect(compared).to.be.above(700);
+    const listed = Object.entries(SPELLINGS).flatMap(([spelling, { reasons }]) =>
+      reasons.map(({ why }) => `${spelling}: ${why}`),
+    );
+    expect([...occurring].sort()).to.deep.equal(listed.sort());
+  });
+});
