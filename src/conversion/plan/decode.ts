@@ -1,12 +1,17 @@
-/** @module Arguments that decode an image: which frames or pages to read, and corrections of decoder errors. Pure. */
+/** @module Arguments that decode an image: which frames or pages to read, corrections of decoder errors, rotation, and `crop`. Pure. */
 import { INPUTS } from '../../formats.ts';
-import type { Area, FrameDisposal, Orientation, Page } from '../../images/image-info.ts';
+import type { Area, FrameDisposal, Orientation, Page, Size } from '../../images/image-info.ts';
 import { TOOLS } from '../../tools.ts';
 import { pageToSrgb } from './colour.ts';
-import { cropPage } from './crop.ts';
-import { countPages } from './size.ts';
+import { countPages, type Stored, shownArea, uprightSize, uprightSizes } from './size.ts';
 import { SCALED_FILE } from './step.ts';
-import { type ConversionJob, INPUT_FILE, MAGICK_FEATURES, type Sentence } from './types.ts';
+import {
+  type ConversionJob,
+  type ConvertOptions,
+  INPUT_FILE,
+  MAGICK_FEATURES,
+  type Sentence,
+} from './types.ts';
 
 /** Prints the number of frames that were read. ImageMagick 7 stops without an error at a damaged frame of a WebP. */
 const FRAMES_READ = 'frames: %n\\n';
@@ -257,4 +262,28 @@ export const explainOrientation: Sentence = ({ image: { type, orientation = UPRI
   // HEIF states the rotation and the reflection in properties of the image, and EXIF has no effect.
   const isHeif = type === 'heic' || type === 'avif';
   return `turned upright (${isHeif ? 'irot and imir, like ' : ''}EXIF ${orientation})`;
+};
+
+/** Cuts an image that ImageMagick has rotated upright. librsvg renders only the shown part of an SVG. */
+export function crop(job: ConversionJob): string[] {
+  if (job.image.type === 'svg' || job.pages.length > 0) return []; // pages are cut when they are read
+  return cropTo(uprightSizes(job), job.options);
+}
+
+/** Cuts a page that ImageMagick has rotated upright. */
+function cropPage(page: Stored, { options }: ConversionJob): string[] {
+  return cropTo(uprightSize(page), options);
+}
+
+function cropTo([size]: Size[], options: ConvertOptions): string[] {
+  if (!size || options.crop === undefined) return [];
+  const { x, y, width, height } = shownArea(size, options, false);
+  return ['-crop', `${width}x${height}+${x}+${y}`, '+repage'];
+}
+
+export const explainCrop: Sentence = (job) => {
+  const [size] = uprightSizes(job);
+  if (!size || job.options.crop === undefined) return undefined;
+  const { x, y, width, height } = shownArea(size, job.options, job.image.type === 'svg');
+  return `cut to ${width} × ${height} from ${x}, ${y}`;
 };

@@ -17,10 +17,11 @@ import {
   printHalfTransparent,
   rgbToSrgb,
 } from './colour.ts';
-import { crop, explainCrop } from './crop.ts';
 import {
   coalesceFrames,
+  crop,
   decode,
+  explainCrop,
   explainDecoding,
   explainMissingPart,
   explainOrientation,

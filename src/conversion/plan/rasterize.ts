@@ -1,7 +1,6 @@
 /** @module Commands of librsvg and pdftocairo, which render an SVG or pages of a PDF at the size of the result. Pure. */
 
 import type { ImageInfo, Size } from '../../images/image-info.ts';
-import { shownArea, uprightSizes } from './crop.ts';
 import {
   cropOffset,
   drawingBox,
@@ -10,7 +9,9 @@ import {
   padOffset,
   pageScale,
   renderedPages,
+  shownArea,
   staysVector,
+  uprightSizes,
 } from './size.ts';
 import { PAGE_STEM, type Step } from './step.ts';
 import {

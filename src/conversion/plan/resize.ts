@@ -10,7 +10,6 @@
 
 import { OUTPUTS } from '../../formats.ts';
 import type { Size } from '../../images/image-info.ts';
-import { shownArea, uprightSizes } from './crop.ts';
 import { orient } from './decode.ts';
 import type { ScaledDecoding } from './scaled-decoding.ts';
 import {
@@ -21,6 +20,8 @@ import {
   isRenderedToFit,
   type Offset,
   padOffset,
+  shownArea,
+  uprightSizes,
 } from './size.ts';
 import type { ConversionJob, Fitting, Sentence } from './types.ts';
 

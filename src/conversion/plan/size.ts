@@ -3,8 +3,7 @@
  * ResolveShrink, CalculateCrop and CalculateEmbedPosition (sharp 0.35, src/common.cc). Pure.
  */
 import { DPI, OUTPUTS } from '../../formats.ts';
-import type { ImageInfo, Page, Size } from '../../images/image-info.ts';
-import { shownArea, uprightSizes } from './crop.ts';
+import type { Area, ImageInfo, Page, Size } from '../../images/image-info.ts';
 import type { Anchor, ConversionJob, ConvertOptions, Fit, Fitting, Position } from './types.ts';
 
 /** Returns whether all frames are converted: by default if the output can be animated, and on request as pages. */
@@ -19,6 +18,63 @@ export function keepsAllFrames(
 /** Returns whether all pages are converted, if there are several. */
 export const keepsAllPages = ({ format, pages }: Pick<ConvertOptions, 'format' | 'pages'>): boolean =>
   OUTPUTS[format].pages && pages !== 'first';
+
+/** Properties that state the size of an image or a page. */
+export type Stored = Pick<ImageInfo, 'width' | 'height' | 'orientation'>;
+
+/** Returns the upright sizes of the image, or of the pages to convert, as far as they are known. */
+export function uprightSizes({
+  image,
+  pages,
+  keepsAllFrames,
+}: Pick<ConversionJob, 'image' | 'pages' | 'keepsAllFrames'>): Size[] {
+  if (pages.length > 0) return pages.flatMap(uprightSize);
+  return uprightSize(keepsAllFrames ? { ...image, orientation: 1 } : image); // frames are not rotated
+}
+
+/** Returns the upright size, in a list; an empty list if it is not known. */
+export function uprightSize({ width, height, orientation = 1 }: Stored): Size[] {
+  if (!width || !height) return [];
+  return [orientation < 5 ? { width, height } : { width: height, height: width }];
+}
+
+/**
+ * Returns the area of an image that is shown: what `crop` keeps, or all of it. That of a raster image has whole pixels, at least
+ * one.
+ *
+ * @param size upright size of the image
+ */
+export function shownArea(size: Size, { crop }: ConvertOptions, isVector: boolean): Area {
+  if (crop === undefined) return { x: 0, y: 0, ...size };
+  const area = parseCrop(crop, size);
+  if (isVector) return area;
+  const x = Math.min(Math.round(area.x), size.width - 1);
+  const y = Math.min(Math.round(area.y), size.height - 1);
+  const width = Math.max(1, Math.round(area.x + area.width) - x);
+  return { x, y, width, height: Math.max(1, Math.round(area.y + area.height) - y) };
+}
+
+/** Parses `left,top,width,height`, each in pixels or, with a `%`, in percent of the side. */
+function parseCrop(crop: string, size: Size): Area {
+  const [x = 0, y = 0, width = 0, height = 0] = crop.split(',').map((text, at) => {
+    const side = at % 2 === 0 ? size.width : size.height;
+    return text.endsWith('%') ? (side * Number.parseFloat(text)) / 100 : Number(text);
+  });
+  return { x, y, width, height };
+}
+
+/** Maximum rounding error in pixels of a calculated side. */
+const ROUNDING_ERROR = 1e-6;
+
+/** Returns the upright size of an image or page whose edge the crop exceeds; undefined if there is none. */
+export function findCropOutside(job: ConversionJob): Size | undefined {
+  const { crop } = job.options;
+  if (crop === undefined) return undefined;
+  return uprightSizes(job).find((size) => {
+    const { x, y, width, height } = parseCrop(crop, size);
+    return Math.max(x + width - size.width, y + height - size.height) > ROUNDING_ERROR;
+  });
+}
 
 /** Points per inch (ISO 32000-1, 8.3.2.3). */
 const POINTS_PER_INCH = 72;
@@ -88,9 +144,6 @@ export function peakRasterSize(image: ImageInfo, options: ConvertOptions): Size 
     Math.ceil((Number.isFinite(scale) ? side * scale : side) - ROUNDING_ERROR);
   return { width: drawn(width), height: drawn(height) };
 }
-
-/** Maximum rounding error in pixels of a side that is a whole number. */
-const ROUNDING_ERROR = 1e-6;
 
 /**
  * Returns the sides to pass to librsvg, which fits an image inside a box and rounds up. Given both sides of the box, it

@@ -1,8 +1,8 @@
 /** @module Decodes results with libraries that are independent of the tools under test, and encodes images for the report. */
 import { createHash } from 'node:crypto';
 import sharp, { type Metadata, type Sharp, type SharpOptions } from 'sharp';
-import { shownArea } from '../../conversion/plan/crop.ts';
 import { iconSizes } from '../../conversion/plan/encode.ts';
+import { shownArea } from '../../conversion/plan/size.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import type { Size } from '../../images/image-info.ts';
