@@ -91,16 +91,14 @@ describe('conversion keys of all fixtures in all formats', () => {
           const reason = reasons.find(
             ({ types, formats }) => (types?.includes(type) ?? true) && (formats?.includes(format) ?? true),
           );
-          if (reason) occurring.add(`${spelling}: ${reason.why}`);
+          if (reason) occurring.add(reason.why);
           else unexplained.push(label);
         }
       }
     }
     expect(unexplained).to.deep.equal([]);
     expect(compared).to.be.above(700);
-    const listed = Object.entries(SPELLINGS).flatMap(([spelling, { reasons }]) =>
-      reasons.map(({ why }) => `${spelling}: ${why}`),
-    );
-    expect([...occurring].sort()).to.deep.equal(listed.sort());
+    const listed = Object.values(SPELLINGS).flatMap(({ reasons }) => reasons.map(({ why }) => why));
+    expect([...occurring]).to.have.members([...new Set(listed)]);
   });
 });
