@@ -47,6 +47,9 @@ export async function readGif(bytes: WindowReader): Promise<ImageFacts<'gif'>> {
   let delay = 0;
   let loopCount = 1;
   let truncated = false;
+  let flags = 0;
+  let first: { readonly head: Buffer; readonly flags: number } | undefined;
+  let clears = false;
   for await (const block of gifBlocks(bytes)) {
     const { name, head, end } = block;
     if (name === 'image') {
@@ -54,18 +57,38 @@ export async function readGif(bytes: WindowReader): Promise<ImageFacts<'gif'>> {
       // A frame may be larger than the logical screen, and all its pixels are decoded.
       width = Math.max(width, head.readUInt16LE(5));
       height = Math.max(height, head.readUInt16LE(7));
-      delay = 0;
+      first ??= { head, flags };
+      // Before the first frame, the canvas is transparent.
+      const disposal = (flags >> 2) & 7;
+      clears ||= disposal === CLEAR || (delaysMs.length === 1 && disposal > KEEP);
+      [delay, flags] = [0, 0];
     }
-    if (isControl(block) && head.length >= 8) delay = head.readUInt16LE(4) * 10;
+    if (isControl(block) && head.length >= 8) [delay, flags] = [head.readUInt16LE(4) * 10, head[3] ?? 0];
     if (isNamed(block, LOOP) && head.length >= 19) loopCount = toLoopCount(head.readUInt16LE(16));
     if (isNamed(block, XMP) && metadata.length === 0) metadata.push('xmp');
     truncated ||= end === undefined;
   }
+  // Frames over an opaque one uncover transparency only if they clear their area.
+  const opaque =
+    first && !clears && !truncated && (first.flags & TRANSPARENT) === 0 && isWhole(first.head, width, height);
   return {
     ...{ width, height, paletteKind: 'palette', profile: 'none', metadata },
     ...(truncated && { truncated }),
-    ...(delaysMs.length > 1 && { animation: { delaysMs, loopCount } }),
+    ...(delaysMs.length > 1 && {
+      animation: { delaysMs, loopCount, ...(opaque && { opaque }) },
+    }),
   };
+}
+
+/** Flag of a frame with a transparent colour, and the disposal methods that keep and clear its area (section 23). */
+const TRANSPARENT = 1;
+const KEEP = 1;
+const CLEAR = 2;
+
+/** Returns whether a frame covers the whole canvas (section 20). */
+function isWhole(descriptor: Buffer, width: number, height: number): boolean {
+  const [left, top, columns, rows] = [1, 3, 5, 7].map((at) => descriptor.readUInt16LE(at));
+  return left === 0 && top === 0 && columns === width && rows === height;
 }
 
 /** Converts the repeat count of a GIF, which excludes the first playback, to a loop count; 0 means forever. */

@@ -244,6 +244,8 @@ export interface Animation {
   readonly loopCount: number;
   /** A WebP whose header states that it has transparency. */
   readonly transparent?: boolean;
+  /** A GIF in which every pixel of every frame is opaque once the frames are composed. */
+  readonly opaque?: boolean;
   /** Blending and disposal of each frame of a WebP. */
   readonly frames?: readonly FrameDisposal[];
 }

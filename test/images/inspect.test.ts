@@ -3,8 +3,10 @@ import { symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
+import { gif } from '../../scripts/fixtures/gif-writer.ts';
 import { tiff } from '../../scripts/fixtures/writers.ts';
 import type { InputType } from '../../src/formats.ts';
+import type { ImageInfo } from '../../src/images/image-info.ts';
 import { inspect } from '../../src/images/index.ts';
 import { edgeCasePath, fixture, fixturePath } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
@@ -106,6 +108,30 @@ describe('inspecting a header', () => {
     expect(still).to.not.have.property('animation');
   });
 
+  it('of a GIF states that all frames are opaque, unless the first is not or a frame uncovers transparency', async () => {
+    const [width, height] = [8, 6];
+    const palette = Array.from({ length: 4 }, () => [200, 40, 40] as const);
+    const whole = { x: 0, y: 0, width, height, colour: 0, disposal: 1 };
+    const part = { ...whole, x: 2, width: 4 };
+    const isOpaque = async (bytes: Buffer) => ((await headerOf(bytes, 'gif')) as ImageInfo).animation?.opaque;
+    for (const [frames, expected] of [
+      [[whole, part], true],
+      [[whole, { ...part, disposal: 3 }, part], true],
+      [[part, whole], undefined],
+      [[{ ...whole, disposal: 3 }, part], undefined],
+      [[{ ...whole, disposal: 2 }, part], undefined],
+      [[whole, { ...part, disposal: 2 }, part], undefined],
+      [[whole, { ...whole, width: 9 }], undefined],
+    ] as const)
+      expect(await isOpaque(gif({ width, height, palette, frames })), JSON.stringify(frames)).to.equal(
+        expected,
+      );
+    const transparent = gif({ width, height, palette, frames: [whole, part] });
+    const flags = transparent.indexOf(Buffer.from([0x21, 0xf9, 4])) + 3;
+    transparent[flags] = (transparent[flags] as number) | 1;
+    expect(await isOpaque(transparent)).to.equal(undefined);
+  });
+
   it('of a GIF without a loop extension returns one play, and 100 ms for a delay of 0', async () => {
     const still = await fixture('scene.gif');
     const tableEnd = 13 + 3 * 2 ** (((still[10] as number) & 7) + 1);
@@ -120,7 +146,7 @@ describe('inspecting a header', () => {
       Buffer.from(';'),
     ]);
     expect(await headerOf(twice, 'gif')).to.deep.include({
-      animation: { delaysMs: [100, 70], loopCount: 1 },
+      animation: { delaysMs: [100, 70], loopCount: 1, opaque: true },
     });
   });
 

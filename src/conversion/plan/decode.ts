@@ -125,7 +125,8 @@ export function coalesceFrames(job: ConversionJob): string[] {
   const { frames } = image.animation ?? {};
   const needsDisposal =
     job.keepsAllFrames && (rasterized !== undefined || !MAGICK_FEATURES[tools.magick].webpBlending);
-  const compose = needsDisposal && frames ? composeFrames(frames) : ['-alpha', 'set', '-coalesce'];
+  const alpha = isOpaqueAnimation(job) ? [] : ['-alpha', 'set'];
+  const compose = needsDisposal && frames ? composeFrames(frames) : [...alpha, '-coalesce'];
   return [...cropFirstFrame(image.firstFrame), ...compose, ...disposePrevious(job), ...setDelays(job)];
 }
 
@@ -133,6 +134,10 @@ export function coalesceFrames(job: ConversionJob): string[] {
  * Sets the GIF disposal method `Previous` if a frame can uncover transparent pixels, because it replaces or clears
  * earlier frames. It is the only method that all viewers handle alike here.
  */
+/** Returns whether all frames of an animation are known to be opaque, and stay so in the result. */
+export const isOpaqueAnimation = ({ image, keepsAllFrames, options }: ConversionJob): boolean =>
+  keepsAllFrames && options.format === 'webp' && image.animation?.opaque === true;
+
 function disposePrevious({ image: { animation }, options }: ConversionJob): string[] {
   const uncovers =
     animation?.transparent &&

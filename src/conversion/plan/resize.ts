@@ -10,7 +10,7 @@
 
 import { OUTPUTS } from '../../formats.ts';
 import type { Size } from '../../images/image-info.ts';
-import { orient } from './decode.ts';
+import { isOpaqueAnimation, orient } from './decode.ts';
 import type { ScaledDecoding } from './scaled-decoding.ts';
 import {
   boxGeometry,
@@ -84,6 +84,7 @@ function crop(size: Size, offset: Offset = { x: 0, y: 0 }): string[] {
  */
 export function dropOpaqueAlpha(job: ConversionJob): string[] {
   const { image, options, tools } = job;
+  if (isOpaqueAnimation(job)) return ['-alpha', 'off'];
   if (!tools.dropsOpaqueAlpha || !isResized(job) || image.type === 'jpg' || image.opaque) return [];
   const isSingle = !job.keepsAllFrames && job.pages.length <= 1;
   return isSingle || options.format === 'webp' ? ['-alpha', 'off-if-opaque'] : [];

@@ -410,6 +410,13 @@ describe('the plan', () => {
       expect(lines(gif, {}, SEVEN)).to.have.length(1);
     });
 
+    it('to WebP has no alpha if it is known to be opaque', () => {
+      const gif = { type: 'gif', animation: { ...moving, opaque: true } } as const;
+      expect(lines(gif, {}, SIX)[0]).to.include(' GIF:in -coalesce -alpha off ');
+      expect(lines(gif, { format: 'gif', width: 9 }, SIX)[0]).to.include(' -alpha set -coalesce ');
+      expect(lines(gif, { frames: 'first' }, SIX)[0]).to.include(' -alpha set -coalesce ');
+    });
+
     it('to WebP converts a colour profile to sRGB if img2webp would lose it', () => {
       const moved = {
         type: 'jxl',
