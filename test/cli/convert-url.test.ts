@@ -1,8 +1,6 @@
-import { once } from 'node:events';
 import { truncateSync } from 'node:fs';
 import { appendFile, readFile, writeFile } from 'node:fs/promises';
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { createApiKey } from '../../src/api-keys.ts';
@@ -12,10 +10,12 @@ import { type Daemon, freePorts, startNginx } from '../helpers/daemons.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
 import { startService } from '../helpers/service.ts';
+import { useServers } from '../helpers/stub-server.ts';
 import { eventually } from '../helpers/util.ts';
 
 describe('imagemill convert --url', () => {
   let folder: ConvertFolder;
+  const servers = useServers();
   const closing: (() => unknown)[] = [];
   beforeEach(async () => {
     folder = await createConvertFolder();
@@ -24,22 +24,8 @@ describe('imagemill convert --url', () => {
     for (const close of closing.splice(0)) await close();
   });
 
-  /** Starts a server that answers /health as imagemill does, and everything else with `answer`. */
-  async function stub(answer: RequestListener): Promise<string> {
-    const server = createServer((req, res) => {
-      if (req.url?.endsWith('/health'))
-        return res.setHeader('content-type', 'application/json').end('{"version":"1.2.3"}');
-      res.setHeader('content-type', 'image/webp');
-      return answer(req, res);
-    });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    closing.push(() => {
-      server.closeAllConnections();
-      server.close();
-    });
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  }
+  const stub = (answer: RequestListener): Promise<string> =>
+    servers.stub((req, res) => answer(req, res.setHeader('content-type', 'image/webp')));
   /** Reads a request completely, and calls `then`. */
   const received =
     (then: RequestListener): RequestListener =>
@@ -227,11 +213,9 @@ describe('imagemill convert --url', () => {
         res.end(result);
       }),
     );
-    const old = createServer((req, res) => void res.writeHead(301, { location: target + req.url }).end());
-    old.listen(0, '127.0.0.1');
-    await once(old, 'listening');
-    closing.push(() => old.close());
-    const url = `http://127.0.0.1:${(old.address() as AddressInfo).port}`;
+    const url = await servers.serve(
+      (req, res) => void res.writeHead(301, { location: target + req.url }).end(),
+    );
     await folder.put('scene.jpg', 'photos/a.jpg');
     const { status } = await folder.run(['photos', '-o', 'out', '--url', url]);
     expect([status, methods]).to.deep.equal([0, ['POST']]);

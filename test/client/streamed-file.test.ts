@@ -1,12 +1,11 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { setImmediate as turn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
 import { fetchStreamed } from '../../src/client/streamed-file.ts';
+import { useServers } from '../helpers/stub-server.ts';
 
 const CHUNKS = 1000;
 
@@ -42,20 +41,11 @@ describe('a form whose files are read while they are sent', () => {
     collectGarbage();
     return process.memoryUsage().arrayBuffers;
   };
+  const { serve } = useServers();
   const closing: (() => void)[] = [];
   afterEach(() => {
     for (const close of closing.splice(0)) close();
   });
-
-  async function serve(answer: RequestListener): Promise<string> {
-    const server = createServer(answer).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    closing.push(() => {
-      server.closeAllConnections();
-      server.close();
-    });
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  }
 
   const send = (url: string, file: File, init: RequestInit = {}): Promise<Response> => {
     const body = new FormData();

@@ -1,7 +1,5 @@
 import { truncateSync } from 'node:fs';
 import { copyFile, cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { expect } from 'chai';
 import { convert, fixturePath } from '../helpers/client.ts';
@@ -12,6 +10,7 @@ import { makeTempDir } from '../helpers/hooks.ts';
 import { startProcess } from '../helpers/process.ts';
 import { startService } from '../helpers/service.ts';
 import { requires } from '../helpers/skips.ts';
+import { useServers } from '../helpers/stub-server.ts';
 import { eventually, isRunning } from '../helpers/util.ts';
 
 const MATRIX = {
@@ -32,6 +31,7 @@ interface Found {
 }
 
 describe('imagemill regress', () => {
+  const { serve, stub } = useServers();
   let images: string;
   let matrix: string;
   let baseline: string;
@@ -287,7 +287,7 @@ describe('imagemill regress', () => {
   it('sends the API key, and waits and retries when a server responds 429', async () => {
     let asked = 0;
     const png = await readFile(fixturePath('scene.png'));
-    const server = createServer((req, res) => {
+    const url = await serve((req, res) => {
       expect(req.headers.authorization).to.equal('Bearer secret');
       if (req.url?.endsWith('/health'))
         return res.setHeader('content-type', 'application/json').end('{"version":"1"}');
@@ -296,19 +296,13 @@ describe('imagemill regress', () => {
       if (asked === 1) return res.writeHead(429, { 'retry-after': '1' }).end('{"error":{"message":"wait"}}');
       return res.setHeader('content-type', 'image/png').end(png);
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    try {
-      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-      const single = join(await makeTempDir('single'), 'matrix.json');
-      await writeFile(single, '{"cases":[{"name":"png","format":"png"}]}');
-      const to = join(await makeTempDir('waited'), 'baseline');
-      const words = ['regress', 'record', images, '--matrix', single, '--url', url, '--to', to];
-      const { stdout } = await runCliInProcess(words, { IMAGEMILL_API_KEY: 'secret' });
-      expect(stdout).to.match(/4 images, 4 results, with/);
-      expect(asked).to.equal(5);
-    } finally {
-      server.close();
-    }
+    const single = join(await makeTempDir('single'), 'matrix.json');
+    await writeFile(single, '{"cases":[{"name":"png","format":"png"}]}');
+    const to = join(await makeTempDir('waited'), 'baseline');
+    const words = ['regress', 'record', images, '--matrix', single, '--url', url, '--to', to];
+    const { stdout } = await runCliInProcess(words, { IMAGEMILL_API_KEY: 'secret' });
+    expect(stdout).to.match(/4 images, 4 results, with/);
+    expect(asked).to.equal(5);
   });
 
   it('exits with 2 and prints the cause when the comparison fails', async () => {
@@ -349,25 +343,14 @@ describe('imagemill regress', () => {
     const folder = await makeTempDir('shrinking');
     const image = join(folder, 'long.jpg');
     await writeFile(image, Buffer.alloc(20_000_000, await readFile(fixturePath('scene.jpg'))));
-    const server = createServer((req, res) => {
-      if (req.url?.endsWith('/health'))
-        return res.setHeader('content-type', 'application/json').end('{"version":"1"}');
+    const url = await stub((req, _res) => {
       truncateSync(image, 1000); // the client has sent the first bytes, and reads the rest from now on
       return req.resume();
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    try {
-      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-      const to = join(await makeTempDir('of-shrinking'), 'baseline');
-      const words = ['regress', 'record', folder, '--matrix', matrix, '--url', url, '--to', to];
-      const { status, complaints } = await runCommand(words);
-      expect([status, complaints]).to.deep.equal([
-        2,
-        [`imagemill: ${image} became shorter while it was read`],
-      ]);
-    } finally {
-      server.close();
-    }
+    const to = join(await makeTempDir('of-shrinking'), 'baseline');
+    const words = ['regress', 'record', folder, '--matrix', matrix, '--url', url, '--to', to];
+    const { status, complaints } = await runCommand(words);
+    expect([status, complaints]).to.deep.equal([2, [`imagemill: ${image} became shorter while it was read`]]);
   });
 
   it('does not make the server load its decoders', async function () {
@@ -497,9 +480,7 @@ describe('imagemill regress', () => {
     ],
   ] as const) {
     it(`exits with 2 and removes its files when a server ${what}`, async () => {
-      const server = createServer((req, res) => {
-        if (req.url?.endsWith('/health'))
-          return res.setHeader('content-type', 'application/json').end('{"version":"1"}');
+      const url = await stub((req, res) => {
         const { status, ...headers } = answer;
         req.resume();
         req.on('end', () => {
@@ -508,18 +489,12 @@ describe('imagemill regress', () => {
           return res.write('x', () => res.destroy());
         });
       });
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      try {
-        const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-        const TMPDIR = await makeTempDir('gone');
-        const { status, stderr } = await check(baseline, ['--url', url], { TMPDIR });
-        expect(stderr).to.match(message);
-        expect(stderr, 'a sentence').not.to.include('    at ');
-        expect(status).to.equal(2);
-        expect(await readdir(TMPDIR)).to.deep.equal([]);
-      } finally {
-        server.close();
-      }
+      const TMPDIR = await makeTempDir('gone');
+      const { status, stderr } = await check(baseline, ['--url', url], { TMPDIR });
+      expect(stderr).to.match(message);
+      expect(stderr, 'a sentence').not.to.include('    at ');
+      expect(status).to.equal(2);
+      expect(await readdir(TMPDIR)).to.deep.equal([]);
     });
   }
 });
