@@ -176,7 +176,7 @@ describe('imagemill convert --watch', () => {
     }
     const run = {
       inputs: { find, includes: async () => false },
-      target: { kind: 'folder', path: 'out' },
+      destination: { kind: 'folder', path: 'out' },
       results: [{ options: { format: 'webp' } }],
       bulk: { update: true, watch: true, naming: {} },
       report: { upToDate: ({ input }: { input: string }) => reported.push(input) },
