@@ -65,7 +65,7 @@ const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
     run: measureMemory,
   },
   photos: {
-    usage: 'FOLDER [REQUESTS]',
+    usage: '[FOLDER] [REQUESTS]',
     does: 'the time of conversions of the images of a folder to WebP, one after another',
     run: measurePhotos,
   },
@@ -94,9 +94,11 @@ const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
 const [name = '', ...args] = process.argv.slice(2);
 const chosen = MEASUREMENTS[name];
 if (chosen) console.log(await chosen.run(...args));
-else
+else {
   for (const [each, { usage, does }] of Object.entries(MEASUREMENTS))
     console.log(`node scripts/measure.ts ${each} ${usage}\n    ${does}`);
+  process.exitCode = name ? 2 : 0;
+}
 
 /** Starts a service for some work. */
 async function withService<T>(
@@ -368,7 +370,7 @@ async function measureVerify(from?: string, ...options: string[]): Promise<strin
       'convert',
       from,
       '-o',
-      join(folder, 'out'),
+      join(folder, 'out/'),
       '--force',
     ];
     const ms = await timeOf(async () =>
