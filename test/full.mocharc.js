@@ -25,6 +25,14 @@ export const FULL_TESTS = [
   'test/service/batch-zip.test.ts',
   'test/process/sandbox/broken-codec.test.ts', // all forbidden actions of a codec
   'test/conversion/threads.test.ts', // all fixtures
+  'test/service/docs.test.ts', // the reference of the API in a browser
+  'test/web/accessibility.test.ts', // all states of the page in all modes
+  'test/service/reference.test.ts', // all documented responses
+  'test/package.test.ts', // installs the package
+  'test/docker/nginx.test.ts', // nginx before the service
+  'test/service/conversion-output.test.ts',
+  'test/service/damaged.test.ts', // all kinds of damage
+  'test/service/attention.test.ts', // twenty pictures
   'test/service/fitting.test.ts', // all sizes in all formats
   'test/service/resizing.test.ts',
   'test/service/drawing-size.test.ts', // all sizes in all formats

@@ -16,14 +16,12 @@ const SLOWEST = [
   'test/cli/convert-url.test.ts',
   'test/cli/convert-watch.test.ts',
   'test/cli/serve.test.ts',
-  'test/web/accessibility.test.ts',
   'test/service/slow-readers.test.ts',
   'test/web/comparing.test.ts',
   'test/service/connections.test.ts',
   'test/cli/convert.test.ts',
   'test/main.test.ts',
   'test/cli/doctor.test.ts',
-  'test/package.test.ts',
 ];
 /** Twice the processors of the CI: many tests wait for a deadline, a browser or a tool. */
 const JOBS = 4;
