@@ -110,7 +110,7 @@ export const TOOLS: Readonly<Record<ToolName, ToolRow>> = {
     neededFor: 'magick-6',
     withoutIt: 'animations are not converted to WebP, since ImageMagick 6 writes them wrongly',
     lacks: 'no animated WebP',
-    lacksWith7: 'animated WebP takes twice as long, and can be several times larger',
+    lacksWith7: 'animated WebP takes up to twice as long, and can be several times larger',
   },
   djxl: {
     ...{ ...named('djxl'), ...LIBJXL },

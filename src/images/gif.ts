@@ -63,7 +63,9 @@ export async function readGif(bytes: WindowReader): Promise<ImageFacts<'gif'>> {
       clears ||= disposal === CLEAR || (delaysMs.length === 1 && disposal > KEEP);
       [delay, flags] = [0, 0];
     }
-    if (isControl(block) && head.length >= 8) [delay, flags] = [head.readUInt16LE(4) * 10, head[3] ?? 0];
+    // Of several controls before a frame, the last one counts, but ImageMagick keeps the transparent colour of an earlier one.
+    if (isControl(block) && head.length >= 8)
+      [delay, flags] = [head.readUInt16LE(4) * 10, (head[3] ?? 0) | (flags & TRANSPARENT)];
     if (isNamed(block, LOOP) && head.length >= 19) loopCount = toLoopCount(head.readUInt16LE(16));
     if (isNamed(block, XMP) && metadata.length === 0) metadata.push('xmp');
     truncated ||= end === undefined;

@@ -16,8 +16,7 @@ import type { Note } from '../notes.ts';
 import { MAX_NAME_UNITS, truncate } from '../text.ts';
 import { setLogFields } from './middleware.ts';
 
-/** Maximum size of a result that is read at once and sent together with the headers, in bytes. */
-/** Largest result that is sent from memory, and the maximum of all results in memory, in bytes. Others are sent in chunks. */
+/** Maximum size of a result that is sent from memory, and of all such results together, in bytes. Others are sent in chunks. */
 const [INLINE_MAX_BYTES, INLINE_TOTAL_BYTES] = [1024 ** 2, 32 * 1024 ** 2];
 /** Bytes of all results that are being sent from memory. */
 let inlineBytes = 0;
@@ -33,7 +32,7 @@ export interface SendOptions {
 
 /**
  * Sends a converted file as an attachment called `name`, and resolves when it has been sent. A file that is sent in chunks is
- * unlinked before.
+ * unlinked first.
  *
  * @throws {ClientDisconnectedError} when the client disconnects
  */

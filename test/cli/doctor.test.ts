@@ -62,7 +62,7 @@ describe('imagemill doctor', () => {
   it('warns of a missing img2webp with both versions of ImageMagick, and says what is worse', async () => {
     for (const [version, lacks] of [
       ['6.9.11-60', 'no animated WebP'],
-      ['7.1.1-43', 'animated WebP takes twice as long, and can be several times larger'],
+      ['7.1.1-43', 'animated WebP takes up to twice as long, and can be several times larger'],
     ] as const) {
       const { row } = await rowsOf({ MAGICK_BIN: await fakeMagick(':', version), PATH: temp });
       expect(row('img2webp'), version).to.include({ state: 'warn', found: `not found: ${lacks}` });

@@ -127,9 +127,13 @@ describe('inspecting a header', () => {
         expected,
       );
     const transparent = gif({ width, height, palette, frames: [whole, part] });
-    const flags = transparent.indexOf(Buffer.from([0x21, 0xf9, 4])) + 3;
-    transparent[flags] = (transparent[flags] as number) | 1;
+    const control = transparent.indexOf(Buffer.from([0x21, 0xf9, 4]));
+    transparent[control + 3] = (transparent[control + 3] as number) | 1;
     expect(await isOpaque(transparent)).to.equal(undefined);
+    // ImageMagick keeps the transparent colour of an earlier control of the same frame.
+    const again = Buffer.from([0x21, 0xf9, 4, 4, 10, 0, 0, 0]);
+    const twice = [transparent.subarray(0, control + 8), again, transparent.subarray(control + 8)];
+    expect(await isOpaque(Buffer.concat(twice))).to.equal(undefined);
   });
 
   it('of a GIF without a loop extension returns one play, and 100 ms for a delay of 0', async () => {

@@ -64,12 +64,13 @@ const IMG2WEBP_PATTERNS: readonly MessagePattern[] = [
 ];
 
 /** Functions that find the exceeded limit in the messages of a failed tool. The messages of other tools are not parsed. */
-const EXCEEDED_LIMITS: Readonly<Partial<Record<ToolName, (stderr: string) => Limit | undefined>>> = {
-  magick: (stderr) => limitIn(MAGICK_PATTERNS, trustedMessagesIn(stderr)),
-  rsvg: (stderr) => limitIn(RSVG_PATTERNS, [stderr]),
-  dwebp: (stderr) => (stderr.startsWith('Error writing file ') ? 'disk' : undefined),
-  // It prints a message for every failure except that of writing the result.
-  img2webp: (stderr) => (stderr === '' ? 'disk' : limitIn(IMG2WEBP_PATTERNS, [stderr])),
+const EXCEEDED_LIMITS: Readonly<Partial<Record<ToolName, (error: CommandError) => Limit | undefined>>> = {
+  magick: ({ stderr }) => limitIn(MAGICK_PATTERNS, trustedMessagesIn(stderr)),
+  rsvg: ({ stderr }) => limitIn(RSVG_PATTERNS, [stderr]),
+  dwebp: ({ stderr }) => (stderr.startsWith('Error writing file ') ? 'disk' : undefined),
+  // It prints a message for every failure except that of writing the result. A crash has no message, either.
+  img2webp: ({ stderr, signal }) =>
+    stderr === '' && signal === undefined ? 'disk' : limitIn(IMG2WEBP_PATTERNS, [stderr]),
 };
 
 function limitIn(patterns: readonly MessagePattern[], texts: readonly string[]): Limit | undefined {
@@ -151,7 +152,7 @@ function explainExit(
   if (error.signal === KILLED) return serviceErrorFrom(error, 'CONVERTER_UNAVAILABLE');
   if (tool === 'pdfinfo' && ENCRYPTED.test(error.stderr))
     return serviceErrorFrom(error, 'FILE_ENCRYPTED', source.label);
-  const exceeded = EXCEEDED_LIMITS[tool]?.(error.stderr);
+  const exceeded = EXCEEDED_LIMITS[tool]?.(error);
   if (exceeded === 'time' || error.signal === 'SIGXCPU') {
     return serviceErrorFrom(error, 'CONVERSION_TIMEOUT', source.label, limit);
   }

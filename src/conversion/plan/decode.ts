@@ -130,14 +130,14 @@ export function coalesceFrames(job: ConversionJob): string[] {
   return [...cropFirstFrame(image.firstFrame), ...compose, ...disposePrevious(job), ...setDelays(job)];
 }
 
-/**
- * Sets the GIF disposal method `Previous` if a frame can uncover transparent pixels, because it replaces or clears
- * earlier frames. It is the only method that all viewers handle alike here.
- */
 /** Returns whether all frames of an animation are known to be opaque, and stay so in the result. */
 export const isOpaqueAnimation = ({ image, keepsAllFrames, options }: ConversionJob): boolean =>
   keepsAllFrames && options.format === 'webp' && image.animation?.opaque === true;
 
+/**
+ * Sets the GIF disposal method `Previous` if a frame can uncover transparent pixels, because it replaces or clears
+ * earlier frames. It is the only method that all viewers handle alike here.
+ */
 function disposePrevious({ image: { animation }, options }: ConversionJob): string[] {
   const uncovers =
     animation?.transparent &&

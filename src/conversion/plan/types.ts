@@ -128,6 +128,7 @@ export const DECODED_FILE = 'decoded.png';
 export const RESTORED_FILE = 'restored.jpg';
 /** PNG that librsvg renders for ImageMagick. */
 export const RASTERIZED_FILE = 'rasterized.png';
+
 /** A conversion to plan, and what its image and options determine. `createJob` derives each fact once. */
 export interface ConversionJob {
   readonly image: ImageInfo;

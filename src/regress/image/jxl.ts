@@ -13,7 +13,10 @@ export interface JxlFrame {
 
 let isLoaded = false;
 
-/** Loads the decoder, and makes its encoder of PNGs, which takes most of the time, search less for repeated bytes. */
+/**
+ * Loads the decoder, and makes its encoder of PNGs, which takes most of the time, search less for repeated bytes. Pixels are the same
+ * in any case. In a version without the table, the encoder is not changed, and slower.
+ */
 function load(): void {
   const { memory } = initSync({ module: readFileSync(findInPackage('jxl-oxide-wasm/module.wasm')) });
   const at = Buffer.from(memory.buffer).indexOf(Buffer.from(Uint16Array.from(SEARCHES).buffer));
@@ -22,7 +25,7 @@ function load(): void {
 }
 
 /** Table of miniz_oxide: how long each level searches. Version 0.12.5 of jxl-oxide has no other way to return pixels than a PNG. */
-const SEARCHES = [0, 1, 6, 32, 16, 32, 128, 256, 512, 768, 1500];
+export const SEARCHES = [0, 1, 6, 32, 16, 32, 128, 256, 512, 768, 1500];
 const DEFAULT_LEVEL = 6;
 /** Its flag for taking the first match, with one search. */
 const GREEDY = 0x4001;

@@ -128,7 +128,8 @@ function createConvertRoute(deps: Deps): (read: (query: Query) => readonly Opera
     try {
       return parse(fields, accept);
     } catch (error) {
-      if (!(error instanceof ServiceError) || error.args[0] !== 'output_format') throw error;
+      if (!(error instanceof ServiceError) || error.code !== 'FIELD_INVALID') throw error;
+      if (error.args[0] !== 'output_format') throw error;
       const [, value, expected] = error.args as MessageArgs<'FIELD_INVALID'>;
       throw serviceError('FIELD_INVALID', 'type', value, expected);
     }

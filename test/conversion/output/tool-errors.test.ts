@@ -115,6 +115,8 @@ describe('a failed command', () => {
       ["Could not open/decode file 'frame-00000.pam'\n", 'CORRUPT_IMAGE'],
     ] as const)
       expect(explained(failed(stderr), 'img2webp'), stderr).to.include({ code });
+    const crash = new CommandError('signal', 'x', { signal: 'SIGSEGV' });
+    expect(explained(crash, 'img2webp')).to.include({ code: 'CORRUPT_IMAGE' });
   });
 
   /** Messages of the tools that determine the error. A file name can contain their text in another message. */
