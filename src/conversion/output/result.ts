@@ -187,8 +187,7 @@ type Metadata = Partial<Record<'Exif' | 'xml ', Buffer>>;
 
 /**
  * Appends the metadata of a PNG as boxes, if the JPEG XL does not contain them: cjxl 0.7, the version of Debian 12, drops it. The
- * codestream stays in place, so the memory
- * depends only on the metadata.
+ * codestream stays in place, so the memory depends only on the metadata.
  *
  * @param png path of the PNG that was encoded
  */

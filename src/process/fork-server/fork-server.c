@@ -364,7 +364,7 @@ static int enter_namespaces(void) {
 typedef void hook(void); /* a function of a library of the program */
 static hook *find(const char *name) {
   hook *found = (hook *)dlsym(RTLD_DEFAULT, name);
-  return found ?: (refuse("the program has not the functions of its preparation"), found);
+  return found ?: (refuse("the program lacks a function of its preparation"), found);
 }
 
 /* Loads what every job needs: `magick CODER...`, `fontconfig` or nothing. */
@@ -401,7 +401,7 @@ static void run_server(const char *program) {
   require_one_thread();
   int isolated = getenv("IMAGEMILL_NAMESPACES") && enter_namespaces();
   if (drop_privileges() < 0) refuse("privileges cannot be dropped");
-  setlocale(LC_ALL, ""), tzset(); /* their files take each job 0.2 ms */
+  setlocale(LC_ALL, ""), tzset(); /* otherwise, each job would read their files, in 0.2 ms */
   char *words = getenv("IMAGEMILL_PREPARE");
   if (words) prepare(program, words);
   require_one_thread();

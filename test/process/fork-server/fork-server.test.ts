@@ -241,8 +241,8 @@ print(found)`;
     });
     expect(refused.sort()).to.deep.equal([
       'the program ended before it was ready',
-      'the program has not the functions of its preparation',
       'the program has started threads',
+      'the program lacks a function of its preparation',
     ]);
     expect(servers.serves(SH)).to.equal(false);
     expect((await script('echo on')).stdout).to.equal('on\n');
