@@ -35,7 +35,9 @@ async function commandLines(job: Job, folder: string, tools: Tools): Promise<str
   const options = { format: format as OutputType, quality: QUALITY, stripMetadata: true, ...size };
   const asset = (name: string) => new URL(`../../assets/${name}`, import.meta.url).pathname;
   const info = await inspect(join(folder, 'in'), type);
-  const { decoding, steps } = plan(createJob(info, options, { magick: tools.magick.major }));
+  const { decoding, steps } = plan(
+    createJob(info, options, { magick: tools.magick.major, assemblesWebp: true }),
+  );
   const context = { threads: 1, srgbProfile: asset('srgb.icc') };
   const paths: Partial<Record<ToolName, string>> = { magick: tools.magick.path, rsvg: tools.rsvg };
   return [decoding ?? [], steps].flat().map((step) => {

@@ -3,7 +3,7 @@
  * neither verdict depends on the size of the frame.
  */
 import { expect } from 'chai';
-import type { Sharp } from 'sharp';
+import sharp, { type Sharp } from 'sharp';
 import { open } from '../../scripts/fixtures/scene.ts';
 import { comparePixels, metadataReasons } from '../../src/regress/compare-images.ts';
 import { decode } from '../../src/regress/image/codec.ts';
@@ -273,6 +273,12 @@ describe('planted defects', () => {
       expect(sound).to.include({ passed: true, reduction: 4 });
       const small = await ENCODERS.jpg(open(photo(500))).toBuffer();
       expect(await verify('visual', 'jpg', small, small, OPTIONS)).to.not.have.property('reduction');
+    });
+
+    it('are found if only the EXIF orientation turns the result upright', async () => {
+      const turned = await open(large).rotate(270).removeAlpha().jpeg({ quality: 92 }).toBuffer();
+      const tagged = await sharp(turned).withMetadata({ orientation: 6 }).jpeg({ quality: 92 }).toBuffer();
+      expect(await judge(tagged)).to.include({ passed: false });
     });
 
     for (const [name, [edit, formats]] of Object.entries(DEFECTS)) {
