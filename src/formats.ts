@@ -27,6 +27,8 @@ export const ALL_OUTPUT_TYPES = [...OUTPUT_TYPES, ...EXTRA_OUTPUT_TYPES] as cons
 export type InputType = (typeof ALL_INPUT_TYPES)[number];
 /** A type in {@link ALL_OUTPUT_TYPES}. */
 export type OutputType = (typeof ALL_OUTPUT_TYPES)[number];
+/** Returns whether a type is a HEIF container (ISO/IEC 23008-12). */
+export const isHeif = (type: InputType): boolean => type === 'avif' || type === 'heic';
 /** A type in {@link EXTRA_INPUT_TYPES}. */
 export type ExtraInputType = (typeof EXTRA_INPUT_TYPES)[number];
 

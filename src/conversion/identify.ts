@@ -5,7 +5,7 @@ import type { ImageDescription as NamedDescription } from '../client/library/typ
 import type { Config } from '../config.ts';
 import { isFileError, type PublicError, serviceError, toPublicError } from '../errors.ts';
 import { INPUTS, OUTPUTS } from '../formats.ts';
-import type { ImageInfo, Size } from '../images/image-info.ts';
+import { type ImageInfo, type Size, turnSize } from '../images/image-info.ts';
 import { describeProfile, type PixelFormat } from '../images/pixel-format.ts';
 import type { RunCommand } from '../process/command.ts';
 import type { Toolchain } from '../process/toolchain.ts';
@@ -183,8 +183,7 @@ function uprightSize(
   { tools }: IdentifyDeps,
 ): Size | undefined {
   const size = createJob(image, { format: 'png', ...PLAIN_OPTIONS }, tools).fittings[0]?.result;
-  const isTurned = (pixels?.orientation ?? 1) > 4 && image.orientation === undefined;
-  return size && isTurned ? { width: size.height, height: size.width } : size;
+  return size && image.orientation === undefined ? turnSize(size, pixels?.orientation) : size;
 }
 
 function expect(job: PlannedJob): ImageDescription['conversion'] {

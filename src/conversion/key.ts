@@ -6,6 +6,7 @@ import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { VERSION } from '../folders.ts';
+import { isHeif } from '../formats.ts';
 import type { Toolchain } from '../process/toolchain.ts';
 import { completeStep, type Step, type StepContext } from './plan/step.ts';
 import { type ConversionJob, INPUT_FILE, type Plan, type PlannedJob } from './plan/types.ts';
@@ -49,7 +50,7 @@ function versionsOf(
   const names = [...new Set(steps.map(({ tool }) => tool))].sort();
   const used = names.map((name) => [name, toolchain[name]?.version ?? ''] as const);
   const { libheif } = toolchain.magick ?? {};
-  const isReader = libheif && !decoder && (image.type === 'avif' || image.type === 'heic');
+  const isReader = libheif && !decoder && isHeif(image.type);
   return { imagemill: VERSION, ...Object.fromEntries(used), ...(isReader && { libheif }) };
 }
 

@@ -16,7 +16,7 @@ import {
 } from './containers/file.ts';
 import { type Tags, TiffReader } from './containers/ifd.ts';
 import { jpegSegments, type Part, pngChunks, riffChunks } from './containers/parts.ts';
-import type { ImageInfo, Orientation } from './image-info.ts';
+import { type ImageInfo, type Orientation, swapsSides } from './image-info.ts';
 
 /** Marker before EXIF in a JPEG. Some writers put it before EXIF in other formats. */
 const EXIF_MARKER = Buffer.from('Exif\0\0', 'latin1');
@@ -52,9 +52,6 @@ export function isOrientation(value: number | undefined): value is Orientation {
   return value !== undefined && Number.isInteger(value) && value >= 1 && value <= 8;
 }
 
-/** First of the orientations that swap width and height (EXIF 2.32, section 4.6.4). */
-const QUARTER_TURN = 5;
-
 /** Maximum number of parts, and of orientations in XMP, to adjust. Real files have a few; changing many takes long. */
 const MAX_PARTS = 100;
 const MAX_ORIENTATIONS = 1000;
@@ -85,7 +82,7 @@ export async function makeMetadataUpright(
     for (const { kind, name, offset, length } of parts) {
       const { bytes } = await readAt(file, offset, length);
       const before = Buffer.from(bytes);
-      if (kind === 'exif') await makeExifUpright(bytes, orientation >= QUARTER_TURN);
+      if (kind === 'exif') await makeExifUpright(bytes, swapsSides(orientation));
       else resetXmpOrientation(bytes);
       if (bytes.equals(before)) continue;
       await writeAt(file, offset, bytes);

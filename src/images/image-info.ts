@@ -136,6 +136,13 @@ export const addFacts = <Facts extends CommonFacts>(facts: Facts, more: Facts | 
 /** Orientation of the stored pixels, numbered as in EXIF and TIFF (EXIF 2.32, section 4.6.4). 1 is upright. */
 export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
 
+/** Returns whether an orientation swaps width and height. */
+export const swapsSides = (orientation: Orientation): boolean => orientation >= 5;
+
+/** Returns the upright size of stored pixels, or the stored size of upright ones. */
+export const turnSize = ({ width, height }: Size, orientation: Orientation = 1): Size =>
+  swapsSides(orientation) ? { width: height, height: width } : { width, height };
+
 /**
  * Kinds of files that the tools do not decode correctly. They are rejected: before a tool starts if no version decodes them, or
  * else when its result shows that it did not.

@@ -7,6 +7,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ConversionEngine } from '../../conversion/engine.ts';
 import { createFolders, systemReason } from '../../files/system.ts';
 import { ASSETS_DIR, FORK_SERVER_LIBRARY, findInPackage, MAIN } from '../../folders.ts';
+import { LARGE_PAGES } from '../../process/runner.ts';
 import { startWorker, type Worker } from '../../process/single-process.ts';
 import type { Verification } from '../../regress/verifiable.ts';
 import { type FileToConvert, fileErrorFrom } from './converter.ts';
@@ -29,8 +30,6 @@ const SHARP = findInPackage('sharp');
 const PACKAGES = SHARP.slice(0, SHARP.lastIndexOf('/sharp/'));
 /** Time limit of one result, in ms. */
 const TIMEOUT_MS = 120_000;
-/** Lets glibc ask for large pages: a decoded image of 12 megapixels has 12 000 small ones, and each takes a page fault. */
-const LARGE_PAGES = { GLIBC_TUNABLES: 'glibc.malloc.hugetlb=1' };
 /** Folders and files that Node.js and sharp read, if they exist. */
 const READABLE = [
   '/usr/lib',

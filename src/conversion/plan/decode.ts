@@ -1,5 +1,5 @@
 /** @module Arguments that decode an image: which frames or pages to read, corrections of decoder errors, rotation, and `crop`. Pure. */
-import { INPUTS } from '../../formats.ts';
+import { INPUTS, isHeif } from '../../formats.ts';
 import type { Area, FrameDisposal, Orientation, Page, Size } from '../../images/image-info.ts';
 import { TOOLS } from '../../tools.ts';
 import { pageToSrgb } from './colour.ts';
@@ -265,8 +265,7 @@ export function orient(job: ConversionJob): string[] {
 export const explainOrientation: Sentence = ({ image: { type, orientation = UPRIGHT }, keepsAllFrames }) => {
   if (orientation === UPRIGHT || keepsAllFrames) return undefined;
   // HEIF states the rotation and the reflection in properties of the image, and EXIF has no effect.
-  const isHeif = type === 'heic' || type === 'avif';
-  return `turned upright (${isHeif ? 'irot and imir, like ' : ''}EXIF ${orientation})`;
+  return `turned upright (${isHeif(type) ? 'irot and imir, like ' : ''}EXIF ${orientation})`;
 };
 
 /** Cuts an image that ImageMagick has rotated upright. librsvg renders only the shown part of an SVG. */

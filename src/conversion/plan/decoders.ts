@@ -2,7 +2,7 @@
  * @module Which program decodes an input correctly: ImageMagick, an external program that writes a PNG, or none, so that the
  * input is rejected. Pure.
  */
-import { INPUTS, type InputType } from '../../formats.ts';
+import { INPUTS, type InputType, isHeif } from '../../formats.ts';
 import type { MisreadKind } from '../../images/image-info.ts';
 import type { ToolName } from '../../tools.ts';
 import { type ConversionJob, MAGICK_FEATURES } from './types.ts';
@@ -10,7 +10,7 @@ import { type ConversionJob, MAGICK_FEATURES } from './types.ts';
 /** Returns the external program that decodes files of this type; undefined if ImageMagick reads them itself. */
 export function externalDecoder(type: InputType, magick: 6 | 7): ToolName | undefined {
   if (type === 'jxl') return 'djxl';
-  if (type === 'avif' || type === 'heic') return MAGICK_FEATURES[magick].heif === 'heif' ? 'heif' : undefined;
+  if (isHeif(type)) return MAGICK_FEATURES[magick].heif === 'heif' ? 'heif' : undefined;
   return undefined;
 }
 

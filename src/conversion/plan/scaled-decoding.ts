@@ -2,7 +2,7 @@
  * @module Selects the size at which libjpeg decodes a JPEG that becomes much smaller (shrink-on-load), or dwebp a WebP. Pure.
  * bench/README.md has the measurements.
  */
-import { differsFromSrgb, type ImageInfo, type Size } from '../../images/image-info.ts';
+import { differsFromSrgb, type ImageInfo, type Size, turnSize } from '../../images/image-info.ts';
 
 /** A scale of libjpeg's decoder: the number of eighths that remain of each side, and the divisor that requests it. */
 interface DecoderScale {
@@ -61,8 +61,8 @@ export function scaleDecoding(
   { stripMetadata }: { readonly stripMetadata: boolean },
   { scalesWebp = false }: { readonly scalesWebp?: boolean },
 ): ScaledDecoding | undefined {
-  const { type, orientation = 1 } = image;
-  const target = orientation < 5 ? resized : { width: resized.height, height: resized.width };
+  const { type, orientation } = image;
+  const target = turnSize(resized, orientation);
   if (type === 'jpg') return scaleJpeg(image, target);
   return type === 'webp' && scalesWebp && hasOnlyPixels(image, stripMetadata)
     ? scaleWebp(image, target)

@@ -3,7 +3,7 @@
  * ResolveShrink, CalculateCrop and CalculateEmbedPosition (sharp 0.35, src/common.cc). Pure.
  */
 import { DPI, OUTPUTS } from '../../formats.ts';
-import type { Area, ImageInfo, Page, Size } from '../../images/image-info.ts';
+import { type Area, type ImageInfo, type Page, type Size, turnSize } from '../../images/image-info.ts';
 import type { Anchor, ConversionJob, ConvertOptions, Fit, Fitting, Position } from './types.ts';
 
 /** Returns whether all frames are converted: by default if the output can be animated, and on request as pages. */
@@ -33,9 +33,9 @@ export function uprightSizes({
 }
 
 /** Returns the upright size, in a list; an empty list if it is not known. */
-export function uprightSize({ width, height, orientation = 1 }: Stored): Size[] {
+export function uprightSize({ width, height, orientation }: Stored): Size[] {
   if (!width || !height) return [];
-  return [orientation < 5 ? { width, height } : { width: height, height: width }];
+  return [turnSize({ width, height }, orientation)];
 }
 
 /**

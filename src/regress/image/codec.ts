@@ -16,9 +16,7 @@ import {
 } from './image.ts';
 import { renderPages } from './pdf.ts';
 
-type Decode = (file: Buffer) => Promise<DecodedImage>;
-
-const DECODERS: Readonly<Record<OutputType, Decode>> = {
+const DECODERS: Readonly<Record<OutputType, (file: Buffer) => Promise<DecodedImage>>> = {
   webp: decodeWithSharp,
   png: decodeWithSharp,
   jpg: decodeWithSharp,
@@ -79,8 +77,8 @@ export async function decodeReduced(
   file: Buffer,
   isSource: boolean,
 ): Promise<{ readonly raster: Raster; readonly whole: Size } | undefined> {
-  const failOn = isSource ? 'error' : 'warning';
-  const image = sharp(file, { limitInputPixels: false, failOn, autoOrient: isSource });
+  const strictness = { failOn: isSource ? 'error' : 'warning', limitInputPixels: false } as const;
+  const image = sharp(file, { ...strictness, autoOrient: isSource });
   const metadata = await image.metadata();
   const { width, height } = isSource ? metadata.autoOrient : metadata;
   if (metadata.space === 'cmyk' || width * height < REDUCTION.minPixels) return undefined;
