@@ -8,7 +8,7 @@ import { doublingSvg } from '../../test/helpers/hostile-files.ts';
 import { memoryOf, slowness } from '../processes/usage.ts';
 import { median, percentile } from '../statistics.ts';
 import { count, emptyTally } from './clients.ts';
-import { type Outcome, turnProblems } from './fault.ts';
+import { type FaultParts, finish, type Outcome, turnProblems } from './fault.ts';
 import { noisyPhoto } from './requests.ts';
 import { listLeftovers, type Server, startServer } from './server.ts';
 
@@ -132,14 +132,8 @@ const SLOW_REQUESTS: Readonly<Record<string, SlowRequests>> = {
   },
   'ten batches of SVGs with doubling custom properties': {
     form: async () => formWith(Array.from({ length: 20 }, doublingSvg), 'files'),
-    ...{
-      path: '/batch',
-      requests: 10,
-      atOnce: 10,
-      expected: [200],
-      untilAnswered: true,
-      mustStayQuick: true,
-    },
+    ...{ path: '/batch', requests: 10, atOnce: 10, expected: [200] },
+    ...{ untilAnswered: true, mustStayQuick: true },
   },
 };
 
@@ -149,11 +143,11 @@ export const ATTACK_FAULTS = Object.fromEntries([
   ...Object.entries(SLOW_REQUESTS).map(([name, slow]) => [name, withServer(runSlowRequests, slow)] as const),
 ]);
 
-function withServer<T>(run: (attack: T, server: Server, seconds: number) => Promise<Outcome>, attack: T) {
-  return async ({ seconds }: { readonly seconds: number }) => run(attack, await startServer(), seconds);
+function withServer<T>(run: (attack: T, server: Server, parts: FaultParts) => Promise<Outcome>, attack: T) {
+  return async (parts: FaultParts) => run(attack, await startServer(), parts);
 }
 
-async function runSlowRequests(attack: SlowRequests, server: Server, seconds: number): Promise<Outcome> {
+async function runSlowRequests(attack: SlowRequests, server: Server, parts: FaultParts): Promise<Outcome> {
   const tally = emptyTally();
   const send = async (
     address: string,
@@ -199,7 +193,7 @@ async function runSlowRequests(attack: SlowRequests, server: Server, seconds: nu
     isAnswered = true;
   });
   const others: { ms: number; queueMs: number }[] = [];
-  const isOver = () => !attack.untilAnswered && performance.now() - began > seconds * 1000;
+  const isOver = () => !attack.untilAnswered && performance.now() - began > parts.seconds * 1000;
   while (!isAnswered && !isOver()) {
     others.push(await convertPixel());
     await pause(50);
@@ -207,8 +201,6 @@ async function runSlowRequests(attack: SlowRequests, server: Server, seconds: nu
   stop.abort();
   await answered;
   const { longestTurnMs } = await server.measure();
-  const status = await server.end();
-  if (status !== 0) tally.wrong.push(`ended with ${status}`);
   const times = others.map(({ ms }) => ms);
   const queueMs = Math.max(...others.map((other) => other.queueMs));
   if (queueMs > MAX_QUEUE_MS)
@@ -222,10 +214,10 @@ async function runSlowRequests(attack: SlowRequests, server: Server, seconds: nu
     (ms) => `${ms.toFixed(0)} ms`,
   );
   const figures = `${times.length} conversions of another client: median ${usual} (${before} before), at most ${most}, in the queue at most ${queueMs.toFixed(0)} ms; longest turn ${longestTurnMs.toFixed(1)} ms of CPU time; last response of the attack after ${(lastAnswerMs / 1000).toFixed(1)} s`;
-  return { tally, figures, left: await listLeftovers(server) };
+  return { ...(await finish(parts, server, tally)), figures };
 }
 
-async function runAttack(attack: Attack, server: Server, seconds: number): Promise<Outcome> {
+async function runAttack(attack: Attack, server: Server, { seconds }: FaultParts): Promise<Outcome> {
   const { origin, port } = new URL(server.base);
   const durations: number[] = [];
   const probe = async (): Promise<void> => {
