@@ -1,15 +1,13 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { expect } from 'chai';
-import { pino } from 'pino';
-import { type ConversionEngine, createConversionEngine } from '../../src/conversion/engine.ts';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
 import type { InputType, OutputType } from '../../src/formats.ts';
+import { fixture, fixturePath } from '../helpers/client.ts';
 import { convertWith, typeOf } from '../helpers/engine.ts';
 import { ALL_EXTRAS } from '../helpers/extra.ts';
-import { testConfig } from '../helpers/service.ts';
+import { useEngine } from '../helpers/service.ts';
 
-const FIXTURES = new URL('../../fixtures/images/', import.meta.url);
 /** Every output except PDF, which contains the time of its conversion. */
 const FORMATS: readonly OutputType[] = ['webp', 'jpg', 'png', 'gif', 'bmp', 'tiff', 'avif', 'jxl', 'ico'];
 
@@ -55,27 +53,21 @@ const SPELLINGS: Readonly<Record<string, Spelling>> = {
 };
 
 describe('conversion keys of all fixtures in all formats', () => {
-  let engine: ConversionEngine;
-  before(async () => {
-    engine = await createConversionEngine(testConfig({ ...ALL_EXTRAS }), pino({ level: 'silent' }));
-  });
-  after(() => engine.close());
+  const engine = useEngine(ALL_EXTRAS);
 
   /** Returns the key and the digest of a result; undefined if there is none. */
   const convert = (bytes: Buffer, type: InputType, options: ConvertOptions) =>
     convertWith(engine, { bytes, type }, options, async ({ key, path }) => ({
       key,
-      digest: createHash('sha256')
-        .update(await readFile(path))
-        .digest('hex'),
+      digest: hash('sha256', await readFile(path)),
     })).catch(() => undefined);
 
   it('are equal exactly if the bytes are, except for listed reasons, however the options are spelled', async () => {
     const occurring = new Set<string>();
     const unexplained: string[] = [];
     let compared = 0;
-    for (const name of await readdir(FIXTURES)) {
-      const bytes = await readFile(new URL(name, FIXTURES));
+    for (const name of await readdir(fixturePath(''))) {
+      const bytes = await fixture(name);
       const type = await typeOf(bytes);
       if (!type) continue;
       for (const format of FORMATS) {

@@ -34,18 +34,15 @@ const EXTERNAL_MAGICK = ([6, 7] as const).find((major) => String(major) === proc
  * Provides a service from `before` to `after` for suites that do not depend on settings and can run against any server.
  */
 export function useService(): { readonly base: string; readonly magick: 6 | 7 | undefined } {
-  let own: OwnService | undefined;
-  before(async () => {
-    if (!EXTERNAL) own = await startService();
-  });
-  after(() => own?.stop());
+  if (EXTERNAL) return { base: EXTERNAL.replace(/\/$/, ''), magick: EXTERNAL_MAGICK };
+  const own = useServiceWith();
   return {
     get base() {
-      return own?.base ?? EXTERNAL.replace(/\/$/, '');
+      return own.base;
     },
     /** Major version of ImageMagick. For a server at BASE_URL, the environment variable MAGICK_VERSION. */
     get magick() {
-      return own?.service.toolchain.magick?.major ?? EXTERNAL_MAGICK;
+      return own.service.toolchain.magick?.major;
     },
   };
 }

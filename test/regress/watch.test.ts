@@ -1,7 +1,6 @@
 /** @module Tests of `imagemill regress watch`, and of `docker/upgrade-check.sh` with a stand-in for Docker. */
 import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
-import { createServer, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { fixturePath } from '../helpers/client.ts';
@@ -10,6 +9,7 @@ import { runCliInProcess } from '../helpers/command-line.ts';
 import { otherFilter, patchedMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
+import { useServers } from '../helpers/stub-server.ts';
 import { eventually, writeScript } from '../helpers/util.ts';
 
 const MATRIX = {
@@ -145,24 +145,17 @@ describe('imagemill regress watch', () => {
   });
 
   describe('with a server that ends or does not answer', () => {
-    let server: Server;
+    const { stub } = useServers();
     let url: string;
     let requests: number;
     let onConvert: (request: IncomingMessage) => void;
-    before(async () => {
-      server = createServer((req, res) => {
-        if (req.url?.endsWith('/health'))
-          return res.setHeader('content-type', 'application/json').end('{"version":"1"}');
+    beforeEach(async () => {
+      requests = 0;
+      url = await stub((req) => {
         requests += 1;
         return onConvert(req);
       });
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     });
-    beforeEach(() => {
-      requests = 0;
-    });
-    after(() => server.close());
 
     it('exits with 2 although standard input is open, and leaves no files', async () => {
       onConvert = (request) => request.destroy();

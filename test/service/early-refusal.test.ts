@@ -3,8 +3,7 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { open } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
@@ -12,6 +11,7 @@ import { launchChromium, openPage } from '../helpers/chromium.ts';
 import { fixture } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { useService } from '../helpers/service.ts';
+import { useServers } from '../helpers/stub-server.ts';
 
 const MIB = 1024 * 1024;
 const SIZE = 64 * MIB;
@@ -20,6 +20,7 @@ const photo = await fixture('scene.jpg');
 
 describe('an early error response to a large upload reaches', () => {
   const service = useService();
+  const { serve } = useServers();
 
   /** Creates a sparse file of 64 MiB. */
   const bigFile = async (start: Buffer): Promise<string> => {
@@ -58,13 +59,11 @@ describe('an early error response to a large upload reaches', () => {
   }
 
   it('a browser on a page of another origin', async () => {
-    const page = createServer((_req, res) => res.setHeader('content-type', 'text/html').end('<p>page</p>'));
-    page.listen(0, '127.0.0.1');
-    await once(page, 'listening');
+    const page = await serve((_req, res) => res.setHeader('content-type', 'text/html').end('<p>page</p>'));
     const browser = await launchChromium();
     try {
       const tab = await openPage(browser);
-      await tab.goto(`http://127.0.0.1:${(page.address() as AddressInfo).port}/`);
+      await tab.goto(page);
       const answers = await tab.evaluate(
         async ({ url, size, start }) => {
           const send = async (first: number[]) => {
@@ -83,7 +82,6 @@ describe('an early error response to a large upload reaches', () => {
       ]);
     } finally {
       await browser.close();
-      page.close();
     }
   });
 

@@ -4,18 +4,14 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { OUTPUTS, type OutputType } from '../../src/formats.ts';
 import { type ClientResponse, convert, fixture, sendForm } from '../helpers/client.ts';
-import { type OwnService, startService } from '../helpers/service.ts';
+import { useServiceWith } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
+
+const photo = await fixture('scene.jpg');
 
 /** @module Several named results of one upload. */
 describe('variants', () => {
-  let service: OwnService;
-  let photo: Buffer;
-  before(async () => {
-    service = await startService({ MAX_TOTAL_PIXELS: '1000000' });
-    photo = await fixture('scene.jpg');
-  });
-  after(() => service.stop());
+  const service = useServiceWith({ MAX_TOTAL_PIXELS: '1000000' });
 
   const CARD = { name: 'card', width: 60, height: 40, fit: 'cover' };
   const ZOOM = { name: 'zoom', format: 'jpg', width: 100, quality: 90 };
