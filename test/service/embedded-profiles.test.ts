@@ -12,13 +12,11 @@ import {
 } from '../../scripts/fixtures/writers.ts';
 import { declaredProfile, powerCurve } from '../../src/images/colour/declared-colour.ts';
 import { sampledCurve, writeProfile } from '../../src/images/colour/icc-writer.ts';
-import { expectAsInBrowser, useBrowserDecoder } from '../helpers/chromium.ts';
+import { expectAsInBrowser, MAX_MEAN_ERROR, useBrowserDecoder } from '../helpers/chromium.ts';
 import { convert } from '../helpers/client.ts';
 import { decode, difference, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
-/** Maximum mean absolute error of a channel (0 to 255). */
-const MAX_MEAN_ERROR = 1;
 const D65 = [0.3127, 0.329] as const;
 
 /** Profiles of wide colour spaces, by their primaries and a gamma of 2.2. */
