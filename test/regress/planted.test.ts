@@ -284,11 +284,10 @@ describe('planted defects', () => {
     for (const [name, [edit, formats]] of Object.entries(DEFECTS)) {
       it(`are found as in the whole image: ${name}`, async () => {
         const result = await ENCODERS.jpg(open(await edit(large))).toBuffer();
-        const { passed, reduction } = await judge(result);
+        const { passed } = await judge(result);
         if (formats.includes('jpg')) expect(passed).to.equal(false);
-        if (reduction === undefined) return;
         const [whole, found] = [await decode(source, 'jpg'), await decode(result, 'jpg')];
-        expect(verdict(whole, found, 'jpg')).to.match(/^similar/);
+        expect(passed).to.equal(verdict(whole, found, 'jpg').startsWith('similar'));
       });
     }
   });
