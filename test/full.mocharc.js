@@ -1,6 +1,7 @@
 /**
  * @module Mocha's configuration of `npm run test:full`: the exhaustive tests, which `npm test` leaves out. They repeat one check for
- * many files, formats, options or damages, or convert thousands of files. The slowest files start first.
+ * many files, formats, options or damages, convert thousands of files, or need an installed package or another server. The slowest
+ * files start first.
  */
 import { globSync } from 'node:fs';
 import base from '../.mocharc.json' with { type: 'json' };
@@ -30,7 +31,7 @@ export const FULL_TESTS = [
   'test/service/reference.test.ts', // all documented responses
   'test/package.test.ts', // installs the package
   'test/docker/nginx.test.ts', // nginx before the service
-  'test/service/conversion-output.test.ts',
+  'test/service/conversion-output.test.ts', // all formats
   'test/service/damaged.test.ts', // all kinds of damage
   'test/service/attention.test.ts', // twenty pictures
   'test/service/fitting.test.ts', // all sizes in all formats
