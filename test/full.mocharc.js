@@ -31,7 +31,6 @@ export const FULL_TESTS = [
   'test/service/reference.test.ts', // all documented responses
   'test/package.test.ts', // installs the package
   'test/docker/nginx.test.ts', // nginx before the service
-  'test/service/conversion-output.test.ts', // all formats
   'test/service/damaged.test.ts', // all kinds of damage
   'test/service/attention.test.ts', // twenty pictures
   'test/service/fitting.test.ts', // all sizes in all formats
