@@ -53,6 +53,14 @@ describe('inspecting a header', () => {
     expect(await headerOf(filled, 'jpg')).to.deep.include({ width: 120, height: 80 });
   });
 
+  it('of a JPEG skips bytes that belong to no segment', async () => {
+    const jpeg = await fixture('orientation-6.jpg');
+    for (const extra of [[0x20], [0xff, 0], [1, 0xff, 0xff, 0, 0xff], Array(5000).fill(7)]) {
+      const bytes = Buffer.concat([jpeg.subarray(0, 2), Buffer.from(extra), jpeg.subarray(2)]);
+      expect(await headerOf(bytes, 'jpg')).to.deep.equal(await headerOf(jpeg, 'jpg'));
+    }
+  });
+
   it('of a JPEG returns whether it is detailed, at every quality', async () => {
     const side = 400;
     const draw = (value: (x: number, y: number) => number): Promise<Buffer> =>

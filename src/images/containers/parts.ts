@@ -163,8 +163,8 @@ export function encodeBox(name: string, ...body: readonly Buffer[]): Buffer {
 
 /** Maximum number of segments to read; real files have a few dozen before the pixels. */
 const MAX_SEGMENTS = 10_000;
-/** Bytes of the window in which fill bytes are skipped at once. */
-const FILL_BYTES = 4096;
+/** Bytes of the window in which a marker is searched at once. */
+const SEARCHED_BYTES = 4096;
 
 /** Marker of the segment that the pixels follow. */
 export const START_OF_SCAN = 0xda;
@@ -177,28 +177,41 @@ export interface Segment {
   readonly end: number;
 }
 
-/** Yields the segments up to the pixels, which is the last one, or up to the first invalid one. */
+/**
+ * Yields the segments up to the pixels, which is the last one. Skips fill bytes (section B.1.1.2) and bytes that belong to no
+ * segment, as libjpeg does.
+ */
 export async function* jpegSegments(bytes: ByteReader): AsyncGenerator<Segment> {
   let start = 2;
   for (let count = 0; count < MAX_SEGMENTS; count += 1) {
     const head = await bytes.read(start, 4);
-    const [prefix, marker = 0xff] = head;
-    if (head.length < 4 || prefix !== 0xff) return;
-    const isFill = marker === 0xff;
-    const length = isFill || hasNoLength(marker) ? 0 : head.readUInt16BE(2) - 2;
-    const offset = start + (isFill || hasNoLength(marker) ? 2 : 4);
-    const end = isFill ? start + (await countFill(bytes, start)) : offset + length;
-    if (!isFill) yield { marker, start, offset, length, end };
+    if (head.length < 4) return;
+    if (!isMarkerAt(head, 0)) {
+      start += await countSkipped(bytes, start);
+      continue;
+    }
+    const marker = head[1] as number;
+    const length = hasNoLength(marker) ? 0 : head.readUInt16BE(2) - 2;
+    const offset = start + (hasNoLength(marker) ? 2 : 4);
+    const end = offset + length;
+    yield { marker, start, offset, length, end };
     if (marker === START_OF_SCAN) return;
     start = end;
   }
 }
 
-/** Counts the fill bytes before a marker (section B.1.1.2): all bytes 0xFF of the window except the last. */
-async function countFill(bytes: ByteReader, start: number): Promise<number> {
-  const window = await bytes.read(start, FILL_BYTES);
-  const end = window.findIndex((byte) => byte !== 0xff);
-  return (end < 0 ? window.length : end) - 1;
+/** Checks for a marker: a byte 0xFF, and one that is neither a fill byte nor 0. */
+function isMarkerAt(bytes: Buffer, at: number): boolean {
+  return bytes[at] === 0xff && bytes[at + 1] !== 0xff && bytes[at + 1] !== 0;
+}
+
+/** Counts the bytes before the next marker: all bytes of the window except the last if it has none. */
+async function countSkipped(bytes: ByteReader, start: number): Promise<number> {
+  const window = await bytes.read(start, SEARCHED_BYTES);
+  const last = window.length - 1;
+  for (let at = window.indexOf(0xff); at >= 0 && at < last; at = window.indexOf(0xff, at + 1))
+    if (isMarkerAt(window, at)) return at;
+  return last;
 }
 
 /** Checks for TEM and the restart markers, which have no length field. */
