@@ -135,6 +135,19 @@ export function loadConfig(environment: Readonly<Record<string, string | undefin
   );
 }
 
+/** Returns a warning for each setting that is set, but has no effect. */
+export function listWithoutEffect(config: Config): string[] {
+  const newProcess = 'each image gets a new process';
+  const reasons = {
+    WORKER_REUSE: newProcess,
+    WORKER_SHARING: newProcess,
+    ...(config.IMAGINARY_PATH === undefined && { IMAGINARY_KEY: 'IMAGINARY_PATH is not set' }),
+  };
+  return Object.entries(reasons).flatMap(([name, reason]) =>
+    config[name as keyof typeof reasons] === undefined ? [] : `${name} has no effect: ${reason}`,
+  );
+}
+
 /** Settings whose values an error message hides. `REDIS_URL` can contain a password. */
 const SECRETS = ['REDIS_URL', 'IMAGEMILL_API_KEY'];
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { ConfigError, loadConfig } from '../src/config.ts';
+import { ConfigError, listWithoutEffect, loadConfig } from '../src/config.ts';
 import { createRedisClient as createRedisConnection } from '../src/redis-client.ts';
 
 const problemsOf = (environment: Record<string, string>): readonly string[] => {
@@ -102,6 +102,17 @@ describe('loadConfig', () => {
     const both = { REQUIRE_API_KEY: 'on', API_KEYS_FILE: '/keys', IMAGINARY_PATH: '/imaginary' };
     expect(problemsOf(both)).to.have.length(1);
     expect(problemsOf({ ...both, IMAGINARY_KEY: 'key' })).to.deep.equal([]);
+  });
+
+  it('lists each setting that is set without effect, such as IMAGINARY_KEY without IMAGINARY_PATH', () => {
+    const listOf = (environment: Record<string, string>) => listWithoutEffect(loadConfig(environment));
+    expect(listOf({ WORKER_REUSE: '50', WORKER_SHARING: 'all', IMAGINARY_KEY: 'secret' })).to.deep.equal([
+      'WORKER_REUSE has no effect: each image gets a new process',
+      'WORKER_SHARING has no effect: each image gets a new process',
+      'IMAGINARY_KEY has no effect: IMAGINARY_PATH is not set',
+    ]);
+    expect(listOf({ IMAGINARY_KEY: 'secret', IMAGINARY_PATH: '/imaginary' })).to.deep.equal([]);
+    expect(listOf({ IMAGINARY_PATH: '/imaginary', WORKER_REUSE: '' })).to.deep.equal([]);
   });
 
   it('rejects values that can only be a mistake', () => {

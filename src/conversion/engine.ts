@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { Logger } from 'pino';
-import type { Config } from '../config.ts';
+import { type Config, listWithoutEffect } from '../config.ts';
 import { isDiskFull, StartupError, toStartupError } from '../errors.ts';
 import { removeStaleWorkspaces } from '../files/stale.ts';
 import { DEFAULT_FOLDERS, maxOpenFiles } from '../files/system.ts';
@@ -82,8 +82,7 @@ export async function createConversionEngine(
   events: Partial<EngineEvents> = {},
 ): Promise<ConversionEngine> {
   assertSystem();
-  for (const name of ['WORKER_REUSE', 'WORKER_SHARING'] as const)
-    if (config[name] !== undefined) log.warn(`${name} has no effect: each image gets a new process`);
+  for (const warning of listWithoutEffect(config)) log.warn(warning);
   // Without TEMP_DIR, an earlier start may have chosen the other folder.
   const isDefault = DEFAULT_FOLDERS.includes(config.TEMP_DIR);
   const folders = new Set([config.TEMP_DIR, ...(isDefault ? DEFAULT_FOLDERS : [])]);
