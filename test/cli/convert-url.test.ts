@@ -88,6 +88,21 @@ describe('imagemill convert --url', () => {
     });
   }
 
+  it('sends a file again at once, without an explanation, after a Retry-After of 0', async () => {
+    const result = await fixture('scene.webp');
+    let requests = 0;
+    const busyOnce = await stub(
+      received((_req, res) => {
+        requests += 1;
+        if (requests > 1) return res.end(result);
+        return res.writeHead(503, { 'retry-after': '0' }).end('{"error":{"code":503,"message":"busy"}}');
+      }),
+    );
+    await folder.put('scene.jpg', 'photo.jpg');
+    const { status, complaints } = await folder.run(['photo.jpg', '-o', 'photo.webp', '--url', busyOnce]);
+    expect({ status, complaints, requests }).to.deep.equal({ status: 0, complaints: [], requests: 2 });
+  });
+
   it('names the file in each message, and groups failures by the reason of the service, or the status of a proxy', async () => {
     const answers = new Map([
       [

@@ -214,6 +214,12 @@ describe('the client for applications', () => {
       expect(busy.sent).to.have.length(3);
     });
 
+    it('at once if Retry-After is 0, and not more often than permitted', async () => {
+      const busy = busyClient(9, '0', { retries: 2 });
+      expect(await errorOf(busy.convert(photo))).to.include({ status: 429, retryAfter: 0, retryDelayS: 0 });
+      expect(busy.sent).to.have.length(3);
+    });
+
     it('not with a stream, which can be sent only once', async () => {
       const busy = busyClient(1, '0.01');
       const stream = new Blob([new Uint8Array(photo)]).stream();

@@ -62,7 +62,7 @@ function createBusyNotice(notice: RemoteOptions['notice']): (busy: Busy) => void
   const explained = new Set<string>();
   return ({ base, status, waitS }) => {
     const key = `${base} ${status}`;
-    if (explained.has(key)) return;
+    if (waitS === 0 || explained.has(key)) return;
     explained.add(key);
     const why = status === 429 ? 'A limit on requests of one client is reached' : 'It is busy';
     notice(`${base} responded with ${status}. ${why}, and it gets no files for ${waitS} s.`);

@@ -32,7 +32,7 @@ export class ImagemillError extends Error {
 
   /** Delay before a repetition of the request, in s. Undefined if the status is neither 429 nor 503. */
   get retryDelayS(): number | undefined {
-    return BUSY_STATUSES.includes(this.status) ? this.retryAfter || DEFAULT_RETRY_S : undefined;
+    return BUSY_STATUSES.includes(this.status) ? (this.retryAfter ?? DEFAULT_RETRY_S) : undefined;
   }
 }
 
