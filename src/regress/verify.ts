@@ -40,7 +40,6 @@ export async function verify(
   const { format, quality } = options;
   const decoder = ['sharp', SECOND_DECODERS[format]].filter(Boolean).join(', ');
   const fail = (reason: string): Verification => ({ mode, passed: false, reason, decoder });
-  if (mode === 'pixels' && format === 'jxl' && quality < 100) return fail(NOT_RESTORABLE);
   const isJpeg = mode === 'visual' && type === 'jpg' && format === 'jpg';
   const reduced = isJpeg && !isResized(options) && (await compareReduced(source, result));
   if (reduced) return { mode, passed: true, decoder, reduction: REDUCTION.factor, ...toFigures(reduced) };
@@ -52,6 +51,7 @@ export async function verify(
     .catch((error: Error) => error);
   if (expected instanceof Error)
     return fail(`no independent decoder reads this ${INPUTS[type].label}: ${firstLine(expected)}`);
+  if (mode === 'pixels' && format === 'jxl' && quality < 100) return fail(NOT_RESTORABLE);
   const { image, convertsColours } = expected;
   const found = alignFrames(image, decoded);
   const reason =
@@ -124,7 +124,7 @@ async function compareReduced(source: Buffer, result: Buffer) {
 const SECOND_DECODERS: Partial<Record<OutputType, string>> = { pdf: 'PDFium', jxl: 'jxl-oxide' };
 
 const NOT_RESTORABLE =
-  'only an upright JPEG, not in CMYK, becomes a JPEG XL from which it can be restored: use --quality 100';
+  'only an upright JPEG, not in CMYK, becomes a JPEG XL from which it can be restored: for others, except CMYK, use --quality 100';
 
 /** libvips repeats a warning in a line for each time. */
 const firstLine = ({ message }: Error): string => message.trim().split('\n')[0] ?? '';

@@ -7,7 +7,7 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { createVerifier } from '../../src/cli/convert/verifier.ts';
 import { verify as verifyResult } from '../../src/regress/verify.ts';
-import { fixture, fixturePath } from '../helpers/client.ts';
+import { edgeCasePath, fixture, fixturePath } from '../helpers/client.ts';
 import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
 import { patchedMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
@@ -248,6 +248,30 @@ describe('imagemill convert --verify', () => {
     expect((await verify('pixels', 'jxl', ['--lossless'], { EXTRA_OUTPUTS })).status).to.equal(2);
     const visual = await verify('visual', 'jxl', [...args, '--force'], { EXTRA_OUTPUTS });
     expect([visual.status, visual.complaints]).to.deep.equal([0, []]);
+  });
+
+  it('advises --quality 100 where it helps, and not for CMYK', async () => {
+    const restorable = ['--lossless', '--keep-metadata'];
+    const cmyk = await sharp(await fixture('scene.png'))
+      .toColourspace('cmyk')
+      .withIccProfile('cmyk')
+      .jpeg()
+      .toBuffer();
+    await folder.put('scene.png', 'in/scene.png');
+    await folder.put('orientation-6.jpg', 'in/turned.jpg');
+    await copyFile(edgeCasePath('cmyk-bare.jpg'), join(folder.path, 'in/bare.jpg'));
+    await writeFile(join(folder.path, 'in/tagged.jpg'), cmyk);
+    const reasonOf = ({ complaints }: { complaints: readonly string[] }, name: string) =>
+      complaints.find((line) => line.includes(`${name}: the result was not verified`));
+    const first = await verify('pixels', 'jxl', restorable);
+    for (const name of ['scene.png', 'turned.jpg', 'tagged.jpg'])
+      expect(reasonOf(first, name)).to.match(
+        /only an upright JPEG.*for others, except CMYK, use --quality 100/,
+      );
+    expect(reasonOf(first, 'bare.jpg')).to.match(/its CMYK colours are not defined by a profile\.$/);
+    const second = await verify('pixels', 'jxl', [...restorable, '--quality', '100', '--force']);
+    expect(reasonOf(second, 'bare.jpg')).to.equal(reasonOf(first, 'bare.jpg'));
+    expect(await folder.files('out')).to.include.members(['scene.jxl', 'turned.jxl']);
   });
 
   it('writes no JPEG XL from which another JPEG would be restored', async () => {
