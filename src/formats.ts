@@ -233,6 +233,12 @@ export const OUTPUT_NAMES: ReadonlyMap<string, OutputType> = new Map([
   ] as const),
 ]);
 
+/** Returns the end of a message about a format that is not enabled; empty if `EXTRA_OUTPUTS` cannot enable it. */
+export function explainDisabled(name: string): string {
+  const type = OUTPUT_NAMES.get(name.toLowerCase());
+  return EXTRA_OUTPUT_TYPES.some((extra) => extra === type) ? `: EXTRA_OUTPUTS does not enable ${type}` : '';
+}
+
 /**
  * Returns whether `max_bytes` can lower the quality of this format. It cannot for PDF, whose pages share one quality
  * and can contain mostly text.

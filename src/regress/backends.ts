@@ -147,8 +147,13 @@ async function convertImage(
 ): Promise<Attempt> {
   const type = await detectImageType(image.path);
   const { inputs, outputs } = engine.capabilities;
-  if (!type || !inputs.includes(type) || !outputs.includes(testCase.options.format))
-    return { refused: { status: 415, message: 'It is not an image of a supported format.' }, commands: [] };
+  const { format } = testCase.options;
+  const refuse = (message: string): Attempt => ({ refused: { status: 415, message }, commands: [] });
+  if (!type || !inputs.includes(type)) return refuse('It is not an image of a supported format.');
+  if (!outputs.includes(format))
+    return refuse(
+      `The format ${format} is not available: EXTRA_OUTPUTS does not enable it, or its tools are missing.`,
+    );
   const workspace = await engine.workspaces.open();
   const steps: Step[] = [];
   const run = async (name: string, more: Pick<ConversionInput, 'readsMisread' | 'onCommand'>) => {

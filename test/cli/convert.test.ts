@@ -329,6 +329,21 @@ describe('imagemill convert', () => {
         'Invalid --quality "0": expected a whole number from 1 to 100.',
       ],
       [
+        'EXTRA_OUTPUTS does not enable the format',
+        ['a.jpg', '-o', 'b.webp', '--format', 'JXL'],
+        'Invalid --format "JXL": expected one of webp, png, jpg, gif, bmp, pdf: EXTRA_OUTPUTS does not enable jxl.',
+      ],
+      [
+        'EXTRA_OUTPUTS does not enable the format of the extension',
+        ['a.jpg', '-o', 'b.tif'],
+        '-o b.tif has an unknown extension (not one of webp, png, jpg, gif, bmp, pdf: EXTRA_OUTPUTS does not enable tiff): set --format, or end a folder with a slash.',
+      ],
+      [
+        'there is no such format',
+        ['a.jpg', '-o', 'b.webp', '--format', 'eps'],
+        'Invalid --format "eps": expected one of webp, png, jpg, gif, bmp, pdf.',
+      ],
+      [
         'the bytes are no number',
         ['a.jpg', '-o', 'b.webp', '--max-bytes', '10k'],
         'Invalid --max-bytes "10k": expected a whole number from 1 to 2147483648.',

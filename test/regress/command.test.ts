@@ -120,6 +120,29 @@ describe('imagemill regress', () => {
     expect(text).to.not.include('"format": "avif"');
   });
 
+  it('names EXTRA_OUTPUTS in the result of a case whose format it does not enable', async () => {
+    const folder = await makeTempDir('disabled');
+    await copyFile(fixturePath('scene.png'), join(folder, 'scene.png'));
+    const [matrix, to] = ['matrix.json', 'disabled.json'].map((name) => join(folder, name)) as [
+      string,
+      string,
+    ];
+    await writeFile(matrix, JSON.stringify({ cases: [{ name: 'modern', format: 'jxl' }] }));
+    await runCliInProcess([
+      'regress',
+      'record',
+      folder,
+      '--to',
+      to,
+      '--matrix',
+      matrix,
+      '--fingerprints-only',
+    ]);
+    expect(await readFile(to, 'utf8')).to.include(
+      'The format jxl is not available: EXTRA_OUTPUTS does not enable it, or its tools are missing.',
+    );
+  });
+
   it('writes a byte-identical baseline of fingerprints when recording twice', async () => {
     const again = join(await makeTempDir('again'), 'fingerprints.json');
     await record(again, ['--fingerprints-only']);

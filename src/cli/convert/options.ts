@@ -7,7 +7,7 @@ import { DEFAULT_FORMAT, integer, optionFields, outputFormat } from '../../conve
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import type { TextField } from '../../conversion/types.ts';
 import { ServiceError, StartupError, serviceError } from '../../errors.ts';
-import type { OutputType } from '../../formats.ts';
+import { explainDisabled, type OutputType } from '../../formats.ts';
 import { sanitizeForDisplay } from '../../text.ts';
 import { CliError } from '../context.ts';
 
@@ -62,7 +62,8 @@ export function parseOptions(flags: Flags, outputs: readonly OutputType[]) {
   const lines = result.error.issues.map(({ path, message }) => {
     const name = String(path[0]);
     const value = sanitizeForDisplay(String(given[name as keyof typeof given]));
-    return serviceError('FIELD_INVALID', flagName(name), value, message).message;
+    const expected = name === 'format' ? message + explainDisabled(value) : message;
+    return serviceError('FIELD_INVALID', flagName(name), value, expected).message;
   });
   throw new CliError(lines.join('\n'));
 }

@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { isDiskFull } from '../../errors.ts';
 import { createFolders, isInside, realPathOf, systemReason } from '../../files/system.ts';
-import { OUTPUT_NAMES, OUTPUTS, type OutputType } from '../../formats.ts';
+import { explainDisabled, OUTPUT_NAMES, OUTPUTS, type OutputType } from '../../formats.ts';
 import { baseNameOf, caseKey, createUniqueNamer, portableName } from '../../text.ts';
 import { CliError } from '../context.ts';
 import { fileError, fileErrorFrom, STDIN } from './converter.ts';
@@ -67,7 +67,7 @@ export async function resolveDestination(
     throw new CliError(`-o ${output} and --format ${format} contradict each other.`);
   const known = format ?? named;
   if (known === undefined) {
-    const types = outputs.join(', ');
+    const types = outputs.join(', ') + explainDisabled(extension);
     const what = extension === '' ? 'has no extension' : `has an unknown extension (not one of ${types})`;
     throw new CliError(`-o ${output} ${what}: set --format, or end a folder with a slash.`);
   }
