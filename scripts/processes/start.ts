@@ -1,8 +1,8 @@
 /** @module Starts servers as separate processes. They end with this process. */
 import { type ServiceProcess, startServer } from '../../test/helpers/process.ts';
 
-/** A server that listens. */
-export interface ServerProcess {
+/** A server that listens. It ends with the block of an `await using` variable. */
+export interface ServerProcess extends AsyncDisposable {
   readonly pid: number;
   /** Base URL of the API, including the version. */
   readonly base: string;
@@ -44,12 +44,9 @@ export async function startServerProcess(
   // The log of a long run would fill the memory.
   for (const stream of [server.child.stdout, server.child.stderr])
     stream?.removeAllListeners('data').resume();
-  return {
-    pid: server.pid,
-    base,
-    end(signal = 'SIGTERM') {
-      server.child.kill(signal);
-      return server.ended();
-    },
+  const end: ServerProcess['end'] = (signal = 'SIGTERM') => {
+    server.child.kill(signal);
+    return server.ended();
   };
+  return { pid: server.pid, base, end, [Symbol.asyncDispose]: async () => void (await end()) };
 }
