@@ -369,12 +369,14 @@ static hook *find(const char *name) {
 
 /* Loads what every job needs: `magick CODER...`, `fontconfig` or nothing. */
 static void prepare(const char *program, char *words) {
-  char *rest, *what = strtok_r(words, " ", &rest);
+  char *rest, *what = words ? strtok_r(words, " ", &rest) : NULL;
   if (what && strcmp(what, "fontconfig") == 0) ((int (*)(void))find("FcInit"))();
   if (!what || strcmp(what, "magick") != 0) return;
   /* The second argument sets ImageMagick's signal handlers, as the program does. */
   ((void (*)(const char *, int))find("MagickCoreGenesis"))(program, 1);
   void *exception = ((void *(*)(void))find("AcquireExceptionInfo"))();
+  /* Version 6 would read the list of delegates in each job, in 0.27 ms. */
+  ((const void *(*)(const char *, const char *, void *))find("GetDelegateInfo"))("*", "*", exception);
   const void *(*load)(const char *, void *) = (const void *(*)(const char *, void *))find("GetMagickInfo");
   for (char *coder; (coder = strtok_r(NULL, " ", &rest));) load(coder, exception);
 }
@@ -402,8 +404,7 @@ static void run_server(const char *program) {
   int isolated = getenv("IMAGEMILL_NAMESPACES") && enter_namespaces();
   if (drop_privileges() < 0) refuse("privileges cannot be dropped");
   setlocale(LC_ALL, ""), tzset(); /* otherwise, each job would read their files, in 0.2 ms */
-  char *words = getenv("IMAGEMILL_PREPARE");
-  if (words) prepare(program, words);
+  prepare(program, getenv("IMAGEMILL_PREPARE"));
   require_one_thread();
   const uint32_t body[] = {(uint32_t)getpid(), (uint32_t)isolated};
   answer('R', 0, body, sizeof body);
@@ -426,8 +427,7 @@ static int run_program(int count, char **arguments, char **variables) {
   return fflush(NULL), _exit(status), status;
 }
 typedef int start_function(main_function *, int, char **, hook *, hook *, hook *, void *);
-/* Replaces the function of the C library that a program's entry point calls. It runs the constructors of the program, and
- * then main, with the arguments and the environment of the job. */
+/* Runs the constructors of the program, and then main with the arguments and the environment of the job. */
 __attribute__((visibility("default"))) int __libc_start_main(main_function *main, int count, char **arguments, hook *init,
                                                              hook *fini, hook *end_loader, void *stack_end) {
   start_function *start = (start_function *)dlsym(RTLD_NEXT, "__libc_start_main");
