@@ -104,7 +104,7 @@ export async function acceptJobs(
   return jobs;
 }
 
-const CONTRADICTORY = new Error('the parts of the header contradict each other about the size');
+const CONTRADICTORY = new Error('the parts of the header contradict each other');
 
 /**
  * Derives and plans the job of one result.

@@ -115,7 +115,7 @@ interface CommonFacts {
   readonly animation?: Animation;
   /** The image has more than 8 bits per channel. */
   readonly deep?: boolean;
-  /** The parts of the header contradict each other about the size. */
+  /** The parts of the header contradict each other about the size, or it states an image that the file does not have. */
   readonly contradictory?: boolean;
   /** Set if no tool shows such an image correctly. */
   readonly unreadable?: UnreadableKind;

@@ -9,9 +9,14 @@ import { type Area, addFacts, type FrameDisposal, type ImageFacts } from './imag
 const DEFAULT_DELAY_MS = 100;
 /** Alpha bit in the flags of the VP8X chunk, and in the fifth byte of a lossless image. */
 const ALPHA = 0x10;
+/** Bit for an animation in the flags of the VP8X chunk, and reserved bits. libwebp rejects an animation with one of these. */
+const ANIMATED = 0x02;
+const RESERVED = 0xc1;
 /** Flags in the last header byte of a frame: dispose to background, do not blend. */
 const DISPOSE = 1;
 const NO_BLEND = 2;
+/** Bytes before the size of a lossy image. */
+const START_CODE = Buffer.from([0x9d, 0x01, 0x2a]);
 
 type PartialInfo = ImageFacts<'webp'>;
 
@@ -21,26 +26,37 @@ export async function readWebp(bytes: WindowReader): Promise<PartialInfo> {
   const frames: FrameDisposal[] = [];
   let info: PartialInfo = { profile: 'none', metadata: [] };
   let firstFrame: Area | undefined;
+  let isFirstFrameUsable = false;
+  let flags = 0;
+  let last: Part | undefined;
   let plays = 0;
   let transparent = false;
   const seen = new Set<string>();
   for await (const chunk of riffChunks(bytes)) {
     const { name } = chunk;
+    last = chunk;
     const head = await bytes.read(chunk.offset, 16);
     transparent ||= hasAlpha(name, head);
     if (name === 'ANIM' && head.length >= 6) plays = head.readUInt16LE(4);
     if (name === 'ANMF' && head.length === 16) {
       delaysMs.push(u24(head, 12) || DEFAULT_DELAY_MS);
-      const flags = head[15] as number;
-      frames.push({ disposeToBackground: (flags & DISPOSE) !== 0, noBlend: (flags & NO_BLEND) !== 0 });
+      const how = head[15] as number;
+      frames.push({ disposeToBackground: (how & DISPOSE) !== 0, noBlend: (how & NO_BLEND) !== 0 });
+      if (!firstFrame && seen.has('ANIM'))
+        isFirstFrameUsable = isInside(await readFrameArea(bytes, chunk), info);
       firstFrame ??= areaOf(head);
     }
+    if (name === 'VP8X') flags = head[0] ?? 0;
     info = { ...info, ...sizeOf(name, head) };
     // The first chunk of each kind counts (RFC 9649, sections 2.7.1.4 and 2.7.1.5).
     const parsed = seen.has(name) ? undefined : await CHUNKS[name]?.(bytes, chunk);
-    if (Object.hasOwn(CHUNKS, name)) seen.add(name);
+    if (name === 'ANIM' || Object.hasOwn(CHUNKS, name)) seen.add(name);
     info = addFacts(info, parsed);
   }
+  // ImageMagick decodes such an animation to an empty canvas, without an error.
+  const isCut = delaysMs.length < 2 && last !== undefined && !(await isWhole(bytes, last));
+  if (flags & ANIMATED && (flags & RESERVED || !isFirstFrameUsable || isCut))
+    return { ...info, contradictory: true };
   if (!firstFrame) return transparent ? info : { ...info, opaque: true };
   const covers = firstFrame.width === info.width && firstFrame.height === info.height;
   // The tools ignore the profile and EXIF of an animated WebP, and viewers do not rotate animations.
@@ -83,6 +99,40 @@ const u24 = (buffer: Buffer, at: number): number => buffer.readUIntLE(at, 3);
 /** Reads the area of a frame: the offset is stored halved, the size minus one. */
 function areaOf(head: Buffer): Area {
   return { x: u24(head, 0) * 2, y: u24(head, 3) * 2, width: u24(head, 6) + 1, height: u24(head, 9) + 1 };
+}
+
+/** Returns the offset of a frame and the size of its image, or undefined if libwebp finds no image in it. */
+async function readFrameArea(bytes: WindowReader, { offset, end }: Part): Promise<Area | undefined> {
+  const { x, y } = areaOf(await bytes.read(offset, 16));
+  const alphaOrImage = await bytes.read(offset + 16, 8);
+  const isAlpha = alphaOrImage.toString('latin1', 0, 4) === 'ALPH' && alphaOrImage.length === 8;
+  const length = isAlpha ? alphaOrImage.readUInt32LE(4) : 0;
+  const at = offset + 16 + (isAlpha ? 8 + length + (length % 2) : 0);
+  const chunk = await bytes.read(at, 8 + 10);
+  if (chunk.length < 8 + 5) return undefined;
+  const [name, head] = [chunk.toString('latin1', 0, 4), chunk.subarray(8)];
+  const bytesOfImage = chunk.readUInt32LE(4);
+  const { width, height } = sizeOf(name, head);
+  const isUsable = at + 8 + bytesOfImage <= end && hasBitstream(name, head, bytesOfImage);
+  return isUsable && width && height ? { x, y, width, height } : undefined;
+}
+
+/** Checks the start of a bitstream of this length (RFC 6386, 9.1; RFC 9649, 3.4). */
+function hasBitstream(name: string, head: Buffer, length: number): boolean {
+  if (name === 'VP8L') return head[0] === 0x2f && (head[4] as number) >> 5 === 0;
+  const bits = u24(head, 0);
+  const isShownKeyFrame = (bits & 0x11) === 0x10 && ((bits >> 1) & 7) <= 3;
+  return name === 'VP8 ' && isShownKeyFrame && bits >> 5 < length && head.subarray(3, 6).equals(START_CODE);
+}
+
+/** Checks whether the file has all bytes of a chunk. */
+async function isWhole(bytes: WindowReader, { offset, length }: Part): Promise<boolean> {
+  return length === 0 || (await bytes.read(offset + length - 1, 1)).length === 1;
+}
+
+/** Checks whether a frame is inside of the canvas. */
+function isInside(frame: Area | undefined, { width = 0, height = 0 }: PartialInfo): boolean {
+  return frame !== undefined && frame.x + frame.width <= width && frame.y + frame.height <= height;
 }
 
 /** Maximum number of chunks before the first frame of a WebP: usually VP8X, ICCP and ANIM. */

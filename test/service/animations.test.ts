@@ -36,6 +36,12 @@ describe('animations', () => {
     return changed;
   };
   const DURATION = 12;
+  /** Cuts a WebP before its first frame, and corrects the length of its RIFF chunk. */
+  const withoutFrames = (webp: Buffer): Buffer => {
+    const cut = Buffer.from(webp.subarray(0, webp.indexOf('ANMF')));
+    cut.writeUInt32LE(cut.length - 8, 4);
+    return cut;
+  };
 
   for (const [state, spoil] of [
     ['damaged', (webp: Buffer, at: number) => Buffer.from(webp).fill(0xff, at + 32, at + 60)],
@@ -53,6 +59,26 @@ describe('animations', () => {
         expect(difference(shown, whole).psnr, fields.format).to.be.greaterThan(60);
       }
       expect((await convert(service.base, file, { format: 'webp' })).status).to.equal(400);
+    });
+  }
+
+  for (const [what, spoil] of [
+    ['is outside of the canvas', (webp: Buffer) => overwritten(webp, 0, [40])],
+    ['has no valid image', (webp: Buffer) => Buffer.from(webp).fill(0xff, webp.indexOf('VP8L') + 8)],
+    [
+      'is longer than its chunk',
+      (webp: Buffer) => Buffer.from(webp).fill(0x7f, webp.indexOf('VP8L') + 7, webp.indexOf('VP8L') + 8),
+    ],
+    [
+      'follows no ANIM chunk',
+      (webp: Buffer) => Buffer.from(webp).fill('X', webp.indexOf('ANIM'), webp.indexOf('ANIM') + 1),
+    ],
+    ['is missing', (webp: Buffer) => withoutFrames(webp)],
+  ] as const) {
+    it(`are rejected with 400 if the first frame of a WebP ${what}, instead of converted to an empty canvas`, async () => {
+      const file = spoil(await animated([100, 100, 100]).toBuffer());
+      for (const fields of [{ format: 'png' }, { format: 'webp' }, { format: 'webp', frames: 'first' }])
+        expect((await convert(service.base, file, fields)).status, JSON.stringify(fields)).to.equal(400);
     });
   }
 
