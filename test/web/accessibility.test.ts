@@ -148,16 +148,18 @@ describe('accessibility of the page', () => {
     expect(isCovered).to.equal(false);
   });
 
-  it('fits a screen of 360 pixels without horizontal scrolling', async () => {
-    const page = await open(service, PHONE);
-    const width = () => page.evaluate(() => document.documentElement.scrollWidth);
-    expect(await width()).to.equal(360);
-    await fill(page);
-    expect(await width()).to.equal(360);
-    await page.getByRole('button', { name: 'Compare window.png' }).tap();
-    expect(await page.getByRole('dialog').evaluate((dialog) => dialog.scrollWidth)).to.be.at.most(360);
-    expect(await page.getByRole('button', { name: 'Zoom to 100%' }).isVisible()).to.equal(true);
-  });
+  for (const screen of [320, 360]) {
+    it(`fits a screen of ${screen} pixels without horizontal scrolling`, async () => {
+      const page = await open(service, { ...PHONE, viewport: { ...PHONE.viewport, width: screen } });
+      const width = () => page.evaluate(() => document.documentElement.scrollWidth);
+      expect(await width()).to.equal(screen);
+      await fill(page);
+      expect(await width()).to.equal(screen);
+      await page.getByRole('button', { name: 'Compare window.png' }).tap();
+      expect(await page.getByRole('dialog').evaluate((dialog) => dialog.scrollWidth)).to.be.at.most(screen);
+      expect(await page.getByRole('button', { name: 'Zoom to 100%' }).isVisible()).to.equal(true);
+    });
+  }
 
   it('supports all actions by keyboard alone', async () => {
     const page = await open(service);
