@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import sharp from 'sharp';
 import { type Image, makeImages, photo } from './bench/images.ts';
 import { type Job, measure, nameOf } from './bench/load.ts';
+import { measureQuality } from './bench/quality.ts';
 import { BUILT_PROGRAM, type ServerProcess, startServerProcess } from './processes/start.ts';
 import { cpuMsOf, memoryOf, peakResidentBytes } from './processes/usage.ts';
 import { formatSpread, markdownTable, spread } from './statistics.ts';
@@ -45,6 +46,11 @@ const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
     usage: '[REQUESTS]',
     does: 'the memory of the server at each tenth of many conversions of a small photo with 8 clients',
     run: measureMemory,
+  },
+  quality: {
+    usage: '[FOLDER]',
+    does: 'the PSNR of thumbnails by the service and by sharp, compared with a Lanczos filter',
+    run: measureQuality,
   },
   threads: {
     usage: '[ROUNDS]',
