@@ -69,17 +69,17 @@ export function createDiskSpace(free: () => Promise<number | undefined>) {
    * free.
    *
    * @param awaited reservations to wait for when there is not enough space
+   * @param known the free bytes of the disk, if they were just read
    * @throws {ServiceError} DISK_FULL if the client exceeds its share, or if there is neither space nor a response to cut off
    */
   async function addExpected(
     account: Account,
     bytes: number,
     awaited: readonly Promise<void>[] = [],
+    known?: number,
   ): Promise<void> {
     const { client } = account;
-    for (;;) {
-      const left = await free();
-      if (left === undefined) break;
+    for (let left = known ?? (await free()); left !== undefined; left = await free()) {
       const { space, share } = measure(left);
       const inShare = client === undefined || heldBy(client) + bytes <= share;
       if (bytes <= (inShare ? space : space - share)) break;
@@ -96,8 +96,7 @@ export function createDiskSpace(free: () => Promise<number | undefined>) {
    * Limits an estimate to what the request has left of half of the disk, the share of a single client. On a small disk,
    * the largest possible result may never fit, but the real one nearly always does.
    */
-  async function limitToShare(account: Account, bytes: number): Promise<number> {
-    const left = await free();
+  function limitToShare(account: Account, bytes: number, left: number | undefined): number {
     if (left === undefined) return bytes;
     const rest = measure(left).total / 2 - held(account) - MIN_FREE_BYTES;
     return rest > 0 ? Math.min(bytes, rest) : bytes;
@@ -163,8 +162,9 @@ export function createDiskSpace(free: () => Promise<number | undefined>) {
          */
         reserve(maxBytes: number): Promise<(stored: number) => void> {
           return inTurn(client, async () => {
-            const reserved = await limitToShare(account, maxBytes);
-            await addExpected(account, reserved, [...reservations]);
+            const left = await free();
+            const reserved = limitToShare(account, maxBytes, left);
+            await addExpected(account, reserved, [...reservations], left);
             const { promise, resolve } = Promise.withResolvers<void>();
             reservations.add(promise);
             return (stored: number): void => {

@@ -2,7 +2,6 @@
 import {
   appendFile,
   appendFileSync,
-  type Dir,
   existsSync,
   lstatSync,
   type MakeDirectoryOptions,
@@ -120,7 +119,10 @@ export function createWorkspaces(tempDir: string, free = freeOn) {
       },
       /** Removes a folder of `folder`, and releases the space of the received files in it. */
       async discard(folder: string): Promise<void> {
-        account.release(await removeFolder(folder));
+        const names = await readdir(folder).catch(() => []);
+        const files = await Promise.all(names.map((name) => lstat(join(folder, name))));
+        await removeFolder(folder);
+        account.release(files.reduce((sum, { size }) => sum + size, 0));
       },
       /** Removes all files and closes the account of disk space, even if a file cannot be removed. */
       async remove(): Promise<void> {
@@ -183,48 +185,46 @@ const MAX_BYTES_AT_ONCE = 4 * 1024 ** 2;
  * Removes a folder with its contents, if it exists. A small folder in memory is removed at once. Others are removed in another
  * thread, so that they do not block the event loop.
  *
- * @returns the total size of the first {@link MAX_NAMES_AT_ONCE} entries, in bytes
  * @throws {Error} with the code of the failed system call
  */
-export async function removeFolder(path: string): Promise<number> {
-  const { names, bytes } = await measure(path);
+export async function removeFolder(path: string): Promise<void> {
   try {
-    if (names <= MAX_NAMES_AT_ONCE && bytes <= MAX_BYTES_AT_ONCE)
-      await workFiles(path).rm(path, { recursive: true, force: true });
-    // rmSync of Node.js 24 stops without an error at an entry that something else removes meanwhile.
-    if (existsSync(path)) await rm(path, { recursive: true, force: true, maxRetries: 3 });
+    if (hasFilesInMemory(path) && isSmall(path)) {
+      rmSync(path, { recursive: true, force: true });
+      // rmSync of Node.js 24 stops without an error at an entry that something else removes meanwhile.
+      if (!existsSync(path)) return;
+    }
+    await rm(path, { recursive: true, force: true, maxRetries: 3 });
   } catch {
     // The folder has changed during the removal, or a tool has removed the permissions of a folder in it.
     await restoreRights(path);
     await rm(path, { recursive: true, force: true, maxRetries: 3 });
   }
-  return bytes;
 }
 
-/** Counts the entries and bytes of a folder. Stops after {@link MAX_NAMES_AT_ONCE} entries. */
-async function measure(path: string): Promise<{ readonly names: number; readonly bytes: number }> {
-  const files = workFiles(path);
+/** Returns whether a folder has few entries and bytes. Stops at the limits. */
+function isSmall(path: string): boolean {
   let names = 0;
   let bytes = 0;
   const folders = [path];
   try {
     for (const folder of folders) {
-      const entries = await files.opendir(folder);
+      const entries = opendirSync(folder);
       try {
-        for (let entry = await files.next(entries); entry; entry = await files.next(entries)) {
+        for (let entry = entries.readSync(); entry; entry = entries.readSync()) {
           names += 1;
-          if (names > MAX_NAMES_AT_ONCE) return { names, bytes };
           if (entry.isDirectory()) folders.push(join(folder, entry.name));
-          else bytes += (await files.lstat(join(folder, entry.name))).size;
+          else bytes += lstatSync(join(folder, entry.name)).size;
+          if (names > MAX_NAMES_AT_ONCE || bytes > MAX_BYTES_AT_ONCE) return false;
         }
       } finally {
-        await files.close(entries);
+        entries.closeSync();
       }
     }
   } catch {
     // The folder is missing or unreadable. The removal reports an error.
   }
-  return { names, bytes };
+  return true;
 }
 
 /** Restores the permissions to list and change a folder and the folders in it. */
@@ -241,7 +241,7 @@ async function restoreRights(path: string): Promise<void> {
   }
 }
 
-const { chmod, lstat, mkdir, mkdtemp, opendir, rename, rm } = promises;
+const { chmod, lstat, mkdir, mkdtemp, opendir, readdir, rename, rm } = promises;
 
 /*
  * Names of working files are changed in memory at once, because a round trip to another thread takes longer, and on a disk in another
@@ -254,16 +254,12 @@ const inThisThread = {
   rm: async (path: string, options: RmOptions) => rmSync(path, options),
   open: async (path: string, flags: string, mode: number) => openSync(path, flags, mode),
   append: async (file: number, bytes: Buffer) => appendFileSync(file, bytes),
-  opendir: async (path: string) => opendirSync(path),
-  lstat: async (path: string) => lstatSync(path),
-  close: async (folder: Dir) => folder.closeSync(),
-  next: async (folder: Dir) => folder.readSync(),
 };
 type WorkFiles = { readonly [K in keyof typeof inThisThread]: (typeof inThisThread)[K] };
 const inOtherThreads = {
-  ...{ mkdir, mkdtemp, rename, rm, opendir, lstat, open: promisify(open), append: promisify(appendFile) },
-  close: (folder: Dir) => folder.close(),
-  next: (folder: Dir) => folder.read(),
+  ...{ mkdir, mkdtemp, rename, rm },
+  open: promisify(open),
+  append: promisify(appendFile),
 } as WorkFiles;
 
 const foldersInMemory = new Set<string>();
@@ -273,7 +269,13 @@ function noteFolder(folder: string): void {
   if (isInMemory(folder)) foldersInMemory.add(`${folder}/`);
 }
 
+/** Returns whether the files at or below `path` are in memory. */
+function hasFilesInMemory(path: string): boolean {
+  for (const folder of foldersInMemory) if (path.startsWith(folder)) return true;
+  return false;
+}
+
 /** Returns functions that change names below `path`, like those of `node:fs/promises`. `open` returns a descriptor. */
 export function workFiles(path: string): WorkFiles {
-  return [...foldersInMemory].some((folder) => path.startsWith(folder)) ? inThisThread : inOtherThreads;
+  return hasFilesInMemory(path) ? inThisThread : inOtherThreads;
 }

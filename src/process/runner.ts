@@ -31,11 +31,13 @@ interface ConfineOptions extends Pick<Confinement, 'memoryBytes' | 'fileBytes' |
 
 /** Creates the function that confines each command, with the limits of its time and memory. */
 export function createConfine({ readable, memoryBytes, ...others }: ConfineOptions): Confine {
+  // The kernel counts the time of all threads. Node.js makes a system call for their number.
+  const threads = availableParallelism();
   return ({ file, timeoutMs, memoryBytes: requested }) => ({
     ...others,
     memoryBytes: Math.min(requested ?? memoryBytes, memoryBytes),
-    // The kernel counts the time of all threads. One second later than the time limit of the service.
-    cpuSeconds: Math.ceil(timeoutMs / 1000) * availableParallelism() + 1,
+    // One second later than the time limit of the service.
+    cpuSeconds: Math.ceil(timeoutMs / 1000) * threads + 1,
     files: TOOL_OPEN_FILES,
     ...(readable && { readable: readable.get(file) ?? [] }),
   });

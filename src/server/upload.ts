@@ -273,10 +273,16 @@ export function imageBodyOf(
   if (!acceptsImage || types.length > 1 || type === undefined) return undefined;
   const isDeclared = IMAGE_TYPE.test(type);
   if (!isDeclared && type !== '' && type !== CURL_TYPE) return undefined;
-  const options = [...new URL(req.url ?? '', 'http://localhost').searchParams];
+  const options = [...queryOf(req)];
   const unknown = options.flatMap(([name]) => (fields.includes(name) ? [] : [sanitizeForDisplay(name, 80)]));
   if (unknown.length > 0) throw serviceError('UNKNOWN_PARAMETER', unknown.slice(0, MAX_NAMED), fields);
   return { name: nameIn(dispositions), options, isDeclared };
+}
+
+/** Returns the parameters in the query string of a request. */
+export function queryOf({ url = '' }: IncomingMessage): URLSearchParams {
+  const start = url.indexOf('?');
+  return new URLSearchParams(start < 0 ? '' : url.slice(start));
 }
 
 /** Converts an error of a body whose media type is not that of an image: the client may have meant another body. */

@@ -11,7 +11,7 @@ import { sanitizeForDisplay } from '../../text.ts';
 type Params = Readonly<Record<string, unknown>>;
 
 /** An operation and its parameters. */
-export interface Operation {
+export interface OperationCall {
   readonly operation: string;
   readonly params: Params;
 }
@@ -108,7 +108,7 @@ const UNSUPPORTED: Readonly<Record<string, RegExp>> = {
  * @throws {ServiceError} FIELD_INVALID for an operation or a parameter that is unknown here, and for operations that do not fit
  *   into one plan
  */
-export function toFields(operations: readonly Operation[]): TextField[] {
+export function toFields(operations: readonly OperationCall[]): TextField[] {
   let plan: Plan = {};
   // imaginary keeps metadata unless `stripmeta` is set, and converts the first frame only.
   const others: Record<string, string | number> = {
@@ -183,7 +183,7 @@ const MAX_OPERATIONS = 10;
  *
  * @throws {ServiceError} FIELD_INVALID if they are no JSON, too long or too many
  */
-export function parsePipeline(text: string): Operation[] {
+export function parsePipeline(text: string): OperationCall[] {
   const expected = `a JSON array of 1 to ${MAX_OPERATIONS} operations, at most ${MAX_PIPELINE_LENGTH} characters`;
   const fail = () => invalid('operations', text.slice(0, 80), expected);
   if (text.length > MAX_PIPELINE_LENGTH) throw fail();

@@ -19,8 +19,8 @@ import { type DescribeError, errorHandler, notFound } from '../error-handler.ts'
 import type { ReceivedFile, UploadOptions } from '../file-collector.ts';
 import { endpoint, setLogFields } from '../middleware.ts';
 import { sendResult, setServerTiming } from '../response.ts';
-import { type ReceivedBody, receiveBody } from '../upload.ts';
-import { OPERATION_NAMES, type Operation, parsePipeline, toFields } from './operations.ts';
+import { queryOf, type ReceivedBody, receiveBody } from '../upload.ts';
+import { OPERATION_NAMES, type OperationCall, parsePipeline, toFields } from './operations.ts';
 
 /** The version of imaginary whose requests this service understands. Callers check that there is one. */
 const IMAGINARY_VERSION = '1.2.4';
@@ -74,15 +74,14 @@ export function imaginaryRouter(deps: Deps, limit: RequestHandler): Router {
 /** The format of imaginary's errors. */
 const describeError: DescribeError = ({ message, status }) => ['json', { message, status }];
 
-const queryOf = ({ url }: Request): Query =>
-  Object.fromEntries(new URL(url, 'http://localhost').searchParams);
+const paramsOf = (req: Request): Query => Object.fromEntries(queryOf(req));
 
 const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 /** Creates middleware that exempts requests with the right key from the rate limit, and marks those with a wrong one. */
 function checkKey(key: string | undefined): RequestHandler {
   return (req, _res, next) => {
-    const given = queryOf(req).key ?? req.get('api-key') ?? '';
+    const given = paramsOf(req).key ?? req.get('api-key') ?? '';
     if (key !== undefined)
       changeClient(
         req,
@@ -120,7 +119,9 @@ function infoRoute(deps: Deps): RequestHandler {
 const SIMILAR: Readonly<Partial<Record<InputType, OutputType>>> = { svg: 'png', ico: 'png', cur: 'png' };
 
 /** Returns a function that creates the handler for the operations that `read` finds in a query. */
-function createConvertRoute(deps: Deps): (read: (query: Query) => readonly Operation[]) => RequestHandler {
+function createConvertRoute(
+  deps: Deps,
+): (read: (query: Query) => readonly OperationCall[]) => RequestHandler {
   const { config, convert, capabilities } = deps;
   const { outputs } = capabilities;
   const parse = createOptionsParser(outputs);
@@ -137,7 +138,7 @@ function createConvertRoute(deps: Deps): (read: (query: Query) => readonly Opera
   const sameFormat = (type: InputType): OutputType =>
     outputs.find((output) => output === type) ?? SIMILAR[type] ?? 'jpg';
   return (read) => async (req, res) => {
-    const fields = toFields(read(queryOf(req)));
+    const fields = toFields(read(paramsOf(req)));
     const options = parseNamed(fields, req.get('accept')); // rejects wrong parameters before the upload
     if (options.accepted) res.vary('Accept');
     await receive(req, res, deps, async (file, { signal, uploadedMs, disk }) => {
@@ -169,7 +170,7 @@ async function receive(
 ): Promise<void> {
   const rules: UploadOptions = {
     ...{ config, accepts: capabilities.inputs, maxFiles: 1, isBatch: false, acceptsImage: true },
-    ...{ fileField: queryOf(req).field || 'file' },
+    ...{ fileField: paramsOf(req).field || 'file' },
   };
   const isForm = /^multipart\/form-data\b/i.test(req.get('content-type') ?? '');
   const image = isForm ? undefined : { name: undefined, options: [], isDeclared: true };

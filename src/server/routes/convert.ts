@@ -215,9 +215,11 @@ function formRoute<Options>(
     const image = imageBodyOf(req, rules, names);
     const { accept } = req.headers;
     const imageOptions = image && parse(image.options, accept); // rejects wrong parameters before the upload
-    const misplaced = [...FILE_PARTS, ...names].find((name) => Object.hasOwn(req.query, name));
-    const isForm = req.is('multipart/form-data'); // another body gets NOT_MULTIPART
-    if (isForm && misplaced !== undefined) throw serviceError('FIELD_IN_QUERY', misplaced);
+    // Another body gets NOT_MULTIPART.
+    if (!image && req.is('multipart/form-data')) {
+      const misplaced = [...FILE_PARTS, ...names].find((name) => Object.hasOwn(req.query, name));
+      if (misplaced !== undefined) throw serviceError('FIELD_IN_QUERY', misplaced);
+    }
     await receiveBody({ req, res, workspaces, rules, image }, (body) =>
       respond({ ...body, options: imageOptions ?? parse(body.fields, accept) }, req, res),
     );
