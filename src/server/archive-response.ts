@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { open, rm } from 'node:fs/promises';
-import { PassThrough, Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ZipArchive } from 'archiver';
 import type { Response } from 'express';
@@ -31,98 +31,103 @@ export async function sendArchive(
   results: readonly ArchiveItem[],
   options: Omit<SendOptions, 'format'> & ArchiveOptions,
 ): Promise<void> {
+  const { isMixed = false, disk, stallMs } = options;
+  const boundary = randomUUID();
   try {
     const entries = await packResults(results, options);
-    const body = options.isMixed ? createMixed(res, entries) : createArchive(res, entries);
-    res.setHeader('Content-Type', body.mediaType);
-    if (body.length !== undefined) res.setHeader('Content-Length', body.length);
-    if (!options.isMixed) res.setHeader('Content-Disposition', `attachment; filename=${ARCHIVE_NAME}`);
+    const length = isMixed ? mixedLength(entries, boundary) : archiveLength(entries);
+    res.setHeader('Content-Type', isMixed ? `multipart/mixed; boundary=${boundary}` : 'application/zip');
+    if (isMixed || length <= MAX_KNOWN_LENGTH) res.setHeader('Content-Length', length);
+    if (!isMixed) res.setHeader('Content-Disposition', `attachment; filename=${ARCHIVE_NAME}`);
     res.setHeader('Cache-Control', 'no-store');
-    const watch = monitorResponse(res, options.stallMs);
-    options.disk.registerResponse(watch);
-    await send(body, entries, options).finally(watch.end);
+    const watch = monitorResponse(res, stallMs);
+    disk.registerResponse(watch);
+    const opened = openEntries(entries, disk);
+    const sending = isMixed ? pipeline(writeMixed(opened, boundary), res) : sendZip(opened, res);
+    await sending.finally(watch.end);
   } catch (cause) {
     throw toSendError(cause);
   }
 }
 
-/** The body of a response, which gets one entry after the other. */
-interface ArchiveBody {
-  readonly mediaType: string;
-  /** Length in bytes; undefined if it is not known. */
-  readonly length: number | undefined;
-  /** Adds an entry. Rejects if sending fails. */
-  add(entry: ArchiveEntry, source: Readable): Promise<void>;
-  /** Resolves when everything has been sent. */
-  finish(): Promise<unknown>;
-  /** Stops sending. */
-  abort(): Promise<void>;
+/** An entry, and the stream of its data. */
+interface OpenEntry {
+  readonly entry: ArchiveEntry;
+  readonly source: Readable;
 }
 
-async function send(
-  { add, finish, abort }: ArchiveBody,
+/**
+ * Opens the entries, each when the one before it has been sent: at most one file is open at a time, and none after sending has
+ * failed. Removes each file when it is opened for the last time.
+ */
+async function* openEntries(
   entries: readonly ArchiveEntry[],
-  { disk }: Pick<SendOptions, 'disk'>,
-): Promise<void> {
-  try {
-    for (const [index, entry] of entries.entries()) {
-      const { stored } = entry;
-      if ('data' in stored) {
-        await add(entry, Readable.from([stored.data]));
-        continue;
-      }
-      // At most one file is open at a time, and none after sending has failed.
-      const file = await open(stored.path);
-      const isLast = !entries.slice(index + 1).some((other) => other.stored === stored);
-      try {
-        if (isLast) await rm(stored.path);
-        const source = file.createReadStream();
-        await add(entry, source);
-        if (source.bytesRead !== entry.storedBytes)
-          throw new Error(`${source.bytesRead} bytes instead of ${entry.storedBytes}`);
-      } finally {
-        await file.close();
-      }
-      if (isLast) disk.release(entry.storedBytes);
+  disk: SendOptions['disk'],
+): AsyncGenerator<OpenEntry> {
+  for (const [index, entry] of entries.entries()) {
+    const { stored, storedBytes } = entry;
+    if ('data' in stored) {
+      yield { entry, source: Readable.from([stored.data]) };
+      continue;
     }
-    await finish();
-  } catch (cause) {
-    await abort();
-    throw cause;
+    const file = await open(stored.path);
+    const isLast = !entries.slice(index + 1).some((other) => other.stored === stored);
+    try {
+      if (isLast) await rm(stored.path);
+      const source = file.createReadStream();
+      yield { entry, source };
+      if (source.bytesRead !== storedBytes)
+        throw new Error(`${source.bytesRead} bytes instead of ${storedBytes}`);
+    } finally {
+      await file.close();
+    }
+    if (isLast) disk.release(storedBytes);
   }
 }
 
-/** Creates a body of type `multipart/mixed` (RFC 2046, section 5.1.3). */
-function createMixed(res: Response, entries: readonly ArchiveEntry[]): ArchiveBody {
-  const boundary = randomUUID();
-  const body = new PassThrough();
-  const sending = pipeline(body, res);
+/** Yields a body of type `multipart/mixed` (RFC 2046, section 5.1.3). */
+async function* writeMixed(
+  opened: AsyncIterable<OpenEntry>,
+  boundary: string,
+): AsyncGenerator<string | Buffer> {
+  for await (const { entry, source } of opened) {
+    yield partHead(entry, boundary);
+    yield* source;
+    yield '\r\n';
+  }
+  yield mixedEnd(boundary);
+}
+
+const partHead = ({ name, mediaType, bytes }: ArchiveEntry, boundary: string): string =>
+  `--${boundary}\r\nContent-Type: ${mediaType}\r\nContent-Length: ${bytes}\r\n` +
+  `Content-Disposition: ${attachment(name)}\r\n\r\n`;
+
+const mixedEnd = (boundary: string): string => `--${boundary}--\r\n`;
+
+/** Returns the length of a body of type `multipart/mixed`, in bytes. */
+function mixedLength(entries: readonly ArchiveEntry[], boundary: string): number {
+  const parts = entries.map((entry) => Buffer.byteLength(partHead(entry, boundary)) + entry.bytes + 2);
+  return parts.reduce((sum, bytes) => sum + bytes, mixedEnd(boundary).length);
+}
+
+/** Sends a ZIP archive, which is written while it is sent. */
+async function sendZip(opened: AsyncIterable<OpenEntry>, res: Response): Promise<void> {
+  const { archive, append } = createArchive();
+  const sending = pipeline(archive, res);
   sending.catch(() => {}); // awaited below, but may reject earlier
-  const head = ({ name, mediaType, bytes }: ArchiveEntry): string =>
-    `--${boundary}\r\nContent-Type: ${mediaType}\r\nContent-Length: ${bytes}\r\n` +
-    `Content-Disposition: ${attachment(name)}\r\n\r\n`;
-  const end = `--${boundary}--\r\n`;
-  const parts = entries.map((entry) => Buffer.byteLength(head(entry)) + entry.bytes + 2);
-  return {
-    mediaType: `multipart/mixed; boundary=${boundary}`,
-    length: parts.reduce((sum, bytes) => sum + bytes, end.length),
-    async add(entry, source) {
-      body.write(head(entry));
-      source.on('error', (error) => body.destroy(error));
-      const read = once(source, 'end');
-      source.pipe(body, { end: false });
-      await Promise.race([read, sending]).finally(() => source.destroy());
-      body.write('\r\n');
-    },
-    finish() {
-      body.end(end);
-      return sending;
-    },
-    async abort() {
-      body.destroy();
-      await sending.catch(() => {});
-    },
-  };
+  try {
+    for await (const { entry, source } of opened) {
+      source.on('error', (error) => archive.destroy(error));
+      const added = once(archive, 'entry');
+      append(entry, source);
+      await Promise.race([added, sending]).finally(() => source.destroy());
+    }
+    await Promise.all([archive.finalize(), sending]);
+  } catch (cause) {
+    archive.destroy();
+    await sending.catch(() => {});
+    throw cause;
+  }
 }
 
 /**
@@ -151,7 +156,7 @@ interface EntryHeader {
  * behind the data. Sequential readers such as Java's ZipInputStream reject that for a stored entry. archiver has no
  * option for known sizes, so this function replaces a method of its engine.
  */
-function createArchive(res: Response, entries: readonly ArchiveEntry[]): ArchiveBody {
+function createArchive() {
   const archive = new ZipArchive();
   const { engine } = (archive as unknown as { _module: { engine: ZipEngine & NodeJS.WritableStream } })
     ._module;
@@ -169,25 +174,12 @@ function createArchive(res: Response, entries: readonly ArchiveEntry[]): Archive
     });
     source.pipe(engine, { end: false });
   };
-
-  const sending = pipeline(archive, res);
-  sending.catch(() => {}); // awaited below, but may reject earlier
-
-  const length = archiveLength(entries);
   return {
-    mediaType: 'application/zip',
-    length: length <= MAX_KNOWN_LENGTH ? length : undefined,
-    async add(entry, source) {
+    archive,
+    /** Appends an entry. The entry before it has been written. */
+    append(entry: ArchiveEntry, source: Readable): void {
       current = entry;
-      source.on('error', (error) => archive.destroy(error));
-      const added = once(archive, 'entry');
       archive.append(source, { name: entry.name, store: !entry.isDeflated });
-      await Promise.race([added, sending]).finally(() => source.destroy());
-    },
-    finish: () => Promise.all([archive.finalize(), sending]),
-    async abort() {
-      archive.destroy();
-      await sending.catch(() => {});
     },
   };
 }
