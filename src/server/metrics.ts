@@ -9,22 +9,27 @@ import type { FinishedRequest } from './middleware.ts';
 /** Records events of the service, and renders all metrics. */
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** Values that are read on each scrape. */
-interface GaugeReadings {
-  readonly waiting: number;
-  readonly running: number;
-  readonly forkServers: number;
-  /** Bytes in the temp folder that requests in progress use or may still use. */
-  readonly reservedBytes: number;
-  /** Free bytes on the disk of the temp folder; undefined if unknown. */
-  readonly freeBytes: number | undefined;
+/** Gauges that are read on each scrape: name of the metric and its help, by the name of the reading. */
+const GAUGES = {
+  waiting: [
+    'conversions_waiting',
+    'Conversions waiting in the queue, including those whose input is being prepared.',
+  ],
+  running: ['conversions_running', 'Conversions in progress.'],
+  forkServers: ['fork_servers', 'Tools that run in a fork server, not by a new start for each image.'],
+  reservedBytes: ['temp_reserved_bytes', 'Bytes in TEMP_DIR that requests in progress use or may still use.'],
+  freeBytes: ['temp_free_bytes', 'Free bytes on the disk of TEMP_DIR.'],
+} as const;
+
+/** Values that are read on each scrape; undefined if they are unknown. */
+type Readings = Readonly<Record<keyof typeof GAUGES, number | undefined>> & {
   /** Number of log lines dropped since the start. */
   readonly droppedLogLines: number;
-}
+};
 
 export interface MetricsDeps {
   readonly version: string;
-  readonly readGauges: () => Promise<GaugeReadings>;
+  readonly readGauges: () => Promise<Readings>;
   /** Whether to add metrics of the process, such as memory, CPU time and event loop lag. */
   readonly collectProcessMetrics: boolean;
 }
@@ -99,21 +104,11 @@ export function createMetrics({ version, readGauges, collectProcessMetrics }: Me
     'rate_limit_shared',
     '1 while the rate limit is shared with other instances, 0 while this instance counts on its own.',
   );
-  const waiting = gauge(
-    'conversions_waiting',
-    'Conversions waiting in the queue, including those whose input is being prepared.',
-  );
-  const running = gauge('conversions_running', 'Conversions in progress.');
-  const servers = gauge(
-    'fork_servers',
-    'Tools that run in a fork server, not by a new start for each image.',
-  );
-  const reserved = gauge(
-    'temp_reserved_bytes',
-    'Bytes in TEMP_DIR that requests in progress use or may still use.',
-  );
+  const gauges = Object.entries(GAUGES).map(([reading, [name, help]]) => ({
+    reading: reading as keyof typeof GAUGES,
+    gauge: gauge(name, help),
+  }));
   const droppedLogLines = counter('log_lines_dropped_total', 'Log lines that could not be written.');
-  const free = gauge('temp_free_bytes', 'Free bytes on the disk of TEMP_DIR.');
 
   return {
     request({ route, status, seconds, bytesIn, bytesOut, outcome }: FinishedRequest): void {
@@ -139,14 +134,13 @@ export function createMetrics({ version, readGauges, collectProcessMetrics }: Me
     rateLimitShared: (now: boolean): void => shared.set(now ? 1 : 0),
     /** Returns all metrics as text, with the media type. */
     async render(): Promise<{ readonly type: string; readonly text: string }> {
-      const now = await readGauges();
-      waiting.set(now.waiting);
-      running.set(now.running);
-      servers.set(now.forkServers);
-      reserved.set(now.reservedBytes);
-      if (now.freeBytes !== undefined) free.set(now.freeBytes);
+      const readings = await readGauges();
+      for (const { reading, gauge } of gauges) {
+        const value = readings[reading];
+        if (value !== undefined) gauge.set(value);
+      }
       droppedLogLines.reset();
-      droppedLogLines.inc(now.droppedLogLines);
+      droppedLogLines.inc(readings.droppedLogLines);
       return { type: registry.contentType, text: await registry.metrics() };
     },
   };
