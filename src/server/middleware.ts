@@ -8,7 +8,7 @@ import type { Socket } from 'node:net';
 import cors from 'cors';
 import type { Express, Request, RequestHandler, Response, Router } from 'express';
 import type { Logger } from 'pino';
-import { type ErrorCode, type ServiceError, serviceError } from '../errors.ts';
+import { type ErrorCode, serviceError } from '../errors.ts';
 
 /** Valid `X-Request-Id` of a request: safe in a log and in a header. */
 export const REQUEST_ID_PATTERN = /^[\w.:-]{1,128}$/;
@@ -46,16 +46,18 @@ interface LogFields {
   convertMs?: number;
 }
 
-export interface FinishedRequest {
+/** Bytes that a connection has transferred, including headers. */
+interface TransferredBytes {
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+}
+
+export interface FinishedRequest extends TransferredBytes {
   /** A known route, or {@link OTHER_ROUTE}. */
   readonly route: string;
   readonly status: number;
   readonly outcome: RequestOutcome;
   readonly seconds: number;
-  /** Bytes received on the connection, including headers. */
-  readonly bytesIn: number;
-  /** Bytes sent on the connection, including headers. */
-  readonly bytesOut: number;
 }
 
 export interface RequestRecording {
@@ -119,16 +121,11 @@ function defaultOutcome(res: ServerResponse): RequestOutcome {
   return res.writableFinished ? 'OK' : 'CLIENT_GONE';
 }
 
-interface Bytes {
-  readonly bytesIn: number;
-  readonly bytesOut: number;
-}
-
 /** Bytes that each connection had transferred at the end of its previous request. */
-const byteCounters = new WeakMap<Socket, Bytes>();
+const byteCounters = new WeakMap<Socket, TransferredBytes>();
 
 /** Returns the bytes that the connection has transferred since the previous call. */
-function bytesSince(socket: Socket): Bytes {
+function bytesSince(socket: Socket): TransferredBytes {
   const before = byteCounters.get(socket) ?? { bytesIn: 0, bytesOut: 0 };
   const now = { bytesIn: socket.bytesRead, bytesOut: socket.bytesWritten };
   byteCounters.set(socket, now);
@@ -184,34 +181,18 @@ export function parseTarget(target: string): string | undefined {
   return path.startsWith('/') ? path : `/${path}`;
 }
 
-/** Checks the request line and headers of a request, on every path. */
-type Check = (req: Request) => ServiceError | undefined;
-
 /** A valid `Host` value by RFC 9112, section 3.2: characters of RFC 3986, or nothing. */
 const HOST = /^[\w.~!$&'()*+,;=%:[\]-]*$/;
 
-const CHECKS: readonly Check[] = [
-  function host({ httpVersion, headersDistinct: { host: hosts = [] } }) {
-    const valid =
-      hosts.length === 1 ? HOST.test(hosts[0] as string) : hosts.length === 0 && httpVersion === '1.0';
-    return valid ? undefined : serviceError('HOST_INVALID');
-  },
-  function transferCoding({ headers: { 'transfer-encoding': coding } }) {
-    return coding === undefined || coding.toLowerCase() === 'chunked'
-      ? undefined
-      : serviceError('TRANSFER_CODING');
-  },
-  function target({ originalUrl }) {
-    return parseTarget(originalUrl) === undefined ? serviceError('MALFORMED_REQUEST') : undefined;
-  },
-];
-
 /** Rejects requests that violate HTTP, or whose body has an unsupported transfer coding. */
 export const checkHead: RequestHandler = (req, _res, next) => {
-  for (const check of CHECKS) {
-    const error = check(req);
-    if (error) return next(error);
-  }
+  const { host: hosts = [] } = req.headersDistinct;
+  const { 'transfer-encoding': coding = 'chunked' } = req.headers;
+  const hasValidHost =
+    hosts.length === 1 ? HOST.test(hosts[0] as string) : hosts.length === 0 && req.httpVersion === '1.0';
+  if (!hasValidHost) throw serviceError('HOST_INVALID');
+  if (coding.toLowerCase() !== 'chunked') throw serviceError('TRANSFER_CODING');
+  if (parseTarget(req.originalUrl) === undefined) throw serviceError('MALFORMED_REQUEST');
   next();
 };
 
@@ -268,22 +249,19 @@ export const whenHeadersSet = (res: ServerResponse): Promise<void> | undefined =
 
 /** Headers of a result that the API documents. */
 export const RESULT_HEADERS = [
-  ...[
-    'Content-Disposition',
-    'Repr-Digest',
-    'ETag',
-    'Server-Timing',
-    'X-Conversion-Key',
-    'X-Conversion-Notes',
-  ],
-  ...['X-Conversion-Quality', 'X-Image-Height', 'X-Image-Width'],
+  ...['Content-Disposition', 'Repr-Digest', 'ETag', 'Server-Timing', 'X-Conversion-Key'],
+  ...['X-Conversion-Notes', 'X-Conversion-Quality', 'X-Image-Height', 'X-Image-Width'],
 ];
 
+/** Headers that state the rate limit of the client, the requests left in the window, and its end. */
+export const RATE_LIMIT_HEADERS = [
+  'X-RateLimit-Limit',
+  'X-RateLimit-Remaining',
+  'X-RateLimit-Reset',
+] as const;
+
 /** Response headers that scripts of other sites may read. */
-export const EXPOSED_HEADERS = [
-  ...RESULT_HEADERS,
-  ...['Retry-After', 'X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'X-Request-Id'],
-];
+export const EXPOSED_HEADERS = [...RESULT_HEADERS, 'Retry-After', ...RATE_LIMIT_HEADERS, 'X-Request-Id'];
 
 /** Methods of the API; OPTIONS needs no permission. */
 export const METHODS = ['GET', 'HEAD', 'POST'];

@@ -2,7 +2,7 @@
 import type { Config } from '../../config.ts';
 import { NOTES } from '../../notes.ts';
 import { BEARER } from '../clients.ts';
-import { ALLOWED, EXPOSED_HEADERS, METHODS, REQUEST_ID_PATTERN } from '../middleware.ts';
+import { ALLOWED, EXPOSED_HEADERS, METHODS, RATE_LIMIT_HEADERS, REQUEST_ID_PATTERN } from '../middleware.ts';
 import type { ApiContext, Json } from './schemas.ts';
 
 export const EXAMPLE_ID = '3f2c1d9e-5b1a-4a59-9d35-0c5f0f6b7a21';
@@ -162,16 +162,17 @@ export function headers(service: ApiContext): Readonly<Record<string, Header>> {
 export function contextHeaders({ config }: ApiContext): Readonly<Record<string, Header>> {
   const { RATE_LIMIT_PER_MINUTE: perMinute, CORS_ORIGIN: origin } = config;
   const counted = hasApiKeys(config) ? optional : (always: Header) => always; // a key can have no limit
-  const limit = 'Maximum number of requests per client and minute.';
-  const window = 'Start of the next window, as a Unix time in seconds.';
+  const [limit, remaining, reset] = RATE_LIMIT_HEADERS;
   const allowed = 'Access-Control-Allow-Origin';
   return {
     ...((perMinute > 0 || hasApiKeys(config)) && {
-      RateLimit: counted(atLeast('X-RateLimit-Limit', 1, limit, perMinute || 60)),
-      RateRemaining: counted(
-        atLeast('X-RateLimit-Remaining', 0, 'Number of requests left in this window.', 59),
+      RateLimit: counted(
+        atLeast(limit, 1, 'Maximum number of requests per client and minute.', perMinute || 60),
       ),
-      RateReset: counted(atLeast('X-RateLimit-Reset', 0, window, 1_795_000_000)),
+      RateRemaining: counted(atLeast(remaining, 0, 'Number of requests left in this window.', 59)),
+      RateReset: counted(
+        atLeast(reset, 0, 'Start of the next window, as a Unix time in seconds.', 1_795_000_000),
+      ),
     }),
     ...(origin !== false && {
       AllowOrigin:
