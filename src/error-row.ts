@@ -1,4 +1,5 @@
 /** @module What a row of the table of errors consists of. */
+import type { ErrorDetails as PublicError } from './client/library/types.ts';
 import type { Config } from './config.ts';
 
 /**
@@ -39,14 +40,7 @@ export interface ExampleValues {
 type Example<P> = (values: ExampleValues) => P;
 
 /** What programs can read of an error, besides its message. Amounts have the unit of the message; times are in ms. */
-export interface ErrorDetails {
-  /** The form field or query parameter to change. */
-  readonly field?: string;
-  /** The limit that does not permit the request. */
-  readonly limit?: number;
-  /** The amount that exceeds the limit. */
-  readonly actual?: number;
-  /** The setting of the service that changes the limit. */
+export interface ErrorDetails extends Pick<PublicError, 'field' | 'limit' | 'actual'> {
   readonly setting?: keyof Config;
 }
 

@@ -2,20 +2,18 @@
  * @module Errors of the service. Each has a code of the table in error-table.ts, and the arguments of its message. The
  * private cause is in `cause`, for the log only. A service that cannot start throws an error of its own.
  */
+import type { ErrorDetails as PublicError } from './client/library/types.ts';
 import type { Config } from './config.ts';
 import type { ErrorDetails } from './error-row.ts';
 import { ERRORS, type ErrorCode, type MessageArgs } from './error-table.ts';
 
-export type { ErrorCode };
+export type { ErrorCode, PublicError };
 
 /** A time limit in milliseconds, and the setting that changes it. Without a setting, the limit is fixed. */
 export type TimeLimit = MessageArgs<'CONVERSION_TIMEOUT'>[1];
 
 /** A file of a batch: its position, from 0, and the name that the client sent. */
-export interface BatchFile {
-  readonly index: number;
-  readonly name: string | null;
-}
+export type BatchFile = NonNullable<PublicError['file']>;
 
 /** Statuses of requests that can succeed when they are sent again without a change. */
 const RETRYABLE_STATUSES = [408, 429, 503];
@@ -75,18 +73,6 @@ export function errorOfFile(
   file?: BatchFile,
 ): ServiceError {
   return new ServiceError(code, [label, ...args.slice(1)] as typeof args, cause, file);
-}
-
-/** What a response says about an error. */
-export interface PublicError extends ErrorDetails {
-  /** The HTTP status. */
-  readonly code: number;
-  readonly message: string;
-  /** The code of the table in lower case, as in the metrics. */
-  readonly reason: Lowercase<ErrorCode>;
-  /** Whether the same request can succeed later. */
-  readonly retryable: boolean;
-  readonly file?: BatchFile;
 }
 
 /** Returns what a response says about an error. */

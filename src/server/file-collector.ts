@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { INPUT_FILE } from '../conversion/plan/types.ts';
 import { storeInput } from '../conversion/prepare.ts';
-import type { TextField } from '../conversion/types.ts';
-import { type BatchFile, errorOfFile, isFileError, type ServiceError, serviceError } from '../errors.ts';
+import type { ConversionInput, TextField } from '../conversion/types.ts';
+import { errorOfFile, isFileError, type ServiceError, serviceError } from '../errors.ts';
 import { unzip } from '../files/unzip.ts';
 import type { Workspace } from '../files/workspace.ts';
 import type { InputType } from '../formats.ts';
@@ -33,16 +33,10 @@ export interface UploadOptions {
   readonly skipInvalid?: (fields: readonly TextField[]) => boolean;
 }
 
-export interface ReceivedFile {
+export interface ReceivedFile extends Pick<ConversionInput, 'folder' | 'type' | 'label' | 'batchFile'> {
   /** The file name that the client sent: any text. */
   readonly name: string | undefined;
-  readonly label: string;
-  /** Its place in the batch, if the request is one. */
-  readonly batchFile: BatchFile | undefined;
-  readonly type: InputType;
-  /** SHA-256 in hex. */
   readonly sha256: string;
-  readonly folder: string;
 }
 
 export interface RejectedFile {
