@@ -10,7 +10,7 @@ export const DPI = { min: 36, max: 600, default: 144 } as const;
 
 /** All input types, in the order of documents and messages. */
 export const INPUT_TYPES = ['png', 'jpg', 'gif', 'bmp', 'tiff', 'svg', 'avif', 'ico', 'webp'] as const;
-/** All output types, in the order of documents and messages. */
+/** All output types, in the order of documents and messages. Each is also the extension of its files. */
 export const OUTPUT_TYPES = ['webp', 'png', 'jpg', 'gif', 'bmp', 'pdf'] as const;
 
 /** Types that an instance reads only when `EXTRA_INPUTS` lists them. */
@@ -29,8 +29,6 @@ export type InputType = (typeof ALL_INPUT_TYPES)[number];
 export type OutputType = (typeof ALL_OUTPUT_TYPES)[number];
 /** Returns whether a type is a HEIF container (ISO/IEC 23008-12). */
 export const isHeif = (type: InputType): boolean => type === 'avif' || type === 'heic';
-/** A type in {@link EXTRA_INPUT_TYPES}. */
-export type ExtraInputType = (typeof EXTRA_INPUT_TYPES)[number];
 
 /** Capabilities of an input format. */
 export interface InputFormat {
@@ -56,7 +54,6 @@ export interface InputFormat {
 export interface OutputFormat {
   readonly label: string;
   readonly mediaType: string;
-  readonly extension: string;
   /** Prefix of ImageMagick's coder for writing; `PNG` for types that another program encodes from a PNG. */
   readonly coder: string;
   /** Coder with which ImageMagick 7 writes a part of the file. */
@@ -141,7 +138,6 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   webp: {
     ...NAMES.webp,
     ...{ ...PLAIN, quality: true, lossless: true, compressed: true, animation: true, profile: true },
-    extension: 'webp',
     coder: 'WEBP',
     alpha: 'full',
     signature: bytesOf('RIFF????WEBP'),
@@ -151,7 +147,6 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   png: {
     ...NAMES.png,
     ...{ ...PLAIN, compressed: true, profile: true, greys: true },
-    extension: 'png',
     coder: 'PNG',
     alpha: 'full',
     signature: bytesOf('\x89PNG\r\n\x1a\n'),
@@ -159,7 +154,6 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   jpg: {
     ...NAMES.jpg,
     ...{ ...PLAIN, quality: true, compressed: true, profile: true, greys: true, cmyk: true },
-    extension: 'jpg',
     coder: 'JPEG',
     alpha: 'none',
     signature: bytesOf('\xff\xd8\xff'),
@@ -167,7 +161,6 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   gif: {
     ...NAMES.gif,
     ...{ ...PLAIN, compressed: true, animation: true },
-    extension: 'gif',
     coder: 'GIF',
     alpha: 'binary',
     signature: bytesOf('GIF8'),
@@ -175,7 +168,6 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   bmp: {
     ...NAMES.bmp,
     ...PLAIN,
-    extension: 'bmp',
     coder: 'BMP3',
     alpha: 'none',
     signature: bytesOf('BM'),
@@ -183,7 +175,6 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   pdf: {
     ...NAMES.pdf,
     ...{ ...PLAIN, quality: true, compressed: true, pages: true },
-    extension: 'pdf',
     coder: 'PDF',
     alpha: 'none',
     signature: bytesOf('%PDF-'),
@@ -191,7 +182,6 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   avif: {
     ...NAMES.avif,
     ...{ ...PLAIN, quality: true, compressed: true, profile: true },
-    extension: 'avif',
     coder: 'PNG',
     alpha: 'full',
     signature: bytesOf('????ftypavif'),
@@ -199,7 +189,6 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   jxl: {
     ...NAMES.jxl,
     ...{ ...PLAIN, quality: true, compressed: true, profile: true, greys: true },
-    extension: 'jxl',
     coder: 'PNG',
     alpha: 'full',
     // Container of ISO/IEC 18181-2, which `--container=1` makes the encoder always write.
@@ -208,7 +197,6 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   tiff: {
     ...NAMES.tiff,
     ...{ ...PLAIN, compressed: true, animation: true, pages: true, profile: true, greys: true, cmyk: true },
-    extension: 'tiff',
     coder: 'TIFF',
     alpha: 'full',
     signature: bytesOf('II*\0'),
@@ -216,7 +204,6 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   ico: {
     ...NAMES.ico,
     ...PLAIN,
-    extension: 'ico',
     coder: 'ICO',
     alpha: 'full',
     signature: bytesOf('\0\0\x01\0'),

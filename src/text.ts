@@ -130,17 +130,18 @@ export function caseKey(name: string): string {
  * Creates a function that makes names unique: the second file of the same name gets ` (2)`. Ignores case, because many
  * file systems do.
  */
-export function createUniqueNamer(extension: string): (base: string) => string {
+export function createUniqueNamer(): (base: string, extension: string) => string {
   const taken = new Set<string>();
-  /** Number in the last name of each base name that occurred more than once. */
+  /** Number in the last of each name that occurred more than once. */
   const counts = new Map<string, number>();
-  return (base) => {
-    for (let count = (counts.get(base) ?? 0) + 1; ; count += 1) {
-      const name = `${count === 1 ? base : `${base} (${count})`}.${extension}`;
+  return (base, extension) => {
+    const first = `${base}.${extension}`;
+    for (let count = (counts.get(first) ?? 0) + 1; ; count += 1) {
+      const name = count === 1 ? first : `${base} (${count}).${extension}`;
       const key = caseKey(name);
       if (taken.has(key)) continue;
       taken.add(key);
-      if (count > 1) counts.set(base, count);
+      if (count > 1) counts.set(first, count);
       return name;
     }
   };

@@ -142,14 +142,18 @@ describe('createUniqueNamer', () => {
     ['café', 'CAFE\u0301'],
   ] as const) {
     it(`numbers "${second}" after "${first}", which is the same file where the case of letters does not count`, () => {
-      const uniqueName = createUniqueNamer('png');
-      expect([first, second].map(uniqueName)).to.deep.equal([`${first}.png`, `${second} (2).png`]);
+      const uniqueName = createUniqueNamer();
+      expect([first, second].map((base) => uniqueName(base, 'png'))).to.deep.equal([
+        `${first}.png`,
+        `${second} (2).png`,
+      ]);
     });
   }
 
   it('numbers many files of one name one after the other, and omits numbers that are in use', () => {
-    const uniqueName = createUniqueNamer('png');
-    const names = ['photo', 'photo (3)', 'photo', 'photo', 'PHOTO', 'photo'].map(uniqueName);
+    const uniqueName = createUniqueNamer();
+    const bases = ['photo', 'photo (3)', 'photo', 'photo', 'PHOTO', 'photo'];
+    const names = bases.map((base) => uniqueName(base, 'png'));
     const rest = [' (2)', ' (4)', ' (5)', ' (6)'];
     expect(names).to.deep.equal([
       ...['photo.png', 'photo (3).png'],

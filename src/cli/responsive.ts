@@ -98,9 +98,8 @@ function parseFlags({ widths, formats, quality }: ResponsiveFlags) {
 type SetFile = ReturnType<typeof describe>;
 
 function describe({ width = 0, height = 0, bytes }: ConversionResult, format: OutputType, input: string) {
-  const { extension, mediaType } = OUTPUTS[format];
-  const file = `${baseNameOf(input)}-${width}.${extension}`;
-  return { file, format, type: mediaType, width, height, bytes };
+  const file = `${baseNameOf(input)}-${width}.${format}`;
+  return { file, format, type: OUTPUTS[format].mediaType, width, height, bytes };
 }
 
 /** Formats the HTML element. The last format is that of `<img>`, for browsers that support no other. */

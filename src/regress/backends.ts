@@ -13,7 +13,7 @@ import type { Step } from '../conversion/plan/step.ts';
 import { INPUT_FILE } from '../conversion/plan/types.ts';
 import type { ConversionInput } from '../conversion/types.ts';
 import { ServiceError, StartupError } from '../errors.ts';
-import { ALL_INPUT_TYPES, type InputType, OUTPUTS } from '../formats.ts';
+import { ALL_INPUT_TYPES, type InputType } from '../formats.ts';
 import { DETECTION_BYTES, detectFileType } from '../images/index.ts';
 import { curlFileName, shellWords } from '../text.ts';
 import { TOOLS, type ToolName } from '../tools.ts';
@@ -113,7 +113,7 @@ export async function createHttpBackend(url: string, key: string | undefined): P
 /** Formats the curl command that repeats a conversion. */
 function formatCurl(base: string, { name }: Image, { name: caseName, fields, options }: Case): string {
   const form = [...fields.map(([field, value]) => `${field}=${value}`), `file=@${curlFileName(name)}`];
-  const output = `${caseName}.${OUTPUTS[options.format].extension}`;
+  const output = `${caseName}.${options.format}`;
   return shellWords(['curl', ...form.flatMap((part) => ['-F', part]), `${base}/convert`, '-o', output]);
 }
 

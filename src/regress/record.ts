@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { z } from 'zod';
-import { ALL_OUTPUT_TYPES, type InputType, OUTPUTS } from '../formats.ts';
+import { ALL_OUTPUT_TYPES, type InputType } from '../formats.ts';
 import { isInvalidName } from '../text.ts';
 import { type Attempt, type Backend, detectImageType, type Image } from './backends.ts';
 import { decode } from './image/codec.ts';
@@ -150,7 +150,7 @@ export const RESULTS = 'results';
 
 /** Returns the path of a result file in a baseline: one folder per image, one file per case. */
 export function resultPath(folder: string, { image, case: name, format }: Row): string {
-  return join(folder, RESULTS, image, `${name}.${OUTPUTS[format].extension}`);
+  return join(folder, RESULTS, image, `${name}.${format}`);
 }
 
 /** Returns the first 128 bits of the SHA-256 of a file, in hex. */

@@ -79,12 +79,7 @@ export async function packResults(
       return storeFile(path, bytes, options);
     }
   };
-  const namers = new Map<OutputType, (base: string) => string>();
-  const uniqueName = (base: string, format: OutputType): string => {
-    const namer = namers.get(format) ?? createUniqueNamer(OUTPUTS[format].extension);
-    namers.set(format, namer);
-    return namer(base);
-  };
+  const uniqueName = createUniqueNamer();
   const digests = new Map<string, string>();
   const packed = new Map<string, PackedFile>();
   const entries: ArchiveEntry[] = [];

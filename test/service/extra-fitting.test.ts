@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import sharp, { type FitEnum } from 'sharp';
 import { scene, square } from '../../scripts/fixtures/scene.ts';
-import { EXTRA_INPUT_TYPES, type ExtraInputType, type OutputType } from '../../src/formats.ts';
+import { EXTRA_INPUT_TYPES, type OutputType } from '../../src/formats.ts';
 import { type ClientResponse, convert, fixture } from '../helpers/client.ts';
 import { ALL_EXTRAS, decodeAny, extra } from '../helpers/extra.ts';
 import { decode, difference, type Pixels, pixelAt } from '../helpers/pixels.ts';
@@ -56,7 +56,7 @@ describe('fit, position, enlarge and max_bytes for the formats of EXTRA_INPUTS a
     expect(difference(result, expected).psnr, what).to.be.at.least(MIN_PSNR);
   };
 
-  const imageOf = (type: ExtraInputType): Pixels =>
+  const imageOf = (type: (typeof EXTRA_INPUT_TYPES)[number]): Pixels =>
     type === 'cur' ? square(64) : scene({ flat: type === 'pdf' });
 
   for (const type of EXTRA_INPUT_TYPES) {

@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { isDiskFull } from '../../errors.ts';
 import { createFolders, isInside, realPathOf, systemReason } from '../../files/system.ts';
-import { explainDisabled, OUTPUT_NAMES, OUTPUTS, type OutputType } from '../../formats.ts';
+import { explainDisabled, OUTPUT_NAMES, type OutputType } from '../../formats.ts';
 import { baseNameOf, caseKey, createUniqueNamer, portableName } from '../../text.ts';
 import { CliError } from '../context.ts';
 import { fileError, fileErrorFrom, STDIN } from './converter.ts';
@@ -94,7 +94,7 @@ export async function* planOutputs(
   found: AsyncIterable<Input>,
   { destination, results, inputs, bulk: { update, shard, naming }, resultFolder }: PlanOptions,
 ): AsyncGenerator<PlannedOutput> {
-  let uniqueName = createNamer();
+  let uniqueName = createUniqueNamer();
   /** The source of each result so far. */
   const sources = new Map<string, string>();
   let folder = '';
@@ -111,12 +111,11 @@ export async function* planOutputs(
     if (inputs.isOneFolder && relativeDir !== folder && !naming.safeNames) {
       folder = relativeDir;
       sources.clear();
-      uniqueName = createNamer();
+      uniqueName = createUniqueNamer();
     }
     const name = path === STDIN ? '' : basename(path);
     if (shard && !shard.includes(resultKey(relativeDir, name))) continue;
     for (const { variant, options } of results) {
-      const { extension } = OUTPUTS[options.format];
       if (destination.kind !== 'folder') {
         yield { input: path, output: destination.path, options };
         continue;
@@ -124,12 +123,12 @@ export async function* planOutputs(
       const suffix = variant === undefined ? '' : `-${variant}`;
       const short = nameResult(relativeDir, name, naming) + suffix;
       if (!update && !shard) {
-        const output = join(destination.path, uniqueName(short, extension));
+        const output = join(destination.path, uniqueName(short, options.format));
         yield await protectInputs({ input: path, output, options }, inputs);
         continue;
       }
       const jobFor = (base: string): OutputJob => {
-        return { input: path, output: join(destination.path, `${base}.${extension}`), options };
+        return { input: path, output: join(destination.path, `${base}.${options.format}`), options };
       };
       const { rivals = [] } = input;
       const isLong = rivals.length > 0 && !resultFolder?.madeFrom(jobFor(short));
@@ -143,16 +142,6 @@ export async function* planOutputs(
       else yield await protectInputs(job, inputs);
     }
   }
-}
-
-/** Creates a function that returns a unique name for each result. */
-function createNamer(): (base: string, extension: string) => string {
-  const namers = new Map<string, (base: string) => string>();
-  return (base, extension) => {
-    const namer = namers.get(extension) ?? createUniqueNamer(extension);
-    namers.set(extension, namer);
-    return namer(base);
-  };
 }
 
 /** Returns the path of a result in the output folder, without the extension of its format. */

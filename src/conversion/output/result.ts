@@ -70,13 +70,12 @@ async function moveOutput(source: OutputContext, job: ConversionJob): Promise<Ve
       source,
     );
   }
-  const format = OUTPUTS[options.format];
   // With maxBytes, several results can exist at the same time.
   const encode = options.maxBytes === undefined ? '' : `.q${options.quality}`;
-  const path = `${source.folder}${suffix && `.${suffix}`}${encode}.${format.extension}`;
+  const path = `${source.folder}${suffix && `.${suffix}`}${encode}.${options.format}`;
   await workFiles(path).rename(join(source.folder, output), path);
   try {
-    const bytes = checkedSize(path, format);
+    const bytes = checkedSize(path, OUTPUTS[options.format]);
     if (bytes !== undefined) return { path, bytes };
   } catch (error) {
     if (!isNoFile(error)) throw error;

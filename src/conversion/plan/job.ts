@@ -1,6 +1,6 @@
 /** @module Derives from an image and the options of its conversion what the plan depends on. Pure. */
 
-import { type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
+import type { InputType, OutputType } from '../../formats.ts';
 import type { ImageInfo } from '../../images/image-info.ts';
 import type { ToolName } from '../../tools.ts';
 import { SIDE } from './attention.ts';
@@ -37,7 +37,6 @@ export function createJob(
   suffix = '',
 ): ConversionJob {
   const { type, animation, decoded } = image;
-  const format = OUTPUTS[options.format];
   const allFrames = keepsAllFrames(image, options);
   const pages = selectPages(image, options);
   const fittings = fitAll({ image, options, pages, keepsAllFrames: allFrames });
@@ -57,7 +56,7 @@ export function createJob(
   const programs: ToolName[] = scaledDecoding && type === 'webp' ? ['dwebp', ...last] : last;
   return {
     ...{ image, options, tools, suffix, decoder, programs, keepsAllFrames: allFrames, pages, fittings },
-    output: `${OUTPUT}.${format.extension}`,
+    output: `${OUTPUT}.${options.format}`,
     ...{ scaledDecoding, isTranscoded },
     rasterized: rendered ?? decoded ?? (decoder && [DECODED_FILE]),
     frameCount: Math.max(allFrames ? (animation?.delaysMs.length ?? 1) : 1, pages.length),

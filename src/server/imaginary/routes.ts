@@ -12,7 +12,7 @@ import type { ConversionEngine } from '../../conversion/engine.ts';
 import { createOptionsParser } from '../../conversion/forms.ts';
 import type { MessageArgs } from '../../error-table.ts';
 import { ClientDisconnectedError, ServiceError, serviceError } from '../../errors.ts';
-import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
+import { INPUTS, type InputType, type OutputType } from '../../formats.ts';
 import { baseNameOf } from '../../text.ts';
 import { changeClient, clientOf } from '../clients.ts';
 import { type DescribeError, errorHandler, notFound } from '../error-handler.ts';
@@ -152,7 +152,7 @@ function createConvertRoute(
       setServerTiming(res, { ...result, uploadedMs });
       if (result.width)
         res.set({ 'Image-Width': String(result.width), 'Image-Height': String(result.height) });
-      const name = `${baseNameOf(file.name)}.${OUTPUTS[format].extension}`;
+      const name = `${baseNameOf(file.name)}.${format}`;
       await sendResult(res, result, name, { format, stallMs: config.UPLOAD_TIMEOUT_MS, disk });
     });
   };

@@ -9,7 +9,7 @@ import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import type { ConversionResult, Outcome, Parse, Variant } from '../../conversion/types.ts';
 import { ClientDisconnectedError, KnownResultError, serviceError } from '../../errors.ts';
 import type { Workspaces } from '../../files/workspace.ts';
-import { type InputType, OUTPUTS } from '../../formats.ts';
+import type { InputType } from '../../formats.ts';
 import { baseNameOf } from '../../text.ts';
 import { sendArchive } from '../archive-response.ts';
 import type { ReceivedFile, RejectedFile, UploadOptions } from '../file-collector.ts';
@@ -83,7 +83,7 @@ export function convertRoute(deps: ConvertRouteDeps): RequestHandler {
     setLogFields(res, { output: type });
     setServerTiming(res, { ...result, uploadedMs });
     setResultHeaders(res, result);
-    const name = `${baseNameOf(file.name)}.${OUTPUTS[type].extension}`;
+    const name = `${baseNameOf(file.name)}.${type}`;
     await sendResult(res, result, name, { format: type, stallMs: config.UPLOAD_TIMEOUT_MS, disk });
   });
 }

@@ -48,14 +48,13 @@ export async function pack(): Promise<void> {
 
 /** Lists the results. Two results never have paths that are equal on a file system that ignores case. */
 function toEntries(): Entry[] {
-  const namers = new Map<string, (base: string) => string>();
-  return done.value.map(({ file, path, result: { name, blob } }) => {
-    const extension = name.slice(name.lastIndexOf('.') + 1);
-    const uniqueName = namers.get(extension) ?? createUniqueNamer(extension);
-    namers.set(extension, uniqueName);
+  const uniqueName = createUniqueNamer();
+  return done.value.map(({ file, path, result }) => {
+    const { blob } = result;
+    const extension = result.name.slice(result.name.lastIndexOf('.') + 1);
     const folders = path.split('/').slice(0, -1).map(portableName);
-    const base = [...folders, portableName(baseNameOf(file.name))].join('/');
-    return { name: uniqueName(base), input: blob, size: blob.size, lastModified: file.lastModified };
+    const name = uniqueName([...folders, portableName(baseNameOf(file.name))].join('/'), extension);
+    return { name, input: blob, size: blob.size, lastModified: file.lastModified };
   });
 }
 

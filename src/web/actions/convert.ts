@@ -1,7 +1,7 @@
 /** @module Converts files of the list, one request for each. */
 import { signal as signalOf } from '@preact/signals';
 import { type ConvertOptions, ImagemillError } from '../../client/library/index.ts';
-import { OUTPUTS } from '../../formats.ts';
+import { OUTPUTS, type OutputFormat } from '../../formats.ts';
 import { connect } from '../client/api.ts';
 import { loadPreview } from '../client/preview.ts';
 import { queued } from '../client/queue.ts';
@@ -54,10 +54,13 @@ export async function requestResult(
   const blob = await response.blob();
   const preview: Result['preview'] = signalOf(undefined);
   if (type.startsWith('image/')) loadPreview(preview, blob);
-  const types: readonly ResultType[] = [...Object.values(OUTPUTS), ARCHIVE];
-  const format = types.find(({ mediaType }) => mediaType === type) ?? OUTPUTS.webp;
-  const name = resultName(file.name, format);
-  return { blob, url: URL.createObjectURL(blob), name, label: format.label, notes, preview };
+  const types = Object.entries<ResultType>({ ...OUTPUTS, zip: ARCHIVE });
+  const [extension, { label }] = types.find(([, { mediaType }]) => mediaType === type) ?? [
+    'webp',
+    OUTPUTS.webp,
+  ];
+  const name = resultName(file.name, extension);
+  return { blob, url: URL.createObjectURL(blob), name, label, notes, preview };
 }
 
 /** Returns the message of a failed request. Browsers report a file that they cannot read as a lost connection. */
@@ -88,17 +91,13 @@ function formatError({ status, details }: ImagemillError): string {
 }
 
 /** Type of a result. */
-interface ResultType {
-  readonly mediaType: string;
-  readonly label: string;
-  readonly extension: string;
-}
+type ResultType = Pick<OutputFormat, 'mediaType' | 'label'>;
 
 /** The archive of a preset with several results for each file. */
-const ARCHIVE: ResultType = { mediaType: 'application/zip', label: 'ZIP', extension: 'zip' };
+const ARCHIVE: ResultType = { mediaType: 'application/zip', label: 'ZIP' };
 
 /** Returns the file name of a result. */
-export const resultName = (name: string, { extension }: Pick<ResultType, 'extension'>): string =>
+export const resultName = (name: string, extension: string): string =>
   `${name.replace(/(?<=.)\.[^.]*$/su, '')}.${extension}`;
 
 /** Returns whether a result is an archive of several files. */

@@ -1,6 +1,5 @@
 /** @module The curl commands that convert the files of the list. */
 import { computed } from '@preact/signals';
-import { OUTPUTS } from '../../formats.ts';
 import { curlFileName, shellWords } from '../../text.ts';
 import { apiKey } from '../client/api.ts';
 import { formats } from '../state/formats.ts';
@@ -14,7 +13,7 @@ export const command = computed(() => {
   if (others.length > 0) return batchCommands();
   const name = first?.file.name ?? 'photo.jpg';
   const format = first?.format.value ?? (isSet('format') ? options.value.format : undefined);
-  const result = format && resultName(name, OUTPUTS[format]);
+  const result = format && resultName(name, format);
   // curl -OJ does not overwrite files, so a result with the name of the input would fail.
   const output = result === name && result ? ['-o', result.replace(/(?=\.[^.]*$)/, ' (2)')] : ['-OJ'];
   const query = first ? queryOf(first) : queryFor();
