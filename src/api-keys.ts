@@ -1,5 +1,5 @@
 /** @module API keys: new ones, and the file that names those that are valid. It has their digests only. */
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { StartupError } from './errors.ts';
 
@@ -32,7 +32,7 @@ const KEY_BYTES = 32;
 /** A line of the file: name, SHA-256 of the key in hexadecimal digits, and the requests per minute. */
 const LINE = /^([\w.@-]{1,64}):([\da-f]{64})(?::(\d{1,7}))?$/;
 
-const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();
+const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer');
 
 /**
  * Creates a key, and its line for the file.

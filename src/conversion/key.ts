@@ -1,7 +1,7 @@
 /**
  * @module The conversion key: equal keys mean equal results, except the two dates in a PDF. It is known before any tool runs.
  */
-import { createHash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -63,7 +63,7 @@ export function conversionKey(digest: string, planned: CanonicalPlan): string {
   const { steps, versions, options } = planned;
   const given = Object.entries(options ?? {}).filter(([, value]) => value !== undefined);
   const content = JSON.stringify([digest, steps, versions, given.sort(([a], [b]) => (a < b ? -1 : 1))]);
-  return createHash('sha256').update(content).digest('hex');
+  return hash('sha256', content);
 }
 
 /** Returns the SHA-256 of a source, in hex. It must not have been repaired. */
@@ -73,7 +73,7 @@ export async function digestOf({ sha256, folder }: ConversionInput): Promise<str
 
 /** Returns the SHA-256 of a file, in hex. */
 export async function hashFile(path: string): Promise<string> {
-  const hash = createHash('sha256');
-  await pipeline(createReadStream(path), hash);
-  return hash.digest('hex');
+  const digest = createHash('sha256');
+  await pipeline(createReadStream(path), digest);
+  return digest.digest('hex');
 }

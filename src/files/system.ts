@@ -78,7 +78,11 @@ async function assertFolder(path: string, error: unknown): Promise<void> {
  */
 export async function isReplaceable(path: string, start: string): Promise<boolean> {
   const info = await stat(path).catch(() => undefined);
-  if (!info?.isFile() || info.size === 0) return true;
+  return !info?.isFile() || info.size === 0 || startsWith(path, start);
+}
+
+/** Returns whether a file starts with a text in ASCII. */
+export async function startsWith(path: string, start: string): Promise<boolean> {
   const file = await open(path);
   try {
     const { buffer } = await file.read(Buffer.alloc(start.length), 0, start.length, 0);

@@ -75,9 +75,9 @@ async function start(deps: RunnerDeps, command: Command): Promise<RunningJob> {
   const { library, confine, servers } = deps;
   const { file, args, cwd, stdin } = command;
   const job = { args: [file, ...args], env: environmentOf(deps, command), cwd, stdin };
-  if (!library || !confine) return startOnce(file, job);
+  if (!library || !confine) return startOnce(job);
   const confined = { ...job, confinement: confine(command) };
-  return servers?.serves(file) ? servers.run(confined, file) : startOnce(file, confined, library);
+  return servers?.serves(file) ? servers.run(confined, file) : startOnce(confined, library);
 }
 
 /**

@@ -5,33 +5,38 @@
 import { createInterface } from 'node:readline';
 import { MAX_OUTPUT_BYTES } from './command.ts';
 import { createAnswerReader, encodeJob, HEADER_BYTES, type Job } from './fork-server/server.ts';
-import { type Exit, type RunningJob, startProgram } from './start.ts';
+import { type Exit, type RunningJob, type StartedProgram, startProgram } from './start.ts';
 
 /** Length of the message with which the library reports that it has confined the process. */
 const REPORT_BYTES = HEADER_BYTES + 4;
 
+/** A job that runs unconfined if it has no confinement. */
+type AnyJob = Omit<Job, 'confinement'> & Partial<Job>;
+
 /**
- * Starts a program for one job.
+ * Starts the program of a job.
  *
  * @param library path of the compiled `fork-server.c`, which confines the process before `main` of the program, and gives it its
  *   arguments. Without it, the program runs unconfined.
  * @throws {Error} for a job that cannot be encoded
  */
-export function startOnce(
-  file: string,
-  job: Omit<Job, 'confinement'> & Partial<Job>,
-  library?: string,
-): RunningJob {
-  const { args, env, cwd, stdin, confinement } = job;
-  const confined = library !== undefined && confinement !== undefined;
-  const request = confined && encodeJob(0, { ...job, confinement });
-  const program = confined
-    ? startProgram(file, [], {
-        cwd,
-        env: { ...env, LD_PRELOAD: library, IMAGEMILL_FORK_SERVER: 'once' },
-      })
-    : startProgram(file, args.slice(1), { cwd, env, stdin: stdin ?? '/dev/null' });
-  if (request) program.stdin?.end(request);
+function start({ confinement, ...job }: AnyJob, library?: string): StartedProgram {
+  const { args, env, cwd, stdin } = job;
+  const [file = '', ...rest] = args;
+  if (library === undefined || !confinement)
+    return startProgram(file, rest, { cwd, env, ...(stdin !== undefined && { stdin }) });
+  const request = encodeJob(0, { ...job, confinement });
+  const preload = { LD_PRELOAD: library, IMAGEMILL_FORK_SERVER: 'once' };
+  const program = startProgram(file, [], { cwd, env: { ...env, ...preload } });
+  program.stdin?.write(request);
+  return program;
+}
+
+/** Runs a job in a process of its own. See {@link start}. */
+export function startOnce(job: AnyJob, library?: string): RunningJob {
+  const confined = library !== undefined && job.confinement !== undefined;
+  const program = start(confined ? job : { ...job, stdin: job.stdin ?? '/dev/null' }, library);
+  if (confined) program.stdin?.end();
   const stdout = collectOutput(program.stdout, confined ? REPORT_BYTES : 0);
   const stderr = collectOutput(program.stderr);
   return {
@@ -69,18 +74,12 @@ function collectOutput(stream: NodeJS.ReadableStream, more = 0): () => Buffer {
 export type Worker = Awaited<ReturnType<typeof startWorker>>;
 
 /**
- * Starts a worker.
+ * Starts a worker. See {@link start}.
  *
- * @param job its confinement is applied before `main` of the program
- * @param library path of the compiled `fork-server.c`. Without it, the worker runs unconfined.
  * @throws {Error} if it cannot be confined
  */
 export async function startWorker(job: Omit<Job, 'stdin'>, library: string | undefined) {
-  const { args, env, cwd } = job;
-  const [file = '', ...rest] = args;
-  const more = library ? { LD_PRELOAD: library, IMAGEMILL_FORK_SERVER: 'once' } : {};
-  const encodedJob = library && encodeJob(0, { ...job, stdin: '-' });
-  const program = startProgram(file, library ? [] : rest, { cwd, env: { ...env, ...more } });
+  const program = start(library === undefined ? job : { ...job, stdin: '-' }, library);
   const { stdin, stdout } = program;
   let stderr = '';
   program.stderr.on('data', (chunk: Buffer) => {
@@ -90,8 +89,7 @@ export async function startWorker(job: Omit<Job, 'stdin'>, library: string | und
     throw new Error(`the worker ended: ${signal ?? exitCode ?? error?.message} ${stderr.trim()}`.trim());
   });
   ended.catch(() => {}); // the caller that awaits it receives the error
-  if (encodedJob) {
-    stdin?.write(encodedJob);
+  if (library !== undefined) {
     const report = await Promise.race([readBytes(stdout, REPORT_BYTES), ended]);
     if (!reportsConfinement(report)) {
       program.kill();

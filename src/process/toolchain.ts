@@ -1,9 +1,10 @@
 /** @module Finds the tools that are installed, their versions, and the formats that ImageMagick supports. */
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { access, open, realpath, stat } from 'node:fs/promises';
+import { access, realpath, stat } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
+import { startsWith } from '../files/system.ts';
 import { TOOL_NAMES, TOOLS, type ToolName, type VersionProbe } from '../tools.ts';
 import type { RunCommand } from './command.ts';
 
@@ -56,9 +57,7 @@ export async function fingerprintTools(search: ToolSearch): Promise<string> {
     const { size, mtimeMs } = await stat(program.path);
     return `${program.path} ${size} ${mtimeMs}`;
   });
-  return createHash('sha256')
-    .update((await Promise.all(lines)).join('\n'))
-    .digest('hex');
+  return hash('sha256', (await Promise.all(lines)).join('\n'));
 }
 
 function searchedTools({ optional = [] }: ToolSearch): ToolName[] {
@@ -77,11 +76,6 @@ export async function findToolchain(search: ToolSearch, run: RunCommand): Promis
     return [name, tool && name === 'magick' ? await readFormats(tool, run) : tool] as const;
   });
   return Object.fromEntries(await Promise.all(found)) as Toolchain;
-}
-
-/** Returns the path of the first executable with this name, or `undefined`. */
-export async function findProgram(name: string, searchPath: string): Promise<string | undefined> {
-  return (await distinctPrograms(candidatesOnPath([name], searchPath)))[0]?.path;
 }
 
 async function readFormats(magick: Tool, run: RunCommand): Promise<Magick> {
@@ -144,15 +138,7 @@ async function distinctPrograms(paths: readonly string[]): Promise<{ path: strin
 }
 
 /** Returns whether a program is a script, which an interpreter runs. */
-export async function isScript(path: string): Promise<boolean> {
-  const file = await open(path);
-  try {
-    const { buffer } = await file.read(Buffer.alloc(2), 0, 2, 0);
-    return buffer.toString('latin1') === '#!';
-  } finally {
-    await file.close();
-  }
-}
+export const isScript = (path: string): Promise<boolean> => startsWith(path, '#!');
 
 /** Returns the output of a program, or empty output when it fails. */
 async function probe(

@@ -8,7 +8,6 @@ import { createResultFolder } from '../../src/cli/convert/result-folder.ts';
 import { openResultIndex } from '../../src/cli/convert/result-index.ts';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
 import { currentProcess } from '../../src/files/stale.ts';
-import { findProgram } from '../../src/process/toolchain.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { MAIN, runOnTerminal } from '../helpers/command.ts';
 import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
@@ -30,8 +29,9 @@ async function countingMagick(): Promise<{ env: Record<string, string>; count():
 }
 
 /** Returns the path of the installed librsvg. */
-async function rsvgPath(): Promise<string> {
-  return testConfig().RSVG_BIN ?? (await findProgram('rsvg-convert', process.env.PATH ?? '')) ?? '';
+function rsvgPath(): string {
+  const { stdout } = spawnSync('sh', ['-c', 'command -v rsvg-convert'], { encoding: 'utf8' });
+  return testConfig().RSVG_BIN ?? stdout.trim();
 }
 
 const summaryOf = (lines: readonly string[]) => JSON.parse(lines.at(-1) ?? '{}').summary;
@@ -80,7 +80,7 @@ describe('imagemill convert --update', () => {
     expect(summaryOf((await png(['-q', '50'])).lines), 'quality').to.include({ converted: 0, upToDate: 3 });
     const RSVG_BIN = await writeScript(
       'rsvg-convert',
-      `[ "$*" = --version ] && { echo rsvg-convert 99.1; exit; }; exec ${await rsvgPath()} "$@"`,
+      `[ "$*" = --version ] && { echo rsvg-convert 99.1; exit; }; exec ${rsvgPath()} "$@"`,
     );
     const { lines } = await png(['-q', '50'], { RSVG_BIN, SANDBOX: 'off' });
     const made = lines.slice(0, -1).map((line) => JSON.parse(line));

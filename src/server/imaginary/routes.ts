@@ -3,7 +3,7 @@
  * deleted without an effect on the API.
  */
 
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
 import type { Logger } from 'pino';
@@ -76,7 +76,7 @@ const describeError: DescribeError = ({ message, status }) => ['json', { message
 
 const paramsOf = (req: Request): Query => Object.fromEntries(queryOf(req));
 
-const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();
+const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer');
 
 /** Creates middleware that exempts requests with the right key from the rate limit, and marks those with a wrong one. */
 function checkKey(key: string | undefined): RequestHandler {
