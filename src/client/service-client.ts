@@ -74,7 +74,7 @@ export class UnavailableError extends Error {
 }
 
 /** How to connect to instances. */
-export interface ServiceOptions {
+export interface ConnectionOptions {
   /** Maximum number of failed connections per file. */
   readonly maxFailures: number;
   /** API key of the requests. */
@@ -91,7 +91,7 @@ export interface ServiceOptions {
  */
 export async function createServiceClient(
   urls: readonly string[],
-  options: ServiceOptions,
+  options: ConnectionOptions,
 ): Promise<ServiceClient> {
   const find = (base: string): Promise<Instance> => findInstance(base, options.key);
   const bases = urls.map((url) => createClient(url).base);
@@ -143,7 +143,7 @@ async function sendWithRetries<T>(
   request: ConversionRequest,
   receive: (response: Response) => Promise<T>,
   signal: AbortSignal,
-  { key, maxFailures, onBusy }: ServiceOptions,
+  { key, maxFailures, onBusy }: ConnectionOptions,
 ): Promise<Received<T>> {
   let busy = 0;
   let failures = 0;

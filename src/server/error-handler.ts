@@ -42,7 +42,7 @@ export function errorHandler(
       return;
     }
     const serviceFailure =
-      toServiceError(error) ?? serviceErrorFrom(error, 'INTERNAL', supportEmail, requestId);
+      fromSystemError(error) ?? serviceErrorFrom(error, 'INTERNAL', supportEmail, requestId);
     setLogFields(res, { outcome: serviceFailure.code });
     // The message may contain a file name, so it is logged at debug level only. The request's log line has the code.
     const fields = { requestId, code: serviceFailure.code, err: serviceFailure.cause };
@@ -87,7 +87,7 @@ const describeError: DescribeError = (error, req, res) => {
 };
 
 /** Converts errors about the disk or file descriptors to service errors. Unknown errors are undefined. */
-function toServiceError(error: unknown): ServiceError | undefined {
+function fromSystemError(error: unknown): ServiceError | undefined {
   if (error instanceof ServiceError) return error;
   if (isDiskFull(error)) return serviceErrorFrom(error, 'DISK_FULL');
   const { code } = error as NodeJS.ErrnoException;

@@ -60,7 +60,7 @@ export function createClientErrorHandler(
       const hasStarted = broken?.start === undefined;
       if (broken) broken.start = undefined;
       afterResponse(earlier, () =>
-        respond(app, toServiceError(error), socket, hasStarted ? broken?.res : undefined),
+        respond(app, fromParserError(error), socket, hasStarted ? broken?.res : undefined),
       );
     });
   };
@@ -104,7 +104,7 @@ export function afterResponse(exchange: Exchange | undefined, then: () => void):
   else then();
 }
 
-function toServiceError(error: ClientError | ServiceError): ServiceError {
+function fromParserError(error: ClientError | ServiceError): ServiceError {
   if (error instanceof ServiceError) return error;
   const method = error.code === 'HPE_INVALID_METHOD' && unknownMethod(error);
   if (method) return serviceError('METHOD_UNKNOWN', method);

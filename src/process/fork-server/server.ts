@@ -15,7 +15,7 @@ export interface ServerOptions {
   readonly namespaces: boolean;
 }
 
-export type Server = Awaited<ReturnType<typeof startServer>>;
+export type ForkServer = Awaited<ReturnType<typeof startServer>>;
 
 /** The program cannot be a fork server. */
 export class ServerRefusedError extends Error {

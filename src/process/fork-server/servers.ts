@@ -4,7 +4,7 @@
  */
 import { stat } from 'node:fs/promises';
 import type { JobEnd, RunningJob } from '../start.ts';
-import { type Job, type Server, type ServerOptions, ServerRefusedError, startServer } from './server.ts';
+import { type ForkServer, type Job, type ServerOptions, ServerRefusedError, startServer } from './server.ts';
 
 /** Number of jobs after which a server is replaced. */
 const MAX_JOBS = 1_000;
@@ -48,7 +48,7 @@ export function createForkServers(options: ForkServersOptions) {
   /** Namespaces work for all servers or for none. */
   let namespaces = true;
 
-  async function open(tool: ServedTool): Promise<Server> {
+  async function open(tool: ServedTool): Promise<ForkServer> {
     if (closed) throw new Error('the fork servers are closed');
     const { library, env } = options;
     const { file, prepare } = tool;
@@ -59,19 +59,19 @@ export function createForkServers(options: ForkServersOptions) {
     });
   }
 
-  function retire(server: Server): void {
+  function retire(server: ForkServer): void {
     const ended = server.close().finally(() => ending.delete(ended));
     ending.add(ended);
   }
 
   /** Keeps one server of a tool, and replaces it when necessary. */
   function createToolServer(tool: ServedTool) {
-    let current: Server | undefined;
-    let starting: Promise<Server> | undefined;
+    let current: ForkServer | undefined;
+    let starting: Promise<ForkServer> | undefined;
     let signature = '';
     let checkedAt = 0;
 
-    function replace(): Promise<Server> {
+    function replace(): Promise<ForkServer> {
       starting ??= (async () => {
         try {
           signature = await signatureOf(tool.watched);
@@ -104,7 +104,7 @@ export function createForkServers(options: ForkServersOptions) {
       get current() {
         return current;
       },
-      async acquire(): Promise<Server> {
+      async acquire(): Promise<ForkServer> {
         if (!current?.alive) {
           if (current) onRenewal('ended');
           current = undefined;
@@ -117,7 +117,7 @@ export function createForkServers(options: ForkServersOptions) {
         return server;
       },
       /** Replaces a server whose child crashed, before any other job runs in it. */
-      discard(server: Server): void {
+      discard(server: ForkServer): void {
         if (current !== server || closed) return;
         current = undefined;
         retire(server);
