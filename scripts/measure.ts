@@ -64,9 +64,17 @@ const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
   },
 };
 
+/** Arguments that are numbers. */
+const NUMBERS = ['[ROUNDS]', '[REQUESTS]', '[FILES]'];
+
 const [name = '', ...args] = process.argv.slice(2);
 const chosen = MEASUREMENTS[name];
-if (chosen) console.log(await chosen.run(...args));
+const words = chosen?.usage.split(' ') ?? [];
+const wrong = args.find((value, at) => NUMBERS.includes(words[at] ?? '') && !/^[1-9]\d*$/.test(value));
+if (wrong !== undefined) {
+  console.error(`${name} ${chosen?.usage}: expected a whole number from 1, not "${wrong}"`);
+  process.exitCode = 2;
+} else if (chosen) console.log(await chosen.run(...args));
 else {
   for (const [each, { usage, does }] of Object.entries(MEASUREMENTS))
     console.log(`node scripts/measure.ts ${each} ${usage}\n    ${does}`);
