@@ -144,7 +144,6 @@ export default {
   options: {
     parser: 'swc',
     doNotFollow: { path: 'node_modules' },
-    tsPreCompilationDeps: true,
     // Without them, a library that can only be imported is not found, and no rule applies to it.
     enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default'] },
   },
