@@ -1,15 +1,19 @@
 import { hash } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { expect } from 'chai';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
-import type { InputType, OutputType } from '../../src/formats.ts';
-import { fixture, fixturePath } from '../helpers/client.ts';
+import { ALL_OUTPUT_TYPES, type InputType, type OutputType } from '../../src/formats.ts';
 import { convertWith, typeOf } from '../helpers/engine.ts';
 import { ALL_EXTRAS } from '../helpers/extra.ts';
+import { withoutDates } from '../helpers/pdf.ts';
 import { useEngine } from '../helpers/service.ts';
 
-/** Every output except PDF, which contains the time of its conversion. */
-const FORMATS: readonly OutputType[] = ['webp', 'jpg', 'png', 'gif', 'bmp', 'tiff', 'avif', 'jxl', 'ico'];
+const FILES = ['images', 'extra'].flatMap((folder) => {
+  const path = new URL(`../../fixtures/${folder}/`, import.meta.url).pathname;
+  return readdirSync(path).map((name) => join(path, name));
+});
 
 /** Options that change the result of few images, and why the key of others changes nevertheless, by their types and formats. */
 interface Spelling {
@@ -59,18 +63,20 @@ describe('conversion keys of all fixtures in all formats', () => {
   const convert = (bytes: Buffer, type: InputType, options: ConvertOptions) =>
     convertWith(engine, { bytes, type }, options, async ({ key, path }) => ({
       key,
-      digest: hash('sha256', await readFile(path)),
+      digest: hash('sha256', withoutDates(await readFile(path))),
     })).catch(() => undefined);
 
   it('are equal exactly if the bytes are, except for listed reasons, however the options are spelled', async () => {
     const occurring = new Set<string>();
     const unexplained: string[] = [];
     let compared = 0;
-    for (const name of await readdir(fixturePath(''))) {
-      const bytes = await fixture(name);
+    for (const path of FILES) {
+      const [name, bytes] = [basename(path), await readFile(path)];
       const type = await typeOf(bytes);
       if (!type) continue;
-      for (const format of FORMATS) {
+      for (const format of ALL_OUTPUT_TYPES) {
+        // cairo 1.18 compresses the dates of a PDF with other objects.
+        if (type === 'svg' && format === 'pdf') continue;
         const base = { format, quality: 80, stripMetadata: true };
         const plain = await convert(bytes, type, base);
         for (const [spelling, { options, reasons }] of Object.entries(SPELLINGS)) {
