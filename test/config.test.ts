@@ -115,6 +115,28 @@ describe('loadConfig', () => {
     expect(listOf({ IMAGINARY_PATH: '/imaginary', WORKER_REUSE: '' })).to.deep.equal([]);
   });
 
+  it('lists each variable that is probably a misspelled setting', () => {
+    const listOf = (environment: Record<string, string>) => listWithoutEffect(loadConfig(environment));
+    const missing = 'has no effect: there is no such setting. Did you mean';
+    expect(listOf({ MAX_PIXEL: '5', CONCURENCY: '3', RATE_LIMIT: '9', temp_dir: '/t' })).to.deep.equal([
+      `MAX_PIXEL ${missing} MAX_PIXELS?`,
+      `CONCURENCY ${missing} CONCURRENCY?`,
+      `RATE_LIMIT ${missing} RATE_LIMIT_PER_MINUTE?`,
+      `temp_dir ${missing} TEMP_DIR?`,
+    ]);
+    const others = [
+      'HOSTNAME',
+      'LOGNAME',
+      'TMPDIR',
+      'REDIS_HOST',
+      'REDIS_PORT',
+      'MAX_MEMORY',
+      'MAIL',
+      'NODE_ENV',
+    ];
+    expect(listOf(Object.fromEntries(others.map((name) => [name, 'x'])))).to.deep.equal([]);
+  });
+
   it('rejects values that can only be a mistake', () => {
     expect(
       problemsOf({ SUPPORT_EMAIL: 'nobody', UPLOAD_TIMEOUT_MS: '1', CONVERT_TIMEOUT_MS: '1' }),
