@@ -6,13 +6,14 @@ import type { ConvertOptions } from './plan/types.ts';
 import type { Parse, TextField, Variant } from './types.ts';
 
 const NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/i;
+const NAME_EXPECTED = 'expected up to 64 letters, digits, dots, hyphens and underscores';
 /** YAML parses `background: #fff` as null, since `#` starts a comment. */
 const NO_VALUE = 'expected a text, a number, true or false; put quotes around a value with a #';
 
 /** A name, and options as fields of the API. */
 export const namedOptions = z
   .object({
-    name: z.string().regex(NAME, 'expected up to 64 letters, digits, dots, hyphens and underscores'),
+    name: z.string(NAME_EXPECTED).regex(NAME, NAME_EXPECTED),
   })
   .catchall(z.union([z.string(), z.number(), z.boolean()], { error: NO_VALUE }));
 
@@ -63,7 +64,8 @@ export function parseVariants(
     const checked = namedOptions.safeParse(entry);
     if (!checked.success) {
       const { path, message } = checked.error.issues[0] as z.core.$ZodIssue;
-      throw serviceError('VARIANT_INVALID', String(at + 1), `${path.join('.')}: ${message}.`);
+      const field = sanitizeForDisplay(path.join('.'));
+      throw serviceError('VARIANT_INVALID', String(at + 1), `${field}: ${message}.`);
     }
     const { name } = checked.data;
     const label = `"${name}"`;
@@ -100,6 +102,7 @@ function readEntries(text: string): unknown[] {
     throw invalid();
   }
   const entries: unknown[] = Array.isArray(value) ? value : [value];
-  if (entries.length === 0 || entries.some((one) => typeof one !== 'object' || one === null)) throw invalid();
+  const isEntry = (one: unknown): boolean => typeof one === 'object' && one !== null && !Array.isArray(one);
+  if (entries.length === 0 || !entries.every(isEntry)) throw invalid();
   return entries;
 }

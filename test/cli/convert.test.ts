@@ -399,6 +399,11 @@ describe('imagemill convert', () => {
     });
   });
 
+  it('names a folder that does not exist, instead of -o without an extension', async () => {
+    const { status, complaints } = await run(['phtos', '-o', 'small']);
+    expect([status, complaints]).to.deep.equal([1, ['imagemill: phtos: no such file or folder.']]);
+  });
+
   it('writes only results that --verify has found to show their source', async () => {
     await put('scene.png', 'checked/scene.png');
     const args = ['checked', '-o', 'verified', '--format', 'png', '--verify', 'pixels'];

@@ -203,7 +203,7 @@ describe('variants', () => {
         [{ name: 'b', fit: 'cover' }],
         'Variant "b": Invalid fit "cover": expected width and height, of which both are missing.',
       ],
-      [[CARD, { width: 5 }], 'Variant 2: name: '],
+      [[CARD, { width: 5 }], 'Variant 2: name: expected up to 64 letters, digits'],
       [
         [{ name: '../x' }],
         'Variant 1: name: expected up to 64 letters, digits, dots, hyphens and underscores.',
@@ -212,6 +212,8 @@ describe('variants', () => {
       [[{ name: 'b', variants: '[]' }], 'Variant "b": Invalid option "variants"'],
       [[], 'Invalid variants "[]": expected a JSON array of objects, each with a name and options.'],
       [[5], 'Invalid variants "[5]": expected a JSON array'],
+      [[[CARD]], 'expected a JSON array of objects, each with a name and options.'],
+      [[{ name: 'b', 'line\nbreak': [5] }], 'Variant 1: line\u{fffd}break: expected a text'],
     ] as const) {
       const { status, message } = await ask(variants);
       expect(status, JSON.stringify(variants)).to.equal(400);

@@ -67,11 +67,17 @@ export async function resolveDestination(
     throw new CliError(`-o ${output} and --format ${format} contradict each other.`);
   const known = format ?? named;
   if (known === undefined) {
+    if (extension === '' && (await isMissingFolder(args[0] as string))) return folder;
     const types = outputs.join(', ') + explainDisabled(extension);
     const what = extension === '' ? 'has no extension' : `has an unknown extension (not one of ${types})`;
     throw new CliError(`-o ${output} ${what}: set --format, or end a folder with a slash.`);
   }
   return { kind: 'file', path: output, format: known };
+}
+
+/** Checks for a name without extension that does not exist. It is probably a misspelled folder, which another message names. */
+async function isMissingFolder(arg: string): Promise<boolean> {
+  return arg !== STDIN && extname(arg) === '' && (await stat(arg).catch(() => undefined)) === undefined;
 }
 
 /** Options of {@link planOutputs}. */
