@@ -1,5 +1,5 @@
 /**
- * @module Stress test: load and faults on a real server. `npm run test:stress -- [--seconds 600] [--seed 1] [--only TEXT] [--jobs 500]`.
+ * @module Stress test: load and faults on a real server. `npm run test:stress -- [--seconds 600] [--seed 1] [--only TEXT]`.
  *
  * One server handles good, bad and hostile clients for the whole run, while other servers go through one fault after
  * another. With `--only`, runs only the faults whose name contains TEXT, without those clients. Prints a table. Exits with 1 if a response was wrong, files or processes were left behind, or memory grew.
@@ -24,7 +24,6 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '600' },
     seed: { type: 'string', default: '1' },
     only: { type: 'string' },
-    jobs: { type: 'string', default: '500' },
   },
 });
 const seconds = Number(values.seconds);
@@ -85,7 +84,6 @@ try {
       random: seeded(seed + at + 1),
       good,
       others: quickOthers,
-      jobs: Number(values.jobs),
       magick,
     };
     rows.push({ name, ...(await runFault(parts)) });

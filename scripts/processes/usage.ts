@@ -106,7 +106,7 @@ export function kill(pid: number): boolean {
 }
 
 /** Reads a file about a process; nothing if it has ended. */
-export function readProc(pid: number, name: string): string {
+function readProc(pid: number, name: string): string {
   try {
     return readFileSync(`/proc/${pid}/${name}`, 'latin1');
   } catch {

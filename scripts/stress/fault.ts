@@ -12,8 +12,6 @@ export interface FaultParts {
   readonly random: Random;
   readonly good: readonly Request[];
   readonly others: readonly Request[];
-  /** Number of jobs of the fault that converts without a server. */
-  readonly jobs: number;
   /** Path of the real ImageMagick. */
   readonly magick: string;
 }

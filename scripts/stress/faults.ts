@@ -9,7 +9,7 @@ import { kill, listTree } from '../processes/usage.ts';
 import { ATTACK_FAULTS } from './attacks.ts';
 import { add, type ClientRun, emptyTally, once, runClients } from './clients.ts';
 import { clientRun, type Fault, type FaultParts, finish, type Outcome, runLoad } from './fault.ts';
-import { INTERRUPTIONS } from './interruptions.ts';
+import { lyingRedis } from './lying-redis.ts';
 import { noisyPhoto, type Request } from './requests.ts';
 import {
   filesLeft,
@@ -20,7 +20,6 @@ import {
   startServer,
   waitUntil,
 } from './server.ts';
-import { soak } from './soak.ts';
 
 /** Faults by the name that the report prints. */
 export const FAULTS: Readonly<Record<string, Fault>> = {
@@ -29,12 +28,11 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   'the tool crashes': (parts) => withTool(parts, 'kill -SEGV $$', [400, 503]),
   'the tool is gone for a while': toolGone,
   'fork servers and their jobs are killed at random': killAtRandom,
-  'fork servers and their jobs are killed in this process': soak,
   'the disk of 64 MB fills': diskFull,
   'open files run out': filesRunOut,
   'SIGTERM with work in flight': drainOnSigterm,
   'kill -9 and a start over the same folder': killAndRestart,
-  ...INTERRUPTIONS,
+  'Redis sends wrong answers': lyingRedis,
   ...ATTACK_FAULTS,
 };
 
@@ -70,23 +68,40 @@ async function toolGone(parts: FaultParts): Promise<Outcome> {
   return finish(parts, server, tally);
 }
 
-/** Kills one of the server's fork servers or their jobs every 20 to 120 ms. */
+/** Share of long waits between two kills, and their time in ms, in which a fork server reaches its number of jobs. */
+const [LONG_WAITS, LONG_WAIT_MS] = [0.001, 60_000];
+/** Number of requests from which on the growth of memory means something. */
+const MIN_REQUESTS = 5000;
+/** Maximum growth of the server's memory in use from the first tenth of the time to the end, in bytes. */
+const MAX_GROWTH_BYTES = 50e6;
+
+/** Kills one of the server's fork servers or their jobs every 20 to 120 ms, except in long waits. */
 async function killAtRandom(parts: FaultParts): Promise<Outcome> {
+  const { seconds, random } = parts;
   const server = await startServer();
-  const until = AbortSignal.timeout(parts.seconds * 1000);
+  const usedBytes = async (): Promise<number> => (await server.measure()).usedBytes;
+  const until = AbortSignal.timeout(seconds * 1000);
   const load = runClients(clientRun(parts, server, { excused: [400, 503] }), until);
+  const usedBefore = pause(seconds * 100).then(usedBytes);
   const killed: number[] = [];
   while (!until.aborted) {
-    await pause(20 + parts.random.below(100));
+    const waitMs = random.next() < LONG_WAITS ? LONG_WAIT_MS : 20 + random.below(100);
+    await pause(waitMs, undefined, { signal: until }).catch(() => {});
     const others = listTree(server.pid).filter((pid) => pid !== server.pid);
     if (others.length === 0) continue;
-    const pid = parts.random.pick(others);
+    const pid = random.pick(others);
     if (kill(pid)) killed.push(pid);
   }
   const tally = await load;
   await waitUntil(() => !killed.some(isRunning));
-  await (await fetch(`${server.base}/health`)).text(); // by then, the server has noticed their end
-  return { ...(await finish(parts, server, tally)), figures: `${killed.length} processes killed` };
+  const growth = (await usedBytes()) - (await usedBefore);
+  if (tally.requests >= MIN_REQUESTS && growth > MAX_GROWTH_BYTES)
+    tally.wrong.push(`memory in use grew by ${(growth / 1e6).toFixed(1)} MB`);
+  const metrics = await (await fetch(new URL('/metrics', server.base))).text();
+  const renewals = [...metrics.matchAll(/fork_server_renewals_total\{reason="(\w+)"\} (\d+)/g)];
+  const replaced = renewals.map(([, reason, count]) => `${reason} ${count}`).join(', ');
+  const figures = `${killed.length} processes killed; servers replaced: ${replaced}; memory in use ${(growth / 1e6).toFixed(1)} MB above that after a tenth of the time`;
+  return { ...(await finish(parts, server, tally)), figures };
 }
 
 /** Fills a 64 MB tmpfs, which requires root to mount. */
