@@ -13,7 +13,7 @@ import sharpModule from 'sharp';
 import { loadConfig } from '../src/config.ts';
 import { createConversionEngine } from '../src/conversion/engine.ts';
 import { type Bar, barChart } from './bar-chart.ts';
-import { commandLineMs, type Tools, xargsPerSecond } from './bench/command-line.ts';
+import { commandLineMs, type Tools } from './bench/command-line.ts';
 import { type Image, makeImages } from './bench/images.ts';
 import { type Job, type Measured, measure, nameOf } from './bench/load.ts';
 import { labelOf, overSharp, type Row, table } from './bench/report.ts';
@@ -125,7 +125,6 @@ async function compare(
 ): Promise<Row | undefined> {
   const measured: Record<'imagemill' | 'sharp' | 'echo', Measured[]> = { imagemill: [], sharp: [], echo: [] };
   const commandLine: number[] = [];
-  const xargs: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
     for (const name of ['imagemill', 'sharp', 'echo'] as const) {
       if (name === 'sharp' && !(job.format in SHARP_OPTIONS)) continue;
@@ -133,21 +132,13 @@ async function compare(
       const measurement = await measure(servers[name], job, count, length);
       if (measurement) measured[name].push(measurement);
     }
-    if (job.crowd) continue; // the command line has no clients
-    if (count === 1) push(commandLine, await commandLineMs(job, tools, seconds));
-    if (count === 8) {
-      const expected = measured.imagemill.at(-1)?.perSecond ?? 1;
-      push(xargs, await xargsPerSecond(job, tools, availableParallelism(), seconds, expected));
-    }
+    const ms = count === 1 ? await commandLineMs(job, tools, seconds) : undefined;
+    if (ms !== undefined) commandLine.push(ms);
   }
   if (measured.imagemill.length === 0) return undefined;
   const { image, format, side, crowd } = job;
   const about = { image: image.name, pixels: image.pixels, format, side, crowd, clients: count };
-  return { ...about, ...measured, commandLineMs: commandLine, xargsPerSecond: xargs };
-}
-
-function push(values: number[], value: number | undefined): void {
-  if (value !== undefined) values.push(value);
+  return { ...about, ...measured, commandLineMs: commandLine };
 }
 
 /** Finds the tools that the service would use. */

@@ -3,17 +3,13 @@
  * function is called, by V8's precise coverage: `node scripts/measure-request.ts [--functions] [--settle-ms 3000]`. Fails unless the
  * conversion was planned exactly once.
  */
-import { once } from 'node:events';
 import { openAsBlob } from 'node:fs';
 import { type Profiler, Session } from 'node:inspector/promises';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { pino } from 'pino';
-import { loadConfig } from '../src/config.ts';
-import { createHttpServer } from '../src/server/http-server.ts';
-import { createService } from '../src/server/service.ts';
+import { mochaGlobalTeardown } from '../test/helpers/hooks.ts';
+import { startService } from '../test/helpers/service.ts';
 
 const { values: flags } = parseArgs({
   options: { functions: { type: 'boolean' }, 'settle-ms': { type: 'string', default: '3000' } },
@@ -23,12 +19,7 @@ const settleMs = Number(flags['settle-ms']);
 
 const root = fileURLToPath(new URL('../src/', import.meta.url));
 const image = await openAsBlob(fileURLToPath(new URL('../fixtures/images/scene.jpg', import.meta.url)));
-
-const config = loadConfig({ PATH: process.env.PATH, HOST: '127.0.0.1', CONCURRENCY: '2' });
-const service = await createService({ config, version: '0.0.0', log: pino({ level: 'error' }) });
-const { server } = createHttpServer(service.app, config.UPLOAD_TIMEOUT_MS);
-await once(server.listen(0, '127.0.0.1'), 'listening');
-const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/v1/convert`;
+const service = await startService({ CONCURRENCY: '2' });
 
 const session = new Session();
 session.connect();
@@ -43,9 +34,8 @@ try {
   const { result } = await session.post('Profiler.takePreciseCoverage');
   report(result);
 } finally {
-  server.close();
-  server.closeAllConnections();
-  await service.close();
+  await service.stop();
+  mochaGlobalTeardown();
 }
 
 async function convert(): Promise<void> {
@@ -53,7 +43,7 @@ async function convert(): Promise<void> {
   form.append('format', 'webp');
   form.append('width', '300');
   form.append('file', image, 'scene.jpg');
-  const response = await fetch(url, { method: 'POST', body: form });
+  const response = await fetch(`${service.base}/convert`, { method: 'POST', body: form });
   if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
   await response.arrayBuffer();
 }

@@ -16,14 +16,12 @@ import { pino } from 'pino';
 import { loadConfig } from '../src/config.ts';
 import { createConversionEngine } from '../src/conversion/engine.ts';
 import type { ConvertOptions } from '../src/conversion/plan/types.ts';
+import { TOOLS } from '../src/tools.ts';
 import { convertWith, typeOf } from '../test/helpers/engine.ts';
 import { writeScript } from '../test/helpers/util.ts';
 
-/** The tools, which Debian installs in /usr/bin. */
-const TOOLS = [
-  ...['magick', 'convert', 'rsvg-convert', 'heif-convert', 'dwebp', 'img2webp', 'djxl', 'cjxl', 'avifenc'],
-  ...['pdfinfo', 'pdftocairo'],
-];
+/** The programs of the tools, which Debian installs in /usr/bin. */
+const PROGRAMS = Object.values(TOOLS).flatMap(({ programs }) => programs);
 const FIXTURES = ['images', 'traps', 'extra'].map(
   (name) => new URL(`../fixtures/${name}`, import.meta.url).pathname,
 );
@@ -54,7 +52,7 @@ try {
 /** Creates a folder of scripts named after the tools. Each runs its tool under strace. */
 async function makeTracedTools(): Promise<void> {
   await Promise.all([mkdir(traces), mkdir(tracedTools)]);
-  for (const tool of TOOLS.filter((name) => existsSync(`/usr/bin/${name}`)))
+  for (const tool of PROGRAMS.filter((name) => existsSync(`/usr/bin/${name}`)))
     await writeScript(
       tool,
       `exec /usr/bin/strace -f -qq -s 16 -o "${traces}/$$" /usr/bin/${tool} "$@"`,

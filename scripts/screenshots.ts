@@ -15,50 +15,37 @@ import { makeReport } from './screenshots/report.ts';
 const folder = process.argv[2] ?? new URL('../docs/screenshots', import.meta.url).pathname;
 mkdirSync(folder, { recursive: true });
 
-const server = await startServerProcess();
-const browser = await launchChromium();
-try {
-  const files = [
-    ...(await landscapes()),
-    drawing(),
-    { name: 'cut-off.gif', content: Buffer.from('GIF89a\x20\0\x20\0', 'latin1') },
-  ];
+await using server = await startServerProcess();
+await using browser = await launchChromium();
+const files = [
+  ...(await landscapes()),
+  drawing(),
+  { name: 'cut-off.gif', content: Buffer.from('GIF89a\x20\0\x20\0', 'latin1') },
+];
 
-  const desk = { viewport: { width: 1180, height: 940 }, deviceScaleFactor: 1.5 };
-  await shoot('light', { ...desk, colorScheme: 'light' }, async (page) => convertAll(page, files));
-  await shoot('dark', { ...desk, colorScheme: 'dark' }, async (page) => {
-    await convertAll(page, files);
-    await page.getByRole('button', { name: 'Compare first-light.jpg' }).click();
-    await page.getByRole('slider', { name: /divider/ }).fill('42');
-  });
-  const phone = {
-    viewport: { width: 390, height: 844 },
-    deviceScaleFactor: 2,
-    hasTouch: true,
-    isMobile: true,
-  };
-  await shoot('phone', { ...phone, colorScheme: 'light' }, async (page) =>
-    convertAll(page, files.slice(0, 2)),
-  );
+const desk = { viewport: { width: 1180, height: 940 }, deviceScaleFactor: 1.5 };
+await shoot('light', { ...desk, colorScheme: 'light' }, (page) => convertAll(page, files));
+await shoot('dark', { ...desk, colorScheme: 'dark' }, async (page) => {
+  await convertAll(page, files);
+  await page.getByRole('button', { name: 'Compare first-light.jpg' }).click();
+  await page.getByRole('slider', { name: /divider/ }).fill('42');
+});
+const screen = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2 };
+const phone = { ...screen, hasTouch: true, isMobile: true, colorScheme: 'light' } as const;
+await shoot('phone', phone, (page) => convertAll(page, files.slice(0, 2)));
 
-  const report = await makeReport();
-  const page = await browser.newPage({ viewport: { width: 1180, height: 900 }, deviceScaleFactor: 1.5 });
-  await page.goto(pathToFileURL(report.path).href);
-  await save('report', await page.screenshot());
-  report.remove();
+using report = await makeReport();
+const page = await browser.newPage({ viewport: { width: 1180, height: 900 }, deviceScaleFactor: 1.5 });
+await page.goto(pathToFileURL(report.path).href);
+await save('report', await page.screenshot());
 
-  async function shoot(name: string, options: BrowserContextOptions, act: (page: Page) => Promise<void>) {
-    const context = await browser.newContext({ ...options, reducedMotion: 'reduce' });
-    const page = await context.newPage();
-    await page.goto(new URL('/?output_format=webp&width=1600', server.base).href);
-    await act(page);
-    await page.waitForLoadState('networkidle');
-    await save(name, await page.screenshot());
-    await context.close();
-  }
-} finally {
-  await browser.close();
-  await server.end();
+async function shoot(name: string, options: BrowserContextOptions, act: (page: Page) => Promise<void>) {
+  await using context = await browser.newContext({ ...options, reducedMotion: 'reduce' });
+  const page = await context.newPage();
+  await page.goto(new URL('/?output_format=webp&width=1600', server.base).href);
+  await act(page);
+  await page.waitForLoadState('networkidle');
+  await save(name, await page.screenshot());
 }
 
 /** Saves a screenshot as `NAME.webp`. */

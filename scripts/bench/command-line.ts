@@ -1,5 +1,5 @@
 /** @module Runs the commands of the service from a shell, without the service around them. */
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { mkdtempDisposableSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,8 +19,6 @@ export interface Tools {
   readonly rsvg: string;
 }
 
-const TYPES: Readonly<Record<string, InputType>> = { tiff: 'tiff', ico: 'ico' };
-
 /**
  * Plans the conversion as the service does.
  *
@@ -29,8 +27,7 @@ const TYPES: Readonly<Record<string, InputType>> = { tiff: 'tiff', ico: 'ico' };
 async function commandLines(job: Job, folder: string, tools: Tools): Promise<string[]> {
   const { image, format, side } = job;
   writeFileSync(join(folder, 'in'), image.bytes);
-  const extension = image.file.split('.').at(-1) as string;
-  const type = TYPES[extension] ?? (extension as InputType);
+  const type = image.file.split('.').at(-1) as InputType;
   const size = { width: side, height: side };
   const options = { format: format as OutputType, quality: QUALITY, stripMetadata: true, ...size };
   const asset = (name: string) => new URL(`../../assets/${name}`, import.meta.url).pathname;
@@ -56,7 +53,7 @@ async function commandLines(job: Job, folder: string, tools: Tools): Promise<str
  * @returns the median wall time in ms; undefined if a command fails
  */
 export async function commandLineMs(job: Job, tools: Tools, seconds: number): Promise<number | undefined> {
-  using folder = tempFolder();
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'imagemill-bench-'));
   const commands = (await commandLines(job, folder.path, tools)).join(' && ');
   const script = `${commands} >/dev/null || exit 1
       end=$(( \${EPOCHREALTIME/./} + ${Math.round(seconds * 1_000_000)} )); after=0
@@ -67,28 +64,3 @@ export async function commandLineMs(job: Job, tools: Tools, seconds: number): Pr
   const { status, stdout } = spawnSync('bash', ['-c', script], { cwd: folder.path, encoding: 'utf8' });
   return status === 0 ? median(stdout.trim().split('\n').map(Number)) / 1000 : undefined;
 }
-
-/**
- * Measures `xargs -P`, which starts the tool itself.
- *
- * @returns conversions per second; undefined if the conversion takes two tools or reads from stdin
- */
-export async function xargsPerSecond(
-  job: Job,
-  tools: Tools,
-  processes: number,
-  seconds: number,
-  expectedPerSecond: number,
-): Promise<number | undefined> {
-  using folder = tempFolder();
-  const [command, second] = await commandLines(job, folder.path, tools);
-  if (!command || second || command.includes('<')) return undefined;
-  const count = Math.max(2 * processes, Math.round(seconds * expectedPerSecond));
-  const numbered = command.replace(/:image\.(\w+)'$/, ":image-{}.$1'");
-  const started = performance.now();
-  const line = `seq ${count} | xargs -P ${processes} -I{} ${numbered} >/dev/null`;
-  execFileSync('sh', ['-c', line], { cwd: folder.path });
-  return (count / (performance.now() - started)) * 1000;
-}
-
-const tempFolder = () => mkdtempDisposableSync(join(tmpdir(), 'imagemill-bench-'));

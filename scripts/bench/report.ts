@@ -18,8 +18,6 @@ export interface Row {
   readonly echo: readonly Measured[];
   /** Median wall time in ms of one command after another, for each round. Only with one client. */
   readonly commandLineMs: readonly number[];
-  /** Conversions per second with `xargs -P`, for each round. Only with 8 clients. */
-  readonly xargsPerSecond: readonly number[];
 }
 
 /** Divides the values of each round. Only values of the same round are comparable. */
@@ -31,17 +29,16 @@ function ratios(imagemill: readonly number[], others: readonly number[]): Spread
   return ratiosByRound.length === 0 ? undefined : spread(ratiosByRound);
 }
 
-const perSecond = (rounds: readonly Measured[]): number[] => rounds.map((round) => round.perSecond);
+const valuesOf = (rounds: readonly Measured[], name: keyof Measured): number[] =>
+  rounds.map((round) => round[name]);
 
 /** Returns the conversions per second relative to the sharp server. */
 export const overSharp = ({ imagemill, sharp }: Row): Spread | undefined =>
-  ratios(perSecond(imagemill), perSecond(sharp));
+  ratios(valuesOf(imagemill, 'perSecond'), valuesOf(sharp, 'perSecond'));
 
 /** Returns the median latency relative to the command line. */
-export function overCommandLine({ imagemill, commandLineMs }: Row): Spread | undefined {
-  const latencies = imagemill.map(({ medianMs }) => medianMs);
-  return ratios(latencies, commandLineMs);
-}
+export const overCommandLine = ({ imagemill, commandLineMs }: Row): Spread | undefined =>
+  ratios(valuesOf(imagemill, 'medianMs'), commandLineMs);
 
 /** Formats the conversion of a row, such as `photo 3 MP → jpg 300 px`. */
 export const labelOf = ({ image, format, side }: Row): string =>
@@ -54,42 +51,31 @@ export function geometricMean(values: readonly number[]): number {
 
 const HEAD = [
   ...['image', 'to', 'size', 'clients', 'median ms', 'p99 ms', 'per second', 'CPU ms', 'tree MiB', 'bytes'],
-  ...[
-    'sharp: median ms',
-    'p99 ms',
-    'per second',
-    'CPU ms',
-    'tree MiB',
-    'bytes',
-    'echo ms',
-    'command line ms',
-  ],
+  ...['sharp: median ms', 'p99 ms', 'per second', 'CPU ms', 'tree MiB', 'bytes'],
+  ...['echo ms', 'command line ms'],
   ...['**per second, relative to sharp** (spread)', '**median, relative to command line** (spread)'],
-  'per second, relative to xargs -P',
 ];
 
 /** Formats the rows as a Markdown table with a header. */
 export const table = (rows: readonly Row[]): string => markdownTable(HEAD, rows.map(cells));
 
 function cells(row: Row): string[] {
-  const { image, format, side, clients, crowd, imagemill, sharp, echo, commandLineMs, xargsPerSecond } = row;
+  const { image, format, side, clients, crowd, imagemill, sharp, echo, commandLineMs } = row;
   return [
     ...[image, format, side ? `${side} px` : 'full', `${clients}${crowd ? ', a new one per request' : ''}`],
     ...[...columns(imagemill), ...columns(sharp)],
-    ...[number(echo.map(({ medianMs }) => medianMs)), number(commandLineMs)],
-    ...[overSharp(row), overCommandLine(row), ratios(perSecond(imagemill), xargsPerSecond)].map((ratio) =>
-      ratio ? formatSpread(ratio) : '–',
-    ),
+    ...[number(valuesOf(echo, 'medianMs')), number(commandLineMs)],
+    ...[overSharp(row), overCommandLine(row)].map((ratio) => (ratio ? formatSpread(ratio) : '–')),
   ];
 }
 
 const columns = (rounds: readonly Measured[]): string[] => [
-  ...(['medianMs', 'p99Ms', 'perSecond', 'cpuMs'] as const).map((key) =>
-    number(rounds.map((one) => one[key])),
+  ...(['medianMs', 'p99Ms', 'perSecond', 'cpuMs'] as const).map((name) => number(valuesOf(rounds, name))),
+  number(
+    rounds.map(({ memoryBytes }) => memoryBytes / 1024 ** 2),
+    0,
   ),
-  ...[rounds.map(({ memoryBytes }) => memoryBytes / 1024 ** 2), rounds.map(({ bytes }) => bytes)].map(
-    (values) => number(values, 0),
-  ),
+  number(valuesOf(rounds, 'bytes'), 0),
 ];
 
 /** Formats the median. */

@@ -19,24 +19,16 @@ export function summary(rows: readonly Row[]): string[] {
   const moving = sources.filter(({ image }) => image.includes('gif animation'));
   const panning = sources.filter(({ image }) => image.includes('gif panning'));
   const usual = sources.filter((row) => ![...wide, ...moving, ...panning].includes(row));
+  const [to300, to1200] = [300, 1200].map((size) => usual.filter(({ side }) => side === size));
   const fromOne = at8.filter((row) => crowd.some((other) => isSamePair(row, other)));
-  const alone = rows.filter(({ clients }) => clients === 1);
-  const [below, above] = [
-    alone.filter(({ pixels }) => pixels < 1_000_000),
-    alone.filter(({ pixels }) => pixels >= 1_000_000),
-  ];
+  const below = rows.filter(({ clients, pixels }) => clients === 1 && pixels < 1_000_000);
+  const above = rows.filter(({ clients, pixels }) => clients === 1 && pixels >= 1_000_000);
   const lines = [
     line('Conversions per second with 8 clients relative to the sharp server, full size, from 0.75 MP', full),
     line('The same at 300 px, photos of 0.75 and 3 MP', small),
     line('The same, 320×240 JPEG to webp and jpg', tiny),
-    line(
-      'Sources in the sizes that people send, to 300 px JPEG',
-      usual.filter(({ side }) => side === 300),
-    ),
-    line(
-      'The same to 1200 px WebP',
-      usual.filter(({ side }) => side === 1200),
-    ),
+    line('Sources in the sizes that people send, to 300 px JPEG', to300),
+    line('The same to 1200 px WebP', to1200),
     line('The same of Display P3 JPEGs, to both and whole to WebP', wide),
     line('An animation of 60 frames to WebP, whole and halved', moving),
     line('An animation of 24 frames in which every pixel changes, the same', panning),
@@ -45,21 +37,15 @@ export function summary(rows: readonly Row[]): string[] {
     line('Median latency with 1 client relative to the command line, below 1 MP', below, overCommandLine),
     line('The same, from 1 MP', above, overCommandLine),
   ];
-  return [
-    '## Summary',
-    lines
-      .flat()
-      .map((each) => `- ${each}`)
-      .join('\n'),
-  ];
+  return ['## Summary', lines.flat().join('\n')];
 }
 
 function isSamePair(a: Row, b: Row): boolean {
   return a.image === b.image && a.format === b.format && a.side === b.side;
 }
 
-/** Returns a line about the ratios of the rows, or none if no row has one. */
-function line(label: string, rows: readonly Row[], ratioOf = overSharp): string[] {
+/** Returns an item about the ratios of the rows, or none if no row has one. */
+function line(label: string, rows: readonly Row[] = [], ratioOf = overSharp): string[] {
   const found = rows.flatMap((row) => {
     const ratio = ratioOf(row)?.median;
     return ratio === undefined ? [] : [{ ratio, name: labelOf(row) }];
@@ -70,6 +56,6 @@ function line(label: string, rows: readonly Row[], ratioOf = overSharp): string[
     `${value.toFixed(2)} (${found.find(({ ratio }) => ratio === value)?.name})`;
   const mean = geometricMean(found.map(({ ratio }) => ratio)).toFixed(2);
   return [
-    `${label}: geometric mean ${mean} of ${found.length} pairs, from ${named(least)} to ${named(most)}.`,
+    `- ${label}: geometric mean ${mean} of ${found.length} pairs, from ${named(least)} to ${named(most)}.`,
   ];
 }

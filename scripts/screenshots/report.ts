@@ -2,8 +2,7 @@
  * @module Generates the regression report for the screenshot, with two deliberate changes: another resize filter, and
  * profiles that are stripped without a conversion.
  */
-import { rmSync } from 'node:fs';
-import { copyFile, mkdir, mkdtemp, writeFile } from 'node:fs/promises';
+import { copyFileSync, mkdirSync, mkdtempDisposableSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runProgram } from '../../src/cli/program.ts';
@@ -21,26 +20,25 @@ const MATRIX = {
   ],
 };
 
-/**
- * Creates the report.
- *
- * @returns the path of the report, and a function that removes its folder
- */
-export async function makeReport(): Promise<{ readonly path: string; remove(): void }> {
-  const folder = await mkdtemp(join(tmpdir(), 'imagemill-report-'));
-  const [images, matrix, baseline] = ['images', 'matrix.json', 'baseline'].map((name) => join(folder, name));
-  const path = join(folder, 'report.html');
-  await mkdir(images as string);
-  for (const { name, content } of await landscapes()) await writeFile(join(images as string, name), content);
-  await copyFile(fixturePath('p3.jpg'), join(images as string, 'display-p3.jpg'));
-  await writeFile(matrix as string, JSON.stringify(MATRIX));
+/** A report, whose folder is removed with the block of its variable. */
+type Report = Disposable & { readonly path: string };
 
-  const run = (words: string[], env: Record<string, string | undefined>) =>
+/** Creates the report. */
+export async function makeReport(): Promise<Report> {
+  const folder = mkdtempDisposableSync(join(tmpdir(), 'imagemill-report-'));
+  const at = (name: string): string => join(folder.path, name);
+  mkdirSync(at('images'));
+  for (const { name, content } of await landscapes()) writeFileSync(at(`images/${name}`), content);
+  copyFileSync(fixturePath('p3.jpg'), at('images/display-p3.jpg'));
+  writeFileSync(at('matrix.json'), JSON.stringify(MATRIX));
+
+  const run = (env: NodeJS.ProcessEnv, ...words: string[]) =>
     runProgram(['regress', ...words], { env, version: '' });
   const { env } = process;
-  await run(['record', `${images}`, '--matrix', `${matrix}`, '--to', `${baseline}`], env);
+  await run(env, 'record', at('images'), '--matrix', at('matrix.json'), '--to', at('baseline'));
   const MAGICK_BIN = await patchedMagick(`${otherFilter('Point')}\n    ${STRIP_ALONE}`);
-  await run(['check', `${images}`, '--against', `${baseline}`, '--report', path], { ...env, MAGICK_BIN });
+  const patched = { ...env, MAGICK_BIN };
+  await run(patched, 'check', at('images'), '--against', at('baseline'), '--report', at('report.html'));
   mochaGlobalTeardown();
-  return { path, remove: () => rmSync(folder, { recursive: true, force: true }) };
+  return { path: at('report.html'), [Symbol.dispose]: () => folder.remove() };
 }

@@ -118,7 +118,7 @@ async function diskFull(parts: FaultParts): Promise<Outcome> {
     const noise = await noisyPhoto(2200, 1500, 60, 95);
     const form = () => formWith(noise, 'file', { format: 'bmp' });
     const expected = [200, 503];
-    const large: Request = { kind: 'good', what: 'noise to bmp', path: '/convert', form, expected };
+    const large: Request = { what: 'noise to bmp', path: '/convert', form, expected };
     const good = [...parts.good.slice(0, 3), large];
     const tally = await runLoad(parts, server, { good, clients: 16, excused: [503] });
     return await finish(parts, server, tally);
@@ -170,7 +170,7 @@ async function killAndRestart(parts: FaultParts): Promise<Outcome> {
 async function inFlight(parts: FaultParts, server: Server, more: Partial<ClientRun>) {
   const photo = await noisyPhoto(2400, 1800, 20);
   const form = () => formWith(photo);
-  const request: Request = { kind: 'good', what: 'a photo', path: '/convert', form, expected: [200] };
+  const request: Request = { what: 'a photo', path: '/convert', form, expected: [200] };
   const tally = emptyTally();
   const run = clientRun(parts, server, more);
   const answered = Promise.all(Array.from({ length: IN_FLIGHT }, () => once(run, request, tally)));

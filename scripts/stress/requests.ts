@@ -12,7 +12,6 @@ import type { Random } from './random.ts';
 
 /** A request and its expected response. */
 export interface Request {
-  readonly kind: 'good' | 'batch' | 'bad' | 'hostile' | 'mutant';
   readonly what: string;
   readonly path: string;
   readonly form: () => FormData;
@@ -52,7 +51,7 @@ export async function goodRequests(base: string): Promise<Request[]> {
       if (answer.status !== 200) throw new Error(`${input} to ${format}: ${answer.status} ${result}`);
       await checkPicture(input, format, result);
       const what = `${input} to ${format}`;
-      requests.push({ kind: 'good', what, path: '/convert', form, expected: [200], result });
+      requests.push({ what, path: '/convert', form, expected: [200], result });
     }
   }
   return requests;
@@ -80,7 +79,7 @@ const BAD: Readonly<Record<string, Mistake>> = {
 export const badRequests = (): Request[] =>
   Object.entries(BAD).map(([what, [expected, file, fields = {}]]) => {
     const form = () => formWith(file(), 'file', fields);
-    return { kind: 'bad', what, path: '/convert', form, expected: [expected] };
+    return { what, path: '/convert', form, expected: [expected] };
   });
 
 /**
@@ -93,7 +92,7 @@ export const hostileRequests = (patient: boolean): Request[] =>
     if (slow && !patient) return [];
     const bytes = file();
     const form = () => formWith(bytes, 'file', { format });
-    return { kind: 'hostile', what, path: '/convert', form, expected };
+    return { what, path: '/convert', form, expected };
   });
 
 const MUTABLE = readdirSync(FOLDER).filter((name) =>
@@ -109,7 +108,7 @@ export function mutant(random: Random): Request {
   const format = random.pick(OUTPUT_TYPES);
   const what = `a changed ${name} to ${format}`;
   const form = () => formWith(bytes, 'file', { format });
-  return { kind: 'mutant', what, path: '/convert', form, expected: [200, 400, 413, 415, 503] };
+  return { what, path: '/convert', form, expected: [200, 400, 413, 415, 503] };
 }
 
 /** Returns a batch of 1 to 6 random fixtures, in some cases as a ZIP archive. */
@@ -121,5 +120,5 @@ export function batch(random: Random): Request {
     makeZip(names.map((name, at) => ({ name: `${at}-${name}`, content: files[at] as Buffer })));
   const form = () =>
     formWith(zipped ? zip() : files, 'files', { format: random.pick(OUTPUT_TYPES), on_error: 'skip' });
-  return { kind: 'batch', what: `a batch of ${names.length}`, path: '/batch', form, expected: [200] };
+  return { what: `a batch of ${names.length}`, path: '/batch', form, expected: [200] };
 }
