@@ -44,7 +44,7 @@ const THUMBNAILS = [
   { format: 'jpg', side: SMALL },
   { format: 'webp', side: 1200 },
 ];
-const WHOLE = { format: 'webp', side: undefined };
+const WHOLE = { format: 'webp' };
 /** Other results of single sources of `--thumbnails`, by a part of their names. */
 const OTHER_RESULTS: Readonly<Record<string, Omit<Job, 'image'>[]>> = {
   P3: [...THUMBNAILS, WHOLE],
@@ -87,24 +87,22 @@ async function compareAll(): Promise<void> {
 }
 
 function jobs(images: readonly Image[]): Job[] {
-  if (flags.thumbnails)
-    return images.flatMap((image) => {
-      const [, results] = Object.entries(OTHER_RESULTS).find(([part]) => image.name.includes(part)) ?? [];
-      return (results ?? THUMBNAILS)
-        .map((result) => ({ image, ...result }))
-        .filter((job) => image.pixels > (job.side ?? 0) ** 2 && nameOf(job).match(flags.only));
-    });
-  const all = images.flatMap((image) =>
-    FORMATS.flatMap((format) => [undefined, SMALL].map((side) => ({ image, format, side }))),
-  );
+  const sources = images.filter(({ name }) => !flags.quick || QUICK_IMAGES.includes(name));
+  const all = sources.flatMap((image) => resultsOf(image).map((result) => ({ image, ...result })));
+  const inCrowd = (job: Job): boolean => CROWD.includes(nameOf(job));
   const selected = all.filter((job) => {
-    const { image, format, side } = job;
-    if (flags.quick && !(QUICK_IMAGES.includes(image.name) && QUICK_FORMATS.includes(format))) return false;
-    if (side && image.pixels <= SMALL ** 2) return false;
-    if (flags.crowd && !CROWD.includes(nameOf(job))) return false;
-    return nameOf(job).match(flags.only) !== null;
+    const isSmaller = job.image.pixels > (job.side ?? 0) ** 2;
+    return isSmaller && (!flags.crowd || inCrowd(job)) && nameOf(job).match(flags.only);
   });
-  return selected.flatMap((job) => (CROWD.includes(nameOf(job)) ? [job, { ...job, crowd: true }] : [job]));
+  return selected.flatMap((job) => (inCrowd(job) ? [job, { ...job, crowd: true }] : [job]));
+}
+
+/** Returns the results to make from an image. */
+function resultsOf({ name }: Image): readonly Omit<Job, 'image'>[] {
+  const formats = flags.quick ? QUICK_FORMATS : FORMATS;
+  if (!flags.thumbnails) return formats.flatMap((format) => [{ format }, { format, side: SMALL }]);
+  const [, results] = Object.entries(OTHER_RESULTS).find(([part]) => name.includes(part)) ?? [];
+  return results ?? THUMBNAILS;
 }
 
 /** Starts the sharp or the echo server, with one libuv thread per processor. */

@@ -119,10 +119,9 @@ brew_names() {
 install_with_apt() {
   if [ "$(id -u)" = 0 ]; then
     apt_install '' "$1" || fail_with_command "$(apt_command '' "$1")"
-  elif has sudo && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
-    apt_install sudo "$1" || fail_with_command "$(apt_command 'sudo ' "$1")"
   else
-    fail_with_command "$(apt_command 'sudo ' "$1")"
+    has sudo && { [ -t 0 ] || sudo -n true 2>/dev/null; } && apt_install sudo "$1" ||
+      fail_with_command "$(apt_command 'sudo ' "$1")"
   fi
 }
 

@@ -7,6 +7,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import pLimit from 'p-limit';
 import { pino } from 'pino';
 import { loadConfig } from '../src/config.ts';
 import { createConversionEngine } from '../src/conversion/engine.ts';
@@ -42,22 +43,16 @@ process.once('SIGINT', () => {
 
 /** Checks `count` damaged copies per type, one of each type in turn, until SIGINT. */
 async function fuzz(sources: ReadonlyMap<InputType, readonly Source[]>): Promise<void> {
-  const types = [...sources.keys()];
-  let next = 0;
-  const lane = async (): Promise<void> => {
-    while (next < count * types.length && !stopped) {
-      const type = types[next % types.length] as InputType;
-      const number = Math.floor(next / types.length);
-      next += 1;
-      const ofType = sources.get(type) as readonly Source[];
-      const source = ofType[number % ofType.length] as Source;
-      const bytes = mutate(source.bytes, below);
-      const outcome = await check(engine, source, bytes);
-      outcomes.get(type)?.push(outcome);
-      if (outcome.finding) save(`${number}-${source.name}`, outcome.finding, bytes);
-    }
-  };
-  await Promise.all(Array.from({ length: LANES }, lane));
+  const numbers = Array.from({ length: count }, (_, number) => number);
+  const copies = numbers.flatMap((number) => [...sources].map((ofType) => [number, ...ofType] as const));
+  await pLimit(LANES).map(copies, async ([number, type, ofType]) => {
+    if (stopped) return;
+    const source = ofType[number % ofType.length] as Source;
+    const bytes = mutate(source.bytes, below);
+    const outcome = await check(engine, source, bytes);
+    outcomes.get(type)?.push(outcome);
+    if (outcome.finding) save(`${number}-${source.name}`, outcome.finding, bytes);
+  });
 }
 
 /** Saves a file with a finding, and prints the finding. */

@@ -28,7 +28,7 @@ interface Declaration {
   readonly name: string;
   readonly schema: Schema;
   /** An interface whose properties it has, too. */
-  readonly parent?: string;
+  readonly parent?: string | undefined;
 }
 
 /** Maximum length of a line. */
@@ -52,6 +52,10 @@ const WRITTEN: Readonly<Record<string, Schema>> = {
   },
 };
 
+/** Properties of `Formats` that all services have. */
+const FORMATS = ['input', 'output', 'limits'];
+const RESULT_OPTIONS = 'Options of one result. `/docs` of the service describes them.';
+
 /** Returns the content of the file. */
 export function clientTypes(): string {
   const all = declarations();
@@ -72,7 +76,7 @@ function declarations(): readonly Declaration[] {
   const results = pick(ConvertForm, ownFields);
   const position = results.position ?? {};
   const named = (name: string, schema: Schema, description: string, parent?: string): Declaration => ({
-    ...{ name, schema: { ...schema, description }, ...(parent && { parent }) },
+    ...{ name, schema: { ...schema, description }, parent },
   });
   /** Declares what is left of the properties of a form. */
   const options = (
@@ -83,32 +87,22 @@ function declarations(): readonly Declaration[] {
     parent?: string,
   ) => named(name, { type: 'object', properties: pick(form, except) }, description, parent);
   const shared = ['file', 'files', 'format', ...Object.keys(results)];
-  const [ofBatch, ofIdentify] = [
-    [...shared, 'preset', 'variants'],
-    [...shared, 'variants', 'on_error'],
-  ];
+  const ofBatch = [...shared, 'preset', 'variants'];
+  const ofIdentify = [...shared, 'variants', 'on_error'];
   return [
     named('OutputFormat', output, 'Name of an output format. The service must have it enabled.'),
     named('InputFormat', type, 'Name of an input format.'),
     named('Note', notes?.items ?? {}, 'Difference between an image and its result, or damage of the image.'),
     named('Reason', error.properties?.reason ?? {}, 'Names of errors, the same in all versions.'),
     named('Position', position, 'Part that `cover` keeps, and place of an image in the box of `contain`.'),
-    options(
-      'ResultOptions',
-      ConvertForm,
-      ownFields,
-      'Options of one result. `/docs` of the service describes them.',
-    ),
+    options('ResultOptions', ConvertForm, ownFields, RESULT_OPTIONS),
     options('ConvertOptions', ConvertForm, shared, 'Options of `convert`.', 'ResultOptions'),
     options('BatchOptions', BatchForm, ofBatch, 'Options of `batch`.', 'ConvertOptions'),
     options('IdentifyOptions', IdentifyForm, ofIdentify, 'Options of `identify`.', 'ResultOptions'),
     named('ErrorDetails', error, 'What an error response states.'),
     named('Explanation', explanation, 'What a conversion would do.'),
     { name: 'ImageDescription', schema: ImageDescription },
-    {
-      name: 'Formats',
-      schema: { ...Formats, properties: pick(Formats, []), required: ['input', 'output', 'limits'] },
-    },
+    { name: 'Formats', schema: { ...Formats, properties: pick(Formats, []), required: FORMATS } },
     named('Health', Health, 'Version and time of the service.'),
   ];
 }

@@ -51,13 +51,10 @@ async function convert(): Promise<void> {
 function report(scripts: readonly Profiler.ScriptCoverage[]): void {
   const files = scripts
     .filter((script) => script.url.startsWith(`file://${root}`))
-    .map((script) => ({
-      name: fileURLToPath(script.url).slice(root.length),
-      calls: script.functions
-        .map(({ functionName, ranges }) => ({
-          name: functionName || '(anonymous)',
-          count: ranges[0]?.count ?? 0,
-        }))
+    .map(({ url, functions }) => ({
+      name: fileURLToPath(url).slice(root.length),
+      calls: functions
+        .map(({ functionName, ranges: [range] }) => ({ name: functionName, count: range?.count ?? 0 }))
         .filter(({ count }) => count > 0),
     }))
     .filter(({ calls }) => calls.length > 0)
@@ -65,7 +62,8 @@ function report(scripts: readonly Profiler.ScriptCoverage[]): void {
   for (const { name, calls } of files) {
     console.log(`${name}: ${calls.length} functions, ${sum(calls)} calls`);
     if (flags.functions)
-      for (const call of calls) console.log(`  ${String(call.count).padStart(4)} ${call.name}`);
+      for (const call of calls)
+        console.log(`  ${String(call.count).padStart(4)} ${call.name || '(anonymous)'}`);
   }
   const all = files.flatMap(({ calls }) => calls);
   console.log(`${files.length} files, ${all.length} functions, ${sum(all)} calls`);

@@ -29,13 +29,6 @@ export function slowness(): number {
 const TICKS_PER_SECOND = 100;
 const PAGE_BYTES = 4096;
 
-interface Entry {
-  readonly pid: number;
-  readonly parent: number;
-  /** CPU time of the process itself in ms. */
-  readonly cpuMs: number;
-}
-
 /** Lists all processes. */
 export const listProcesses = (): number[] => readdirSync('/proc').map(Number).filter(Number.isInteger);
 
@@ -84,8 +77,8 @@ export function memoryOfTree(root: number): ReturnType<typeof memoryOf> {
 export const peakResidentBytes = (pid: number): number =>
   Number(/^VmHWM:\s+(\d+) kB$/m.exec(readProc(pid, 'status'))?.[1] ?? 0) * 1024;
 
-/** Returns the parent and the CPU time of a process; undefined if it has ended. */
-function readEntry(pid: number): Entry | undefined {
+/** Returns the parent and the CPU time in ms of a process; undefined if it has ended. */
+function readEntry(pid: number): { pid: number; parent: number; cpuMs: number } | undefined {
   const stat = readProc(pid, 'stat');
   if (!stat) return undefined;
   const fields = stat

@@ -75,8 +75,13 @@ export function simulate(options: SimulationOptions): SimulationResult {
     worked += service;
   }
   const last = Math.max(now, ...instances.map(({ free }) => Math.max(...free)));
+  const sorted = waits.toSorted((a, b) => a - b);
+  const mean = sorted.reduce((sum, wait) => sum + wait, 0) / Math.max(1, sorted.length);
+  const [p50 = 0, p95 = 0, p99 = 0] = [0.5, 0.95, 0.99].map(
+    (share) => sorted[Math.floor(sorted.length * share)],
+  );
   return {
-    wait: summarizeWaits(waits),
+    wait: { mean, p50, p95, p99 },
     refused: refused / requests,
     utilization: worked / (last * instances.length * processors),
   };
@@ -119,16 +124,6 @@ function waitingIn(instance: Instance, now: number): number {
 
 function inProgress(instance: Instance, now: number): number {
   return waitingIn(instance, now) + instance.free.filter((time) => time > now).length;
-}
-
-/** Returns the mean and the percentiles of waiting times. */
-function summarizeWaits(waits: readonly number[]): SimulationResult['wait'] {
-  const sorted = waits.toSorted((a, b) => a - b);
-  const mean = sorted.reduce((sum, wait) => sum + wait, 0) / Math.max(1, sorted.length);
-  const [p50 = 0, p95 = 0, p99 = 0] = [0.5, 0.95, 0.99].map(
-    (share) => sorted[Math.floor(sorted.length * share)],
-  );
-  return { mean, p50, p95, p99 };
 }
 
 /** Inserts a value into a sorted list. */

@@ -1,4 +1,5 @@
 /** @module Creates the tables of docs/sizing.md from the report of the benchmark and from simulated clusters. */
+import { tableRows } from '../../test/helpers/markdown.ts';
 import { markdownTable } from '../statistics.ts';
 import { type SimulationOptions, simulate } from './simulate.ts';
 
@@ -20,18 +21,14 @@ export interface ServiceTime {
  * @throws {Error} if the table lacks a column
  */
 export function parseServiceTimes(report: string): ServiceTime[] {
-  const [head = [], , ...rows] = report
-    .split('\n')
-    .filter((line) => line.startsWith('| '))
-    .map((line) => line.split('|').map((cell) => cell.trim()));
+  const [head = [], ...rows] = tableRows(report);
   const column = (name: string): ((row: readonly string[]) => string) => {
     const at = head.indexOf(name);
     if (at < 0) throw new Error(`the report has no column "${name}"`);
     return (row) => row[at] ?? '';
   };
-  const [image, format, size] = [column('image'), column('to'), column('size')];
+  const [image, format, size, bytes] = [column('image'), column('to'), column('size'), column('bytes')];
   const [clients, cpu, memory] = [column('clients'), column('CPU ms'), column('tree MiB')];
-  const bytes = column('bytes');
   return rows
     .filter((row) => clients(row) === '8')
     .map((row) => ({

@@ -1,7 +1,6 @@
 /** @module Attacks of one client on the service, each on a separate server, and their effect on other clients. */
 import { connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import sharp from 'sharp';
 import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { formWith, readBody, sendFrom } from '../../test/helpers/from-address.ts';
 import { doublingSvg } from '../../test/helpers/hostile-files.ts';
@@ -9,7 +8,7 @@ import { memoryOf, slowness } from '../processes/usage.ts';
 import { median, percentile } from '../statistics.ts';
 import { count, emptyTally } from './clients.ts';
 import { type FaultParts, finish, type Outcome, turnProblems } from './fault.ts';
-import { noisyPhoto } from './requests.ts';
+import { noise, noisyPhoto } from './requests.ts';
 import { listLeftovers, type Server, startServer } from './server.ts';
 
 /** An attack by many connections. */
@@ -57,13 +56,16 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
   [MANY]: { start: (port) => open(port, 20, GET.repeat(3000)), ...REQUESTS },
   [`${MANY} in HTTP/1.0`]: { start: (port) => open(port, 20, GET_1_0.repeat(3000)), ...REQUESTS },
   [`${MANY} after a refused upload`]: {
-    ...{ start: (port) => open(port, 20, `${REFUSED}${GET.repeat(3000)}`), ...REQUESTS },
+    start: (port) => open(port, 20, `${REFUSED}${GET.repeat(3000)}`),
+    ...REQUESTS,
   },
   'bodies in chunks of one byte': {
-    ...{ start: (port) => openBodies(port, '1\r\n-\r\n'.repeat(5e6)), ...BODIES },
+    start: (port) => openBodies(port, '1\r\n-\r\n'.repeat(5e6)),
+    ...BODIES,
   },
   'bodies in chunks of 64 bytes': {
-    ...{ start: (port) => openBodies(port, `40\r\n${'-'.repeat(64)}\r\n`.repeat(10e6 / 64)), ...BODIES },
+    start: (port) => openBodies(port, `40\r\n${'-'.repeat(64)}\r\n`.repeat(10e6 / 64)),
+    ...BODIES,
   },
 };
 
@@ -108,9 +110,7 @@ async function bmpBatch(): Promise<FormData> {
 
 /** Creates a request to convert an AVIF of 14 megapixels and about 500 kB without loss. */
 async function largeAvif(): Promise<FormData> {
-  const noise = { type: 'gaussian', mean: 128, sigma: 16 } as const;
-  const create = { width: 4320, height: 3240, channels: 3, background: 'grey', noise } as const;
-  const avif = await sharp({ create }).avif({ quality: 42, effort: 0 }).toBuffer();
+  const avif = await noise(4320, 3240, 16).avif({ quality: 42, effort: 0 }).toBuffer();
   return formWith(avif, 'file', { lossless: 'true' });
 }
 

@@ -1,6 +1,6 @@
 /** @module Faults, each on a separate server, while clients send requests. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { formWith } from '../../test/helpers/from-address.ts';
@@ -26,7 +26,6 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   'the tool hangs and ignores SIGTERM': (parts) =>
     withTool(parts, "trap '' TERM; while :; do sleep 1; done", [413, 503]),
   'the tool crashes': (parts) => withTool(parts, 'kill -SEGV $$', [400, 503]),
-  'the tool is gone for a while': toolGone,
   'fork servers and their jobs are killed at random': killAtRandom,
   'the disk of 64 MB fills': diskFull,
   'open files run out': filesRunOut,
@@ -36,35 +35,21 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   ...ATTACK_FAULTS,
 };
 
-/** Starts a server whose ImageMagick is a script of the given name that ends with the real tool. */
-async function startWithTool(parts: FaultParts, name: string, body: string): Promise<[Server, string]> {
-  const folder = join(scratch, `${name}-${parts.random.below(1e9)}`);
-  mkdirSync(folder);
-  const tool = join(folder, 'magick');
-  writeFileSync(tool, `#!/bin/sh\n${body}\nexec ${parts.magick} "$@"\n`, { mode: 0o755 });
-  const settings = { MAGICK_BIN: tool, SANDBOX: 'off', CONVERT_TIMEOUT_MS: '8000' };
-  return [await startServer(settings), tool];
-}
-
 /** Runs `body` in place of ImageMagick for the first half of the time. Then all requests must succeed again. */
 async function withTool(parts: FaultParts, body: string, excused: readonly number[]): Promise<Outcome> {
-  const good = join(scratch, `good-${parts.random.below(1e9)}`);
+  const folder = join(scratch, `tool-${parts.random.below(1e9)}`);
+  const [tool, good] = [join(folder, 'magick'), join(folder, 'good')];
+  mkdirSync(folder);
   writeFileSync(good, '');
-  const script = `case "$*" in *-version*|*-list*|xc:*|"PNG:in PDF:allowed.pdf") exec ${parts.magick} "$@";; esac
-[ -e ${good} ] || { ${body}; }`;
-  const [server] = await startWithTool(parts, 'tool', script);
-  renameSync(good, `${good}.not`);
+  const script = `#!/bin/sh
+case "$*" in *-version*|*-list*|xc:*|"PNG:in PDF:allowed.pdf") exec ${parts.magick} "$@";; esac
+[ -e ${good} ] || { ${body}; }
+exec ${parts.magick} "$@"\n`;
+  writeFileSync(tool, script, { mode: 0o755 });
+  const server = await startServer({ MAGICK_BIN: tool, SANDBOX: 'off', CONVERT_TIMEOUT_MS: '8000' });
+  rmSync(good);
   const tally = await runLoad(parts, server, { excused }, 1 / 2);
-  renameSync(`${good}.not`, good);
-  return finish(parts, server, tally);
-}
-
-/** Removes the tool for the first half of the time. */
-async function toolGone(parts: FaultParts): Promise<Outcome> {
-  const [server, tool] = await startWithTool(parts, 'gone', '');
-  renameSync(tool, `${tool}.away`);
-  const tally = await runLoad(parts, server, { excused: [503] }, 1 / 2);
-  renameSync(`${tool}.away`, tool);
+  writeFileSync(good, '');
   return finish(parts, server, tally);
 }
 

@@ -1,6 +1,6 @@
 /** @module Requests of the stress test and their expected statuses. */
 import { readdirSync, readFileSync } from 'node:fs';
-import sharp from 'sharp';
+import sharp, { type Sharp } from 'sharp';
 import { INPUT_TYPES, type InputType, OUTPUT_TYPES, type OutputType } from '../../src/formats.ts';
 import { formWith } from '../../test/helpers/from-address.ts';
 import { decode, difference, onGrey } from '../../test/helpers/pixels.ts';
@@ -24,12 +24,15 @@ export interface Request {
 const FOLDER = new URL('../../fixtures/images/', import.meta.url).pathname;
 const fixture = (name: string): Buffer => readFileSync(FOLDER + name);
 
-/** Creates a JPEG of noise, which compresses badly. */
-export function noisyPhoto(width: number, height: number, sigma: number, quality = 80): Promise<Buffer> {
+/** Creates an image of noise, which compresses badly. */
+export function noise(width: number, height: number, sigma: number): Sharp {
   const noise = { type: 'gaussian', mean: 128, sigma } as const;
-  const create = { width, height, channels: 3, background: 'grey', noise } as const;
-  return sharp({ create }).jpeg({ quality }).toBuffer();
+  return sharp({ create: { width, height, channels: 3, background: 'grey', noise } });
 }
+
+/** Creates a JPEG of noise. */
+export const noisyPhoto = (width: number, height: number, sigma: number, quality = 80): Promise<Buffer> =>
+  noise(width, height, sigma).jpeg({ quality }).toBuffer();
 
 /** Minimum PSNR in dB of a lossy result. Rotated, mirrored or discoloured images are below 20. */
 const MIN_PSNR = 25;
