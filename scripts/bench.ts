@@ -67,7 +67,7 @@ await compareAll();
 
 async function compareAll(): Promise<void> {
   const tools = await findTools();
-  const images = await makeImages(folder, flags.thumbnails ? 'sources' : 'all');
+  const images = await makeImages(flags.thumbnails ? 'sources' : 'all');
   const servers = {
     imagemill: await startServerProcess({ TEMP_DIR: join(folder, 'service') }),
     sharp: await startOther('sharp'),

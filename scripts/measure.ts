@@ -104,7 +104,7 @@ function compared([first = [], second = []]: readonly (readonly number[])[], dig
 }
 
 async function benchImages(): Promise<(name: string) => Image> {
-  const images = await makeImages(folder);
+  const images = await makeImages();
   return (wanted) => images.find((image) => image.name === wanted) as Image;
 }
 
@@ -178,7 +178,7 @@ async function measureMemory(requests = '10000'): Promise<string> {
 async function measureThreads(rounds = '3'): Promise<string> {
   const imageOf = await benchImages();
   const bytes = await (await photo(4000, 3000)).png().toBuffer();
-  const png: Image = { name: 'png 12 MP', file: 'photo-12.png', bytes, pixels: 4000 * 3000 };
+  const png: Image = { name: 'png 12 MP', type: 'png', bytes, pixels: 4000 * 3000 };
   const jobs: readonly Job[] = [
     { image: imageOf('photo 3 MP'), format: 'webp' },
     ...['webp', 'jpg'].map((format) => ({ image: png, format, side: 2000 })),

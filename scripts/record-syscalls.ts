@@ -7,11 +7,9 @@
  * Requires strace. FOLDER holds additional images. Prints one line per call: the name, the arguments that a filter can
  * check, and the number of calls. `scripts/make-seccomp.py` is derived from the output on Debian 12 and 13.
  */
-import { createReadStream, existsSync, readdirSync, readFileSync } from 'node:fs';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { existsSync, mkdirSync, mkdtempDisposableSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { pino } from 'pino';
 import { loadConfig } from '../src/config.ts';
 import { createConversionEngine } from '../src/conversion/engine.ts';
@@ -39,19 +37,16 @@ const RECORDED: Readonly<Record<string, readonly number[]>> = {
   ...{ mprotect: [2], mremap: [3], openat: [2], prctl: [0], prlimit64: [0, 1], seccomp: [0], socket: [0, 1] },
 };
 
-const folder = await mkdtemp(join(tmpdir(), 'imagemill-syscalls-'));
+using temporary = mkdtempDisposableSync(join(tmpdir(), 'imagemill-syscalls-'));
+const folder = temporary.path;
 const [traces, tracedTools] = [join(folder, 'traces'), join(folder, 'tools')];
-try {
-  await makeTracedTools();
-  await convertEverything([...FIXTURES, ...process.argv.slice(2)]);
-  for (const [call, count] of [...(await countCalls())].sort()) console.log(`${call}\t${count}`);
-} finally {
-  await rm(folder, { recursive: true, force: true });
-}
+await makeTracedTools();
+await convertEverything([...FIXTURES, ...process.argv.slice(2)]);
+for (const [call, count] of [...countCalls()].sort()) console.log(`${call}\t${count}`);
 
 /** Creates a folder of scripts named after the tools. Each runs its tool under strace. */
 async function makeTracedTools(): Promise<void> {
-  await Promise.all([mkdir(traces), mkdir(tracedTools)]);
+  for (const path of [traces, tracedTools]) mkdirSync(path);
   for (const tool of PROGRAMS.filter((name) => existsSync(`/usr/bin/${name}`)))
     await writeScript(
       tool,
@@ -81,10 +76,10 @@ async function convertEverything(folders: readonly string[]): Promise<void> {
 }
 
 /** Counts the calls in all traces by name and recorded arguments. */
-async function countCalls(): Promise<Map<string, number>> {
+function countCalls(): Map<string, number> {
   const counts = new Map<string, number>();
   for (const name of readdirSync(traces)) {
-    for await (const line of createInterface({ input: createReadStream(join(traces, name)) })) {
+    for (const line of readFileSync(join(traces, name), 'utf8').split('\n')) {
       const call = describe(line);
       if (call) counts.set(call, (counts.get(call) ?? 0) + 1);
     }

@@ -88,8 +88,7 @@ try {
     };
     rows.push({ name, ...(await runFault(parts)) });
   }
-  const left = seconds * 1000 - (performance.now() - started);
-  if (left > 0) await new Promise((resolve) => setTimeout(resolve, left));
+  await pause(Math.max(0, seconds * 1000 - (performance.now() - started)));
   stop.abort();
   const tally = await baseLoad;
   await measured;

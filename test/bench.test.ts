@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import type { Image } from '../scripts/bench/images.ts';
 import { measure } from '../scripts/bench/load.ts';
 
-const IMAGE: Image = { name: 'any', file: 'any.png', pixels: 1, bytes: Buffer.from('any') };
+const IMAGE: Image = { name: 'any', type: 'png', pixels: 1, bytes: Buffer.from('any') };
 
 describe('load generator of the benchmark', () => {
   const addresses: (string | undefined)[] = [];

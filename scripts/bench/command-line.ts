@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { plan } from '../../src/conversion/plan/index.ts';
 import { createJob } from '../../src/conversion/plan/job.ts';
 import { completeStep } from '../../src/conversion/plan/step.ts';
-import type { InputType, OutputType } from '../../src/formats.ts';
+import type { OutputType } from '../../src/formats.ts';
 import { inspect } from '../../src/images/index.ts';
 import { TOOLS, type ToolName } from '../../src/tools.ts';
 import { median } from '../statistics.ts';
@@ -27,11 +27,10 @@ export interface Tools {
 async function commandLines(job: Job, folder: string, tools: Tools): Promise<string[]> {
   const { image, format, side } = job;
   writeFileSync(join(folder, 'in'), image.bytes);
-  const type = image.file.split('.').at(-1) as InputType;
   const size = { width: side, height: side };
   const options = { format: format as OutputType, quality: QUALITY, stripMetadata: true, ...size };
   const asset = (name: string) => new URL(`../../assets/${name}`, import.meta.url).pathname;
-  const info = await inspect(join(folder, 'in'), type);
+  const info = await inspect(join(folder, 'in'), image.type);
   const { decoding, steps } = plan(
     createJob(info, options, { magick: tools.magick.major, assemblesWebp: true }),
   );

@@ -1,7 +1,6 @@
 /** @module Generates the benchmark images, identical on every machine. */
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import sharp, { type Sharp } from 'sharp';
+import type { InputType } from '../../src/formats.ts';
 import { ico } from '../fixtures/writers.ts';
 import { type Random, seeded } from '../stress/random.ts';
 
@@ -9,15 +8,14 @@ import { type Random, seeded } from '../stress/random.ts';
 export interface Image {
   /** Name in the report. */
   readonly name: string;
-  /** File name. */
-  readonly file: string;
+  readonly type: InputType;
   readonly bytes: Buffer;
   /** Pixels of one frame. */
   readonly pixels: number;
 }
 
-/** File name, width, height, and what encodes an image of that size. */
-type Row = readonly [file: string, width: number, height: number, make: Encoder];
+/** Type, width, height, and what encodes an image of that size. */
+type Row = readonly [type: InputType, width: number, height: number, make: Encoder];
 type Encoder = (width: number, height: number) => Promise<Buffer>;
 
 const encoder =
@@ -38,18 +36,18 @@ const [JPEG, PNG, WEBP, AVIF, TIFF, P3] = [
 ];
 
 const GENERATORS: Readonly<Record<string, Row>> = {
-  'photo 12 MP': ['photo-12.jpg', 4000, 3000, JPEG],
-  'photo 3 MP': ['photo-3.jpg', 2000, 1500, JPEG],
-  'photo 0.75 MP': ['photo-0.75.jpg', 1000, 750, JPEG],
-  'photo 320×240': ['photo-320.jpg', 320, 240, JPEG],
-  'png photo': ['photo.png', 1000, 750, PNG],
-  'png screen': ['screen.png', 1600, 1200, () => sharp(screen()).flatten().png().toBuffer()],
-  'gif animation': ['moving.gif', 320, 240, (width, height) => animation(width, height, 12)],
-  tiff: ['photo.tiff', 1000, 750, TIFF],
-  avif: ['photo.avif', 1000, 750, AVIF],
-  svg: ['drawing.svg', 800, 600, async () => drawing()],
+  'photo 12 MP': ['jpg', 4000, 3000, JPEG],
+  'photo 3 MP': ['jpg', 2000, 1500, JPEG],
+  'photo 0.75 MP': ['jpg', 1000, 750, JPEG],
+  'photo 320×240': ['jpg', 320, 240, JPEG],
+  'png photo': ['png', 1000, 750, PNG],
+  'png screen': ['png', 1600, 1200, () => sharp(screen()).flatten().png().toBuffer()],
+  'gif animation': ['gif', 320, 240, (width, height) => animation(width, height, 12)],
+  tiff: ['tiff', 1000, 750, TIFF],
+  avif: ['avif', 1000, 750, AVIF],
+  svg: ['svg', 800, 600, async () => drawing()],
   // One PNG-compressed image, as browser icons have.
-  ico: ['icon.ico', 256, 256, async () => ico([{ side: 256, bytes: await OPAQUE_PNG(256, 256) }])],
+  ico: ['ico', 256, 256, async () => ico([{ side: 256, bytes: await OPAQUE_PNG(256, 256) }])],
 };
 const OPAQUE_PNG = encoder((image) => image.ensureAlpha().png());
 
@@ -61,33 +59,30 @@ const SOURCES: Readonly<Record<string, Row>> = {
   ...Object.fromEntries(
     JPEG_SIZES.map((size): [string, Row] => {
       const [width = 0, height = 0] = size.split('×').map(Number);
-      return [`jpeg ${size}`, [`photo-${width}.jpg`, width, height, JPEG]];
+      return [`jpeg ${size}`, ['jpg', width, height, JPEG]];
     }),
   ),
-  'jpeg screen 2311×1733': ['screen.jpg', 2311, 1733, encoder(jpeg, enlargedScreen)],
-  'png screen 3840×2160': ['screen.png', 3840, 2160, encoder((image) => image.png(), enlargedScreen)],
-  'png photo 2000×1500': ['photo.png', 2000, 1500, PNG],
-  'webp 4000×3000': ['photo.webp', 4000, 3000, WEBP],
-  'avif 2000×1500': ['photo.avif', 2000, 1500, AVIF],
-  'tiff 2000×1500': ['photo.tiff', 2000, 1500, TIFF],
-  'gif animation 480×270': ['frames.gif', 480, 270, (width, height) => animation(width, height, 60)],
-  'gif panning 480×270': ['panning.gif', 480, 270, (width, height) => panning(width, height, 24)],
-  'jpeg P3 4032×3024': ['p3.jpg', 4032, 3024, P3],
-  'jpeg P3 600×450': ['small-p3.jpg', 600, 450, P3],
+  'jpeg screen 2311×1733': ['jpg', 2311, 1733, encoder(jpeg, enlargedScreen)],
+  'png screen 3840×2160': ['png', 3840, 2160, encoder((image) => image.png(), enlargedScreen)],
+  'png photo 2000×1500': ['png', 2000, 1500, PNG],
+  'webp 4000×3000': ['webp', 4000, 3000, WEBP],
+  'avif 2000×1500': ['avif', 2000, 1500, AVIF],
+  'tiff 2000×1500': ['tiff', 2000, 1500, TIFF],
+  'gif animation 480×270': ['gif', 480, 270, (width, height) => animation(width, height, 60)],
+  'gif panning 480×270': ['gif', 480, 270, (width, height) => panning(width, height, 24)],
+  'jpeg P3 4032×3024': ['jpg', 4032, 3024, P3],
+  'jpeg P3 600×450': ['jpg', 600, 450, P3],
 };
 
 /**
- * Generates images and writes them to `folder`.
+ * Generates images.
  *
  * @param kind the images of the comparison, or sources of thumbnails
  */
-export async function makeImages(folder: string, kind: 'all' | 'sources' = 'all'): Promise<Image[]> {
+export async function makeImages(kind: 'all' | 'sources' = 'all'): Promise<Image[]> {
   const images: Image[] = [];
-  for (const [name, [file, width, height, make]] of Object.entries(kind === 'all' ? GENERATORS : SOURCES)) {
-    const bytes = await make(width, height);
-    writeFileSync(join(folder, file), bytes);
-    images.push({ name, file, bytes, pixels: width * height });
-  }
+  for (const [name, [type, width, height, make]] of Object.entries(kind === 'all' ? GENERATORS : SOURCES))
+    images.push({ name, type, bytes: await make(width, height), pixels: width * height });
   return images;
 }
 

@@ -20,7 +20,7 @@ export function summary(rows: readonly Row[]): string[] {
   const panning = sources.filter(({ image }) => image.includes('gif panning'));
   const usual = sources.filter((row) => ![...wide, ...moving, ...panning].includes(row));
   const [to300, to1200] = [300, 1200].map((size) => usual.filter(({ side }) => side === size));
-  const fromOne = at8.filter((row) => crowd.some((other) => isSamePair(row, other)));
+  const fromOne = at8.filter((row) => crowd.some((other) => labelOf(other) === labelOf(row)));
   const below = rows.filter(({ clients, pixels }) => clients === 1 && pixels < 1_000_000);
   const above = rows.filter(({ clients, pixels }) => clients === 1 && pixels >= 1_000_000);
   const lines = [
@@ -38,10 +38,6 @@ export function summary(rows: readonly Row[]): string[] {
     line('The same, from 1 MP', above, overCommandLine),
   ];
   return ['## Summary', lines.flat().join('\n')];
-}
-
-function isSamePair(a: Row, b: Row): boolean {
-  return a.image === b.image && a.format === b.format && a.side === b.side;
 }
 
 /** Returns an item about the ratios of the rows, or none if no row has one. */
