@@ -29,7 +29,7 @@ export async function readHeif(bytes: WindowReader): Promise<ImageFacts<'avif'>>
     ...(isDeep(properties) && { deep: true }),
     ...colourIn(own),
     ...limitedGreys(own, propertiesOf(firstTileOf(meta)) ?? own),
-    ...(lacksAlphaSize && { misread: ['alpha-without-size'] as const }),
+    ...(lacksAlphaSize && { misread: ['alpha-without-properties'] as const }),
     // The colours are multiplied by the alpha (ISO/IEC 23008-12, 6.10.1.2).
     ...(references.some(({ type, from }) => type === 'prem' && from === primary) && { premultiplied: true }),
     metadata: items.flatMap(({ type }) => METADATA[type] ?? []),

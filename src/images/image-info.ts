@@ -231,7 +231,7 @@ export type MisreadKind =
   | 'uneven-samples'
   | 'white-half-float'
   | 'planar-grey-alpha'
-  | 'planar-unused'
+  | 'planar-unused-channel'
   | 'planar-alpha-first'
   | 'alpha-not-first'
   | 'other-inks'
@@ -241,7 +241,7 @@ export type MisreadKind =
   | 'icc-lab'
   | 'sensor-mosaic'
   | 'tiled-cmyk-jpeg'
-  | 'alpha-without-size';
+  | 'alpha-without-properties';
 
 /** Timing and frames of an animation. */
 export interface Animation {

@@ -126,7 +126,7 @@ async function readFractions(tiff: TiffReader, tag: Tag | undefined): Promise<nu
   return [0, 8, 16].map((at) => tiff.numberIn(raw, at, 4) / tiff.numberIn(raw, at + 4, 4));
 }
 
-type TiffKind = Exclude<MisreadKind, 'alpha-without-size'>;
+type TiffKind = Exclude<MisreadKind, 'alpha-without-properties'>;
 
 const RULES: Readonly<Record<TiffKind, (encoding: TiffEncoding) => boolean>> = {
   'old-jpeg': ({ compression }) => compression === COMPRESSION.oldJpeg,
@@ -144,7 +144,8 @@ const RULES: Readonly<Record<TiffKind, (encoding: TiffEncoding) => boolean>> = {
     planar && GREYS.includes(photometric) && extraSamples.length > 0,
   'planar-alpha-first': ({ planar, extraSamples }) =>
     planar && extraSamples.length > 1 && ALPHA.includes(extraSamples[0] ?? 0),
-  'planar-unused': ({ planar, extraSamples }) => planar && extraSamples.some((one) => !ALPHA.includes(one)),
+  'planar-unused-channel': ({ planar, extraSamples }) =>
+    planar && extraSamples.some((one) => !ALPHA.includes(one)),
   'alpha-not-first': ({ planar, extraSamples }) =>
     !planar && hasAlpha(extraSamples) && !ALPHA.includes(extraSamples[0] ?? 0),
   'other-inks': ({ photometric, inkSet, samples }) =>

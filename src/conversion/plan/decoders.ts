@@ -25,8 +25,6 @@ interface MisreadRow {
   readonly label: string;
   /** Major versions of ImageMagick that misread it. */
   readonly by: readonly (6 | 7)[];
-  /** A file of this kind in `fixtures/traps/`. */
-  readonly fixture: string;
 }
 
 const BOTH = [6, 7] as const;
@@ -36,79 +34,31 @@ const BOTH = [6, 7] as const;
  * in `images/` recognize them by the header. Files of these kinds are rejected: a clear error is better than a wrong
  * image.
  *
- * The tests check for every row and version that the fixture is still misread. If they fail with a newer ImageMagick,
- * remove the version from the row.
+ * `fixtures/traps/` has a file of each kind, with its name. The tests check for every row and version that it is still misread.
+ * If they fail with a newer ImageMagick, remove the version from the row.
  */
 export const MISREAD_KINDS: Readonly<Record<MisreadKind, MisreadRow>> = {
-  'old-jpeg': { label: 'old-style JPEG in a TIFF', by: [6], fixture: 'old-jpeg.tiff' },
-  'ycbcr-subsampled': {
-    label: 'subsampled YCbCr colours outside of JPEG in a TIFF',
-    by: BOTH,
-    fixture: 'ycbcr-subsampled.tiff',
-  },
-  'ycbcr-matrix': {
-    label: 'YCbCr colours and coefficients of its own in a TIFF',
-    by: BOTH,
-    fixture: 'ycbcr-matrix.tiff',
-  },
-  'stray-predictor': {
-    label: 'a predictor without LZW or Deflate in a TIFF',
-    by: BOTH,
-    fixture: 'stray-predictor.tiff',
-  },
-  'signed-samples': { label: 'signed samples in a TIFF', by: BOTH, fixture: 'signed-samples.tiff' },
-  'samples-24': { label: '24 bits per sample in a TIFF', by: [6], fixture: 'samples-24.tiff' },
-  'samples-64': { label: '64 bits per sample in a TIFF', by: BOTH, fixture: 'samples-64.tiff' },
-  'uneven-samples': {
-    label: 'samples of different sizes in a TIFF',
-    by: BOTH,
-    fixture: 'uneven-samples.tiff',
-  },
-  'white-half-float': {
-    label: '16-bit float samples whose white is 0 in a TIFF',
-    by: BOTH,
-    fixture: 'white-half-float.tiff',
-  },
-  'planar-grey-alpha': {
-    label: 'extra channels in a planar greyscale TIFF',
-    by: BOTH,
-    fixture: 'planar-grey-alpha.tiff',
-  },
-  'planar-unused': {
-    label: 'extra channels that are not alpha in a planar TIFF',
-    by: [7],
-    fixture: 'planar-unused-channel.tiff',
-  },
-  'planar-alpha-first': {
-    label: 'more channels after alpha in a planar TIFF',
-    by: BOTH,
-    fixture: 'planar-alpha-first.tiff',
-  },
-  'alpha-not-first': {
-    label: 'other extra channels before alpha in a TIFF',
-    by: BOTH,
-    fixture: 'alpha-not-first.tiff',
-  },
-  'other-inks': { label: 'other inks than CMYK in a TIFF', by: BOTH, fixture: 'other-inks.tiff' },
-  'float-lab': { label: 'CIELab colours as floats in a TIFF', by: BOTH, fixture: 'float-lab.tiff' },
-  'jpeg-lab': { label: 'CIELab colours as JPEG in a TIFF', by: BOTH, fixture: 'jpeg-lab.tiff' },
-  'lightness-only': {
-    label: 'the lightness of CIELab only in a TIFF',
-    by: [6],
-    fixture: 'lightness-only.tiff',
-  },
-  'icc-lab': { label: 'ICCLab or ITULab colours in a TIFF', by: BOTH, fixture: 'icc-lab.tiff' },
-  'sensor-mosaic': { label: 'raw data of a sensor in a TIFF', by: [7], fixture: 'sensor-mosaic.tiff' },
-  'tiled-cmyk-jpeg': {
-    label: 'tiles of CMYK JPEG in a TIFF',
-    by: BOTH,
-    fixture: 'tiled-cmyk-jpeg.tiff',
-  },
-  'alpha-without-size': {
-    label: 'an AVIF whose alpha states no size',
-    by: [6],
-    fixture: 'alpha-without-properties.avif',
-  },
+  'old-jpeg': { label: 'old-style JPEG in a TIFF', by: [6] },
+  'ycbcr-subsampled': { label: 'subsampled YCbCr colours outside of JPEG in a TIFF', by: BOTH },
+  'ycbcr-matrix': { label: 'YCbCr colours and coefficients of its own in a TIFF', by: BOTH },
+  'stray-predictor': { label: 'a predictor without LZW or Deflate in a TIFF', by: BOTH },
+  'signed-samples': { label: 'signed samples in a TIFF', by: BOTH },
+  'samples-24': { label: '24 bits per sample in a TIFF', by: [6] },
+  'samples-64': { label: '64 bits per sample in a TIFF', by: BOTH },
+  'uneven-samples': { label: 'samples of different sizes in a TIFF', by: BOTH },
+  'white-half-float': { label: '16-bit float samples whose white is 0 in a TIFF', by: BOTH },
+  'planar-grey-alpha': { label: 'extra channels in a planar greyscale TIFF', by: BOTH },
+  'planar-unused-channel': { label: 'extra channels that are not alpha in a planar TIFF', by: [7] },
+  'planar-alpha-first': { label: 'more channels after alpha in a planar TIFF', by: BOTH },
+  'alpha-not-first': { label: 'other extra channels before alpha in a TIFF', by: BOTH },
+  'other-inks': { label: 'other inks than CMYK in a TIFF', by: BOTH },
+  'float-lab': { label: 'CIELab colours as floats in a TIFF', by: BOTH },
+  'jpeg-lab': { label: 'CIELab colours as JPEG in a TIFF', by: BOTH },
+  'lightness-only': { label: 'the lightness of CIELab only in a TIFF', by: [6] },
+  'icc-lab': { label: 'ICCLab or ITULab colours in a TIFF', by: BOTH },
+  'sensor-mosaic': { label: 'raw data of a sensor in a TIFF', by: [7] },
+  'tiled-cmyk-jpeg': { label: 'tiles of CMYK JPEG in a TIFF', by: BOTH },
+  'alpha-without-properties': { label: 'an AVIF whose alpha states no size', by: [6] },
 };
 
 /** Returns the label of the first kind, of the file or a page to convert, that this version of ImageMagick misreads. */

@@ -2,14 +2,14 @@
 import { OUTPUTS, type OutputType } from '../../formats.ts';
 import type { ImageInfo } from '../../images/image-info.ts';
 import type { ToolName } from '../../tools.ts';
-import { pageScale } from './size.ts';
-import { JXL_THREADS, THREADS, WEBP_THREADS } from './step.ts';
+import { POINTS_PER_INCH, pageScale } from './size.ts';
+import { FILE_TO_ENCODE, JXL_THREADS, KEPT_FILE, SUFFIX, THREADS, WEBP_THREADS } from './step.ts';
 import { type ConversionJob, type ConvertOptions, INPUT_FILE, type Sentence } from './types.ts';
 
 /** Effort of WebP compression, 0 (fastest) to 6 (smallest). The default of libwebp. */
-export const WEBP_METHOD = 4;
+const WEBP_METHOD = 4;
 /** Effort of lossless WebP, 0 to 100. The default of libwebp. */
-export const LOSSLESS_EFFORT = 75;
+const LOSSLESS_EFFORT = 75;
 
 /** Returns arguments that set options of a coder of ImageMagick. */
 function define(coder: string, values: Readonly<Record<string, string | number | boolean>>): string[] {
@@ -17,7 +17,7 @@ function define(coder: string, values: Readonly<Record<string, string | number |
 }
 
 /** Arguments that encode to each format. */
-export const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => readonly string[]>> = {
+const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => readonly string[]>> = {
   // ImageMagick 7 would encode an animation of quality 100 without loss. With lossless, the quality is an effort.
   webp: ({ options: { lossless = false, quality } }) => [
     ...['-quality', String(lossless ? LOSSLESS_EFFORT : quality)],
@@ -26,9 +26,10 @@ export const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => reado
     WEBP_THREADS,
   ],
   // For PNG, -quality sets zlib level and filter: 80 is slow and large.
-  png: (job) => ['-depth', job.image.deep ? '16' : '8', ...(isFlat(job) ? PACKED.flat : PACKED.photo)],
+  png: (job) => [...depth(job), ...(isFlat(job) ? packed(4, 1) : packed(2, 5))],
   jpg: (job) => [
-    ...['-sampling-factor', sampling(job.options.quality), '-quality', String(job.options.quality)],
+    ...['-sampling-factor', job.options.quality < FULL_COLOUR_QUALITY ? '4:2:0' : '4:4:4'],
+    ...['-quality', String(job.options.quality)],
     ...(resultPixels(job) < MANY_PIXELS ? [] : ['-define', 'jpeg:optimize-coding=false']),
   ],
   // Dithering would change even images of few colours (48 dB), and takes 100 ms per frame.
@@ -44,9 +45,12 @@ export const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => reado
     ...['-quality', String(job.options.quality), '-define', 'pdf:title=image'],
   ],
   // Browsers show 8 bits, which take half of the time of 16.
-  avif: (job) => ['-depth', '8', ...forEncoder(job)],
+  avif: ({ image }) => ['-depth', '8', ...packed(temporaryLevel(image), 1)],
   // Fewer bits for few greys, as for black and white, would turn white into black: cjxl 0.7 reads them unscaled.
-  jxl: (job) => [...depth(job), '-set', 'option:png:bit-depth', usedBits(job), ...forEncoder(job)],
+  jxl: (job) => [
+    ...[...depth(job), '-set', 'option:png:bit-depth', usedBits(job)],
+    ...packed(temporaryLevel(job.image), 1),
+  ],
   tiff: (job) => [
     ...[...depth(job), '-compress', 'Zip', '-define', 'tiff:endian=lsb'],
     // libtiff has no predictor for fewer than 8 bits per pixel. Palettes of more colours get smaller without one, too.
@@ -71,11 +75,7 @@ export const explainEncoding: Sentence = ({ options }) => {
 };
 
 /** Keeps 16 bits per channel. */
-function depth(job: ConversionJob): string[] {
-  return ['-depth', bits(job)];
-}
-
-const bits = ({ image }: ConversionJob): string => (image.deep ? '16' : '8');
+const depth = ({ image }: ConversionJob): string[] => ['-depth', image.deep ? '16' : '8'];
 
 /**
  * Returns 8 or 16, or an expression for 8 if the values of a deep image need no more: ImageMagick writes damaged pixels if black
@@ -110,7 +110,7 @@ function iconImages({ options }: ConversionJob): string[] {
 export interface ExternalEncoder {
   readonly tool: ToolName;
   /** Returns the arguments, without the names of the input and the output, which follow them. */
-  args(job: Pick<ConversionJob, 'options'>): readonly string[];
+  args(job: Pick<ConversionJob, 'options'> & Partial<Pick<ConversionJob, 'isTranscoded'>>): readonly string[];
 }
 
 /** Encoders of formats that ImageMagick writes as PNG first. */
@@ -126,79 +126,102 @@ export const EXTERNAL_ENCODERS: Partial<Readonly<Record<OutputType, ExternalEnco
   },
   jxl: {
     tool: 'cjxl',
-    args: ({ options: { quality } }) => [
+    // A JPEG that is transcoded keeps its data, so that its bytes can be restored.
+    args: ({ options: { quality }, isTranscoded }) => [
       ...[JXL_THREADS, '--container=1', '--quiet'],
-      ...['-d', valueAt(JXL_DISTANCES, quality).toFixed(2), '-e', quality === 100 ? '2' : '4'],
+      ...(isTranscoded
+        ? ['--lossless_jpeg=1']
+        : ['-d', valueAt(JXL_DISTANCES, quality).toFixed(2), '-e', quality === 100 ? '2' : '4']),
     ],
   },
 };
 
+/** Returns the arguments of the program that encodes the PNG of ImageMagick, or transcodes the input. */
+export function encoderArguments(job: ConversionJob): string[] {
+  const args = EXTERNAL_ENCODERS[job.options.format]?.args(job) ?? [];
+  return [...args, job.isTranscoded ? INPUT_FILE : FILE_TO_ENCODE, job.output];
+}
+
+/** Returns the arguments of img2webp, which assembles the frames of ImageMagick. */
+export function webpArguments({ image, options, output }: ConversionJob): string[] {
+  const { delaysMs = [], loopCount = 0 } = image.animation ?? {};
+  const coding = options.lossless
+    ? ['-lossless', '-q', String(LOSSLESS_EFFORT)]
+    : ['-lossy', '-q', String(options.quality)];
+  const frames = delaysMs.flatMap((delay, at) => [
+    ...['-d', String(delay), ...coding, '-m', String(WEBP_METHOD)],
+    `frame${SUFFIX}-${String(at).padStart(5, '0')}.pam`,
+  ]);
+  return ['-loop', String(loopCount), ...frames, '-o', output];
+}
+
+/** Writes the result, or the files that the next program encodes. */
+export function encode(job: ConversionJob): string[] {
+  const { format } = job.options;
+  // Each frame becomes a numbered, uncompressed file.
+  if (job.programs.includes('img2webp')) return ['-depth', '8', `PAM:frame${SUFFIX}-%05d.pam`];
+  const file = EXTERNAL_ENCODERS[format] ? FILE_TO_ENCODE : job.output;
+  return [...ENCODERS[format](job), `${OUTPUTS[format].coder}:${file}`];
+}
+
 /**
- * Rows of `quality` and the encoder's value, which lead to the same visible quality as in WebP. Values between two rows
- * are interpolated. bench/README.md describes the measurements.
+ * Stores the image if `maxBytes` can require ImageMagick to encode it again. MIFF holds frames and CMYK and is not
+ * compressed: 6 megapixels take 0.05 s to write and 0.03 s to read; an uncompressed PNG takes 0.35 s and 0.1 s.
  */
-type QualityTable = readonly (readonly [quality: number, value: number])[];
+export const storeForRetries = ({ options, programs }: ConversionJob): string[] =>
+  options.maxBytes && programs.at(-1) === 'magick' ? ['-depth', '8', '-write', `MIFF:${KEPT_FILE}`] : [];
+
+/** Removes all metadata, or only what ImageMagick would add to it. */
+export function stripMetadata({ options }: ConversionJob): string[] {
+  if (options.stripMetadata) return ['-strip'];
+  return [...WORKING_FILE_DATES.flatMap((name) => ['+set', name]), ...NO_PNG_GAMMA];
+}
+
+export const explainMetadata: Sentence = ({ image: { metadata = [] }, options }) => {
+  const kinds = metadata.map((kind) => kind.toUpperCase()).join(' and ');
+  return kinds === '' ? undefined : `${kinds} metadata is ${options.stripMetadata ? 'removed' : 'kept'}`;
+};
+
+/** Omits the gamma of 2.2 and the primaries that ImageMagick 6 declares in a PNG. Browsers would use them instead of sRGB. */
+const NO_PNG_GAMMA = ['-define', 'png:exclude-chunks=gAMA,cHRM'];
+
+const WORKING_FILE_DATES = ['date:create', 'date:modify', 'date:timestamp'];
+
+/**
+ * Values of an encoder that lead to the same visible quality as in WebP. Between two qualities, they are interpolated.
+ * bench/README.md describes the measurements.
+ */
+interface QualityTable {
+  readonly qualities: readonly number[];
+  /** The value for each of the qualities. */
+  readonly values: readonly number[];
+}
 
 /** Quantizer of libaom, 0 (best) to 63. */
-const AVIF_LEVELS: QualityTable = [
-  [1, 51.9],
-  [5, 47.6],
-  [10, 44.4],
-  [20, 40],
-  [30, 36.9],
-  [40, 33.9],
-  [50, 31],
-  [60, 28.8],
-  [70, 26.2],
-  [75, 25.1],
-  [80, 21.1],
-  [85, 16.7],
-  [90, 11],
-  [95, 6.3],
-  [100, 3.5],
-];
+const AVIF_LEVELS: QualityTable = {
+  qualities: [1, 5, 10, 20, 30, 40, 50, 60, 70, 75, 80, 85, 90, 95, 100],
+  values: [51.9, 47.6, 44.4, 40, 36.9, 33.9, 31, 28.8, 26.2, 25.1, 21.1, 16.7, 11, 6.3, 3.5],
+};
 
 /** Butteraugli distance of libjxl, 0 (lossless) to 25. */
-const JXL_DISTANCES: QualityTable = [
-  [1, 17],
-  [5, 11.8],
-  [10, 9],
-  [20, 6.2],
-  [30, 4.5],
-  [40, 3.4],
-  [50, 2.94],
-  [60, 2.4],
-  [70, 2.05],
-  [75, 1.85],
-  [80, 1.55],
-  [85, 1.25],
-  [90, 0.95],
-  [95, 0.65],
-  [99, 0.5],
-  [100, 0],
-];
+const JXL_DISTANCES: QualityTable = {
+  qualities: [1, 5, 10, 20, 30, 40, 50, 60, 70, 75, 80, 85, 90, 95, 99, 100],
+  values: [17, 11.8, 9, 6.2, 4.5, 3.4, 2.94, 2.4, 2.05, 1.85, 1.55, 1.25, 0.95, 0.65, 0.5, 0],
+};
 
 /** Returns the encoder's value for a quality of 1 to 100. */
-function valueAt(table: QualityTable, quality: number): number {
+function valueAt({ qualities, values }: QualityTable, quality: number): number {
   const next = Math.max(
     1,
-    table.findIndex(([from]) => quality <= from),
+    qualities.findIndex((from) => quality <= from),
   );
-  const [[low, lowValue], [high, highValue]] = table.slice(next - 1, next + 1) as [
-    readonly [number, number],
-    readonly [number, number],
-  ];
+  const [low = 0, high = 0] = qualities.slice(next - 1);
+  const [lowValue = 0, highValue = 0] = values.slice(next - 1);
   return lowValue + ((quality - low) / (high - low)) * (highValue - lowValue);
 }
 
 /** From this quality on, a JPEG has colour in full resolution, as ImageMagick's PDF and libvips have it. */
 const FULL_COLOUR_QUALITY = 90;
-
-function sampling(quality: number): string {
-  return quality < FULL_COLOUR_QUALITY ? '4:2:0' : '4:4:4';
-}
-
-const POINTS_PER_INCH = 72;
 
 /** Returns pixels per inch, rounded up to two decimals. One pixel is one point, unless a page would be too large. */
 function pageDensity(job: ConversionJob): string {
@@ -217,38 +240,26 @@ function resultPixels(job: ConversionJob): number {
   return width * height;
 }
 
-/** Arguments of cjxl that keep the data of a JPEG, so that its bytes can be restored. */
-export const transcodeArguments = ({ output }: ConversionJob): string[] => [
-  ...[JXL_THREADS, '--container=1', '--quiet', '--lossless_jpeg=1'],
-  ...[INPUT_FILE, output],
-];
-
 /**
- * ImageMagick 7 stores a transparent grey of a PNG as its luma, rounded down: 191 for 192, so that no pixel is transparent. The
- * brightness of a grey is exact.
+ * Returns the compression of a PNG: a level of zlib, and a filter. Filter 1 is none; with 5, the encoder selects a filter per row.
+ * The levels were chosen by the measurements in bench/README.md.
+ *
+ * ImageMagick 7 stores a transparent grey as its luma, rounded down: 191 for 192, so that no pixel is transparent. The brightness
+ * of a grey is exact.
  */
-const EXACT_GREY = ['-intensity', 'Brightness'] as const;
-
-/**
- * Arguments for PNG. The compression was chosen by the measurements in bench/README.md. Filter 1 is none; with 5, the encoder
- * selects a filter per row.
- */
-const PACKED = {
-  photo: [...EXACT_GREY, ...define('png', { 'compression-level': 2, 'compression-filter': 5 })],
-  flat: [...EXACT_GREY, ...define('png', { 'compression-level': 4, 'compression-filter': 1 })],
-} as const;
+function packed(level: number, filter: 1 | 5): string[] {
+  return [
+    '-intensity',
+    'Brightness',
+    ...define('png', { 'compression-level': level, 'compression-filter': filter }),
+  ];
+}
 
 /**
  * Returns the level of zlib for a PNG that the next tool reads once. Level 0 takes a third of the time of level 1, and 4 bytes per
  * pixel. With 16 bits per channel, these would be 8, more than a tool may write for the largest images.
  */
 export const temporaryLevel = ({ deep }: ImageInfo): 0 | 1 => (deep ? 1 : 0);
-
-/** Returns the compression of a PNG for an external encoder. */
-function forEncoder({ image }: ConversionJob): string[] {
-  const level = temporaryLevel(image);
-  return [...EXACT_GREY, ...define('png', { 'compression-level': level, 'compression-filter': 1 })];
-}
 
 /** Returns whether neighbouring pixels are often equal, so that filters make a PNG larger. Resizing adds shades. */
 function isFlat({ image: { flat, paletteKind, type }, options: { width, height } }: ConversionJob): boolean {

@@ -2,75 +2,16 @@
  * @module Plans conversions: image properties, options and tool versions become a list of commands, and the notes that are
  * known before these run. Pure.
  */
-import { OUTPUTS } from '../../formats.ts';
 import type { Note } from '../../notes.ts';
 import type { ToolName } from '../../tools.ts';
-import {
-  binaryAlpha,
-  cmykToSrgb,
-  convertsColour,
-  explainBinaryAlpha,
-  explainColours,
-  explainFlattening,
-  flatten,
-  greysToColours,
-  printHalfTransparent,
-  rgbToSrgb,
-} from './colour.ts';
-import {
-  coalesceFrames,
-  crop,
-  decode,
-  explainCrop,
-  explainDecoding,
-  explainMissingPart,
-  explainOrientation,
-  hideMissingPart,
-  repairColours,
-} from './decode.ts';
-import {
-  ENCODERS,
-  EXTERNAL_ENCODERS,
-  explainEncoding,
-  LOSSLESS_EFFORT,
-  temporaryLevel,
-  transcodeArguments,
-  WEBP_METHOD,
-} from './encode.ts';
+import * as colours from './colour.ts';
+import * as decoding from './decode.ts';
+import * as encoding from './encode.ts';
 import { createReducingJob, explainAttention } from './job.ts';
-import {
-  explainRendering,
-  needsOwnSize,
-  renderOwnSize,
-  renderPages,
-  renderPdf,
-  renderPng,
-} from './rasterize.ts';
-import {
-  cropToBox,
-  dropOpaqueAlpha,
-  explainBorders,
-  explainCutting,
-  explainOpaqueAlpha,
-  explainResize,
-  explainShrinking,
-  fitDecoded,
-  orientFirst,
-  pad,
-  resize,
-  shrinkOnLoad,
-} from './resize.ts';
+import * as rendering from './rasterize.ts';
+import * as resizing from './resize.ts';
 import { countPages, staysVector } from './size.ts';
-import {
-  DWEBP_THREADS,
-  FILE_TO_ENCODE,
-  JXL_THREADS,
-  KEPT_FILE,
-  SCALED_FILE,
-  type Step,
-  SUFFIX,
-  THREADS,
-} from './step.ts';
+import { DWEBP_THREADS, JXL_THREADS, KEPT_FILE, SCALED_FILE, type Step, THREADS } from './step.ts';
 import {
   type ConversionJob,
   DECODED_FILE,
@@ -103,7 +44,7 @@ export const planJob = (job: ConversionJob): PlannedJob => ({ ...job, plan: plan
  */
 function planMeasuring({ image, options }: ConversionJob): Step | undefined {
   const isKnown = image.type !== 'svg' || (image.width && !image.styled);
-  return isKnown || !needsOwnSize(options) ? undefined : renderOwnSize();
+  return isKnown || !rendering.needsOwnSize(options) ? undefined : rendering.renderOwnSize();
 }
 
 /** Plans to encode an image again. The commands of {@link plan} for another quality have stored it. */
@@ -118,8 +59,8 @@ const planSteps = (tool: ToolName, job: ConversionJob): Step[] =>
 type Command = Omit<Step, 'tool'>;
 
 const COMMANDS: Readonly<Record<ToolName, (job: ConversionJob) => Command | Command[]>> = {
-  rsvg: (job) => (staysVector(job.options) ? renderPdf(job) : renderPng(job)),
-  heif: ({ image }) => ({ args: [INPUT_FILE, DECODED_FILE], deflateLevel: temporaryLevel(image) }),
+  rsvg: (job) => (staysVector(job.options) ? rendering.renderPdf(job) : rendering.renderPng(job)),
+  heif: ({ image }) => ({ args: [INPUT_FILE, DECODED_FILE], deflateLevel: encoding.temporaryLevel(image) }),
   dwebp: (job) => ({
     args: [
       ...['-quiet', INPUT_FILE, '-resize', ...(job.scaledDecoding?.requested.split('x') ?? [])],
@@ -136,61 +77,44 @@ const COMMANDS: Readonly<Record<ToolName, (job: ConversionJob) => Command | Comm
     deflateLevel: 1, // the size of the PNG shows whether the image is flat
   }),
   magick: (job) => ({ args: magickStages(job).flat() }),
-  img2webp: (job) => ({ args: webpArguments(job) }),
-  cjxl: (job) => ({ args: job.isTranscoded ? transcodeArguments(job) : encoderArguments(job) }),
-  avifenc: (job) => ({ args: encoderArguments(job) }),
+  img2webp: (job) => ({ args: encoding.webpArguments(job) }),
+  cjxl: (job) => ({ args: encoding.encoderArguments(job) }),
+  avifenc: (job) => ({ args: encoding.encoderArguments(job) }),
   pdfinfo: () => [], // inspects the file before there is a plan
-  pdftocairo: renderPages,
+  pdftocairo: rendering.renderPages,
 };
-
-/** Returns the arguments of the program that encodes the PNG of ImageMagick. */
-function encoderArguments(job: ConversionJob): string[] {
-  return [...(EXTERNAL_ENCODERS[job.options.format]?.args(job) ?? []), FILE_TO_ENCODE, job.output];
-}
-
-function webpArguments({ image, options, output }: ConversionJob): string[] {
-  const { delaysMs = [], loopCount = 0 } = image.animation ?? {};
-  const coding = options.lossless
-    ? ['-lossless', '-q', String(LOSSLESS_EFFORT)]
-    : ['-lossy', '-q', String(options.quality)];
-  const frames = delaysMs.flatMap((delay, at) => [
-    ...['-d', String(delay), ...coding, '-m', String(WEBP_METHOD)],
-    `frame${SUFFIX}-${String(at).padStart(5, '0')}.pam`,
-  ]);
-  return ['-loop', String(loopCount), ...frames, '-o', output];
-}
 
 type Stage = (job: ConversionJob) => readonly string[];
 
 /** Stages in the order in which ImageMagick runs them: a pure function from a job to arguments, and what they do. */
 const STAGES: readonly (readonly [Stage, Sentence?])[] = [
   [limitThreads],
-  [shrinkOnLoad, explainShrinking],
+  [resizing.shrinkOnLoad, resizing.explainShrinking],
   [ignoreBmpSize],
-  [decode, explainDecoding],
-  [fitDecoded],
-  [coalesceFrames],
-  [repairColours],
-  [hideMissingPart, explainMissingPart],
-  [orientFirst, explainOrientation],
-  [crop, explainCrop],
-  [printHalfTransparent],
-  [cmykToSrgb],
-  [dropOpaqueAlpha, explainOpaqueAlpha],
-  [resize, explainResize],
-  [cropToBox, explainCutting],
-  [rgbToSrgb, explainColours],
-  [greysToColours],
-  [flatten, explainFlattening],
-  [pad, explainBorders],
-  [binaryAlpha, explainBinaryAlpha],
-  [stripMetadata, explainMetadata],
-  [storeForRetries],
-  [encode, explainEncoding],
+  [decoding.decode, decoding.explainDecoding],
+  [resizing.fitDecoded],
+  [decoding.coalesceFrames],
+  [decoding.repairColours],
+  [decoding.hideMissingPart, decoding.explainMissingPart],
+  [resizing.orientFirst, decoding.explainOrientation],
+  [decoding.crop, decoding.explainCrop],
+  [colours.printHalfTransparent],
+  [colours.cmykToSrgb],
+  [resizing.dropOpaqueAlpha, resizing.explainOpaqueAlpha],
+  [resizing.resize, resizing.explainResize],
+  [resizing.cropToBox, resizing.explainCutting],
+  [colours.rgbToSrgb, colours.explainColours],
+  [colours.greysToColours],
+  [colours.flatten, colours.explainFlattening],
+  [resizing.pad, resizing.explainBorders],
+  [colours.binaryAlpha, colours.explainBinaryAlpha],
+  [encoding.stripMetadata, encoding.explainMetadata],
+  [encoding.storeForRetries],
+  [encoding.encode, encoding.explainEncoding],
 ];
 
 /** Index of the stage that reads the image. */
-export const DECODE_STAGE = STAGES.findIndex(([stage]) => stage === decode);
+export const DECODE_STAGE = STAGES.findIndex(([stage]) => stage === decoding.decode);
 
 /** Returns the arguments of each stage of the command that converts the image. The last argument is the file that it writes. */
 export function magickStages(job: ConversionJob): (readonly string[])[] {
@@ -200,14 +124,14 @@ export function magickStages(job: ConversionJob): (readonly string[])[] {
 /** States what a conversion does: a sentence for each stage that changes something. */
 export function explain(job: ConversionJob): string[] {
   if (job.isTranscoded) return ['JPEG XL with the data of the JPEG, from which djxl restores the same bytes'];
-  return [explainRendering, explainAttention, ...STAGES.map(([, sentence]) => sentence)].flatMap(
+  return [rendering.explainRendering, explainAttention, ...STAGES.map(([, sentence]) => sentence)].flatMap(
     (sentence) => sentence?.(job) ?? [],
   );
 }
 
 /** Returns the arguments that encode the stored image again; see {@link KEPT_FILE}. */
 function encodeArguments(job: ConversionJob): string[] {
-  return [...limitThreads(), `MIFF:${KEPT_FILE}`, ...stripMetadata(job), ...encode(job)];
+  return [...limitThreads(), `MIFF:${KEPT_FILE}`, ...encoding.stripMetadata(job), ...encoding.encode(job)];
 }
 
 /** Limits the threads to processors that no other conversion uses. */
@@ -220,41 +144,6 @@ function ignoreBmpSize({ image }: ConversionJob): string[] {
   return image.type === 'bmp' ? ['-define', 'bmp:ignore-filesize=true'] : [];
 }
 
-/** Removes all metadata, or only what ImageMagick would add to it. */
-function stripMetadata({ options }: ConversionJob): string[] {
-  if (options.stripMetadata) return ['-strip'];
-  return [...WORKING_FILE_DATES.flatMap((name) => ['+set', name]), ...NO_PNG_GAMMA];
-}
-
-function explainMetadata({ image: { metadata = [] }, options }: ConversionJob): string | undefined {
-  const kinds = metadata.map((kind) => kind.toUpperCase()).join(' and ');
-  return kinds === '' ? undefined : `${kinds} metadata is ${options.stripMetadata ? 'removed' : 'kept'}`;
-}
-
-/** Omits the gamma of 2.2 and the primaries that ImageMagick 6 declares in a PNG. Browsers would use them instead of sRGB. */
-const NO_PNG_GAMMA = ['-define', 'png:exclude-chunks=gAMA,cHRM'];
-
-const WORKING_FILE_DATES = ['date:create', 'date:modify', 'date:timestamp'];
-
-/**
- * Stores the image if `maxBytes` can require ImageMagick to encode it again. MIFF holds frames and CMYK and is not
- * compressed: 6 megapixels take 0.05 s to write and 0.03 s to read; an uncompressed PNG takes 0.35 s and 0.1 s.
- */
-function storeForRetries(job: ConversionJob): string[] {
-  const { options, programs } = job;
-  return options.maxBytes && programs.at(-1) === 'magick'
-    ? ['-depth', '8', '-write', `MIFF:${KEPT_FILE}`]
-    : [];
-}
-
-function encode(job: ConversionJob): string[] {
-  const { format } = job.options;
-  // Each frame becomes a numbered, uncompressed file.
-  if (job.programs.includes('img2webp')) return ['-depth', '8', `PAM:frame${SUFFIX}-%05d.pam`];
-  const file = EXTERNAL_ENCODERS[format] ? FILE_TO_ENCODE : job.output;
-  return [...ENCODERS[format](job), `${OUTPUTS[format].coder}:${file}`];
-}
-
 /** Notes that are known before the commands run, in a fixed order. */
 const NOTE_RULES: readonly { readonly note: Note; readonly applies: (job: ConversionJob) => boolean }[] = [
   {
@@ -264,6 +153,6 @@ const NOTE_RULES: readonly { readonly note: Note; readonly applies: (job: Conver
   },
   { note: 'first-page-only', applies: ({ image, pages }) => pages.length < countPages(image) },
   { note: 'truncated-input', applies: ({ image }) => image.truncated === true },
-  { note: 'colour-converted-to-srgb', applies: convertsColour },
+  { note: 'colour-converted-to-srgb', applies: colours.convertsColour },
   { note: 'svg-features-ignored', applies: ({ image }) => image.hasUnsupportedFeatures === true },
 ];

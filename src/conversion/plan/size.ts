@@ -77,7 +77,7 @@ export function findCropOutside(job: ConversionJob): Size | undefined {
 }
 
 /** Points per inch (ISO 32000-1, 8.3.2.3). */
-const POINTS_PER_INCH = 72;
+export const POINTS_PER_INCH = 72;
 
 /** Returns the pages to convert. Those of a PDF have the size in pixels at the resolution of the options. */
 export function selectPages(
