@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import { parse } from 'yaml';
 import { loadConfig } from '../src/config.ts';
 import { UNREADABLE_KINDS } from '../src/conversion/output/tool-errors.ts';
-import { MISREAD_KINDS } from '../src/conversion/plan/decoders.ts';
+import { MISREAD_KINDS } from '../src/conversion/plan/job.ts';
 import { runCli } from './helpers/command-line.ts';
 import { commandsIn, type MarkdownFile, PROJECT, readDocuments, tableRows } from './helpers/markdown.ts';
 

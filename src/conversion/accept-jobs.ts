@@ -17,10 +17,9 @@ import type { ImageInfo, Size } from '../images/image-info.ts';
 import type { RunCommand } from '../process/command.ts';
 import type { Toolchain } from '../process/toolchain.ts';
 import { UNREADABLE_KINDS } from './output/tool-errors.ts';
-import { misreadLabel } from './plan/decoders.ts';
 import { EXTERNAL_ENCODERS } from './plan/encode.ts';
 import { planJob } from './plan/index.ts';
-import { createJob } from './plan/job.ts';
+import { createJob, misreadLabel } from './plan/job.ts';
 import {
   countPages,
   findCropOutside,

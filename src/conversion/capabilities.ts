@@ -16,8 +16,7 @@ import {
 import type { Grant } from '../process/policy.ts';
 import type { Magick, Toolchain, ToolSearch } from '../process/toolchain.ts';
 import { TOOL_NAMES, TOOLS, type ToolName } from '../tools.ts';
-import { magickDecoder } from './plan/decoders.ts';
-import { toolsFor } from './plan/job.ts';
+import { magickDecoder, toolsFor } from './plan/job.ts';
 
 interface Problem {
   /** What ImageMagick cannot do with a format; undefined if a tool is missing. */

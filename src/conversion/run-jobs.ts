@@ -31,11 +31,10 @@ import {
   translateToolError,
 } from './output/tool-errors.ts';
 import { chooseAnchor, REDUCED_BYTES } from './plan/attention.ts';
-import { planAgain } from './plan/index.ts';
+import { canShare, planAgain, planTogether, selectPrinted } from './plan/index.ts';
 import { createJob } from './plan/job.ts';
 import { renderSmaller } from './plan/rasterize.ts';
 import { completeStep, type Step } from './plan/step.ts';
-import { canShare, planTogether, selectPrinted } from './plan/together.ts';
 import {
   type ConversionJob,
   DECODED_FILE,

@@ -143,6 +143,10 @@ export const swapsSides = (orientation: Orientation): boolean => orientation >= 
 export const turnSize = ({ width, height }: Size, orientation: Orientation = 1): Size =>
   swapsSides(orientation) ? { width: height, height: width } : { width, height };
 
+/** Returns whether two sizes are equal. */
+export const isSameSize = (one: Size, other: Size): boolean =>
+  one.width === other.width && one.height === other.height;
+
 /**
  * Kinds of files that the tools do not decode correctly. They are rejected: before a tool starts if no version decodes them, or
  * else when its result shows that it did not.
@@ -219,7 +223,7 @@ export interface Page extends Pick<CommonFacts, PageFacts> {
   readonly unusedSamples?: boolean;
 }
 
-/** Kinds of files that some versions of ImageMagick decode to a wrong image. `decoders.ts` describes each. */
+/** Kinds of files that some versions of ImageMagick decode to a wrong image. `MISREAD_KINDS` describes each. */
 export type MisreadKind =
   | 'old-jpeg'
   | 'ycbcr-subsampled'

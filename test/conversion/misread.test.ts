@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
-import { MISREAD_KINDS } from '../../src/conversion/plan/decoders.ts';
+import { MISREAD_KINDS } from '../../src/conversion/plan/job.ts';
 import { edgeCase } from '../helpers/client.ts';
 import { type ExpectedResult, expectedResult } from '../helpers/edge-cases.ts';
 import { convertWith, typeOf } from '../helpers/engine.ts';

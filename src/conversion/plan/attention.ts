@@ -6,13 +6,50 @@
  * The method and its constants are those of vips_smartcrop with VIPS_INTERESTING_ATTENTION
  * (https://github.com/libvips/libvips/blob/master/libvips/conversion/smartcrop.c). Its skin tone is that of smartcrop.js.
  */
-import type { Anchor, Fitting } from './types.ts';
+import { isSameSize } from '../../images/image-info.ts';
+import { createJob } from './job.ts';
+import { fills } from './resize.ts';
+import type { Anchor, ConversionJob, Fitting, Sentence } from './types.ts';
 
 /** Pixels per side of the reduced image. */
-export const SIDE = 32;
+const SIDE = 32;
 const PIXEL_BYTES = SIDE * SIDE * 3;
 /** Size in bytes of the reduced image: a BMP with a header of 54 bytes. */
 export const REDUCED_BYTES = 54 + PIXEL_BYTES;
+
+/**
+ * Derives the job that writes the reduced image for `position=attention`: the first frame or page, upright, in sRGB, on black, so that
+ * transparent pixels do not count.
+ *
+ * @returns undefined if nothing is to be chosen, because nothing is cut or the place is given. Pages of different sizes, and an
+ *   image without a known size, keep their centre.
+ */
+export function createReducingJob(job: ConversionJob): ConversionJob | undefined {
+  const { image, options, tools, keepsAllFrames } = job;
+  const [fitting, ...others] = job.fittings;
+  const isChosen = options.fit === 'cover' && options.position === 'attention';
+  if (
+    !isChosen ||
+    !fitting ||
+    fills(fitting) ||
+    others.some(({ resized }) => !isSameSize(resized, fitting.resized))
+  )
+    return undefined;
+  return createJob(
+    keepsAllFrames ? { ...image, orientation: 1 } : image, // frames are not rotated
+    {
+      ...{ format: 'bmp', quality: 100, stripMetadata: true, background: '#000000' },
+      ...{ crop: options.crop, dpi: options.dpi, width: SIDE, height: SIDE, fit: 'fill', enlarge: true },
+      ...{ frames: 'first', pages: 'first' },
+    },
+    tools,
+    'attention',
+  );
+}
+
+export const explainAttention: Sentence = (job) =>
+  createReducingJob(job) &&
+  'edges, skin tones and saturation decide which part is kept: the commands keep the centre';
 
 /**
  * Returns where `cover` keeps the part with the highest score.

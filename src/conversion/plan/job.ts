@@ -1,13 +1,13 @@
-/** @module Derives from an image and the options of its conversion what the plan depends on. Pure. */
+/**
+ * @module Derives from an image and the options of its conversion what the plan depends on, such as the programs that run. Lists the
+ * kinds of files that no program decodes correctly. Pure.
+ */
 
-import type { InputType, OutputType } from '../../formats.ts';
-import type { ImageInfo } from '../../images/image-info.ts';
+import { INPUTS, type InputType, isHeif, type OutputType } from '../../formats.ts';
+import type { ImageInfo, MisreadKind } from '../../images/image-info.ts';
 import type { ToolName } from '../../tools.ts';
-import { SIDE } from './attention.ts';
-import { externalDecoder } from './decoders.ts';
 import { EXTERNAL_ENCODERS } from './encode.ts';
 import { pageFiles } from './rasterize.ts';
-import { fills } from './resize.ts';
 import { scaleDecoding } from './scaled-decoding.ts';
 import { fitAll, keepsAllFrames, selectPages, staysVector } from './size.ts';
 import { OUTPUT } from './step.ts';
@@ -15,10 +15,8 @@ import {
   type ConversionJob,
   type ConvertOptions,
   DECODED_FILE,
-  type Fitting,
   MAGICK_FEATURES,
   RASTERIZED_FILE,
-  type Sentence,
   type ToolContext,
 } from './types.ts';
 
@@ -86,39 +84,6 @@ function assembles(
   return format === 'webp' && (assemblesWebp || !MAGICK_FEATURES[magick].animatedWebp);
 }
 
-/**
- * Derives the job that writes the reduced image for `position=attention`: the first frame or page, upright, in sRGB, on black, so that
- * transparent pixels do not count.
- *
- * @returns undefined if nothing is to be chosen, because nothing is cut or the place is given. Pages of different sizes, and an
- *   image without a known size, keep their centre.
- */
-export function createReducingJob(job: ConversionJob): ConversionJob | undefined {
-  const { image, options, tools, keepsAllFrames } = job;
-  const [fitting, ...others] = job.fittings;
-  const isChosen = options.fit === 'cover' && options.position === 'attention';
-  if (!isChosen || !fitting || fills(fitting) || others.some((other) => !isSame(other, fitting)))
-    return undefined;
-  return createJob(
-    keepsAllFrames ? { ...image, orientation: 1 } : image, // frames are not rotated
-    {
-      ...{ format: 'bmp', quality: 100, stripMetadata: true, background: '#000000' },
-      ...{ crop: options.crop, dpi: options.dpi, width: SIDE, height: SIDE, fit: 'fill', enlarge: true },
-      ...{ frames: 'first', pages: 'first' },
-    },
-    tools,
-    'attention',
-  );
-}
-
-export const explainAttention: Sentence = (job) =>
-  createReducingJob(job) &&
-  'edges, skin tones and saturation decide which part is kept: the commands keep the centre';
-
-function isSame({ resized: { width, height } }: Fitting, { resized }: Fitting): boolean {
-  return width === resized.width && height === resized.height;
-}
-
 /** Returns the tools that every conversion from this type to this format needs: one that inspects or decodes, and the programs. */
 export function toolsFor(type: InputType, format: OutputType, magick: 6 | 7): ToolName[] {
   const first = type === 'pdf' ? 'pdfinfo' : externalDecoder(type, magick);
@@ -142,4 +107,65 @@ function programsFor(
   if (type === 'svg' && (staysVector(options) || (format === 'png' && fit !== 'contain'))) return ['rsvg'];
   const last = isAssembled ? 'img2webp' : (EXTERNAL_ENCODERS[format]?.tool ?? 'magick');
   return [...(RENDERERS[type] ?? []), 'magick', ...(last === 'magick' ? [] : [last])];
+}
+
+/** Returns the external program that decodes files of this type; undefined if ImageMagick reads them itself. */
+function externalDecoder(type: InputType, magick: 6 | 7): ToolName | undefined {
+  if (type === 'jxl') return 'djxl';
+  if (isHeif(type)) return MAGICK_FEATURES[magick].heif === 'heif' ? 'heif' : undefined;
+  return undefined;
+}
+
+/** Returns the coder with which ImageMagick reads files of this type; undefined if another program decodes them. */
+export function magickDecoder(type: InputType, magick: 6 | 7): string | undefined {
+  return externalDecoder(type, magick) ? undefined : INPUTS[type].coder;
+}
+
+/** A kind of file that ImageMagick decodes to a wrong image without an error, or not at all although it is valid. */
+interface MisreadRow {
+  /** Names the kind in the error message: "FILE uses an unsupported encoding (…)". */
+  readonly label: string;
+  /** Major versions of ImageMagick that misread it. */
+  readonly by: readonly (6 | 7)[];
+}
+
+const BOTH = [6, 7] as const;
+
+/**
+ * All kinds of files that ImageMagick is known to misread, measured with versions 6.9.11-60 and 7.1.1-43. The readers
+ * in `images/` recognize them by the header. Files of these kinds are rejected: a clear error is better than a wrong
+ * image.
+ *
+ * `fixtures/traps/` has a file of each kind, with its name. The tests check for every row and version that it is still misread.
+ * If they fail with a newer ImageMagick, remove the version from the row.
+ */
+export const MISREAD_KINDS: Readonly<Record<MisreadKind, MisreadRow>> = {
+  'old-jpeg': { label: 'old-style JPEG in a TIFF', by: [6] },
+  'ycbcr-subsampled': { label: 'subsampled YCbCr colours outside of JPEG in a TIFF', by: BOTH },
+  'ycbcr-matrix': { label: 'YCbCr colours and coefficients of its own in a TIFF', by: BOTH },
+  'stray-predictor': { label: 'a predictor without LZW or Deflate in a TIFF', by: BOTH },
+  'signed-samples': { label: 'signed samples in a TIFF', by: BOTH },
+  'samples-24': { label: '24 bits per sample in a TIFF', by: [6] },
+  'samples-64': { label: '64 bits per sample in a TIFF', by: BOTH },
+  'uneven-samples': { label: 'samples of different sizes in a TIFF', by: BOTH },
+  'white-half-float': { label: '16-bit float samples whose white is 0 in a TIFF', by: BOTH },
+  'planar-grey-alpha': { label: 'extra channels in a planar greyscale TIFF', by: BOTH },
+  'planar-unused-channel': { label: 'extra channels that are not alpha in a planar TIFF', by: [7] },
+  'planar-alpha-first': { label: 'more channels after alpha in a planar TIFF', by: BOTH },
+  'alpha-not-first': { label: 'other extra channels before alpha in a TIFF', by: BOTH },
+  'other-inks': { label: 'other inks than CMYK in a TIFF', by: BOTH },
+  'float-lab': { label: 'CIELab colours as floats in a TIFF', by: BOTH },
+  'jpeg-lab': { label: 'CIELab colours as JPEG in a TIFF', by: BOTH },
+  'lightness-only': { label: 'the lightness of CIELab only in a TIFF', by: [6] },
+  'icc-lab': { label: 'ICCLab or ITULab colours in a TIFF', by: BOTH },
+  'sensor-mosaic': { label: 'raw data of a sensor in a TIFF', by: [7] },
+  'tiled-cmyk-jpeg': { label: 'tiles of CMYK JPEG in a TIFF', by: BOTH },
+  'alpha-without-properties': { label: 'an AVIF whose alpha states no size', by: [6] },
+};
+
+/** Returns the label of the first kind, of the file or a page to convert, that this version of ImageMagick misreads. */
+export function misreadLabel({ image, pages, tools }: ConversionJob): string | undefined {
+  const kinds = [image, ...pages].flatMap(({ misread = [] }) => misread);
+  const found = kinds.find((kind) => MISREAD_KINDS[kind].by.includes(tools.magick));
+  return found && MISREAD_KINDS[found].label;
 }

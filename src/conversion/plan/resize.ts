@@ -9,7 +9,7 @@
  */
 
 import { OUTPUTS } from '../../formats.ts';
-import type { Size } from '../../images/image-info.ts';
+import { isSameSize, type Size } from '../../images/image-info.ts';
 import { isOpaqueAnimation, orient } from './decode.ts';
 import type { ScaledDecoding } from './scaled-decoding.ts';
 import {
@@ -173,9 +173,7 @@ function isResized(job: ConversionJob): boolean {
 
 /** Returns whether the image is known to have its final size. The filter would take 30 ms per megapixel to change nothing. */
 function isUnchanged(job: ConversionJob): boolean {
-  const { resized } = job.trustedFitting ?? {};
-  const { width, height } = shownSize(job);
-  return resized?.width === width && resized.height === height;
+  return job.trustedFitting !== undefined && isSameSize(job.trustedFitting.resized, shownSize(job));
 }
 
 /** Returns the upright size of what is shown of the first frame or page; 0 × 0 if it is not known. */
@@ -217,9 +215,7 @@ export const explainBorders: Sentence = (job) =>
     : undefined;
 
 /** Returns whether the resized image fills the box exactly. */
-export function fills({ resized, result }: Fitting): boolean {
-  return resized.width === result.width && resized.height === result.height;
-}
+export const fills = ({ resized, result }: Fitting): boolean => isSameSize(resized, result);
 
 function withGravity({ options }: ConversionJob, operation: readonly string[]): string[] {
   return ['-gravity', gravityName(options), ...operation, '+gravity', '+repage'];

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
-import { misreadLabel } from '../../../src/conversion/plan/decoders.ts';
 import { plan, planAgain } from '../../../src/conversion/plan/index.ts';
-import { createJob, toolsFor } from '../../../src/conversion/plan/job.ts';
+import { createJob, misreadLabel, toolsFor } from '../../../src/conversion/plan/job.ts';
 import { renderSmaller } from '../../../src/conversion/plan/rasterize.ts';
 import {
   type ConversionJob,
