@@ -22,7 +22,7 @@ const TARGET_SHARE = 0.985;
 const DEFAULT_SLOPE = 0.025;
 
 /** Quality and size of a result. */
-export interface Encoded {
+interface Encoded {
   readonly quality: number;
   readonly bytes: number;
 }
@@ -50,44 +50,24 @@ export async function searchQuality<T extends Encoded>(
 
 /** @returns undefined if there is no better quality */
 function nextQuality(results: readonly Encoded[], maxBytes: number, minQuality: number): number | undefined {
-  const fits = ({ bytes }: Encoded): boolean => bytes <= maxBytes;
-  const best = results.filter(fits).reduce<Encoded | undefined>(higher, undefined);
-  const over = results.filter((result) => !fits(result)).reduce<Encoded | undefined>(lower, undefined);
+  const sorted = [...results].sort((a, b) => a.quality - b.quality);
+  const best = sorted.findLast(({ bytes }) => bytes <= maxBytes);
+  const over = sorted.find(({ bytes }) => bytes > maxBytes);
   const low = best ? best.quality + 1 : minQuality;
   const high = (over?.quality ?? 0) - 1;
-  if (low > high || (best && best.bytes >= ACCEPTED_SHARE * maxBytes)) return undefined;
+  if (!over || low > high || (best && best.bytes >= ACCEPTED_SHARE * maxBytes)) return undefined;
   if (!best && results.length === MAX_ENCODES - 1) return minQuality;
-  const estimate = interpolate(results, over as Encoded, best, maxBytes);
+  const other = best ?? sorted.find(({ quality }) => quality > over.quality);
+  const estimate = interpolate(over, other, maxBytes);
   // The average with bisection converges even if the relation is far from linear.
   const guess = best ? (estimate + (low + high) / 2) / 2 : estimate;
   return Math.min(high, Math.max(low, Math.floor(guess)));
 }
 
-/** Returns the quality that leads to the bytes aimed at, by the line through the nearest results. */
-function interpolate(
-  results: readonly Encoded[],
-  over: Encoded,
-  best: Encoded | undefined,
-  maxBytes: number,
-): number {
-  const other =
-    best ??
-    results.filter(({ quality }) => quality > over.quality).reduce(lower, undefined as Encoded | undefined);
+/** Returns the quality that leads to the bytes aimed at, by the line through two results. */
+function interpolate(over: Encoded, other: Encoded | undefined, maxBytes: number): number {
   const slope = other ? Math.log(other.bytes / over.bytes) / (other.quality - over.quality) : DEFAULT_SLOPE;
   return slope > 0 ? over.quality + Math.log((TARGET_SHARE * maxBytes) / over.bytes) / slope : 0;
-}
-
-function higher(one: Encoded | undefined, other: Encoded): Encoded {
-  return one && one.quality > other.quality ? one : other;
-}
-
-function lower(one: Encoded | undefined, other: Encoded): Encoded {
-  return one && one.quality < other.quality ? one : other;
-}
-
-/** A result, and the quality that was used. */
-export interface EncodedOutput extends VerifiedOutput {
-  readonly quality: number;
 }
 
 /**
@@ -103,8 +83,8 @@ export async function encodeWithin(
   from: number,
   label: string,
   encode: (quality: number) => Promise<VerifiedOutput>,
-): Promise<EncodedOutput> {
-  let best: EncodedOutput | undefined;
+): Promise<VerifiedOutput & Encoded> {
+  let best: (VerifiedOutput & Encoded) | undefined;
   const attempts = await searchQuality(from, maxBytes, async (quality) => {
     const result = await encode(quality);
     const fits = result.bytes <= maxBytes;

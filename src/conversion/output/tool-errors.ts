@@ -20,61 +20,48 @@ const DENIED = /^attempt to perform an operation not allowed by the security pol
 /** Limit that a message reports as exceeded. */
 type Limit = 'time' | 'disk' | 'pixels' | 'side';
 
-interface MessagePattern {
-  readonly pattern: RegExp;
-  readonly limit: Limit;
-}
-
 /**
- * Messages of ImageMagick by text and source file; the first match counts. Without its `locale.xml`, ImageMagick prints
- * the tag of a reason, such as `TimeLimitExceeded`.
+ * Messages of the tools about an exceeded limit; the first limit with a match counts. The messages of other tools are not parsed.
+ *
+ * Those of ImageMagick are identified by text and source file. Without its `locale.xml`, it prints the tag of a reason, such as
+ * `TimeLimitExceeded`. rsvg-convert quotes names from an SVG only after "Error reading SVG", and without line breaks.
  */
-const MAGICK_PATTERNS: readonly MessagePattern[] = [
-  { pattern: /^(?:time limit exceeded|TimeLimitExceeded) .* @ (?:error|fatal)\/cache\.c\//, limit: 'time' },
-  { pattern: /^unable to write file .* @ error\/constitute\.c\/WriteImage\//, limit: 'disk' },
-  {
-    pattern:
+const LIMIT_MESSAGES: Readonly<Partial<Record<ToolName, Partial<Record<Limit, readonly RegExp[]>>>>> = {
+  magick: {
+    time: [/^(?:time limit exceeded|TimeLimitExceeded) .* @ (?:error|fatal)\/cache\.c\//],
+    disk: [
+      /^unable to write file .* @ error\/constitute\.c\/WriteImage\//,
       /^unable to open \w+ [`'][^']*': (?:No space left on device|Disk quota exceeded) @ error\/blob\.c\/OpenBlob\//,
-    limit: 'disk',
+    ],
+    side: [
+      // A message that names the output is about the limit of its format.
+      /^(?:width or height exceeds limit|WidthOrHeightExceedsLimit) [`']image\./,
+      /^bad dimension .* @ error\/webp\.c\//,
+    ],
+    pixels: [
+      /^(?:width or height exceeds limit|WidthOrHeightExceedsLimit) /,
+      /^(?:list length exceeds limit|ListLengthExceedsLimit) /,
+      /^(?:cache resources exhausted|CacheResourcesExhausted) .* @ error\/cache\.c\//,
+      /^Maximum supported image dimension is \d+ pixels .* @ error\/jpeg\.c\//,
+    ],
   },
-  // A message that names the output is about the limit of its format.
-  { pattern: /^(?:width or height exceeds limit|WidthOrHeightExceedsLimit) [`']image\./, limit: 'side' },
-  { pattern: /^bad dimension .* @ error\/webp\.c\//, limit: 'side' },
-  { pattern: /^(?:width or height exceeds limit|WidthOrHeightExceedsLimit) /, limit: 'pixels' },
-  { pattern: /^(?:list length exceeds limit|ListLengthExceedsLimit) /, limit: 'pixels' },
-  {
-    pattern: /^(?:cache resources exhausted|CacheResourcesExhausted) .* @ error\/cache\.c\//,
-    limit: 'pixels',
+  rsvg: {
+    disk: [/^Error rendering SVG stdin: Write Error$/m],
+    pixels: [/^No Memory$/m, /^The resulting image would be larger than \d+ pixels on either dimension\.$/m],
   },
-  { pattern: /^Maximum supported image dimension is \d+ pixels .* @ error\/jpeg\.c\//, limit: 'pixels' },
-];
-
-/** Messages of rsvg-convert. It quotes names from an SVG only after "Error reading SVG", and without line breaks. */
-const RSVG_PATTERNS: readonly MessagePattern[] = [
-  { pattern: /^Error rendering SVG stdin: Write Error$/m, limit: 'disk' },
-  { pattern: /^No Memory$/m, limit: 'pixels' },
-  {
-    pattern: /^The resulting image would be larger than \d+ pixels on either dimension\.$/m,
-    limit: 'pixels',
-  },
-];
-
-const IMG2WEBP_PATTERNS: readonly MessagePattern[] = [
-  { pattern: /^Invalid \d+x\d+ dimension for PNM$/m, limit: 'side' },
-];
-
-/** Functions that find the exceeded limit in the messages of a failed tool. The messages of other tools are not parsed. */
-const EXCEEDED_LIMITS: Readonly<Partial<Record<ToolName, (error: CommandError) => Limit | undefined>>> = {
-  magick: ({ stderr }) => limitIn(MAGICK_PATTERNS, trustedMessagesIn(stderr)),
-  rsvg: ({ stderr }) => limitIn(RSVG_PATTERNS, [stderr]),
-  dwebp: ({ stderr }) => (stderr.startsWith('Error writing file ') ? 'disk' : undefined),
-  // It prints a message for every failure except that of writing the result. A crash has no message, either.
-  img2webp: ({ stderr, signal }) =>
-    stderr === '' && signal === undefined ? 'disk' : limitIn(IMG2WEBP_PATTERNS, [stderr]),
+  dwebp: { disk: [/^Error writing file /] },
+  img2webp: { side: [/^Invalid \d+x\d+ dimension for PNM$/m] },
 };
 
-function limitIn(patterns: readonly MessagePattern[], texts: readonly string[]): Limit | undefined {
-  return patterns.find(({ pattern }) => texts.some((text) => pattern.test(text)))?.limit;
+/** Finds the exceeded limit in the messages of a failed tool. */
+function exceededLimit(tool: ToolName, { stderr, signal }: CommandError): Limit | undefined {
+  // It prints a message for every failure except that of writing the result. A crash has no message, either.
+  if (tool === 'img2webp' && stderr === '' && signal === undefined) return 'disk';
+  const texts = tool === 'magick' ? trustedMessagesIn(stderr) : [stderr];
+  const found = Object.entries(LIMIT_MESSAGES[tool] ?? {}).find(([, patterns]) =>
+    patterns.some((pattern) => texts.some((text) => pattern.test(text))),
+  );
+  return found?.[0] as Limit | undefined;
 }
 
 /** How a tool exits after exceeding RLIMIT_FSIZE: killed by SIGXFSZ, or ImageMagick with the number of that signal. */
@@ -98,7 +85,8 @@ const ABORTING_TOOLS: readonly ToolName[] = ['djxl', 'cjxl', 'avifenc', 'pdfinfo
 const ENCRYPTED = /Incorrect password|security handler/;
 const ABORT_SIGNALS: readonly (NodeJS.Signals | undefined)[] = ['SIGABRT', 'SIGILL', 'SIGSEGV'];
 
-const isAbort = ({ signal }: CommandError): boolean => ABORT_SIGNALS.includes(signal);
+/** Signal of the kernel's out-of-memory killer and of other programs that kill processes. */
+const KILLED = 'SIGKILL';
 
 /**
  * Translates a failure into the error for the client. Returns other errors than {@link CommandError} unchanged.
@@ -115,18 +103,27 @@ export function translateToolError(
   format?: OutputType,
 ): Error {
   if (!(error instanceof CommandError)) return error as Error;
-  if (ABORTING_TOOLS.includes(tool) && isAbort(error))
-    return serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', source.label);
-  switch (error.reason) {
-    case 'cancelled':
-      return new ClientDisconnectedError({ cause: error });
-    case 'timeout':
-      return serviceErrorFrom(error, 'CONVERSION_TIMEOUT', source.label, limit);
-    case 'spawn-failed':
-      return serviceErrorFrom(error, isShortage(error.cause) ? 'OVERLOADED' : 'CONVERTER_UNAVAILABLE');
-    default:
-      return explainExit(error, tool, source, limit, format);
-  }
+  const { label, type } = source;
+  if (ABORTING_TOOLS.includes(tool) && ABORT_SIGNALS.includes(error.signal))
+    return serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label);
+  if (error.reason === 'cancelled') return new ClientDisconnectedError({ cause: error });
+  if (error.reason === 'timeout') return serviceErrorFrom(error, 'CONVERSION_TIMEOUT', label, limit);
+  if (error.reason === 'spawn-failed')
+    return serviceErrorFrom(error, isShortage(error.cause) ? 'OVERLOADED' : 'CONVERTER_UNAVAILABLE');
+  if (isDenied(error.stderr)) return error;
+  if (error.signal === KILLED) return serviceErrorFrom(error, 'CONVERTER_UNAVAILABLE');
+  if (tool === 'pdfinfo' && ENCRYPTED.test(error.stderr))
+    return serviceErrorFrom(error, 'FILE_ENCRYPTED', label);
+  const exceeded = exceededLimit(tool, error);
+  if (exceeded === 'time' || error.signal === 'SIGXCPU')
+    return serviceErrorFrom(error, 'CONVERSION_TIMEOUT', label, limit);
+  if (isFileTooLarge(error)) return serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label);
+  if (exceeded === 'disk') return serviceErrorFrom(error, 'DISK_FULL');
+  const output = format && OUTPUTS[format];
+  if (exceeded === 'side' && output?.maxDimension)
+    return serviceErrorFrom(error, 'OUTPUT_DIMENSION_TOO_LARGE', label, output.label, output.maxDimension);
+  if (exceeded) return serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label);
+  return serviceErrorFrom(error, 'CORRUPT_IMAGE', label, INPUTS[type].label);
 }
 
 /** Returns whether the machine has no more processes, files or memory at the moment; see errno(3). */
@@ -134,41 +131,6 @@ function isShortage(cause: unknown): boolean {
   return ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM'].includes(
     (cause as NodeJS.ErrnoException | undefined)?.code ?? '',
   );
-}
-
-/** Signal of the kernel's out-of-memory killer and of other programs that kill processes. */
-const KILLED = 'SIGKILL';
-
-/** Translates the exit of a failed tool, by its messages and exit status. */
-function explainExit(
-  error: CommandError,
-  tool: ToolName,
-  source: ErrorSubject,
-  limit: TimeLimit,
-  format?: OutputType,
-): Error {
-  const output = format && OUTPUTS[format];
-  if (isDenied(error.stderr)) return error;
-  if (error.signal === KILLED) return serviceErrorFrom(error, 'CONVERTER_UNAVAILABLE');
-  if (tool === 'pdfinfo' && ENCRYPTED.test(error.stderr))
-    return serviceErrorFrom(error, 'FILE_ENCRYPTED', source.label);
-  const exceeded = EXCEEDED_LIMITS[tool]?.(error);
-  if (exceeded === 'time' || error.signal === 'SIGXCPU') {
-    return serviceErrorFrom(error, 'CONVERSION_TIMEOUT', source.label, limit);
-  }
-  if (isFileTooLarge(error)) return serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', source.label);
-  if (exceeded === 'disk') return serviceErrorFrom(error, 'DISK_FULL');
-  if (exceeded === 'side' && output?.maxDimension)
-    return serviceErrorFrom(
-      error,
-      'OUTPUT_DIMENSION_TOO_LARGE',
-      source.label,
-      output.label,
-      output.maxDimension,
-    );
-  if (exceeded === 'side' || exceeded === 'pixels')
-    return serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', source.label);
-  return serviceErrorFrom(error, 'CORRUPT_IMAGE', source.label, INPUTS[source.type].label);
 }
 
 /**
