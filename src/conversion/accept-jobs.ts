@@ -14,8 +14,6 @@ import {
 import { INPUTS, OUTPUTS, type OutputType } from '../formats.ts';
 import type { RepairContext } from '../images/containers/file.ts';
 import type { ImageInfo, Size } from '../images/image-info.ts';
-import type { RunCommand } from '../process/command.ts';
-import type { Toolchain } from '../process/toolchain.ts';
 import { UNREADABLE_KINDS } from './output/tool-errors.ts';
 import { EXTERNAL_ENCODERS } from './plan/encode.ts';
 import { planJob } from './plan/index.ts';
@@ -30,18 +28,15 @@ import {
   sizesToMake,
 } from './plan/size.ts';
 import type { StepContext } from './plan/step.ts';
-import type { ConversionJob, PlannedJob, ToolContext } from './plan/types.ts';
+import type { ConversionJob, PlannedJob } from './plan/types.ts';
 import type { RunPart } from './queue/queue.ts';
-import type { ConversionInput, OnError } from './types.ts';
+import type { ConversionInput, Machine, OnError } from './types.ts';
 
 /** One result to make of a file. */
 export type Target = Pick<ConversionJob, 'options' | 'suffix'>;
 
 /** A conversion of a file, from its arrival to its results. */
-export interface FileConversion {
-  readonly config: Config;
-  readonly toolchain: Toolchain;
-  readonly tools: ToolContext;
+export interface FileConversion extends Machine {
   readonly source: ConversionInput;
   readonly signal: AbortSignal;
   /** Names of the variants by the suffix of their target. The only result of a file has the name ''. */
@@ -55,7 +50,6 @@ export interface FileConversion {
 
 /** A conversion that has got a slot. */
 export interface RunningConversion extends FileConversion, StepContext {
-  readonly run: RunCommand;
   /** Runs each command, again if another client has needed the slot of the conversion. */
   readonly runPart: RunPart;
   /** Time at which the conversion times out, on the clock of `performance.now()`. */
@@ -113,7 +107,7 @@ const CONTRADICTORY = new Error('the parts of the header contradict each other')
 export function acceptJob(
   image: ImageInfo,
   { options, suffix }: Target,
-  { source, tools, config, toolchain }: Pick<FileConversion, 'source' | 'tools' | 'config' | 'toolchain'>,
+  { source, tools, config, toolchain }: Omit<Machine, 'run' | 'srgbProfile'> & Pick<FileConversion, 'source'>,
 ): PlannedJob {
   const { type, label, readsMisread } = source;
   if (type === 'pdf' && options.format === 'pdf') throw serviceError('PDF_TO_PDF', label);

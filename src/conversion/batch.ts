@@ -2,7 +2,7 @@
 import { errorOfFile, isFileError, type ServiceError } from '../errors.ts';
 import { discardSource, inputSize } from './convert-file.ts';
 import { digestOf } from './key.ts';
-import type { ConversionInput, OnError, Outcome } from './types.ts';
+import type { ConversionInput, ConversionOutcome, OnError } from './types.ts';
 
 /**
  * Maximum number of files of a batch that are queued or converted at the same time: the default of MAX_BATCH_FILES.
@@ -20,7 +20,7 @@ export type ConvertBatchFile = (
   file: ConversionInput,
   signal: AbortSignal,
   group: object,
-) => Promise<readonly Outcome[]>;
+) => Promise<readonly ConversionOutcome[]>;
 
 /**
  * Converts all files of a batch. Identical files are converted once and share the results.
@@ -35,12 +35,12 @@ export async function convertBatch(
   convert: ConvertBatchFile,
   onError: OnError,
   signal: AbortSignal,
-): Promise<(readonly Outcome[])[]> {
+): Promise<(readonly ConversionOutcome[])[]> {
   const stop = new AbortController();
   const group = {};
   let firstError: unknown;
 
-  async function convertOrSkip(file: ConversionInput): Promise<readonly Outcome[] | undefined> {
+  async function convertOrSkip(file: ConversionInput): Promise<readonly ConversionOutcome[] | undefined> {
     const isSkipped = (error: unknown): error is ServiceError => onError === 'skip' && isFileError(error);
     const onFailure = (error: unknown): void => {
       if (isSkipped(error)) return;
@@ -58,9 +58,12 @@ export async function convertBatch(
 
   const started = new Map<
     string,
-    { readonly file: ConversionInput; readonly outcomes: Promise<readonly Outcome[] | undefined> }
+    { readonly file: ConversionInput; readonly outcomes: Promise<readonly ConversionOutcome[] | undefined> }
   >();
-  async function convertOnce(file: ConversionInput, digest: string): Promise<readonly Outcome[] | undefined> {
+  async function convertOnce(
+    file: ConversionInput,
+    digest: string,
+  ): Promise<readonly ConversionOutcome[] | undefined> {
     const duplicate = started.get(digest);
     if (duplicate === undefined) {
       const outcomes = convertOrSkip(file);
@@ -74,7 +77,7 @@ export async function convertBatch(
     );
   }
 
-  const all: (readonly Outcome[] | undefined)[] = [];
+  const all: (readonly ConversionOutcome[] | undefined)[] = [];
   const rest = files.entries();
   const convertRest = async (): Promise<void> => {
     for (const [at, file] of rest) all[at] = await convertOnce(file, await digestOf(file));

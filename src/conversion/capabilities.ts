@@ -50,26 +50,27 @@ export function detectCapabilities(toolchain: Toolchain, settings: ExtraSettings
   const supports = (input: InputType, output: OutputType): boolean =>
     findMissing(toolchain, input, output) === undefined;
   const { inputs, outputs } = enabledTypes(settings);
-  const unavailable = (['EXTRA_INPUTS', 'EXTRA_OUTPUTS'] as const).flatMap((setting) =>
-    [settings[setting]].flat().flatMap((type) => {
-      if (type === 'all') return [];
-      const isInput = setting === 'EXTRA_INPUTS';
-      const cause = findMissing(
-        toolchain,
-        isInput ? (type as InputType) : 'png',
-        isInput ? 'png' : (type as OutputType),
-      );
-      return cause === undefined
-        ? []
-        : { setting, message: `${setting}: ${type} does not work here: ${cause}` };
-    }),
-  );
+  const { EXTRA_INPUTS, EXTRA_OUTPUTS } = settings;
+  const unavailableFor = (setting: keyof ExtraSettings, input: InputType, output: OutputType) => {
+    const type = setting === 'EXTRA_INPUTS' ? input : output;
+    const cause = findMissing(toolchain, input, output);
+    return cause === undefined
+      ? []
+      : { setting, message: `${setting}: ${type} does not work here: ${cause}` };
+  };
   return {
     supports,
     inputs: inputs.filter((input) => outputs.some((output) => supports(input, output))),
     outputs: outputs.filter((output) => inputs.some((input) => supports(input, output))),
     problems: [...missingTools(toolchain), ...missingCoders(toolchain)],
-    unavailable,
+    unavailable: [
+      ...(EXTRA_INPUTS === 'all'
+        ? []
+        : EXTRA_INPUTS.flatMap((type) => unavailableFor('EXTRA_INPUTS', type, 'png'))),
+      ...(EXTRA_OUTPUTS === 'all'
+        ? []
+        : EXTRA_OUTPUTS.flatMap((type) => unavailableFor('EXTRA_OUTPUTS', 'png', type))),
+    ],
   };
 }
 
@@ -106,15 +107,12 @@ function missingTools(toolchain: Toolchain): Problem[] {
 
 function missingCoders({ magick }: Toolchain): Problem[] {
   if (!magick) return [];
-  const missing = {
-    read: INPUT_TYPES.flatMap((type) => magickDecoder(type, magick.major) ?? []).filter(
-      (coder) => !magick.reads.has(coder),
-    ),
-    write: OUTPUT_TYPES.map((type) => OUTPUTS[type].coder).filter((coder) => !magick.writes.has(coder)),
-  };
-  return (['read', 'write'] as const).flatMap((verb) =>
-    missing[verb].map((coder) => ({ verb, message: cannot(magick, verb, coder) })),
-  );
+  const problem = (verb: 'read' | 'write', coder: string): Problem[] =>
+    magick[`${verb}s`].has(coder) ? [] : [{ verb, message: cannot(magick, verb, coder) }];
+  return [
+    ...codersRead(INPUT_TYPES, magick.major).flatMap((coder) => problem('read', coder)),
+    ...OUTPUT_TYPES.flatMap((type) => problem('write', OUTPUTS[type].coder)),
+  ];
 }
 
 /** The formats that the operator enables. `all` means all that work on this machine. */

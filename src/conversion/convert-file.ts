@@ -1,10 +1,8 @@
 /** @module Converts one file: queues it, prepares and plans it, reserves disk space, and runs its jobs. */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Config } from '../config.ts';
 import { KnownResultError } from '../errors.ts';
 import { removeFolder, workFiles } from '../files/workspace.ts';
-import type { RunCommand } from '../process/command.ts';
 import { maxToolFileBytes } from '../process/sandbox/configure.ts';
 import { isAtLeast, type Toolchain } from '../process/toolchain.ts';
 import {
@@ -23,20 +21,16 @@ import { type Converted, runJobs } from './run-jobs.ts';
 import type {
   ConversionEvent,
   ConversionInput,
+  ConversionOutcome,
   ConversionResult,
   Convert,
   ConvertVariants,
-  Outcome,
+  Machine,
   Variant,
 } from './types.ts';
 
-export interface ConvertDeps {
-  readonly config: Config;
-  readonly toolchain: Toolchain;
-  readonly run: RunCommand;
+interface ConvertDeps extends Machine {
   readonly queue: ConversionQueue;
-  /** Absolute path of an sRGB profile. */
-  readonly srgbProfile: string;
   /** Maximum number of threads of a conversion. It uses those that no other conversion needs when it starts. */
   readonly maxThreads: number;
   /** Called when a conversion has finished. */
@@ -74,9 +68,8 @@ export function toolContext({ magick, cjxl, dwebp, img2webp }: Toolchain): ToolC
 
 /** Creates the functions that convert files. */
 export function createConvert(deps: ConvertDeps) {
-  const given = { ...deps, tools: toolContext(deps.toolchain) };
   const convertVariants: ConvertVariants = async (source, variants, onError, signal, group) =>
-    convertFile(openConversion({ ...given, source, onError, signal }, variants), group);
+    convertFile(openConversion({ ...deps, source, onError, signal }, variants), group);
   const convert: Convert = async (source, options, signal, group) => {
     const [outcome] = await convertVariants(source, onlyResult(options), 'fail', signal, group);
     return (outcome as { converted: ConversionResult }).converted;
@@ -91,7 +84,7 @@ export function createConvert(deps: ConvertDeps) {
      */
     async explain(source: ConversionInput, options: ConvertOptions): Promise<Explanation> {
       const { signal } = new AbortController();
-      const conversion = openConversion({ ...given, source, onError: 'fail', signal }, onlyResult(options));
+      const conversion = openConversion({ ...deps, source, onError: 'fail', signal }, onlyResult(options));
       try {
         const { digest, jobs } = await prepareJobs(conversion);
         return explainJob(jobs[0] as PlannedJob, digest, deps);
@@ -125,7 +118,7 @@ interface Progress {
 }
 
 function openConversion(
-  given: ConvertDeps & Pick<Conversion, 'tools' | 'source' | 'onError' | 'signal'>,
+  given: ConvertDeps & Pick<Conversion, 'source' | 'onError' | 'signal'>,
   variants: readonly Variant[],
 ): Conversion {
   const { source, config } = given;
@@ -147,7 +140,7 @@ function openConversion(
   return { ...given, repairs, failures: new Map(), names, targets, progress };
 }
 
-async function convertFile(conversion: Conversion, group: object | undefined): Promise<Outcome[]> {
+async function convertFile(conversion: Conversion, group: object | undefined): Promise<ConversionOutcome[]> {
   const { source, signal, queue, progress, failures, names } = conversion;
   const owner = { signal, client: source.client, group };
   try {
@@ -155,7 +148,7 @@ async function convertFile(conversion: Conversion, group: object | undefined): P
     const { keys, queuedMs = 0, preparedMs } = progress;
     const convertedMs = performance.now() - progress.startedAt;
     for (const target of conversion.targets) report(conversion, target, failures.get(target.suffix));
-    return conversion.targets.map(({ suffix }): Outcome => {
+    return conversion.targets.map(({ suffix }): ConversionOutcome => {
       const variant = names.get(suffix) || undefined;
       const error = failures.get(suffix);
       if (error) return { variant, error };

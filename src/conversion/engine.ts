@@ -124,18 +124,16 @@ export async function createConversionEngine(
       maxPreparations: MAX_PREPARATIONS,
     });
     const srgbProfile = `${ASSETS_DIR}/srgb.icc`;
+    const machine = { config, toolchain, tools: toolContext(toolchain), run, srgbProfile };
     const converter = createConvert({
-      config,
-      toolchain,
+      ...machine,
       queue,
-      run,
-      srgbProfile,
       maxThreads: Math.min(availableParallelism(), MAX_THREADS),
       onFinished: events.conversion,
     });
     const identify = createIdentify({
-      ...{ config, toolchain, capabilities, run, srgbProfile },
-      tools: toolContext(toolchain),
+      ...machine,
+      capabilities,
       queue: createQueue({
         concurrency: MAX_PREPARATIONS,
         queueLimit: config.QUEUE_LIMIT,

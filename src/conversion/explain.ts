@@ -1,12 +1,11 @@
 /** @module What a conversion would do, and why, before any tool runs. */
-import type { Config } from '../config.ts';
 import type { ImageInfo } from '../images/image-info.ts';
 import type { Note } from '../notes.ts';
-import type { Toolchain } from '../process/toolchain.ts';
 import { type CanonicalPlan, canonicalPlan, conversionKey, firstSteps } from './key.ts';
 import { explain } from './plan/index.ts';
-import { completeStep, type Step, type StepContext } from './plan/step.ts';
+import { completeStep, type Step } from './plan/step.ts';
 import type { PlannedJob } from './plan/types.ts';
+import type { Machine } from './types.ts';
 
 /** What a conversion would do. */
 export interface Explanation {
@@ -42,11 +41,6 @@ export function toJson({ image, key, sentences, notes, plan, limits }: Explanati
   return { type, width, height, key, sentences, notes, plan, limits };
 }
 
-interface ExplanationDeps extends Pick<StepContext, 'srgbProfile'> {
-  readonly toolchain: Toolchain;
-  readonly config: Config;
-}
-
 /**
  * Explains a job.
  *
@@ -55,7 +49,7 @@ interface ExplanationDeps extends Pick<StepContext, 'srgbProfile'> {
 export function explainJob(
   job: PlannedJob,
   digest: string,
-  { toolchain, config, srgbProfile }: ExplanationDeps,
+  { toolchain, config, srgbProfile }: Pick<Machine, 'toolchain' | 'config' | 'srgbProfile'>,
 ): Explanation {
   const canonical = canonicalPlan(job, toolchain);
   const { steps, notes } = job.plan;

@@ -2,20 +2,17 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ImageDescription as NamedDescription } from '../client/library/types.ts';
-import type { Config } from '../config.ts';
 import { isFileError, type PublicError, serviceError, toPublicError } from '../errors.ts';
 import { INPUTS, OUTPUTS } from '../formats.ts';
 import { type ImageInfo, type Size, turnSize } from '../images/image-info.ts';
 import { describeProfile, type PixelFormat } from '../images/pixel-format.ts';
-import type { RunCommand } from '../process/command.ts';
-import type { Toolchain } from '../process/toolchain.ts';
 import { acceptJob } from './accept-jobs.ts';
 import type { Capabilities } from './capabilities.ts';
 import { type ExplanationJson, explainJob, toJson } from './explain.ts';
 import { digestOf } from './key.ts';
 import { createJob } from './plan/job.ts';
 import { countPages, sizesToMake } from './plan/size.ts';
-import { type ConvertOptions, INPUT_FILE, type PlannedJob, type ToolContext } from './plan/types.ts';
+import { type ConvertOptions, INPUT_FILE, type PlannedJob } from './plan/types.ts';
 import {
   createRepairContext,
   readPixels,
@@ -24,7 +21,7 @@ import {
   storeExternalProfile,
 } from './prepare.ts';
 import type { ConversionQueue } from './queue/queue.ts';
-import type { ConversionInput } from './types.ts';
+import type { ConversionInput, Machine } from './types.ts';
 
 /** What is known of an image without decoding its pixels, as `POST /identify` returns it, except its name. */
 export type ImageDescription = Omit<NamedDescription, 'name' | 'explanation'> & {
@@ -51,13 +48,7 @@ export type Identify = (
   signal: AbortSignal,
 ) => Promise<ImageDescription>;
 
-export interface IdentifyDeps {
-  readonly config: Config;
-  readonly toolchain: Toolchain;
-  readonly run: RunCommand;
-  readonly tools: ToolContext;
-  /** Absolute path of an sRGB profile. */
-  readonly srgbProfile: string;
+interface IdentifyDeps extends Machine {
   readonly capabilities: Capabilities;
   /** Limits the number of images that are inspected at once. */
   readonly queue: ConversionQueue;
@@ -146,9 +137,9 @@ async function accept(
   image: ImageInfo,
   source: ConversionInput,
   wanted: ConvertOptions | undefined,
-  { config, toolchain, tools, capabilities }: IdentifyDeps,
+  deps: IdentifyDeps,
 ): Promise<Attempt<PlannedJob>> {
-  const { inputs, outputs } = capabilities;
+  const { inputs, outputs } = deps.capabilities;
   const attempt = (options: ConvertOptions): Promise<Attempt<PlannedJob>> =>
     catchFileError(() => {
       if (!inputs.includes(source.type))
@@ -158,7 +149,7 @@ async function accept(
           inputs.map((input) => INPUTS[input].label).join(', '),
           INPUTS[source.type].label,
         );
-      const job = acceptJob(image, { options, suffix: '' }, { config, toolchain, tools, source });
+      const job = acceptJob(image, { options, suffix: '' }, { ...deps, source });
       const { label, maxDimension = Number.POSITIVE_INFINITY } = OUTPUTS[options.format];
       if (sizesToMake(job).some(({ width, height }) => Math.max(width, height) > maxDimension))
         throw serviceError('OUTPUT_DIMENSION_TOO_LARGE', source.label, label, maxDimension);

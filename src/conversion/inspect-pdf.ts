@@ -1,19 +1,13 @@
 /** @module Inspects a PDF with pdfinfo, before it is planned: the number of its pages, and the sizes of those that it needs. */
-import type { Config } from '../config.ts';
 import type { ImageFacts, Page } from '../images/image-info.ts';
-import type { RunCommand } from '../process/command.ts';
-import type { Toolchain } from '../process/toolchain.ts';
 import { conversionLimit } from './accept-jobs.ts';
 import { invalidOutputError, translateToolError } from './output/tool-errors.ts';
 import { keepsAllPages } from './plan/size.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
-import type { ConversionInput } from './types.ts';
+import type { ConversionInput, Machine } from './types.ts';
 
 /** What the inspection of a PDF needs to run pdfinfo. */
-export interface InspectionContext {
-  readonly config: Config;
-  readonly toolchain: Toolchain;
-  readonly run: RunCommand;
+export interface InspectionContext extends Pick<Machine, 'config' | 'toolchain' | 'run'> {
   readonly signal: AbortSignal;
 }
 

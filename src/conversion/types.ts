@@ -1,10 +1,23 @@
 /** @module Types of a conversion, for the callers of {@link Convert}. */
+import type { Config } from '../config.ts';
 import type { BatchFile, ServiceError } from '../errors.ts';
 import type { DiskAccount } from '../files/disk-space.ts';
 import type { InputType, OutputType } from '../formats.ts';
 import type { Note } from '../notes.ts';
+import type { RunCommand } from '../process/command.ts';
+import type { Toolchain } from '../process/toolchain.ts';
 import type { Step } from './plan/step.ts';
-import type { ConvertOptions } from './plan/types.ts';
+import type { ConvertOptions, ToolContext } from './plan/types.ts';
+
+/** What every conversion uses of this machine. */
+export interface Machine {
+  readonly config: Config;
+  readonly toolchain: Toolchain;
+  readonly tools: ToolContext;
+  readonly run: RunCommand;
+  /** Absolute path of an sRGB profile. */
+  readonly srgbProfile: string;
+}
 
 /** A file to convert. */
 export interface ConversionInput {
@@ -80,7 +93,7 @@ export interface Variant {
 export type OnError = 'fail' | 'skip';
 
 /** A result, or the error if it was skipped. */
-export type Outcome = {
+export type ConversionOutcome = {
   /** Name of the variant; undefined if it is the only result of its file, or an error of the file itself. */
   readonly variant?: string | undefined;
 } & ({ readonly converted: ConversionResult } | { readonly error: ServiceError });
@@ -127,4 +140,4 @@ export type ConvertVariants = (
   onError: OnError,
   signal: AbortSignal,
   group?: object,
-) => Promise<readonly Outcome[]>;
+) => Promise<readonly ConversionOutcome[]>;

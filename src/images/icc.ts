@@ -1,7 +1,7 @@
 /** @module Classifies embedded colour profiles: sRGB, greys or other (ICC.1:2022). */
 import { constants, inflateSync } from 'node:zlib';
 import { encodeSrgb } from './colour/declared-colour.ts';
-import { determinant, type Matrix, type Vector } from './colour/icc-writer.ts';
+import { determinant, type Matrix3, type Vector } from './colour/icc-writer.ts';
 import type { WindowReader } from './containers/file.ts';
 import type { Profile } from './image-info.ts';
 
@@ -150,7 +150,7 @@ function isSingular(profile: Buffer): boolean {
 }
 
 /** Reads X, Y and Z of red, green and blue. Returns undefined for a profile without primaries, or with lookup tables. */
-function readPrimaries(profile: Buffer): Matrix | undefined {
+function readPrimaries(profile: Buffer): Matrix3 | undefined {
   if (profile.toString('latin1', 16, 20) !== 'RGB ' || profile.toString('latin1', 20, 24) !== 'XYZ ')
     return undefined;
   const tags = readTagTable(profile);

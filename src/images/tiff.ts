@@ -1,6 +1,6 @@
 /** @module Reads the directories of a TIFF or BigTIFF (TIFF 6.0), and recognizes the kinds that ImageMagick misreads. */
 import type { WindowReader } from './containers/file.ts';
-import { type Tag, type Tags, TiffReader } from './containers/ifd.ts';
+import { type IfdEntry, type Tags, TiffReader } from './containers/ifd.ts';
 import { isOrientation } from './exif.ts';
 import { type ColourModel, readProfile } from './icc.ts';
 import type {
@@ -119,7 +119,7 @@ export const GREYS: readonly (number | undefined)[] = [
 ];
 
 /** Reads three values of type RATIONAL: two numbers of four bytes each. */
-async function readFractions(tiff: TiffReader, tag: Tag | undefined): Promise<number[]> {
+async function readFractions(tiff: TiffReader, tag: IfdEntry | undefined): Promise<number[]> {
   if (tag?.count !== 3) return [];
   const raw = await tiff.bytes.read(tag.value, 24);
   if (raw.length < 24) return [];

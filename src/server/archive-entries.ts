@@ -8,7 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import { crc32, createDeflateRaw } from 'node:zlib';
 import { type ConversionQueue, createQueue } from '../conversion/engine.ts';
 import { hashFile } from '../conversion/key.ts';
-import type { Outcome } from '../conversion/types.ts';
+import type { ConversionOutcome } from '../conversion/types.ts';
 import { ServiceError } from '../errors.ts';
 import type { DiskAccount } from '../files/disk-space.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
@@ -21,7 +21,7 @@ export interface ArchiveItem {
   readonly index: number;
   /** The file name that the client sent. */
   readonly name: string | undefined;
-  readonly outcome: Outcome;
+  readonly outcome: ConversionOutcome;
 }
 
 export interface ArchiveEntry extends PackedFile {

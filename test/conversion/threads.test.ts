@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { grantsFor } from '../../src/conversion/capabilities.ts';
-import { createConvert } from '../../src/conversion/convert-file.ts';
+import { createConvert, toolContext } from '../../src/conversion/convert-file.ts';
 import type { ConversionEngine } from '../../src/conversion/engine.ts';
 import type { Convert } from '../../src/conversion/types.ts';
 import type { InputType, OutputType } from '../../src/formats.ts';
@@ -60,6 +60,7 @@ describe('threads of a conversion', () => {
     return createConvert({
       config: testConfig({ CONVERT_TIMEOUT_MS: '60000' }),
       toolchain: engine.toolchain,
+      tools: toolContext(engine.toolchain),
       queue: {
         run: (job) => job(0, idleSlots, slot),
         prepareAndRun: async (prepare) => (await prepare())(0, idleSlots, slot),

@@ -78,7 +78,7 @@ export interface LookupTable {
   /** Curve of the values, as in {@link sampledCurve}. */
   readonly curve: readonly number[];
   /** Rows of the matrix from the curve's output to XYZ. */
-  readonly matrix: Matrix;
+  readonly matrix: Matrix3;
 }
 
 /** XYZ of 1.0 as an encoded value of the connection space (section 6.3.4.2). */
@@ -131,17 +131,17 @@ const u32 = (value: number): Buffer => bigEndian(value, 4);
 
 export type Vector = readonly [number, number, number];
 /** A matrix of three rows. */
-export type Matrix = readonly [Vector, Vector, Vector];
+export type Matrix3 = readonly [Vector, Vector, Vector];
 
 /** Cone responses of the Bradford method (ICC.1:2022, annex E). */
-const BRADFORD: Matrix = [
+const BRADFORD: Matrix3 = [
   [0.8951, 0.2664, -0.1614],
   [-0.7502, 1.7135, 0.0367],
   [0.0389, -0.0685, 1.0296],
 ];
 
 /** Calculates the matrix from linear RGB to XYZ, adapted to the white of profiles, D50. */
-export function rgbToXyzD50({ red, green, blue, white }: Primaries): Matrix {
+export function rgbToXyzD50({ red, green, blue, white }: Primaries): Matrix3 {
   const [x, y, z] = tristimulus(white);
   const whiteXyz: Vector = [x / y, 1, z / y];
   const unscaled = transpose([tristimulus(red), tristimulus(green), tristimulus(blue)]);
@@ -154,7 +154,7 @@ function tristimulus([x, y]: Chromaticity): Vector {
   return [x, y, 1 - x - y];
 }
 
-function adaptation(white: Vector): Matrix {
+function adaptation(white: Vector): Matrix3 {
   const [from, to] = [apply(BRADFORD, white), apply(BRADFORD, WHITE_D50)];
   const scale: Vector = [to[0] / from[0], to[1] / from[1], to[2] / from[2]];
   return multiply(invert(BRADFORD), multiply(diagonal(scale), BRADFORD));
@@ -164,22 +164,22 @@ const dot = ([a, b, c]: Vector, [x, y, z]: Vector): number => a * x + b * y + c 
 
 const cross = ([a, b, c]: Vector, [x, y, z]: Vector): Vector => [b * z - c * y, c * x - a * z, a * y - b * x];
 
-const diagonal = ([x, y, z]: Vector): Matrix => [
+const diagonal = ([x, y, z]: Vector): Matrix3 => [
   [x, 0, 0],
   [0, y, 0],
   [0, 0, z],
 ];
 
-export function apply(matrix: Matrix, vector: Vector): Vector {
+export function apply(matrix: Matrix3, vector: Vector): Vector {
   return [dot(matrix[0], vector), dot(matrix[1], vector), dot(matrix[2], vector)];
 }
 
-export function multiply(matrix: Matrix, other: Matrix): Matrix {
+export function multiply(matrix: Matrix3, other: Matrix3): Matrix3 {
   const [first, second, third] = transpose(other);
   return transpose([apply(matrix, first), apply(matrix, second), apply(matrix, third)]);
 }
 
-export function transpose([[a, b, c], [d, e, f], [g, h, i]]: Matrix): Matrix {
+export function transpose([[a, b, c], [d, e, f], [g, h, i]]: Matrix3): Matrix3 {
   return [
     [a, d, g],
     [b, e, h],
@@ -188,10 +188,10 @@ export function transpose([[a, b, c], [d, e, f], [g, h, i]]: Matrix): Matrix {
 }
 
 /** Calculates the determinant: 0 if the rows are on one plane. */
-export const determinant = ([one, other, third]: Matrix): number => dot(one, cross(other, third));
+export const determinant = ([one, other, third]: Matrix3): number => dot(one, cross(other, third));
 
 /** Inverts a matrix. The result is not finite if the primaries are on one line. */
-export function invert(matrix: Matrix): Matrix {
+export function invert(matrix: Matrix3): Matrix3 {
   const [one, other, third] = matrix;
   const factor = determinant(matrix);
   const divide = ([x, y, z]: Vector): Vector => [x / factor, y / factor, z / factor];

@@ -6,7 +6,7 @@ export const MAX_TAGS = 200;
 /** Maximum number of directories to read: one more than the largest MAX_FRAMES. */
 const MAX_DIRECTORIES = 10_001;
 
-export interface Tag {
+export interface IfdEntry {
   readonly entryAt: number;
   /** The first number if the values fit into the entry, or else the offset of the values. */
   readonly value: number;
@@ -17,7 +17,7 @@ export interface Tag {
 }
 
 /** The entries of a directory by tag number. */
-export type Tags = ReadonlyMap<number, Tag>;
+export type Tags = ReadonlyMap<number, IfdEntry>;
 
 interface Directory {
   readonly offset: number;
@@ -108,7 +108,7 @@ export class TiffReader {
     const entries = Math.min((await this.number(from, layout.count)) ?? 0, MAX_TAGS);
     // Read the directory at once: it has a few hundred bytes, and a file may have thousands of directories.
     const directory = await this.bytes.read(start, entries * layout.entry);
-    const tags = new Map<number, Tag>();
+    const tags = new Map<number, IfdEntry>();
     for (let at = 0; at + layout.entry <= directory.length; at += layout.entry) {
       const field = (from: number, length: number): number => this.numberIn(directory, at + from, length);
       const count = field(4, layout.offset);
@@ -128,7 +128,7 @@ export class TiffReader {
   }
 
   /** Reads the first numbers of a tag, at most `max`. */
-  async numbers({ value, count, at, width }: Tag, max: number): Promise<number[]> {
+  async numbers({ value, count, at, width }: IfdEntry, max: number): Promise<number[]> {
     if (count === 1) return [value];
     const raw = await this.bytes.read(at, width * Math.min(count, max));
     return Array.from({ length: Math.floor(raw.length / width) }, (_, index) =>

@@ -6,7 +6,7 @@ import type { ConversionEngine, ConversionQueue } from '../../conversion/engine.
 import { type FormOptions, type Presets, skipsErrors } from '../../conversion/forms.ts';
 import type { Identify, WantedConversion } from '../../conversion/identify.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
-import type { ConversionResult, Outcome, Parse, Variant } from '../../conversion/types.ts';
+import type { ConversionOutcome, ConversionResult, Parse, Variant } from '../../conversion/types.ts';
 import { ClientDisconnectedError, KnownResultError, serviceError } from '../../errors.ts';
 import type { Workspaces } from '../../files/workspace.ts';
 import type { InputType } from '../../formats.ts';
@@ -115,7 +115,7 @@ export function batchRoute(deps: ConvertRouteDeps): RequestHandler {
         : [{ converted: await convert(source, options, stop, group) }];
     const all = (await convertBatch(sources, convertFile, onError, signal)).values();
     const outcomes = files.map((file) =>
-      isReceived(file) ? (all.next().value as readonly Outcome[]) : [{ error: file.error }],
+      isReceived(file) ? (all.next().value as readonly ConversionOutcome[]) : [{ error: file.error }],
     );
     await sendAll(deps, form, outcomes, req, res);
   });
@@ -130,7 +130,7 @@ function varyByFormat(res: Response, { accepted }: ConvertOptions, variants: rea
 async function sendAll(
   { config, deflations }: ConvertRouteDeps,
   { files, options, client, disk, signal, uploadedMs, receivedAt }: ReceivedForm<FormOptions>,
-  outcomes: readonly (readonly Outcome[])[],
+  outcomes: readonly (readonly ConversionOutcome[])[],
   req: Request,
   res: Response,
 ): Promise<void> {
