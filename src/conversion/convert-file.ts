@@ -174,12 +174,10 @@ async function prepareJobs(
   const digest = await digestOf(source);
   const requested = targets.map(({ options }) => options);
   const image = await prepareInput(source, requested, repairs, conversion);
-  conversion.targets = await Promise.all(
-    targets.map(async (target) => ({
-      ...target,
-      options: await resolveFormat(target.options, source, image),
-    })),
-  );
+  conversion.targets = targets.map((target) => ({
+    ...target,
+    options: resolveFormat(target.options, image),
+  }));
   return { digest, jobs: await acceptJobs(image, conversion.targets, conversion) };
 }
 

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import type { ImageDescription as NamedDescription } from '../client/library/types.ts';
 import { isFileError, type PublicError, serviceError, toPublicError } from '../errors.ts';
 import { INPUTS, OUTPUTS } from '../formats.ts';
+import { withReader } from '../images/containers/file.ts';
+import { describeProfile } from '../images/icc.ts';
 import { type ImageInfo, type Size, turnSize } from '../images/image-info.ts';
-import { describeProfile, type PixelFormat } from '../images/pixel-format.ts';
 import { acceptJob } from './accept-jobs.ts';
 import type { Capabilities } from './capabilities.ts';
 import { type ExplanationJson, explainJob, toJson } from './explain.ts';
@@ -13,13 +14,7 @@ import { digestOf } from './key.ts';
 import { createJob } from './plan/job.ts';
 import { countPages, sizesToMake } from './plan/size.ts';
 import { type ConvertOptions, INPUT_FILE, type PlannedJob } from './plan/types.ts';
-import {
-  createRepairContext,
-  readPixels,
-  repairAndInspect,
-  resolveFormat,
-  storeExternalProfile,
-} from './prepare.ts';
+import { createRepairContext, repairAndInspect, resolveFormat, storeExternalProfile } from './prepare.ts';
 import type { ConversionQueue } from './queue/queue.ts';
 import type { ConversionInput, Machine } from './types.ts';
 
@@ -60,26 +55,20 @@ export function createIdentify(deps: IdentifyDeps): Identify {
     deps.queue.run(() => describe(source, wanted, deps, signal), { signal, client: source.client });
 }
 
-interface Inspected {
-  readonly image: ImageInfo;
-  readonly pixels: PixelFormat | undefined;
-}
-
 /** Repairs and inspects the image of an input. A plan also needs its profile. */
 async function inspectInput(
   source: ConversionInput,
   wanted: WantedConversion | undefined,
   deps: IdentifyDeps,
   signal: AbortSignal,
-): Promise<Inspected> {
+): Promise<ImageInfo> {
   const image = await repairAndInspect(
     source,
     wanted ? [wanted.options] : [],
     createRepairContext(source, deps.config.MAX_FILE_BYTES, () => {}),
     { ...deps, signal },
   );
-  const pixels = await readPixels(source, image);
-  return { image: wanted?.plan ? await storeExternalProfile(source.folder, image) : image, pixels };
+  return wanted?.plan ? storeExternalProfile(source.folder, image) : image;
 }
 
 async function describe(
@@ -92,14 +81,15 @@ async function describe(
   const { size: bytes } = statSync(join(source.folder, INPUT_FILE)); // before a repair changes the file
   const sha256 = await digestOf(source);
   const inspected = await catchFileError(() => inspectInput(source, wanted, deps, signal));
-  const { image, pixels } = 'value' in inspected ? inspected.value : ({} as Partial<Inspected>);
-  const resolved = wanted && image && (await resolveFormat(wanted.options, source, image));
-  const accepted =
-    'value' in inspected ? await accept(inspected.value.image, source, resolved, deps) : inspected;
-  const { animation } = image ?? {};
+  const image = 'value' in inspected ? inspected.value : undefined;
+  const resolved = wanted && image && resolveFormat(wanted.options, image);
+  const accepted = 'value' in inspected ? await accept(inspected.value, source, resolved, deps) : inspected;
+  const profile =
+    image && (await withReader(join(source.folder, INPUT_FILE), (header) => describeProfile(header, image)));
+  const { animation, pixels } = image ?? {};
   const transfer = image?.declaredColour?.transfer;
   const orientation = pixels?.orientation ?? image?.orientation ?? image?.pages?.[0]?.orientation ?? 1;
-  const { width = null, height = null } = (image && uprightSize(image, pixels, deps)) ?? {};
+  const { width = null, height = null } = (image && uprightSize(image, deps)) ?? {};
   return {
     ...{ type, media_type: INPUTS[type].mediaType, bytes, width, height, orientation },
     frames: image?.hasUncountedFrames ? null : (animation?.delaysMs.length ?? 1),
@@ -108,7 +98,7 @@ async function describe(
     alpha: pixels?.alpha ?? null,
     bits: pixels?.bits ?? null,
     colour_space: pixels?.colourSpace ?? null,
-    profile: (pixels?.profile && describeProfile(pixels.profile)) ?? null,
+    profile: profile ?? null,
     hdr: transfer && 'hdr' in transfer ? transfer.hdr : null,
     metadata: [...new Set(image?.metadata)],
     sha256,
@@ -168,13 +158,9 @@ async function accept(
 const PLAIN_OPTIONS = { quality: 80, stripMetadata: true } as const;
 
 /** Returns the size of an image after its orientation is applied. */
-function uprightSize(
-  image: ImageInfo,
-  pixels: PixelFormat | undefined,
-  { tools }: IdentifyDeps,
-): Size | undefined {
+function uprightSize(image: ImageInfo, { tools }: IdentifyDeps): Size | undefined {
   const size = createJob(image, { format: 'png', ...PLAIN_OPTIONS }, tools).fittings[0]?.result;
-  return size && image.orientation === undefined ? turnSize(size, pixels?.orientation) : size;
+  return size && image.orientation === undefined ? turnSize(size, image.pixels?.orientation) : size;
 }
 
 function expect(job: PlannedJob): ImageDescription['conversion'] {

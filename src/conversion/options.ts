@@ -234,18 +234,15 @@ export function acceptedFormats(
 /**
  * Chooses the format with the highest quality value, among those that suit the image: an animation stays one, and transparency is
  * kept, if an accepted format can hold it.
- *
- * @param alpha whether the image can have transparent pixels
  */
 export function chooseFormat(
   accepted: AcceptedFormats,
-  { animation }: ImageInfo,
-  alpha: boolean,
+  { animation, pixels }: ImageInfo,
   { frames }: ConvertOptions,
 ): OutputType {
   const tiers = [
     ...(animation && frames !== 'first' ? [ANIMATED] : []),
-    ...(alpha ? [TRANSPARENT] : []),
+    ...(pixels?.alpha === false ? [] : [TRANSPARENT]),
     STILLS,
   ];
   const suitable = tiers.map((tier) => tier.filter((format) => accepted[format] !== undefined));

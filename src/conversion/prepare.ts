@@ -11,7 +11,7 @@ import type { DiskAccount } from '../files/disk-space.ts';
 import { workFiles } from '../files/workspace.ts';
 import { EXTRA_INPUT_TYPES, INPUTS } from '../formats.ts';
 import { declaredProfile } from '../images/colour/declared-colour.ts';
-import { HeaderTooComplexError, type RepairContext, withReader } from '../images/containers/file.ts';
+import { HeaderTooComplexError, type RepairContext } from '../images/containers/file.ts';
 import { makeMetadataUpright } from '../images/exif.ts';
 import { removeRotation, takeProfile } from '../images/heif-repair.ts';
 import type { ImageInfo } from '../images/image-info.ts';
@@ -23,7 +23,6 @@ import {
   inspect,
   repair,
 } from '../images/index.ts';
-import { type PixelFormat, readPixelFormat } from '../images/pixel-format.ts';
 import { completePalette } from '../images/png.ts';
 import { cutAfterFirstFrame, readWebpProfile } from '../images/webp.ts';
 import { type InspectionContext, inspectPdf } from './inspect-pdf.ts';
@@ -175,20 +174,9 @@ export async function repairAndInspect(
   }
 }
 
-/** Reads how the pixels of an inspected input are stored. */
-export function readPixels({ folder }: ConversionInput, image: ImageInfo): Promise<PixelFormat | undefined> {
-  return withReader(join(folder, INPUT_FILE), (bytes) => readPixelFormat(bytes, image));
-}
-
 /** Returns the options with the best of the accepted formats, if the format is to be chosen. */
-export async function resolveFormat(
-  { accepted, ...options }: ConvertOptions,
-  source: ConversionInput,
-  image: ImageInfo,
-): Promise<ConvertOptions> {
-  if (!accepted) return options;
-  const pixels = await readPixels(source, image);
-  return { ...options, format: chooseFormat(accepted, image, pixels?.alpha !== false, options) };
+export function resolveFormat({ accepted, ...options }: ConvertOptions, image: ImageInfo): ConvertOptions {
+  return accepted ? { ...options, format: chooseFormat(accepted, image, options) } : options;
 }
 
 /**

@@ -3,7 +3,7 @@
  * that is not a PNG. Accepts the same headers as browsers: Windows (40 to 124 bytes) and OS/2 (12 to 64 bytes).
  */
 import { type RepairTarget, readAt, type WindowReader, writeAt } from './containers/file.ts';
-import type { ImageFacts } from './image-info.ts';
+import { type ImageFacts, RGB_PIXELS } from './image-info.ts';
 
 /** How a bitmap stores its pixels. */
 export interface Dib {
@@ -206,10 +206,11 @@ export async function readBmpLayout(bytes: WindowReader): Promise<Dib | undefine
 export async function readBmp(bytes: WindowReader): Promise<ImageFacts<'bmp'>> {
   const layout = await readBmpLayout(bytes);
   if (!layout) return { decoder: 'bmp' }; // the decoder rejects it
-  const { width, height, bits } = layout;
+  const { width, height, bits, masks, profile } = layout;
   return {
     ...{ width, height, metadata: [] },
-    opaque: bits === 32 && layout.masks?.alpha === 0,
+    pixels: { ...RGB_PIXELS, alpha: (masks?.alpha ?? 0) !== 0, profile },
+    opaque: bits === 32 && masks?.alpha === 0,
     ...(bits <= 8 && { paletteKind: 'palette' }),
     ...(!isPlain(layout) || !(await isComplete(bytes, layout)) ? { decoder: 'bmp' } : {}),
   };

@@ -9,7 +9,7 @@ import {
   writeAt,
 } from './containers/file.ts';
 import { type GifBlock, gifBlocks, walkSubBlocks } from './containers/parts.ts';
-import type { ImageFacts, MetadataKind } from './image-info.ts';
+import { type ImageFacts, type MetadataKind, RGB_PIXELS } from './image-info.ts';
 
 /** Maximum loop count of a WebP. */
 const MAX_LOOP_COUNT = 65_535;
@@ -40,7 +40,7 @@ const isControl = ({ name, head }: GifBlock): boolean => name === 'extension' &&
 /** Reads the size, animation and metadata of a GIF from its blocks (sections 18 to 26). */
 export async function readGif(bytes: WindowReader): Promise<ImageFacts<'gif'>> {
   const screen = Buffer.from(await bytes.read(0, SCREEN_BYTES));
-  if (screen.length < SCREEN_BYTES) return {};
+  if (screen.length < SCREEN_BYTES) return { pixels: RGB_PIXELS };
   let [width, height] = [screen.readUInt16LE(SCREEN_AT), screen.readUInt16LE(SCREEN_AT + 2)];
   const delaysMs: number[] = [];
   const metadata: MetadataKind[] = [];
@@ -49,7 +49,7 @@ export async function readGif(bytes: WindowReader): Promise<ImageFacts<'gif'>> {
   let truncated = false;
   let flags = 0;
   let first: { readonly head: Buffer; readonly flags: number } | undefined;
-  let clears = false;
+  let [clears, alpha] = [false, false];
   for await (const block of gifBlocks(bytes)) {
     const { name, head, end } = block;
     if (name === 'image') {
@@ -63,6 +63,7 @@ export async function readGif(bytes: WindowReader): Promise<ImageFacts<'gif'>> {
       clears ||= disposal === CLEAR || (delaysMs.length === 1 && disposal > KEEP);
       [delay, flags] = [0, 0];
     }
+    alpha ||= isControl(block) && ((head[3] ?? 0) & TRANSPARENT) !== 0;
     // Of several controls before a frame, the last one counts, but ImageMagick keeps the transparent colour of an earlier one.
     if (isControl(block) && head.length >= 8)
       [delay, flags] = [head.readUInt16LE(4) * 10, (head[3] ?? 0) | (flags & TRANSPARENT)];
@@ -75,6 +76,7 @@ export async function readGif(bytes: WindowReader): Promise<ImageFacts<'gif'>> {
     first && !clears && !truncated && (first.flags & TRANSPARENT) === 0 && isWhole(first.head, width, height);
   return {
     ...{ width, height, paletteKind: 'palette', profile: 'none', metadata },
+    pixels: { ...RGB_PIXELS, alpha },
     ...(truncated && { truncated }),
     ...(delaysMs.length > 1 && {
       animation: { delaysMs, loopCount, ...(opaque && { opaque }) },

@@ -8,22 +8,31 @@ import { type Box, findBox, isComplete, parseBoxes } from './containers/parts.ts
 import { declaredSize, type HeifMeta, parseMeta, readNumber } from './heif-items.ts';
 import { hasContradictorySizes } from './heif-sizes.ts';
 import { classifyProfile } from './icc.ts';
-import type { ImageFacts, MetadataKind, Orientation, Size } from './image-info.ts';
+import {
+  type ImageFacts,
+  type MetadataKind,
+  type Orientation,
+  type PixelFormat,
+  RGB_PIXELS,
+  type Size,
+} from './image-info.ts';
 
 /** Bytes to read for the `meta` box, which describes the items: it is near the start and usually has about 1 KiB. */
 export const META_BYTES = 64 * 1024;
 
 /** Reads the largest size of an AVIF or HEIC, whether it is true, colours and metadata (ISO/IEC 14496-12, section 8.11). */
 export async function readHeif(bytes: WindowReader): Promise<ImageFacts<'avif'>> {
-  const top = parseBoxes(Buffer.from(await bytes.read(0, META_BYTES)));
+  const head = Buffer.from(await bytes.read(0, META_BYTES));
+  const top = parseBoxes(head);
   const body = findBox(top, 'meta')?.subarray(4);
-  if (!body) return {};
+  if (!body) return { pixels: RGB_PIXELS };
   const meta = parseMeta(body);
   const { items, primary, properties, propertiesOf, references } = meta;
   // If no properties are associated with the primary image, any can be meant.
   const own = propertiesOf(primary) ?? properties;
   const lacksAlphaSize = alphasOf(meta).some((alpha) => !alpha.some(({ name }) => name === 'ispe'));
   return {
+    pixels: pixelsOf(meta, own, head),
     ...largestSize(properties),
     ...plannedRotation(meta),
     ...(isDeep(properties) && { deep: true }),
@@ -38,8 +47,22 @@ export async function readHeif(bytes: WindowReader): Promise<ImageFacts<'avif'>>
   };
 }
 
+/** @param own properties of the primary image */
+function pixelsOf(meta: HeifMeta, own: readonly Box[], head: Buffer): PixelFormat {
+  const coded = meta.propertiesOf(firstTileOf(meta)) ?? [];
+  const channels = [...own, ...coded].find(({ name }) => name === 'pixi')?.body;
+  const profile = own.find(({ name, body }) => name === 'colr' && isProfile(body))?.body;
+  return {
+    alpha: alphasOf(meta).length > 0,
+    bits: channels?.[5] ?? 8,
+    colourSpace: channels?.[4] === 1 ? 'grey' : 'rgb',
+    profile: profile && { at: profile.byteOffset - head.byteOffset + 4, length: profile.length - 4 },
+    orientation: orientationIn(own),
+  };
+}
+
 /** Returns the properties of each alpha of the primary image. */
-export function alphasOf({ primary, references, propertiesOf }: HeifMeta): (readonly Box[])[] {
+function alphasOf({ primary, references, propertiesOf }: HeifMeta): (readonly Box[])[] {
   return references
     .filter(({ type, to }) => type === 'auxl' && primary !== undefined && to.includes(primary))
     .map(({ from }) => propertiesOf(from) ?? [])
@@ -47,7 +70,7 @@ export function alphasOf({ primary, references, propertiesOf }: HeifMeta): (read
 }
 
 /** Returns the first of the items that the primary image is derived from, such as the tiles of a grid. */
-export const firstTileOf = ({ primary, references }: HeifMeta): number | undefined =>
+const firstTileOf = ({ primary, references }: HeifMeta): number | undefined =>
   references.find(({ type, from }) => type === 'dimg' && from === primary)?.to[0];
 
 /** Metadata items (ISO/IEC 23008-12, annex A); `mime` items are assumed to be XMP. */
@@ -169,7 +192,7 @@ export function isAlpha({ name, body }: Box): boolean {
 }
 
 /** Returns the orientation that properties have in their order; undefined if there are more than files have. */
-export function orientationIn(properties: readonly Box[]): Orientation | undefined {
+function orientationIn(properties: readonly Box[]): Orientation | undefined {
   const [first, second, ...more] = properties.filter(({ name }) => ROTATIONS.includes(name));
   if (more.length > 0 || (second && second.name === first?.name)) return undefined;
   const value = (wanted: string): number | undefined =>

@@ -3,7 +3,7 @@ import { constants, inflateSync } from 'node:zlib';
 import { encodeSrgb } from './colour/declared-colour.ts';
 import { determinant, type Matrix3, type Vector } from './colour/icc-writer.ts';
 import type { WindowReader } from './containers/file.ts';
-import type { Profile } from './image-info.ts';
+import type { ImageInfo, Profile } from './image-info.ts';
 
 /** Maximum size of a profile to classify, in bytes. Larger profiles contain lookup tables and are not plain sRGB. */
 export const MAX_PROFILE_BYTES = 64 * 1024;
@@ -81,6 +81,49 @@ export function classifyProfile(profile: Buffer): Profile {
   } catch {
     return 'other'; // truncated or invalid: the tool reports it
   }
+}
+
+/**
+ * Reads the description of the profile of an image (ICC.1:2022, 9.2.41 and 10.15; version 2, 6.5.17), such as "sRGB
+ * IEC61966-2.1".
+ *
+ * @returns undefined if it has no profile, or if that has no description
+ */
+export async function describeProfile(
+  bytes: WindowReader,
+  { type, pixels }: ImageInfo,
+): Promise<string | undefined> {
+  if (!pixels?.profile) return undefined;
+  const { at, length } = pixels.profile;
+  const stored = Buffer.from(await bytes.read(at, Math.min(length, MAX_PROFILE_BYTES)));
+  const profile = type === 'png' ? inflateAfterName(stored) : stored;
+  return profile && describe(profile);
+}
+
+/** Decompresses the start of a profile in a PNG, after its name. */
+function inflateAfterName(chunk: Buffer): Buffer | undefined {
+  try {
+    const limits = { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: 64 * MAX_PROFILE_BYTES };
+    return inflateSync(chunk.subarray(chunk.indexOf(0) + 2), limits).subarray(0, MAX_PROFILE_BYTES);
+  } catch {
+    return undefined;
+  }
+}
+
+function describe(profile: Buffer): string | undefined {
+  const count = profile.length < 132 ? 0 : Math.min(profile.readUInt32BE(128), 100);
+  for (let at = 132; at + 12 <= Math.min(profile.length, 132 + 12 * count); at += 12) {
+    if (profile.toString('latin1', at, at + 4) !== 'desc') continue;
+    const tag = profile.subarray(profile.readUInt32BE(at + 4)).subarray(0, profile.readUInt32BE(at + 8));
+    const kind = tag.toString('latin1', 0, 4);
+    if (kind === 'desc' && tag.length >= 12)
+      return tag.toString('latin1', 12, 12 + tag.readUInt32BE(8)).replace(/\0.*$/s, '') || undefined;
+    if (kind !== 'mluc' || tag.length < 28) return undefined;
+    const text = tag.subarray(tag.readUInt32BE(24)).subarray(0, tag.readUInt32BE(20));
+    const whole = Buffer.from(text.subarray(0, text.length & ~1)); // an incomplete profile can end within a character
+    return whole.swap16().toString('utf16le').replace(/\0.*$/s, '') || undefined;
+  }
+  return undefined;
 }
 
 /** Compressed bytes that contain the header of a profile. */

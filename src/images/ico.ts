@@ -5,7 +5,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { type Dib, readDib, strideOf } from './bmp.ts';
 import { type RepairTarget, readAt, readRange, replaceContent, WindowReader } from './containers/file.ts';
-import type { ImageFacts } from './image-info.ts';
+import { type ImageFacts, RGB_PIXELS } from './image-info.ts';
 import { PNG_SIGNATURE } from './png-writer.ts';
 
 /** Length of the header of the file and of an entry of its directory. */
@@ -24,13 +24,14 @@ export function readIconLayout(bytes: WindowReader): Promise<Dib | undefined> {
 /** Reads the size of an icon reduced to one bitmap; the stored height includes the mask. */
 export async function readIco(bytes: WindowReader): Promise<ImageFacts<'ico'>> {
   const layout = await readIconLayout(bytes);
-  if (!layout) return {};
+  const pixels = { ...RGB_PIXELS, alpha: true }; // by the mask, if not by the pixels
+  if (!layout) return { pixels };
   const { width, height, bits, masks, fullPalette, headerBytes } = layout;
   const isPlain =
     headerBytes === BITMAP_HEADER && bits !== 16 && bits !== 2 && fullPalette && !layout.topDown;
   const hasUsualMasks = bits !== 32 || (masks?.red === 0xff0000 && masks.alpha === 0xff000000);
   return {
-    ...{ width, height, profile: 'none', metadata: [] },
+    ...{ width, height, profile: 'none', metadata: [], pixels },
     ...(!isPlain || !hasUsualMasks ? { decoder: 'bmp' } : {}),
   };
 }

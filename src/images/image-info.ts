@@ -113,6 +113,7 @@ interface CommonFacts {
   readonly metadata?: readonly MetadataKind[];
   /** Set if the file has more than one frame. */
   readonly animation?: Animation;
+  readonly pixels?: PixelFormat | undefined;
   /** The image has more than 8 bits per channel. */
   readonly deep?: boolean;
   /** The parts of the header contradict each other about the size, or it states an image that the file does not have. */
@@ -126,6 +127,21 @@ interface CommonFacts {
   /** The image has frames that the tools do not decode: an animated PNG or an AVIF sequence. */
   readonly hasIgnoredFrames?: boolean;
 }
+
+/** How the pixels of an image are stored, for its description. No plan depends on it. */
+export interface PixelFormat {
+  readonly alpha: boolean;
+  /** Bits per channel, of the colours of a palette if there is one. */
+  readonly bits: number;
+  readonly colourSpace: 'rgb' | 'grey' | 'cmyk' | 'lab';
+  /** Place of the embedded colour profile. */
+  readonly profile?: { readonly at: number; readonly length: number } | undefined;
+  /** Set for formats whose {@link ImageInfo} has none, because their decoders apply it. */
+  readonly orientation?: Orientation | undefined;
+}
+
+/** The most common format of pixels. */
+export const RGB_PIXELS: PixelFormat = { alpha: false, bits: 8, colourSpace: 'rgb' };
 
 /** Adds the properties that a part of a file states to those of earlier parts. */
 export const addFacts = <Facts extends CommonFacts>(facts: Facts, more: Facts | undefined): Facts => ({

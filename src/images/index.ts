@@ -20,7 +20,7 @@ import { readGif, repairGif } from './gif.ts';
 import { readHeif } from './heif.ts';
 import { repairHeif } from './heif-repair.ts';
 import { keepBestImage, readIco } from './ico.ts';
-import type { ImageFacts, ImageInfo } from './image-info.ts';
+import { type ImageFacts, type ImageInfo, RGB_PIXELS } from './image-info.ts';
 import { readJp2, repairJp2 } from './jp2.ts';
 import { readJpeg } from './jpeg.ts';
 import { readJxl } from './jxl.ts';
@@ -167,7 +167,7 @@ const FORMATS: { readonly [Type in InputType]: Format<Type> } = {
   jp2: { inspect: readJp2, repair: repairJp2 },
   psd: { inspect: readPsd, repair: hideLayers },
   cur: { inspect: readIco, repair: keepBestImage },
-  pdf: { inspect: async () => ({ profile: 'none', metadata: [] }) }, // only pdfinfo reads more
+  pdf: { inspect: async () => ({ profile: 'none', metadata: [], pixels: RGB_PIXELS }) }, // only pdfinfo reads more
 };
 
 /**

@@ -14,7 +14,7 @@ import {
 } from './containers/file.ts';
 import { type Box, boxes, encodeBox, findBox, type Part, parseBoxes } from './containers/parts.ts';
 import { readColourSpace, readProfile } from './icc.ts';
-import type { Area, ImageFacts, MetadataKind, Profile, UnreadableKind } from './image-info.ts';
+import type { Area, ImageFacts, MetadataKind, PixelFormat, Profile, UnreadableKind } from './image-info.ts';
 
 /** Markers SOC and SIZ, with which every codestream starts. */
 const CODESTREAM_START = 0xff4fff51;
@@ -80,7 +80,7 @@ export async function readJp2(bytes: WindowReader): Promise<ImageFacts<'jp2'>> {
 }
 
 /** Reads the properties of {@link readJp2}, and the structure of the file. */
-export async function readJp2Layout(bytes: WindowReader): Promise<Jp2Layout> {
+async function readJp2Layout(bytes: WindowReader): Promise<Jp2Layout> {
   const metadata = new Set<MetadataKind>();
   let layout: Omit<Jp2Layout, 'image'> = { channelsDefined: false, hasPalette: false, isSubsampled: false };
 
@@ -104,7 +104,13 @@ export async function readJp2Layout(bytes: WindowReader): Promise<Jp2Layout> {
   const isSubsampled = first?.[0] !== second?.[0] || first?.[1] !== second?.[1];
   const whole = { ...layout, siz, components, isSubsampled };
   const colours = await readColours(bytes, whole);
-  return { ...whole, image: { ...image, ...colours, ...dimensionsOf(siz.bytes) } };
+  const pixels: PixelFormat = {
+    alpha: WITH_ALPHA.includes(components),
+    bits: ((siz.bytes[SIZ_COMPONENTS_AT] ?? 7) & 0x7f) + 1,
+    colourSpace: components < 3 && !layout.hasPalette ? 'grey' : 'rgb',
+    profile: layout.colour?.profile,
+  };
+  return { ...whole, image: { ...image, pixels, ...colours, ...dimensionsOf(siz.bytes) } };
 }
 
 /** Reads the profile, and checks whether the tools can convert the colours. */

@@ -4,7 +4,7 @@ import type { WindowReader } from './containers/file.ts';
 import { jpegSegments, type Segment, START_OF_SCAN } from './containers/parts.ts';
 import { readOrientation } from './exif.ts';
 import { type ColourModel, isProfileFor, MAX_PROFILE_BYTES, readProfile } from './icc.ts';
-import { addFacts, type ImageFacts, type MetadataKind } from './image-info.ts';
+import { addFacts, type ImageFacts, type MetadataKind, type PixelFormat } from './image-info.ts';
 
 const QUANTIZATION_TABLES = 0xdb;
 /** Frame headers of lossless and hierarchical JPEG, Huffman and arithmetic (T.81, table B.1). */
@@ -29,7 +29,7 @@ const MIN_SMOOTH_DENSITY = 0.984;
 const MIN_SAMPLED_PIXELS = 500_000;
 
 /** Kinds of pixels by the number of components. */
-export const COLOUR_MODELS: Readonly<Record<number, ColourModel>> = { 1: 'grey', 3: 'rgb', 4: 'cmyk' };
+const COLOUR_MODELS: Readonly<Record<number, ColourModel>> = { 1: 'grey', 3: 'rgb', 4: 'cmyk' };
 /** Offsets in a segment of the number of this part of the profile, from 1, and of the part. */
 const SEQUENCE_AT = 12;
 const PROFILE_AT = 14;
@@ -46,7 +46,7 @@ export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
   let frame: PartialInfo = {};
   let metadataInfo: PartialInfo = { profile: 'none', metadata: [] };
   let model: ColourModel | undefined;
-  let profileAt: number | undefined;
+  let profile: PixelFormat['profile'];
   let step: number | undefined;
   let scan = 0;
   for await (const segment of jpegSegments(bytes)) {
@@ -60,21 +60,23 @@ export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
         height: header.readUInt16BE(1),
         width: header.readUInt16BE(3),
         cmyk: header[5] === 4,
+        pixels: { alpha: false, bits: header[0] as number, colourSpace: model ?? 'rgb' },
         ...((UNSUPPORTED_PROCESSES.includes(marker) || header[0] !== 8) && { rareEncoding: 'jpeg-process' }),
       };
     }
     if (marker === QUANTIZATION_TABLES) step ??= await readMeanStep(bytes, offset);
     const parsed = await APP_SEGMENTS[marker]?.(bytes, segment);
     const [sequence] = parsed?.profile ? await bytes.read(offset + SEQUENCE_AT, 1) : [];
-    if (sequence === 1) profileAt ??= offset + PROFILE_AT;
+    if (sequence === 1) profile ??= { at: offset + PROFILE_AT, length: segment.length - PROFILE_AT };
     if (parsed && !isRepeated(parsed, metadataInfo)) metadataInfo = addFacts(metadataInfo, parsed);
   }
-  if (frame.width === undefined) return {};
+  const { pixels } = frame;
+  if (!pixels) return {};
   // The number of components is known only now: the frame header follows the profile.
-  if (profileAt !== undefined && !(await isProfileFor(bytes, profileAt, model)))
+  if (profile && !(await isProfileFor(bytes, profile.at, model)))
     metadataInfo = { ...metadataInfo, profile: 'unusable' };
   const detailed = await isDetailed(bytes, scan, frame, step);
-  return { ...frame, ...metadataInfo, ...(detailed && { detailed }) };
+  return { ...frame, ...metadataInfo, pixels: { ...pixels, profile }, ...(detailed && { detailed }) };
 }
 
 /** Returns the mean of the first quantization table, for luminance (T.81, B.2.4.1). */
@@ -145,6 +147,6 @@ const APP_SEGMENTS: Readonly<
 };
 
 /** Checks for SOF0 to SOF15, except DHT, JPG and DAC in the same range. */
-export function isFrameHeader(marker: number): boolean {
+function isFrameHeader(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
 }

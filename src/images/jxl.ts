@@ -4,7 +4,7 @@
 import { type BitReader, type Choices, readBits } from './containers/bits.ts';
 import type { WindowReader } from './containers/file.ts';
 import { boxes } from './containers/parts.ts';
-import type { ImageFacts, MetadataKind, Size } from './image-info.ts';
+import type { ImageFacts, MetadataKind, Orientation, Size } from './image-info.ts';
 
 /** Bytes to read for the headers. Real files have fewer, although a name of an extra channel can have 1 KiB. */
 const HEADER_BYTES = 8 * 1024;
@@ -30,18 +30,20 @@ const CHANNEL = { alpha: 0, spot: 2, black: 4, colourFilter: 5 } as const;
 export async function readJxl(bytes: WindowReader): Promise<ImageFacts<'jxl'>> {
   const { metadata, size, header } = await readJxlHeader(bytes);
   if (!header) return { metadata };
+  const { hasAlpha: alpha, depth: bits, isCmyk, isGrey, orientation } = header;
   return {
     ...size,
     metadata,
-    ...(header.depth > 8 && { deep: true }),
+    pixels: { alpha, bits, colourSpace: isCmyk ? 'cmyk' : isGrey ? 'grey' : 'rgb', orientation },
+    ...(bits > 8 && { deep: true }),
     ...(header.hasUnevenAlpha && { unevenDepth: true }),
     ...(header.isAnimated && { hasUncountedFrames: true }),
-    ...(header.isCmyk && { unreadable: 'cmyk-jxl' }),
+    ...(isCmyk && { unreadable: 'cmyk-jxl' }),
   };
 }
 
 /** Reads the headers. The size and the header of the image are undefined if the file ends before them. */
-export async function readJxlHeader(bytes: WindowReader): Promise<{
+async function readJxlHeader(bytes: WindowReader): Promise<{
   readonly metadata: readonly MetadataKind[];
   readonly size?: Size;
   readonly header?: JxlHeader;
@@ -56,7 +58,7 @@ export async function readJxlHeader(bytes: WindowReader): Promise<{
 /** Properties of an image, up to its colour space. */
 interface JxlHeader {
   readonly depth: number;
-  readonly orientation: number;
+  readonly orientation: Orientation;
   readonly isAnimated: boolean;
   readonly hasAlpha: boolean;
   /** Whether the alpha channel has another depth. */
@@ -124,7 +126,7 @@ function readProperties(bits: BitReader): JxlHeader {
 
 /** Reads the orientation, and skips the intrinsic size, the preview and the timing of the animation. */
 function readExtraFields(bits: BitReader): Pick<JxlHeader, 'orientation' | 'isAnimated'> {
-  const orientation = 1 + bits.read(3);
+  const orientation = (1 + bits.read(3)) as Orientation;
   if (bits.flag()) readSize(bits);
   if (bits.flag()) {
     const eighths = bits.flag();

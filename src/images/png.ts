@@ -17,7 +17,7 @@ import {
 import { MAX_PNG_CHUNKS, type Part, pngChunks } from './containers/parts.ts';
 import { readOrientation } from './exif.ts';
 import { classifyDeflatedProfile, MAX_PROFILE_BYTES } from './icc.ts';
-import { addFacts, type ImageFacts, type ImageInfo } from './image-info.ts';
+import { addFacts, type ImageFacts, type ImageInfo, type PixelFormat } from './image-info.ts';
 import { LENGTHS, type PngColourChunks, parseColourChunk, pngColour } from './png-colour.ts';
 import { kindOfText, MAX_KEYWORD_BYTES } from './png-text.ts';
 import { pngChunk } from './png-writer.ts';
@@ -26,8 +26,9 @@ const COLOUR_TYPE = { grey: 0, palette: 3 } as const;
 /** Offsets of the bit depth and the colour type in the file. */
 const DEPTH_AT = 24;
 const COLOUR_TYPE_AT = 25;
-/** Bit of the colour types that have colours, not greys. */
+/** Bits of the colour types that have colours, not greys, and that have alpha. */
 const COLOUR_BIT = 2;
+const ALPHA_BIT = 4;
 
 /** Maximum bits per pixel of flat images: a compressed screenshot has 1 to 3, a photo 8 and more. */
 const MAX_FLAT_BITS_PER_PIXEL = 4;
@@ -36,7 +37,7 @@ const MAX_FLAT_BITS_PER_PIXEL = 4;
 const MAX_CHUNK_BYTES = MAX_PROFILE_BYTES + 1024;
 
 /** Chunks of which libpng reads only the first. */
-const UNIQUE_CHUNKS = ['iCCP', 'eXIf', 'acTL'];
+const UNIQUE_CHUNKS = ['iCCP', 'eXIf', 'acTL', 'IDAT'];
 
 type PartialInfo = ImageFacts<'png'>;
 
@@ -51,6 +52,11 @@ export async function readPng(bytes: WindowReader): Promise<PartialInfo> {
     ...paletteKindOf(depth, colourType),
     ...(depth === 16 && { deep: true }),
   };
+  let pixels: PixelFormat = {
+    alpha: (colourType & ALPHA_BIT) !== 0,
+    bits: colourType === COLOUR_TYPE.palette ? 8 : depth,
+    colourSpace: (colourType & COLOUR_BIT) === 0 ? 'grey' : 'rgb',
+  };
   let colour: PngColourChunks = {};
   let [count, end, isComplete] = [0, 0, false];
   const seen = new Set<string>();
@@ -58,6 +64,8 @@ export async function readPng(bytes: WindowReader): Promise<PartialInfo> {
     const { name, offset, length } = chunk;
     const parsed = seen.has(name) ? undefined : await CHUNKS[name]?.(bytes, chunk);
     if (UNIQUE_CHUNKS.includes(name)) seen.add(name);
+    if (name === 'tRNS' && !seen.has('IDAT')) pixels = { ...pixels, alpha: true };
+    if (name === 'iCCP' && !seen.has('IDAT')) pixels = { profile: { at: offset, length }, ...pixels };
     const colourBytes = LENGTHS[name];
     if (colourBytes !== undefined)
       colour = {
@@ -72,7 +80,7 @@ export async function readPng(bytes: WindowReader): Promise<PartialInfo> {
   }
   const declared = pngColour(colour, info.profile ?? 'none');
   return {
-    ...info,
+    ...{ ...info, pixels },
     ...(!isComplete && count < MAX_PNG_CHUNKS && { decoder: 'png' }), // which completes it
     ...declared,
     ...(declared.declaredColour && (colourType & COLOUR_BIT) === 0 && { profile: 'grey' }),

@@ -1,7 +1,7 @@
 /** @module Reads the header and resources of a PSD, and hides its layers (Adobe Photoshop File Formats Specification, 2019). */
 import { type RepairTarget, WindowReader, writeAt } from './containers/file.ts';
 import { readProfile } from './icc.ts';
-import type { ImageFacts, MetadataKind, Profile } from './image-info.ts';
+import type { ImageFacts, MetadataKind, PixelFormat, Profile } from './image-info.ts';
 
 const MAX_RESOURCES = 1000;
 const HEADER_BYTES = 26;
@@ -11,6 +11,12 @@ const MAX_LAYERS = 8000;
 const MODE = { cmyk: 4, lab: 9 } as const;
 /** Colour modes that ImageMagick decodes correctly. */
 const READABLE_MODES = [0, 1, 2, 3, 4, 8, 9];
+/** Colour spaces by the colour mode, and their numbers of channels. */
+const SPACES: Readonly<Record<number, PixelFormat['colourSpace']>> = {
+  ...{ 0: 'grey', 1: 'grey', 2: 'rgb', 3: 'rgb' },
+  ...{ 4: 'cmyk', 8: 'grey', 9: 'lab' },
+};
+const CHANNELS: Readonly<Record<PixelFormat['colourSpace'], number>> = { grey: 1, rgb: 3, lab: 3, cmyk: 4 };
 /** Bits per channel that ImageMagick decodes correctly. */
 const READABLE_DEPTHS = [1, 8, 16];
 
@@ -30,7 +36,9 @@ export async function readPsd(bytes: WindowReader): Promise<ImageFacts<'psd'>> {
   const resources = await readResources(bytes, HEADER_BYTES + 4 + colourTable);
   const { count } = await findLayerCount(bytes);
   const readable = READABLE_MODES.includes(mode) && READABLE_DEPTHS.includes(depth);
+  const colourSpace = SPACES[mode] ?? 'rgb';
   return {
+    pixels: { alpha: header.readUInt16BE(12) > CHANNELS[colourSpace], bits: depth, colourSpace },
     width: header.readUInt32BE(18),
     height: header.readUInt32BE(14),
     ...(depth === 16 && { deep: true }),

@@ -8,6 +8,7 @@ import type {
   MetadataKind,
   MisreadKind,
   Page,
+  PixelFormat,
   Profile,
   RareEncoding,
   Size,
@@ -52,7 +53,7 @@ export const TAG = {
 } as const;
 
 /** How the pixels of a page are stored. */
-export interface TiffEncoding {
+interface TiffEncoding {
   readonly photometric: number | undefined;
   readonly compression: number;
   readonly bits: number;
@@ -75,7 +76,7 @@ export interface TiffEncoding {
 const BT601 = [0.299, 0.587, 0.114];
 
 /** Reads how the pixels of a page are stored, with the defaults of the specification. */
-export async function readEncoding(tiff: TiffReader, tags: Tags): Promise<TiffEncoding> {
+async function readEncoding(tiff: TiffReader, tags: Tags): Promise<TiffEncoding> {
   const value = (tag: number): number | undefined => tags.get(tag)?.value;
   const list = async (tag: number, max: number): Promise<number[] | undefined> => {
     const entry = tags.get(tag);
@@ -113,7 +114,7 @@ function colourSamples(photometric: number | undefined): number {
   return photometric !== undefined && GREYS.includes(photometric) ? 1 : 3;
 }
 
-export const GREYS: readonly (number | undefined)[] = [
+const GREYS: readonly (number | undefined)[] = [
   ...[PHOTOMETRIC.whiteIsZero, PHOTOMETRIC.blackIsZero, PHOTOMETRIC.palette, PHOTOMETRIC.mask],
   PHOTOMETRIC.cfa,
 ];
@@ -186,7 +187,7 @@ function isJpeg({ compression }: TiffEncoding): boolean {
   return compression === COMPRESSION.jpeg || compression === COMPRESSION.oldJpeg;
 }
 
-export function hasAlpha(extraSamples: readonly number[]): boolean {
+function hasAlpha(extraSamples: readonly number[]): boolean {
   return extraSamples.some((one) => ALPHA.includes(one));
 }
 
@@ -206,11 +207,7 @@ const RARE_COMPRESSIONS: Readonly<Record<number, RareEncoding>> = {
   50002: 'tiff-jpeg-xl',
   52546: 'tiff-jpeg-xl',
 };
-export const LAB: readonly (number | undefined)[] = [
-  PHOTOMETRIC.cieLab,
-  PHOTOMETRIC.iccLab,
-  PHOTOMETRIC.ituLab,
-];
+const LAB: readonly (number | undefined)[] = [PHOTOMETRIC.cieLab, PHOTOMETRIC.iccLab, PHOTOMETRIC.ituLab];
 
 const TRUE_COLOURS: readonly (number | undefined)[] = [PHOTOMETRIC.rgb, PHOTOMETRIC.yCbCr];
 
@@ -230,18 +227,34 @@ export async function readTiff(bytes: WindowReader): Promise<ImageFacts<'tiff'>>
   if (!tiff) return {};
   const pages: Page[] = [];
   let facts: ImageFacts<'tiff'> = {};
+  let pixels: PixelFormat | undefined;
   let index = 0;
   for await (const { offset } of tiff.directories()) {
     const tags = await tiff.tags(offset);
+    const encoding = await readEncoding(tiff, tags);
+    if (index === 0) pixels = pixelsOf(tags, encoding);
     if (isPage(tags)) {
-      const encoding = await readEncoding(tiff, tags);
       const common = { ...sizeOf(tags), ...coloursOf(encoding), profile: await profileOf(bytes, tags) };
       if (pages.length === 0) facts = { ...common, ...factsOf(tags, encoding), pages };
       pages.push({ ...pageOf(index, tags, encoding), ...common });
     }
     index += 1;
   }
-  return facts;
+  return { ...facts, ...(pixels && { pixels }) };
+}
+
+/** Returns how the pixels of a directory are stored. */
+function pixelsOf(tags: Tags, { photometric, bits, extraSamples }: TiffEncoding): PixelFormat {
+  const profile = tags.get(TAG.profile);
+  const isPalette = photometric === PHOTOMETRIC.palette;
+  const isGrey = GREYS.includes(photometric) && !isPalette;
+  const other = LAB.includes(photometric) ? 'lab' : isGrey ? 'grey' : 'rgb';
+  return {
+    alpha: hasAlpha(extraSamples),
+    bits: isPalette ? 8 : bits,
+    colourSpace: photometric === PHOTOMETRIC.separated ? 'cmyk' : other,
+    profile: profile && { at: profile.value, length: profile.count },
+  };
 }
 
 function isPage(tags: Tags): boolean {

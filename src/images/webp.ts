@@ -3,7 +3,14 @@ import { littleEndian, readAt, WindowReader, withFile, writeAt } from './contain
 import { type Part, riffChunks } from './containers/parts.ts';
 import { readOrientation } from './exif.ts';
 import { MAX_EXTRACTED_BYTES, readProfile } from './icc.ts';
-import { type Area, addFacts, type FrameDisposal, type ImageFacts } from './image-info.ts';
+import {
+  type Area,
+  addFacts,
+  type FrameDisposal,
+  type ImageFacts,
+  type PixelFormat,
+  RGB_PIXELS,
+} from './image-info.ts';
 
 /** Delay that viewers use for a frame with a delay of 0, in ms. */
 const DEFAULT_DELAY_MS = 100;
@@ -29,6 +36,7 @@ export async function readWebp(bytes: WindowReader): Promise<PartialInfo> {
   let isFirstFrameUsable = false;
   let flags = 0;
   let last: Part | undefined;
+  let profile: PixelFormat['profile'];
   let plays = 0;
   let transparent = false;
   const seen = new Set<string>();
@@ -37,6 +45,7 @@ export async function readWebp(bytes: WindowReader): Promise<PartialInfo> {
     last = chunk;
     const head = await bytes.read(chunk.offset, 16);
     transparent ||= hasAlpha(name, head);
+    if (name === 'ICCP') profile ??= { at: chunk.offset, length: chunk.length };
     if (name === 'ANIM' && head.length >= 6) plays = head.readUInt16LE(4);
     if (name === 'ANMF' && head.length === 16) {
       delaysMs.push(u24(head, 12) || DEFAULT_DELAY_MS);
@@ -55,8 +64,10 @@ export async function readWebp(bytes: WindowReader): Promise<PartialInfo> {
   }
   // ImageMagick decodes such an animation to an empty canvas, without an error.
   const isCut = delaysMs.length < 2 && last !== undefined && !(await isWhole(bytes, last));
-  if (flags & ANIMATED && (flags & RESERVED || !isFirstFrameUsable || isCut))
-    return { ...info, contradictory: true };
+  const isEmpty = (flags & ANIMATED) !== 0 && ((flags & RESERVED) !== 0 || !isFirstFrameUsable || isCut);
+  const alpha = transparent || isEmpty || delaysMs.length === 1;
+  info = { ...info, pixels: { ...RGB_PIXELS, alpha, profile } };
+  if (isEmpty) return { ...info, contradictory: true };
   if (!firstFrame) return transparent ? info : { ...info, opaque: true };
   const covers = firstFrame.width === info.width && firstFrame.height === info.height;
   // The tools ignore the profile and EXIF of an animated WebP, and viewers do not rotate animations.

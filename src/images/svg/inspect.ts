@@ -1,6 +1,6 @@
 /** @module Reads the size of an SVG from its root element, and finds unsupported features. */
 import type { WindowReader } from '../containers/file.ts';
-import type { ImageFacts, Size } from '../image-info.ts';
+import { type ImageFacts, RGB_PIXELS, type Size } from '../image-info.ts';
 import { COLOUR_FUNCTIONS, parseDeclarations, toRgb } from './css.ts';
 import { parseViewBox, positiveSize, skipXmlPreamble } from './markup.ts';
 
@@ -52,6 +52,7 @@ export async function readSvg(bytes: WindowReader): Promise<ImageFacts<'svg'>> {
   return {
     profile: 'none',
     metadata: [],
+    pixels: { ...RGB_PIXELS, alpha: true },
     ...sizeOf(root),
     ...canvasColourOf(root),
     ...((await hasAny(bytes, UNSUPPORTED_FEATURES)) && { hasUnsupportedFeatures: true }),
