@@ -194,12 +194,14 @@ export function strideOf({ width, bits }: { readonly width: number; readonly bit
 }
 
 const FILE_HEADER = 14;
+/** Place in the file header of the offset of the pixels. */
+const PIXELS_AT = 10;
 
 /** Reads how a BMP stores its pixels; undefined if its header is invalid. */
 export async function readBmpLayout(bytes: WindowReader): Promise<Dib | undefined> {
   const header = await bytes.read(0, FILE_HEADER);
   if (header.length < FILE_HEADER) return undefined;
-  return readDib(bytes, { at: FILE_HEADER, pixelsAt: header.readUInt32LE(10), icon: false });
+  return readDib(bytes, { at: FILE_HEADER, pixelsAt: header.readUInt32LE(PIXELS_AT), icon: false });
 }
 
 /** Reads the size of a BMP, and whether ImageMagick decodes it correctly. */
@@ -207,12 +209,14 @@ export async function readBmp(bytes: WindowReader): Promise<ImageFacts<'bmp'>> {
   const layout = await readBmpLayout(bytes);
   if (!layout) return { decoder: 'bmp' }; // the decoder rejects it
   const { width, height, bits, masks, profile } = layout;
+  // The pixels then follow the palette, as in browsers. ImageMagick rejects such a file.
+  const statesNoOffset = (await bytes.read(PIXELS_AT, 4)).readUInt32LE() === 0;
   return {
     ...{ width, height, metadata: [] },
     pixels: { ...RGB_PIXELS, alpha: (masks?.alpha ?? 0) !== 0, profile },
     opaque: bits === 32 && masks?.alpha === 0,
     ...(bits <= 8 && { paletteKind: 'palette' }),
-    ...(!isPlain(layout) || !(await isComplete(bytes, layout)) ? { decoder: 'bmp' } : {}),
+    ...(statesNoOffset || !isPlain(layout) || !(await isComplete(bytes, layout)) ? { decoder: 'bmp' } : {}),
   };
 }
 

@@ -34,6 +34,9 @@ const SIZE_TAGS = [
   [0xa002, 0xa003],
 ] as const;
 
+/** First bytes of EXIF after its marker. Browsers ignore EXIF with others. */
+const TIFF_HEADERS = ['II*\0', 'MM\0*'];
+
 /** Reads the orientation from the EXIF at `start`. */
 export async function readOrientation(
   bytes: ByteReader,
@@ -41,7 +44,9 @@ export async function readOrientation(
 ): Promise<{ orientation?: Orientation }> {
   const head = await bytes.read(start, EXIF_MARKER.length);
   const at = head.equals(EXIF_MARKER) ? start + EXIF_MARKER.length : start;
-  const tiff = new TiffReader(bytes, (await bytes.read(at, 1))[0]);
+  const header = await bytes.read(at, 4);
+  if (!TIFF_HEADERS.includes(header.toString('latin1'))) return {};
+  const tiff = new TiffReader(bytes, header[0]);
   const tags = await tiff.tags(at + ((await tiff.number(at + 4, 4)) ?? 0));
   const value = tags.get(TAGS.orientation)?.value;
   return isOrientation(value) ? { orientation: value } : {};

@@ -47,6 +47,16 @@ describe('inspecting a header', () => {
     expect(await headerOf(bytes, 'jpg')).to.deep.include({ width: 33, height: 17, cmyk: true });
   });
 
+  it('of a JPEG ignores the orientation in EXIF without the header of a TIFF, as browsers do', async () => {
+    const jpeg = await fixture('orientation-6.jpg');
+    expect((await headerOf(jpeg, 'jpg')).orientation).to.equal(6);
+    for (const place of [0, 2]) {
+      const spoilt = Buffer.from(jpeg);
+      spoilt.write('Y', jpeg.indexOf('II*') + place);
+      expect((await headerOf(spoilt, 'jpg')).orientation ?? 1, `byte ${place}`).to.equal(1);
+    }
+  });
+
   it('of a JPEG skips fill bytes', async () => {
     const jpeg = await fixture('scene.jpg');
     const filled = Buffer.concat([jpeg.subarray(0, 2), Buffer.alloc(5, 0xff), jpeg.subarray(2)]);

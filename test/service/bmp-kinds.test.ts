@@ -1,7 +1,7 @@
 /** @module Converts every kind of file in BMP Suite, and checks the colours. */
 import { expect } from 'chai';
 import { CHECKED_ROW, GOOD, QUESTIONABLE } from '../helpers/bmp-kinds.ts';
-import { convert } from '../helpers/client.ts';
+import { convert, fixture } from '../helpers/client.ts';
 import { decode, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
@@ -25,4 +25,19 @@ describe('every kind of BMP in BMP Suite', () => {
       }
     });
   }
+
+  it('without the offset of the pixels: they follow the palette, as in browsers', async () => {
+    const [BITS_AT, OFFSET_AT] = [28, 10];
+    for (const file of ['scene.bmp', '../traps/rle8.bmp', '../traps/palette-1.bmp']) {
+      const bytes = await fixture(file);
+      const without = Buffer.from(bytes);
+      without.writeUInt32LE(0, OFFSET_AT);
+      const [wanted, { status, body }] = (await Promise.all(
+        [bytes, without].map((source) => convert(service.base, source, { format: 'png' })),
+      )) as [Awaited<ReturnType<typeof convert>>, Awaited<ReturnType<typeof convert>>];
+      const name = `${file}, ${bytes.readUInt16LE(BITS_AT)} bits`;
+      expect(status, name).to.equal(200);
+      expect((await decode(body)).data.equals((await decode(wanted.body)).data), name).to.equal(true);
+    }
+  });
 });
