@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
-import { readdirSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
 import { ALL_OUTPUT_TYPES, type InputType, type OutputType } from '../../src/formats.ts';
@@ -9,11 +8,6 @@ import { convertWith, typeOf } from '../helpers/engine.ts';
 import { ALL_EXTRAS } from '../helpers/extra.ts';
 import { withoutDates } from '../helpers/pdf.ts';
 import { useEngine } from '../helpers/service.ts';
-
-const FILES = ['images', 'extra'].flatMap((folder) => {
-  const path = new URL(`../../fixtures/${folder}/`, import.meta.url).pathname;
-  return readdirSync(path).map((name) => join(path, name));
-});
 
 /** Options that change the result of few images, and why the key of others changes nevertheless, by their types and formats. */
 interface Spelling {
@@ -66,37 +60,40 @@ describe('conversion keys of all fixtures in all formats', () => {
       digest: hash('sha256', withoutDates(await readFile(path))),
     })).catch(() => undefined);
 
-  it('are equal exactly if the bytes are, except for listed reasons, however the options are spelled', async () => {
-    const occurring = new Set<string>();
-    const unexplained: string[] = [];
-    let compared = 0;
-    for (const path of FILES) {
-      const [name, bytes] = [basename(path), await readFile(path)];
-      const type = await typeOf(bytes);
-      if (!type) continue;
-      for (const format of ALL_OUTPUT_TYPES) {
-        // cairo 1.18 compresses the dates of a PDF with other objects.
-        if (type === 'svg' && format === 'pdf') continue;
-        const base = { format, quality: 80, stripMetadata: true };
-        const plain = await convert(bytes, type, base);
-        for (const [spelling, { options, reasons }] of Object.entries(SPELLINGS)) {
-          const found = plain && (await convert(bytes, type, { ...options, ...base }));
-          if (!found) continue;
-          const label = `${name} to ${format}, ${spelling}`;
-          compared += 1;
-          if (found.key === plain.key) expect(found.digest, label).to.equal(plain.digest);
-          if (found.digest !== plain.digest || found.key === plain.key) continue;
-          const reason = reasons.find(
-            ({ types, formats }) => (types?.includes(type) ?? true) && (formats?.includes(format) ?? true),
-          );
-          if (reason) occurring.add(reason.why);
-          else unexplained.push(label);
+  for (const folder of ['images', 'extra']) {
+    it(`are equal exactly if the bytes of fixtures/${folder} are, except for listed reasons, however the options are spelled`, async () => {
+      const files = new URL(`../../fixtures/${folder}/`, import.meta.url).pathname;
+      const occurring = new Set<string>();
+      const unexplained: string[] = [];
+      let compared = 0;
+      for (const name of await readdir(files)) {
+        const bytes = await readFile(join(files, name));
+        const type = await typeOf(bytes);
+        if (!type) continue;
+        for (const format of ALL_OUTPUT_TYPES) {
+          // cairo 1.18 compresses the dates of a PDF with other objects.
+          if (type === 'svg' && format === 'pdf') continue;
+          const base = { format, quality: 80, stripMetadata: true };
+          const plain = await convert(bytes, type, base);
+          for (const [spelling, { options, reasons }] of Object.entries(SPELLINGS)) {
+            const found = plain && (await convert(bytes, type, { ...options, ...base }));
+            if (!found) continue;
+            const label = `${name} to ${format}, ${spelling}`;
+            compared += 1;
+            if (found.key === plain.key) expect(found.digest, label).to.equal(plain.digest);
+            if (found.digest !== plain.digest || found.key === plain.key) continue;
+            const reason = reasons.find(
+              ({ types, formats }) => (types?.includes(type) ?? true) && (formats?.includes(format) ?? true),
+            );
+            if (reason) occurring.add(reason.why);
+            else unexplained.push(label);
+          }
         }
       }
-    }
-    expect(unexplained).to.deep.equal([]);
-    expect(compared).to.be.above(2000);
-    const listed = Object.values(SPELLINGS).flatMap(({ reasons }) => reasons.map(({ why }) => why));
-    expect([...occurring]).to.have.members([...new Set(listed)]);
-  });
+      expect(unexplained).to.deep.equal([]);
+      expect(compared).to.be.above(700);
+      const listed = Object.values(SPELLINGS).flatMap(({ reasons }) => reasons.map(({ why }) => why));
+      expect([...occurring]).to.have.members([...new Set(listed)]);
+    });
+  }
 });
