@@ -184,6 +184,7 @@ export function createQueue({
     if (free + stage.reserved <= 0) return undefined;
     const ms = now();
     const candidates = [...clients.values()].filter((client) => {
+      if (client.waiting.length === 0) return false;
       const used = stage.usageOf(client, ms).running;
       return (free > 0 || used === 0) && used < stage.maxPerClient && client.waiting.some(canRun);
     });
