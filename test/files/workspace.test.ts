@@ -222,8 +222,8 @@ describe('working files on a disk', () => {
     const folder = join(tempDir, 'of-test');
     await mkdir(folder);
     const calls: string[] = [];
-    const { mkdirSync, mkdtempSync, renameSync, rmSync, openSync, opendirSync } = fs;
-    const original = { mkdirSync, mkdtempSync, renameSync, rmSync, openSync, opendirSync };
+    const { mkdirSync, mkdtempSync, renameSync, rmSync, openSync, lstatSync } = fs;
+    const original = { mkdirSync, mkdtempSync, renameSync, rmSync, openSync, lstatSync };
     for (const [name, call] of Object.entries(original))
       Object.assign(fs, {
         [name](...args: unknown[]) {
