@@ -5,7 +5,7 @@ import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { formWith, readBody, sendFrom } from '../../test/helpers/from-address.ts';
 import { doublingSvg } from '../../test/helpers/hostile-files.ts';
 import { memoryOf, slowness } from '../processes/usage.ts';
-import { median } from '../statistics.ts';
+import { median, percentile } from '../statistics.ts';
 import { count, emptyTally } from './clients.ts';
 import { type FaultParts, finish, type Outcome, turnProblems } from './fault.ts';
 import { noise, noisyPhoto } from './requests.ts';
@@ -211,12 +211,14 @@ async function runSlowRequests(attack: SlowRequests, server: Server, parts: Faul
 
 async function runAttack(attack: Attack, server: Server, { seconds }: FaultParts): Promise<Outcome> {
   const { origin, port } = new URL(server.base);
-  let probes = 0;
+  const durations: number[] = [];
   const probe = async (): Promise<void> => {
+    const began = performance.now();
     await (await fetch(`${origin}/livez`)).text();
-    probes += 1;
+    durations.push(performance.now() - began);
   };
-  while (probes < 100) await probe();
+  for (let count = 0; count < 100; count += 1) await probe();
+  durations.length = 0;
   await server.measure();
   const before = memoryOf(server.pid).resident;
   const grownBytes = (): number => memoryOf(server.pid).resident - before;
@@ -252,6 +254,7 @@ async function runAttack(attack: Attack, server: Server, { seconds }: FaultParts
   const leaked = (await runOnce(first + MAX_LEAKED_BYTES)) - first;
   const kept = grownBytes();
   const status = await server.end();
+  const livezMs = percentile(durations, 0.99);
   const mb = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
   const wrong = [
     ...turnProblems(longestTurnMs),
@@ -260,7 +263,7 @@ async function runAttack(attack: Attack, server: Server, { seconds }: FaultParts
     ...(leaked > MAX_LEAKED_BYTES ? [`a second attack added ${mb(leaked)} in use`] : []),
     ...(status === 0 ? [] : [`ended with ${status}`]),
   ];
-  const figures = `longest turn ${longestTurnMs.toFixed(1)} ms of CPU time; memory ${mb(growth)} above before, ${mb(kept)} afterwards, ${mb(leaked)} more in use after a second attack`;
-  const tally = { requests: probes, answers: { 200: probes }, right: 0, wrong };
+  const figures = `/livez: 99% within ${livezMs.toFixed(1)} ms; longest turn ${longestTurnMs.toFixed(1)} ms of CPU time; memory ${mb(growth)} above before, ${mb(kept)} afterwards, ${mb(leaked)} more in use after a second attack`;
+  const tally = { requests: durations.length, answers: { 200: durations.length }, right: 0, wrong };
   return { tally, figures, left: await listLeftovers(server) };
 }
