@@ -109,19 +109,13 @@ interface Upload {
   readonly body: Buffer;
 }
 
-const fieldsOf = ({ format, side }: Job): Record<string, string> => ({
-  output_format: format,
-  quality: String(QUALITY),
-  ...(side && { width: String(side), height: String(side) }),
-});
-
 /** Encodes a request once for all clients. */
-async function encode(job: Job): Promise<Upload> {
-  const fields = fieldsOf(job);
-  const { bytes } = job.image;
+async function encode({ image, format, side, asBody }: Job): Promise<Upload> {
+  const size = side && { width: String(side), height: String(side) };
+  const fields = { output_format: format, quality: String(QUALITY), ...size };
   const query = `?${new URLSearchParams(fields)}`;
-  if (job.asBody) return { query, type: 'application/octet-stream', body: bytes };
-  const form = new Response(formWith(bytes, 'file', fields));
+  if (asBody) return { query, type: 'application/octet-stream', body: image.bytes };
+  const form = new Response(formWith(image.bytes, 'file', fields));
   const type = form.headers.get('content-type') ?? '';
   return { query: '', type, body: Buffer.from(await form.arrayBuffer()) };
 }

@@ -86,12 +86,7 @@ function format(all: readonly Comparison[], count: number): string {
     'The worst of imagemill:',
     markdownTable(
       ['image', 'px', 'imagemill', 'sharp'],
-      worst.map(({ name, size, ours, sharp: other }) => [
-        name,
-        String(size),
-        formatDb(ours),
-        formatDb(other),
-      ]),
+      worst.map((one) => [one.name, `${one.size}`, formatDb(one.ours), formatDb(one.sharp)]),
     ),
   ].join('\n\n');
 }
@@ -117,18 +112,14 @@ async function generatePictures(): Promise<Picture[]> {
     'drawing 1001×801': drawing(1001, 801),
     'technical drawing': technicalDrawing(2000, 1400),
   };
-  const pictures = await Promise.all(
-    Object.entries(sources).flatMap(([name, source]) => [
-      encode(`${name}, JPEG`, source.clone().jpeg({ quality: 90 })),
-      encode(`${name}, WebP`, source.clone().webp({ quality: 90 })),
-      encode(`${name}, PNG`, source.clone().png({ compressionLevel: 1 })),
-    ]),
-  );
-  const veil = drawing(1400, 1050).ensureAlpha(0.6).png();
-  return [...pictures, await encode('translucent drawing, PNG', veil)];
+  const images = Object.entries(sources).flatMap(([name, source]) => [
+    [`${name}, JPEG`, source.clone().jpeg({ quality: 90 })] as const,
+    [`${name}, WebP`, source.clone().webp({ quality: 90 })] as const,
+    [`${name}, PNG`, source.clone().png({ compressionLevel: 1 })] as const,
+  ]);
+  images.push(['translucent drawing, PNG', drawing(1400, 1050).ensureAlpha(0.6).png()]);
+  return Promise.all(images.map(async ([name, image]) => [name, await image.toBuffer()] as const));
 }
-
-const encode = async (name: string, image: Sharp): Promise<Picture> => [name, await image.toBuffer()];
 
 /**
  * Reads the images of a folder whose resizing can be compared: still, upright, with 8 bits per channel and without a colour
