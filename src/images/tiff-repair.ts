@@ -1,7 +1,8 @@
 /**
  * @module Repairs the directories of a TIFF (TIFF 6.0, section 2): removes tags that are invalid, because ImageMagick rejects the
- * file where libtiff ignores the tag, and adds tags that it needs.
+ * file where libtiff ignores the tag, adds tags that it needs, and completes palettes.
  */
+import type { FileHandle } from 'node:fs/promises';
 import { type RepairTarget, readAt, WindowReader, writeAt } from './containers/file.ts';
 import { MAX_TAGS, type Tags, TiffReader } from './containers/ifd.ts';
 import { COMPRESSION, PHOTOMETRIC, TAG } from './tiff.ts';
@@ -27,6 +28,8 @@ const MAX_VALUES = 16;
 /** Maximum number of tags in a directory that libtiff reads. */
 const MAX_EXIF_TAGS = 4096;
 const MAX_SHORT = 65_535;
+/** Values of the palette of 8 bits. */
+const MAX_PALETTE_VALUES = 3 * 256;
 
 /**
  * Repairs the directories of a file. A directory that grows is appended to the file, unless the file would exceed the
@@ -44,6 +47,7 @@ export async function repairTiff({ file, store, maxBytes }: RepairTarget): Promi
   let pointer: number = layout.firstAt;
   for await (const { offset, count, next } of tiff.directories()) {
     if (count > MAX_TAGS || next === undefined) return;
+    await completePalette(tiff, file, offset);
     const { bytes: content } = await readAt(file, offset + layout.count, count * layout.entry);
     const repaired = await repairDirectory(tiff, content, offset, end);
     let place = offset;
@@ -64,6 +68,18 @@ export async function repairTiff({ file, store, maxBytes }: RepairTarget): Promi
     }
     pointer = place + layout.count + (repaired ?? content).length;
   }
+}
+
+/**
+ * Completes a palette whose colours are 8 bits and 8 zeros, as Pillow writes them. The upper 8 bits are the colour for libtiff and
+ * other programs. ImageMagick scales all 16 bits, so that white would be 254.
+ */
+async function completePalette(tiff: TiffReader, file: FileHandle, offset: number): Promise<void> {
+  const palette = (await tiff.tags(offset)).get(TAG.colourMap);
+  if (!palette || palette.count > MAX_PALETTE_VALUES) return;
+  const values = await tiff.numbers(palette, MAX_PALETTE_VALUES);
+  if (palette.width !== VALUE_BYTES[SHORT] || values.some((value) => value % 256 > 0)) return;
+  await writeAt(file, palette.at, Buffer.concat(values.map((value) => tiff.encode(value + value / 256, 2))));
 }
 
 /** Returns the entries of a directory without invalid ones, and with missing ones; undefined if they stay the same. */

@@ -45,7 +45,7 @@ const ALPHA: readonly number[] = [1, 2];
 export const TAG = {
   ...{ newSubfileType: 254, width: 256, height: 257, bitsPerSample: 258, compression: 259 },
   ...{ photometric: 262, orientation: 274, samplesPerPixel: 277, rowsPerStrip: 278 },
-  ...{ minSampleValue: 280, maxSampleValue: 281, planarConfiguration: 284, predictor: 317 },
+  ...{ minSampleValue: 280, maxSampleValue: 281, planarConfiguration: 284, predictor: 317, colourMap: 320 },
   ...{ tileWidth: 322, inkSet: 332, inkNames: 333, numberOfInks: 334, extraSamples: 338 },
   ...{ sampleFormat: 339, smallestSample: 340, largestSample: 341 },
   ...{ yCbCrCoefficients: 529, yCbCrSubsampling: 530 },

@@ -72,6 +72,28 @@ describe('a TIFF', () => {
     );
   });
 
+  for (const [what, scale] of [
+    ['8 bits and 8 zeros, as Pillow writes them', 256],
+    ['16 bits', 257],
+  ] as const) {
+    it(`with a palette whose colours are ${what} keeps all 256 levels`, async () => {
+      const levels = Array.from({ length: 256 }, (_, level) => level);
+      const file = tiff([
+        {
+          tags: {
+            ...{ 256: 256, 257: 1, 258: [8], 262: 3, 278: 1 },
+            320: [levels, levels.toReversed(), levels].flat().map((level) => level * scale),
+          },
+          strip: Buffer.from(levels),
+        },
+      ]);
+      const { body } = await convert(service.base, file, { format: 'png' });
+      const found = await decode(body);
+      for (const level of levels)
+        expect(pixelAt(found, level, 0)).to.deep.equal([level, 255 - level, level, 255]);
+    });
+  }
+
   it('of 64-bit offsets with CMYK and an invalid RowsPerStrip is no negative', async () => {
     const { width, height, data } = scene();
     const cmyk = sharp(data, { raw: { width, height, channels: 4 } })
