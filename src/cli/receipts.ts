@@ -138,11 +138,13 @@ export async function verifyReceipts(path: string, { against, key: keyPath }: Ve
       return undefined;
     });
   let number = 0;
+  let unchecked = 0;
   try {
     for await (const line of createInterface({ input: createReadStream(path) })) {
       number += 1;
       if (line === '') continue;
-      const receipt = readLine(line, key);
+      const { receipt, isSigned = false } = readLine(line, key);
+      if (isSigned && !key) unchecked += 1;
       if (receipt)
         receipts.set(receipt.result.name, receipt); // a later line replaces an earlier one
       else report(`line ${number}: the signature is wrong or missing.`);
@@ -152,6 +154,8 @@ export async function verifyReceipts(path: string, { against, key: keyPath }: Ve
     throw new CliError(`${path}${number > 0 ? `, line ${number}` : ''}: ${why}.`);
   }
   if (receipts.size === 0 && problems === 0) throw new CliError(`${path} has no receipts.`);
+  if (unchecked > 0)
+    console.error(`imagemill: ${plural(unchecked, 'signature')} not checked: set --key to the public key.`);
   const names = new Map([...receipts].map(([name, { result }]) => [result.sha256, name]));
   for (const [name, { source, result }] of receipts) {
     const shown = against === undefined ? result.path : join(against, name);
@@ -173,21 +177,25 @@ export async function verifyReceipts(path: string, { against, key: keyPath }: Ve
 /**
  * Reads a line.
  *
- * @returns undefined if a key is given and the signature is wrong or missing
+ * @returns no receipt if a key is given and the signature is wrong or missing
  * @throws {Error} if it is not a receipt
  */
-function readLine(line: string, key: KeyObject | undefined): Receipt | undefined {
+function readLine(
+  line: string,
+  key: KeyObject | undefined,
+): { readonly receipt?: Receipt; readonly isSigned?: true } {
   const value: unknown = JSON.parse(line);
   const sealed = envelope.safeParse(value);
   if (!sealed.success) {
     const receipt = schema.parse(value);
-    return key ? undefined : receipt;
+    return key ? {} : { receipt };
   }
   const payload = Buffer.from(sealed.data.payload, 'base64');
-  const isSigned = (pub: KeyObject): boolean =>
+  const isGenuine = (pub: KeyObject): boolean =>
     sealed.data.signatures.some(({ sig }) =>
       verify(null, encodePayload(payload), pub, Buffer.from(sig, 'base64')),
     );
-  if (key && !isSigned(key)) return undefined;
-  return z.object({ predicate: schema }).parse(JSON.parse(payload.toString('utf8'))).predicate;
+  if (key && !isGenuine(key)) return {};
+  const { predicate } = z.object({ predicate: schema }).parse(JSON.parse(payload.toString('utf8')));
+  return { receipt: predicate, isSigned: true };
 }

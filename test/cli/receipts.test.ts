@@ -69,7 +69,7 @@ describe('receipts of conversions', () => {
     ]);
   });
 
-  it('are signed with an Ed25519 key, and a wrong signature names its line', async () => {
+  it('are signed with an Ed25519 key, and a wrong signature names its line, and without the key a line says that none was checked', async () => {
     const [pair, other] = [generateKeyPairSync('ed25519'), generateKeyPairSync('ed25519')];
     await writeFile(at('key.pem'), pair.privateKey.export({ type: 'pkcs8', format: 'pem' }));
     await writeFile(at('key.pub'), pair.publicKey.export({ type: 'spki', format: 'pem' }));
@@ -78,6 +78,8 @@ describe('receipts of conversions', () => {
     const [first = '', second = ''] = (await readFile(at('r.jsonl'), 'utf8')).trim().split('\n');
     expect(JSON.parse(first)).to.have.keys('payloadType', 'payload', 'signatures');
     expect(await verify('--key', at('key.pub'))).to.deep.equal([0, []]);
+    const notice = '2 signatures not checked: set --key to the public key.';
+    expect(await verify()).to.deep.equal([0, [notice]]);
     const wrong = (line: number) => `line ${line}: the signature is wrong or missing.`;
     expect(await verify('--key', at('other.pub'))).to.deep.equal([1, [wrong(1), wrong(2)]]);
     const forged = JSON.parse(second);
