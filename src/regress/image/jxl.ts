@@ -14,21 +14,24 @@ export interface JxlFrame {
 let isLoaded = false;
 
 /**
- * Loads the decoder, and makes its encoder of PNGs, which takes most of the time, search less for repeated bytes. Pixels are the same
- * in any case. In a version without the table, the encoder is not changed, and slower.
+ * Instructions of the encoder of PNGs, miniz_oxide: `4096, 528384, level, select` chooses its flags. The second constant includes the
+ * flag for storing bytes instead of compressing them, which is for level 0.
+ */
+export const CHOICE = Buffer.from('4180204180a02020011b', 'hex');
+/** The constants exchanged: the level in use, which is 6, stores. */
+const EXCHANGED = Buffer.from('4180a02041802020011b', 'hex');
+
+/**
+ * Loads the decoder. Version 0.12.5 returns pixels only as PNG, and their compression would take most of the time, so that it is turned
+ * off. In a version without these instructions, it is not, and the decoder is slower.
  */
 function load(): void {
-  const { memory } = initSync({ module: readFileSync(findInPackage('jxl-oxide-wasm/module.wasm')) });
-  const at = Buffer.from(memory.buffer).indexOf(Buffer.from(Uint16Array.from(SEARCHES).buffer));
-  if (at >= 0) new DataView(memory.buffer).setUint16(at + DEFAULT_LEVEL * 2, GREEDY, true);
+  const module = readFileSync(findInPackage('jxl-oxide-wasm/module.wasm'));
+  const at = module.indexOf(CHOICE);
+  if (at >= 0) EXCHANGED.copy(module, at);
+  initSync({ module });
   isLoaded = true;
 }
-
-/** Table of miniz_oxide: how long each level searches. Version 0.12.5 of jxl-oxide has no other way to return pixels than a PNG. */
-export const SEARCHES = [0, 1, 6, 32, 16, 32, 128, 256, 512, 768, 1500];
-const DEFAULT_LEVEL = 6;
-/** Its flag for taking the first match, with one search. */
-const GREEDY = 0x4001;
 
 /**
  * Decodes all frames of a JPEG XL, which it also turns upright.
