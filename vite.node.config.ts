@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { defineConfig, type Plugin } from 'vite';
 
-/** Joins `src/main.ts`, its modules and its libraries into a few files of `dist/`, which load faster (`bench/README.md`). */
+/** Joins the programs of `src/`, their modules and their libraries into a few files of `dist/`, which load faster (`bench/README.md`). */
 export default defineConfig({
   build: {
     ssr: true,
@@ -14,6 +14,7 @@ export default defineConfig({
       input: {
         main: 'src/main.ts',
         'svg-worker': 'src/svg-worker.ts',
+        'verify-worker': 'src/verify-worker.ts',
       },
       output: {
         entryFileNames: '[name].js',

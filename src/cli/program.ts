@@ -137,11 +137,6 @@ export async function runProgram(
       status = await verifyReceipts(path, flags);
     });
 
-  program.command('verify-worker', { hidden: true }).action(async () => {
-    const { runVerifyWorker } = await import('./convert/verify-worker.ts');
-    status = await runVerifyWorker();
-  });
-
   program
     .command('identify')
     .description('describe images by their headers: format, size, colours and metadata')

@@ -2,8 +2,8 @@
 import { type Difference, measureDifference, ROUNDING } from './image/difference.ts';
 import { distance } from './image/fingerprint.ts';
 import type { DecodedImage, ImageMetadata, Raster } from './image/image.ts';
-import type { Thresholds } from './matrix.ts';
 import type { ResultFingerprint } from './record.ts';
+import type { Thresholds } from './thresholds.ts';
 import { type Outcome, outcomeFor, type Reason, type ReasonKind } from './verdict.ts';
 
 /** Lists the metadata that differ, as `before → after`. */

@@ -2,7 +2,6 @@
 import { compareFingerprints, comparePixels, metadataReasons } from './compare-images.ts';
 import { decode } from './image/codec.ts';
 import type { DecodedImage, ImageMetadata } from './image/image.ts';
-import type { Thresholds } from './matrix.ts';
 import {
   AlteredResultError,
   fingerprintResult,
@@ -12,6 +11,7 @@ import {
   type Row,
   rowKey,
 } from './record.ts';
+import type { Thresholds } from './thresholds.ts';
 import { type Finding, isFailure, type Outcome, outcomeFor } from './verdict.ts';
 
 /**

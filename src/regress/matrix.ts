@@ -7,7 +7,6 @@ import { dirname, resolve } from 'node:path';
 import { parse, YAMLError } from 'yaml';
 import { z } from 'zod';
 import { createOptionsParser, expandPreset, optionNames, type Presets } from '../conversion/forms.ts';
-import { isLossless } from '../conversion/plan/encode.ts';
 import type { ConvertOptions } from '../conversion/plan/types.ts';
 import { readPresets } from '../conversion/presets-file.ts';
 import type { TextField } from '../conversion/types.ts';
@@ -15,7 +14,7 @@ import { namedOptions, toTextFields, VARIANTS_FIELD, withOverrides } from '../co
 import { ServiceError, StartupError } from '../errors.ts';
 import { systemReason } from '../files/system.ts';
 import { ALL_OUTPUT_TYPES, type OutputType } from '../formats.ts';
-import { ROUNDING } from './image/difference.ts';
+import { defaultThresholds, type Thresholds } from './thresholds.ts';
 
 /** One conversion that is applied to every image. */
 export interface Case {
@@ -45,73 +44,23 @@ const number = (min: number, max: number) => {
   return z.number(expected).min(min, expected).max(max, expected);
 };
 
-/** Thresholds that judge only if they are set. */
-const optionalThresholds = {
-  /** Maximum difference of a channel that is rounding, 0 to 255. Pixels that differ more count for `area`. */
+/** Values that each threshold can have. */
+const limits = {
   max: number(0, 255),
-  /** Maximum number of such pixels in a block of 16 by 16. */
   area: number(0, 256),
-  /** Minimum PSNR, in dB. */
   psnr: number(0, 200),
-  /** Minimum SSIM, at most 1. */
   ssim: number(-1, 1),
-  /** Maximum mean difference of a block of 16 by 16 pixels, 0 to 255. */
   patch: number(0, 255),
-  /** Maximum factor of the conversion time. Without it, slow conversions only get a remark. */
   time: number(1, 1000),
-};
-const requiredThresholds = {
-  /** Maximum mean ΔE 2000 of an area of 128 by 128 pixels. */
   deltaE: number(0, 100),
-  /** Maximum change of the file size, as a fraction of the size before. */
   bytes: number(0, 1000),
-  /** Change of the file size in bytes that never counts, since small files change by large fractions. */
   bytesFloor: number(0, 2 ** 31),
-  /** For fingerprints: maximum difference of a mean colour, 0 to 255. */
   means: number(0, 255),
-  /** For fingerprints: maximum change of sharpness, as a fraction. */
   sharpness: number(0, 100),
-};
-
-/** Limits above which a difference counts as a change. */
-export type Thresholds = Readonly<
-  Record<keyof typeof requiredThresholds, number> &
-    Partial<Record<keyof typeof optionalThresholds, number | undefined>>
->;
-
-type PixelThresholds = Pick<Thresholds, 'max' | 'area' | 'psnr' | 'ssim' | 'patch' | 'deltaE'>;
-
-/**
- * Three pixels of an antialiased edge differ between versions of librsvg, and are not visible. A ΔE 2000 of 0.4 is one step of
- * a grey in the whole area.
- */
-const LOSSLESS: PixelThresholds = { max: ROUNDING, area: 3, deltaE: 0.5 };
-/** Two encoders of the same quality reach 33 dB, 0.956, 9.5 and 0.6 to each other. Small images have the lowest PSNR. */
-export const LOSSY: PixelThresholds = { psnr: 32, ssim: 0.95, patch: 10, deltaE: 0.8 };
-/** With and without dithering, a palette of 256 colours reaches 33 dB, 0.98, 23.5 and 1.3. */
-const PALETTE: PixelThresholds = { psnr: 32, ssim: 0.97, patch: 25, deltaE: 1.5 };
-
-const BY_FORMAT: Readonly<Record<OutputType, PixelThresholds>> = {
-  webp: LOSSY,
-  png: LOSSLESS,
-  jpg: LOSSY,
-  gif: PALETTE,
-  bmp: LOSSLESS,
-  pdf: LOSSY,
-  avif: LOSSY,
-  jxl: LOSSY,
-  tiff: LOSSLESS,
-  ico: LOSSLESS,
-};
-
-/** Returns the thresholds of a conversion that a matrix does not override. */
-export function defaultThresholds(options: Parameters<typeof isLossless>[0]): Thresholds {
-  const pixels = isLossless(options) ? LOSSLESS : BY_FORMAT[options.format];
-  return { ...pixels, bytes: 0.15, bytesFloor: 4096, means: 2, sharpness: 0.05 };
-}
+} satisfies Readonly<Record<keyof Thresholds, z.ZodNumber>>;
 
 /** Schema of the thresholds in a matrix. */
-const thresholds = z.strictObject({ ...optionalThresholds, ...requiredThresholds }).partial();
+const thresholds = z.strictObject(limits).partial();
 
 const schema = z.strictObject({
   thresholds: thresholds.optional(),

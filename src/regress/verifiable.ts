@@ -1,9 +1,18 @@
 /** @module Which results can be verified, and what a verification states. Loads no decoder. */
 import type { ConvertOptions } from '../conversion/plan/types.ts';
-import { OUTPUTS } from '../formats.ts';
+import { type InputType, OUTPUTS } from '../formats.ts';
 
 /** How a result is verified: by equal samples, or by the thresholds of `regress`. */
 export type VerifyMode = 'pixels' | 'visual';
+
+/** A result to verify: paths of the files, and how the source was converted. */
+export interface VerifyRequest {
+  readonly mode: VerifyMode;
+  readonly type: InputType;
+  readonly source: string;
+  readonly result: string;
+  readonly options: ConvertOptions;
+}
 
 /** What was found. */
 export interface Verification {

@@ -19,7 +19,7 @@ import {
 } from './image/codec.ts';
 import { type Difference, measureDifference } from './image/difference.ts';
 import type { DecodedImage, Raster } from './image/image.ts';
-import { defaultThresholds, LOSSY, type Thresholds } from './matrix.ts';
+import { defaultThresholds, LOSSY, type Thresholds } from './thresholds.ts';
 import { RESIZING, type Verification, type VerifyMode } from './verifiable.ts';
 
 /** Differences of a channel, 0 to 255, that `pixels` allows. */

@@ -348,7 +348,7 @@ describe('imagemill convert --verify', () => {
     use: (folder: string, ask: (source: string, result: string) => Promise<unknown>) => Promise<void>,
   ): Promise<void> {
     const engine = await startEngine();
-    const verifier = await createVerifier(engine, undefined);
+    const verifier = await createVerifier(engine, 1, undefined);
     const options = { format: 'png', quality: 80, stripMetadata: true } as const;
     const question = { mode: 'pixels', type: 'png', options } as const;
     try {

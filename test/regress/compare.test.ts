@@ -4,8 +4,9 @@ import { compare } from '../../src/regress/compare.ts';
 import { comparePixels, metadataReasons } from '../../src/regress/compare-images.ts';
 import { measureDifference } from '../../src/regress/image/difference.ts';
 import { clearHidden, type DecodedImage, type Raster } from '../../src/regress/image/image.ts';
-import { defaultThresholds, toMatrix } from '../../src/regress/matrix.ts';
+import { toMatrix } from '../../src/regress/matrix.ts';
 import type { Recording } from '../../src/regress/record.ts';
+import { defaultThresholds } from '../../src/regress/thresholds.ts';
 import { blurred, image, original, pixel, redrawn, seeThrough, shifted, uniform } from './images.ts';
 
 const STRICT = defaultThresholds({ format: 'png' });

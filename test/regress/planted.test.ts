@@ -8,7 +8,7 @@ import { open } from '../../scripts/fixtures/scene.ts';
 import { comparePixels, metadataReasons } from '../../src/regress/compare-images.ts';
 import { decode } from '../../src/regress/image/codec.ts';
 import { clearHidden, type DecodedImage, type Raster } from '../../src/regress/image/image.ts';
-import { defaultThresholds } from '../../src/regress/matrix.ts';
+import { defaultThresholds } from '../../src/regress/thresholds.ts';
 import { verify } from '../../src/regress/verify.ts';
 import { madePhotos } from '../helpers/made-photos.ts';
 import { image, pixel, redrawn, shifted } from './images.ts';

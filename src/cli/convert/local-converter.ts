@@ -51,7 +51,7 @@ export async function createLocalConverter(
     await engine.close();
     throw new CliError([...warnings, `The tools on this machine cannot write ${missing}.`].join('\n'));
   }
-  const verifier = verify && (await createVerifier(engine, verify.pictures));
+  const verifier = verify && (await createVerifier(engine, jobs, verify.pictures));
   return {
     toolVersions: versionsOf(engine),
     convert: ({ input, output, options }, use, known) =>

@@ -1,17 +1,17 @@
-/** @module Verifies results in confined processes, one for each conversion that runs at a time. */
+/** @module Verifies results in confined processes. */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, realpath, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import pLimit from 'p-limit';
 import type { ConversionEngine } from '../../conversion/engine.ts';
 import { createFolders, systemReason } from '../../files/system.ts';
-import { ASSETS_DIR, FORK_SERVER_LIBRARY, findInPackage, MAIN } from '../../folders.ts';
+import { ASSETS_DIR, FORK_SERVER_LIBRARY, findInPackage, VERIFY_WORKER } from '../../folders.ts';
 import { LARGE_PAGES } from '../../process/runner.ts';
 import { startWorker, type Worker } from '../../process/single-process.ts';
-import type { Verification } from '../../regress/verifiable.ts';
+import type { Verification, VerifyRequest } from '../../regress/verifiable.ts';
 import { type FileToConvert, fileErrorFrom } from './converter.ts';
-import type { VerifyRequest } from './verify-worker.ts';
 
 /** Verifies results. */
 export interface Verifier {
@@ -46,10 +46,12 @@ const READABLE = [
 /**
  * Creates the verifier. Workers start on demand.
  *
+ * @param jobs number of concurrent conversions, and maximum number of workers
  * @param pictures folder for pictures of the largest differences, if any
  */
 export async function createVerifier(
   engine: ConversionEngine,
+  jobs: number,
   pictures: string | undefined,
 ): Promise<Verifier> {
   const root = await engine.workspaces.root();
@@ -61,7 +63,7 @@ export async function createVerifier(
   const start = (): Promise<Worker> =>
     startWorker(
       {
-        args: [process.execPath, '--max-old-space-size=2048', MAIN, 'verify-worker'],
+        args: [process.execPath, '--max-old-space-size=2048', VERIFY_WORKER],
         env: {
           PATH: '/usr/bin:/bin',
           HOME: '/nonexistent',
@@ -87,6 +89,8 @@ export async function createVerifier(
     worker.then(({ close }) => close()).catch(() => {});
   };
   const idle = [add()]; // starts beside the first conversion
+  const limit = pLimit(1);
+  let waits = 0;
   /**
    * Verifies a result in a worker.
    *
@@ -114,7 +118,10 @@ export async function createVerifier(
   };
   return {
     async verify(request, { input, output }) {
-      const found = await verifyInWorker(request).catch((error: Error): never => {
+      // A worker takes as long to start as for two photos, so another one starts only if results wait one after another.
+      waits = limit.pendingCount > 0 ? waits + 1 : 0;
+      if (waits > 1 && limit.concurrency < jobs) limit.concurrency += 1;
+      const found = await limit(verifyInWorker, request).catch((error: Error): never => {
         throw fileErrorFrom(error, 'NOT_VERIFIED', input, `the decoder failed: ${error.message}`);
       });
       if (found.passed) return found;

@@ -283,16 +283,19 @@ const reductionOf = ({ width, height }: Raster): number =>
 /** Shorter side of the images that SSIM compares, in pixels, about. */
 const SSIM_SIDE = 256;
 
-/** Returns the mean of the pixels around each `factor`-th pixel. */
+/** Returns the mean of the pixels around each `factor`-th pixel. Arrays of sums and `Math.round` would take twice the time. */
 function shrink({ width, height, data }: Raster, factor: number): Raster {
   const [across, down] = [Math.floor(width / factor), Math.floor(height / factor)];
   const result = new Uint8Array(across * down * 4);
   const half = Math.floor(factor / 2);
+  const pixels = factor * factor;
   for (let row = 0; row < down; row += 1) {
     const top = Math.max(0, row * factor - half);
     for (let column = 0; column < across; column += 1) {
       const left = Math.max(0, column * factor - half);
-      let [r, g, b] = [0, 0, 0];
+      let r = 0;
+      let g = 0;
+      let b = 0;
       for (let y = top; y < top + factor; y += 1) {
         const end = (y * width + left + factor) * 4;
         for (let at = end - factor * 4; at < end; at += 4) {
@@ -302,9 +305,9 @@ function shrink({ width, height, data }: Raster, factor: number): Raster {
         }
       }
       const to = (row * across + column) * 4;
-      result[to] = Math.round(r / factor ** 2);
-      result[to + 1] = Math.round(g / factor ** 2);
-      result[to + 2] = Math.round(b / factor ** 2);
+      result[to] = r / pixels + 0.5;
+      result[to + 1] = g / pixels + 0.5;
+      result[to + 2] = b / pixels + 0.5;
     }
   }
   return { width: across, height: down, data: result };

@@ -1,0 +1,61 @@
+/** @module Limits of differences, and their defaults for each format. Pure. */
+import { isLossless } from '../conversion/plan/encode.ts';
+import type { OutputType } from '../formats.ts';
+import { ROUNDING } from './image/difference.ts';
+
+/** Limits above which a difference counts as a change. Optional ones judge only if they are set. */
+export interface Thresholds {
+  /** Maximum difference of a channel that is rounding, 0 to 255. Pixels that differ more count for `area`. */
+  readonly max?: number | undefined;
+  /** Maximum number of such pixels in a block of 16 by 16. */
+  readonly area?: number | undefined;
+  /** Minimum PSNR, in dB. */
+  readonly psnr?: number | undefined;
+  /** Minimum SSIM, at most 1. */
+  readonly ssim?: number | undefined;
+  /** Maximum mean difference of a block of 16 by 16 pixels, 0 to 255. */
+  readonly patch?: number | undefined;
+  /** Maximum factor of the conversion time. Without it, slow conversions only get a remark. */
+  readonly time?: number | undefined;
+  /** Maximum mean ΔE 2000 of an area of 128 by 128 pixels. */
+  readonly deltaE: number;
+  /** Maximum change of the file size, as a fraction of the size before. */
+  readonly bytes: number;
+  /** Change of the file size in bytes that never counts, since small files change by large fractions. */
+  readonly bytesFloor: number;
+  /** For fingerprints: maximum difference of a mean colour, 0 to 255. */
+  readonly means: number;
+  /** For fingerprints: maximum change of sharpness, as a fraction. */
+  readonly sharpness: number;
+}
+
+type PixelThresholds = Pick<Thresholds, 'max' | 'area' | 'psnr' | 'ssim' | 'patch' | 'deltaE'>;
+
+/**
+ * Three pixels of an antialiased edge differ between versions of librsvg, and are not visible. A ΔE 2000 of 0.4 is one step of
+ * a grey in the whole area.
+ */
+const LOSSLESS: PixelThresholds = { max: ROUNDING, area: 3, deltaE: 0.5 };
+/** Two encoders of the same quality reach 33 dB, 0.956, 9.5 and 0.6 to each other. Small images have the lowest PSNR. */
+export const LOSSY: PixelThresholds = { psnr: 32, ssim: 0.95, patch: 10, deltaE: 0.8 };
+/** With and without dithering, a palette of 256 colours reaches 33 dB, 0.98, 23.5 and 1.3. */
+const PALETTE: PixelThresholds = { psnr: 32, ssim: 0.97, patch: 25, deltaE: 1.5 };
+
+const BY_FORMAT: Readonly<Record<OutputType, PixelThresholds>> = {
+  webp: LOSSY,
+  png: LOSSLESS,
+  jpg: LOSSY,
+  gif: PALETTE,
+  bmp: LOSSLESS,
+  pdf: LOSSY,
+  avif: LOSSY,
+  jxl: LOSSY,
+  tiff: LOSSLESS,
+  ico: LOSSLESS,
+};
+
+/** Returns the thresholds of a conversion that a matrix does not override. */
+export function defaultThresholds(options: Parameters<typeof isLossless>[0]): Thresholds {
+  const pixels = isLossless(options) ? LOSSLESS : BY_FORMAT[options.format];
+  return { ...pixels, bytes: 0.15, bytesFloor: 4096, means: 2, sharpness: 0.05 };
+}
