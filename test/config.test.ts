@@ -150,13 +150,9 @@ describe('loadConfig', () => {
   it('accepts a valid REDIS_URL, and hides an invalid one, since it may contain a password', () => {
     expect(problemsOf({ REDIS_URL: 'rediss://user:secret@cache.example:6380' })).to.deep.equal([]);
     for (const wrong of [
-      'http://user:secret@cache.example',
-      'user:secret@cache',
-      'redis://:secret@cache.example:6379/cache',
-      'redis://:secret@cache.example/1/2',
-      'redis://:%zz@cache.example',
-      'redis://',
-      'unix:///run/secret.sock',
+      ...['http://user:secret@cache.example', 'user:secret@cache'],
+      ...['redis://:secret@cache.example:6379/cache', 'redis://:secret@cache.example/1/2'],
+      ...['redis://:%zz@cache.example', 'redis://', 'unix:///run/secret.sock'],
     ])
       expect(problemsOf({ REDIS_URL: wrong }), wrong).to.deep.equal([
         'REDIS_URL="…": expected redis://host:port or, for TLS, rediss://host:port, optionally with /NUMBER for a database other than 0',

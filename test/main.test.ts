@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { readInstanceFolder } from '../src/files/stale.ts';
-import { convert, fixture, sendForm } from './helpers/client.ts';
+import { convert, fixture, jsonOf, sendForm } from './helpers/client.ts';
 import { fakeMagick, gatedMagick, LIST_LIMIT } from './helpers/fake-magick.ts';
 import { makeTempDir } from './helpers/hooks.ts';
 import { useProcesses } from './helpers/process.ts';
@@ -55,7 +55,7 @@ describe('the service process', () => {
       });
       const base = await started.base();
       expect(started.output()).to.include('ImageMagick 6 or 7 not found: only SVG to PNG and PDF works.');
-      expect(JSON.parse((await sendForm(`${base}/formats`)).body.toString())).to.deep.include({
+      expect(jsonOf(await sendForm(`${base}/formats`))).to.deep.include({
         input: ['svg'],
         output: ['png', 'pdf'],
       });
@@ -76,7 +76,7 @@ describe('the service process', () => {
         TEMP_DIR: await makeTempDir('start'),
       });
       const base = await started.base();
-      expect(JSON.parse((await sendForm(`${base}/formats`)).body.toString())).to.deep.include({
+      expect(jsonOf(await sendForm(`${base}/formats`))).to.deep.include({
         input: ['png'],
         output: ['png'],
       });

@@ -1,15 +1,11 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, rm } from 'node:fs/promises';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { MAIN, runOnTerminal } from '../helpers/command.ts';
-import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
+import { useConvertFolder } from '../helpers/convert-folder.ts';
 
 describe("imagemill convert for a user's own files", () => {
-  let folder: ConvertFolder;
-  beforeEach(async () => {
-    folder = await createConvertFolder();
-  });
+  const folder = useConvertFolder();
   const onTerminal = (columns: number, ...args: string[]) =>
     runOnTerminal(
       `stty cols ${columns}; TEMP_DIR=${folder.temp} ${process.execPath} ${MAIN} convert ${args.join(' ')}`,
@@ -19,10 +15,10 @@ describe("imagemill convert for a user's own files", () => {
   it('converts an image of 60 megapixels and 12 MB, which the limits of the server reject, and rejects it with limits of its own', async () => {
     const create = { width: 12_000, height: 5000, channels: 3, background: '#369' } as const;
     const image = await sharp({ create }).jpeg().toBuffer();
-    await writeFile(join(folder.path, 'wide.jpg'), Buffer.concat([image, Buffer.alloc(12e6 - image.length)]));
-    const { status, complaints } = await folder.run(['wide.jpg', '-o', 'small.png', '--width', '100']);
-    expect([status, complaints]).to.deep.equal([0, []]);
-    const { width, height } = await sharp(join(folder.path, 'small.png')).metadata();
+    await folder.write('wide.jpg', Buffer.concat([image, Buffer.alloc(12e6 - image.length)]));
+    const { outcome } = await folder.run(['wide.jpg', '-o', 'small.png', '--width', '100']);
+    expect(outcome).to.equal('0');
+    const { width, height } = await sharp(folder.file('small.png')).metadata();
     expect([width, height]).to.deep.equal([100, 42]);
     for (const [args, env, reason] of [
       [['--max-pixels', '50M'], {}, /pixels, more than the limit of 50000000 .*--max-pixels/],
@@ -67,22 +63,19 @@ describe("imagemill convert for a user's own files", () => {
   });
 
   it('prints with --dry-run what would be converted and deleted and why files would fail, and changes nothing', async () => {
-    await mkdir(join(folder.path, 'in'));
+    await mkdir(folder.file('in'));
     for (const name of ['in/a.jpg', 'in/b.jpg', 'in/c.jpg']) await folder.put('scene.jpg', name);
     expect((await folder.run(['in', '-o', 'out', '--dry-run', '--update'])).lines).to.deep.equal([
-      'in/a.jpg → out/a.webp',
-      'in/b.jpg → out/b.webp',
-      'in/c.jpg → out/c.webp',
-      '3 to convert',
+      ...['in/a.jpg → out/a.webp', 'in/b.jpg → out/b.webp', 'in/c.jpg → out/c.webp', '3 to convert'],
     ]);
     expect(await folder.files()).to.deep.equal(['in/a.jpg', 'in/b.jpg', 'in/c.jpg']);
     await folder.run(['in', '-o', 'out', '--update']);
-    await rm(join(folder.path, 'in/b.jpg'));
+    await rm(folder.file('in/b.jpg'));
     await folder.put('scene.png', 'in/c.jpg');
     await folder.put('scene.png', 'in/d.jpg');
     await folder.put('scene.png', 'out/d.webp');
-    await writeFile(join(folder.path, 'in/e.jpg'), 'no image');
-    await writeFile(join(folder.path, 'in/f.jpg'), '');
+    await folder.write('in/e.jpg', 'no image');
+    await folder.write('in/f.jpg', '');
     const before = await folder.files();
     const { status, lines, complaints } = await folder.run(['in', '-o', 'out', '--dry-run', '--delete']);
     expect([status, lines, complaints]).to.deep.equal([
@@ -105,7 +98,7 @@ describe("imagemill convert for a user's own files", () => {
     const deep = 'in/a-folder-with-a-long-name/and-another-one-below-it';
     for (const name of ['first-photo-of-the-summer.jpg', 'second-photo-of-the-summer.jpg'])
       await folder.put('scene.jpg', `${deep}/${name}`);
-    await writeFile(join(folder.path, 'in/torn.jpg'), 'not an image');
+    await folder.write('in/torn.jpg', 'not an image');
     const quiet = await onTerminal(80, 'in', '-o', 'out');
     expect(quiet.status).to.equal(1);
     expect(quiet.shown).to.include('torn.jpg is not an image').and.include('1 failed');

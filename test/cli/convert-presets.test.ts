@@ -1,10 +1,8 @@
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { convert as convertWith, fixture } from '../helpers/client.ts';
-import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
-import { makeTempDir } from '../helpers/hooks.ts';
+import { useConvertFolder } from '../helpers/convert-folder.ts';
+import { writeTempFile } from '../helpers/hooks.ts';
 import { runInProcess } from '../helpers/in-process.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 
@@ -20,16 +18,14 @@ const card = (quality: number) =>
 `;
 
 describe('imagemill convert --preset', () => {
-  let folder: ConvertFolder;
+  const folder = useConvertFolder();
   let service: OwnService;
   beforeEach(async () => {
-    folder = await createConvertFolder();
     await folder.put('scene.jpg', 'in/a.jpg');
-    await writeFile(join(folder.path, 'presets.yaml'), card(80));
+    await folder.write('presets.yaml', card(80));
   });
   before(async () => {
-    const path = join(await makeTempDir('presets'), 'presets.yaml');
-    await writeFile(path, card(80));
+    const path = await writeTempFile('presets.yaml', card(80));
     service = await startService({ PRESETS_FILE: path });
   });
   after(() => service.stop());
@@ -37,18 +33,18 @@ describe('imagemill convert --preset', () => {
   const run = (args: readonly string[], env = {}) => runInProcess(args, { cwd: folder.path, env });
   const convert = (...args: string[]) => run(['convert', 'in', '-o', 'out', ...args]);
   const size = async (name: string) => {
-    const { format, width, height } = await sharp(join(folder.path, name)).metadata();
+    const { format, width, height } = await sharp(folder.file(name)).metadata();
     return [format, width, height];
   };
 
   it('writes what the server returns for the preset, which other options override', async () => {
-    const { status, complaints } = await convert('--preset', 'card', '--presets', 'presets.yaml');
-    expect([status, complaints]).to.deep.equal([0, []]);
+    const { outcome } = await convert('--preset', 'card', '--presets', 'presets.yaml');
+    expect(outcome).to.equal('0');
     const { body } = await convertWith(service.base, await fixture('scene.jpg'), { preset: 'card' });
-    expect((await readFile(join(folder.path, 'out/a.jpg'))).equals(body)).to.equal(true);
+    expect((await folder.read('out/a.jpg')).equals(body)).to.equal(true);
     await convert('--preset', 'card', '--presets', 'presets.yaml', '--format', 'png', '--width', '30');
     expect(await size('out/a.png')).to.deep.equal(['png', 30, 60]);
-    const env = { PRESETS_FILE: join(folder.path, 'presets.yaml') };
+    const env = { PRESETS_FILE: folder.file('presets.yaml') };
     await run(['convert', 'in/a.jpg', '-o', 'b.webp', '--preset', 'card'], env);
     expect(await size('b.webp')).to.deep.equal(['webp', 60, 60]);
   });
@@ -83,11 +79,11 @@ describe('imagemill convert --preset', () => {
     };
     expect(await done()).to.deep.equal({ converted: 1, upToDate: 0 });
     expect(await done()).to.deep.equal({ converted: 0, upToDate: 1 });
-    await writeFile(join(folder.path, 'presets.yaml'), card(30));
+    await folder.write('presets.yaml', card(30));
     expect(await done()).to.deep.equal({ converted: 1, upToDate: 0 });
     const product = ['--preset', 'product'];
     expect(await done(...product)).to.deep.equal({ converted: 2, upToDate: 0 });
-    await writeFile(join(folder.path, 'presets.yaml'), card(30).replace('height: 40', 'height: 20'));
+    await folder.write('presets.yaml', card(30).replace('height: 40', 'height: 20'));
     expect(await done(...product)).to.deep.equal({ converted: 1, upToDate: 1 });
     expect(await size('out/a-square.webp')).to.deep.equal(['webp', 40, 20]);
   });
@@ -108,7 +104,7 @@ describe('imagemill convert --preset', () => {
   });
 
   it('exits with status 2 and the reason if a preset cannot be used', async () => {
-    await writeFile(join(folder.path, 'broken.yaml'), 'presets:\n  - { name: a, width: none }\n');
+    await folder.write('broken.yaml', 'presets:\n  - { name: a, width: none }\n');
     for (const [args, expected] of [
       [['--preset', 'card'], '--preset needs --presets or PRESETS_FILE with a file.'],
       [['--presets', 'presets.yaml'], '--presets needs --preset with the name of a preset.'],

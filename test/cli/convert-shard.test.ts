@@ -1,4 +1,4 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
@@ -7,7 +7,7 @@ import { fixture, fixturePath } from '../helpers/client.ts';
 import type { CommandRun } from '../helpers/command.ts';
 import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
-import { makeTempDir } from '../helpers/hooks.ts';
+import { writeTempFile } from '../helpers/hooks.ts';
 import { eventually } from '../helpers/util.ts';
 
 const FILES = 2000;
@@ -30,7 +30,7 @@ describe('imagemill convert --shard', () => {
     const images = new Map<string, Buffer>();
     for (let at = 0; at < FILES; at += 1) {
       const name = `${at % 20}/${at}`;
-      if (at < 20) await mkdir(join(folder.path, 'photos', String(at)), { recursive: true });
+      if (at < 20) await mkdir(folder.file('photos', String(at)), { recursive: true });
       const create = {
         width: 2,
         height: 2,
@@ -38,7 +38,7 @@ describe('imagemill convert --shard', () => {
         background: { r: at >> 8, g: at & 255, b: 7 },
       };
       const png = await sharp({ create }).png().toBuffer();
-      await writeFile(join(folder.path, `photos/${name}.png`), png);
+      await folder.write(`photos/${name}.png`, png);
       images.set(`${name}.webp`, png);
     }
     return images;
@@ -47,8 +47,7 @@ describe('imagemill convert --shard', () => {
   it(`converts ${FILES} files with ${SHARDS} processes, each file once, although one is killed and started again`, async () => {
     const folder = await createConvertFolder();
     const images = await createImages(folder);
-    const log = join(await makeTempDir('log'), 'log');
-    await writeFile(log, '');
+    const log = await writeTempFile('log', '');
     // The result contains the source, so that the test sees whether it is the right one.
     const magick = await fakeMagick(`echo >> ${log}; cat ${fixturePath('scene.webp')} in > image.webp`);
     const env = { MAGICK_BIN: magick, SANDBOX: 'off' };
@@ -58,7 +57,7 @@ describe('imagemill convert --shard', () => {
         { env, ...(kill && { meanwhile: kill }) },
       );
     const killAfterSome = async (pid: number): Promise<void> => {
-      const index = join(folder.path, `out/.imagemill/index-2-of-${SHARDS}.jsonl`);
+      const index = folder.file(`out/.imagemill/index-2-of-${SHARDS}.jsonl`);
       const lines = async () => (await readFile(index, 'utf8').catch(() => '')).split('"bytes"').length;
       await eventually(async () => (await lines()) > 50);
       process.kill(pid, 'SIGKILL');
@@ -76,7 +75,7 @@ describe('imagemill convert --shard', () => {
     expect(await folder.files('out')).to.deep.equal([...images.keys()].sort());
     const prefix = await fixture('scene.webp');
     for (const [name, png] of images) {
-      const result = await readFile(join(folder.path, 'out', name));
+      const result = await folder.read(join('out', name));
       expect(result.equals(Buffer.concat([prefix, png])), name).to.equal(true);
     }
     const conversions = (await readFile(log, 'utf8')).length;

@@ -1,11 +1,11 @@
 import { truncateSync } from 'node:fs';
-import { appendFile, readFile, writeFile } from 'node:fs/promises';
+import { appendFile, writeFile } from 'node:fs/promises';
 import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { createApiKey } from '../../src/api-keys.ts';
 import { edgeCase, fixture } from '../helpers/client.ts';
-import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
+import { useConvertFolder } from '../helpers/convert-folder.ts';
 import { type Daemon, freePorts, startNginx } from '../helpers/daemons.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
@@ -14,12 +14,9 @@ import { useServers } from '../helpers/stub-server.ts';
 import { eventually } from '../helpers/util.ts';
 
 describe('imagemill convert --url', () => {
-  let folder: ConvertFolder;
+  const folder = useConvertFolder();
   const servers = useServers();
   const closing: (() => unknown)[] = [];
-  beforeEach(async () => {
-    folder = await createConvertFolder();
-  });
   afterEach(async () => {
     for (const close of closing.splice(0)) await close();
   });
@@ -38,8 +35,8 @@ describe('imagemill convert --url', () => {
     await folder.put('scene.jpg', 'photos/a.jpg');
     await folder.put('moving.gif', 'photos/2024/b.gif');
     await folder.put('scene.png', 'photos/escape\u001b.png');
-    await writeFile(join(folder.path, 'photos/bad.png'), await edgeCase('cut-in-header.png'));
-    await writeFile(join(folder.path, 'photos/text.jpg'), 'no image');
+    await folder.write('photos/bad.png', await edgeCase('cut-in-header.png'));
+    await folder.write('photos/text.jpg', 'no image');
     const flags = ['-f', 'jpg', '-q', '70', '--width', '60', '--background', '08f', '--jobs', '1'];
     const here = await folder.run(['photos', '-o', 'here', ...flags]);
     const there = await folder.run(['photos', '-o', 'there', ...flags, '--url', service.base]);
@@ -51,7 +48,7 @@ describe('imagemill convert --url', () => {
     expect(comparable(there.complaints)).to.deep.equal(comparable(here.complaints));
     expect(there.complaints.at(-1)).to.match(/2 of 5 files not converted: 1 .*damaged/);
     for (const name of ['a.jpg', '2024/b.jpg']) {
-      const [one, other] = ['here', 'there'].map((place) => readFile(join(folder.path, place, name)));
+      const [one, other] = ['here', 'there'].map((place) => folder.read(join(place, name)));
       expect((await other)?.equals((await one) as Buffer), name).to.equal(true);
     }
   });
@@ -147,7 +144,7 @@ describe('imagemill convert --url', () => {
       HTTP_413: 2,
       HTTP_403: 1,
     });
-    expect(await readFile(join(folder.path, 'report.csv'), 'utf8')).to.include(
+    expect(await folder.text('report.csv')).to.include(
       `photos/c.jpg,,failed,,,,,HTTP_413,"photos/c.jpg: ${proxy}"`,
     );
   });
@@ -157,11 +154,9 @@ describe('imagemill convert --url', () => {
       received((_req, res) => res.setHeader('content-type', 'text/html').end('<html>Log in</html>')),
     );
     await folder.put('scene.jpg', 'photos/a.jpg');
-    const { status, complaints } = await folder.run(['photos', '-o', 'out', '--url', url]);
-    expect([status, complaints]).to.deep.equal([
-      1,
-      ['imagemill: photos/a.jpg: The server responded with status 200, and without a message of imagemill.'],
-    ]);
+    expect((await folder.run(['photos', '-o', 'out', '--url', url])).outcome).to.equal(
+      '1 imagemill: photos/a.jpg: The server responded with status 200, and without a message of imagemill.',
+    );
     expect(await folder.files('.')).to.deep.equal(['photos/a.jpg']);
   });
 
@@ -199,23 +194,22 @@ describe('imagemill convert --url', () => {
     await folder.put('scene.jpg', 'photos/a.jpg');
     const { status } = await folder.run(['photos', '-o', 'out', '--url', url]);
     expect([status, count]).to.deep.equal([0, 2]);
-    expect((await readFile(join(folder.path, 'out/a.webp'))).equals(result)).to.equal(true);
+    expect((await folder.read('out/a.webp')).equals(result)).to.equal(true);
   });
 
   it('does not write the result of a source that changes while it is read', async () => {
     const result = await fixture('scene.webp');
     const url = await stub(
       received(async (_req, res) => {
-        await appendFile(join(folder.path, 'photos/a.jpg'), 'more');
+        await appendFile(folder.file('photos/a.jpg'), 'more');
         res.end(result);
       }),
     );
     await folder.put('scene.jpg', 'photos/a.jpg');
-    const { status, complaints } = await folder.run(['photos', '-o', 'out', '--update', '--url', url]);
-    expect([status, complaints]).to.deep.equal([
-      1,
-      ['imagemill: photos/a.jpg changed while it was read. Convert it again when it is complete.'],
-    ]);
+    const { outcome } = await folder.run(['photos', '-o', 'out', '--update', '--url', url]);
+    expect(outcome).to.equal(
+      '1 imagemill: photos/a.jpg changed while it was read. Convert it again when it is complete.',
+    );
     expect(await folder.files('out')).to.deep.equal([]);
   });
 
@@ -238,7 +232,7 @@ describe('imagemill convert --url', () => {
 
   it('sends the API key of IMAGEMILL_API_KEY, and says what is wrong without it', async () => {
     const { line, key } = createApiKey('bulk') as { readonly line: string; readonly key: string };
-    const keys = join(folder.path, 'keys');
+    const keys = folder.file('keys');
     await writeFile(keys, line);
     const service = await startService({ API_KEYS_FILE: keys, REQUIRE_API_KEY: 'on' });
     closing.push(() => service.stop());
@@ -247,15 +241,9 @@ describe('imagemill convert --url', () => {
       folder.run(['photos', '-o', 'out', '--url', service.base], { env: { IMAGEMILL_API_KEY } });
     const said = `imagemill: no imagemill server responds at ${service.base}: it`;
     const without = await run();
-    expect([without.status, without.complaints]).to.deep.equal([
-      2,
-      [`${said} needs the API key in IMAGEMILL_API_KEY`],
-    ]);
+    expect(without.outcome).to.equal(`2 ${said} needs the API key in IMAGEMILL_API_KEY`);
     const wrong = await run('wrong');
-    expect([wrong.status, wrong.complaints]).to.deep.equal([
-      2,
-      [`${said} does not accept the API key in IMAGEMILL_API_KEY`],
-    ]);
+    expect(wrong.outcome).to.equal(`2 ${said} does not accept the API key in IMAGEMILL_API_KEY`);
     expect(await run(key)).to.include({ status: 0 });
     expect(await folder.files('out')).to.deep.equal(['a.webp']);
   });
@@ -266,7 +254,7 @@ describe('imagemill convert --url', () => {
   ] as const) {
     it(`reports a source that becomes ${how} while it is sent, and converts the others`, async () => {
       const result = await fixture('scene.webp');
-      const changing = join(folder.path, 'photos/changing.jpg');
+      const changing = folder.file('photos/changing.jpg');
       const url = await stub((req, res) => {
         // The request has arrived with its first bytes: the client reads the rest of the file from now on.
         truncateSync(changing, bytes);
@@ -318,7 +306,7 @@ describe('imagemill convert --url', () => {
     closing.push(() => nginx.stop());
     const count = 100;
     for (let at = 0; at < count; at += 1) await folder.put('scene.jpg', `photos/${at}.jpg`);
-    const { status, lines, complaints } = await folder.runProcess(
+    const { lines, outcome } = await folder.runProcess(
       ['photos', '-o', 'out', '--update', '--json', '--jobs', '4', '--url', `http://127.0.0.1:${nginxPort}`],
       {
         async meanwhile() {
@@ -333,12 +321,12 @@ describe('imagemill convert --url', () => {
         },
       },
     );
-    expect([status, complaints]).to.deep.equal([0, []]);
+    expect(outcome).to.equal('0');
     const outputs = lines.slice(0, -1).map((line) => JSON.parse(line).output);
     expect(outputs).to.have.length(count);
     expect(new Set(outputs).size, 'each result once').to.equal(count);
-    const bytes = await readFile(join(folder.path, 'out/0.webp'));
+    const bytes = await folder.read('out/0.webp');
     for (const name of await folder.files('out'))
-      expect((await readFile(join(folder.path, 'out', name))).equals(bytes), name).to.equal(true);
+      expect((await folder.read(join('out', name))).equals(bytes), name).to.equal(true);
   });
 });

@@ -1,163 +1,143 @@
 import { execFile } from 'node:child_process';
-import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readdir, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { convert, edgeCasePath, fixture, fixturePath } from '../helpers/client.ts';
-import { type CommandOptions, type CommandRun, MAIN, runCommand, runOnTerminal } from '../helpers/command.ts';
+import { convert, edgeCasePath, fixture } from '../helpers/client.ts';
+import { MAIN, runOnTerminal } from '../helpers/command.ts';
+import { useConvertFolder } from '../helpers/convert-folder.ts';
 import { extraPath } from '../helpers/extra.ts';
-import { fakeMagick, patchedMagick } from '../helpers/fake-magick.ts';
+import { COPY_SCENE, fakeMagick, patchedMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { type InProcessOptions, runInProcess } from '../helpers/in-process.ts';
 import { startService } from '../helpers/service.ts';
 import { eventually, isRunning } from '../helpers/util.ts';
 
 describe('imagemill convert', () => {
-  let folder: string;
-  let temp: string;
-  beforeEach(async () => {
-    folder = await makeTempDir('convert');
-    temp = join(await makeTempDir('temp'), 'mill');
-  });
-  const put = async (fixtureName: string, name: string): Promise<void> => {
-    await cp(fixturePath(fixtureName), join(folder, name));
-  };
-  const run = (args: readonly string[], options: InProcessOptions = {}): Promise<CommandRun> =>
-    runInProcess(['convert', ...args], { cwd: folder, ...options, env: { TEMP_DIR: temp, ...options.env } });
-  const runProcess = (args: readonly string[], options: CommandOptions = {}): Promise<CommandRun> =>
-    runCommand(['convert', ...args], { cwd: folder, ...options, env: { TEMP_DIR: temp, ...options.env } });
-  const files = async (within = '.'): Promise<string[]> => {
-    const entries = await readdir(join(folder, within), { recursive: true, withFileTypes: true });
-    return entries
-      .filter((entry) => !entry.isDirectory())
-      .map(({ parentPath, name }) => join(parentPath, name).slice(join(folder, within).length + 1))
-      .sort();
-  };
-  const formatOf = async (name: string) => (await sharp(join(folder, name)).metadata()).format;
-  const nothingInTemp = async () => expect(await readdir(temp), 'left in TEMP_DIR').to.deep.equal([]);
+  const folder = useConvertFolder();
+  const formatOf = async (name: string) => (await sharp(folder.file(name)).metadata()).format;
+  const nothingInTemp = async () => expect(await readdir(folder.temp), 'left in TEMP_DIR').to.deep.equal([]);
 
   it('converts the formats of EXTRA_INPUTS and EXTRA_OUTPUTS, and rejects them when they are not enabled', async () => {
-    await cp(extraPath('scene.heic'), join(folder, 'IMG_0001.HEIC'));
-    await cp(extraPath('scene.psd'), join(folder, 'layers.psd'));
-    const off = await run(['IMG_0001.HEIC', '-o', 'photo.avif']);
+    await cp(extraPath('scene.heic'), folder.file('IMG_0001.HEIC'));
+    await cp(extraPath('scene.psd'), folder.file('layers.psd'));
+    const off = await folder.run(['IMG_0001.HEIC', '-o', 'photo.avif']);
     expect(off.status).to.equal(2);
     expect(off.complaints.join()).to.include('not one of webp, png, jpg, gif, bmp, pdf');
     const env = { EXTRA_INPUTS: 'heic', EXTRA_OUTPUTS: 'avif,tiff' };
-    const on = await run(['IMG_0001.HEIC', '-o', 'photo.avif'], { env });
-    expect([on.status, on.complaints]).to.deep.equal([0, []]);
+    const on = await folder.run(['IMG_0001.HEIC', '-o', 'photo.avif'], { env });
+    expect(on.outcome).to.equal('0');
     expect(await formatOf('photo.avif')).to.equal('heif');
     // In a folder, files of a type that is not enabled are skipped.
-    const all = await run(['.', '-o', 'made/', '--format', 'tiff'], { env });
-    expect([all.status, all.complaints]).to.deep.equal([0, []]);
-    expect(await files('made')).to.deep.equal(['IMG_0001.tiff', 'photo.tiff']);
+    const all = await folder.run(['.', '-o', 'made/', '--format', 'tiff'], { env });
+    expect(all.outcome).to.equal('0');
+    expect(await folder.files('made')).to.deep.equal(['IMG_0001.tiff', 'photo.tiff']);
   });
 
   it('converts to the format of the extension of -o, prints the change in size, and leaves no files in TEMP_DIR', async () => {
-    await put('scene.jpg', 'photo.jpg');
-    const { status, lines, complaints } = await runProcess(['photo.jpg', '-o', 'photo.webp']);
-    expect([status, complaints]).to.deep.equal([0, []]);
+    await folder.put('scene.jpg', 'photo.jpg');
+    const { lines, outcome } = await folder.runProcess(['photo.jpg', '-o', 'photo.webp']);
+    expect(outcome).to.equal('0');
     expect(lines).to.have.length(1);
     expect(lines[0]).to.match(/^photo\.jpg → photo\.webp {2}3\.3 kB → \d+ B \(−\d\d%\)$/);
-    const { format, width, height } = await sharp(join(folder, 'photo.webp')).metadata();
+    const { format, width, height } = await sharp(folder.file('photo.webp')).metadata();
     expect([format, width, height]).to.deep.equal(['webp', 120, 80]);
     await nothingInTemp();
   });
 
   it('keeps subfolders, skips files that are not images, and reports a file with an image extension and other content', async () => {
-    await mkdir(join(folder, 'photos/2024/may'), { recursive: true });
-    await put('scene.png', 'photos/a.png');
-    await put('scene.jpg', 'photos/2024/may/b.jpg');
-    await put('scene.gif', 'photos/2024/without-extension');
-    await writeFile(join(folder, 'photos/notes.txt'), 'no image');
-    await writeFile(join(folder, 'photos/fake.jpg'), 'no image');
-    await symlink('..', join(folder, 'photos/2024/circle'));
-    const { status, complaints } = await run(['photos', '-o', 'small', '-f', 'png', '--quiet']);
+    await mkdir(folder.file('photos/2024/may'), { recursive: true });
+    await folder.put('scene.png', 'photos/a.png');
+    await folder.put('scene.jpg', 'photos/2024/may/b.jpg');
+    await folder.put('scene.gif', 'photos/2024/without-extension');
+    await folder.write('photos/notes.txt', 'no image');
+    await folder.write('photos/fake.jpg', 'no image');
+    await symlink('..', folder.file('photos/2024/circle'));
+    const { status, complaints } = await folder.run(['photos', '-o', 'small', '-f', 'png', '--quiet']);
     expect(status).to.equal(1);
     expect(complaints).to.have.length(2);
     expect(complaints[0]).to.match(/^imagemill: photos\/fake\.jpg is not an image of a supported format/);
     expect(complaints[1]).to.equal('imagemill: 1 of 4 files not converted: 1 unsupported type.');
-    expect(await files('small')).to.deep.equal(['2024/may/b.png', '2024/without-extension.png', 'a.png']);
+    expect(await folder.files('small')).to.deep.equal([
+      '2024/may/b.png',
+      '2024/without-extension.png',
+      'a.png',
+    ]);
     expect(await formatOf('small/2024/may/b.png')).to.equal('png');
   });
 
   it('does not convert its own results when the output folder is inside the input folder', async () => {
-    await put('scene.png', 'a.png');
-    for (const _ of [1, 2]) expect((await run(['.', '-o', 'out', '--force'])).status).to.equal(0);
-    expect(await files()).to.deep.equal(['a.png', 'out/a.webp']);
+    await folder.put('scene.png', 'a.png');
+    for (const _ of [1, 2]) expect((await folder.run(['.', '-o', 'out', '--force'])).status).to.equal(0);
+    expect(await folder.files()).to.deep.equal(['a.png', 'out/a.webp']);
   });
 
   it('expands patterns, and keeps subfolders relative to the first wildcard', async () => {
-    await mkdir(join(folder, 'photos/2024'), { recursive: true });
-    await put('scene.jpg', 'photos/a.jpg');
-    await put('scene.jpg', 'photos/2024/b.jpg');
-    await put('scene.png', 'photos/c.png');
-    expect((await run(['photos/**/*.jpg', '-o', 'out/'])).status).to.equal(0);
-    expect(await files('out')).to.deep.equal(['2024/b.webp', 'a.webp']);
+    await mkdir(folder.file('photos/2024'), { recursive: true });
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    await folder.put('scene.jpg', 'photos/2024/b.jpg');
+    await folder.put('scene.png', 'photos/c.png');
+    expect((await folder.run(['photos/**/*.jpg', '-o', 'out/'])).status).to.equal(0);
+    expect(await folder.files('out')).to.deep.equal(['2024/b.webp', 'a.webp']);
   });
 
   it('replaces an existing file only with --force', async () => {
-    await put('scene.jpg', 'photo.jpg');
-    await writeFile(join(folder, 'photo.webp'), 'precious');
-    const refused = await run(['photo.jpg', '-o', 'photo.webp']);
-    expect([refused.status, refused.complaints]).to.deep.equal([
-      1,
-      ['imagemill: photo.webp already exists: use --force to overwrite it.'],
-    ]);
-    expect(await readFile(join(folder, 'photo.webp'), 'utf8')).to.equal('precious');
-    expect((await run(['photo.jpg', '-o', 'photo.webp', '--force'])).status).to.equal(0);
+    await folder.put('scene.jpg', 'photo.jpg');
+    await folder.write('photo.webp', 'precious');
+    const refused = await folder.run(['photo.jpg', '-o', 'photo.webp']);
+    expect(refused.outcome).to.equal('1 imagemill: photo.webp already exists: use --force to overwrite it.');
+    expect(await folder.text('photo.webp')).to.equal('precious');
+    expect((await folder.run(['photo.jpg', '-o', 'photo.webp', '--force'])).status).to.equal(0);
     expect(await formatOf('photo.webp')).to.equal('webp');
-    expect(await files()).to.deep.equal(['photo.jpg', 'photo.webp']);
+    expect(await folder.files()).to.deep.equal(['photo.jpg', 'photo.webp']);
   });
 
   it('does not replace a file that is created during the conversion', async () => {
-    await put('scene.jpg', 'photo.jpg');
-    const late = join(folder, 'photo.webp');
-    const body = `printf precious > ${late}; cp ${fixturePath('scene.webp')} image.webp`;
-    const { status, complaints } = await run(['photo.jpg', '-o', 'photo.webp'], {
+    await folder.put('scene.jpg', 'photo.jpg');
+    const late = folder.file('photo.webp');
+    const body = `printf precious > ${late}; ${COPY_SCENE}`;
+    const { status, complaints } = await folder.run(['photo.jpg', '-o', 'photo.webp'], {
       env: { MAGICK_BIN: await fakeMagick(body), SANDBOX: 'off' },
     });
     expect([status, complaints.length]).to.deep.equal([1, 1]);
     expect(complaints[0]).to.include('already exists');
     expect(await readFile(late, 'utf8')).to.equal('precious');
-    expect(await files()).to.deep.equal(['photo.jpg', 'photo.webp']);
+    expect(await folder.files()).to.deep.equal(['photo.jpg', 'photo.webp']);
   });
 
   it('reports why a result cannot be written', async () => {
-    await put('scene.jpg', 'photo.jpg');
-    await writeFile(join(folder, 'file'), '');
-    const { status, complaints } = await run(['photo.jpg', '-o', 'file/photo.webp']);
-    expect([status, complaints]).to.deep.equal([
-      1,
-      ['imagemill: file/photo.webp cannot be written: file is not a folder.'],
-    ]);
+    await folder.put('scene.jpg', 'photo.jpg');
+    await folder.write('file', '');
+    expect((await folder.run(['photo.jpg', '-o', 'file/photo.webp'])).outcome).to.equal(
+      '1 imagemill: file/photo.webp cannot be written: file is not a folder.',
+    );
   });
 
   it('does not replace one input with the result of another, even with --force', async () => {
-    await put('scene.png', 'a.png');
-    await put('scene.webp', 'a.webp');
-    const { status, complaints } = await run(['a.png', 'a.webp', '-o', '.', '--force']);
+    await folder.put('scene.png', 'a.png');
+    await folder.put('scene.webp', 'a.webp');
+    const { status, complaints } = await folder.run(['a.png', 'a.webp', '-o', '.', '--force']);
     expect([status, complaints[0]]).to.deep.equal([
       1,
       'imagemill: a.webp is one of the inputs, which are never overwritten.',
     ]);
-    expect(await readFile(join(folder, 'a.webp'))).to.deep.equal(await fixture('scene.webp'));
+    expect(await folder.read('a.webp')).to.deep.equal(await fixture('scene.webp'));
   });
 
   it('prints one JSON object per line with --json, and converts the other files when some fail', async () => {
-    await put('scene.jpg', 'good.jpg');
-    await put('moving.gif', 'moving.gif');
-    await cp(edgeCasePath('cut-in-header.png'), join(folder, 'bad.png'));
-    await writeFile(join(folder, 'empty.jpg'), '');
-    const { status, lines, complaints } = await run([
+    await folder.put('scene.jpg', 'good.jpg');
+    await folder.put('moving.gif', 'moving.gif');
+    await cp(edgeCasePath('cut-in-header.png'), folder.file('bad.png'));
+    await folder.write('empty.jpg', '');
+    const { lines, outcome } = await folder.run([
       ...['good.jpg', 'bad.png', 'moving.gif', 'empty.jpg', 'none.jpg', '-o', 'out/'],
       ...['--format', 'jpg', '--json'],
     ]);
-    expect([status, complaints]).to.deep.equal([1, []]);
+    expect(outcome).to.equal('1');
     const output = new Map(lines.map((line) => JSON.parse(line)).map((one) => [one.input, one]));
     const { bytesAfter, ms, ...good } = output.get('good.jpg');
     expect(good).to.deep.equal({ input: 'good.jpg', output: 'out/good.jpg', bytesBefore: 3266, notes: [] });
-    expect(bytesAfter).to.equal((await readFile(join(folder, 'out/good.jpg'))).length);
+    expect(bytesAfter).to.equal((await folder.read('out/good.jpg')).length);
     expect(ms).to.be.a('number');
     expect(output.get('moving.gif').notes).to.include('first-frame-only');
     expect(output.get('bad.png').error).to.deep.equal({
@@ -166,21 +146,21 @@ describe('imagemill convert', () => {
     });
     expect(output.get('empty.jpg').error.code).to.equal('EMPTY_FILE');
     expect(output.get('none.jpg').error.code).to.equal('NO_SUCH_FILE');
-    expect(await files('out')).to.deep.equal(['good.jpg', 'moving.jpg']);
+    expect(await folder.files('out')).to.deep.equal(['good.jpg', 'moving.jpg']);
     await nothingInTemp();
   });
 
   it('numbers results with the same name, as in a ZIP archive of the service', async () => {
-    await put('scene.jpg', 'scene.jpg');
-    await put('scene.png', 'SCENE.png');
-    expect((await run(['scene.jpg', 'SCENE.png', '-o', 'out/'])).status).to.equal(0);
-    expect(await files('out')).to.deep.equal(['SCENE (2).webp', 'scene.webp']);
+    await folder.put('scene.jpg', 'scene.jpg');
+    await folder.put('scene.png', 'SCENE.png');
+    expect((await folder.run(['scene.jpg', 'SCENE.png', '-o', 'out/'])).status).to.equal(0);
+    expect(await folder.files('out')).to.deep.equal(['SCENE (2).webp', 'scene.webp']);
   });
 
   it('reads standard input and writes standard output', async () => {
     const input = await fixture('scene.png');
-    const { status, stdout, complaints } = await runProcess(['-', '-o', '-', '-f', 'jpg'], { input });
-    expect([status, complaints]).to.deep.equal([0, []]);
+    const { stdout, outcome } = await folder.runProcess(['-', '-o', '-', '-f', 'jpg'], { input });
+    expect(outcome).to.equal('0');
     expect((await sharp(stdout).metadata()).format).to.equal('jpeg');
     expect([...stdout.subarray(-2)], 'nothing follows the image').to.deep.equal([0xff, 0xd9]);
   });
@@ -196,70 +176,62 @@ describe('imagemill convert', () => {
   });
 
   it('ends with one message when standard output cannot be written, and leaves no partial files', async () => {
-    for (const name of ['a.png', 'b.png', 'c.png']) await put('scene.png', name);
+    for (const name of ['a.png', 'b.png', 'c.png']) await folder.put('scene.png', name);
     const launcher = ['/bin/sh', '-c', 'exec "$@" >/dev/full', 'sh'];
-    const { status, complaints } = await runProcess(['.', '-o', 'out/'], { launcher });
+    const { status, complaints } = await folder.runProcess(['.', '-o', 'out/'], { launcher });
     expect([status, complaints[0]]).to.deep.equal([
       1,
       'imagemill: Standard output cannot be written: ENOSPC: no space left on device, write.',
     ]);
-    expect((await files('out')).filter((name) => name.startsWith('.'))).to.deep.equal([]);
+    expect((await folder.files('out')).filter((name) => name.startsWith('.'))).to.deep.equal([]);
     await nothingInTemp();
   });
 
   it('converts everything when standard error cannot be written', async () => {
-    await put('scene.png', 'a.png');
-    await put('scene.png', 'z.png');
-    await writeFile(join(folder, 'bad.png'), 'no image');
+    await folder.put('scene.png', 'a.png');
+    await folder.put('scene.png', 'z.png');
+    await folder.write('bad.png', 'no image');
     const launcher = ['/bin/sh', '-c', 'exec "$@" 2>/dev/full', 'sh'];
-    const { status } = await runProcess(['.', '-o', 'out/', '--jobs', '1'], { launcher });
-    expect([status, await files('out')]).to.deep.equal([1, ['a.webp', 'z.webp']]);
+    const { status } = await folder.runProcess(['.', '-o', 'out/', '--jobs', '1'], { launcher });
+    expect([status, await folder.files('out')]).to.deep.equal([1, ['a.webp', 'z.webp']]);
   });
 
   it('enforces limits of the environment, and names the option and the setting that raise them', async () => {
-    await put('scene.jpg', 'photo.jpg');
+    await folder.put('scene.jpg', 'photo.jpg');
     const env = { MAX_FILE_BYTES: '1000' };
-    const { status, complaints } = await run(['photo.jpg', '-o', 'photo.webp'], { env });
-    expect([status, complaints]).to.deep.equal([
-      1,
-      [
-        'imagemill: photo.jpg is too large: at most 1 kB (1000 bytes) allowed. Raise the limit with --max-file-size or MAX_FILE_BYTES.',
-      ],
-    ]);
+    expect((await folder.run(['photo.jpg', '-o', 'photo.webp'], { env })).outcome).to.equal(
+      '1 imagemill: photo.jpg is too large: at most 1 kB (1000 bytes) allowed. Raise the limit with --max-file-size or MAX_FILE_BYTES.',
+    );
   });
 
   it('creates the same bytes as the service', async () => {
-    const own = await startService();
-    try {
-      for (const [name, fields, flags] of [
-        ['scene.jpg', { format: 'webp', quality: '60', width: '50' }, ['-q', '60', '--width', '50']],
-        ['orientation-6.jpg', { format: 'jpg', strip_metadata: 'false' }, ['--keep-metadata']],
-        ['window.png', { format: 'jpg', background: '08f' }, ['--background', '08f']],
-        ['moving.gif', { format: 'webp', frames: 'first' }, ['--frames', 'first']],
-        ['scene.svg', { format: 'png', height: '200' }, ['--height', '200']],
-        [
-          'scene.png',
-          { format: 'jpg', fit: 'cover', position: 'north', enlarge: '1', width: '200', height: '300' },
-          ['--fit', 'Cover', '--position', 'north', '--enlarge', '--width', '200', '--height', '300'],
-        ],
-        ['scene.png', { format: 'jpg', max_bytes: '1000' }, ['--max-bytes', '1000']],
-        ['p3.png', { format: 'webp', lossless: 'true', quality: '10' }, ['--lossless', '-q', '10']],
-      ] as const) {
-        await put(name, name);
-        const output = `out.${fields.format}`;
-        expect((await run([name, '-o', output, '--force', ...flags])).status, name).to.equal(0);
-        const answer = await convert(own.base, await fixture(name), fields);
-        expect(answer.status, name).to.equal(200);
-        expect(answer.body.equals(await readFile(join(folder, output))), name).to.equal(true);
-      }
-    } finally {
-      await own.stop();
+    await using own = await startService();
+    for (const [name, fields, flags] of [
+      ['scene.jpg', { format: 'webp', quality: '60', width: '50' }, ['-q', '60', '--width', '50']],
+      ['orientation-6.jpg', { format: 'jpg', strip_metadata: 'false' }, ['--keep-metadata']],
+      ['window.png', { format: 'jpg', background: '08f' }, ['--background', '08f']],
+      ['moving.gif', { format: 'webp', frames: 'first' }, ['--frames', 'first']],
+      ['scene.svg', { format: 'png', height: '200' }, ['--height', '200']],
+      [
+        'scene.png',
+        { format: 'jpg', fit: 'cover', position: 'north', enlarge: '1', width: '200', height: '300' },
+        ['--fit', 'Cover', '--position', 'north', '--enlarge', '--width', '200', '--height', '300'],
+      ],
+      ['scene.png', { format: 'jpg', max_bytes: '1000' }, ['--max-bytes', '1000']],
+      ['p3.png', { format: 'webp', lossless: 'true', quality: '10' }, ['--lossless', '-q', '10']],
+    ] as const) {
+      await folder.put(name, name);
+      const output = `out.${fields.format}`;
+      expect((await folder.run([name, '-o', output, '--force', ...flags])).status, name).to.equal(0);
+      const answer = await convert(own.base, await fixture(name), fields);
+      expect(answer.status, name).to.equal(200);
+      expect(answer.body.equals(await folder.read(output)), name).to.equal(true);
     }
   });
 
   it('prints in --json which quality was used for --max-bytes', async () => {
-    await put('scene.png', 'a.png');
-    const { status, lines } = await run(['a.png', '-o', 'a.jpg', '--max-bytes', '1000', '--json']);
+    await folder.put('scene.png', 'a.png');
+    const { status, lines } = await folder.run(['a.png', '-o', 'a.jpg', '--max-bytes', '1000', '--json']);
     const { bytesAfter, quality, notes } = JSON.parse(lines[0] ?? '{}');
     expect(status).to.equal(0);
     expect(bytesAfter).to.be.at.most(1000);
@@ -273,11 +245,11 @@ describe('imagemill convert', () => {
     ['SIGTERM', 143],
   ] as const) {
     it(`kills the tools on ${signal}, leaves no files, and exits with ${status}`, async () => {
-      await put('scene.jpg', 'photo.jpg');
+      await folder.put('scene.jpg', 'photo.jpg');
       const pidFile = join(await makeTempDir('pid'), 'pid');
       const body = `echo $$ > ${pidFile}; touch image.webp; sleep 60`;
       const env = { MAGICK_BIN: await fakeMagick(body), SANDBOX: 'off' };
-      const ended = await runProcess(['photo.jpg', '-o', 'out/'], {
+      const ended = await folder.runProcess(['photo.jpg', '-o', 'out/'], {
         env,
         async meanwhile(pid) {
           await eventually(() => readFile(pidFile, 'utf8').catch(() => undefined));
@@ -287,17 +259,17 @@ describe('imagemill convert', () => {
       expect([ended.status, ended.lines, ended.complaints]).to.deep.equal([status, [], []]);
       const tool = Number(await readFile(pidFile, 'utf8'));
       await eventually(() => !isRunning(tool));
-      expect(await files()).to.deep.equal(['photo.jpg']);
+      expect(await folder.files()).to.deep.equal(['photo.jpg']);
       await nothingInTemp();
     });
   }
 
   it('exits on SIGINT while it waits for standard input', async () => {
-    const { status } = await runProcess(['-', '-o', 'a.webp'], {
+    const { status } = await folder.runProcess(['-', '-o', 'a.webp'], {
       input: 'never',
       async meanwhile(pid) {
         await eventually(async () =>
-          (await readdir(temp, { recursive: true }).catch(() => [])).join().includes('image/in'),
+          (await readdir(folder.temp, { recursive: true }).catch(() => [])).join().includes('image/in'),
         );
         process.kill(pid, 'SIGINT');
       },
@@ -307,17 +279,17 @@ describe('imagemill convert', () => {
   });
 
   it('shows a progress bar on a terminal only', async () => {
-    await put('scene.jpg', 'a.jpg');
-    await put('scene.png', 'b.png');
-    const line = `TEMP_DIR=${temp} ${process.execPath} ${MAIN} convert a.jpg b.png -o out/`;
-    const { status, shown } = await runOnTerminal(line, folder);
+    await folder.put('scene.jpg', 'a.jpg');
+    await folder.put('scene.png', 'b.png');
+    const line = `TEMP_DIR=${folder.temp} ${process.execPath} ${MAIN} convert a.jpg b.png -o out/`;
+    const { status, shown } = await runOnTerminal(line, folder.path);
     expect(status, shown).to.equal(0);
     expect(shown)
       .to.match(/█{24} 2\/2\b/)
       .and.not.include('out/a.webp');
     // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequence that clears the line
     expect(shown, 'only the summary stays').to.match(/\r\u001b\[K2 converted: [^\n]+\n$/);
-    const { stdout, complaints } = await runProcess(['a.jpg', '-o', 'c.webp']);
+    const { stdout, complaints } = await folder.runProcess(['a.jpg', '-o', 'c.webp']);
     expect([stdout.includes('█'), complaints]).to.deep.equal([false, []]);
   });
 
@@ -386,30 +358,31 @@ describe('imagemill convert', () => {
       ],
     ] as const) {
       it(why, async () => {
-        const { status, complaints } = await run(args);
-        expect([status, complaints]).to.deep.equal([2, [`imagemill: ${complaint}`]]);
+        expect((await folder.run(args)).outcome).to.equal(`2 imagemill: ${complaint}`);
       });
     }
 
     it('there are no tools, and names the Debian packages', async () => {
-      await put('scene.jpg', 'a.jpg');
-      const { status, complaints } = await runProcess(['a.jpg', '-o', 'b.webp'], { env: { PATH: temp } });
+      await folder.put('scene.jpg', 'a.jpg');
+      const { status, complaints } = await folder.runProcess(['a.jpg', '-o', 'b.webp'], {
+        env: { PATH: folder.temp },
+      });
       expect(status).to.equal(2);
       expect(complaints.join('\n')).to.include('apt install imagemagick').and.include('imagemill doctor');
     });
   });
 
   it('names a folder that does not exist, instead of -o without an extension', async () => {
-    const { status, complaints } = await run(['phtos', '-o', 'small']);
-    expect([status, complaints]).to.deep.equal([1, ['imagemill: phtos: no such file or folder.']]);
+    const { outcome } = await folder.run(['phtos', '-o', 'small']);
+    expect(outcome).to.equal('1 imagemill: phtos: no such file or folder.');
   });
 
   it('writes only results that --verify has found to show their source', async () => {
-    await put('scene.png', 'checked/scene.png');
+    await folder.put('scene.png', 'checked/scene.png');
     const args = ['checked', '-o', 'verified', '--format', 'png', '--verify', 'pixels'];
-    expect((await run(args)).status).to.equal(0);
+    expect((await folder.run(args)).status).to.equal(0);
     const MAGICK_BIN = await patchedMagick('-strip) set -- "$@" "$word" -flop ;;');
-    const { status, complaints } = await run([...args, '--force'], { env: { MAGICK_BIN } });
+    const { status, complaints } = await folder.run([...args, '--force'], { env: { MAGICK_BIN } });
     expect(status).to.equal(1);
     expect(complaints[0]).to.include('scene.png: the result was not verified, and is not written');
   });

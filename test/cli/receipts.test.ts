@@ -1,12 +1,11 @@
 import { execFile } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { openReceipts } from '../../src/cli/receipts.ts';
 import { hashFile } from '../../src/conversion/key.ts';
-import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
+import { useConvertFolder } from '../helpers/convert-folder.ts';
 import { runInProcess } from '../helpers/in-process.ts';
 import { MAIN } from '../helpers/process.ts';
 
@@ -14,15 +13,14 @@ const run = promisify(execFile);
 const options = { format: 'png', quality: 80, stripMetadata: true } as const;
 
 describe('receipts of conversions', () => {
-  let folder: ConvertFolder;
-  const at = (name: string): string => join(folder.path, name);
+  const folder = useConvertFolder();
+  const at = (name: string): string => folder.file(name);
   const verify = async (...args: string[]) => {
     const { status, complaints } = await runInProcess(['verify', 'r.jsonl', ...args], { cwd: folder.path });
     // Receipts are in the order in which the conversions ended.
     return [status, complaints.map((line) => line.replace('imagemill: ', '')).sort()];
   };
   beforeEach(async () => {
-    folder = await createConvertFolder();
     await folder.put('scene.png', 'in/a.png');
     await folder.put('window.png', 'in/b.png');
   });
@@ -137,15 +135,9 @@ describe('receipts of conversions', () => {
     const line = (await readFile(at('r.jsonl'), 'utf8')).split('\n')[0];
     await writeFile(at('r.jsonl'), `${line}\n{"half":`);
     const broken = await failure('r.jsonl');
-    expect([broken.status, broken.complaints]).to.deep.equal([
-      2,
-      ['imagemill: r.jsonl, line 2: it is not a receipt.'],
-    ]);
+    expect(broken.outcome).to.equal('2 imagemill: r.jsonl, line 2: it is not a receipt.');
     const missing = await failure('nothing.jsonl');
-    expect([missing.status, missing.complaints]).to.deep.equal([
-      2,
-      ['imagemill: nothing.jsonl: no such file or directory.'],
-    ]);
+    expect(missing.outcome).to.equal('2 imagemill: nothing.jsonl: no such file or directory.');
     expect((await failure('r.jsonl', '--key', 'in/a.png')).status).to.equal(2);
   });
 

@@ -7,11 +7,11 @@ import { expect } from 'chai';
 import { convert, fixture, sendForm } from '../helpers/client.ts';
 import { MAIN, runCommand, runOnTerminal } from '../helpers/command.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
-import { makeTempDir } from '../helpers/hooks.ts';
+import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
 import { runInProcess } from '../helpers/in-process.ts';
 import { type ServiceProcess, useProcesses } from '../helpers/process.ts';
 import { requires } from '../helpers/skips.ts';
-import { eventually, isRunning } from '../helpers/util.ts';
+import { eventually, isRunning, numberIn } from '../helpers/util.ts';
 
 const ROOT = new URL('../..', import.meta.url).pathname;
 
@@ -140,8 +140,7 @@ describe('imagemill serve', () => {
     const made = await runInProcess(['key', 'shop', '--limit', '600']);
     const [[line = ''], [key = '']] = [made.lines, made.complaints];
     expect(line).to.match(/^shop:[\da-f]{64}:600$/);
-    const API_KEYS_FILE = join(await makeTempDir('keys'), 'keys');
-    await writeFile(API_KEYS_FILE, '');
+    const API_KEYS_FILE = await writeTempFile('keys', '');
     const service = start({ API_KEYS_FILE, REQUIRE_API_KEY: 'on', TEMP_DIR: await makeTempDir('hup') });
     const base = await service.base();
     const status = async () =>
@@ -212,10 +211,7 @@ describe('imagemill serve', () => {
     [
       '/proc is not mounted',
       ['unshare', '--user', '--map-root-user', '--mount'].concat([
-        'sh',
-        '-ec',
-        'mount -t tmpfs none /proc; exec "$@"',
-        'sh',
+        ...['sh', '-ec', 'mount -t tmpfs none /proc; exec "$@"', 'sh'],
       ]),
       '/proc is missing',
     ],
@@ -276,10 +272,9 @@ describe('imagemill serve', () => {
     // The service removes the folder of the job after the response. Until then, the disk is busy.
     await eventually(() => remount('ro') === 0);
     const answer = await convert(base, photo);
-    expect([answer.status, answer.message]).to.deep.equal([
-      503,
-      'The service cannot write working files at the moment. Try again shortly.',
-    ]);
+    expect(answer.outcome).to.equal(
+      '503 The service cannot write working files at the moment. Try again shortly.',
+    );
     expect(answer.headers.get('retry-after')).to.equal('30');
     expect(remount('rw')).to.equal(0);
     expect((await convert(base, photo)).status).to.equal(200);
@@ -296,9 +291,7 @@ describe('imagemill serve', () => {
       CONVERT_TIMEOUT_MS: '3600000',
     });
     const answer = convert(await service.base(), await fixture('scene.jpg')).catch((error: Error) => error);
-    const tool = await eventually(
-      async () => Number(await readFile(join(folder, 'pid'), 'utf8').catch(() => '')) || undefined,
-    );
+    const tool = await eventually(() => numberIn(join(folder, 'pid')));
     // Signals that arrive at the same time count as one signal, as from a terminal.
     for (const signal of ['SIGSTOP', 'SIGTERM', 'SIGINT', 'SIGCONT'] as const) service.child.kill(signal);
     await eventually(() => service.output().includes('"shutting down"'));

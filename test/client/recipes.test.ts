@@ -11,7 +11,7 @@ import type { Browser } from 'playwright-core';
 import sharp from 'sharp';
 import { build, type Rollup } from 'vite';
 import { hasChromium, launchChromium, openPage } from '../helpers/chromium.ts';
-import { convert, fixture, fixturePath, sendForm } from '../helpers/client.ts';
+import { convert, fixture, fixturePath, jsonOf, sendForm } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { PROJECT } from '../helpers/markdown.ts';
 import { installPackages, readRecipe } from '../helpers/recipes.ts';
@@ -82,7 +82,7 @@ describe('the examples of docs/recipes.md', () => {
     it('return the status and the reason of an error', async () => {
       const answer = await sendForm(url, { method: 'POST', body: 'no image' });
       expect(answer.status).to.equal(415);
-      expect(JSON.parse(answer.body.toString())).to.include({ reason: 'unsupported_type' });
+      expect(jsonOf(answer)).to.include({ reason: 'unsupported_type' });
     });
   });
 

@@ -13,6 +13,7 @@ import { writePolicy } from '../../src/process/policy.ts';
 import { createRunner } from '../../src/process/runner.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { withoutDates } from '../helpers/pdf.ts';
+import { plain } from '../helpers/pixels.ts';
 import { startEngine, testConfig } from '../helpers/service.ts';
 
 const ASSETS = new URL('../../assets', import.meta.url).pathname;
@@ -106,11 +107,7 @@ describe('threads of a conversion', () => {
   });
 
   it('are as many as the idle slots permit, up to the number of processors', async () => {
-    const bytes = await sharp({
-      create: { width: 9, height: 9, channels: 3, background: 'red' },
-    })
-      .png()
-      .toBuffer();
+    const bytes = await plain(9, 9, 'red').png().toBuffer();
     const options = { format: 'png' } as const;
     await convert(0, bytes, 'png', options);
     await convert(1, bytes, 'png', options);

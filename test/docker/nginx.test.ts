@@ -112,16 +112,8 @@ describe('docker/nginx.conf in front of an instance', () => {
   it('returns 404 for probes and metrics in every spelling of the path', async () => {
     await startShipped();
     for (const path of [
-      ...[
-        '/metrics',
-        '/metrics/',
-        '/Metrics',
-        '/%6detrics',
-        '/%6Detrics/',
-        '//metrics',
-        '/x/../metrics',
-        '/metrics?x',
-      ],
+      ...['/metrics', '/metrics/', '/Metrics', '/%6detrics', '/%6Detrics/', '//metrics'],
+      ...['/x/../metrics', '/metrics?x'],
       ...['/livez', '/LIVEZ', '/livez/', '/readyz', '/READYZ', '/readyz/', '/./readyz', '/error'],
     ]) {
       const answer = await send(plain(path));
@@ -148,8 +140,8 @@ describe('docker/nginx.conf in front of an instance', () => {
 
   it('forwards errors of an instance unchanged', async () => {
     await startShipped();
-    const { status, message, headers } = await sendForm(`${origin}/api/v1/convert`, { method: 'PUT' });
-    expect([status, message]).to.deep.equal([405, 'PUT is not allowed for this path: use POST, OPTIONS.']);
+    const { headers, outcome } = await sendForm(`${origin}/api/v1/convert`, { method: 'PUT' });
+    expect(outcome).to.equal('405 PUT is not allowed for this path: use POST, OPTIONS.');
     expect(headers.get('x-ratelimit-remaining')).not.to.equal(null);
   });
 

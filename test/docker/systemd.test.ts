@@ -114,10 +114,7 @@ describe("systemd's unit", () => {
   it('isolates IPC, keys and addresses of the service, and restricts access to its settings', async () => {
     const unit = await readFile(UNIT, 'utf8');
     for (const line of [
-      'PrivateIPC=yes',
-      'KeyringMode=private',
-      'IPAddressDeny=any',
-      'IPAddressAllow=localhost',
+      ...['PrivateIPC=yes', 'KeyringMode=private', 'IPAddressDeny=any', 'IPAddressAllow=localhost'],
     ])
       expect(unit.split('\n'), line).to.include(line);
     const settings = await readFile(join(FOLDER, 'imagemill.env'), 'utf8');

@@ -1,5 +1,6 @@
 /** @module HTTP client for tests, and the requests that most tests send. */
 import { readFile } from 'node:fs/promises';
+import { expect } from 'chai';
 
 /** A response, read completely. */
 export interface ClientResponse {
@@ -8,7 +9,17 @@ export interface ClientResponse {
   readonly body: Buffer;
   /** The message of an error response. */
   readonly message: string;
+  /** The status, and the message of an error: `400 The file is empty (0 bytes).` */
+  readonly outcome: string;
+  /** The notes on a conversion; null without any. */
+  readonly notes: string | null;
 }
+
+/** Text fields of a form, or headers. */
+export type Fields = Readonly<Record<string, string>>;
+
+/** A file of a form: its name, its content, and the name of its part. */
+export type FormFile = readonly [name: string, content: Uint8Array, part?: string];
 
 /** Returns the path of a file in `fixtures/images/`. */
 export const fixturePath = (name: string): string =>
@@ -24,26 +35,60 @@ export const fixture = (name: string): Promise<Buffer> => readFile(fixturePath(n
 /** Sends a request and reads the whole response. */
 export async function sendForm(url: string, init: RequestInit = {}): Promise<ClientResponse> {
   const response = await fetch(url, init);
+  const { status, headers } = response;
   const body = Buffer.from(await response.arrayBuffer());
-  const isJson =
-    body.length > 0 && (response.headers.get('content-type')?.startsWith('application/json') ?? false);
-  const message = isJson
-    ? (JSON.parse(body.toString()) as { error?: { message: string } }).error?.message
-    : '';
-  return { status: response.status, headers: response.headers, body, message: message ?? '' };
+  const isJson = body.length > 0 && headers.get('content-type')?.startsWith('application/json');
+  const message = isJson ? (jsonOf({ body }).error?.message ?? '') : '';
+  const outcome = `${status} ${message}`.trim();
+  return { status, headers, body, message, outcome, notes: headers.get('x-conversion-notes') };
 }
 
+/** Parses the body of a response. */
+export const jsonOf = ({ body }: Pick<ClientResponse, 'body'>) => JSON.parse(body.toString());
+
+/** Creates a form of text fields, followed by files. */
+export function formOf(fields: Fields, files: readonly FormFile[] = [], part = 'file'): FormData {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) form.append(name, value);
+  for (const [name, content, ownPart = part] of files)
+    form.append(ownPart, new Blob([new Uint8Array(content)]), name);
+  return form;
+}
+
+/** Returns copies of a file that differ in their last bytes, for {@link formOf}. */
+export const distinctFiles = (file: Uint8Array, count: number): FormFile[] =>
+  Array.from({ length: count }, (_, at) => [`${at}.jpg`, Buffer.concat([file, Buffer.from(`${at}`)])]);
+
+/** Posts a form and reads the whole response. */
+export const postForm = (url: string, body: FormData, headers: Fields = {}): Promise<ClientResponse> =>
+  sendForm(url, { method: 'POST', body, headers });
+
 /** Sends `POST /convert` with one file and text fields. */
-export function convert(
+export const convert = (
   base: string,
   file: Uint8Array,
-  fields: Readonly<Record<string, string>> = {},
+  fields: Fields = {},
   name = 'photo.bin',
-): Promise<ClientResponse> {
-  const form = new FormData();
-  for (const [field, value] of Object.entries(fields)) form.append(field, value);
-  form.append('file', new Blob([new Uint8Array(file)]), name);
-  return sendForm(`${base}/convert`, { method: 'POST', body: form });
+  headers: Fields = {},
+): Promise<ClientResponse> => postForm(`${base}/convert`, formOf(fields, [[name, file]]), headers);
+
+/** Sends `POST /batch` with files and text fields. */
+export const sendBatch = (
+  base: string,
+  files: readonly FormFile[],
+  fields: Fields = {},
+  headers: Fields = {},
+): Promise<ClientResponse> => postForm(`${base}/batch`, formOf(fields, files, 'files'), headers);
+
+/** Sends what {@link convert} sends, and expects a result. */
+export const converted = (...request: Parameters<typeof convert>): Promise<ClientResponse> =>
+  expectSuccess(convert(...request));
+
+/** Expects the status 200, and returns the response. */
+export async function expectSuccess(sent: ClientResponse | Promise<ClientResponse>): Promise<ClientResponse> {
+  const answer = await sent;
+  expect(answer.outcome).to.equal('200');
+  return answer;
 }
 
 /** Sends `POST /convert` with a hand-written multipart body, encoded as Latin-1. */

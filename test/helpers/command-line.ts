@@ -9,6 +9,8 @@ export interface Ended {
   readonly status: number;
   readonly stdout: string;
   readonly stderr: string;
+  /** The status, and what was written to stderr. */
+  readonly outcome: string;
 }
 
 /** Runs `imagemill` as a process, with arguments and additional environment variables. */
@@ -21,7 +23,7 @@ export async function runCliInProcess(
   settings: Readonly<Record<string, string>> = {},
 ): Promise<Ended> {
   const { status, lines, complaints } = await runInProcess(args, { env: { ...environment(), ...settings } });
-  return { status: Number(status), stdout: lines.join('\n'), stderr: complaints.join('\n') };
+  return toEnded(Number(status), lines.join('\n'), complaints.join('\n'));
 }
 
 /** Runs a file with Node.js: its path and arguments, and additional environment variables. */
@@ -35,10 +37,15 @@ export function runNode(
       args,
       { env: { ...programEnvironment(), ...environment(), ...settings } },
       (error, stdout, stderr) =>
-        resolve({ status: typeof error?.code === 'number' ? error.code : error ? -1 : 0, stdout, stderr }),
+        resolve(toEnded(typeof error?.code === 'number' ? error.code : error ? -1 : 0, stdout, stderr)),
     );
   });
 }
+
+const toEnded = (status: number, stdout: string, stderr: string): Ended => ({
+  ...{ status, stdout, stderr },
+  outcome: `${status} ${stderr}`.trim(),
+});
 
 function environment(): Record<string, string> {
   const { PATH, MAGICK_BIN, RSVG_BIN, TEMP_DIR } = testConfig();

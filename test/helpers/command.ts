@@ -14,6 +14,8 @@ export interface CommandRun {
   readonly lines: readonly string[];
   /** Lines of stderr, without line ends. */
   readonly complaints: readonly string[];
+  /** The status, and the lines of stderr: `1 imagemill: a.jpg is empty.` */
+  readonly outcome: string;
 }
 
 /** Environment, working directory and input of a command. */
@@ -49,16 +51,17 @@ export async function runCommand(
   await meanwhile?.(child.pid as number, () => Buffer.concat(outputs[0] ?? []).toString());
   const [code, signal] = await closed;
   const [stdout, stderr] = outputs.map((chunks) => Buffer.concat(chunks)) as [Buffer, Buffer];
-  return {
-    status: code ?? (signal as NodeJS.Signals),
-    stdout,
-    lines: splitLines(stdout),
-    complaints: splitLines(stderr),
-  };
+  return describeRun(code ?? (signal as NodeJS.Signals), stdout, stderr);
 }
 
-/** Splits output into lines, without line ends. */
-export const splitLines = (text: Buffer): string[] => text.toString().split('\n').slice(0, -1);
+/** Describes a command that has ended. */
+export function describeRun(status: CommandRun['status'], stdout: Buffer, stderr: Buffer): CommandRun {
+  const [lines, complaints] = [stdout, stderr].map((text) => text.toString().split('\n').slice(0, -1)) as [
+    string[],
+    string[],
+  ];
+  return { status, stdout, lines, complaints, outcome: [status, ...complaints].join(' ') };
+}
 
 /**
  * Runs a command on a pseudoterminal with script(1) of util-linux.

@@ -1,9 +1,9 @@
 /** @module A folder for tests of `imagemill convert`, with images and a private TEMP_DIR. */
-import { cp, mkdir, readdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { fixturePath } from './client.ts';
+import { fixture } from './client.ts';
 import { type CommandOptions, type CommandRun, runCommand } from './command.ts';
-import { fakeMagick } from './fake-magick.ts';
+import { COPY_SCENE, fakeMagick } from './fake-magick.ts';
 import { makeTempDir } from './hooks.ts';
 import { type InProcessOptions, runInProcess } from './in-process.ts';
 
@@ -18,6 +18,12 @@ export interface ConvertFolder {
   run(args: readonly string[], options?: InProcessOptions): Promise<CommandRun>;
   /** Runs `imagemill convert` as a process. */
   runProcess(args: readonly string[], options?: CommandOptions): Promise<CommandRun>;
+  /** Returns the path of a file in the folder. */
+  file(...names: readonly string[]): string;
+  read(name: string): Promise<Buffer>;
+  text(name: string): Promise<string>;
+  /** Writes a file, and the folders in which it is. */
+  write(name: string, content: string | Uint8Array): Promise<void>;
   /** Lists all files below a folder, sorted, without the index. */
   files(within?: string): Promise<string[]>;
   /** Lists the complete results in the folder `out`. */
@@ -30,6 +36,15 @@ export interface ConvertFolder {
 interface LimitedTool {
   readonly env: Readonly<Record<string, string>>;
   setLimit(most: number): Promise<void>;
+}
+
+/** Provides a new folder to each test of a suite. */
+export function useConvertFolder(): ConvertFolder {
+  let folder: ConvertFolder | undefined;
+  beforeEach(async () => {
+    folder = await createConvertFolder();
+  });
+  return new Proxy({} as ConvertFolder, { get: (_, name) => Reflect.get(folder as ConvertFolder, name) });
 }
 
 /** Creates a folder. */
@@ -50,13 +65,19 @@ export async function createConvertFolder(): Promise<ConvertFolder> {
       .filter((name) => !name.startsWith('.imagemill/'))
       .sort();
   };
+  const file = (...names: readonly string[]) => join(path, ...names);
+  const write = async (name: string, content: string | Uint8Array) => {
+    await mkdir(dirname(file(name)), { recursive: true });
+    await writeFile(file(name), content);
+  };
   return {
     path,
     temp,
-    async put(fixtureName, name) {
-      await mkdir(dirname(join(path, name)), { recursive: true });
-      await cp(fixturePath(fixtureName), join(path, name));
-    },
+    put: async (fixtureName, name) => write(name, await fixture(fixtureName)),
+    file,
+    read: (name) => readFile(file(name)),
+    text: (name) => readFile(file(name), 'utf8'),
+    write,
     run: (args, options = {}) => runInProcess(['convert', ...args], withDefaults(options)),
     runProcess: (args, options = {}) => runCommand(['convert', ...args], withDefaults(options)),
     files,
@@ -67,7 +88,7 @@ export async function createConvertFolder(): Promise<ConvertFolder> {
       const setLimit = (count: number): Promise<void> => writeFile(limit, `${count}`);
       await setLimit(most);
       const wait = `until [ "$(ls ${path}/out | wc -l)" -le "$(cat ${limit})" ]; do sleep 0.05; done`;
-      const MAGICK_BIN = await fakeMagick(`${wait}; cp ${fixturePath('scene.webp')} image.webp`);
+      const MAGICK_BIN = await fakeMagick(`${wait}; ${COPY_SCENE}`);
       return { env: { MAGICK_BIN, SANDBOX: 'off' }, setLimit };
     },
   };

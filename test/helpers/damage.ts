@@ -1,7 +1,7 @@
 /** @module All images of the project, and damage to their headers. */
 import { readdirSync, readFileSync } from 'node:fs';
-import sharp from 'sharp';
 import { ALL_INPUT_TYPES, type InputType } from '../../src/formats.ts';
+import { plain } from './pixels.ts';
 
 const FOLDERS = ['images', 'traps', 'extra'].map(
   (name) => new URL(`../../fixtures/${name}/`, import.meta.url).pathname,
@@ -21,18 +21,17 @@ const FILES: readonly Fixture[] = FOLDERS.flatMap((folder) =>
     return type ? [{ name, type, bytes: readFileSync(folder + name) }] : [];
   }),
 );
-const teal = () => sharp({ create: { width: 40, height: 30, channels: 3, background: 'teal' } });
 /** BigTIFFs: directories, counts and offsets are 64-bit numbers, and Node.js reads file positions up to 2^53. */
 const BIG_TIFFS: readonly Fixture[] = [
   {
     name: 'a BigTIFF with a profile',
     type: 'tiff',
-    bytes: await teal().withIccProfile('p3').tiff({ bigtiff: true }).toBuffer(),
+    bytes: await plain(40, 30).withIccProfile('p3').tiff({ bigtiff: true }).toBuffer(),
   },
   {
     name: 'a BigTIFF of two directories',
     type: 'tiff',
-    bytes: await teal()
+    bytes: await plain(40, 30)
       .tiff({ bigtiff: true, pyramid: true, tile: true, tileWidth: 16, tileHeight: 16 })
       .toBuffer(),
   },

@@ -1,5 +1,5 @@
 /** @module Images of the formats of EXTRA_INPUTS and EXTRA_OUTPUTS. */
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtempDisposable, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { decodeByPillow } from './pillow.ts';
@@ -26,13 +26,13 @@ export async function decodeAny(file: Uint8Array, type: string): Promise<Pixels>
  * Decodes JPEG XL with djxl, since Pillow of Debian does not support it. Decodes its PNG with Pillow: sharp
  * converts 16-bit PNGs with a profile differently.
  */
-async function decodeJxl(file: Uint8Array): Promise<Pixels> {
-  const folder = await mkdtemp(join(tmpdir(), 'imagemill-jxl-'));
-  try {
-    await writeFile(join(folder, 'in.jxl'), file);
-    await pipe('djxl', [join(folder, 'in.jxl'), join(folder, 'out.png'), '--quiet'], Buffer.alloc(0));
-    return await decodeByPillow(await readFile(join(folder, 'out.png')));
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+const decodeJxl = async (file: Uint8Array): Promise<Pixels> => decodeByPillow(await runDjxl(file, 'png'));
+
+/** Decodes a JPEG XL to a PNG, or restores the JPEG that it was made of. */
+export async function runDjxl(file: Uint8Array, extension: 'png' | 'jpg'): Promise<Buffer> {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'imagemill-jxl-'));
+  const [from, to] = [join(folder.path, 'in.jxl'), join(folder.path, `out.${extension}`)];
+  await writeFile(from, file);
+  await pipe('djxl', [from, to, '--quiet'], Buffer.alloc(0));
+  return readFile(to);
 }

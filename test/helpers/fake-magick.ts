@@ -7,6 +7,9 @@ import { fixturePath } from './client.ts';
 import { makeTempDir } from './hooks.ts';
 import { eventually, writeScript } from './util.ts';
 
+/** Shell command that stands in for a conversion to WebP: it copies an image. */
+export const COPY_SCENE = `cp ${fixturePath('scene.webp')} image.webp`;
+
 /** Shell text of the line that `-list resource` prints for the limit that the environment requests. */
 export const LIST_LIMIT = 'List length: $MAGICK_LIST_LENGTH_LIMIT""B';
 
@@ -30,7 +33,7 @@ esac`,
 }
 
 /** Writes a script that converts by `body` once `open` has been called; by default, it copies an image. */
-export async function gatedMagick(body = `cp ${fixturePath('scene.webp')} image.webp`) {
+export async function gatedMagick(body = COPY_SCENE) {
   const folder = await makeTempDir('gate');
   const pids = async () => (await readdir(folder)).filter((name) => /^\d+$/.test(name)).map(Number);
   const wait = `echo > ${folder}/$$; while [ ! -e ${folder}/open ]; do sleep 0.05; done`;

@@ -1,7 +1,7 @@
 /** @module Root hooks of mocha, and temporary folders of the tests. */
 import { randomBytes } from 'node:crypto';
 import { readdirSync, rmSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -29,6 +29,13 @@ export async function makeTempDir(name: string): Promise<string> {
   const folder = join(suiteFolder, 'scratch', `${name}-${process.pid}-${folders}`);
   await mkdir(folder, { recursive: true });
   return folder;
+}
+
+/** Writes a file into a folder of its own, and returns its path. */
+export async function writeTempFile(name: string, content: string | Uint8Array): Promise<string> {
+  const path = join(await makeTempDir('file'), name);
+  await writeFile(path, content);
+  return path;
 }
 
 /** Tests in a browser. Chromium can stop drawing a page, so that no click ever ends. */

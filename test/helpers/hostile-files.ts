@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { deflateSync } from 'node:zlib';
 import { bmp } from '../../scripts/fixtures/bmp-writer.ts';
-import { box } from '../../scripts/fixtures/boxes.ts';
+import { box, littleUint32 } from '../../scripts/fixtures/boxes.ts';
 import { pngChunk } from '../../src/images/png-writer.ts';
 import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { makeZip } from './zip.ts';
@@ -42,12 +42,9 @@ function noisyIccBomb(): Buffer {
 }
 
 function webpOf(name: string, data: Buffer, count: number): Buffer {
-  const size = Buffer.alloc(4);
-  size.writeUInt32LE(data.length);
-  const chunk = Buffer.concat([Buffer.from(name, 'latin1'), size, data]);
+  const chunk = Buffer.concat([Buffer.from(name, 'latin1'), littleUint32(data.length), data]);
   const chunks = repeat(chunk, count);
-  const length = Buffer.alloc(4);
-  length.writeUInt32LE(chunks.length + 4);
+  const length = littleUint32(chunks.length + 4);
   return Buffer.concat([Buffer.from('RIFF'), length, Buffer.from('WEBP'), chunks]);
 }
 

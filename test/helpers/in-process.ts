@@ -5,7 +5,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { runProgram } from '../../src/cli/program.ts';
-import { type CommandRun, splitLines } from './command.ts';
+import { type CommandRun, describeRun } from './command.ts';
 import { programEnvironment } from './process.ts';
 
 /** Environment and working directory of a command. */
@@ -46,8 +46,7 @@ export async function runInProcess(
   try {
     process.chdir(cwd);
     const status = await runProgram(args, { env: { ...programEnvironment(), ...env }, version }, nodeVersion);
-    const [output, errors] = [stdout.bytes(), stderr.bytes()];
-    return { status, stdout: output, lines: splitLines(output), complaints: splitLines(errors) };
+    return describeRun(status, stdout.bytes(), stderr.bytes());
   } finally {
     stdout.restore();
     stderr.restore();

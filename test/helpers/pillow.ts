@@ -1,5 +1,5 @@
 /** @module Decodes images with Pillow, a decoder independent of the tools under test and of sharp. */
-import { spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import type { Socket } from 'node:net';
 import pLimit from 'p-limit';
 import type { Pixels } from './pixels.ts';
@@ -61,6 +61,17 @@ export async function resizeByPillow(
     start += data.length;
     return { width, height, data };
   });
+}
+
+/** Runs Python lines that read `image` from a PNG and write to `file`. */
+export function byPillow(png: Buffer, ...lines: readonly string[]): Buffer {
+  const script = [
+    'import io, sys; from PIL import Image; file = io.BytesIO()',
+    'image = Image.open(io.BytesIO(sys.stdin.buffer.read()))',
+    ...lines,
+    'sys.stdout.buffer.write(file.getvalue())',
+  ];
+  return execFileSync(PYTHON, ['-c', script.join('\n')], { input: png });
 }
 
 interface Decoder {

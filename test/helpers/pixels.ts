@@ -62,6 +62,16 @@ export function drawPdf(file: Uint8Array, page = 1): Promise<Buffer> {
   return pipe('pdftocairo', ['-r', '72', '-png', ...only, '-', '-'], file);
 }
 
+/** Returns the width and the height of an image. */
+export const sizeOf = ({ width, height }: Pick<Pixels, 'width' | 'height'>): [number, number] => [
+  width,
+  height,
+];
+
+/** Creates an image of one colour. */
+export const plain = (width: number, height: number, background = 'teal'): Sharp =>
+  sharp({ create: { width, height, channels: 3, background } });
+
 /** Flattens the image onto a grey background. */
 export function onGrey({ width, height, data }: Pixels, grey: number): Pixels {
   const result = Buffer.alloc(data.length, 255);

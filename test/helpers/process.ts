@@ -24,6 +24,8 @@ export interface ServiceProcess {
   base(): Promise<string>;
   /** Resolves to the exit status, or to the signal that ended the process. */
   ended(): Promise<number | NodeJS.Signals>;
+  /** Kills the service at the end of a block, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /** Environment variables for programs of this project: paths of the tools, and the cache of compiled code. */
@@ -71,6 +73,10 @@ export function startServer(
   const child = spawn(program, args, { env });
   // Until then, output that the service printed before its end may be unread.
   const end = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
+  const ended = async (): Promise<number | NodeJS.Signals> => {
+    const [code, signal] = await end;
+    return code ?? (signal as NodeJS.Signals);
+  };
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (data) => {
@@ -89,9 +95,10 @@ export function startServer(
       });
       return `${match[1]}/api/v1`;
     },
-    async ended() {
-      const [code, signal] = await end;
-      return code ?? (signal as NodeJS.Signals);
+    ended,
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL');
+      await ended();
     },
   };
 }

@@ -2,6 +2,24 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
+/** Type and start of a form whose file is an image. */
+export const FORM_TYPE = 'Content-Type: multipart/form-data; boundary=xyz\r\n';
+export const FILE_PART = '--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n';
+
+/** Encodes a form with one file. */
+export const formBody = (file: Buffer, start = FILE_PART): Buffer =>
+  Buffer.concat([Buffer.from(start), file, Buffer.from('\r\n--xyz--\r\n')]);
+
+/** Formats the head of a conversion with a form of this length. */
+export const formHead = (length: number): string =>
+  `POST /api/v1/convert HTTP/1.1\r\nHost: x\r\n${FORM_TYPE}Content-Length: ${length}\r\n\r\n`;
+
+/** Formats a conversion of an image, as Latin-1. */
+export function conversionRequest(file: Buffer): string {
+  const body = formBody(file);
+  return formHead(body.length) + body.toString('latin1');
+}
+
 /** Connects to the server at `base`, from the local address `from` if given. */
 export async function dial(base: string, from?: string): Promise<Socket> {
   const { hostname, port } = new URL(base);

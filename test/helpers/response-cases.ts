@@ -1,6 +1,14 @@
 /** @module A request for every documented response. */
 import { rm } from 'node:fs/promises';
-import { type ClientResponse, fixture, sendForm } from './client.ts';
+import {
+  type ClientResponse,
+  type Fields,
+  type FormFile,
+  fixture,
+  formOf,
+  postForm,
+  sendForm,
+} from './client.ts';
 import { fakeMagick, NOT_ALLOWED, printMessage } from './fake-magick.ts';
 import { exchange, parseAnswer } from './raw-http.ts';
 import type { OwnService } from './service.ts';
@@ -42,23 +50,23 @@ const IMAGES = {
 async function post(
   { base }: OwnService,
   { path, part }: { path: string; part: string },
-  files: readonly (string | Uint8Array<ArrayBuffer>)[],
-  fields: Record<string, string> = {},
-  headers: Record<string, string> = {},
+  files: readonly (string | Uint8Array)[],
+  fields: Fields = {},
+  headers: Fields = {},
 ): Promise<ClientResponse> {
-  const body = new FormData();
-  for (const [name, value] of Object.entries(fields)) body.append(name, value);
-  for (const file of files) {
-    const bytes = typeof file === 'string' ? new Uint8Array(await fixture(file)) : file;
-    body.append(part, new Blob([bytes]), typeof file === 'string' ? file : 'bytes');
-  }
-  return sendForm(base + path, { method: 'POST', body, headers });
+  const parts = await Promise.all(
+    files.map(
+      async (file): Promise<FormFile> =>
+        typeof file === 'string' ? [file, await fixture(file)] : ['bytes', file],
+    ),
+  );
+  return postForm(base + path, formOf(fields, parts, part), headers);
 }
 
 /** Sends an incomplete request and parses the response. */
 async function sendRaw({ base }: OwnService, text: string): Promise<ClientResponse> {
   const { status, headers, rest } = parseAnswer(await exchange(base, text));
-  return { status, headers, body: Buffer.from(rest), message: '' };
+  return { status, headers, body: Buffer.from(rest), message: '', outcome: `${status}`, notes: null };
 }
 
 const methodFor = (operation: string) =>
@@ -258,12 +266,8 @@ const acceptCases = Object.entries(UPLOADS).map(
     operation,
     status: 406,
     how: 'an Accept that permits no format',
-    async send({ base }) {
-      const body = new FormData();
-      body.append('output_format', 'auto');
-      body.append(part, new Blob([new Uint8Array(await fixture('scene.jpg'))]), 'a.jpg');
-      return sendForm(base + path, { method: 'POST', body, headers: { accept: 'image/bmp' } });
-    },
+    send: (service) =>
+      post(service, { path, part }, ['scene.jpg'], { output_format: 'auto' }, { accept: 'image/bmp' }),
   }),
 );
 
@@ -291,10 +295,8 @@ export const CASES: readonly ResponseCase[] = [
     how: 'a result that the client has',
     async send(service) {
       const { headers } = await post(service, FORMS.convert, ['scene.png']);
-      const body = new FormData();
-      body.append('file', new Blob([new Uint8Array(await fixture('scene.png'))]), 'scene.png');
       const known = { 'If-None-Match': headers.get('etag') ?? '' };
-      return sendForm(service.base + FORMS.convert.path, { method: 'POST', body, headers: known });
+      return post(service, FORMS.convert, ['scene.png'], {}, known);
     },
   },
   {

@@ -1,4 +1,5 @@
 /** @module Starts services for tests, or uses a running one with BASE_URL. */
+
 import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
 import type { Server } from 'node:http';
@@ -19,6 +20,8 @@ export interface OwnService {
   /** Base URL of the API, including the version. */
   readonly base: string;
   stop(): Promise<void>;
+  /** Stops the service at the end of a block, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>;
   readonly service: Service;
   readonly server: Server;
   readonly http: HttpServer;
@@ -60,6 +63,13 @@ export async function startService(
   const { server } = http;
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
+  const stop = async (): Promise<void> => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    // Check before closing, which would remove the folders of requests.
+    await eventually(async () => (await requestFolders(config.TEMP_DIR)).length === 0);
+    await service.close();
+  };
   return {
     base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/v1`,
     service,
@@ -67,13 +77,8 @@ export async function startService(
     http,
     tempDir: config.TEMP_DIR,
     logged,
-    async stop() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-      // Check before closing, which would remove the folders of requests.
-      await eventually(async () => (await requestFolders(config.TEMP_DIR)).length === 0);
-      await service.close();
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
   };
 }
 
@@ -91,9 +96,13 @@ export function testConfig(settings: Readonly<Record<string, string>> = {}): Con
   return loadConfig({ PATH, MAGICK_BIN, RSVG_BIN, ...defaults, ...settings });
 }
 
-/** Creates a conversion engine with the given settings, which logs nothing. */
-export const startEngine = (settings: Readonly<Record<string, string>> = {}): Promise<ConversionEngine> =>
-  createConversionEngine(testConfig(settings), pino({ level: 'silent' }));
+/** Creates a conversion engine with the given settings, which logs nothing. `await using` closes it. */
+export async function startEngine(
+  settings: Readonly<Record<string, string>> = {},
+): Promise<ConversionEngine & AsyncDisposable> {
+  const engine = await createConversionEngine(testConfig(settings), pino({ level: 'silent' }));
+  return Object.assign(engine, { [Symbol.asyncDispose]: () => engine.close() });
+}
 
 /** Provides what `start` returns from `before` to `after`. */
 function useStarted<T extends object>(start: () => Promise<T>, stop: (started: T) => Promise<void>): T {

@@ -1,4 +1,4 @@
-/** @module JPEG XL files that take minutes to decode. */
+/** @module JPEG XL files that take minutes to decode, and headers of others. */
 
 /** JPEG XL of 512 × 512 pixels with four frames of no duration, encoded by cjxl 0.7 without loss. */
 const FOUR_FRAMES = Buffer.from(
@@ -29,4 +29,14 @@ export function slowJxl(frames: number): Buffer {
   const middle = FOUR_FRAMES.subarray(MIDDLE_AT, MIDDLE_AT + MIDDLE_BYTES);
   const more = Array.from({ length: (frames - 4) / 2 }, () => middle);
   return Buffer.concat([FOUR_FRAMES.subarray(0, MIDDLE_AT), ...more, FOUR_FRAMES.subarray(MIDDLE_AT)]);
+}
+
+/** Encodes the header of a JPEG XL without a frame: values and their numbers of bits (ISO/IEC 18181-1). */
+export function jxlHeader(fields: readonly (readonly [value: number, bits: number])[]): Buffer {
+  const bits = fields.flatMap(([value, count]) =>
+    Array.from({ length: count }, (_, bit) => (value >> bit) & 1),
+  );
+  const bytes = Buffer.alloc(Math.ceil(bits.length / 8) + 64);
+  for (const [at, bit] of bits.entries()) bytes[at >> 3] = (bytes[at >> 3] as number) | (bit << (at & 7));
+  return Buffer.concat([Buffer.from([0xff, 0x0a]), bytes]);
 }

@@ -1,6 +1,6 @@
 /** @module Small helpers. */
-import { existsSync, readFileSync } from 'node:fs';
-import { chmod, writeFile } from 'node:fs/promises';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import type { CommandError } from '../../src/process/command.ts';
@@ -13,6 +13,25 @@ export async function writeScript(name: string, body: string, folder?: string): 
   await chmod(path, 0o755);
   return path;
 }
+
+/** Reads the number in a file; undefined if there is none yet. */
+export const numberIn = async (path: string): Promise<number | undefined> =>
+  Number(await readFile(path, 'utf8').catch(() => '')) || undefined;
+
+/** Returns the processes of this machine of which a file in /proc has a property. */
+export const processesWhere = (
+  file: 'cmdline' | 'environ' | 'status',
+  test: (text: string) => boolean,
+): number[] =>
+  readdirSync('/proc')
+    .filter((pid) => {
+      try {
+        return /^\d+$/.test(pid) && test(readFileSync(`/proc/${pid}/${file}`, 'latin1'));
+      } catch {
+        return false; // the process has exited
+      }
+    })
+    .map(Number);
 
 /** Returns true if a process exists and is not a zombie. */
 export function isRunning(pid: number): boolean {

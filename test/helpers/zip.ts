@@ -4,7 +4,9 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib';
+import { expect } from 'chai';
 import { fromBufferPromise } from 'yauzl';
+import { type ClientResponse, expectSuccess } from './client.ts';
 import { makeTempDir } from './hooks.ts';
 
 const run = promisify(execFile);
@@ -72,7 +74,7 @@ export function readZipStream(file: Buffer): { name: string; content: Buffer }[]
  * @returns the names as Python reads them
  * @throws {Error} if either finds a problem
  */
-export async function namesByOthers(file: Buffer): Promise<string[]> {
+async function namesByOthers(file: Buffer): Promise<string[]> {
   const path = join(await makeTempDir('zip'), 'file.zip');
   await writeFile(path, file);
   await run('unzip', ['-tqq', path]);
@@ -80,6 +82,25 @@ export async function namesByOthers(file: Buffer): Promise<string[]> {
     'import json,sys,zipfile; z=zipfile.ZipFile(sys.argv[1]); assert z.testzip() is None; print(json.dumps(z.namelist()))';
   const { stdout } = await run('python3', ['-c', program, path]);
   return JSON.parse(stdout) as string[];
+}
+
+/** Returns the names in an archive of results, about which three readers agree. */
+export async function namesIn(answer: ClientResponse): Promise<string[]> {
+  const { body } = await expectSuccess(answer);
+  const names = (await readZip(body)).map(({ name }) => name);
+  expect(await namesByOthers(body)).to.deep.equal(names);
+  return names;
+}
+
+/** Returns the errors in an archive of results, of which `errors.json` is the last entry. */
+export async function errorsIn({ body }: ClientResponse): Promise<BatchError[]> {
+  return JSON.parse(String((await readZip(body)).at(-1)?.content));
+}
+
+interface BatchError {
+  readonly index: number;
+  readonly file: string;
+  readonly error: { readonly code: number; readonly message: string };
 }
 
 /** An entry to write. */

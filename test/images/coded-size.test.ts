@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import sharp from 'sharp';
 import { av1Size, hevcSizes } from '../../src/images/heif-sizes.ts';
 import { edgeCase, fixture } from '../helpers/client.ts';
 import { extra } from '../helpers/extra.ts';
+import { plain } from '../helpers/pixels.ts';
 
 /** Returns the bytes after the name of the first box of this name. */
 const contentOf = (file: Buffer, name: string): Buffer => file.subarray(file.indexOf(name) + 4);
@@ -52,7 +52,7 @@ describe('the coded size', () => {
   });
 
   it('of AV1 is that of the sequence header, of still images and of sequences', async () => {
-    const odd = sharp({ create: { width: 333, height: 127, channels: 3, background: 'teal' } });
+    const odd = plain(333, 127);
     expect(av1Size(contentOf(await odd.avif().toBuffer(), 'mdat'))).to.deep.equal({
       width: 333,
       height: 127,

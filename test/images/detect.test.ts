@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import sharp from 'sharp';
 import { INPUT_TYPES } from '../../src/formats.ts';
 import { DETECTION_BYTES, detectType } from '../../src/images/index.ts';
 import { fixture } from '../helpers/client.ts';
+import { plain } from '../helpers/pixels.ts';
 
 const judge = (text: string, complete = true) => detectType(Buffer.from(text), complete);
 const SVG = '<svg xmlns="http://www.w3.org/2000/svg"/>';
@@ -18,9 +18,7 @@ describe('the type of a file', () => {
   }
 
   it('is tiff even if the directory is far behind the first bytes', async () => {
-    const tiff = await sharp({ create: { width: 200, height: 200, channels: 3, background: 'red' } })
-      .tiff({ compression: 'none' })
-      .toBuffer();
+    const tiff = await plain(200, 200, 'red').tiff({ compression: 'none' }).toBuffer();
     expect(tiff.readUInt32LE(4)).to.be.above(DETECTION_BYTES);
     expect(await detectType(tiff.subarray(0, DETECTION_BYTES), false)).to.equal('tiff');
   });
@@ -72,12 +70,7 @@ describe('the type of a file', () => {
 
   describe('is not svg', () => {
     for (const text of [
-      '<html><svg/></html>',
-      'x<svg/>',
-      '<svgx/>',
-      '<feed><svg/></feed>',
-      '<!-- <svg/> -->',
-      '',
+      ...['<html><svg/></html>', 'x<svg/>', '<svgx/>', '<feed><svg/></feed>', '<!-- <svg/> -->', ''],
     ]) {
       it(`when the file is ${JSON.stringify(text)}`, async () => {
         expect(await judge(text)).to.equal('unknown');

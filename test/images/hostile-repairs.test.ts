@@ -1,10 +1,9 @@
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { repair } from '../../src/images/index.ts';
 import { createThreadRewriter } from '../../src/images/svg/rewrite.ts';
 import { rewriteText } from '../../src/images/svg/rewrite-text.ts';
-import { makeTempDir } from '../helpers/hooks.ts';
+import { writeTempFile } from '../helpers/hooks.ts';
 import { repairContext } from '../helpers/repairs.ts';
 import { failure } from '../helpers/util.ts';
 
@@ -17,8 +16,7 @@ describe('repairs of hostile files', () => {
     codestream.writeUInt16BE(2, 40); // components
     for (const at of [8, 12, 24, 28]) codestream.writeUInt32BE(64, at); // sides of the image and of its tile
     codestream.set([7, 2, 0, 7, 2, 0], 42);
-    const path = join(await makeTempDir('repairs'), 'in');
-    await writeFile(path, codestream);
+    const path = await writeTempFile('in', codestream);
     await repair(path, 'jp2', repairContext());
     expect((await readFile(path)).includes(codestream)).to.equal(true);
   });

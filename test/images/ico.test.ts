@@ -1,15 +1,13 @@
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { ico, iconBitmap } from '../../scripts/fixtures/writers.ts';
 import { repair } from '../../src/images/index.ts';
 import { fixture } from '../helpers/client.ts';
-import { makeTempDir } from '../helpers/hooks.ts';
+import { writeTempFile } from '../helpers/hooks.ts';
 import { repairContext } from '../helpers/repairs.ts';
 
 const kept = async (bytes: Buffer) => {
-  const path = join(await makeTempDir('icon'), 'in');
-  await writeFile(path, bytes);
+  const path = await writeTempFile('in', bytes);
   return { type: await repair(path, 'ico', repairContext()), file: await readFile(path) };
 };
 

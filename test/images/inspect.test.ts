@@ -9,11 +9,11 @@ import type { InputType } from '../../src/formats.ts';
 import type { ImageInfo } from '../../src/images/image-info.ts';
 import { inspect } from '../../src/images/index.ts';
 import { edgeCasePath, fixture, fixturePath } from '../helpers/client.ts';
-import { makeTempDir } from '../helpers/hooks.ts';
+import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
+import { plain } from '../helpers/pixels.ts';
 
 const headerOf = async (bytes: Uint8Array, type: InputType) => {
-  const path = join(await makeTempDir('header'), 'in');
-  await writeFile(path, bytes);
+  const path = await writeTempFile('in', bytes);
   return inspect(path, type);
 };
 
@@ -38,7 +38,7 @@ describe('inspecting a header', () => {
   });
 
   it('of a progressive CMYK JPEG returns both properties', async () => {
-    const image = sharp({ create: { width: 33, height: 17, channels: 3, background: 'teal' } });
+    const image = plain(33, 17);
     const bytes = await image
       .toColourspace('cmyk')
       .withIccProfile('cmyk')
@@ -236,7 +236,7 @@ describe('inspecting a header', () => {
   }
 
   it('distinguishes sRGB from other profiles in every format with profiles', async () => {
-    const image = () => sharp({ create: { width: 8, height: 8, channels: 3, background: 'teal' } });
+    const image = () => plain(8, 8);
     for (const [icc, profile] of [
       ['srgb', 'srgb'],
       ['p3', 'other'],
@@ -262,7 +262,7 @@ describe('inspecting a header', () => {
       expect([...new Set(metadata)].sort(), type).to.include.members(kinds);
     }
     for (const make of ['jpeg', 'png', 'webp'] as const) {
-      const image = sharp({ create: { width: 8, height: 8, channels: 3, background: 'teal' } });
+      const image = plain(8, 8);
       const bytes = await image.withMetadata({ orientation: 7 }).toFormat(make).toBuffer();
       expect(await headerOf(bytes, make === 'jpeg' ? 'jpg' : make), make).to.deep.include({ orientation: 7 });
     }
@@ -308,7 +308,7 @@ describe('inspecting a header', () => {
     }
     expect(await inspect(fixturePath('scene.ico'), 'ico')).to.deep.include({ width: 64, height: 64 });
     for (const options of [{ lossless: true }, { quality: 80 }]) {
-      const image = sharp({ create: { width: 33, height: 17, channels: 3, background: 'teal' } });
+      const image = plain(33, 17);
       expect(await headerOf(await image.webp(options).toBuffer(), 'webp')).to.deep.include({
         width: 33,
         height: 17,
@@ -317,7 +317,7 @@ describe('inspecting a header', () => {
   });
 
   it('of a BigTIFF returns the same properties as of a TIFF', async () => {
-    const image = sharp({ create: { width: 33, height: 17, channels: 3, background: 'teal' } });
+    const image = plain(33, 17);
     const { pages, ...rest } = await headerOf(await image.tiff({ bigtiff: true }).toBuffer(), 'tiff');
     expect(pages).to.deep.equal([{ index: 0, width: 33, height: 17, profile: 'none', trueColour: true }]);
     expect(rest).to.deep.include({ width: 33, height: 17, profile: 'none' });
@@ -328,7 +328,7 @@ describe('inspecting a header', () => {
     const nowhere = Buffer.concat([Buffer.from([0x49, 0x49, 43, 0, 8, 0, 0, 0]), beyond]);
     expect(await headerOf(nowhere, 'tiff')).to.deep.include({ pages: [{ index: 0, profile: 'none' }] });
 
-    const image = sharp({ create: { width: 33, height: 17, channels: 3, background: 'teal' } });
+    const image = plain(33, 17);
     const bytes = await image.withIccProfile('p3').tiff({ bigtiff: true }).toBuffer();
     const directory = Number(bytes.readBigUInt64LE(8));
     const entries = Number(bytes.readBigUInt64LE(directory));
@@ -362,7 +362,7 @@ describe('inspecting a header', () => {
   });
 
   it('of a CMYK TIFF returns cmyk', async () => {
-    const image = sharp({ create: { width: 8, height: 8, channels: 3, background: 'teal' } });
+    const image = plain(8, 8);
     const bytes = await image.toColourspace('cmyk').withIccProfile('cmyk').tiff().toBuffer();
     expect(await headerOf(bytes, 'tiff')).to.deep.include({ cmyk: true });
   });
@@ -391,9 +391,7 @@ describe('inspecting a header', () => {
       );
     const segment = (data: Buffer) =>
       Buffer.concat([Buffer.from([0xff, 0xe1, 0, data.length + 8]), Buffer.from('Exif\0\0'), data]);
-    const jpeg = await sharp({ create: { width: 8, height: 8, channels: 3, background: 'teal' } })
-      .jpeg()
-      .toBuffer();
+    const jpeg = await plain(8, 8).jpeg().toBuffer();
     const twice = Buffer.concat([jpeg.subarray(0, 2), segment(exif(6)), segment(exif(3)), jpeg.subarray(2)]);
     expect(await headerOf(twice, 'jpg')).to.deep.include({ orientation: 6, metadata: ['exif'] });
 

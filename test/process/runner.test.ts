@@ -5,7 +5,7 @@ import { type Command, CommandError, MAX_OUTPUT_BYTES, type RunCommand } from '.
 import type { ForkServers } from '../../src/process/fork-server/servers.ts';
 import { createRunner } from '../../src/process/runner.ts';
 import { confinedRunner, LIMITS, SEARCH, startForkServers } from '../helpers/fork-servers.ts';
-import { makeTempDir } from '../helpers/hooks.ts';
+import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
 import { atTimeLimit, eventually, failure, isRunning, writeScript } from '../helpers/util.ts';
 
 /** Programs that the tests run. A fork server of `sh` runs their scripts. */
@@ -34,19 +34,7 @@ for (const mode of MODES) {
 
     it('passes arguments to the program unchanged, including special characters', async () => {
       const words = [
-        '',
-        ' ',
-        "it's",
-        '"',
-        '$(id)',
-        '`id`',
-        'two\nlines',
-        '\\n',
-        '-n',
-        'ä€😀',
-        '*',
-        '&&',
-        '>x',
+        ...['', ' ', "it's", '"', '$(id)', '`id`', 'two\nlines', '\\n', '-n', 'ä€😀', '*', '&&', '>x'],
       ];
       const program = 'import json, sys; print(json.dumps(sys.argv[1:]))';
       const { stdout } = await run(await command(PYTHON, { args: ['-I', '-c', program, ...words] }));
@@ -88,8 +76,7 @@ for (const mode of MODES) {
     });
 
     it('connects standard input to the given file, and to an empty input without one', async () => {
-      const stdin = join(await makeTempDir('stdin'), 'text');
-      await writeFile(stdin, 'hello\n');
+      const stdin = await writeTempFile('text', 'hello\n');
       expect((await run(await command(CAT, { stdin }))).stdout).to.equal('hello\n');
       expect((await run(await command(CAT))).stdout).to.equal('');
     });

@@ -26,14 +26,7 @@ describe('findToolchain', () => {
     expect(magick?.version).to.match(/^[67]\.\d+\.\d+/);
     expect(magick?.major).to.equal(Number(magick?.version[0]));
     expect([...(magick?.reads ?? [])]).to.include.members([
-      'PNG',
-      'JPEG',
-      'GIF',
-      'BMP',
-      'TIFF',
-      'AVIF',
-      'ICO',
-      'WEBP',
+      ...['PNG', 'JPEG', 'GIF', 'BMP', 'TIFF', 'AVIF', 'ICO', 'WEBP'],
     ]);
     expect([...(magick?.writes ?? [])]).to.include.members(['PNG', 'JPEG', 'GIF', 'BMP3', 'WEBP', 'PDF']);
     expect(rsvg?.version).to.match(/^\d+\.\d+/);

@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import sharp from 'sharp';
 import { compare } from '../../src/regress/compare.ts';
 import { comparePixels, metadataReasons } from '../../src/regress/compare-images.ts';
 import { measureDifference } from '../../src/regress/image/difference.ts';
@@ -7,6 +6,7 @@ import { clearHidden, type DecodedImage, type Raster } from '../../src/regress/i
 import { toMatrix } from '../../src/regress/matrix.ts';
 import type { Recording } from '../../src/regress/record.ts';
 import { defaultThresholds } from '../../src/regress/thresholds.ts';
+import { plain } from '../helpers/pixels.ts';
 import { blurred, image, original, pixel, redrawn, seeThrough, shifted, uniform } from './images.ts';
 
 const STRICT = defaultThresholds({ format: 'png' });
@@ -150,10 +150,7 @@ describe('comparing results that no decoder reads', () => {
     const row = { image: 'a', case: 'png', format: 'png', input: '0', commands: [], result } as const;
     return { tools: {}, matrix, rows: [row], open: async () => bytes };
   };
-  const image = (width: number) =>
-    sharp({ create: { width, height: 9, channels: 3, background: 'red' } })
-      .png()
-      .toBuffer();
+  const image = (width: number) => plain(width, 9, 'red').png().toBuffer();
   const verdict = async (before: Buffer, after: Buffer) =>
     (await compare(recording(before), recording(after), matrix))[0]?.verdict;
 

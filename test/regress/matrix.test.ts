@@ -5,7 +5,7 @@ import { createParsers } from '../../src/conversion/forms.ts';
 import { readPresets } from '../../src/conversion/presets-file.ts';
 import { ALL_OUTPUT_TYPES, OUTPUT_TYPES } from '../../src/formats.ts';
 import { defaultMatrix, MatrixError, readMatrix, toMatrix } from '../../src/regress/matrix.ts';
-import { makeTempDir } from '../helpers/hooks.ts';
+import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
 
 const SOURCES = { MAX_VARIANTS: 12 };
 
@@ -125,8 +125,7 @@ describe('the matrix of a regression check', () => {
   }
 
   it('rejects a missing file and invalid YAML, and names the file', async () => {
-    const path = join(await makeTempDir('matrix'), 'broken.yaml');
-    await writeFile(path, 'cases: [');
+    const path = await writeTempFile('broken.yaml', 'cases: [');
     for (const [file, message] of [
       [path, /broken\.yaml: /],
       [`${path}.gone`, /broken\.yaml\.gone cannot be read: no such file or directory$/],

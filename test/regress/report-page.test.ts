@@ -1,11 +1,9 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
 import type { Browser, Page } from 'playwright-core';
 import { htmlReport } from '../../src/regress/report/html.ts';
 import { launchChromium, openPage } from '../helpers/chromium.ts';
-import { makeTempDir } from '../helpers/hooks.ts';
+import { writeTempFile } from '../helpers/hooks.ts';
 import { hostileFindings } from './findings.ts';
 
 describe('the HTML report of regress in a browser', () => {
@@ -14,8 +12,7 @@ describe('the HTML report of regress in a browser', () => {
   const errors: string[] = [];
   before(async () => {
     const { findings, before: one, after } = await hostileFindings();
-    const path = join(await makeTempDir('report'), 'report.html');
-    await writeFile(path, await htmlReport(findings, one, after));
+    const path = await writeTempFile('report.html', await htmlReport(findings, one, after));
     browser = await launchChromium();
     page = await openPage(browser, { viewport: { width: 1000, height: 900 } });
     page.setDefaultTimeout(15_000);

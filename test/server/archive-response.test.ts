@@ -8,13 +8,8 @@ import { expect } from 'chai';
  * methods that call `_appendStream`.
  */
 const METHODS = [
-  'entry',
-  '_appendStream',
-  '_normalizeEntry',
-  '_writeLocalFileHeader',
-  '_writeCentralFileHeader',
-  '_afterAppend',
-  '_finish',
+  ...['entry', '_appendStream', '_normalizeEntry', '_writeLocalFileHeader', '_writeCentralFileHeader'],
+  ...['_afterAppend', '_finish'],
 ];
 
 describe('the ZIP engine of archiver', () => {

@@ -1,8 +1,14 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { expect } from 'chai';
-import { fixture, sendForm } from '../helpers/client.ts';
-import { makeTempDir } from '../helpers/hooks.ts';
+import {
+  convert,
+  expectSuccess,
+  type Fields,
+  fixture,
+  jsonOf,
+  sendBatch,
+  sendForm,
+} from '../helpers/client.ts';
+import { writeTempFile } from '../helpers/hooks.ts';
 import { useOwnServices } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
 
@@ -11,21 +17,12 @@ const CHROME = 'image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8
 
 describe('output_format=auto', () => {
   const { startShared, current } = useOwnServices();
-  const send = async (name: string, accept: string | undefined, query = '') => {
-    const { status, headers, body, message } = await sendForm(
-      `${current().base}/convert?output_format=AUTO${query}`,
-      {
-        method: 'POST',
-        headers: { 'content-type': 'image/png', ...(accept !== undefined && { accept }) },
-        body: new Uint8Array(await fixture(name)),
-      },
-    );
-    return {
-      status,
-      headers,
-      message,
-      reason: status === 200 ? '' : JSON.parse(body.toString()).error.reason,
-    };
+  const send = async (name: string, accept: string, query = '') => {
+    return sendForm(`${current().base}/convert?output_format=AUTO${query}`, {
+      method: 'POST',
+      headers: { 'content-type': 'image/png', accept },
+      body: new Uint8Array(await fixture(name)),
+    });
   };
 
   for (const [name, accept, type] of [
@@ -52,25 +49,21 @@ describe('output_format=auto', () => {
   ] as const) {
     it(`makes ${type} of ${name} for Accept: ${accept}`, async () => {
       await startShared({});
-      const { status, headers } = await send(name, accept);
-      expect([status, headers.get('content-type'), headers.get('vary')]).to.deep.equal([
-        200,
-        `image/${type}`,
-        'Accept',
-      ]);
-      expect(headers.get('content-disposition')).to.match(
-        new RegExp(`\\.${type === 'jpeg' ? 'jpg' : type}$`),
-      );
+      const { headers } = await expectSuccess(send(name, accept));
+      expect([headers.get('content-type'), headers.get('vary')]).to.deep.equal([`image/${type}`, 'Accept']);
+      const extension = type === 'jpeg' ? 'jpg' : type;
+      expect(headers.get('content-disposition')).to.match(new RegExp(`\\.${extension}$`));
     });
   }
 
   it('prefers AVIF if it is enabled', async () => {
     await startShared({ EXTRA_OUTPUTS: 'avif' });
-    expect((await send('scene.jpg', CHROME)).headers.get('content-type')).to.equal('image/avif');
-    expect((await send('moving.gif', CHROME)).headers.get('content-type')).to.equal('image/webp');
-    expect((await send('moving.gif', CHROME, '&frames=first')).headers.get('content-type')).to.equal(
-      'image/avif',
-    );
+    for (const [name, query, type] of [
+      ['scene.jpg', '', 'image/avif'],
+      ['moving.gif', '', 'image/webp'],
+      ['moving.gif', '&frames=first', 'image/avif'],
+    ] as const)
+      expect((await send(name, CHROME, query)).headers.get('content-type')).to.equal(type);
   });
 
   it('is 406 if nothing fits, and chooses only formats with a quality for max_bytes', async () => {
@@ -80,9 +73,12 @@ describe('output_format=auto', () => {
       ['image/bmp', '', 'image/webp, image/jpeg, image/png, image/gif'],
       ['image/png', '&max_bytes=9000', 'image/webp, image/jpeg'],
     ] as const) {
-      const { status, reason, message, headers } = await send('scene.jpg', accept, query);
-      expect([status, reason, headers.get('vary')], accept).to.deep.equal([406, 'not_acceptable', 'Accept']);
-      expect(message).to.include(`: send ${suggested} or */*, or set output_format.`);
+      const answer = await send('scene.jpg', accept, query);
+      expect(answer.headers.get('vary'), accept).to.equal('Accept');
+      expect(jsonOf(answer).error).to.include({ code: 406, reason: 'not_acceptable' });
+      expect(answer.outcome)
+        .to.match(/^406 /)
+        .and.include(`: send ${suggested} or */*, or set output_format.`);
     }
     const limited = await send('window.png', 'image/png, image/jpeg', '&max_bytes=9000');
     expect(limited.headers.get('content-type')).to.equal('image/jpeg');
@@ -90,23 +86,13 @@ describe('output_format=auto', () => {
 
   it('chooses a format for each file of a batch', async () => {
     await startShared({});
-    const form = new FormData();
-    form.append('format', 'auto');
-    form.append('manifest', 'true');
-    for (const name of ['scene.jpg', 'window.png', 'moving.gif'])
-      form.append('files', new Blob([new Uint8Array(await fixture(name))]), name);
-    const { headers, body } = await sendForm(`${current().base}/batch`, {
-      method: 'POST',
-      body: form,
-      headers: { accept: 'image/jpeg, image/png, image/gif, application/zip' },
-    });
+    const names = ['scene.jpg', 'window.png', 'moving.gif'];
+    const files = await Promise.all(names.map(async (name) => [name, await fixture(name)] as const));
+    const accept = 'image/jpeg, image/png, image/gif, application/zip';
+    const fields = { format: 'auto', manifest: 'true' };
+    const { headers, body } = await sendBatch(current().base, files, fields, { accept });
     const entries = await readZip(body);
-    expect(entries.map(({ name }) => name)).to.deep.equal([
-      'scene.jpg',
-      'window.png',
-      'moving.gif',
-      'manifest.json',
-    ]);
+    expect(entries.map(({ name }) => name)).to.deep.equal([...names, 'manifest.json']);
     const manifest = JSON.parse(String(entries.at(-1)?.content));
     expect(manifest.map(({ type }: { type: string }) => type)).to.deep.equal(['jpg', 'png', 'gif']);
     expect(headers.get('vary')).to.equal('Accept');
@@ -118,21 +104,12 @@ describe('output_format=auto', () => {
       { name: 'still', output_format: 'AUTO', frames: 'first' },
       { name: 'fixed', format: 'bmp' },
     ];
-    const path = join(await makeTempDir('presets'), 'presets.json');
-    await writeFile(path, JSON.stringify({ presets: [{ name: 'set', variants }] }));
-    await startShared({ PRESETS_FILE: path });
+    const presets = JSON.stringify({ presets: [{ name: 'set', variants }] });
+    await startShared({ PRESETS_FILE: await writeTempFile('presets.json', presets) });
     const file = await fixture('moving.gif');
-    for (const fields of [{ variants: JSON.stringify(variants) }, { preset: 'set' }]) {
+    for (const fields of [{ variants: JSON.stringify(variants) }, { preset: 'set' }] as Fields[]) {
       const ask = async (accept: string) => {
-        const form = new FormData();
-        for (const [name, value] of Object.entries(fields)) form.append(name, value);
-        form.append('file', new Blob([new Uint8Array(file)]), 'a.gif');
-        const url = `${current().base}/convert`;
-        const { headers, status, body } = await sendForm(url, {
-          method: 'POST',
-          body: form,
-          headers: { accept },
-        });
+        const { headers, status, body } = await convert(current().base, file, fields, 'a.gif', { accept });
         const names = status === 200 ? (await readZip(body)).map(({ name }) => name) : status;
         return [names, headers.get('vary')];
       };

@@ -13,11 +13,21 @@ import { ClientDisconnectedError, serviceError } from '../../src/errors.ts';
 import { createDiskSpace } from '../../src/files/disk-space.ts';
 import { createDeflations } from '../../src/server/archive-entries.ts';
 import { sendArchive } from '../../src/server/archive-response.ts';
-import { conversionsWaiting, fixture, fixturePath, sendForm } from '../helpers/client.ts';
-import { fakeMagick } from '../helpers/fake-magick.ts';
+import {
+  conversionsWaiting,
+  convert,
+  distinctFiles,
+  type Fields,
+  fixture,
+  fixturePath,
+  formOf,
+  postForm,
+} from '../helpers/client.ts';
+import { COPY_SCENE, fakeMagick } from '../helpers/fake-magick.ts';
+import { sendFrom } from '../helpers/from-address.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { useOwnServices } from '../helpers/service.ts';
-import { eventually, isRunning } from '../helpers/util.ts';
+import { eventually, failure, isRunning } from '../helpers/util.ts';
 import { makeZip } from '../helpers/zip.ts';
 
 const TIMES = { queuedMs: 0, preparedMs: 0, convertedMs: 0 };
@@ -28,17 +38,31 @@ const photo = await fixture('scene.jpg');
 
 describe('POST /batch with failures', () => {
   const { start, current, openRequests, nothingLeft } = useOwnServices();
-  const form = (count: number) => {
-    const data = new FormData();
-    for (let at = 0; at < count; at += 1)
-      data.append('files', new Blob([new Uint8Array(photo), `${at}`]), `${at}.jpg`); // a unique byte sequence per file
-    return data;
+  const form = (count: number, fields: Fields = {}) => formOf(fields, distinctFiles(photo, count), 'files');
+  const post = (body: FormData) => postForm(`${current().base}/batch`, body);
+  /** Starts a batch that ends when the signal is aborted. */
+  const postUntil = (signal: AbortSignal, body: FormData) =>
+    fetch(`${current().base}/batch`, { method: 'POST', body, signal }).catch((error) => error);
+  /** Starts a service whose results have 30 MB. */
+  const startWithLargeResults = async () => {
+    const tool = `${COPY_SCENE}; head -c 30000000 /dev/zero >> image.webp`;
+    await start({ MAGICK_BIN: await fakeMagick(tool) });
   };
-  /** Creates a tool that records its process ID and hangs. */
-  const hanging = async () => {
-    const folder = await makeTempDir('pids');
-    const pids = async () => (await readdir(folder)).map(Number);
-    return { MAGICK_BIN: await fakeMagick(`trap '' TERM; echo > ${folder}/$$; sleep 60`), pids };
+  /** Sends the only result of a batch, with an error. */
+  const failToSend = async (
+    res: ServerResponse,
+    file: string,
+    format: 'webp' | 'bmp',
+    signal: AbortSignal,
+  ) => {
+    const path = join(await makeTempDir('result'), 'image');
+    await copyFile(fixturePath(file), path);
+    const converted = { ...CONVERTED, path, format, bytes: (await stat(path)).size };
+    const disk = await createDiskSpace(async () => undefined).open(undefined, 0);
+    const deflating = { deflations: createDeflations(), client: 'a', deflateTimeoutMs: 1000 };
+    const results = [{ index: 0, name: 'a', outcome: { converted } }];
+    const options = { stallMs: 1000, disk, signal, ...deflating };
+    return failure(sendArchive(res as unknown as Response, results, options));
   };
 
   it('stops queued and running conversions at the first failure', async () => {
@@ -47,9 +71,7 @@ describe('POST /batch with failures', () => {
     const wait = `while [ ! -e ${folder}/second ]; do sleep 0.02; done; exit 1`;
     const body = `echo > ${folder}/pid-$$; if mkdir ${folder}/first 2>/dev/null; then ${wait}; fi; echo > ${folder}/second; sleep 60`;
     await start({ MAGICK_BIN: await fakeMagick(body), CONCURRENCY: '2' });
-    const { status, message } = await sendForm(`${current().base}/batch`, { method: 'POST', body: form(20) });
-    expect(status).to.equal(400);
-    expect(message).to.match(/^File \d+ \("\d+\.jpg"\) is damaged/);
+    expect((await post(form(20))).outcome).to.match(/^400 File \d+ \("\d+\.jpg"\) is damaged/);
     const pids = (await readdir(folder)).flatMap((name) => /^pid-(\d+)$/.exec(name)?.[1] ?? []).map(Number);
     expect(pids, 'conversions that were started').to.have.length(2);
     // Without a PID namespace, a killed process can end a moment after its end was reported.
@@ -59,25 +81,17 @@ describe('POST /batch with failures', () => {
 
   it('returns 503 when the queue has no places for all files', async () => {
     await start({ CONCURRENCY: '1', QUEUE_LIMIT: '3' });
-    for (const onError of ['fail', 'skip']) {
-      const body = form(5);
-      body.append('on_error', onError);
-      expect((await sendForm(`${current().base}/batch`, { method: 'POST', body })).status).to.equal(503);
-    }
-    expect((await sendForm(`${current().base}/batch`, { method: 'POST', body: form(4) })).status).to.equal(
-      200,
-    );
+    for (const on_error of ['fail', 'skip']) expect((await post(form(5, { on_error }))).status).to.equal(503);
+    expect((await post(form(4))).status).to.equal(200);
   });
 
   it('kills the processes and deletes the files when the client disconnects during the conversions', async () => {
-    const { MAGICK_BIN, pids } = await hanging();
+    const folder = await makeTempDir('pids');
+    const pids = async () => (await readdir(folder)).map(Number);
+    const MAGICK_BIN = await fakeMagick(`trap '' TERM; echo > ${folder}/$$; sleep 60`);
     await start({ MAGICK_BIN, CONCURRENCY: '2' });
     const client = new AbortController();
-    const answer = fetch(`${current().base}/batch`, {
-      method: 'POST',
-      body: form(5),
-      signal: client.signal,
-    }).catch((e) => e);
+    const answer = postUntil(client.signal, form(5));
     await eventually(async () => (await pids()).length === 2);
     client.abort();
     await answer;
@@ -105,12 +119,8 @@ describe('POST /batch with failures', () => {
   });
 
   it('deletes and closes the files when the client disconnects during the download', async () => {
-    await start({
-      MAGICK_BIN: await fakeMagick(
-        `cp ${fixturePath('scene.webp')} image.webp; head -c 30000000 /dev/zero >> image.webp`,
-      ),
-    });
-    const response = await fetch(`${current().base}/batch`, { method: 'POST', body: form(3) });
+    await startWithLargeResults();
+    const response = await postUntil(new AbortController().signal, form(3));
     expect(response.status).to.equal(200);
     const reader = response.body?.getReader();
     await reader?.read();
@@ -131,20 +141,11 @@ describe('POST /batch with failures', () => {
     const closed = new ServerResponse(new IncomingMessage(new Socket()));
     closed.destroy();
     await once(closed, 'close').catch(() => {});
-    const path = join(await makeTempDir('result'), 'image.webp');
-    await copyFile(fixturePath('scene.webp'), path);
-    const { size: bytes } = await stat(path);
-    const converted = { ...CONVERTED, path, bytes };
-    const results = [{ index: 0, name: 'a', outcome: { converted } }];
     const failures: unknown[] = [];
     const onRejection = (error: unknown) => failures.push(error);
     process.on('unhandledRejection', onRejection);
     try {
-      const disk = await createDiskSpace(async () => undefined).open(undefined, 0);
-      const deflating = { deflations: createDeflations(), client: 'a', deflateTimeoutMs: 1000 };
-      const { signal } = new AbortController();
-      const options = { stallMs: 1000, disk, signal, ...deflating };
-      const error = await sendArchive(closed as unknown as Response, results, options).catch((e) => e);
+      const error = await failToSend(closed, 'scene.webp', 'webp', new AbortController().signal);
       expect(error).to.be.instanceOf(ClientDisconnectedError);
       for (let tick = 0; tick < 5; tick += 1) await new Promise(setImmediate); // Node reports unhandled rejections in these turns
       expect(failures).to.deep.equal([]);
@@ -155,16 +156,8 @@ describe('POST /batch with failures', () => {
 
   for (const format of ['webp', 'bmp'] as const) {
     it(`throws ClientDisconnectedError when the client disconnects while ${format} results are packed`, async () => {
-      const path = join(await makeTempDir('packed'), 'image');
-      await copyFile(fixturePath('scene.bmp'), path);
-      const { size: bytes } = await stat(path);
-      const converted = { ...CONVERTED, path, bytes, format };
-      const disk = await createDiskSpace(async () => undefined).open(undefined, 0);
-      const deflating = { deflations: createDeflations(), client: 'a', deflateTimeoutMs: 1000 };
-      const options = { stallMs: 1000, disk, signal: AbortSignal.abort(), ...deflating };
-      const res = new ServerResponse(new IncomingMessage(new Socket())) as unknown as Response;
-      const items = [{ index: 0, name: 'a', outcome: { converted } }];
-      const error = await sendArchive(res, items, options).catch((e) => e);
+      const res = new ServerResponse(new IncomingMessage(new Socket()));
+      const error = await failToSend(res, 'scene.bmp', format, AbortSignal.abort());
       expect(error).to.be.instanceOf(ClientDisconnectedError);
     });
   }
@@ -175,21 +168,14 @@ describe('POST /batch with failures', () => {
     const zip = makeZip(
       Array.from({ length: 20 }, (_, at) => ({ name: `${at}.jpg`, content, deflate: true })),
     );
-    const data = new FormData();
-    data.append('files', new Blob([new Uint8Array(zip)]), 'x.zip');
     const client = new AbortController();
-    const answer = fetch(`${current().base}/batch`, {
-      method: 'POST',
-      body: data,
-      signal: client.signal,
-    }).catch((e) => e);
-    const files = () => receivedFiles();
-    await eventually(async () => (await files()) >= 2);
+    const answer = postUntil(client.signal, formOf({}, [['x.zip', zip]], 'files'));
+    await eventually(async () => (await receivedFiles()) >= 2);
     client.abort();
     await answer;
     let maxFiles = 0;
     await eventually(async () => {
-      maxFiles = Math.max(maxFiles, await files());
+      maxFiles = Math.max(maxFiles, await receivedFiles());
       return (await openRequests()).length === 0;
     });
     expect(maxFiles).to.be.below(21);
@@ -199,22 +185,9 @@ describe('POST /batch with failures', () => {
     const warnings: string[] = [];
     const onWarning = ({ name }: Error) => void warnings.push(name);
     process.on('warning', onWarning);
-    await start({
-      MAGICK_BIN: await fakeMagick(
-        `cp ${fixturePath('scene.webp')} image.webp; head -c 30000000 /dev/zero >> image.webp`,
-      ),
-    });
-    const { hostname, port } = new URL(current().base);
-    const body = Buffer.from(await new Response(form(3)).arrayBuffer());
-    const boundary = body.subarray(2, body.indexOf('\r\n')).toString();
-    const headers = {
-      'content-type': `multipart/form-data; boundary=${boundary}`,
-      'content-length': body.length,
-    };
-    const upload = request({ hostname, port, path: '/api/v1/batch', method: 'POST', headers });
-    upload.end(body);
-    const [response] = await once(upload, 'response');
-    expect(response.statusCode).to.equal(200);
+    await startWithLargeResults();
+    const { status, response } = await sendFrom('127.0.0.1', `${current().base}/batch`, form(3));
+    expect(status).to.equal(200);
     const [home] = await readdir(current().tempDir);
     await rm(join(current().tempDir, home as string), { recursive: true });
     response.resume();
@@ -230,23 +203,20 @@ describe('POST /batch with failures', () => {
   it('converts a single file as soon as one running conversion of the batch ends', async () => {
     const folder = await makeTempDir('order');
     // Every conversion records its folder, and ends when the file `end-<name of the record>` or `end` exists.
-    const body = `id="$(date +%s%N)"; echo "$PWD" > ${folder}/$id; until [ -e ${folder}/end-$id ] || [ -e ${folder}/end ]; do sleep 0.02; done; cp ${fixturePath('scene.webp')} image.webp`;
+    const body = `id="$(date +%s%N)"; echo "$PWD" > ${folder}/$id; until [ -e ${folder}/end-$id ] || [ -e ${folder}/end ]; do sleep 0.02; done; ${COPY_SCENE}`;
     await start({ MAGICK_BIN: await fakeMagick(body), CONCURRENCY: '2' });
     const running = async () => (await readdir(folder)).filter((name) => /^\d+$/.test(name));
     const requestOf = (name: string) =>
       eventually(async () => (await readFile(join(folder, name), 'utf8')).trim().split('/').at(-2));
-    const batch = sendForm(`${current().base}/batch`, { method: 'POST', body: form(20) });
+    const batch = post(form(20));
     await eventually(async () => (await running()).length === 2);
     await eventually(async () => (await conversionsWaiting(current().base)) === 18);
-    const data = new FormData();
-    data.append('file', new Blob([new Uint8Array(photo)]), 'single.jpg');
-    const single = sendForm(`${current().base}/convert`, { method: 'POST', body: data });
+    const single = convert(current().base, photo);
     await eventually(async () => (await conversionsWaiting(current().base)) === 19);
-    const [first, second] = (await running()) as [string, string];
+    const before = await running();
+    const [first] = before as [string];
     await writeFile(join(folder, `end-${first}`), '');
-    const next = await eventually(async () =>
-      (await running()).find((name) => name !== first && name !== second),
-    );
+    const next = await eventually(async () => (await running()).find((name) => !before.includes(name)));
     expect(await requestOf(next), 'the request of the next conversion').not.to.equal(await requestOf(first));
     await writeFile(join(folder, 'end'), '');
     expect([(await single).status, (await batch).status]).to.deep.equal([200, 200]);
@@ -283,7 +253,7 @@ describe('convertBatch', () => {
   it('throws the first failure only after all running conversions have stopped', async () => {
     const pool = createQueue({ concurrency: 2, queueLimit: 10 });
     const log: string[] = [];
-    const convert = (source: ConversionInput, signal: AbortSignal, group?: object) =>
+    const convertOne = (source: ConversionInput, signal: AbortSignal, group?: object) =>
       pool.run(
         async () => {
           log.push(`start ${source.label}`);
@@ -295,28 +265,28 @@ describe('convertBatch', () => {
         },
         { signal, group },
       );
-    const error = await convertBatch(files, convert, 'fail', neverAborted).catch((e) => e);
+    const error = await convertBatch(files, convertOne, 'fail', neverAborted).catch((e) => e);
     expect(error.message).to.equal('a is damaged or not a valid PNG image.');
     expect(log).to.deep.equal(['start a', 'start b', 'stopped b']);
   });
 
   it('converts one of several identical files and returns its result for all of them', async () => {
     const log: string[] = [];
-    const convert = async ({ label }: ConversionInput) => {
+    const convertOne = async ({ label }: ConversionInput) => {
       log.push(label);
       return [{ converted: { ...done, path: label } }];
     };
     const duplicates = await sources('same', 'other', 'same', 'sane', 'same');
-    const outcomes = await convertBatch(duplicates, convert, 'fail', neverAborted);
+    const outcomes = await convertBatch(duplicates, convertOne, 'fail', neverAborted);
     expect(log.sort()).to.deep.equal(['a', 'b', 'd']);
     const paths = outcomes.flat().map((outcome) => 'converted' in outcome && outcome.converted.path);
     expect(paths).to.deep.equal(['a', 'b', 'a', 'd', 'a']);
   });
 
   it('labels the error of each duplicate with its own name', async () => {
-    const convert = async ({ label }: ConversionInput) =>
+    const convertOne = async ({ label }: ConversionInput) =>
       Promise.reject(serviceError('CORRUPT_IMAGE', label, 'PNG'));
-    const outcomes = await convertBatch(await sources('same', 'same'), convert, 'skip', neverAborted);
+    const outcomes = await convertBatch(await sources('same', 'same'), convertOne, 'skip', neverAborted);
     expect(outcomes.flat().map((outcome) => 'error' in outcome && outcome.error.message)).to.deep.equal([
       'a is damaged or not a valid PNG image.',
       'b is damaged or not a valid PNG image.',

@@ -1,62 +1,62 @@
 import { createHash } from 'node:crypto';
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { INPUT_TYPES, OUTPUT_TYPES, type OutputType } from '../../src/formats.ts';
-import { type ClientResponse, fixture, sendForm } from '../helpers/client.ts';
-import { decode, difference } from '../helpers/pixels.ts';
+import { INPUT_TYPES, OUTPUT_TYPES } from '../../src/formats.ts';
+import {
+  convert,
+  type Fields,
+  type FormFile,
+  fixture,
+  formOf,
+  jsonOf,
+  postForm,
+  sendBatch,
+  sendForm,
+} from '../helpers/client.ts';
+import { decode, difference, plain } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
-import { namesByOthers, readZip, readZipStream } from '../helpers/zip.ts';
+import { errorsIn, namesIn, readZip, readZipStream } from '../helpers/zip.ts';
 
 const MIB = 1024 * 1024;
-type File = readonly [name: string, content: Uint8Array, field?: string];
 
 const photo = await fixture('scene.jpg');
 
 describe('POST /batch', () => {
   const service = useService();
 
-  const batch = (files: readonly File[], fields: Record<string, string> = {}): Promise<ClientResponse> => {
-    const form = new FormData();
-    for (const [field, value] of Object.entries(fields)) form.append(field, value);
-    for (const [name, content, field = 'files'] of files)
-      form.append(field, new Blob([new Uint8Array(content)]), name);
-    return sendForm(`${service.base}/batch`, { method: 'POST', body: form });
-  };
-  const namesOf = async (answer: ClientResponse) => {
-    expect(answer.status, answer.message).to.equal(200);
-    const names = (await readZip(answer.body)).map(({ name }) => name);
-    expect(await namesByOthers(answer.body)).to.deep.equal(names);
-    return names;
-  };
-  const refusal = async (files: readonly File[], fields: Record<string, string> = {}) => {
-    const { status, message } = await batch(files, fields);
-    return `${status} ${message}`;
-  };
+  const batch = (files: readonly FormFile[], fields: Fields = {}) => sendBatch(service.base, files, fields);
+  const refusal = async (files: readonly FormFile[], fields: Fields = {}) =>
+    (await batch(files, fields)).outcome;
+  /** Sends a body with a file, between this text and the end of the form. */
+  const sendRaw = (start: string) =>
+    sendForm(`${service.base}/batch`, {
+      method: 'POST',
+      headers: { 'content-type': 'multipart/form-data; boundary=xyz' },
+      body: Buffer.concat([Buffer.from(start), photo, Buffer.from('\r\n--xyz--\r\n')]),
+    });
+  const part = (disposition: string, type: string) =>
+    `--xyz\r\nContent-Disposition: form-data; ${disposition}\r\nContent-Type: ${type}\r\n\r\n`;
 
   describe('for valid files', () => {
     for (const format of ['webp', 'bmp', 'pdf'] as const) {
       it(`converts twenty files of all input types to ${format}, in order, with the same pixels as single conversions`, async () => {
         const types = [...INPUT_TYPES, ...INPUT_TYPES, 'png', 'jpg'] as const;
         const files = await Promise.all(
-          types.map(async (type, at): Promise<File> => [`${at}-${type}.bin`, await fixture(`scene.${type}`)]),
+          types.map(
+            async (type, at): Promise<FormFile> => [`${at}-${type}.bin`, await fixture(`scene.${type}`)],
+          ),
         );
         const answer = await batch(files, { format });
-        expect(await namesOf(answer)).to.deep.equal(types.map((type, at) => `${at}-${type}.${format}`));
+        expect(await namesIn(answer)).to.deep.equal(types.map((type, at) => `${at}-${type}.${format}`));
         const entries = await readZip(answer.body);
         for (const [at, { content }] of entries.entries()) {
-          const single = await convertSingle(files[at] as File, format);
-          const { psnr } = difference(await decode(content, format), await decode(single, format));
+          const [name, file] = files[at] as FormFile;
+          const single = await convert(service.base, file, { format }, name);
+          const { psnr } = difference(await decode(content, format), await decode(single.body, format));
           expect(psnr, types[at]).to.equal(Number.POSITIVE_INFINITY);
         }
       });
     }
-
-    const convertSingle = async ([name, content]: File, format: OutputType): Promise<Buffer> => {
-      const form = new FormData();
-      form.append('file', new Blob([new Uint8Array(content)]), name);
-      form.append('format', format);
-      return (await sendForm(`${service.base}/convert`, { method: 'POST', body: form })).body;
-    };
 
     it('returns the documented headers', async () => {
       const { headers, body } = await batch([['a.jpg', photo]]);
@@ -73,7 +73,7 @@ describe('POST /batch', () => {
     });
 
     it('defaults to webp at quality 80 and accepts the options of POST /convert', async () => {
-      const first = async (fields: Record<string, string>) =>
+      const first = async (fields: Fields) =>
         (await readZip((await batch([['a.jpg', photo]], fields)).body))[0]?.content as Buffer;
       expect(
         (await first({})).equals(await first({ format: 'webp', quality: '80', strip_metadata: 'true' })),
@@ -83,13 +83,13 @@ describe('POST /batch', () => {
     });
 
     it('accepts the field names files, files[] and files[0]', async () => {
-      const files: File[] = [
+      const files: FormFile[] = [
         ['a.jpg', photo, 'files[]'],
         ['b.jpg', photo, 'files'],
         ['c.jpg', photo, 'files[0]'],
         ['d.jpg', photo, 'files[12]'],
       ];
-      expect(await namesOf(await batch(files))).to.deep.equal(['a.webp', 'b.webp', 'c.webp', 'd.webp']);
+      expect(await namesIn(await batch(files))).to.deep.equal(['a.webp', 'b.webp', 'c.webp', 'd.webp']);
       for (const field of ['files[x]', 'files[0][1]', 'file[0]', 'files0'])
         expect(await refusal([['a.jpg', photo, field]]), field).to.match(/^400 Unexpected file part/);
     });
@@ -156,8 +156,8 @@ describe('POST /batch', () => {
     };
     for (const [how, pairs] of Object.entries(cases)) {
       it(how, async () => {
-        const answer = await batch(pairs.map(([name]): File => [name, photo]));
-        expect(await namesOf(answer)).to.deep.equal(pairs.map(([, name]) => name));
+        const answer = await batch(pairs.map(([name]): FormFile => [name, photo]));
+        expect(await namesIn(answer)).to.deep.equal(pairs.map(([, name]) => name));
         for (const { name, utf8 } of await readZip(answer.body)) {
           expect(utf8, name).to.equal(true);
         }
@@ -169,29 +169,15 @@ describe('POST /batch', () => {
       ['removes control characters', "; filename*=UTF-8''a%00b%07c%0D%0Ad.jpg", 'abcd.webp'],
     ] as const)
       it(how, async () => {
-        const body = Buffer.concat([
-          Buffer.from(
-            `--xyz\r\nContent-Disposition: form-data; name="files"${parameter}\r\nContent-Type: application/octet-stream\r\n\r\n`,
-          ),
-          photo,
-          Buffer.from('\r\n--xyz--\r\n'),
-        ]);
-        const headers = { 'content-type': 'multipart/form-data; boundary=xyz' };
-        expect(
-          await namesOf(await sendForm(`${service.base}/batch`, { method: 'POST', headers, body })),
-        ).to.deep.equal([name]);
+        const answer = await sendRaw(part(`name="files"${parameter}`, 'application/octet-stream'));
+        expect(await namesIn(answer)).to.deep.equal([name]);
       });
   });
 
   describe('rejects', () => {
     it('more than twenty files', async () => {
-      const files = Array.from(
-        { length: 21 },
-        (_, at): File => [
-          `${at}.svg`,
-          Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'),
-        ],
-      );
+      const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>');
+      const files = Array.from({ length: 21 }, (_, at): FormFile => [`${at}.svg`, svg]);
       expect((await batch(files.slice(1))).status).to.equal(200);
       expect(await refusal(files)).to.equal('400 Too many files: at most 20 allowed in one request.');
     });
@@ -227,22 +213,10 @@ describe('POST /batch', () => {
     });
 
     it('text in the field files or files[]', async () => {
-      const part = (disposition: string, type: string) =>
-        `--xyz\r\nContent-Disposition: form-data; ${disposition}\r\nContent-Type: ${type}\r\n\r\n`;
-      for (const wrong of [part('name="files"', 'text/plain'), part('name="files[]"', 'text/plain')]) {
-        const good = part('name="files"; filename="a.jpg"', 'image/jpeg');
-        const body = Buffer.concat([
-          Buffer.from(`${wrong}a.png\r\n${good}`),
-          photo,
-          Buffer.from('\r\n--xyz--\r\n'),
-        ]);
-        const headers = { 'content-type': 'multipart/form-data; boundary=xyz' };
-        const { status, message } = await sendForm(`${service.base}/batch`, {
-          method: 'POST',
-          headers,
-          body,
-        });
-        expect(`${status} ${message}`).to.match(/^400 The field "files(\[\])?" contains text, not a file/);
+      for (const name of ['files', 'files[]']) {
+        const text = `${part(`name="${name}"`, 'text/plain')}a.png\r\n`;
+        const { outcome } = await sendRaw(text + part('name="files"; filename="a.jpg"', 'image/jpeg'));
+        expect(outcome).to.match(/^400 The field "files(\[\])?" contains text, not a file/);
       }
     });
 
@@ -255,7 +229,7 @@ describe('POST /batch', () => {
   });
 
   describe('with invalid files among valid ones', () => {
-    let files: File[];
+    let files: FormFile[];
     before(async () => {
       const png = await fixture('scene.png');
       files = [
@@ -268,6 +242,13 @@ describe('POST /batch', () => {
       ];
     });
 
+    /** Sends files, and on_error=skip behind them. */
+    const batchBeforeSkip = (sent: readonly FormFile[]) => {
+      const form = formOf({}, sent, 'files');
+      form.append('on_error', 'skip');
+      return postForm(`${service.base}/batch`, form);
+    };
+
     it('fails by default, with the status and the name of the first invalid file', async () => {
       const two = files.slice(0, 2);
       for (const fields of [{}, { on_error: 'fail' }, { on_error: '' }]) {
@@ -279,12 +260,10 @@ describe('POST /batch', () => {
 
     it('returns the valid files and errors.json with on_error=skip', async () => {
       const answer = await batch(files, { on_error: 'skip' });
-      expect(await namesOf(answer)).to.deep.equal(['good.webp', 'fine.webp', 'errors.json']);
+      expect(await namesIn(answer)).to.deep.equal(['good.webp', 'fine.webp', 'errors.json']);
       const entries = await readZip(answer.body);
-      const errors = JSON.parse(entries.at(-1)?.content.toString() ?? '');
-      expect(
-        errors.map(({ index, file, error }: never) => [index, file, (error as { code: number }).code]),
-      ).to.deep.equal([
+      const errors = await errorsIn(answer);
+      expect(errors.map(({ index, file, error }) => [index, file, error.code])).to.deep.equal([
         [1, 'cut off.png', 400],
         [2, 'note.txt', 415],
         [3, 'large.png', 413],
@@ -312,7 +291,7 @@ describe('POST /batch', () => {
         manifest: 'true',
         width: '60',
       });
-      expect(await namesOf(answer)).to.deep.equal([
+      expect(await namesIn(answer)).to.deep.equal([
         ...['good.webp', 'fine.webp', 'good (2).webp', 'errors.json', 'manifest.json'],
       ]);
       const entries = await readZip(answer.body);
@@ -332,15 +311,12 @@ describe('POST /batch', () => {
     });
 
     it('names the file of an error that fails the batch', async () => {
-      const { status, body } = await batch(files.slice(0, 2));
-      expect([status, JSON.parse(body.toString()).error.file]).to.deep.equal([
-        400,
-        { index: 1, name: 'cut off.png' },
-      ]);
+      const { code, file } = jsonOf(await batch(files.slice(0, 2))).error;
+      expect([code, file]).to.deep.equal([400, { index: 1, name: 'cut off.png' }]);
     });
 
     it('returns no errors.json with on_error=skip when all files are valid', async () => {
-      expect(await namesOf(await batch([['a.jpg', photo]], { on_error: 'skip' }))).to.deep.equal(['a.webp']);
+      expect(await namesIn(await batch([['a.jpg', photo]], { on_error: 'skip' }))).to.deep.equal(['a.webp']);
     });
 
     it('fails like the first file with on_error=skip when no file is valid', async () => {
@@ -348,16 +324,11 @@ describe('POST /batch', () => {
     });
 
     it('rejects an invalid file at once when on_error=skip follows it, even in a short body', async () => {
-      const form = new FormData();
-      for (const [name, content] of [files[0], files[2]] as File[])
-        form.append('files', new Blob([new Uint8Array(content)]), name);
-      form.append('on_error', 'skip');
-      expect((await sendForm(`${service.base}/batch`, { method: 'POST', body: form })).status).to.equal(415);
+      expect((await batchBeforeSkip([files[0], files[2]] as FormFile[])).status).to.equal(415);
     });
 
     it('names the file that is too large for the output format', async () => {
-      const image = sharp({ create: { width: 16_384, height: 2, channels: 3, background: 'teal' } });
-      const wide = await image.png().toBuffer();
+      const wide = await plain(16_384, 2).png().toBuffer();
       const answer = await refusal([
         ['a.jpg', photo],
         ['wide.png', wide],
@@ -366,12 +337,10 @@ describe('POST /batch', () => {
     });
 
     it('applies on_error=skip sent after the files to errors found by the conversion', async () => {
-      const form = new FormData();
-      for (const [name, content] of files.slice(0, 2))
-        form.append('files', new Blob([new Uint8Array(content)]), name);
-      form.append('on_error', 'skip');
-      const answer = await sendForm(`${service.base}/batch`, { method: 'POST', body: form });
-      expect(await namesOf(answer)).to.deep.equal(['good.webp', 'errors.json']);
+      expect(await namesIn(await batchBeforeSkip(files.slice(0, 2)))).to.deep.equal([
+        'good.webp',
+        'errors.json',
+      ]);
     });
   });
 });

@@ -5,7 +5,15 @@ import { convert, fixture, sendForm } from '../helpers/client.ts';
 import { gatedMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
-import { dial, exchange, parseAnswer, readAll, statuses } from '../helpers/raw-http.ts';
+import {
+  conversionRequest,
+  dial,
+  exchange,
+  FORM_TYPE,
+  parseAnswer,
+  readAll,
+  statuses,
+} from '../helpers/raw-http.ts';
 import { type OwnService, startService, useOwnServices } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
 
@@ -18,9 +26,8 @@ const MAX_PER_CLIENT = 50;
 /** Formats the head of a request that announces more bytes than it sends. */
 const unfinished = (path: string, headers = ''): string =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: ${100 * MIB}\r\n${headers}\r\n`;
-const FORM = 'Content-Type: multipart/form-data; boundary=xyz\r\n';
 /** An upload that stays open for the whole test, because its deadline is late. */
-const UPLOAD = `${unfinished('/api/v1/convert', FORM)}${'x'.repeat(20_000)}`;
+const UPLOAD = `${unfinished('/api/v1/convert', FORM_TYPE)}${'x'.repeat(20_000)}`;
 const NO_DEADLINE = { UPLOAD_TIMEOUT_MS: '3600000' };
 
 const addresses = (count: number): string[] => Array.from({ length: count }, (_, at) => `127.0.1.${at + 1}`);
@@ -202,9 +209,7 @@ describe('pipelined requests', () => {
     current().server.on('request', () => {
       received += 1;
     });
-    const photo = (await fixture('scene.jpg')).toString('latin1');
-    const form = `--xyz\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n${photo}\r\n--xyz--\r\n`;
-    const conversion = `POST /api/v1/convert HTTP/1.1\r\nHost: x\r\n${FORM}Content-Length: ${form.length}\r\n\r\n${form}`;
+    const conversion = conversionRequest(await fixture('scene.jpg'));
     return { conversion, received: () => received, open };
   };
   const toHttp10 = (text: string): string =>

@@ -1,24 +1,20 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
+import { jpegOf, opened } from '../../scripts/fixtures/edge-case.ts';
 import { frame, scene } from '../../scripts/fixtures/scene.ts';
 import { OUTPUT_TYPES, OUTPUTS, type OutputType } from '../../src/formats.ts';
-import { type ClientResponse, convert, edgeCase, fixture } from '../helpers/client.ts';
+import { convert, converted, edgeCase, type Fields, fixture } from '../helpers/client.ts';
 import { readTags } from '../helpers/exif.ts';
-import { makeTempDir } from '../helpers/hooks.ts';
-import { decode, difference, pixelAt } from '../helpers/pixels.ts';
+import { writeTempFile } from '../helpers/hooks.ts';
+import { decode, difference, pixelAt, sizeOf, toPixels } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
 describe('conversion output', () => {
   const service = useService();
 
-  const convertFixture = async (name: string, fields: Record<string, string>): Promise<ClientResponse> => {
-    const answer = await convert(service.base, await fixture(name), fields, name);
-    expect(answer.status, answer.message).to.equal(200);
-    return answer;
-  };
-  const pixelsOf = async (name: string, fields: Record<string, string> & { format: OutputType }) =>
+  const convertFixture = async (name: string, fields: Fields) =>
+    converted(service.base, await fixture(name), fields, name);
+  const pixelsOf = async (name: string, fields: Fields & { format: OutputType }) =>
     decode((await convertFixture(name, fields)).body, fields.format);
 
   for (const [quality, chromaSubsampling] of [
@@ -43,8 +39,8 @@ describe('conversion output', () => {
     }
 
     it('resizes to the oriented dimensions, not to the stored ones', async () => {
-      const { width, height } = await pixelsOf('orientation-6.jpg', { format: 'png', width: '60' });
-      expect([width, height]).to.deep.equal([60, 40]);
+      const shown = await pixelsOf('orientation-6.jpg', { format: 'png', width: '60' });
+      expect(sizeOf(shown)).to.deep.equal([60, 40]);
     });
 
     it('resets the orientation tag when metadata is kept', async () => {
@@ -132,13 +128,8 @@ describe('conversion output', () => {
     for (const keep of ['true', 'false']) {
       for (const format of ['png', 'webp', 'bmp'] as const) {
         it(`of a CMYK JPEG is converted to sRGB, to ${format} with strip_metadata=${keep}`, async () => {
-          const { width, height, data } = scene();
-          const rgb = sharp(data, { raw: { width, height, channels: 4 } }).removeAlpha();
-          const cmyk = await rgb
-            .toColourspace('cmyk')
-            .withIccProfile('cmyk')
-            .jpeg({ quality: 95 })
-            .toBuffer();
+          const image = opened().toColourspace('cmyk').withIccProfile('cmyk');
+          const cmyk = await image.jpeg({ quality: 95 }).toBuffer();
           const { body } = await convert(service.base, cmyk, { format, strip_metadata: keep });
           if (format !== 'bmp') expect((await sharp(body).metadata()).space).to.equal('srgb');
           const { psnr } = difference(await decode(body, format), await decode(cmyk));
@@ -157,9 +148,8 @@ describe('conversion output', () => {
     for (const format of OUTPUT_TYPES) {
       it(`is removed from ${format} by default`, async () => {
         const { body } = await convertFixture('private.jpg', { format });
-        for (const secret of ['Somebody Private', 'secret-', 'GPS', 'Exif', 'http://ns.adobe.com']) {
+        for (const secret of ['Somebody Private', 'secret-', 'GPS', 'Exif', 'http://ns.adobe.com'])
           expect(body.includes(secret), secret).to.equal(false);
-        }
       });
     }
 
@@ -176,27 +166,18 @@ describe('conversion output', () => {
     it('that the output format cannot hold is reported in X-Conversion-Notes, and the temporary file adds none', async () => {
       const everything = await edgeCase('everything.jpg');
       const keep = async (format: OutputType) => {
-        const { headers, body } = await convert(service.base, everything, {
-          format,
-          strip_metadata: 'false',
-        });
-        const path = join(await makeTempDir('kept'), `kept.${format}`);
-        await writeFile(path, body);
-        const [tags = {}] = await readTags([path]);
-        return { notes: headers.get('x-conversion-notes'), tags: Object.keys(tags) };
+        const fields = { format, strip_metadata: 'false' };
+        const { notes, body } = await convert(service.base, everything, fields);
+        const [tags = {}] = await readTags([await writeTempFile(`kept.${format}`, body)]);
+        return { notes, tags: Object.keys(tags) };
       };
       const jpg = await keep('jpg');
       expect(jpg.notes).to.equal(null);
-      expect(jpg.tags).to.include.members([
-        'IFD0:Artist',
-        'GPS:GPSLatitude',
-        'IPTC:By-line',
-        'XMP-dc:Creator',
-      ]);
+      const kept = ['IFD0:Artist', 'GPS:GPSLatitude', 'IPTC:By-line', 'XMP-dc:Creator'];
+      expect(jpg.tags).to.include.members(kept);
       expect((await keep('webp')).notes).to.equal('metadata-partly-kept'); // IPTC, and on 6 XMP
-      for (const format of ['gif', 'bmp', 'pdf'] as const) {
+      for (const format of ['gif', 'bmp', 'pdf'] as const)
         expect((await keep(format)).notes, format).to.equal('metadata-partly-kept');
-      }
       const png = await keep('png');
       expect(png.notes).to.equal(null);
       expect(
@@ -273,29 +254,21 @@ describe('conversion output', () => {
       [{ width: '1' }, [1, 1]],
     ] as const) {
       it(`shrink to fit inside ${JSON.stringify(fields)} and never enlarge`, async () => {
-        const { width, height } = await pixelsOf('scene.png', { format: 'png', ...fields });
-        expect([width, height]).to.deep.equal(size);
+        expect(sizeOf(await pixelsOf('scene.png', { format: 'png', ...fields }))).to.deep.equal(size);
       });
     }
 
     it('render an SVG at the requested size, even above its own', async () => {
       const shown = await pixelsOf('scene.svg', { format: 'png', width: '480' });
-      expect([shown.width, shown.height]).to.deep.equal([480, 320]);
+      expect(sizeOf(shown)).to.deep.equal([480, 320]);
       expect(pixelAt(shown, 79, 79)).to.deep.equal([220, 30, 30, 255]); // sharp corner: rendered, not enlarged
       expect(pixelAt(shown, 80, 80)).to.deep.equal([90, 150, 200, 255]);
     });
 
     it('shrink a JPEG on load as well as after a full decode', async () => {
-      const { width, height, data } = scene();
-      const big = await sharp(data, { raw: { width, height, channels: 4 } })
-        .resize({ width: 1200, kernel: 'cubic' })
-        .removeAlpha()
-        .jpeg({ quality: 95, chromaSubsampling: '4:4:4' })
-        .toBuffer();
+      const big = await jpegOf(opened().resize({ width: 1200, kernel: 'cubic' }));
       const { body } = await convert(service.base, big, { format: 'png', width: '150' });
-      const expected = await decode(
-        await sharp(big).resize({ width: 150, kernel: 'lanczos3' }).png().toBuffer(),
-      );
+      const expected = await toPixels(sharp(big).resize({ width: 150, kernel: 'lanczos3' }));
       expect(difference(await decode(body), expected).psnr).to.be.at.least(35);
     });
   });

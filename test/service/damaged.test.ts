@@ -4,7 +4,7 @@ import { deflateSync } from 'node:zlib';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { ico, tiff, withChunk } from '../../scripts/fixtures/writers.ts';
-import { convert, fixture, sendForm } from '../helpers/client.ts';
+import { convert, converted, expectSuccess, type FormFile, fixture, sendBatch } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { useOwnServices } from '../helpers/service.ts';
 import { writeScript } from '../helpers/util.ts';
@@ -37,9 +37,8 @@ function withWrongChecksum(png: Buffer): Buffer {
 /** Creates a noise PNG with a profile name that libpng quotes in a warning. */
 async function pngWithProfile(name: string): Promise<Buffer> {
   const noise = { type: 'gaussian', mean: 99, sigma: 60 } as const;
-  const png = await sharp({ create: { width: 64, height: 64, channels: 3, background: 'teal', noise } })
-    .png()
-    .toBuffer();
+  const options = { width: 64, height: 64, channels: 3, background: 'teal', noise } as const;
+  const png = await sharp({ create: options }).png().toBuffer();
   // Bytes that hardly compress: libpng does not quote the name of a very short profile.
   const profile = Buffer.from(Array.from({ length: 140 }, (_, at) => at));
   profile.writeUInt32BE(140, 0);
@@ -55,11 +54,9 @@ describe('a file with wrong metadata', () => {
   ] as const) {
     it(`returns 400 and names the encoding for a TIFF with ${name} compression`, async () => {
       await startShared({});
-      const { status, message } = await convert(current().base, pixel({ 259: compression }));
-      expect([status, message]).to.deep.equal([
-        400,
-        `The file uses an unsupported encoding (${name} compression in a TIFF): save it with a common encoding, or in another format.`,
-      ]);
+      expect((await convert(current().base, pixel({ 259: compression }))).outcome).to.equal(
+        `400 The file uses an unsupported encoding (${name} compression in a TIFF): save it with a common encoding, or in another format.`,
+      );
     });
   }
 
@@ -70,13 +67,14 @@ describe('a file with wrong metadata', () => {
     it(`returns 400 for ${what}, and converts the rest of its batch`, async () => {
       await startShared({});
       const { base } = current();
-      const { status, message } = await convert(base, file());
-      expect([status, message]).to.deep.equal([400, `The file is damaged or not a valid ${label} image.`]);
-      const form = new FormData();
-      form.append('on_error', 'skip');
-      form.append('files', new Blob([new Uint8Array(file())]), 'bad');
-      form.append('files', new Blob([new Uint8Array(await fixture('scene.png'))]), 'good.png');
-      expect((await sendForm(`${base}/batch`, { method: 'POST', body: form })).status).to.equal(200);
+      expect((await convert(base, file())).outcome).to.equal(
+        `400 The file is damaged or not a valid ${label} image.`,
+      );
+      const files: FormFile[] = [
+        ['bad', file()],
+        ['good.png', await fixture('scene.png')],
+      ];
+      await expectSuccess(sendBatch(base, files, { on_error: 'skip' }));
       expect(current().logged.filter(({ level }) => Number(level) >= 50)).to.deep.equal([]);
     });
   }
@@ -84,8 +82,7 @@ describe('a file with wrong metadata', () => {
   it('is converted like one without orientation if it is a TIFF with an orientation outside 1 to 8', async () => {
     await startShared({});
     for (const format of ['bmp', 'webp']) {
-      const expected = await convert(current().base, pixel({ 274: 1 }), { format });
-      expect(expected.status).to.equal(200);
+      const expected = await converted(current().base, pixel({ 274: 1 }), { format });
       for (const orientation of [0, 9, 65_281]) {
         const { status, body } = await convert(current().base, pixel({ 274: orientation }), { format });
         expect([status, body.equals(expected.body)], `${orientation}`).to.deep.equal([200, true]);
@@ -109,8 +106,8 @@ describe('text in a file', () => {
       await startShared({});
       const drawing = `<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9">&${entity};</svg>`;
       for (const format of ['png', 'webp', 'pdf']) {
-        const { status, message } = await convert(current().base, Buffer.from(drawing), { format });
-        expect([status, message]).to.deep.equal([400, 'The file is damaged or not a valid SVG image.']);
+        const { outcome } = await convert(current().base, Buffer.from(drawing), { format });
+        expect(outcome).to.equal('400 The file is damaged or not a valid SVG image.');
       }
       expect(operatorLog()).to.not.include(entity.toLowerCase());
     });
@@ -122,8 +119,9 @@ describe('text in a file', () => {
       const png = await pngWithProfile(name);
       expect((await convert(current().base, png)).status, 'a valid file').to.equal(200);
       const damaged = withWrongChecksum(png);
-      const { status, message } = await convert(current().base, damaged);
-      expect([status, message]).to.deep.equal([400, 'The file is damaged or not a valid PNG image.']);
+      expect((await convert(current().base, damaged)).outcome).to.equal(
+        '400 The file is damaged or not a valid PNG image.',
+      );
       expect(operatorLog()).to.not.match(/time limit exceeded|security policy|profilemismatch/);
     });
   }
@@ -168,8 +166,8 @@ describe('an SVG renderer that exits with 0', () => {
       const answers = `case "$*" in --version) echo "rsvg-convert version 2.60.0" ;; *) ${body} ;; esac`;
       await start({ RSVG_BIN: await writeScript('rsvg-convert', answers) });
       for (const format of ['png', 'webp']) {
-        const { status, message } = await convert(current().base, await fixture('scene.svg'), { format });
-        expect([status, message]).to.deep.equal([400, 'The file is damaged or not a valid SVG image.']);
+        const { outcome } = await convert(current().base, await fixture('scene.svg'), { format });
+        expect(outcome).to.equal('400 The file is damaged or not a valid SVG image.');
       }
     });
   }
@@ -180,11 +178,8 @@ describe('a tool that another process kills', () => {
 
   it('returns 503 with Retry-After', async () => {
     await start({ MAGICK_BIN: await fakeMagick('kill -KILL $$') });
-    const { status, message, headers } = await convert(current().base, await fixture('scene.jpg'));
-    expect([status, message]).to.deep.equal([
-      503,
-      'The service cannot convert images at the moment. Try again shortly.',
-    ]);
+    const { headers, outcome } = await convert(current().base, await fixture('scene.jpg'));
+    expect(outcome).to.equal('503 The service cannot convert images at the moment. Try again shortly.');
     expect(Number(headers.get('retry-after'))).to.be.above(0);
   });
 });

@@ -48,11 +48,8 @@ describe('GET /docs', () => {
 
   it('is smaller than 1 MB, compressed with gzip', async () => {
     const sizes = (await filesOfPage()).map(async (path) => {
-      const { headers } = await fetch(origin + path, {
-        method: 'HEAD',
-        headers: { 'accept-encoding': 'gzip' },
-      });
-      return Number(headers.get('content-length'));
+      const init = { method: 'HEAD', headers: { 'accept-encoding': 'gzip' } };
+      return Number((await fetch(origin + path, init)).headers.get('content-length'));
     });
     expect((await Promise.all(sizes)).reduce((sum, size) => sum + size)).to.be.within(100_000, 1_000_000);
   });
@@ -62,14 +59,10 @@ describe('GET /docs', () => {
     const as = (encoding: string) =>
       fetch(origin + path, { method: 'HEAD', headers: { 'accept-encoding': encoding } });
     const [packed, plain] = [await as('gzip'), await as('identity')];
-    expect([packed.headers.get('content-encoding'), plain.headers.get('content-encoding')]).to.deep.equal([
-      'gzip',
-      null,
-    ]);
+    const encodings = [packed, plain].map(({ headers }) => headers.get('content-encoding'));
+    expect(encodings).to.deep.equal(['gzip', null]);
     const sizes = [packed, plain].map(({ headers }) => Number(headers.get('content-length')));
-    expect(sizes[0])
-      .to.be.above(0)
-      .and.below((sizes[1] as number) / 3);
+    expect(sizes[0]).to.be.within(1, (sizes[1] as number) / 3);
     for (const { headers } of [packed, plain]) expect(headers.get('vary')).to.equal('Accept-Encoding');
     const { body } = await sendForm(origin + path);
     expect(body.length).to.equal(sizes[1]);
@@ -78,17 +71,12 @@ describe('GET /docs', () => {
   it('allows GET, HEAD and OPTIONS, and returns errors in the error format otherwise', async () => {
     const head = await sendForm(`${origin}/docs`, { method: 'HEAD' });
     expect([head.status, head.body.length]).to.deep.equal([200, 0]);
-    const wrong = await sendForm(`${origin}/docs`, { method: 'POST' });
-    expect([wrong.status, wrong.headers.get('allow'), wrong.message]).to.deep.equal([
-      405,
-      'GET, HEAD, OPTIONS',
-      'POST is not allowed for this path: use GET, HEAD, OPTIONS.',
-    ]);
-    for (const path of ['/docs/index.html', '/docs/NOTICE', '/licenses.md']) {
-      expect((await sendForm(origin + path)).message, path).to.equal(
-        'There is nothing at this path. The API is below /api/v1.',
-      );
-    }
+    const { headers, outcome } = await sendForm(`${origin}/docs`, { method: 'POST' });
+    expect(headers.get('allow')).to.equal('GET, HEAD, OPTIONS');
+    expect(outcome).to.equal('405 POST is not allowed for this path: use GET, HEAD, OPTIONS.');
+    const nothing = 'There is nothing at this path. The API is below /api/v1.';
+    for (const path of ['/docs/index.html', '/docs/NOTICE', '/licenses.md'])
+      expect((await sendForm(origin + path)).message, path).to.equal(nothing);
   });
 
   it('does not count towards the rate limit; /openapi.json does', async () => {
@@ -111,13 +99,9 @@ describe('GET /docs', () => {
       expect(failures).to.deep.equal([]);
     });
 
-    const open = async (
-      colorScheme: 'light' | 'dark',
-      operation = '',
-      viewport = { width: 1280, height: 720 },
-    ) => {
+    const open = async (colorScheme: 'light' | 'dark', operation = '', width = 1280) => {
       failures.length = 0;
-      page = await openPage(browser, { colorScheme, viewport });
+      page = await openPage(browser, { colorScheme, viewport: { width, height: 720 } });
       page.on('console', (message) => {
         if (message.type() === 'error') failures.push(message.text()); // includes CSP violations
       });
@@ -141,10 +125,8 @@ describe('GET /docs', () => {
       it(`shows every operation in ${scheme} colours and requests nothing from other hosts`, async () => {
         await open(scheme);
         const paths = ['/convert', '/batch', '/identify', '/formats', '/health', '/openapi.json'];
-        expect(await page.locator('.opblock-summary-path').allInnerTexts()).to.deep.equal([
-          ...paths,
-          ...paths, // OPTIONS
-        ]);
+        const shown = await page.locator('.opblock-summary-path').allInnerTexts();
+        expect(shown, 'also of OPTIONS').to.deep.equal([...paths, ...paths]);
         const colour = await page.evaluate<string>('getComputedStyle(document.body).color');
         const [red = 0] = colour.match(/\d+/g)?.map(Number) ?? [];
         if (scheme === 'dark') expect(red, colour).to.be.above(200);
@@ -160,15 +142,11 @@ describe('GET /docs', () => {
           page.evaluate<string[]>(
             `${JSON.stringify(selectors)}.map((one) => getComputedStyle(document.querySelector(one)).backgroundColor)`,
           );
-        const [ground, button, post] = await colours([
-          'body',
-          '.execute',
-          '.opblock-post .opblock-summary-method',
-        ]);
+        const method = '.opblock-post .opblock-summary-method';
+        const [ground, button, post] = await colours(['body', '.execute', method]);
         expect(button).to.equal(post);
-        expect(await page.locator('pre', { hasText: 'curl -F file=' }).textContent()).to.include(
-          `${origin}/api/v1/convert`,
-        );
+        const command = await page.locator('pre', { hasText: 'curl -F file=' }).textContent();
+        expect(command).to.include(`${origin}/api/v1/convert`);
         expect(await page.locator('body').textContent()).to.not.include('localhost:3000');
         await page.getByRole('link', { name: 'Convert images' }).click();
         await page.getByRole('radio', { name: 'BMP' }).waitFor();
@@ -187,7 +165,7 @@ describe('GET /docs', () => {
     });
 
     it('fits a screen 360 pixels wide with an operation open', async () => {
-      await open('light', '#/Conversion/convert', { width: 360, height: 740 });
+      await open('light', '#/Conversion/convert', 360);
       await page.getByRole('button', { name: 'Execute' }).waitFor();
       expect(await page.evaluate<number>('document.documentElement.scrollWidth')).to.equal(360);
     });

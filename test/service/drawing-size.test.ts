@@ -1,13 +1,11 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import sharp from 'sharp';
 import { inspect } from '../../src/images/index.ts';
-import { convert } from '../helpers/client.ts';
-import { makeTempDir } from '../helpers/hooks.ts';
+import { convert, converted, type Fields } from '../helpers/client.ts';
+import { writeTempFile } from '../helpers/hooks.ts';
 import { pdfFacts } from '../helpers/pdf.ts';
-import { decode } from '../helpers/pixels.ts';
+import { decode, sizeOf } from '../helpers/pixels.ts';
 import { pipe } from '../helpers/process.ts';
 import { useService } from '../helpers/service.ts';
 
@@ -22,12 +20,9 @@ describe('the size of an SVG', () => {
     readonly width: number;
     readonly height: number;
   }
-  const draw = async (svg: string, fields: Readonly<Record<string, string>>) => {
-    const { status, message, body } = await convert(service.base, Buffer.from(svg), fields);
-    expect(status, message).to.equal(200);
-    return body;
-  };
-  const sizeOf = async (file: Buffer): Promise<Size> => {
+  const draw = async (svg: string, fields: Fields) =>
+    (await converted(service.base, Buffer.from(svg), fields)).body;
+  const measure = async (file: Buffer): Promise<Size> => {
     const { width, height } = await sharp(file).metadata();
     return { width, height };
   };
@@ -64,8 +59,7 @@ describe('the size of an SVG', () => {
       const expected = expectedSize(own, box);
       for (const format of ['png', 'webp', 'jpg', 'gif', 'bmp'] as const) {
         const file = await draw(drawing(own), { format, ...inBox(box) });
-        const pixels = await decode(file, format);
-        expect({ width: pixels.width, height: pixels.height }, format).to.deep.equal(expected);
+        expect(sizeOf(await decode(file, format)), format).to.deep.equal(sizeOf(expected));
       }
       const { points } = await pdfFacts(await draw(drawing(own), { format: 'pdf', ...inBox(box) }));
       const [pageWidth, pageHeight] = points[0] as [number, number];
@@ -82,9 +76,8 @@ describe('the size of an SVG', () => {
         const expected = expectedSize(own, box);
         // Skip sides of less than a pixel: how librsvg rounds them is not part of fitting.
         fc.pre(own.width * box.height >= own.height && own.height * box.width >= own.width);
-        expect(await sizeOf(await draw(drawing(own), { format: 'png', ...inBox(box) }))).to.deep.equal(
-          expected,
-        );
+        const file = await draw(drawing(own), { format: 'png', ...inBox(box) });
+        expect(await measure(file)).to.deep.equal(expected);
       }),
       { numRuns: 150, seed: SEED },
     );
@@ -93,31 +86,25 @@ describe('the size of an SVG', () => {
   it('has the requested width or height when only one is given', async () => {
     for (const box of [{ width: 1600 }, { height: 900 }, { width: 333 }, { height: 77 }]) {
       const { width = Number.POSITIVE_INFINITY, height = Number.POSITIVE_INFINITY } = box as Partial<Size>;
-      const rendered = await sizeOf(
-        await draw(drawing({ width: 1920, height: 1080 }), { format: 'png', ...inBox(box) }),
-      );
-      const scale = Math.min(width / 1920, height / 1080);
-      expect(rendered).to.deep.equal({
-        width: Math.ceil(1920 * scale - 1e-6),
-        height: Math.ceil(1080 * scale - 1e-6),
-      });
+      const own = { width: 1920, height: 1080 };
+      const file = await draw(drawing(own), { format: 'png', ...inBox(box) });
+      const scale = Math.min(width / own.width, height / own.height);
+      const [w = 0, h = 0] = sizeOf(own).map((side) => Math.ceil(side * scale - 1e-6));
+      expect(await measure(file)).to.deep.equal({ width: w, height: h });
     }
   });
 
+  const STYLE = '<style>svg { width: 1920px; height: 1080px }</style>';
   for (const [what, root, style] of [
     ['only by its elements', '', ''],
-    ['in a style sheet', '', '<style>svg { width: 1920px; height: 1080px }</style>'],
-    [
-      'in a style sheet that overrides its attributes',
-      'width="10" height="10"',
-      '<style>svg { width: 1920px; height: 1080px }</style>',
-    ],
+    ['in a style sheet', '', STYLE],
+    ['in a style sheet that overrides its attributes', 'width="10" height="10"', STYLE],
   ] as const) {
     it(`defined ${what} never exceeds the requested size`, async () => {
       const svg = `<svg ${NAMESPACE} ${root}>${style}<rect width="1920" height="1080" fill="red"/></svg>`;
       for (const format of ['png', 'webp']) {
         const file = await draw(svg, { format, width: '500', height: '500' });
-        expect(await sizeOf(file), format).to.deep.equal({ width: 500, height: 282 });
+        expect(await measure(file), format).to.deep.equal({ width: 500, height: 282 });
       }
     });
   }
@@ -144,10 +131,8 @@ describe('the size of an SVG', () => {
   ]) {
     it(`in the inspected header equals what librsvg renders: ${root}`, async () => {
       const svg = Buffer.from(`<svg ${NAMESPACE} ${root}><rect width="90" height="33"/></svg>`);
-      const path = join(await makeTempDir('svg'), 'in');
-      await writeFile(path, svg);
-      const { width = 0, height = 0 } = await inspect(path, 'svg');
-      const rendered = await sizeOf(await pipe(process.env.RSVG_BIN ?? 'rsvg-convert', ['-f', 'png'], svg));
+      const { width = 0, height = 0 } = await inspect(await writeTempFile('in', svg), 'svg');
+      const rendered = await measure(await pipe(process.env.RSVG_BIN ?? 'rsvg-convert', ['-f', 'png'], svg));
       expect({ width: Math.ceil(width), height: Math.ceil(height) }).to.deep.equal(rendered);
     });
   }
@@ -158,8 +143,8 @@ describe('the size of an SVG', () => {
     'width="1700em" height="1"',
   ]) {
     it(`above the limit returns 413 and names the fields that help: ${root}`, async () => {
-      const { status, message } = await convert(service.base, Buffer.from(`<svg ${NAMESPACE} ${root}/>`), {});
-      expect(`${status} ${message}`).to.match(
+      const { outcome } = await convert(service.base, Buffer.from(`<svg ${NAMESPACE} ${root}/>`), {});
+      expect(outcome).to.match(
         /^413 The file would be rendered \d+ pixels wide or high, more than the limit of 16384: set a smaller width or height\.$/,
       );
     });
@@ -167,9 +152,7 @@ describe('the size of an SVG', () => {
 
   it('with a view box above the limit is the requested size', async () => {
     const svg = `<svg ${NAMESPACE} viewBox="0 0 100000 50000"><rect width="100000" height="50000"/></svg>`;
-    expect(await sizeOf(await draw(svg, { format: 'png', width: '300' }))).to.deep.equal({
-      width: 300,
-      height: 150,
-    });
+    const file = await draw(svg, { format: 'png', width: '300' });
+    expect(await measure(file)).to.deep.equal({ width: 300, height: 150 });
   });
 });

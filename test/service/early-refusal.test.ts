@@ -3,13 +3,13 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { open } from 'node:fs/promises';
-import { connect } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { launchChromium, openPage } from '../helpers/chromium.ts';
-import { fixture } from '../helpers/client.ts';
+import { convert, fixture, jsonOf, sendForm } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
+import { dial } from '../helpers/raw-http.ts';
 import { useService } from '../helpers/service.ts';
 import { useServers } from '../helpers/stub-server.ts';
 
@@ -50,39 +50,32 @@ describe('an early error response to a large upload reaches', () => {
     });
 
     it(`fetch, for a file that is ${what}`, async () => {
-      const form = new FormData();
-      form.append('file', new Blob([new Uint8Array(start()), new Uint8Array(SIZE)]), 'big.jpg');
-      const response = await fetch(`${service.base}/convert`, { method: 'POST', body: form });
-      expect(response.status).to.equal(status);
-      expect(((await response.json()) as { error: { code: number } }).error.code).to.equal(status);
+      const answer = await convert(service.base, Buffer.concat([start(), Buffer.alloc(SIZE)]));
+      expect([answer.status, jsonOf(answer).error.code]).to.deep.equal([status, status]);
     });
   }
 
   it('a browser on a page of another origin', async () => {
     const page = await serve((_req, res) => res.setHeader('content-type', 'text/html').end('<p>page</p>'));
-    const browser = await launchChromium();
-    try {
-      const tab = await openPage(browser);
-      await tab.goto(page);
-      const answers = await tab.evaluate(
-        async ({ url, size, start }) => {
-          const send = async (first: number[]) => {
-            const form = new FormData();
-            form.append('file', new Blob([new Uint8Array(first), new Uint8Array(size)]), 'big.jpg');
-            const response = await fetch(url, { method: 'POST', body: form });
-            return [response.status, ((await response.json()) as { error: { code: number } }).error.code];
-          };
-          return [await send(start), await send([1, 2, 3])];
-        },
-        { url: `${service.base}/convert`, size: SIZE, start: [...photo] },
-      );
-      expect(answers).to.deep.equal([
-        [413, 413],
-        [415, 415],
-      ]);
-    } finally {
-      await browser.close();
-    }
+    await using browser = await launchChromium();
+    const tab = await openPage(browser);
+    await tab.goto(page);
+    const answers = await tab.evaluate(
+      async ({ url, size, start }) => {
+        const send = async (first: number[]) => {
+          const form = new FormData();
+          form.append('file', new Blob([new Uint8Array(first), new Uint8Array(size)]), 'big.jpg');
+          const response = await fetch(url, { method: 'POST', body: form });
+          return [response.status, ((await response.json()) as { error: { code: number } }).error.code];
+        };
+        return [await send(start), await send([1, 2, 3])];
+      },
+      { url: `${service.base}/convert`, size: SIZE, start: [...photo] },
+    );
+    expect(answers).to.deep.equal([
+      [413, 413],
+      [415, 415],
+    ]);
   });
 
   it('a client that sends Connection: close and reads only after sending everything', async () => {
@@ -96,12 +89,9 @@ describe('an early error response to a large upload reaches', () => {
       ['/convert', 415],
       ['/nothing', 404],
     ] as const) {
-      const { stdout } = await promisify(execFile)('python3', [
-        '-c',
-        program,
-        service.base + path,
-        String(24 * MIB), // more than the buffers of a connection, and sent within 5 seconds on a slow machine
-      ]);
+      // More than the buffers of a connection, and sent within 5 seconds on a slow machine.
+      const args = ['-c', program, service.base + path, String(24 * MIB)];
+      const { stdout } = await promisify(execFile)('python3', args);
       expect(stdout.trim()).to.equal(`${status} ${status}`);
     }
   });
@@ -111,8 +101,7 @@ describe('an early error response to a large upload reaches', () => {
     ['the first bytes of a file that is not an image', () => Buffer.alloc(0), 5000, 415],
   ] as const) {
     it(`a client that has sent only ${what}`, async () => {
-      const { hostname, port } = new URL(service.base);
-      const socket = connect(Number(port || 80), hostname);
+      const socket = await dial(service.base);
       socket.write(
         `POST /api/v1/convert HTTP/1.1\r\nHost: x\r\nContent-Length: ${SIZE}\r\n` +
           'Content-Type: multipart/form-data; boundary=xyz\r\n\r\n' +
@@ -131,9 +120,8 @@ describe('an early error response to a large upload reaches', () => {
       ['/health', 405],
       ['/convert', 413],
     ] as const) {
-      const response = await fetch(service.base + path, { method: 'POST', body: new Uint8Array(SIZE) });
-      expect(response.status).to.equal(status);
-      await response.arrayBuffer();
+      const init = { method: 'POST', body: new Uint8Array(SIZE) };
+      expect((await sendForm(service.base + path, init)).status).to.equal(status);
     }
   });
 });

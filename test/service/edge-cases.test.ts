@@ -1,25 +1,17 @@
 import { expect } from 'chai';
 import sharp, { type Sharp } from 'sharp';
-import { scene } from '../../scripts/fixtures/scene.ts';
-import { convert, fixture } from '../helpers/client.ts';
-import { decode, difference } from '../helpers/pixels.ts';
+import { opened } from '../../scripts/fixtures/edge-case.ts';
+import { convert, converted } from '../helpers/client.ts';
+import { decode, difference, plain, sizeOf, toPixels } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
 /** Bugs and gaps of the tools with still images, each with a generated file that triggers it. */
 describe('tool edge cases', () => {
   const service = useService();
 
-  const converted = async (file: Buffer, fields: Record<string, string>): Promise<Buffer> => {
-    const { status, message, body } = await convert(service.base, file, fields);
-    expect(status, message).to.equal(200);
-    return body;
-  };
+  const toPng = async (file: Buffer) => decode((await converted(service.base, file, { format: 'png' })).body);
 
   describe('orientation that a decoder applies partly or ignores', () => {
-    const raw = (): Sharp => {
-      const { width, height, data } = scene();
-      return sharp(data, { raw: { width, height, channels: 4 } }).removeAlpha();
-    };
     const makers: Record<string, (image: Sharp) => Sharp> = {
       'a PNG': (image) => image.png(),
       'a WebP': (image) => image.webp({ lossless: true }),
@@ -32,9 +24,8 @@ describe('tool edge cases', () => {
     for (const [what, make] of Object.entries(makers)) {
       for (const orientation of [2, 3, 4, 5, 6, 7, 8]) {
         it(`applies orientation ${orientation} of ${what} as viewers do`, async () => {
-          const file = await make(raw().withMetadata({ orientation })).toBuffer();
-          const expected = await decode(await sharp(file).autoOrient().png().toBuffer());
-          const { psnr } = difference(await decode(await converted(file, { format: 'png' })), expected);
+          const file = await make(opened().withMetadata({ orientation })).toBuffer();
+          const { psnr } = difference(await toPng(file), await toPixels(sharp(file).autoOrient()));
           expect(psnr).to.be.at.least(27); // rotated or mirrored: below 17 dB
         });
       }
@@ -44,25 +35,15 @@ describe('tool edge cases', () => {
   it('applies the orientation tag of a TIFF and ignores XMP orientation', async () => {
     const xmp =
       '<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:Description xmlns:tiff="http://ns.adobe.com/tiff/1.0/" tiff:Orientation="6"/></rdf:RDF></x:xmpmeta>';
-    const source = await sharp(await fixture('scene.png'))
-      .withXmp(xmp)
-      .tiff()
-      .toBuffer();
-    const { width, height } = await decode(await converted(source, { format: 'png' }));
-    expect([width, height]).to.deep.equal([120, 80]);
+    const source = await opened().withXmp(xmp).tiff().toBuffer();
+    expect(sizeOf(await toPng(source))).to.deep.equal([120, 80]);
   });
 
   describe('an image above the size limit, whatever the tools report', () => {
-    const big = (): Sharp =>
-      sharp({ create: { width: 17_000, height: 20, channels: 3, background: 'teal' } });
-    for (const [what, make] of [
-      ['a PNG', () => big().png().toBuffer()],
-      ['a GIF', () => big().gif().toBuffer()],
-      ['a JPEG', () => big().jpeg().toBuffer()],
-      ['a TIFF', () => big().tiff().toBuffer()],
-    ] as const) {
-      it(`returns 413 for ${what} of 17000 pixels`, async () => {
-        expect((await convert(service.base, await make())).status).to.equal(413);
+    for (const type of ['png', 'gif', 'jpeg', 'tiff'] as const) {
+      it(`returns 413 for a ${type.toUpperCase()} of 17000 pixels`, async () => {
+        const file = await plain(17_000, 20).toFormat(type).toBuffer();
+        expect((await convert(service.base, file)).status).to.equal(413);
       });
     }
 
@@ -89,22 +70,16 @@ describe('tool edge cases', () => {
     }
 
     it('returns 413 for a truncated PNG that declares 60000 by 60000 pixels', async () => {
-      const small = await sharp({ create: { width: 1, height: 1, channels: 3, background: 'teal' } })
-        .png()
-        .toBuffer();
+      const small = await plain(1, 1).png().toBuffer();
       small.writeUInt32BE(60_000, 16);
       small.writeUInt32BE(60_000, 20);
       expect((await convert(service.base, small)).status).to.equal(413);
     });
 
     it('returns 400 with the reason for an image too large for WebP', async () => {
-      const wide = await sharp({ create: { width: 16_384, height: 4, channels: 3, background: 'teal' } })
-        .png()
-        .toBuffer();
-      const { status, message } = await convert(service.base, wide, { format: 'webp' });
-      expect(status).to.equal(400);
-      expect(message).to.match(
-        /^The file is too large for WebP, .* at most 16383 pixels per side: set a smaller/,
+      const wide = await plain(16_384, 4).png().toBuffer();
+      expect((await convert(service.base, wide, { format: 'webp' })).outcome).to.match(
+        /^400 The file is too large for WebP, .* at most 16383 pixels per side: set a smaller/,
       );
       expect((await convert(service.base, wide, { format: 'png' })).status).to.equal(200);
     });

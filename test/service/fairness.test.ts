@@ -1,8 +1,8 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { conversionsWaiting, fixture, fixturePath } from '../helpers/client.ts';
-import { fakeMagick } from '../helpers/fake-magick.ts';
+import { conversionsWaiting, fixture } from '../helpers/client.ts';
+import { COPY_SCENE, fakeMagick } from '../helpers/fake-magick.ts';
 import { formWith, readBody, type Sender, sendFrom } from '../helpers/from-address.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { useOwnServices } from '../helpers/service.ts';
@@ -35,7 +35,7 @@ for (const [kind, [settings, sender]] of Object.entries(KINDS))
         const folder = await makeTempDir('order');
         // Every conversion records the size of its input, and ends when the file `end-<name of the record>` or `end` exists.
         const wait = `until [ -e ${folder}/end-$id ] || [ -e ${folder}/end ]; do sleep 0.02; done`;
-        const tool = `id="$(date +%s%N)"; wc -c < in > ${folder}/$id; ${wait}; cp ${fixturePath('scene.webp')} image.webp`;
+        const tool = `id="$(date +%s%N)"; wc -c < in > ${folder}/$id; ${wait}; ${COPY_SCENE}`;
         const running = async () => (await readdir(folder)).filter((name) => /^\d+$/.test(name));
         const queueLimit = 60 - concurrency;
         await start({
@@ -86,7 +86,7 @@ for (const [kind, [settings, sender]] of Object.entries(KINDS))
     it('gives a slot back within two seconds to a third client, while a second one holds the reserved slot, and gets its own result later', async () => {
       const folder = await makeTempDir('stopped');
       const wait = `until [ -e ${folder}/end-$size ] || [ -e ${folder}/end ]; do sleep 0.02; done`;
-      const tool = `size=$(wc -c < in); echo $size >> ${folder}/started; ${wait}; cp ${fixturePath('scene.webp')} image.webp`;
+      const tool = `size=$(wc -c < in); echo $size >> ${folder}/started; ${wait}; ${COPY_SCENE}`;
       await start({ ...settings, MAGICK_BIN: await fakeMagick(tool), CONCURRENCY: '2' });
       const started = async (): Promise<number[]> =>
         (await readFile(join(folder, 'started'), 'utf8').catch(() => '')).trim().split('\n').map(Number);

@@ -1,31 +1,22 @@
 import { once } from 'node:events';
 import { readFile, rename, writeFile } from 'node:fs/promises';
-import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { bmp } from '../../scripts/fixtures/bmp-writer.ts';
-import { conversionsWaiting, convert, edgeCase, fixture, fixturePath, sendForm } from '../helpers/client.ts';
-import { fakeMagick, gatedMagick, NOT_ALLOWED, printMessage } from '../helpers/fake-magick.ts';
+import {
+  conversionsWaiting,
+  convert,
+  edgeCase,
+  fixture,
+  fixturePath,
+  jsonOf,
+  sendForm,
+} from '../helpers/client.ts';
+import { COPY_SCENE, fakeMagick, gatedMagick, NOT_ALLOWED, printMessage } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { type OwnService, useOwnServices } from '../helpers/service.ts';
-import { eventually, isRunning } from '../helpers/util.ts';
-
-const PART = '--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n';
-const head = (length: number) =>
-  'POST /api/v1/convert HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=xyz\r\n' +
-  `Content-Length: ${length}\r\n\r\n`;
-
-async function dial({ base }: OwnService): Promise<Socket> {
-  const socket = connect(Number(new URL(base).port), '127.0.0.1');
-  await once(socket, 'connect');
-  return socket;
-}
-
-async function readAll(socket: Socket): Promise<string> {
-  let text = '';
-  for await (const data of socket) text += data;
-  return text;
-}
+import { dial, FILE_PART, formBody, formHead, readAll } from '../helpers/raw-http.ts';
+import { useOwnServices } from '../helpers/service.ts';
+import { eventually, isRunning, numberIn } from '../helpers/util.ts';
 
 describe('POST /convert with failures', () => {
   const { start, startShared, current, openRequests, nothingLeft } = useOwnServices();
@@ -51,11 +42,10 @@ describe('POST /convert with failures', () => {
         CONVERT_TIMEOUT_MS: '1000',
       });
       const pid = await eventually(async () => {
-        const { status, message, headers } = await convert(current().base, photo);
-        expect([status, message]).to.deep.equal([
-          413,
-          'The file took longer to convert than the limit of 1 second (CONVERT_TIMEOUT_MS).',
-        ]);
+        const { headers, outcome } = await convert(current().base, photo);
+        expect(outcome).to.equal(
+          '413 The file took longer to convert than the limit of 1 second (CONVERT_TIMEOUT_MS).',
+        );
         expect(headers.get('retry-after')).to.equal(null);
         // On a busy machine, the tool may not start before its time limit.
         return Number(await readFile(pidFile, 'utf8').catch(() => '')) || undefined;
@@ -70,22 +60,17 @@ describe('POST /convert with failures', () => {
       const pixels = Buffer.concat(Array(6000).fill(Buffer.from(row)));
       const palette = Array.from({ length: 256 }, (_, at) => [at, at, at]);
       const file = bmp({ width: 27 * 255, height: 6000, bits: 8, compression: 1, palette, pixels });
-      const { status, message } = await convert(current().base, file);
-      expect([status, message]).to.deep.equal([
-        413,
-        'The file took longer to convert than the limit of 0.04 seconds (CONVERT_TIMEOUT_MS).',
-      ]);
+      expect((await convert(current().base, file)).outcome).to.equal(
+        '413 The file took longer to convert than the limit of 0.04 seconds (CONVERT_TIMEOUT_MS).',
+      );
     });
 
     it('returns 503 without details of the machine while the tool is missing, and converts once it is back', async () => {
-      const path = await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp`);
+      const path = await fakeMagick(COPY_SCENE);
       await start({ MAGICK_BIN: path });
       await rename(path, `${path}.away`);
-      const { status, message, headers } = await convert(current().base, photo);
-      expect([status, message]).to.deep.equal([
-        503,
-        'The service cannot convert images at the moment. Try again shortly.',
-      ]);
+      const { headers, outcome } = await convert(current().base, photo);
+      expect(outcome).to.equal('503 The service cannot convert images at the moment. Try again shortly.');
       expect(Number(headers.get('retry-after'))).to.be.above(0);
       const causes = current()
         .logged.filter(({ level }) => level === 50)
@@ -99,11 +84,10 @@ describe('POST /convert with failures', () => {
     it('returns 500 with the support address and the request ID for an unexpected failure', async () => {
       const refused = `${printMessage(NOT_ALLOWED)}; exit 1`;
       await start({ MAGICK_BIN: await fakeMagick(refused), SUPPORT_EMAIL: 'help@example.com' });
-      const { status, message, headers } = await convert(current().base, photo);
-      expect([status, message]).to.deep.equal([
-        500,
-        `An internal error occurred. If it persists, contact help@example.com and quote request ${headers.get('x-request-id')}.`,
-      ]);
+      const { headers, outcome } = await convert(current().base, photo);
+      expect(outcome).to.equal(
+        `500 An internal error occurred. If it persists, contact help@example.com and quote request ${headers.get('x-request-id')}.`,
+      );
     });
 
     for (const [what, body] of [
@@ -125,8 +109,9 @@ describe('POST /convert with failures', () => {
     ] as const) {
       it(`returns 400 and logs the cause when the tool ${what}`, async () => {
         await startWithTool(body);
-        const { status, message } = await convert(current().base, photo);
-        expect([status, message]).to.deep.equal([400, 'The file is damaged or not a valid JPEG image.']);
+        expect((await convert(current().base, photo)).outcome).to.equal(
+          '400 The file is damaged or not a valid JPEG image.',
+        );
         expect(
           current().logged.some(({ code, err }) => code === 'CORRUPT_IMAGE' && err !== undefined),
         ).to.equal(true);
@@ -158,17 +143,15 @@ describe('POST /convert with failures', () => {
       );
       const body = `case "$*" in *-intent*) ${mismatch}; exit 1 ;; *) cp ${real} image.webp ;; esac`;
       await startWithTool(body);
-      const { status, headers } = await convert(current().base, await edgeCase('p3-tagged.jpg'));
-      expect([status, headers.get('x-conversion-notes')]).to.deep.equal([200, null]);
+      const { status, notes } = await convert(current().base, await edgeCase('p3-tagged.jpg'));
+      expect([status, notes]).to.deep.equal([200, null]);
     });
 
     it('rejects files that ImageMagick 6 would convert wrongly without its helper programs', async () => {
       await start({ MAGICK_BIN: await fakeMagick('exit 1', '6.9.11-60'), PATH: '/nonexistent' });
-      const moving = await convert(current().base, await fixture('moving.gif'));
-      expect([moving.status, moving.message]).to.deep.equal([
-        415,
-        'The file is a kind of GIF that cannot be converted to WebP on this machine.',
-      ]);
+      expect((await convert(current().base, await fixture('moving.gif'))).outcome).to.equal(
+        '415 The file is a kind of GIF that cannot be converted to WebP on this machine.',
+      );
       expect((await convert(current().base, await fixture('scene.avif'))).message).to.not.include('AVIF');
       const warnings = current()
         .logged.filter(({ level }) => level === 40)
@@ -198,20 +181,20 @@ describe('POST /convert with failures', () => {
         'The service is busy: too many conversions are waiting. Try again shortly.',
         '5',
       ]);
-      expect(JSON.parse(refused.body.toString()).error).to.include({ reason: 'queue_full', retryable: true });
+      expect(jsonOf(refused).error).to.include({ reason: 'queue_full', retryable: true });
       await open();
       expect([(await running).status, (await waiting).status]).to.deep.equal([200, 200]);
     });
   });
 
   describe('of a client that disconnects', () => {
-    const body = () => Buffer.concat([Buffer.from(PART), photo, Buffer.from('\r\n--xyz--\r\n')]);
+    const body = () => formBody(photo);
 
     it('leaves no files after a disconnect when only the headers were sent', async () => {
       await start({});
       for (let client = 0; client < 20; client += 1) {
-        const socket = await dial(current());
-        socket.write(head(1_000_000));
+        const socket = await dial(current().base);
+        socket.write(formHead(1_000_000));
         socket.destroy();
       }
       await eventually(() => current().logged.filter(({ msg }) => msg === 'request completed').length === 20);
@@ -221,8 +204,8 @@ describe('POST /convert with failures', () => {
     it('leaves no files and logs no warning after a disconnect during the upload', async () => {
       await start({});
       const before = current().logged.length;
-      const socket = await dial(current());
-      socket.write(head(1_000_000));
+      const socket = await dial(current().base);
+      socket.write(formHead(1_000_000));
       socket.write(body().subarray(0, 1000));
       await eventually(async () => (await openRequests()).length === 1);
       socket.destroy();
@@ -237,12 +220,10 @@ describe('POST /convert with failures', () => {
     it('kills the process and leaves no files after a disconnect during the conversion', async () => {
       const pidFile = join(await makeTempDir('pid'), 'pid');
       await startWithTool(`trap '' TERM; echo $$ > ${pidFile}; sleep 60`);
-      const socket = await dial(current());
-      socket.write(head(body().length));
+      const socket = await dial(current().base);
+      socket.write(formHead(body().length));
       socket.write(body());
-      const pid = await eventually(
-        async () => Number(await readFile(pidFile, 'utf8').catch(() => '')) || undefined,
-      );
+      const pid = await eventually(() => numberIn(pidFile));
       expect(isRunning(pid)).to.equal(true);
       socket.destroy();
       await eventually(() => !isRunning(pid));
@@ -251,9 +232,9 @@ describe('POST /convert with failures', () => {
 
     it('leaves no files after a disconnect during the download', async () => {
       const large = `head -c 50000000 /dev/zero >> image.webp`;
-      await startWithTool(`cp ${fixturePath('scene.webp')} image.webp; ${large}`);
-      const socket = await dial(current());
-      socket.write(head(body().length));
+      await startWithTool(`${COPY_SCENE}; ${large}`);
+      const socket = await dial(current().base);
+      socket.write(formHead(body().length));
       socket.write(body());
       await once(socket, 'readable'); // nothing is read, so that the response cannot end
       expect(await openRequests()).to.have.length(1);
@@ -264,15 +245,10 @@ describe('POST /convert with failures', () => {
 
   it('returns 408 for a slow upload at the deadline', async () => {
     await start({ UPLOAD_TIMEOUT_MS: '300' });
-    const socket = await dial(current());
-    socket.write(head(1000));
-    socket.write(PART);
-    let answer = '';
-    socket.on('data', (data) => {
-      answer += data.toString();
-    });
-    await once(socket, 'end');
-    expect(answer)
+    const socket = await dial(current().base);
+    socket.write(formHead(1000));
+    socket.write(FILE_PART);
+    expect(await readAll(socket))
       .to.match(/^HTTP\/1\.1 408 /)
       .and.include('"message":"The upload did not finish within 0.3 seconds."');
   });
@@ -280,13 +256,13 @@ describe('POST /convert with failures', () => {
   it('disconnects a client that does not read its response', async () => {
     const large = 'head -c 50000000 /dev/zero >> image.webp';
     await start({
-      MAGICK_BIN: await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp; ${large}`),
+      MAGICK_BIN: await fakeMagick(`${COPY_SCENE}; ${large}`),
       UPLOAD_TIMEOUT_MS: '500',
     });
-    const socket = await dial(current());
+    const socket = await dial(current().base);
     socket.pause();
-    const body = Buffer.concat([Buffer.from(PART), photo, Buffer.from('\r\n--xyz--\r\n')]);
-    socket.write(head(body.length));
+    const body = formBody(photo);
+    socket.write(formHead(body.length));
     socket.write(body);
     await eventually(async () => (await openRequests()).length === 1);
     await nothingLeft();
@@ -294,8 +270,7 @@ describe('POST /convert with failures', () => {
   });
 
   describe('with an invalid first part and a valid part in the same chunk', () => {
-    const good = () =>
-      Buffer.concat([Buffer.from(PART), photo, Buffer.alloc(300_000), Buffer.from('\r\n--xyz--\r\n')]);
+    const good = () => formBody(Buffer.concat([photo, Buffer.alloc(300_000)]));
     for (const [what, wrong] of [
       [
         'a file under another field name',
@@ -306,11 +281,12 @@ describe('POST /convert with failures', () => {
     ] as const) {
       it(`returns 400 and leaves no files: ${what}`, async () => {
         await startShared({});
-        const headers = { 'content-type': 'multipart/form-data; boundary=xyz' };
-        const body = Buffer.concat([Buffer.from(wrong), good()]);
-        expect(
-          (await sendForm(`${current().base}/convert`, { method: 'POST', headers, body })).status,
-        ).to.equal(400);
+        const init = {
+          method: 'POST',
+          headers: { 'content-type': 'multipart/form-data; boundary=xyz' },
+          body: Buffer.concat([Buffer.from(wrong), good()]),
+        };
+        expect((await sendForm(`${current().base}/convert`, init)).status).to.equal(400);
         expect(await openRequests()).to.deep.equal([]);
       });
     }
@@ -339,7 +315,7 @@ describe('POST /convert with failures', () => {
   ] as const) {
     it(`returns ${status} in the error format for a request that ${what}`, async () => {
       await startShared({});
-      const socket = await dial(current());
+      const socket = await dial(current().base);
       socket.write(text);
       expect(await readAll(socket)).to.match(new RegExp(`^HTTP/1\\.1 ${status} [^]*${message}`));
     });
@@ -347,8 +323,8 @@ describe('POST /convert with failures', () => {
 
   it('returns 400 with all headers for a truncated body on a half-open connection', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '60' });
-    const socket = await dial(current());
-    socket.end(head(1000) + PART);
+    const socket = await dial(current().base);
+    socket.end(formHead(1000) + FILE_PART);
     const answer = await readAll(socket);
     expect(answer)
       .to.match(/^HTTP\/1\.1 400 /)
@@ -361,8 +337,8 @@ describe('POST /convert with failures', () => {
   it('returns 503 for new requests during shutdown', async () => {
     await start({});
     current().service.drain();
-    const { status, message, headers } = await convert(current().base, photo);
-    expect([status, message]).to.deep.equal([503, 'The service is shutting down. Try again shortly.']);
+    const { headers, outcome } = await convert(current().base, photo);
+    expect(outcome).to.equal('503 The service is shutting down. Try again shortly.');
     expect([headers.get('retry-after'), headers.get('connection')]).to.deep.equal(['5', 'close']);
   });
 });

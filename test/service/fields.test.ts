@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { convert, convertRaw, fixture, sendForm } from '../helpers/client.ts';
+import { convert, convertRaw, type Fields, fixture, formOf, postForm } from '../helpers/client.ts';
 import { useService } from '../helpers/service.ts';
 
 const photo = await fixture('scene.jpg');
@@ -8,7 +8,7 @@ const photo = await fixture('scene.jpg');
 describe('form fields', () => {
   const service = useService();
 
-  const typeOf = async (fields: Record<string, string>) => {
+  const typeOf = async (fields: Fields) => {
     const { status, message, headers } = await convert(service.base, photo, fields);
     return status === 200 ? headers.get('content-type') : `${status} ${message}`;
   };
@@ -61,9 +61,9 @@ describe('form fields', () => {
   ] as const) {
     for (const value of wrong) {
       it(`${field}=${value} is rejected with the field, the value and the expected values`, async () => {
-        const { status, message } = await convert(service.base, photo, { [field]: value });
-        expect(status).to.equal(400);
-        expect(message).to.include(`Invalid ${field} "${value}": expected `);
+        expect((await convert(service.base, photo, { [field]: value })).outcome)
+          .to.match(/^400 /)
+          .and.include(`Invalid ${field} "${value}": expected `);
       });
     }
     for (const value of [...right, '']) {
@@ -84,38 +84,28 @@ describe('form fields', () => {
   });
 
   it('duplicates are rejected', async () => {
-    const form = new FormData();
+    const form = formOf({ quality: '80' }, [['a.jpg', photo]]);
     form.append('quality', '80');
-    form.append('quality', '80');
-    form.append('file', new Blob([new Uint8Array(photo)]), 'a.jpg');
-    const { status, message } = await sendForm(`${service.base}/convert`, { method: 'POST', body: form });
-    expect([status, message]).to.deep.equal([400, 'The field "quality" was sent more than once.']);
+    const { outcome } = await postForm(`${service.base}/convert`, form);
+    expect(outcome).to.equal('400 The field "quality" was sent more than once.');
   });
 
   it('unknown names are ignored, even duplicates and __proto__', async () => {
-    const form = new FormData();
+    const form = formOf({}, [['a.jpg', photo]]);
     for (const name of ['x', 'x', '__proto__', 'constructor', 'hasOwnProperty']) form.append(name, '1');
-    form.append('file', new Blob([new Uint8Array(photo)]), 'a.jpg');
-    const { status } = await sendForm(`${service.base}/convert`, { method: 'POST', body: form });
+    const { status } = await postForm(`${service.base}/convert`, form);
     expect(status).to.equal(200);
   });
 
   it('apply after the file as well as before it', async () => {
-    const form = new FormData();
-    form.append('file', new Blob([new Uint8Array(photo)]), 'a.jpg');
-    form.append('format', 'png');
-    form.append('width', '30');
-    const { body } = await sendForm(`${service.base}/convert`, { method: 'POST', body: form });
+    const { body } = await convert(service.base, photo, { format: 'png', width: '30' }, 'a.jpg');
     const { format, width } = await sharp(body).metadata();
     expect([format, width]).to.deep.equal(['png', 30]);
   });
 
   it('are rejected beyond 100', async () => {
     const part = '--xyz\r\nContent-Disposition: form-data; name="x"\r\n\r\n1\r\n';
-    const { status, message } = await convertRaw(service.base, [part.repeat(150), '--xyz--\r\n']);
-    expect([status, message]).to.deep.equal([
-      400,
-      'Too many form fields: at most 100 allowed in one request.',
-    ]);
+    const { outcome } = await convertRaw(service.base, [part.repeat(150), '--xyz--\r\n']);
+    expect(outcome).to.equal('400 Too many form fields: at most 100 allowed in one request.');
   });
 });

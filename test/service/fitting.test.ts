@@ -3,8 +3,17 @@ import sharp, { type FitEnum, type Sharp } from 'sharp';
 import { frame } from '../../scripts/fixtures/scene.ts';
 import { POSITIONS } from '../../src/conversion/plan/types.ts';
 import { OUTPUT_TYPES, OUTPUTS, type OutputType } from '../../src/formats.ts';
-import { convert, edgeCase, fixture } from '../helpers/client.ts';
-import { decode, difference, drawPdf, onGrey, type Pixels, pixelAt } from '../helpers/pixels.ts';
+import { convert, converted, edgeCase, type Fields, fixture } from '../helpers/client.ts';
+import {
+  decode,
+  difference,
+  drawPdf,
+  onGrey,
+  type Pixels,
+  pixelAt,
+  sizeOf,
+  toPixels,
+} from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
 /** @module Compares fit, position and enlarge with sharp, whose names and semantics they have. */
@@ -38,12 +47,7 @@ describe('fit, position and enlarge', () => {
   ): Promise<Pixels> => {
     const image = sharp(file).autoOrient();
     const padding = background ?? { r: 0, g: 0, b: 0, alpha: 0 };
-    return decode(
-      await image
-        .resize({ ...request, background: padding, withoutEnlargement: !enlarge })
-        .png()
-        .toBuffer(),
-    );
+    return toPixels(image.resize({ ...request, background: padding, withoutEnlargement: !enlarge }));
   };
 
   const byService = async (
@@ -52,8 +56,7 @@ describe('fit, position and enlarge', () => {
     format: OutputType = 'png',
   ): Promise<Pixels> => {
     const fields = Object.entries(request).map(([name, value]) => [name, String(value)]);
-    const answer = await convert(service.base, file, { format, ...Object.fromEntries(fields) });
-    expect(answer.status, answer.message).to.equal(200);
+    const answer = await converted(service.base, file, { format, ...Object.fromEntries(fields) });
     return decode(answer.body, format);
   };
 
@@ -63,7 +66,7 @@ describe('fit, position and enlarge', () => {
   const expectSame = async (file: Buffer, request: FitRequest): Promise<void> => {
     const [ours, theirs] = await Promise.all([byService(file, request), bySharp(file, request)]);
     const what = JSON.stringify(request);
-    expect([ours.width, ours.height], what).to.deep.equal([theirs.width, theirs.height]);
+    expect(sizeOf(ours), what).to.deep.equal(sizeOf(theirs));
     expect(difference(ours, theirs).psnr, what).to.be.greaterThan(LEAST);
   };
 
@@ -120,7 +123,7 @@ describe('fit, position and enlarge', () => {
       for (const fit of ['cover', 'contain', 'fill'] as const) {
         const request = { fit, width: 100, height: 100, position: 'right top' } as const;
         const [ours, theirs] = await Promise.all([byService(file, request), bySharp(file, request)]);
-        expect([ours.width, ours.height], `${kind} ${fit}`).to.deep.equal([theirs.width, theirs.height]);
+        expect(sizeOf(ours), `${kind} ${fit}`).to.deep.equal(sizeOf(theirs));
         expect(difference(ours, theirs).psnr, `${kind} ${fit}`).to.be.greaterThan(30);
       }
     }
@@ -134,12 +137,11 @@ describe('fit, position and enlarge', () => {
 
   describe('borders', () => {
     const contain = { fit: 'contain', width: '120', height: '120' } as const; // 20 pixels above and below
-    const bordered = async (name: string, fields: Record<string, string>) => {
-      const answer = await convert(service.base, await fixture(name), { ...contain, ...fields });
-      expect(answer.status, answer.message).to.equal(200);
+    const bordered = async (name: string, fields: Fields) => {
+      const answer = await converted(service.base, await fixture(name), { ...contain, ...fields });
       const pixels = await decode(answer.body, fields.format as OutputType);
-      expect([pixels.width, pixels.height]).to.deep.equal([120, 120]);
-      return { pixels, notes: answer.headers.get('x-conversion-notes') };
+      expect(sizeOf(pixels)).to.deep.equal([120, 120]);
+      return { pixels, notes: answer.notes };
     };
     const border = ({ pixels }: { pixels: Pixels }) => pixelAt(pixels, 60, 5);
     const near = (actual: number[], expected: readonly number[], what: string): void => {
@@ -243,7 +245,7 @@ describe('fit, position and enlarge', () => {
                 position: 'right',
                 enlarge: true,
               });
-              const ours = await decode(await sharp(body, { page: at }).png().toBuffer());
+              const ours = await toPixels(sharp(body, { page: at }));
               expect(difference(ours, theirs).psnr, `frame ${at}`).to.be.greaterThan(22);
             }
           });
@@ -298,7 +300,7 @@ describe('fit, position and enlarge', () => {
           for (const format of ['png', 'webp', 'pdf'] as const) {
             const ours = await byService(drawing(root), { ...request }, format);
             const name = `${request.fit} in ${format}`;
-            expect([ours.width, ours.height], name).to.deep.equal([theirs.width, theirs.height]);
+            expect(sizeOf(ours), name).to.deep.equal(sizeOf(theirs));
             const limit = format === 'webp' ? 18 : 24;
             expect(difference(onGrey(ours, 255), onGrey(theirs, 255)).psnr, name).to.be.greaterThan(limit);
           }

@@ -53,7 +53,7 @@ describe('the fixture', () => {
             return void expect(answer.message).to.include(refused.says);
           }
           expect(answer.status, answer.message).to.equal(200);
-          expect(answer.headers.get('x-conversion-notes') ?? '').to.equal(notesFor(expectation, format));
+          expect(answer.notes ?? '').to.equal(notesFor(expectation, format));
           await checkImage(answer.body, expectation, format);
         });
       }

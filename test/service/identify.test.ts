@@ -3,10 +3,20 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import sharp from 'sharp';
+import { profileSegment, withSegment } from '../../scripts/fixtures/writers.ts';
 import type { ImageDescription } from '../../src/conversion/identify.ts';
-import { convert, edgeCase, fixture, fixturePath, sendForm } from '../helpers/client.ts';
+import {
+  convert,
+  edgeCase,
+  expectSuccess,
+  fixture,
+  fixturePath,
+  jsonOf,
+  sendForm,
+} from '../helpers/client.ts';
 import { runCliInProcess } from '../helpers/command-line.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
+import { plain } from '../helpers/pixels.ts';
 import { useOwnServices, useService } from '../helpers/service.ts';
 
 const FIXTURES = new URL('../../fixtures/', import.meta.url).pathname;
@@ -55,9 +65,10 @@ const DIFFERENCES: Readonly<Record<string, readonly string[]>> = {
 describe('POST /identify', () => {
   const { startShared, current } = useOwnServices();
   const identify = async (file: Uint8Array, query = '', base = current().base): Promise<ImageDescription> => {
-    const answer = await sendForm(`${base}/identify${query}`, { method: 'POST', body: new Uint8Array(file) });
-    expect(answer.status, answer.message).to.equal(200);
-    return JSON.parse(answer.body.toString());
+    const answer = await expectSuccess(
+      sendForm(`${base}/identify${query}`, { method: 'POST', body: new Uint8Array(file) }),
+    );
+    return jsonOf(answer);
   };
 
   for (const folder of ['images', 'traps', 'extra']) {
@@ -177,9 +188,7 @@ describe('POST /identify', () => {
   it('has no conversion without options, and none if the image cannot be converted with them', async () => {
     await startShared({});
     expect(await identify(await fixture('scene.jpg'))).to.not.have.property('conversion');
-    const wide = await sharp({ create: { width: 16_384, height: 2, channels: 3, background: 'teal' } })
-      .png()
-      .toBuffer();
+    const wide = await plain(16_384, 2).png().toBuffer();
     expect(await identify(wide)).to.deep.include({ convertible: true, problem: null });
     const refused = await identify(wide, '?format=webp');
     expect([refused.convertible, refused.problem?.reason]).to.deep.equal([
@@ -194,7 +203,7 @@ describe('POST /identify', () => {
     for (const query of ['variants=[{"name":"a","width":9}]', 'on_error=skip']) {
       const body = new Uint8Array(await fixture('scene.jpg'));
       const answer = await sendForm(`${current().base}/identify?${query}`, { method: 'POST', body });
-      const { reason, field } = JSON.parse(answer.body.toString()).error;
+      const { reason, field } = jsonOf(answer).error;
       expect([reason, field]).to.deep.equal(['unknown_parameter', query.split('=')[0]]);
     }
   });
@@ -227,11 +236,8 @@ describe('POST /identify', () => {
     profile.writeUInt32BE(50, 164); // bytes of the name
     profile.writeUInt32BE(28, 168);
     profile.write('\0P\x003\0', 172, 'latin1');
-    const segment = Buffer.concat([Buffer.from('\xff\xe2\0\0ICC_PROFILE\0\x01\x01', 'latin1'), profile]);
-    segment.writeUInt16BE(segment.length - 2, 2);
-    const jpeg = await fixture('scene.jpg');
     await startShared({});
-    const image = await identify(Buffer.concat([jpeg.subarray(0, 2), segment, jpeg.subarray(2)]));
+    const image = await identify(withSegment(await fixture('scene.jpg'), 0xe2, profileSegment(profile)));
     expect(image).to.deep.include({ type: 'jpg', profile: 'P3' });
   });
 
@@ -267,7 +273,7 @@ describe('POST /identify with a form', () => {
       if (typeof value === 'string') body.append(name, value);
       else body.append(name, new Blob([new Uint8Array(value)]), 'a "b".png');
     const answer = await sendForm(`${service.base}/identify`, { method: 'POST', body });
-    return { status: answer.status, json: JSON.parse(answer.body.toString()) };
+    return { status: answer.status, json: jsonOf(answer) };
   };
 
   it('returns one description for the field file', async () => {

@@ -1,12 +1,11 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { connect } from 'node:net';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { parse as parseDisposition } from 'content-disposition';
 import sharp from 'sharp';
-import { convert, fixture, fixturePath, sendForm } from '../helpers/client.ts';
-import { exchange, parseAnswer } from '../helpers/raw-http.ts';
+import { convert, expectSuccess, fixture, fixturePath, jsonOf, sendForm } from '../helpers/client.ts';
+import { dial, exchange, parseAnswer } from '../helpers/raw-http.ts';
 import { useOwnServices, useService } from '../helpers/service.ts';
 
 const MIB = 1024 * 1024;
@@ -33,8 +32,7 @@ describe('POST /convert with an image as the body', () => {
     ...['application/x-www-form-urlencoded', undefined],
   ]) {
     it(`returns the bytes that a form gets, for the type ${type}`, async () => {
-      const answer = await send('?output_format=png&width=60&background=08f', type);
-      expect(answer.status, answer.message).to.equal(200);
+      const answer = await expectSuccess(send('?output_format=png&width=60&background=08f', type));
       const form = await convert(service.base, photo, { format: 'png', width: '60', background: '08f' });
       expect(answer.body.equals(form.body)).to.equal(true);
     });
@@ -114,14 +112,13 @@ describe('POST /convert with an image as the body', () => {
   it('rejects options in the query of a form, as before', async () => {
     const form = new FormData();
     form.append('file', new Blob([new Uint8Array(photo)]), 'a.jpg');
-    const { status, message } = await sendForm(`${service.base}/convert?width=60`, {
+    const { outcome } = await sendForm(`${service.base}/convert?width=60`, {
       method: 'POST',
       body: form,
     });
-    expect([status, message]).to.deep.equal([
-      400,
-      'The field "width" is in the query string. Send it in the form instead; with curl, use -F width=VALUE.',
-    ]);
+    expect(outcome).to.equal(
+      '400 The field "width" is in the query string. Send it in the form instead; with curl, use -F width=VALUE.',
+    );
   });
 
   for (const [what, type, content, status, reason] of [
@@ -136,10 +133,7 @@ describe('POST /convert with an image as the body', () => {
     it(`rejects ${what} with ${status}, also with options in the query`, async () => {
       for (const query of ['', '?width=60']) {
         const answer = await send(query, type, content === undefined ? photo : Buffer.from(content));
-        expect([answer.status, JSON.parse(answer.body.toString()).error.reason]).to.deep.equal([
-          status,
-          reason,
-        ]);
+        expect([answer.status, jsonOf(answer).error.reason]).to.deep.equal([status, reason]);
       }
     });
   }
@@ -150,21 +144,19 @@ describe('POST /convert with an image as the body', () => {
   });
 
   it('is no way to send a batch', async () => {
-    const { status, message } = await sendForm(`${service.base}/batch?format=png`, {
+    const { outcome } = await sendForm(`${service.base}/batch?format=png`, {
       method: 'POST',
       headers: { 'content-type': 'image/jpeg' },
       body: new Uint8Array(photo),
     });
-    expect(status).to.equal(400);
-    expect(message).to.equal(
-      'The request body must be multipart/form-data with a boundary. With curl, use -F files=@photo.jpg.',
+    expect(outcome).to.equal(
+      '400 The request body must be multipart/form-data with a boundary. With curl, use -F files=@photo.jpg.',
     );
   });
 
   describe('of 64 MiB, is rejected before it has been sent,', () => {
     const sendPart = async (header: string, start: Uint8Array): Promise<string> => {
-      const { hostname, port } = new URL(service.base);
-      const socket = connect(Number(port || 80), hostname);
+      const socket = await dial(service.base);
       socket.write(
         `POST /api/v1/convert HTTP/1.1\r\nHost: x\r\nContent-Type: image/jpeg\r\n${header}\r\n\r\n`,
       );
@@ -214,12 +206,10 @@ describe('POST /convert with an image as a body that does not end', () => {
 
   it('leaves nothing behind when the client disconnects', async () => {
     await start({});
-    const { port } = new URL(current().base);
-    const socket = connect(Number(port), '127.0.0.1');
+    const socket = await dial(current().base);
     socket.write(
       'POST /api/v1/convert HTTP/1.1\r\nHost: x\r\nContent-Type: image/gif\r\nContent-Length: 900\r\n\r\nGIF89a',
     );
-    await once(socket, 'connect');
     socket.destroy();
     await nothingLeft();
   });

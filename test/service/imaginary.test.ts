@@ -1,16 +1,10 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { toFields } from '../../src/server/imaginary/operations.ts';
-import { fixture } from '../helpers/client.ts';
+import { type ClientResponse, type Fields, fixture, jsonOf, sendForm } from '../helpers/client.ts';
 import { extra } from '../helpers/extra.ts';
-import { decode, difference } from '../helpers/pixels.ts';
+import { decode, difference, toPixels } from '../helpers/pixels.ts';
 import { useOwnServices } from '../helpers/service.ts';
-
-interface Answer {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly body: Buffer;
-}
 
 const KEY = 'secret of the cloud';
 const SETTINGS = {
@@ -23,19 +17,10 @@ const SETTINGS = {
 describe('the interface of imaginary', () => {
   const { start, startShared, current } = useOwnServices();
 
-  const request = async (
-    path: string,
-    query: Record<string, string>,
-    init: RequestInit = {},
-  ): Promise<Answer> => {
+  const request = (path: string, query: Fields, init: RequestInit = {}) => {
     const url = new URL(`/imaginary${path}`, current().base);
     url.search = new URLSearchParams({ key: KEY, ...query }).toString();
-    const response = await fetch(url, init);
-    return {
-      status: response.status,
-      headers: response.headers,
-      body: Buffer.from(await response.arrayBuffer()),
-    };
+    return sendForm(url.href, init);
   };
   const post = (path: string, query: Record<string, string>, file: Uint8Array, type?: string) =>
     request(path, query, {
@@ -43,29 +28,18 @@ describe('the interface of imaginary', () => {
       body: new Uint8Array(file),
       headers: type ? { 'content-type': type } : {},
     });
-  const json = ({ body }: Answer) => JSON.parse(body.toString());
   /** Media type, size in the headers and size of the image itself. */
-  const described = async ({ status, headers, body }: Answer) => {
+  const described = async ({ status, headers, body }: ClientResponse) => {
     expect(status, body.toString('latin1').slice(0, 200)).to.equal(200);
     const { width, height } = await sharp(body).metadata();
-    expect([headers.get('image-width'), headers.get('image-height')]).to.deep.equal([
-      `${width}`,
-      `${height}`,
-    ]);
+    expect(`${headers.get('image-width')}x${headers.get('image-height')}`).to.equal(`${width}x${height}`);
     return `${headers.get('content-type')} ${width}x${height}`;
   };
 
   describe('answers what Nextcloud sends for a preview:', () => {
     const last = (operation: 'fit' | 'smartcrop', type: string) => ({
       operation,
-      params: {
-        width: 64,
-        height: 64,
-        stripmeta: 'true',
-        type,
-        norotation: 'true',
-        quality: '80',
-      },
+      params: { width: 64, height: 64, stripmeta: 'true', type, norotation: 'true', quality: '80' },
     });
     const rotate = { operation: 'autorotate' };
     const toPng = { operation: 'convert', params: { type: 'png' } };
@@ -116,12 +90,12 @@ describe('the interface of imaginary', () => {
   describe('answers what its apps send:', () => {
     it('the index, the properties of a form, and an exact size of Face Recognition', async () => {
       await startShared(SETTINGS);
-      expect(json(await request('/', {}))).to.deep.equal({ imaginary: '1.2.4', imagemill: '0.0.0-test' });
+      expect(jsonOf(await request('/', {}))).to.deep.equal({ imaginary: '1.2.4', imagemill: '0.0.0-test' });
       const photo = await fixture('orientation-6.jpg');
       const form = new FormData();
       form.append('file', new Blob([new Uint8Array(photo)]), 'photo.jpg');
       const info = await request('/info', {}, { method: 'POST', body: form });
-      expect(json(info)).to.deep.equal({
+      expect(jsonOf(info)).to.deep.equal({
         ...{ width: 120, height: 80, type: 'jpeg', space: 'srgb' },
         ...{ hasAlpha: false, hasProfile: true, channels: 3, orientation: 1 },
       });
@@ -130,12 +104,8 @@ describe('the interface of imaginary', () => {
         {
           operation: 'resize',
           params: {
-            width: 200,
-            height: 333,
-            force: 'true',
-            type: 'jpeg',
-            stripmeta: 'true',
-            norotation: 'true',
+            ...{ width: 200, height: 333, force: 'true', type: 'jpeg' },
+            ...{ stripmeta: 'true', norotation: 'true' },
           },
         },
       ];
@@ -153,7 +123,7 @@ describe('the interface of imaginary', () => {
         await startShared(SETTINGS);
         const answer = await post('/info', {}, await fixture(name));
         expect(answer.status).to.equal(200);
-        expect(json(answer)).to.include({ ...expected, orientation: 1 });
+        expect(jsonOf(answer)).to.include({ ...expected, orientation: 1 });
       });
     }
 
@@ -179,7 +149,7 @@ describe('the interface of imaginary', () => {
     const query = { top: '10', left: '20', areawidth: '50', areaheight: '40', field: 'image' };
     const { body } = await request('/extract', query, { method: 'POST', body: form });
     const area = { left: 20, top: 10, width: 50, height: 40 };
-    const expected = await decode(await sharp(png).extract(area).png().toBuffer());
+    const expected = await toPixels(sharp(png).extract(area));
     expect(difference(await decode(body), expected).psnr).to.equal(Number.POSITIVE_INFINITY);
   });
 
@@ -218,7 +188,7 @@ describe('the interface of imaginary', () => {
   });
 
   describe('refuses', () => {
-    const refusal = async (answer: Answer | Promise<Answer>) => {
+    const refusal = async (answer: ClientResponse | Promise<ClientResponse>) => {
       const { status, headers, body } = await answer;
       expect(headers.get('content-type')).to.equal('application/json; charset=utf-8');
       const parsed = JSON.parse(body.toString()) as { message: string; status: number };

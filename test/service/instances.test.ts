@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { expect } from 'chai';
-import { type ClientResponse, fixture, sendForm } from '../helpers/client.ts';
+import { type ClientResponse, convert, fixture, sendForm } from '../helpers/client.ts';
 import { type Daemon, freePorts, startNginx, startRedis } from '../helpers/daemons.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
@@ -83,10 +83,8 @@ describe('three instances behind a proxy, with Redis', () => {
     const client = async (): Promise<void> => {
       while (sent.length < last) {
         const began = performance.now();
-        const body = new FormData();
-        body.append('file', new Blob([new Uint8Array(photo)]), 'a.jpg');
         const headers = { 'x-test-client': `2001:db8:${randomInt(65536).toString(16)}:${sent.length}::1` };
-        const end = await sendForm(`${base()}/convert`, { method: 'POST', headers, body }).then(
+        const end = await convert(base(), photo, {}, 'a.jpg', headers).then(
           ({ status }) => status,
           (error: Error) => error.message,
         );

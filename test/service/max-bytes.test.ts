@@ -1,11 +1,21 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
+import { seeded } from '../../scripts/stress/random.ts';
 import type { Step } from '../../src/conversion/plan/step.ts';
 import { MAX_ENCODES } from '../../src/conversion/search-quality.ts';
-import { type ClientResponse, convert, edgeCase, fixture, fixturePath, sendForm } from '../helpers/client.ts';
+import {
+  type ClientResponse,
+  convert,
+  edgeCase,
+  expectSuccess,
+  type Fields,
+  type FormFile,
+  fixture,
+  sendBatch,
+} from '../helpers/client.ts';
 import { convertWith } from '../helpers/engine.ts';
-import { fakeMagick } from '../helpers/fake-magick.ts';
-import { decode, pixelAt } from '../helpers/pixels.ts';
+import { COPY_SCENE, fakeMagick } from '../helpers/fake-magick.ts';
+import { decode, pixelAt, sizeOf } from '../helpers/pixels.ts';
 import { startEngine, useOwnServices, useService } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
 
@@ -16,13 +26,10 @@ describe('max_bytes', () => {
     photo = await noisyPhoto(480, 320);
   });
 
-  const converted = async (file: Buffer, fields: Record<string, string>): Promise<ClientResponse> => {
-    const answer = await convert(service.base, file, fields);
-    expect(answer.status, answer.message).to.equal(200);
-    return answer;
-  };
+  const converted = (file: Buffer, fields: Fields): Promise<ClientResponse> =>
+    expectSuccess(convert(service.base, file, fields));
   const qualityOf = ({ headers }: ClientResponse): number => Number(headers.get('x-conversion-quality'));
-  const notesOf = ({ headers }: ClientResponse): string | null => headers.get('x-conversion-notes');
+  const notesOf = ({ notes }: ClientResponse): string | null => notes;
 
   for (const format of ['webp', 'jpg'] as const) {
     it(`gives ${format} the best quality within the limit, and states it`, async () => {
@@ -54,8 +61,7 @@ describe('max_bytes', () => {
     const fields = { format: 'jpg', width: '200', height: '200', fit: 'cover', max_bytes: '6000' };
     const answer = await converted(photo, fields);
     expect(answer.body.length).to.be.at.most(6000);
-    const { width, height } = await sharp(answer.body).metadata();
-    expect([width, height]).to.deep.equal([200, 200]);
+    expect(sizeOf(await sharp(answer.body).metadata())).to.deep.equal([200, 200]);
   });
 
   it('keeps the frames, delays and loop count of an animation', async () => {
@@ -132,36 +138,27 @@ describe('max_bytes', () => {
 
   for (const format of ['png', 'gif', 'bmp', 'pdf']) {
     it(`is rejected for ${format}, with field, value, format and expected values`, async () => {
-      const { status, message } = await convert(service.base, photo, { format, max_bytes: '50000' });
-      expect(`${status} ${message}`).to.equal(
+      const { outcome } = await convert(service.base, photo, { format, max_bytes: '50000' });
+      expect(outcome).to.equal(
         `400 Invalid max_bytes "50000": expected a format with a quality to lower (webp, jpg), which ${format} does not have.`,
       );
     });
   }
 
   it('of a batch applies to each file, and each quality is stated', async () => {
-    const form = new FormData();
     const small = await fixture('scene.jpg');
-    for (const [at, file] of [small, photo, small].entries())
-      form.append('files', new Blob([new Uint8Array(file)]), `${at}.jpg`);
-    form.append('format', 'jpg');
-    form.append('max_bytes', '9000');
-    const answer = await sendForm(`${service.base}/batch`, { method: 'POST', body: form });
-    expect(answer.status, answer.message).to.equal(200);
+    const files = [small, photo, small].map((file, at): FormFile => [`${at}.jpg`, file]);
+    const fields = { format: 'jpg', max_bytes: '9000' };
+    const answer = await expectSuccess(sendBatch(service.base, files, fields));
     expect(notesOf(answer)).to.equal('quality-lowered;files="1"');
     expect(answer.headers.get('x-conversion-quality')).to.match(/^80;files="0 2", \d\d;files="1"$/);
     for (const { content } of await readZip(answer.body)) expect(content.length).to.be.at.most(9000);
   });
 
   it('that one file of a batch cannot reach is an error of that file', async () => {
-    const form = new FormData();
-    form.append('format', 'jpg');
-    form.append('max_bytes', '1500');
-    form.append('on_error', 'skip');
-    for (const file of [await fixture('scene.jpg'), photo])
-      form.append('files', new Blob([new Uint8Array(file)]), 'a.jpg');
-    const { status, body } = await sendForm(`${service.base}/batch`, { method: 'POST', body: form });
-    expect(status).to.equal(200);
+    const files = [await fixture('scene.jpg'), photo].map((file): FormFile => ['a.jpg', file]);
+    const fields = { format: 'jpg', max_bytes: '1500', on_error: 'skip' };
+    const { body } = await expectSuccess(sendBatch(service.base, files, fields));
     const errors = (await readZip(body)).at(-1)?.content.toString();
     expect(errors).to.match(/File 2 \(\\"a\.jpg\\"\) cannot be reduced to 1500 bytes/);
   });
@@ -203,14 +200,12 @@ describe('the encodes for max_bytes', () => {
   const { start, current, nothingLeft } = useOwnServices();
 
   it('share the time limit of one conversion, and leave no files', async () => {
-    const slow = `sleep 0.6; touch kept.miff; cp ${fixturePath('scene.webp')} image.webp`;
+    const slow = `sleep 0.6; touch kept.miff; ${COPY_SCENE}`;
     await start({ MAGICK_BIN: await fakeMagick(slow), CONVERT_TIMEOUT_MS: '1000' });
-    const { status, message } = await convert(current().base, await edgeCase('few-colours.png'), {
+    const { outcome } = await convert(current().base, await edgeCase('few-colours.png'), {
       max_bytes: '1',
     });
-    expect(`${status} ${message}`).to.match(
-      /^413 The file took longer to convert than the limit of 1 second/,
-    );
+    expect(outcome).to.match(/^413 The file took longer to convert than the limit of 1 second/);
     await nothingLeft();
   });
 
@@ -222,21 +217,12 @@ describe('the encodes for max_bytes', () => {
   });
 });
 
-/** Creates reproducible pseudorandom bytes. */
-function* noise(): Generator<number, never> {
-  let state = 1;
-  for (;;) {
-    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
-    yield (state >>> 16) / 65_536;
-  }
-}
-
 function noisyPixels(width: number, height: number, channels: 3 | 4): Buffer {
-  const random = noise();
+  const random = seeded(1);
   const data = Buffer.alloc(width * height * channels, 255);
   for (let at = 0; at < width * height; at += 1) {
     const [x, y] = [at % width, Math.floor(at / width)];
-    const light = 120 + 60 * Math.sin(x / 17) + 40 * Math.cos(y / 11) + 24 * random.next().value;
+    const light = 120 + 60 * Math.sin(x / 17) + 40 * Math.cos(y / 11) + 24 * random.next();
     data.set([light, 255 - light, (x * 255) / width], at * channels);
   }
   return data;

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { convert, fixture, sendForm } from '../helpers/client.ts';
+import { convert, fixture, formOf, sendBatch, sendForm } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { startProcess } from '../helpers/process.ts';
@@ -100,13 +100,12 @@ describe('GET /metrics', () => {
     });
     const client = new AbortController();
     const photo = await fixture('scene.jpg');
-    const send = () => {
-      const body = new FormData();
-      body.append('file', new Blob([new Uint8Array(photo)]), 'a.jpg');
-      return fetch(`${current().base}/convert`, { method: 'POST', body, signal: client.signal }).catch(
-        () => undefined,
-      );
-    };
+    const send = () =>
+      fetch(`${current().base}/convert`, {
+        method: 'POST',
+        body: formOf({}, [['a.jpg', photo]]),
+        signal: client.signal,
+      }).catch(() => undefined);
     const first = send();
     await eventually(() => readFile(join(folder, 'begun')).catch(() => undefined));
     const second = send();
@@ -160,40 +159,35 @@ describe('GET /metrics', () => {
   });
 
   it('has every metric and label that the Grafana dashboard queries, and the dashboard shows every metric', async () => {
-    const service = startProcess({ TEMP_DIR: await makeTempDir('dashboard') });
-    try {
-      const base = await service.base();
-      await convert(base, await fixture('scene.jpg'));
-      const { body } = await sendForm(new URL('/metrics', base).href);
-      const text = body.toString();
-      const samples = samplesIn(text);
-      // A rule of `promtool check metrics`.
-      const others = [...text.matchAll(/^# TYPE (\w+) (?!counter)/gm)].map(([, name]) => name);
-      expect(others.filter((name) => name?.endsWith('_total'))).to.deep.equal([]);
-      const { panels } = JSON.parse(await readFile(DASHBOARD, 'utf8')) as {
-        panels: { targets?: { expr: string }[] }[];
-      };
-      const queries = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
-      expect(queries).to.have.length.above(20);
-      for (const query of queries) {
-        const [, name = '', matchers = ''] = /(\w+)\{([^}]*)\}/.exec(query) ?? [];
-        const [, groups = ''] = /by \(([^)]*)\)/.exec(query) ?? [];
-        const labels = [
-          ...[...matchers.matchAll(/(\w+)(?==|!)/g)].map(([word]) => word),
-          ...groups.split(/, */),
-        ];
-        const own = labels.filter((label) => label !== '' && !['job', 'instance'].includes(label));
-        const meant = samples.find((sample) => sample.name === name);
-        expect(Object.keys(meant?.labels ?? { none: true }), query).to.include.members(own);
-        expect(meant, query).not.to.equal(undefined);
-      }
-      for (const { name } of samples.filter(({ name }) => name.startsWith('imagemill_'))) {
-        const asked = name.replace(/_(sum|count)$/, '_bucket');
-        expect(queries.join('\n'), 'on the dashboard').to.include(asked);
-      }
-    } finally {
-      service.child.kill('SIGKILL');
-      await service.ended();
+    await using service = startProcess({ TEMP_DIR: await makeTempDir('dashboard') });
+    const base = await service.base();
+    await convert(base, await fixture('scene.jpg'));
+    const { body } = await sendForm(new URL('/metrics', base).href);
+    const text = body.toString();
+    const samples = samplesIn(text);
+    // A rule of `promtool check metrics`.
+    const others = [...text.matchAll(/^# TYPE (\w+) (?!counter)/gm)].map(([, name]) => name);
+    expect(others.filter((name) => name?.endsWith('_total'))).to.deep.equal([]);
+    const { panels } = JSON.parse(await readFile(DASHBOARD, 'utf8')) as {
+      panels: { targets?: { expr: string }[] }[];
+    };
+    const queries = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+    expect(queries).to.have.length.above(20);
+    for (const query of queries) {
+      const [, name = '', matchers = ''] = /(\w+)\{([^}]*)\}/.exec(query) ?? [];
+      const [, groups = ''] = /by \(([^)]*)\)/.exec(query) ?? [];
+      const labels = [
+        ...[...matchers.matchAll(/(\w+)(?==|!)/g)].map(([word]) => word),
+        ...groups.split(/, */),
+      ];
+      const own = labels.filter((label) => label !== '' && !['job', 'instance'].includes(label));
+      const meant = samples.find((sample) => sample.name === name);
+      expect(Object.keys(meant?.labels ?? { none: true }), query).to.include.members(own);
+      expect(meant, query).not.to.equal(undefined);
+    }
+    for (const { name } of samples.filter(({ name }) => name.startsWith('imagemill_'))) {
+      const asked = name.replace(/_(sum|count)$/, '_bucket');
+      expect(queries.join('\n'), 'on the dashboard').to.include(asked);
     }
   });
 });
@@ -247,9 +241,7 @@ describe('the request log', () => {
     const secret = 'holiday-with-anna';
     const photo = Buffer.concat([await fixture('scene.jpg'), Buffer.from(secret)]);
     for (const bytes of [photo, Buffer.from('text'), Buffer.alloc(0)]) {
-      const body = new FormData();
-      body.append('files', new Blob([new Uint8Array(bytes)]), `${secret}.jpg`);
-      expect((await sendForm(`${current().base}/batch`, { method: 'POST', body })).status).to.be.above(399);
+      expect((await sendBatch(current().base, [[`${secret}.jpg`, bytes]])).status).to.be.above(399);
       await convert(current().base, bytes, {}, `${secret}.jpg`);
     }
     await sendForm(`${current().base}/${secret}?${secret}`);

@@ -1,6 +1,17 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { type ClientResponse, convert, edgeCase, fixture, sendForm } from '../helpers/client.ts';
+import {
+  type ClientResponse,
+  convert,
+  edgeCase,
+  expectSuccess,
+  type Fields,
+  type FormFile,
+  fixture,
+  formOf,
+  postForm,
+  sendBatch,
+} from '../helpers/client.ts';
 import { decode, difference, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
@@ -13,11 +24,8 @@ const POSITION_NAMES =
 describe('frames, pages, background and notes', () => {
   const service = useService();
 
-  const converted = async (file: Buffer, fields: Record<string, string>): Promise<ClientResponse> => {
-    const answer = await convert(service.base, file, fields);
-    expect(answer.status, answer.message).to.equal(200);
-    return answer;
-  };
+  const converted = (file: Buffer, fields: Fields): Promise<ClientResponse> =>
+    expectSuccess(convert(service.base, file, fields));
 
   for (const [frames, pages, notes] of [
     ['all', 3, null],
@@ -42,7 +50,7 @@ describe('frames, pages, background and notes', () => {
   ] as const) {
     it(`background="${background}" fills transparent areas in formats without alpha`, async () => {
       for (const format of ['jpg', 'bmp', 'pdf'] as const) {
-        const { body, headers } = await converted(await fixture('window.png'), {
+        const { body, notes } = await converted(await fixture('window.png'), {
           format,
           background,
           quality: '100',
@@ -51,7 +59,7 @@ describe('frames, pages, background and notes', () => {
         for (const channel of [0, 1, 2]) {
           expect(actual[channel], `${format}: ${actual}`).to.be.closeTo(colour[channel] as number, 6);
         }
-        expect(headers.get('x-conversion-notes'), format).to.equal('alpha-flattened');
+        expect(notes, format).to.equal('alpha-flattened');
       }
     });
   }
@@ -72,11 +80,10 @@ describe('frames, pages, background and notes', () => {
 
   for (const name of ['mauve-ish', 'nocolour', 'transparent', 'currentcolor', 'canvas', 'inherit']) {
     it(`background=${name} is rejected with 400, because it is not a colour`, async () => {
-      const { status, message } = await convert(service.base, await fixture('window.png'), {
+      const { outcome } = await convert(service.base, await fixture('window.png'), {
         background: name,
       });
-      expect(status).to.equal(400);
-      expect(message).to.include('expected a colour as #rgb, #rrggbb or a name of CSS');
+      expect(outcome).to.match(/^400 /).and.include('expected a colour as #rgb, #rrggbb or a name of CSS');
     });
   }
 
@@ -90,18 +97,15 @@ describe('frames, pages, background and notes', () => {
 
   it('lossless=true together with max_bytes is rejected with 400', async () => {
     const fields = { lossless: 'true', max_bytes: '5000' };
-    const { status, message } = await convert(service.base, await fixture('scene.jpg'), fields);
-    expect([status, message]).to.deep.equal([
-      400,
-      'Invalid lossless "true": expected false if max_bytes is set.',
-    ]);
+    const { outcome } = await convert(service.base, await fixture('scene.jpg'), fields);
+    expect(outcome).to.equal('400 Invalid lossless "true": expected false if max_bytes is set.');
   });
 
   it('background changes nothing in formats with alpha', async () => {
     for (const format of ['webp', 'png', 'gif'] as const) {
-      const { body, headers } = await converted(await fixture('window.png'), { format, background: '#f00' });
+      const { body, notes } = await converted(await fixture('window.png'), { format, background: '#f00' });
       expect(pixelAt(await decode(body), 60, 20)[3], format).to.equal(0);
-      expect(headers.get('x-conversion-notes'), format).to.equal(null);
+      expect(notes, format).to.equal(null);
     }
   });
 
@@ -110,7 +114,7 @@ describe('frames, pages, background and notes', () => {
       .ensureAlpha()
       .png()
       .toBuffer();
-    expect((await converted(opaque, { format: 'jpg' })).headers.get('x-conversion-notes')).to.equal(null);
+    expect((await converted(opaque, { format: 'jpg' })).notes).to.equal(null);
   });
 
   for (const [field, value, expected] of [
@@ -138,11 +142,11 @@ describe('frames, pages, background and notes', () => {
         ['convert', 'file'],
         ['batch', 'files'],
       ] as const) {
-        const form = new FormData();
-        form.append(field, value);
-        form.append(part, new Blob([new Uint8Array(await fixture('scene.png'))]), 'a.png');
-        const { status, message } = await sendForm(`${service.base}/${path}`, { method: 'POST', body: form });
-        expect([status, message]).to.deep.equal([400, `Invalid ${field} "${value}": expected ${expected}.`]);
+        const { outcome } = await postForm(
+          `${service.base}/${path}`,
+          formOf({ [field]: value }, [['a.png', await fixture('scene.png')]], part),
+        );
+        expect(outcome).to.equal(`400 Invalid ${field} "${value}": expected ${expected}.`);
       }
     });
   }
@@ -150,14 +154,13 @@ describe('frames, pages, background and notes', () => {
   for (const fit of ['cover', 'contain', 'fill']) {
     it(`fit=${fit} with one side is rejected, even if the image is smaller`, async () => {
       for (const side of ['width', 'height']) {
-        const { status, message } = await convert(service.base, await fixture('scene.png'), {
+        const { outcome } = await convert(service.base, await fixture('scene.png'), {
           fit,
           [side]: '500',
         });
-        expect([status, message]).to.deep.equal([
-          400,
-          `Invalid fit "${fit}": expected width and height, of which ${side === 'width' ? 'height' : 'width'} is missing.`,
-        ]);
+        expect(outcome).to.equal(
+          `400 Invalid fit "${fit}": expected width and height, of which ${side === 'width' ? 'height' : 'width'} is missing.`,
+        );
       }
     });
   }
@@ -169,20 +172,10 @@ describe('frames, pages, background and notes', () => {
   });
 
   it('a batch applies fit, position and enlarge to every file', async () => {
-    const form = new FormData();
-    for (const name of ['scene.png', 'moving.gif', 'scene.svg'])
-      form.append('files', new Blob([new Uint8Array(await fixture(name))]), name);
-    const fields = {
-      format: 'png',
-      fit: 'cover',
-      position: 'West',
-      enlarge: 'yes',
-      width: '90',
-      height: '150',
-    };
-    for (const [name, value] of Object.entries(fields)) form.append(name, value);
-    const { status, body } = await sendForm(`${service.base}/batch`, { method: 'POST', body: form });
-    expect(status).to.equal(200);
+    const names = ['scene.png', 'moving.gif', 'scene.svg'];
+    const files = await Promise.all(names.map(async (name) => [name, await fixture(name)] as const));
+    const box = { fit: 'cover', position: 'West', enlarge: 'yes', width: '90', height: '150' };
+    const { body } = await expectSuccess(sendBatch(service.base, files, { format: 'png', ...box }));
     for (const { name, content } of await readZip(body)) {
       const { width, height } = await sharp(content).metadata();
       expect([width, height], name).to.deep.equal([90, 150]);
@@ -190,21 +183,16 @@ describe('frames, pages, background and notes', () => {
   });
 
   it('a batch applies them to every file and lists the files of each note', async () => {
-    const form = new FormData();
-    const files = [
+    const [moving, ...stills] = [
       await fixture('moving.gif'),
       await fixture('scene.png'),
       await fixture('window.png'),
       await edgeCase('p3-tagged.jpg'),
-    ];
-    for (const [at, file] of [...files, files[0] as Buffer].entries()) {
-      form.append('files', new Blob([new Uint8Array(file)]), `${at}.bin`);
-    }
-    form.append('format', 'jpg');
-    form.append('background', '#00ff00');
-    const { status, headers, body } = await sendForm(`${service.base}/batch`, { method: 'POST', body: form });
-    expect(status).to.equal(200);
-    expect(headers.get('x-conversion-notes')).to.equal(
+    ] as [Buffer, ...Buffer[]];
+    const files = [moving, ...stills, moving].map((file, at): FormFile => [`${at}.bin`, file]);
+    const fields = { format: 'jpg', background: '#00ff00' };
+    const { notes, body } = await expectSuccess(sendBatch(service.base, files, fields));
+    expect(notes).to.equal(
       'first-frame-only;files="0 4", alpha-flattened;files="2", colour-converted-to-srgb;files="3"',
     );
     const window = (await readZip(body))[2]?.content as Buffer;

@@ -1,14 +1,21 @@
 /** @module Pages of a PDF as images, with EXTRA_INPUTS=pdf. */
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { filled, type PdfPage, type PdfParts, pdf, pdfStream } from '../../scripts/fixtures/pdf.ts';
-import { type ClientResponse, convert, sendForm } from '../helpers/client.ts';
+import {
+  type ClientResponse,
+  convert,
+  expectSuccess,
+  type Fields,
+  formOf,
+  jsonOf,
+  postForm,
+} from '../helpers/client.ts';
 import { ALL_EXTRAS } from '../helpers/extra.ts';
-import { makeTempDir } from '../helpers/hooks.ts';
+import { writeTempFile } from '../helpers/hooks.ts';
 import { encryptPdf } from '../helpers/pdf.ts';
-import { decode, pixelAt } from '../helpers/pixels.ts';
+import { decode, pixelAt, sizeOf } from '../helpers/pixels.ts';
 import { startService, useServiceWith } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
 
@@ -39,15 +46,10 @@ function nestedForms(depth: number): Buffer {
 describe('a PDF as input', () => {
   const own = useServiceWith(ALL_EXTRAS);
 
-  type Fields = Readonly<Record<string, string>>;
   const post = (file: Uint8Array, fields: Fields = {}) =>
     convert(own.base, file, { format: 'png', ...fields });
-  const ok = async (file: Uint8Array, fields: Fields = {}): Promise<ClientResponse> => {
-    const answer = await post(file, fields);
-    expect(answer.status, answer.message).to.equal(200);
-    return answer;
-  };
-  const notes = ({ headers }: ClientResponse) => headers.get('x-conversion-notes');
+  const ok = (file: Uint8Array, fields: Fields = {}) => expectSuccess(post(file, fields));
+  const notes = ({ notes }: ClientResponse) => notes;
   /** Returns the size of an image, and its colours at places in percent of its sides. */
   async function look(body: Uint8Array, ...places: (readonly [x: number, y: number])[]) {
     const shown = await decode(body);
@@ -57,13 +59,8 @@ describe('a PDF as input', () => {
     );
     return [[width, height], ...colours];
   }
-  const identify = async (file: Uint8Array, fields: Fields = {}) => {
-    const body = new FormData();
-    for (const [name, value] of Object.entries(fields)) body.append(name, value);
-    body.append('file', new Blob([new Uint8Array(file)]), 'a.pdf');
-    const answer = await sendForm(`${own.base}/identify`, { method: 'POST', body });
-    return JSON.parse(answer.body.toString());
-  };
+  const identify = async (file: Uint8Array, fields: Fields = {}) =>
+    jsonOf(await postForm(`${own.base}/identify`, formOf(fields, [['a.pdf', file]])));
 
   it('is drawn on white paper with 144 pixels per inch, or as many as dpi asks for', async () => {
     const corners = [
@@ -83,11 +80,9 @@ describe('a PDF as input', () => {
 
   for (const dpi of ['35', '601', '1.5']) {
     it(`is rejected with dpi=${dpi}, with 400`, async () => {
-      const { status, message } = await post(page(''), { dpi });
-      expect([status, message]).to.deep.equal([
-        400,
-        `Invalid dpi "${dpi}": expected a whole number from 36 to 600.`,
-      ]);
+      expect((await post(page(''), { dpi })).outcome).to.equal(
+        `400 Invalid dpi "${dpi}": expected a whole number from 36 to 600.`,
+      );
     });
   }
 
@@ -102,7 +97,7 @@ describe('a PDF as input', () => {
     ] as const) {
       const { body } = await ok(page(''), fields);
       const { data, info } = await sharp(body).removeAlpha().raw().toBuffer({ resolveWithObject: true });
-      expect([info.width, info.height], JSON.stringify(fields)).to.deep.equal(size);
+      expect(sizeOf(info), JSON.stringify(fields)).to.deep.equal(size);
       // A resized image has mixed colours on both sides of an edge. A drawn one has at most one pixel of them.
       const row = Array.from({ length: info.width }, (_, x) => data[x * 3 + 1] as number);
       const mixed = row.filter((green) => green > 2 && green < 253);
@@ -123,11 +118,9 @@ describe('a PDF as input', () => {
     expect(await look((await ok(page(''), doubled)).body, [10, 10])).to.deep.equal([[50, 30], RED]);
     const share = await look((await ok(page(''), { crop: '75%,50%,25%,50%' })).body, [90, 10]);
     expect(share).to.deep.equal([[50, 60], BLUE]);
-    const outside = await post(page(''), { crop: '0,0,201,100' });
-    expect([outside.status, outside.message]).to.deep.equal([
-      400,
-      'The file is 200 × 120 pixels when upright, so the crop "0,0,201,100" is not inside of it.',
-    ]);
+    expect((await post(page(''), { crop: '0,0,201,100' })).outcome).to.equal(
+      '400 The file is 200 × 120 pixels when upright, so the crop "0,0,201,100" is not inside of it.',
+    );
   });
 
   it('is cut where position=attention sees something, also of a part of the page', async () => {
@@ -183,11 +176,9 @@ describe('a PDF as input', () => {
   it('of 10 000 pages shows the first one, and is rejected by its number of pages if all are wanted', async () => {
     const file = pdf(Array.from({ length: 10_000 }, () => PAGE));
     expect(notes(await ok(file))).to.equal('first-page-only');
-    const { status, message } = await post(file, { format: 'tiff' });
-    expect([status, message]).to.deep.equal([
-      413,
-      'The file has 10000 frames or pages, more than the limit of 500 (MAX_FRAMES).',
-    ]);
+    expect((await post(file, { format: 'tiff' })).outcome).to.equal(
+      '413 The file has 10000 frames or pages, more than the limit of 500 (MAX_FRAMES).',
+    );
   });
 
   it('of 14 400 × 14 400 points is rejected before it is drawn, unless the result is small', async () => {
@@ -196,26 +187,20 @@ describe('a PDF as input', () => {
     expect([count, width, convertible, problem.reason]).to.deep.equal([
       ...[1, 28_800, false, 'drawing_too_large'],
     ]);
-    const { status, message } = await post(file);
-    expect([status, message]).to.deep.equal([
-      413,
-      'The file would be rendered 28800 pixels wide or high, more than the limit of 16384: set a smaller width or height.',
-    ]);
-    const medium = await post(file, { dpi: '72' });
-    expect([medium.status, medium.message]).to.deep.equal([
-      413,
-      'The file has 14400 × 14400 = 207360000 pixels, more than the limit of 50000000 (MAX_PIXELS).',
-    ]);
+    expect((await post(file)).outcome).to.equal(
+      '413 The file would be rendered 28800 pixels wide or high, more than the limit of 16384: set a smaller width or height.',
+    );
+    expect((await post(file, { dpi: '72' })).outcome).to.equal(
+      '413 The file has 14400 × 14400 = 207360000 pixels, more than the limit of 50000000 (MAX_PIXELS).',
+    );
     expect(await look((await ok(file, { width: '300' })).body)).to.deep.equal([[300, 300]]);
   });
 
   it('is rejected if all of its pages together have too many pixels, before any is drawn', async () => {
     const file = pdf(Array.from({ length: 100 }, () => ({ width: 500, height: 500 })));
-    const { status, message } = await post(file, { format: 'tiff' });
-    expect([status, message]).to.deep.equal([
-      413,
-      'The file has 100000000 pixels in 100 frames or pages, more than the limit of 75000000 in total (MAX_TOTAL_PIXELS).',
-    ]);
+    expect((await post(file, { format: 'tiff' })).outcome).to.equal(
+      '413 The file has 100000000 pixels in 100 frames or pages, more than the limit of 75000000 in total (MAX_TOTAL_PIXELS).',
+    );
     await ok(file);
     await ok(file, { format: 'tiff', width: '20' });
   });
@@ -231,8 +216,9 @@ describe('a PDF as input', () => {
 
   for (const bits of ['40', '256'] as const) {
     it(`with a password is rejected with 400 (${bits} bits)`, async () => {
-      const { status, message } = await post(await encryptPdf(page(''), 'secret', bits));
-      expect([status, message]).to.deep.equal([400, 'The file is encrypted: save it without a password.']);
+      expect((await post(await encryptPdf(page(''), 'secret', bits))).outcome).to.equal(
+        '400 The file is encrypted: save it without a password.',
+      );
     });
   }
 
@@ -243,8 +229,7 @@ describe('a PDF as input', () => {
 
   it('that another program has encrypted is rejected with 400', async () => {
     const file = withParts({ trailer: '/Encrypt<</Filter/Other/V 4>>/ID[(a)(b)]' });
-    const { status, message } = await post(file);
-    expect([status, message]).to.deep.equal([400, 'The file is encrypted: save it without a password.']);
+    expect((await post(file)).outcome).to.equal('400 The file is encrypted: save it without a password.');
   });
 
   const valid = page('');
@@ -259,17 +244,14 @@ describe('a PDF as input', () => {
     'of noise': Buffer.concat([valid.subarray(0, 9), Buffer.alloc(9000, '\x01\xfe%<<obj')]),
   })) {
     it(`${what} is rejected as damaged, with 400`, async () => {
-      const { status, message } = await post(file);
-      expect([status, message]).to.deep.equal([400, 'The file is damaged or not a valid PDF image.']);
+      expect((await post(file)).outcome).to.equal('400 The file is damaged or not a valid PDF image.');
     });
   }
 
   it('is not converted to PDF, with 400', async () => {
-    const { status, message } = await post(page(''), { format: 'pdf' });
-    expect([status, message]).to.deep.equal([
-      400,
-      'The file is a PDF already, whose pages are only converted to images: choose another format.',
-    ]);
+    expect((await post(page(''), { format: 'pdf' })).outcome).to.equal(
+      '400 The file is a PDF already, whose pages are only converted to images: choose another format.',
+    );
   });
 
   it('shows the same with JavaScript, which does not run', async () => {
@@ -287,8 +269,7 @@ describe('a PDF as input', () => {
   });
 
   it('shows nothing of files and addresses that it names', async () => {
-    const secret = join(await makeTempDir('secret'), 'secret.txt');
-    await writeFile(secret, filled(GREEN, 0, 0, 100, 60));
+    const secret = await writeTempFile('secret.txt', filled(GREEN, 0, 0, 100, 60));
     for (const name of [secret, '/etc/passwd', 'http://127.0.0.1:1/a']) {
       const spec = `/F<</Type/Filespec/FS${name.startsWith('http') ? '/URL' : '/File'}/F(${name})>>`;
       const form = pdfStream('', `/Type/XObject/Subtype/Form/BBox[0 0 100 60]${spec}`);
@@ -336,14 +317,9 @@ describe('a PDF as input', () => {
   }
 
   it('that takes too long is rejected after CONVERT_TIMEOUT_MS, with 413', async () => {
-    const quick = await startService({ ...ALL_EXTRAS, CONVERT_TIMEOUT_MS: '3000' });
-    try {
-      const { status, message } = await convert(quick.base, nestedForms(12), { format: 'png' });
-      expect(status, message).to.equal(413);
-      expect(message).to.include('longer to convert than the limit of 3 seconds (CONVERT_TIMEOUT_MS)');
-    } finally {
-      await quick.stop();
-    }
+    await using quick = await startService({ ...ALL_EXTRAS, CONVERT_TIMEOUT_MS: '3000' });
+    const { outcome } = await convert(quick.base, nestedForms(12), { format: 'png' });
+    expect(outcome).to.match(/^413 .*longer to convert than the limit of 3 seconds \(CONVERT_TIMEOUT_MS\)/);
   });
 
   it('has the same bytes as one of several variants, and without fork servers', async () => {
@@ -355,20 +331,14 @@ describe('a PDF as input', () => {
     const file = pdf(pages);
     const { body } = await ok(file, { variants: JSON.stringify(variants) });
     const found = (await readZip(body)).map(({ content }) => content);
-    const started = await startService({ ...ALL_EXTRAS, FORK_SERVER: 'off' });
-    try {
-      for (const [at, { name, ...options }] of variants.entries()) {
-        const fields = Object.fromEntries(
-          Object.entries(options).map(([key, value]) => [key, String(value)]),
-        );
-        const single = await ok(file, fields);
-        expect(found[at]?.equals(single.body), name).to.equal(true);
-        const other = await convert(started.base, file, fields);
-        expect(other.body.equals(single.body), `${name} without a fork server`).to.equal(true);
-        expect(other.headers.get('x-conversion-key')).to.equal(single.headers.get('x-conversion-key'));
-      }
-    } finally {
-      await started.stop();
+    await using started = await startService({ ...ALL_EXTRAS, FORK_SERVER: 'off' });
+    for (const [at, { name, ...options }] of variants.entries()) {
+      const fields = Object.fromEntries(Object.entries(options).map(([key, value]) => [key, String(value)]));
+      const single = await ok(file, fields);
+      expect(found[at]?.equals(single.body), name).to.equal(true);
+      const other = await convert(started.base, file, fields);
+      expect(other.body.equals(single.body), `${name} without a fork server`).to.equal(true);
+      expect(other.headers.get('x-conversion-key')).to.equal(single.headers.get('x-conversion-key'));
     }
   });
 });

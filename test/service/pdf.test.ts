@@ -1,20 +1,19 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { frame, scene } from '../../scripts/fixtures/scene.ts';
-import { convert, edgeCase, fixture } from '../helpers/client.ts';
+import { converted, edgeCase, type Fields, fixture } from '../helpers/client.ts';
 import { imageSizes, pdfFacts } from '../helpers/pdf.ts';
-import { decode, difference, drawPdf, onGrey } from '../helpers/pixels.ts';
+import { decode, difference, drawPdf, onGrey, plain, toPixels } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
 describe('conversion to PDF', () => {
   const service = useService();
 
-  const made = async (file: Buffer, fields: Record<string, string> = {}) => {
-    const { status, message, body, headers } = await convert(service.base, file, {
+  const made = async (file: Buffer, fields: Fields = {}) => {
+    const { body, headers } = await converted(service.base, file, {
       format: 'pdf',
       ...fields,
     });
-    expect(status, message).to.equal(200);
     return { body, notes: headers.get('x-conversion-notes') ?? '', facts: await pdfFacts(body) };
   };
 
@@ -66,9 +65,7 @@ describe('conversion to PDF', () => {
     };
 
     it('scales the page of a photo, and keeps its pixels', async () => {
-      const wide = await sharp({ create: { width: 16_000, height: 40, channels: 3, background: 'teal' } })
-        .jpeg()
-        .toBuffer();
+      const wide = await plain(16_000, 40).jpeg().toBuffer();
       const { facts, body } = await made(wide);
       close(facts.points, 14_400, 36);
       expect(await imageSizes(body)).to.deep.equal([[16_000, 40]]);
@@ -96,7 +93,7 @@ describe('conversion to PDF', () => {
       const source = await file();
       const { facts, body } = await made(source);
       expect(facts.images).to.deep.equal([image]);
-      const expected = onGrey(await decode(await sharp(source).png().toBuffer()), 255);
+      const expected = onGrey(await toPixels(sharp(source)), 255);
       expect(difference(await decode(body, 'pdf'), expected).max).to.be.at.most(1);
     });
   }

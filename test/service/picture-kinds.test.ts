@@ -1,16 +1,12 @@
 /** @module Kinds of pictures that public test suites have, generated here: TIFF by libtiff, GIF disposal, and colour profiles. */
-import { execFile } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { expect } from 'chai';
 import sharp, { type Sharp, type TiffOptions } from 'sharp';
+import { avif } from '../../scripts/fixtures/edge-case.ts';
 import { scene } from '../../scripts/fixtures/scene.ts';
 import { ico, tiff } from '../../scripts/fixtures/writers.ts';
-import { convert } from '../helpers/client.ts';
+import { convert, expectSuccess } from '../helpers/client.ts';
 import { composedFrames, gifWithDisposal } from '../helpers/gif-disposal.ts';
-import { makeTempDir } from '../helpers/hooks.ts';
-import { decode, difference, type Pixels } from '../helpers/pixels.ts';
+import { decode, difference, type Pixels, toPixels } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
 const { width, height, data } = scene();
@@ -68,12 +64,8 @@ interface Rotation {
 
 /** Encodes a transparent picture as an AVIF whose rotation only the colours have, as libavif writes it. */
 async function rotatedAvif({ irot, imir }: Rotation): Promise<Buffer> {
-  const folder = await makeTempDir('rotated');
-  await writeFile(join(folder, 'in.png'), await transparent().png().toBuffer());
-  const args = ['--irot', String(irot), ...(imir === undefined ? [] : ['--imir', String(imir)])];
-  const lossless = ['--min', '0', '--max', '0', '--speed', '8'];
-  await promisify(execFile)('avifenc', [...lossless, ...args, 'in.png', 'out.avif'], { cwd: folder });
-  return readFile(join(folder, 'out.avif'));
+  const png = await transparent().png().toBuffer();
+  return avif([png], ['--irot', `${irot}`, ...(imir === undefined ? [] : ['--imir', `${imir}`])]);
 }
 
 /** Swaps the two last properties of the first item of an AVIF. */
@@ -92,14 +84,12 @@ const mirrored = async (image: Sharp, axis: 0 | 1 | undefined): Promise<Sharp> =
   const copy = sharp(await image.png().toBuffer());
   return axis === undefined ? copy : axis === 0 ? copy.flip() : copy.flop();
 };
-const shownBy = async (image: Sharp): Promise<Pixels> => decode(await image.png().toBuffer());
 
 describe('the picture', () => {
   const service = useService();
 
   async function converted(file: Buffer, format: string): Promise<Pixels> {
-    const { status, message, body } = await convert(service.base, file, { format, lossless: 'true' });
-    expect(status, message).to.equal(200);
+    const { body } = await expectSuccess(convert(service.base, file, { format, lossless: 'true' }));
     return decode(body);
   }
 
@@ -161,7 +151,7 @@ describe('the picture', () => {
   for (const irot of [0, 1, 2, 3] as const) {
     for (const imir of [undefined, 0, 1] as const) {
       it(`of a transparent AVIF with irot ${irot} and imir ${imir} is rotated and then mirrored with its alpha`, async () => {
-        const shown = await shownBy(await mirrored(await turned(transparent(), irot), imir));
+        const shown = await toPixels(await mirrored(await turned(transparent(), irot), imir));
         expect(difference(await converted(await rotatedAvif({ irot, imir }), 'png'), shown).psnr).to.be.above(
           50,
         );
@@ -171,7 +161,7 @@ describe('the picture', () => {
 
   it('of a transparent AVIF that lists imir before irot is mirrored and then rotated', async () => {
     const file = mirroredFirst(await rotatedAvif({ irot: 1, imir: 0 }));
-    const shown = await shownBy(await turned(await mirrored(transparent(), 0), 1));
+    const shown = await toPixels(await turned(await mirrored(transparent(), 0), 1));
     expect(difference(await converted(file, 'png'), shown).psnr).to.be.above(50);
   });
 

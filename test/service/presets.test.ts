@@ -1,10 +1,18 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { type ClientResponse, convert, fixture, sendForm } from '../helpers/client.ts';
-import { makeTempDir } from '../helpers/hooks.ts';
+import {
+  type ClientResponse,
+  convert,
+  expectSuccess,
+  type Fields,
+  type FormFile,
+  fixture,
+  sendBatch,
+  sendForm,
+} from '../helpers/client.ts';
+import { writeTempFile } from '../helpers/hooks.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
+import { failure } from '../helpers/util.ts';
 import { readZip } from '../helpers/zip.ts';
 
 const PRESETS = `
@@ -35,11 +43,7 @@ presets:
       - { name: other, format: png }
 `;
 
-async function store(text: string): Promise<string> {
-  const path = join(await makeTempDir('presets'), 'presets.yaml');
-  await writeFile(path, text);
-  return path;
-}
+const store = (text: string) => writeTempFile('presets.yaml', text);
 
 describe('PRESETS_FILE', () => {
   let service: OwnService;
@@ -54,8 +58,7 @@ describe('PRESETS_FILE', () => {
   });
   after(() => service.stop());
 
-  const ask = (fields: Readonly<Record<string, string>>): Promise<ClientResponse> =>
-    convert(service.base, photo, fields, 'photo.jpg');
+  const ask = (fields: Fields): Promise<ClientResponse> => convert(service.base, photo, fields, 'photo.jpg');
 
   it('gives names to options, which other fields of a request replace', async () => {
     const plain = await sharp((await ask({ preset: 'card' })).body).metadata();
@@ -67,8 +70,7 @@ describe('PRESETS_FILE', () => {
   });
 
   it('gives names to variants', async () => {
-    const { status, body, message } = await ask({ preset: 'product' });
-    expect(status, message).to.equal(200);
+    const { body } = await expectSuccess(ask({ preset: 'product' }));
     expect((await readZip(body)).map(({ name }) => name)).to.deep.equal([
       ...['photo-square.webp', 'photo-zoom.png', 'manifest.json'],
     ]);
@@ -81,17 +83,11 @@ describe('PRESETS_FILE', () => {
     expect((await read(service, '/formats')).presets).to.deep.equal(names);
     const { ConvertForm } = (await read(service, '/openapi.json')).components.schemas;
     expect(ConvertForm.properties.preset.enum).to.deep.equal(names);
-    const other = await startService();
-    try {
-      expect(await read(other, '/formats')).to.not.have.property('presets');
-      const { status, message } = await convert(other.base, photo, { preset: 'card' });
-      expect([status, message]).to.deep.equal([
-        400,
-        'Invalid preset "card": expected none: there are no presets.',
-      ]);
-    } finally {
-      await other.stop();
-    }
+    await using other = await startService();
+    expect(await read(other, '/formats')).to.not.have.property('presets');
+    expect((await convert(other.base, photo, { preset: 'card' })).outcome).to.equal(
+      '400 Invalid preset "card": expected none: there are no presets.',
+    );
   });
 
   it('gives names to options that POST /identify describes', async () => {
@@ -116,19 +112,16 @@ describe('PRESETS_FILE', () => {
       [{ preset: 'lenient' }, 200],
       [{ preset: 'lenient', on_error: 'fail' }, 415],
     ] as const) {
-      const form = new FormData();
-      for (const [name, value] of Object.entries(fields)) form.append(name, value);
-      for (const bytes of [photo, Buffer.from('no image')])
-        form.append('files', new Blob([new Uint8Array(bytes)]), 'photo.jpg');
-      const { status } = await sendForm(`${service.base}/batch`, { method: 'POST', body: form });
+      const files = [photo, Buffer.from('no image')].map((file): FormFile => ['photo.jpg', file]);
+      const { status } = await sendBatch(service.base, files, fields);
       expect(status).to.equal(expected);
     }
   });
 
   it('does not exceed the limits of the operator', async () => {
-    const { status, message } = await ask({ preset: 'poster' });
-    expect(status).to.equal(413);
-    expect(message).to.include('(MAX_PIXELS)');
+    expect((await ask({ preset: 'poster' })).outcome)
+      .to.match(/^413 /)
+      .and.include('(MAX_PIXELS)');
     const pair = await ask({ preset: 'pair' });
     expect(pair.status).to.equal(413);
     expect(pair.message).to.include('2 variants with 120000 pixels').and.include('(MAX_TOTAL_PIXELS)');
@@ -136,10 +129,9 @@ describe('PRESETS_FILE', () => {
   });
 
   it('returns 400 with all names for another name', async () => {
-    const { status, message } = await ask({ preset: 'square' });
-    expect([status, message]).to.deep.equal([
-      ...[400, 'Invalid preset "square": expected one of card, product, poster, best, lenient, pair.'],
-    ]);
+    expect((await ask({ preset: 'square' })).outcome).to.equal(
+      '400 Invalid preset "square": expected one of card, product, poster, best, lenient, pair.',
+    );
   });
 
   it('is checked at startup, with the line of each problem', async () => {
@@ -169,17 +161,14 @@ describe('PRESETS_FILE', () => {
       ['others: []\n', [/:1: presets: /]],
     ] as const) {
       const path = await store(text);
-      const error = await startService({ PRESETS_FILE: path }).then(
-        () => expect.fail(text),
-        (cause: Error) => cause,
-      );
+      const error = await failure(startService({ PRESETS_FILE: path }));
       const lines = error.message.split('\n');
       for (const [at, pattern] of expected.entries()) {
         expect(lines[at]).to.include(`PRESETS_FILE ${path}:`);
         expect(lines[at]).to.match(pattern);
       }
     }
-    const error = await startService({ PRESETS_FILE: '/nowhere/x' }).catch((cause) => cause);
+    const error = await failure(startService({ PRESETS_FILE: '/nowhere/x' }));
     expect(error.message).to.equal('PRESETS_FILE /nowhere/x cannot be read: no such file or directory');
   });
 });

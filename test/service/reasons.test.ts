@@ -1,15 +1,15 @@
 /** @module Each reason of an error response, produced by a request. */
-import { rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+
+import { rm } from 'node:fs/promises';
 import { expect } from 'chai';
-import sharp from 'sharp';
 import { pdf } from '../../scripts/fixtures/pdf.ts';
 import { ERROR_CODES } from '../../src/error-table.ts';
 import type { ErrorCode } from '../../src/errors.ts';
-import { edgeCase, fixture, sendForm } from '../helpers/client.ts';
+import { edgeCase, fixture, jsonOf, sendForm } from '../helpers/client.ts';
 import { fakeMagick, NOT_ALLOWED, printMessage } from '../helpers/fake-magick.ts';
-import { makeTempDir } from '../helpers/hooks.ts';
+import { writeTempFile } from '../helpers/hooks.ts';
 import type { Document } from '../helpers/openapi.ts';
+import { plain } from '../helpers/pixels.ts';
 import { dial, exchange, parseAnswer, readAll } from '../helpers/raw-http.ts';
 import { type OwnService, useOwnServices } from '../helpers/service.ts';
 import { makeZip } from '../helpers/zip.ts';
@@ -37,10 +37,7 @@ interface Case {
 
 const svg = (width: number, height: number) =>
   Buffer.from(`<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}"/>`);
-const flat = (width: number, height: number) =>
-  sharp({ create: { width, height, channels: 3, background: 'teal' } })
-    .png()
-    .toBuffer();
+const flat = (width: number, height: number) => plain(width, height).png().toBuffer();
 
 /** Sends an image as the body. */
 const send =
@@ -89,8 +86,7 @@ const tool = (body: string) => async () => ({ MAGICK_BIN: await fakeMagick(body)
 const HEAD = 'POST /api/v1/convert HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: ';
 
 const KEYS = async () => {
-  const file = join(await makeTempDir('keys'), 'keys');
-  await writeFile(file, `shop:${'a'.repeat(64)}`);
+  const file = await writeTempFile('keys', `shop:${'a'.repeat(64)}`);
   return { API_KEYS_FILE: file, REQUIRE_API_KEY: 'on' };
 };
 
@@ -297,7 +293,7 @@ describe('an error response', () => {
   let document: Document;
   before(async () => {
     await startShared({});
-    document = JSON.parse((await sendForm(`${current().base}/openapi.json`)).body.toString());
+    document = jsonOf(await sendForm(`${current().base}/openapi.json`));
   });
 
   for (const [code, { settings, send: provoke, details = {} }] of Object.entries(CASES) as [

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { sendForm } from '../helpers/client.ts';
+import { jsonOf, sendForm } from '../helpers/client.ts';
 import { answerChecker, type Document, documentedResponses } from '../helpers/openapi.ts';
 import { CASES, READS, type ResponseCase } from '../helpers/response-cases.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
@@ -18,7 +18,7 @@ describe('GET /openapi.json', () => {
   };
   before(async () => {
     service = await startService({ RATE_LIMIT_PER_MINUTE: '1000' });
-    document = JSON.parse((await sendForm(`${service.base}/openapi.json`)).body.toString());
+    document = jsonOf(await sendForm(`${service.base}/openapi.json`));
   });
   after(async () => {
     for (const started of [service, ...own.values()]) await started.stop();
@@ -26,18 +26,14 @@ describe('GET /openapi.json', () => {
 
   it('states the address of the request', async () => {
     expect(document.servers[0]?.url).to.equal(service.base);
-    const proxied = await startService({ TRUST_PROXY: 'loopback' });
+    await using proxied = await startService({ TRUST_PROXY: 'loopback' });
     const urlFor = async (host: string): Promise<string> => {
       const headers = { 'x-forwarded-proto': 'https', 'x-forwarded-host': host };
       const { body } = await sendForm(`${proxied.base}/openapi.json`, { headers });
       return (JSON.parse(body.toString()) as Document).servers[0]?.url ?? '';
     };
-    try {
-      expect(await urlFor('images.example:8443')).to.equal('https://images.example:8443/api/v1');
-      expect(await urlFor('a"b')).to.match(/^http:\/\/localhost:\d+\/api\/v1$/);
-    } finally {
-      await proxied.stop();
-    }
+    expect(await urlFor('images.example:8443')).to.equal('https://images.example:8443/api/v1');
+    expect(await urlFor('a"b')).to.match(/^http:\/\/localhost:\d+\/api\/v1$/);
   });
 
   it('documents only responses that have a test case', () => {
@@ -63,16 +59,11 @@ describe('GET /openapi.json', () => {
 
   for (const CORS_ORIGIN of ['off', 'https://a.example,https://b.example']) {
     it(`documents the CORS headers with CORS_ORIGIN=${CORS_ORIGIN}`, async () => {
-      const crossOrigin = await startService({ CORS_ORIGIN });
-      try {
-        const { body } = await sendForm(`${crossOrigin.base}/openapi.json`);
-        const check = answerChecker(JSON.parse(body.toString()));
-        for (const origin of ['https://b.example', 'https://c.example']) {
-          const answer = await sendForm(`${crossOrigin.base}/health`, { headers: { origin } });
-          expect(check('getHealth', answer)).to.equal('getHealth 200 application/json');
-        }
-      } finally {
-        await crossOrigin.stop();
+      await using crossOrigin = await startService({ CORS_ORIGIN });
+      const check = answerChecker(jsonOf(await sendForm(`${crossOrigin.base}/openapi.json`)));
+      for (const origin of ['https://b.example', 'https://c.example']) {
+        const answer = await sendForm(`${crossOrigin.base}/health`, { headers: { origin } });
+        expect(check('getHealth', answer)).to.equal('getHealth 200 application/json');
       }
     });
   }

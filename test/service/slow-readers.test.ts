@@ -3,11 +3,11 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Context } from 'mocha';
-import sharp from 'sharp';
-import { fixture, fixturePath } from '../helpers/client.ts';
-import { fakeMagick } from '../helpers/fake-magick.ts';
+import { fixture } from '../helpers/client.ts';
+import { COPY_SCENE, fakeMagick } from '../helpers/fake-magick.ts';
 import { formWith, readBody, readSlowly, type Sender, type Sent, sendFrom } from '../helpers/from-address.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
+import { plain } from '../helpers/pixels.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
 import { requestFolders, useOwnServices } from '../helpers/service.ts';
 import { requires } from '../helpers/skips.ts';
@@ -26,9 +26,7 @@ describe('slow readers', () => {
   let upload: Buffer;
   before(async () => {
     // A few kilobytes that become 40 MB as BMP.
-    small = await sharp({ create: { width: SIDE, height: SIDE, channels: 3, background: 'teal' } })
-      .png({ palette: true })
-      .toBuffer();
+    small = await plain(SIDE, SIDE).png({ palette: true }).toBuffer();
     const photo = await fixture('scene.jpg');
     upload = Buffer.concat([photo, Buffer.alloc(9_000_000 - photo.length)]);
   });
@@ -81,31 +79,24 @@ describe('slow readers', () => {
 
 describe('a response', () => {
   const { start, current, nothingLeft } = useOwnServices();
+  const LARGE = `${COPY_SCENE}; head -c 50000000 /dev/zero >> image.webp`;
+  const sendPhoto = async () =>
+    sendFrom('127.0.0.1', `${current().base}/convert`, formWith(await fixture('scene.jpg')));
 
   it('that is read too slowly is aborted and leaves no files', async () => {
-    const large = 'head -c 50000000 /dev/zero >> image.webp';
     await start({
-      MAGICK_BIN: await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp; ${large}`),
+      MAGICK_BIN: await fakeMagick(LARGE),
       UPLOAD_TIMEOUT_MS: '3000', // the client, which is in this process, must have the headers by then
     });
-    const { response } = await sendFrom(
-      '127.0.0.1',
-      `${current().base}/convert`,
-      formWith(await fixture('scene.jpg')),
-    );
+    const { response } = await sendPhoto();
     const { readRest } = readSlowly(response, 1000);
     await nothingLeft();
     expect(await readRest(), 'whole').to.equal(false);
   });
 
   it('has no file name on disk while it is sent, and its input is deleted', async () => {
-    const large = 'head -c 50000000 /dev/zero >> image.webp';
-    await start({ MAGICK_BIN: await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp; ${large}`) });
-    const { response } = await sendFrom(
-      '127.0.0.1',
-      `${current().base}/convert`,
-      formWith(await fixture('scene.jpg')),
-    );
+    await start({ MAGICK_BIN: await fakeMagick(LARGE) });
+    const { response } = await sendPhoto();
     const [folder] = await requestFolders(current().tempDir);
     const [home] = await readdir(current().tempDir);
     expect(await readdir(join(current().tempDir, String(home), String(folder)))).to.deep.equal([]);

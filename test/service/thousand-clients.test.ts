@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { conversionsWaiting, fixture, fixturePath, sendForm } from '../helpers/client.ts';
-import { fakeMagick } from '../helpers/fake-magick.ts';
+import { conversionsWaiting, fixture, sendForm } from '../helpers/client.ts';
+import { COPY_SCENE, fakeMagick } from '../helpers/fake-magick.ts';
 import { formWith, readBody, sendFrom } from '../helpers/from-address.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { useOwnServices } from '../helpers/service.ts';
@@ -16,7 +16,7 @@ describe('a thousand clients behind one address', () => {
 
   it('keep their places in the queue when one of them wants hundreds', async () => {
     const folder = await makeTempDir('thousand');
-    const tool = `until [ -e ${folder}/end ]; do sleep 0.1; done; cp ${fixturePath('scene.webp')} image.webp`;
+    const tool = `until [ -e ${folder}/end ]; do sleep 0.1; done; ${COPY_SCENE}`;
     await start({
       MAGICK_BIN: await fakeMagick(tool),
       TRUSTED_CLIENTS: '127.0.0.1',

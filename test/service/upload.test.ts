@@ -1,6 +1,7 @@
-import { connect } from 'node:net';
+import { once } from 'node:events';
 import { expect } from 'chai';
-import { convert, convertRaw, fixture, sendForm } from '../helpers/client.ts';
+import { convert, converted, convertRaw, fixture, sendForm } from '../helpers/client.ts';
+import { dial, FORM_TYPE, formBody, readAll, statuses } from '../helpers/raw-http.ts';
 import { useService } from '../helpers/service.ts';
 
 const MIB = 1024 * 1024;
@@ -40,13 +41,14 @@ describe('the upload', () => {
     it('is rejected if there are two', async () => {
       const form = new FormData();
       for (const name of ['a.jpg', 'b.jpg']) form.append('file', new Blob([new Uint8Array(photo)]), name);
-      const { status, message } = await sendForm(`${service.base}/convert`, { method: 'POST', body: form });
-      expect([status, message]).to.deep.equal([400, 'Too many files: at most 1 allowed in one request.']);
+      const { outcome } = await sendForm(`${service.base}/convert`, { method: 'POST', body: form });
+      expect(outcome).to.equal('400 Too many files: at most 1 allowed in one request.');
     });
 
     it('is rejected if it is empty', async () => {
-      const { status, message } = await convert(service.base, Buffer.alloc(0));
-      expect([status, message]).to.deep.equal([400, 'The file is empty (0 bytes).']);
+      expect((await convert(service.base, Buffer.alloc(0))).outcome).to.equal(
+        '400 The file is empty (0 bytes).',
+      );
     });
 
     for (const [name, shown] of [
@@ -70,14 +72,12 @@ describe('the upload', () => {
       Buffer.concat([await fixture('scene.bmp'), Buffer.alloc(bytes)], bytes);
 
     it('of exactly 10 MiB is accepted', async () => {
-      const { status, message } = await convert(service.base, await padded(10 * MIB), { format: 'png' });
-      expect(status, message).to.equal(200);
+      await converted(service.base, await padded(10 * MIB), { format: 'png' });
     });
 
     it('of one byte more is rejected', async () => {
-      const { status, message } = await convert(service.base, await padded(10 * MIB + 1), { format: 'png' });
-      expect(status).to.equal(413);
-      expect(message).to.equal('The file is too large: at most 10.5 MB (10485760 bytes) allowed.');
+      const { outcome } = await convert(service.base, await padded(10 * MIB + 1), { format: 'png' });
+      expect(outcome).to.equal('413 The file is too large: at most 10.5 MB (10485760 bytes) allowed.');
     });
   });
 
@@ -124,20 +124,18 @@ describe('the upload', () => {
     for (const [type, length] of Object.entries(starts)) {
       it(`returns 400 with the format: ${type} cut after ${length} bytes`, async () => {
         const cut = (await fixture(`scene.${type}`)).subarray(0, length);
-        const { status, message } = await convert(service.base, cut, { format: 'png' });
-        expect(status, message).to.equal(400);
-        expect(message).to.match(
-          /^The file is damaged or not a valid (PNG|JPEG|GIF|BMP|TIFF|AVIF|ICO|WebP) image\.$/,
+        expect((await convert(service.base, cut, { format: 'png' })).outcome).to.match(
+          /^400 The file is damaged or not a valid (PNG|JPEG|GIF|BMP|TIFF|AVIF|ICO|WebP) image\.$/,
         );
       });
     }
 
     it('returns 400 for an SVG that is not well-formed', async () => {
-      const { status, message } = await convert(
+      const { outcome } = await convert(
         service.base,
         Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"><g>'),
       );
-      expect([status, message]).to.deep.equal([400, 'The file is damaged or not a valid SVG image.']);
+      expect(outcome).to.equal('400 The file is damaged or not a valid SVG image.');
     });
   });
 
@@ -145,20 +143,21 @@ describe('the upload', () => {
     it('must be a form or an image, and the message names a command for each', async () => {
       for (const type of ['application/json', 'multipart/mixed; boundary=xyz', 'text/plain']) {
         const init = { method: 'POST', headers: { 'content-type': type }, body: '{}' };
-        const { status, message } = await sendForm(`${service.base}/convert`, init);
-        expect([status, message], type).to.deep.equal([400, NOT_MULTIPART]);
+        expect((await sendForm(`${service.base}/convert`, init)).outcome, type).to.equal(
+          `400 ${NOT_MULTIPART}`,
+        );
       }
     });
 
     it('must not be missing', async () => {
-      const { status, message } = await sendForm(`${service.base}/convert`, { method: 'POST' });
-      expect([status, message]).to.deep.equal([400, NOT_MULTIPART]);
+      expect((await sendForm(`${service.base}/convert`, { method: 'POST' })).outcome).to.equal(
+        `400 ${NOT_MULTIPART}`,
+      );
     });
 
     it('must have a boundary', async () => {
       const init = { method: 'POST', headers: { 'content-type': 'multipart/form-data' }, body: 'x' };
-      const { status, message } = await sendForm(`${service.base}/convert`, init);
-      expect([status, message]).to.deep.equal([400, NOT_MULTIPART]);
+      expect((await sendForm(`${service.base}/convert`, init)).outcome).to.equal(`400 ${NOT_MULTIPART}`);
     });
 
     it('must use the boundary it declares', () =>
@@ -176,23 +175,18 @@ describe('the upload', () => {
 
     it('must not be encoded', async () => {
       const headers = { 'content-type': 'multipart/form-data; boundary=xyz', 'content-encoding': 'gzip' };
-      const { status, message } = await sendForm(`${service.base}/convert`, {
+      const { outcome } = await sendForm(`${service.base}/convert`, {
         method: 'POST',
         headers,
         body: 'x',
       });
-      expect([status, message]).to.deep.equal([
-        415,
-        'An encoded request body is not supported: send it without Content-Encoding.',
-      ]);
+      expect(outcome).to.equal(
+        '415 An encoded request body is not supported: send it without Content-Encoding.',
+      );
     });
 
     it('may be chunked, without Content-Length', async () => {
-      const body = Buffer.concat([
-        Buffer.from('--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n'),
-        photo,
-        Buffer.from('\r\n--xyz--\r\n'),
-      ]);
+      const body = formBody(photo);
       const stream = new ReadableStream({
         start(controller) {
           for (let at = 0; at < body.length; at += 97)
@@ -211,36 +205,16 @@ describe('the upload', () => {
 
     it('may be sent after 100 Continue', async () => {
       const body = Buffer.from(`${filePart('name="file"; filename="a.gif"')}--xyz--\r\n`, 'latin1');
-      const lines = await talk(service.base, (send, received) => {
-        if (received === '') {
-          send(
-            `POST /api/v1/convert HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nConnection: close\r\n` +
-              `Content-Type: multipart/form-data; boundary=xyz\r\nContent-Length: ${body.length}\r\n\r\n`,
-          );
-        } else if (received.endsWith('100 Continue\r\n\r\n')) {
-          send(body);
-        }
-      });
-      expect(lines).to.match(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 400 Bad Request\r\n/); // six bytes are not a GIF
+      const socket = await dial(service.base);
+      const answer = readAll(socket);
+      socket.write(
+        `POST /api/v1/convert HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nConnection: close\r\n` +
+          `${FORM_TYPE}Content-Length: ${body.length}\r\n\r\n`,
+      );
+      const [first] = await once(socket, 'data');
+      expect(String(first)).to.equal('HTTP/1.1 100 Continue\r\n\r\n');
+      socket.write(body);
+      expect(statuses(await answer), 'six bytes are not a GIF').to.deep.equal([100, 400]);
     });
   });
 });
-
-/** Exchanges data on a raw socket: calls `step` with everything received so far, at first with an empty string. */
-function talk(
-  base: string,
-  step: (send: (data: string | Buffer) => void, received: string) => void,
-): Promise<string> {
-  const { hostname, port } = new URL(base);
-  const socket = connect(Number(port || 80), hostname);
-  let received = '';
-  return new Promise((resolve, reject) => {
-    socket.on('connect', () => step((data) => socket.write(data), received));
-    socket.on('data', (data) => {
-      received += data.toString('latin1');
-      step((reply) => socket.write(reply), received);
-    });
-    socket.on('end', () => resolve(received));
-    socket.on('error', reject);
-  });
-}

@@ -3,7 +3,15 @@ import { readdir } from 'node:fs/promises';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { OUTPUTS, type OutputType } from '../../src/formats.ts';
-import { type ClientResponse, convert, fixture, sendForm } from '../helpers/client.ts';
+import {
+  type ClientResponse,
+  convert,
+  type Fields,
+  type FormFile,
+  fixture,
+  sendBatch,
+  sendForm,
+} from '../helpers/client.ts';
 import { useServiceWith } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
 
@@ -29,7 +37,7 @@ describe('variants', () => {
     readonly error?: { readonly message: string; readonly reason: string };
   }
 
-  const ask = (variants: unknown, fields: Readonly<Record<string, string>> = {}, name = 'a photo.jpg') =>
+  const ask = (variants: unknown, fields: Fields = {}, name = 'a photo.jpg') =>
     convert(service.base, photo, { variants: JSON.stringify(variants), ...fields }, name);
 
   async function unpack({ status, message, body }: ClientResponse): Promise<Map<string, Buffer>> {
@@ -77,19 +85,21 @@ describe('variants', () => {
     const options = { ...CARD, position: 'right bottom', background: '#336699', strip_metadata: false };
     const wanted = Array.from({ length: 12 }, (_, at) => ({ ...options, name: `${at}-`.padEnd(64, 'x') }));
     expect((await unpack(await ask(wanted))).size).to.equal(13);
-    const { status, message } = await ask([...wanted, ...wanted, ...wanted, ...wanted, ...wanted]);
-    expect(status).to.equal(400);
-    expect(message).to.match(
-      /^Invalid variants ".*": expected at most 8192 bytes\. Send the rest in another field/,
+    const { outcome } = await ask([...wanted, ...wanted, ...wanted, ...wanted, ...wanted]);
+    expect(outcome).to.match(
+      /^400 Invalid variants ".*": expected at most 8192 bytes\. Send the rest in another field/,
     );
   });
 
   it('are sent as multipart/mixed if the request accepts that', async () => {
-    const form = new FormData();
-    form.append('variants', JSON.stringify([CARD, { name: 'plain', format: 'bmp', width: 20 }]));
-    form.append('file', new Blob([new Uint8Array(photo)]), 'x.jpg');
     const headers = { accept: 'multipart/mixed' };
-    const answer = await sendForm(`${service.base}/convert`, { method: 'POST', body: form, headers });
+    const answer = await convert(
+      service.base,
+      photo,
+      { variants: JSON.stringify([CARD, { name: 'plain', format: 'bmp', width: 20 }]) },
+      'x.jpg',
+      headers,
+    );
     expect(answer.status).to.equal(200);
     const type = answer.headers.get('content-type') ?? '';
     expect(type).to.match(/^multipart\/mixed; boundary=/);
@@ -115,14 +125,11 @@ describe('variants', () => {
   });
 
   it('are made of each file of a batch, which shares the results of identical files', async () => {
-    const form = new FormData();
-    form.append('variants', JSON.stringify([CARD, ZOOM]));
-    form.append('on_error', 'skip');
-    for (const name of ['one.jpg', 'broken.jpg', 'two.jpg']) {
-      const bytes = name === 'broken.jpg' ? photo.subarray(0, 100) : photo;
-      form.append('files', new Blob([new Uint8Array(bytes)]), name);
-    }
-    const files = await unpack(await sendForm(`${service.base}/batch`, { method: 'POST', body: form }));
+    const sent = ['one.jpg', 'broken.jpg', 'two.jpg'].map(
+      (name): FormFile => [name, name === 'broken.jpg' ? photo.subarray(0, 100) : photo],
+    );
+    const fields = { variants: JSON.stringify([CARD, ZOOM]), on_error: 'skip' };
+    const files = await unpack(await sendBatch(service.base, sent, fields));
     expect([...files.keys()]).to.deep.equal([
       ...['one-card.webp', 'one-zoom.jpg', 'two-card.webp', 'two-zoom.jpg', 'errors.json', 'manifest.json'],
     ]);
@@ -152,9 +159,9 @@ describe('variants', () => {
           'The file (variant "out") is 120 × 80 pixels when upright',
         ],
       ] as const) {
-        const { status, message } = await ask(variants);
-        expect(status).to.equal(400);
-        expect(message).to.include(says);
+        expect((await ask(variants)).outcome)
+          .to.match(/^400 /)
+          .and.include(says);
       }
     });
 
@@ -168,23 +175,22 @@ describe('variants', () => {
     });
 
     it('return the error if all fail', async () => {
-      const { status, message } = await ask([IMPOSSIBLE], { on_error: 'skip' });
-      expect(status).to.equal(400);
-      expect(message).to.include('(variant "tiny")');
+      expect((await ask([IMPOSSIBLE], { on_error: 'skip' })).outcome)
+        .to.match(/^400 /)
+        .and.include('(variant "tiny")');
     });
 
     it('count together toward the pixels of the request', async () => {
       const half = { width: 800, height: 700, fit: 'fill', enlarge: true };
-      const { status, message, body } = await ask(
+      const { body, outcome } = await ask(
         [
           { name: 'a', ...half },
           { name: 'b', ...half },
         ],
         { on_error: 'skip' },
       );
-      expect(status).to.equal(413);
-      expect(message).to.equal(
-        'The file would become 2 variants with 1120000 pixels, more than the limit of 1000000 in total (MAX_TOTAL_PIXELS): set a smaller width or height, or send fewer variants.',
+      expect(outcome).to.equal(
+        '413 The file would become 2 variants with 1120000 pixels, more than the limit of 1000000 in total (MAX_TOTAL_PIXELS): set a smaller width or height, or send fewer variants.',
       );
       expect(JSON.parse(body.toString()).error.reason).to.equal('variants_too_large_in_total');
       expect((await ask([CARD, LARGE])).status).to.equal(413);
@@ -215,32 +221,30 @@ describe('variants', () => {
       [[[CARD]], 'expected a JSON array of objects, each with a name and options.'],
       [[{ name: 'b', 'line\nbreak': [5] }], 'Variant 1: line\u{fffd}break: expected a text'],
     ] as const) {
-      const { status, message } = await ask(variants);
-      expect(status, JSON.stringify(variants)).to.equal(400);
-      expect(message).to.include(says);
+      expect((await ask(variants)).outcome, JSON.stringify(variants))
+        .to.match(/^400 /)
+        .and.include(says);
     }
-    const { status, message } = await convert(service.base, photo, { variants: '{' });
-    expect([status, message]).to.deep.equal([
-      ...[400, 'Invalid variants "{": expected a JSON array of objects, each with a name and options.'],
-    ]);
+    expect((await convert(service.base, photo, { variants: '{' })).outcome).to.equal(
+      '400 Invalid variants "{": expected a JSON array of objects, each with a name and options.',
+    );
   });
 
   it('return 400 for more than MAX_VARIANTS', async () => {
     const variants = Array.from({ length: 13 }, (_, at) => ({ name: `v${at}`, width: 10 }));
-    const { status, message } = await ask(variants);
-    expect([status, message]).to.deep.equal([
-      400,
-      'Too many variants: 13, more than the limit of 12 (MAX_VARIANTS).',
-    ]);
+    expect((await ask(variants)).outcome).to.equal(
+      '400 Too many variants: 13, more than the limit of 12 (MAX_VARIANTS).',
+    );
     expect((await unpack(await ask(variants.slice(1)))).size).to.equal(13);
   });
 
   it('return 400 for a field that does not fit any variant, and names the first', async () => {
-    const { status, message } = await ask([{ name: 'a', format: 'png' }], { max_bytes: '5000' });
-    expect(status).to.equal(400);
-    expect(message).to.include(
-      'Variant "a": Invalid max_bytes "5000": expected a format with a quality to lower (webp, jpg), which png does not have.',
-    );
+    const { outcome } = await ask([{ name: 'a', format: 'png' }], { max_bytes: '5000' });
+    expect(outcome)
+      .to.match(/^400 /)
+      .and.include(
+        'Variant "a": Invalid max_bytes "5000": expected a format with a quality to lower (webp, jpg), which png does not have.',
+      );
   });
 
   it('leave no files behind', async () => {

@@ -2,7 +2,14 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { expect } from 'chai';
-import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import type {
+  Browser,
+  BrowserContext,
+  BrowserContextOptions,
+  Download,
+  Locator,
+  Page,
+} from 'playwright-core';
 import { launchChromium } from '../helpers/chromium.ts';
 import type { OwnService } from '../helpers/service.ts';
 import { PATIENCE_MS } from '../helpers/util.ts';
@@ -123,3 +130,9 @@ export async function settled(page: Page): Promise<void> {
 /** Finds the row of a file. */
 export const row = (page: Page, name: string) =>
   page.getByRole('grid', { name: 'Files' }).getByRole('row').filter({ hasText: name });
+
+/** Clicks on what starts a download, and returns the download. */
+export async function downloaded(page: Page, button: Locator): Promise<Download> {
+  const [download] = await Promise.all([page.waitForEvent('download'), button.click()]);
+  return download;
+}

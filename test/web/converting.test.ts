@@ -13,7 +13,7 @@ import { decode, difference } from '../helpers/pixels.ts';
 import { startService, useServiceWith } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
 import { readZip } from '../helpers/zip.ts';
-import { convertAll, made, pick, row, useBrowser } from './browser.ts';
+import { convertAll, downloaded, made, pick, row, useBrowser } from './browser.ts';
 
 describe('the page of a server with more formats', () => {
   const { open } = useBrowser();
@@ -24,10 +24,7 @@ describe('the page of a server with more formats', () => {
     await page.getByRole('radio', { name: 'AVIF' }).check();
     await pick(page, [made('IMG_0001.HEIC', await extra('scene.heic'))]);
     await convertAll(page);
-    const [download] = await Promise.all([
-      page.waitForEvent('download'),
-      page.getByRole('link', { name: 'Save IMG_0001.avif' }).click(),
-    ]);
+    const download = await downloaded(page, page.getByRole('link', { name: 'Save IMG_0001.avif' }));
     const { format } = await sharp(await readFile(await download.path())).metadata();
     expect(format).to.equal('heif');
   });
@@ -37,12 +34,11 @@ describe('converting on the page', () => {
   const { open } = useBrowser();
   const service = useServiceWith();
 
-  const downloaded = async (page: Page, button: Locator) => {
-    const [download] = await Promise.all([page.waitForEvent('download'), button.click()]);
+  const saved = async (page: Page, button: Locator) => {
+    const download = await downloaded(page, button);
     return { name: download.suggestedFilename(), content: await readFile(await download.path()) };
   };
-  const save = (page: Page, name: string) =>
-    downloaded(page, page.getByRole('link', { name: `Save ${name}` }));
+  const save = (page: Page, name: string) => saved(page, page.getByRole('link', { name: `Save ${name}` }));
 
   it('converts ten photos to WebP and downloads the ZIP in three actions', async () => {
     const page = await open(service);
@@ -53,7 +49,7 @@ describe('converting on the page', () => {
     );
     await pick(page, photos);
     await page.getByRole('button', { name: 'Convert 10 files' }).click();
-    const { name, content } = await downloaded(page, page.getByRole('button', { name: 'Download ZIP' }));
+    const { name, content } = await saved(page, page.getByRole('button', { name: 'Download ZIP' }));
     expect(name).to.equal('converted.zip');
     const entries = await readZip(content);
     expect(entries.map((entry) => entry.name)).to.deep.equal(photos.map((_, at) => `photo ${at}.webp`));
@@ -201,55 +197,47 @@ describe('converting on the page', () => {
   });
 
   it('rejects files before the upload by the limits of the server, offers Remove, and sends only the others', async () => {
-    const small = await startService({ MAX_FILE_BYTES: '2100000', MAX_PIXELS: '5100000' });
-    try {
-      const page = await open(small);
-      const sent: string[] = [];
-      page.on('request', (request) => sent.push(request.url()));
-      const create = { width: 3000, height: 2100, channels: 3 as const, background: '#888' };
-      await pick(page, [
-        made('large.jpg', Buffer.concat([await fixture('scene.jpg'), Buffer.alloc(13_900_000)])),
-        made('wide.png', await sharp({ create }).png().toBuffer()),
-        { ...made('note.txt', Buffer.from('a note')), mimeType: 'text/plain' },
-        made('photo.heic', Buffer.from('an image')),
-        made('good.png', await fixture('scene.png')),
-      ]);
-      for (const [name, reason] of [
-        ['large.jpg', '13.9 MB; this server accepts 2.1.'],
-        ['wide.png', '6.3 megapixels; this server accepts 5.1.'],
-        ['note.txt', 'TXT is not a format that this server converts.'],
-        ['photo.heic', 'HEIC is not a format that this server converts.'],
-      ] as const) {
-        await row(page, name).getByText(reason).waitFor();
-        expect(await row(page, name).getByRole('button').allTextContents()).to.deep.equal(['Remove']);
-      }
-      await page.getByRole('button', { name: 'Convert 1 file' }).click();
-      await page.getByText('Done: 1 converted').waitFor();
-      expect(await page.locator('.totals').textContent()).to.match(
-        /^Done: 1 converted, 4 failed · .* (saved|larger)$/,
-      );
-      const bar = page.getByRole('progressbar', { name: 'Files converted' });
-      expect(await bar.evaluate((progress) => (progress as HTMLProgressElement).position)).to.equal(1);
-      expect(sent.filter((url) => url.includes('/convert?'))).to.have.length(1);
-      await page.getByRole('radio', { name: 'GIF' }).check();
-      await page.getByRole('button', { name: 'Convert 1 again' }).waitFor();
-    } finally {
-      await small.stop();
+    await using small = await startService({ MAX_FILE_BYTES: '2100000', MAX_PIXELS: '5100000' });
+    const page = await open(small);
+    const sent: string[] = [];
+    page.on('request', (request) => sent.push(request.url()));
+    const create = { width: 3000, height: 2100, channels: 3 as const, background: '#888' };
+    await pick(page, [
+      made('large.jpg', Buffer.concat([await fixture('scene.jpg'), Buffer.alloc(13_900_000)])),
+      made('wide.png', await sharp({ create }).png().toBuffer()),
+      { ...made('note.txt', Buffer.from('a note')), mimeType: 'text/plain' },
+      made('photo.heic', Buffer.from('an image')),
+      made('good.png', await fixture('scene.png')),
+    ]);
+    for (const [name, reason] of [
+      ['large.jpg', '13.9 MB; this server accepts 2.1.'],
+      ['wide.png', '6.3 megapixels; this server accepts 5.1.'],
+      ['note.txt', 'TXT is not a format that this server converts.'],
+      ['photo.heic', 'HEIC is not a format that this server converts.'],
+    ] as const) {
+      await row(page, name).getByText(reason).waitFor();
+      expect(await row(page, name).getByRole('button').allTextContents()).to.deep.equal(['Remove']);
     }
+    await page.getByRole('button', { name: 'Convert 1 file' }).click();
+    await page.getByText('Done: 1 converted').waitFor();
+    expect(await page.locator('.totals').textContent()).to.match(
+      /^Done: 1 converted, 4 failed · .* (saved|larger)$/,
+    );
+    const bar = page.getByRole('progressbar', { name: 'Files converted' });
+    expect(await bar.evaluate((progress) => (progress as HTMLProgressElement).position)).to.equal(1);
+    expect(sent.filter((url) => url.includes('/convert?'))).to.have.length(1);
+    await page.getByRole('radio', { name: 'GIF' }).check();
+    await page.getByRole('button', { name: 'Convert 1 again' }).waitFor();
   });
 
   it('explains the limits of the server in megapixels, without the name of a setting, also for a drawing, whose size only the server checks', async () => {
-    const small = await startService({ MAX_PIXELS: '5100000' });
-    try {
-      const page = await open(small);
-      const svg = '<svg xmlns="http://www.w3.org/2000/svg" width="3000" height="2100"/>';
-      await pick(page, [made('plan.svg', Buffer.from(svg))]);
-      await convertAll(page);
-      const error = await row(page, 'plan.svg').locator('.error').textContent();
-      expect(error).to.equal('6.3 megapixels; this server accepts 5.1.');
-    } finally {
-      await small.stop();
-    }
+    await using small = await startService({ MAX_PIXELS: '5100000' });
+    const page = await open(small);
+    const svg = '<svg xmlns="http://www.w3.org/2000/svg" width="3000" height="2100"/>';
+    await pick(page, [made('plan.svg', Buffer.from(svg))]);
+    await convertAll(page);
+    const error = await row(page, 'plan.svg').locator('.error').textContent();
+    expect(error).to.equal('6.3 megapixels; this server accepts 5.1.');
   });
 
   it('shows the thumbnail of the result for a TIFF, and explains the notes', async () => {
@@ -380,10 +368,7 @@ describe('the options on the page', () => {
     expect(await page.getByLabel('Background', { exact: true }).inputValue()).to.equal('#663399');
     await pick(page, [fixturePath('scene.png')]);
     await convertAll(page);
-    const [download] = await Promise.all([
-      page.waitForEvent('download'),
-      page.getByRole('link', { name: 'Save scene.png' }).click(),
-    ]);
+    const download = await downloaded(page, page.getByRole('link', { name: 'Save scene.png' }));
     const { data } = await decode(await readFile(await download.path()));
     expect([...data.subarray(0, 4)]).to.deep.equal([0x66, 0x33, 0x99, 255]);
   });
@@ -415,10 +400,7 @@ describe('the options on the page', () => {
     const page = await open(service, {}, '?output_format=jpg&strip_metadata=false');
     await pick(page, [fixturePath('private.jpg')]);
     await convertAll(page);
-    const [download] = await Promise.all([
-      page.waitForEvent('download'),
-      page.getByRole('link', { name: 'Save private.jpg' }).click(),
-    ]);
+    const download = await downloaded(page, page.getByRole('link', { name: 'Save private.jpg' }));
     expect((await sharp(await download.path()).metadata()).exif).to.be.instanceOf(Buffer);
   });
 

@@ -1,11 +1,10 @@
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import axe from 'axe-core';
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import sharp from 'sharp';
 import { fixturePath } from '../helpers/client.ts';
-import { makeTempDir } from '../helpers/hooks.ts';
+import { writeTempFile } from '../helpers/hooks.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
 import { convertAll, pick, row, showOptions, useBrowser } from './browser.ts';
@@ -23,8 +22,7 @@ describe('presets on the page', () => {
   const { open } = useBrowser();
   let service: OwnService;
   before(async () => {
-    const path = join(await makeTempDir('presets'), 'presets.yaml');
-    await writeFile(path, PRESETS);
+    const path = await writeTempFile('presets.yaml', PRESETS);
     service = await startService({ PRESETS_FILE: path });
   });
   after(() => service.stop());
@@ -41,12 +39,8 @@ describe('presets on the page', () => {
     const page = await open(service);
     expect(await preset(page).locator('option').allTextContents()).to.deep.equal(['None', 'card', 'product']);
     expect(await preset(page).inputValue()).to.equal('');
-    const other = await startService();
-    try {
-      expect(await preset(await open(other)).count()).to.equal(0);
-    } finally {
-      await other.stop();
-    }
+    await using other = await startService();
+    expect(await preset(await open(other)).count()).to.equal(0);
   });
 
   it('sends the name and the options that were changed afterwards, and keeps both in the address', async () => {

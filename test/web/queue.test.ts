@@ -9,11 +9,11 @@ import sharp from 'sharp';
 import { createApiKey } from '../../src/api-keys.ts';
 import { convert, fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick, gatedMagick } from '../helpers/fake-magick.ts';
-import { makeTempDir } from '../helpers/hooks.ts';
+import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
 import { type OwnService, startService, useOwnServices } from '../helpers/service.ts';
 import { eventually, isRunning } from '../helpers/util.ts';
 import { readZip } from '../helpers/zip.ts';
-import { convertAll, countAtOnce, made, pick, row, settled, useBrowser } from './browser.ts';
+import { convertAll, countAtOnce, downloaded, made, pick, row, settled, useBrowser } from './browser.ts';
 
 const icons = async (count: number) => {
   const image = await fixture('grey.jpg');
@@ -22,10 +22,7 @@ const icons = async (count: number) => {
 
 /** Clicks the button, and reads the archive. */
 const downloadZip = async (page: Page) => {
-  const [download] = await Promise.all([
-    page.waitForEvent('download'),
-    page.getByRole('button', { name: 'Download ZIP' }).click(),
-  ]);
+  const download = await downloaded(page, page.getByRole('button', { name: 'Download ZIP' }));
   const entries = await readZip(await readFile(await download.path()));
   return { name: download.suggestedFilename(), entries };
 };
@@ -79,11 +76,7 @@ describe('many files on the page', () => {
     await page.getByText('Done: 5 converted').waitFor();
     const { entries } = await downloadZip(page);
     expect(entries.map(({ name }) => name).sort()).to.deep.equal([
-      'trip/a (2).webp',
-      'trip/a.webp',
-      'trip/day 1/_CON.webp',
-      'trip/day 1/a.webp',
-      'trip/x_y/a.webp',
+      ...['trip/a (2).webp', 'trip/a.webp', 'trip/day 1/_CON.webp', 'trip/day 1/a.webp', 'trip/x_y/a.webp'],
     ]);
   });
 
@@ -256,16 +249,12 @@ describe('many files on the page', () => {
     await stopListening(server);
     await page.clock.runFor(6_000);
     await page.getByText('The server cannot be reached.', { exact: true }).waitFor();
-    const next = await startService();
-    try {
-      await stopListening(next.server);
-      next.server.listen(port, '127.0.0.1');
-      await once(next.server, 'listening');
-      await page.clock.runFor(2_000);
-      await page.getByText('Done: 3 converted').waitFor();
-    } finally {
-      await next.stop();
-    }
+    await using next = await startService();
+    await stopListening(next.server);
+    next.server.listen(port, '127.0.0.1');
+    await once(next.server, 'listening');
+    await page.clock.runFor(2_000);
+    await page.getByText('Done: 3 converted').waitFor();
   });
 
   it('waits while a proxy that hides /livez responds that it cannot reach the server', async () => {
@@ -375,8 +364,7 @@ describe('the page of a server that needs an API key', () => {
 
   it('asks for the key before and after a wrong one, keeps it for the tab, and names it in the curl command', async () => {
     const { key, line } = createApiKey('page') as { key: string; line: string };
-    const API_KEYS_FILE = join(await makeTempDir('keys'), 'keys');
-    await writeFile(API_KEYS_FILE, line);
+    const API_KEYS_FILE = await writeTempFile('keys', line);
     await start({ API_KEYS_FILE, REQUIRE_API_KEY: 'on' });
     const page = await open(current());
     const form = page.getByRole('form', { name: 'API key' });

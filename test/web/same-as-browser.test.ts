@@ -4,9 +4,9 @@ import { expect } from 'chai';
 import type { Browser, Page } from 'playwright-core';
 import { GOOD, QUESTIONABLE } from '../helpers/bmp-kinds.ts';
 import { launchChromium, openPage } from '../helpers/chromium.ts';
-import { convert } from '../helpers/client.ts';
+import { convert, expectSuccess } from '../helpers/client.ts';
 import { composedFrames, gifWithDisposal } from '../helpers/gif-disposal.ts';
-import { decode, type Pixels } from '../helpers/pixels.ts';
+import { decode, type Pixels, sizeOf } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
 const FOLDERS = ['images', 'traps'].map(
@@ -55,10 +55,9 @@ describe('the rendering of Chromium', () => {
   /** Converts the file to PNG, and compares the result with what Chromium shows. */
   async function check(file: Buffer, name: string): Promise<void> {
     const shown = await shownByChromium(file);
-    const { status, body, message } = await convert(service.base, file, { format: 'png' }, name);
-    expect(status, message).to.equal(200);
+    const { body } = await expectSuccess(convert(service.base, file, { format: 'png' }, name));
     const converted = await decode(body);
-    expect([converted.width, converted.height]).to.deep.equal([shown.width, shown.height]);
+    expect(sizeOf(converted)).to.deep.equal(sizeOf(shown));
     expect(firstDifference(shown, converted)).to.equal(undefined);
   }
 

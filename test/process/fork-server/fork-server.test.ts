@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { copyFile, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { seeded } from '../../../scripts/stress/random.ts';
 import { FORK_SERVER_LIBRARY } from '../../../src/folders.ts';
 import { MAX_OUTPUT_BYTES, type RunCommand } from '../../../src/process/command.ts';
 import { encodeJob, encodeKill } from '../../../src/process/fork-server/server.ts';
@@ -11,7 +12,15 @@ import { environmentOf } from '../../../src/process/runner.ts';
 import { confinedRunner, LIMITS, SEARCH, startForkServers } from '../../helpers/fork-servers.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
 import { requires } from '../../helpers/skips.ts';
-import { eventually, failure, isRunning, PATIENCE_MS, writeScript } from '../../helpers/util.ts';
+import {
+  eventually,
+  failure,
+  isRunning,
+  numberIn,
+  PATIENCE_MS,
+  processesWhere,
+  writeScript,
+} from '../../helpers/util.ts';
 
 const SH = '/bin/sh';
 const HELPER = new URL('../../helpers/served-sleep.ts', import.meta.url).pathname;
@@ -20,16 +29,7 @@ const SOURCE = new URL('../../../src/process/fork-server/fork-server.c', import.
 const hasCompiler = (): boolean => spawnSync('cc', ['--version']).status === 0;
 
 /** Returns the processes of this machine that are fork servers, by the marker in their environment. */
-const serversWith = (marker: string): number[] =>
-  readdirSync('/proc')
-    .filter((pid) => {
-      try {
-        return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/environ`, 'latin1').includes(marker);
-      } catch {
-        return false; // the process has exited
-      }
-    })
-    .map(Number);
+const serversWith = (marker: string) => processesWhere('environ', (text) => text.includes(marker));
 
 describe('fork servers', () => {
   let servers: ForkServers;
@@ -202,9 +202,7 @@ print(found)`;
     await start();
     const cwd = await makeTempDir('killed');
     const service = spawn(process.execPath, [HELPER, cwd]);
-    const pid = await eventually(
-      async () => Number(await readFile(join(cwd, 'pid'), 'utf8').catch(() => 0)) || undefined,
-    );
+    const pid = await eventually(() => numberIn(join(cwd, 'pid')));
     const parent = Number(/^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
     expect([isRunning(pid), isRunning(parent)]).to.deep.equal([true, true]);
     service.kill('SIGKILL');
@@ -284,17 +282,9 @@ function mutate(random: () => number): Buffer {
   return Buffer.concat(parts);
 }
 
-function seededRandom(): () => number {
-  let seed = 9;
-  return () => {
-    seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
-    return seed / 2 ** 32;
-  };
-}
-
 describe('the fork server with arbitrary requests', () => {
   it('never crashes, and ends when its input ends', () => {
-    const random = seededRandom();
+    const { next: random } = seeded(9);
     for (let round = 0; round < 300; round += 1) {
       const bytes = mutate(random);
       const { status, signal } = send(bytes);
@@ -310,12 +300,7 @@ describe('the fork server under AddressSanitizer and UndefinedBehaviorSanitizer'
     requires(this, 'compiler', hasCompiler());
     const file = join(await makeTempDir('sanitized'), 'fork-server.so');
     const flags = [
-      '-g',
-      '-O1',
-      '-fsanitize=address,undefined',
-      '-fno-sanitize-recover=all',
-      '-fPIC',
-      '-shared',
+      ...['-g', '-O1', '-fsanitize=address,undefined', '-fno-sanitize-recover=all', '-fPIC', '-shared'],
     ];
     expect(spawnSync('cc', ['-std=gnu17', ...flags, '-o', file, SOURCE]).status).to.equal(0);
     const runtimes = ['libasan.so', 'libubsan.so'].map((name) =>
@@ -325,7 +310,7 @@ describe('the fork server under AddressSanitizer and UndefinedBehaviorSanitizer'
   });
 
   it('answers valid, invalid and oversized requests without a report', () => {
-    const random = seededRandom();
+    const { next: random } = seeded(9);
     const oversized = Buffer.alloc(12);
     oversized.writeUInt32LE(2 ** 24, 0);
     for (const bytes of [job(1), oversized, ...Array.from({ length: 100 }, () => mutate(random))]) {

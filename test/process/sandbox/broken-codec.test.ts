@@ -3,7 +3,15 @@ import { mkdir, readdir, readFile, stat, utimes, writeFile } from 'node:fs/promi
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { buildBrokenCodec } from '../../helpers/broken-codec.ts';
-import { type ClientResponse, convert, fixture, sendForm } from '../../helpers/client.ts';
+import {
+  type ClientResponse,
+  convert,
+  converted,
+  expectSuccess,
+  fixture,
+  jsonOf,
+  sendForm,
+} from '../../helpers/client.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from '../../helpers/process.ts';
 import { requires } from '../../helpers/skips.ts';
@@ -79,24 +87,11 @@ const ATTEMPTS: readonly Attempt[] = [
   ...refused(['memfd_create', 'execveat']),
   ...[{ name: 'execve', errors: BY_FILES }],
   ...refused([
-    'unshare-user',
-    'unshare-mount',
-    'clone-user',
-    'setns',
-    'mount',
-    'umount',
-    'pivot_root',
-    'chroot',
+    ...['unshare-user', 'unshare-mount', 'clone-user', 'setns', 'mount', 'umount', 'pivot_root', 'chroot'],
   ]),
   ...refused(['fsopen', 'mount_setattr', 'socket-inet', 'socket-unix', 'socket-netlink', 'socketpair']),
   ...refused([
-    'io_uring_setup',
-    'io_setup',
-    'userfaultfd',
-    'perf_event_open',
-    'bpf',
-    'personality',
-    'setuid',
+    ...['io_uring_setup', 'io_setup', 'userfaultfd', 'perf_event_open', 'bpf', 'personality', 'setuid'],
   ]),
   ...refused(['sethostname', 'settimeofday', 'init_module', 'reboot', 'sync']),
 ];
@@ -204,8 +199,7 @@ for (const { name, list, FORK_SERVER } of [
     const unharmed = async (): Promise<void> => {
       const origin = base.replace('/api/v1', '');
       expect((await sendForm(`${origin}/livez`)).status, 'livez').to.equal(200);
-      const other = await convert(base, image);
-      expect(other.status, other.message).to.equal(200);
+      const other = await converted(base, image);
       expect(other.body.equals(expected), 'the image of another client').to.equal(true);
       expect(await readFile(targets.image, 'utf8')).to.equal(SECRET);
       expect(await readdir(targets.victim)).to.deep.equal(['in']);
@@ -220,7 +214,7 @@ for (const { name, list, FORK_SERVER } of [
 
     proven('runs under the layers that /readyz and the log report', async () => {
       const ready = await sendForm(base.replace('/api/v1', '/readyz'));
-      const { sandbox } = JSON.parse(ready.body.toString());
+      const { sandbox } = jsonOf(ready);
       expect(sandbox).to.include({ files: 'landlock', syscalls: list, network: 'seccomp' });
       expect(service.output()).to.include(`"syscalls":"${list}"`);
       expect(service.output().includes('calls that are not on the allow-list')).to.equal(
@@ -229,8 +223,7 @@ for (const { name, list, FORK_SERVER } of [
     });
 
     proven('renders an image, and reports its attempt', async () => {
-      const answer = await tryOut('none');
-      expect(answer.status, answer.message).to.equal(200);
+      const answer = await expectSuccess(tryOut('none'));
       expect(answer.body.toString('latin1')).to.match(/RESULT 0 0 $/);
       expect((await tryOut('no-such-attempt')).body.toString('latin1')).to.match(/RESULT -2 0 $/);
     });
@@ -241,8 +234,7 @@ for (const { name, list, FORK_SERVER } of [
     ]) {
       proven(`is denied ${name}${target ? ` on ${target}` : ''}`, async () => {
         const path = target?.startsWith('/') ? target : targets[target as keyof Targets];
-        const answer = await tryOut(name, path);
-        expect(answer.status, answer.message).to.equal(200);
+        const answer = await expectSuccess(tryOut(name, path));
         const found = answer.body.toString('latin1');
         const [, result, error] = /RESULT (-?\d+) (\d+) $/.exec(found) ?? [];
         expect(result, found).to.equal('-1');

@@ -48,16 +48,7 @@ async function makeKillingFilter(): Promise<string> {
 }
 
 const DECODED = [
-  'scene',
-  'lossy',
-  'deep',
-  'grey',
-  'window',
-  'p3',
-  'moving',
-  'from-jpeg',
-  'turned',
-  'private',
+  ...['scene', 'lossy', 'deep', 'grey', 'window', 'p3', 'moving', 'from-jpeg', 'turned', 'private'],
 ];
 
 /** Inputs of the encoders: transparency, 16 bits, a profile, metadata, and one large enough for several threads. */

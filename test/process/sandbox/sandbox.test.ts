@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { realpathSync } from 'node:fs';
 import { copyFile, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { availableParallelism } from 'node:os';
@@ -12,7 +12,7 @@ import { createRunner } from '../../../src/process/runner.ts';
 import { findSandbox, type SandboxLayers } from '../../../src/process/sandbox/layers.ts';
 import { startForkServers } from '../../helpers/fork-servers.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
-import { eventually } from '../../helpers/util.ts';
+import { eventually, processesWhere } from '../../helpers/util.ts';
 
 /** @module Attempts of a compromised codec. Python stands in for it, since it can make any system call. */
 
@@ -214,16 +214,6 @@ for (const { syscalls, served } of CASES) {
       expect(asked).to.equal('1');
     });
 
-    /** Returns the processes of this machine whose command line contains the words. */
-    const processesWith = (words: string): string[] =>
-      readdirSync('/proc').filter((pid) => {
-        try {
-          return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(words);
-        } catch {
-          return false; // the process has exited
-        }
-      });
-
     for (const [how, program] of [
       ['a fork', 'if os.fork() == 0: time.sleep(60)'],
       ['a fork in a session of its own', 'if os.fork() == 0: os.setsid(); time.sleep(60)'],
@@ -233,7 +223,7 @@ for (const { syscalls, served } of CASES) {
         const marker = `marker${process.hrtime.bigint()}`;
         const tried = await attempt(`import os, time # ${marker}\n${program}\nprint("forked")`);
         expect(tried).to.match(/^exit: PermissionError/);
-        await eventually(() => processesWith(marker).length === 0);
+        await eventually(() => processesWhere('cmdline', (text) => text.includes(marker)).length === 0);
       });
     }
 
@@ -266,13 +256,9 @@ for (const { syscalls, served } of CASES) {
     it('denies changing the permissions, times or names of files', async () => {
       await writeFile(join(folder, 'in'), 'image');
       for (const program of [
-        'os.chmod("in", 0)',
-        'os.chown("in", 1, 1)',
-        'os.utime("in", (1, 1))',
-        'os.setxattr("in", "user.a", b"b")',
-        'os.link("in", "other")',
-        'os.symlink("/etc/passwd", "other")',
-        'os.mkfifo("other")',
+        ...['os.chmod("in", 0)', 'os.chown("in", 1, 1)', 'os.utime("in", (1, 1))'],
+        ...['os.setxattr("in", "user.a", b"b")', 'os.link("in", "other")'],
+        ...['os.symlink("/etc/passwd", "other")', 'os.mkfifo("other")'],
       ]) {
         expect(await attempt(`import os; ${program}`), program).to.match(/^exit: .*PermissionError/);
       }

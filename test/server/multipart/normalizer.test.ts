@@ -60,6 +60,9 @@ const formData = (parameters: string, more = ''): string =>
   part(`Content-Disposition: form-data; ${parameters}${more}`);
 const END = '--xyz--\r\n';
 const FILE = { name: 'file', content: 'data' };
+/** The only part of a form, with these parameters and more headers. */
+const form = (parameters: string, more?: string): string => formData(parameters, more) + END;
+const named = (filename: string) => ({ ...FILE, filename });
 
 describe('MultipartNormalizer', () => {
   describe('accepts a body', () => {
@@ -68,108 +71,76 @@ describe('MultipartNormalizer', () => {
       ['with blanks behind the last boundary', `${formData('name="file"')}--xyz-- \t\r\n`, FILE],
       ['without a line break behind the last boundary', `${formData('name="file"')}--xyz--`, FILE],
       ['with a preamble and an epilogue', `hello\r\n\r\n${formData('name="file"')}${END}--xyz\r\nbye`, FILE],
-      ['with a folded header', formData('\r\n name="file"') + END, FILE],
+      ['with a folded header', form('\r\n name="file"'), FILE],
       ['with a header in capitals', part('CONTENT-DISPOSITION:FORM-DATA;NAME=file') + END, FILE],
-      ['with unknown headers, also repeated', formData('name="file"', '\r\nX-A: 1\r\nX-A: 2') + END, FILE],
-      ['with unquoted values', formData('name=file; filename=a.jpg') + END, { ...FILE, filename: 'a.jpg' }],
-      [
-        'with blanks in an unquoted value',
-        formData('name=file; filename=my photo.jpg ') + END,
-        { ...FILE, filename: 'my photo.jpg' },
-      ],
-      [
-        'with semicolons in a quoted value',
-        formData('name="file"; filename="a;b.jpg"') + END,
-        { ...FILE, filename: 'a;b.jpg' },
-      ],
-      [
-        'with empty parameters',
-        formData(';name="file";; filename="a.jpg";') + END,
-        { ...FILE, filename: 'a.jpg' },
-      ],
-      [
-        'with a parameter without a value',
-        formData('name="file"; filename="a.jpg"; x') + END,
-        { ...FILE, filename: 'a.jpg' },
-      ],
-      [
-        'with escaped quotation marks',
-        formData('name="file"; filename="a\\"b\\\\c.jpg"') + END,
-        { ...FILE, filename: 'c.jpg' },
-      ],
+      ['with unknown headers, also repeated', form('name="file"', '\r\nX-A: 1\r\nX-A: 2'), FILE],
+      ['with unquoted values', form('name=file; filename=a.jpg'), named('a.jpg')],
+      ['with blanks in an unquoted value', form('name=file; filename=my photo.jpg '), named('my photo.jpg')],
+      ['with semicolons in a quoted value', form('name="file"; filename="a;b.jpg"'), named('a;b.jpg')],
+      ['with empty parameters', form(';name="file";; filename="a.jpg";'), named('a.jpg')],
+      ['with a parameter without a value', form('name="file"; filename="a.jpg"; x'), named('a.jpg')],
+      ['with escaped quotation marks', form('name="file"; filename="a\\"b\\\\c.jpg"'), named('c.jpg')],
       ...['5" disk.jpg', '"a" and "b".jpg', 'a"b;c.jpg', 'a.jpg"'].map(
         (filename) =>
           [
             `with quotation marks that are not escaped, as in filename="${filename}"`,
-            `${formData(`name="file"; filename="${filename}"`)}${END}`,
-            { ...FILE, filename },
+            form(`name="file"; filename="${filename}"`),
+            named(filename),
           ] as const,
       ),
-      [
-        'with a Windows path',
-        formData('name="file"; filename="C:\\dir\\a.jpg"') + END,
-        { ...FILE, filename: 'a.jpg' },
-      ],
+      ['with a Windows path', form('name="file"; filename="C:\\dir\\a.jpg"'), named('a.jpg')],
       [
         'with a file name that ends in a backslash, as browsers write it',
-        formData('name="file"; filename="a\\"') + END,
-        { ...FILE, filename: '' },
+        form('name="file"; filename="a\\"'),
+        named(''),
       ],
       [
         'with a field name that ends in a backslash, as browsers write it',
-        formData('name="fi\\"; filename="a.jpg"') + END,
+        form('name="fi\\"; filename="a.jpg"'),
         { ...FILE, name: 'fi\\', filename: 'a.jpg' },
       ],
       [
         'with a file name in UTF-8',
-        formData('name="file"; filename="\xc3\xa9\xe6\x97\xa5.jpg"') + END,
-        { ...FILE, filename: 'é日.jpg' },
+        form('name="file"; filename="\xc3\xa9\xe6\x97\xa5.jpg"'),
+        named('é日.jpg'),
       ],
       [
         'with an extended file name',
-        formData(`name="file"; filename="e.jpg"; filename*=UTF-8''%c3%a9.jpg`) + END,
-        { ...FILE, filename: 'é.jpg' },
+        form(`name="file"; filename="e.jpg"; filename*=UTF-8''%c3%a9.jpg`),
+        named('é.jpg'),
       ],
       [
         'with an extended file name in Latin-1',
-        formData(`name="file"; filename*=iso-8859-1'en'%e9.jpg`) + END,
-        { ...FILE, filename: 'é.jpg' },
+        form(`name="file"; filename*=iso-8859-1'en'%e9.jpg`),
+        named('é.jpg'),
       ],
       [
         'with an extended file name in an unknown charset',
-        formData(`name="file"; filename*=foo''x; filename="a.jpg"`) + END,
-        { ...FILE, filename: 'a.jpg' },
+        form(`name="file"; filename*=foo''x; filename="a.jpg"`),
+        named('a.jpg'),
       ],
       [
         'with an incomplete extended file name',
-        formData(`name="file"; filename*=UTF-8''%; filename="a.jpg"`) + END,
-        { ...FILE, filename: 'a.jpg' },
+        form(`name="file"; filename*=UTF-8''%; filename="a.jpg"`),
+        named('a.jpg'),
       ],
       [
         'with an extended file name that is not UTF-8',
-        formData(`name="file"; filename*=UTF-8''%ff; filename="a.jpg"`) + END,
-        { ...FILE, filename: 'a.jpg' },
+        form(`name="file"; filename*=UTF-8''%ff; filename="a.jpg"`),
+        named('a.jpg'),
       ],
       [
         'with only an extended file name in an unknown charset',
-        formData(`name="file"; filename*=foo''x`) + END,
-        { ...FILE, filename: '' },
+        form(`name="file"; filename*=foo''x`),
+        named(''),
       ],
-      [
-        'with an image type and no file name',
-        formData('name="file"', '\r\nContent-Type: image/png') + END,
-        { ...FILE, filename: '' },
-      ],
+      ['with an image type and no file name', form('name="file"', '\r\nContent-Type: image/png'), named('')],
       [
         'with an archive type and no file name',
-        formData('name="file"', '\r\nContent-Type: application/zip') + END,
-        { ...FILE, filename: '' },
+        form('name="file"', '\r\nContent-Type: application/zip'),
+        named(''),
       ],
-      [
-        'with an empty file name and bytes',
-        formData('name="file"; filename=""') + END,
-        { ...FILE, filename: '' },
-      ],
+      ['with an empty file name and bytes', form('name="file"; filename=""'), named('')],
       [
         'with a text type and a charset',
         part(
@@ -180,7 +151,7 @@ describe('MultipartNormalizer', () => {
       ],
       [
         'with JSON in a field',
-        formData('name="a"', '\r\nContent-Type: application/json') + END,
+        form('name="a"', '\r\nContent-Type: application/json'),
         { name: 'a', content: 'data' },
       ],
       [
@@ -218,7 +189,7 @@ describe('MultipartNormalizer', () => {
     }
 
     it('with a file name of 15 kB, which is truncated to 1024 units', async () => {
-      const body = formData(`name="file"; filename="${'x'.repeat(15_000)}"`) + END;
+      const body = form(`name="file"; filename="${'x'.repeat(15_000)}"`);
       expect(await partsOf(body)).to.deep.equal([{ ...FILE, filename: 'x'.repeat(1024) }]);
     });
   });
@@ -227,41 +198,38 @@ describe('MultipartNormalizer', () => {
     for (const [what, body] of [
       [
         'with other characters after a boundary',
-        `${part('Content-Disposition: form-data; name=a', 'x\r\n--xyzzy\r\n')}${END}`,
+        part('Content-Disposition: form-data; name=a', 'x\r\n--xyzzy\r\n') + END,
       ],
       [
         'with a boundary in the header of a part',
         '--xyz\r\nContent-Disposition: form-data; name=a\r\n--xyz\r\n\r\n--xyz--',
       ],
       ['with a part without a header', `--xyz\r\n\r\ndata\r\n${END}`],
-      ['with a part without a Content-Disposition', `${part('Content-Type: image/png')}${END}`],
-      ['with a part that is not form-data', `${part('Content-Disposition: attachment; name=file')}${END}`],
+      ['with a part without a Content-Disposition', part('Content-Type: image/png') + END],
+      ['with a part that is not form-data', part('Content-Disposition: attachment; name=file') + END],
       [
         'with two Content-Disposition headers in a part',
-        `${part('Content-Disposition: form-data; name=a\r\nContent-Disposition: form-data; name=b')}${END}`,
+        part('Content-Disposition: form-data; name=a\r\nContent-Disposition: form-data; name=b') + END,
       ],
       [
         'with two Content-Type headers in a part',
-        `${formData('name=a', '\r\nContent-Type: a/b\r\nContent-Type: image/png')}${END}`,
+        form('name=a', '\r\nContent-Type: a/b\r\nContent-Type: image/png'),
       ],
-      ['with two names in a part', `${formData('name=a; name=b')}${END}`],
-      ['with two file names in a part', `${formData('name=a; filename=b; filename="c"')}${END}`],
-      ['with an unclosed quotation mark', `${formData('name="a')}${END}`],
-      ['with text after a quoted value', `${formData('name="a"b')}${END}`],
-      ['with a quotation mark before a semicolon', `${formData('name="file"; filename="a"; b.jpg"')}${END}`],
+      ['with two names in a part', form('name=a; name=b')],
+      ['with two file names in a part', form('name=a; filename=b; filename="c"')],
+      ['with an unclosed quotation mark', form('name="a')],
+      ['with text after a quoted value', form('name="a"b')],
+      ['with a quotation mark before a semicolon', form('name="file"; filename="a"; b.jpg"')],
       [
         'with a quotation mark that ends a file name and starts a name',
-        `${formData('name="file"; filename="a"; name="b"c.jpg"')}${END}`,
+        form('name="file"; filename="a"; name="b"c.jpg"'),
       ],
-      ['with a bare line feed in a header', `${formData('name=a\n')}${END}`],
-      ['with a bare carriage return in a header', `${formData('name=a\rX: y')}${END}`],
-      ['with NUL in a header', `${formData('name="a\0"')}${END}`],
-      ['with a blank before a colon', `${part('Content-Disposition : form-data; name=a')}${END}`],
-      [
-        'with a header that starts with a folded line',
-        `${part(' Content-Disposition: form-data; name=a')}${END}`,
-      ],
-      ['with a header of more than 16 KiB', `${formData(`name=a; x=${'y'.repeat(17_000)}`)}${END}`],
+      ['with a bare line feed in a header', form('name=a\n')],
+      ['with a bare carriage return in a header', form('name=a\rX: y')],
+      ['with NUL in a header', form('name="a\0"')],
+      ['with a blank before a colon', part('Content-Disposition : form-data; name=a') + END],
+      ['with a header that starts with a folded line', part(' Content-Disposition: form-data; name=a') + END],
+      ['with a header of more than 16 KiB', form(`name=a; x=${'y'.repeat(17_000)}`)],
       ['with a header that never ends', `--xyz\r\nX: ${'y'.repeat(100_000)}`],
       ['without a last boundary', formData('name=a')],
       ['that ends in a header', '--xyz\r\nContent-Disposition'],
@@ -303,10 +271,10 @@ describe('MultipartNormalizer', () => {
 
   it('accepts 60 kB before the first and after the last boundary, and rejects more', async () => {
     const outer = (bytes: number): string => 'x'.repeat(bytes);
-    const form = `\r\n${formData('name="file"')}${END}`;
-    expect(await partsOf(outer(30_000) + form + outer(30_000))).to.deep.equal([FILE]);
-    expect(await partsOf(outer(70_000) + form)).to.equal('malformed');
-    expect(await partsOf(form + outer(70_000))).to.equal('malformed');
+    const body = `\r\n${form('name="file"')}`;
+    expect(await partsOf(outer(30_000) + body + outer(30_000))).to.deep.equal([FILE]);
+    expect(await partsOf(outer(70_000) + body)).to.equal('malformed');
+    expect(await partsOf(body + outer(70_000))).to.equal('malformed');
   });
 
   it('returns the same output for every division into chunks', async () => {
