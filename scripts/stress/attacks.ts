@@ -39,6 +39,7 @@ const open = (port: number, count: number, text: string): Socket[] =>
   });
 
 const GET = 'GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n';
+const GET_1_0 = 'GET /api/v1/openapi.json HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\n\r\n';
 const formHead = (path: string): string =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=xyz\r\n`;
 const REFUSED = `${formHead('/api/v1/convert?quality=80')}Content-Length: 5\r\n\r\nhello`;
@@ -48,9 +49,13 @@ const openBodies = (port: number, chunks: string): Socket[] =>
     open(port, 2, `${formHead(path)}Transfer-Encoding: chunked\r\n\r\n${chunks}`),
   );
 
+const MANY = '20 connections with 3000 unread pipelined requests';
+
 /** Attacks by the name that the report prints. */
 const ATTACKS: Readonly<Record<string, Attack>> = {
-  '20 connections with 3000 unread pipelined requests after a refused upload': {
+  [MANY]: { start: (port) => open(port, 20, GET.repeat(3000)), ...REQUESTS },
+  [`${MANY} in HTTP/1.0`]: { start: (port) => open(port, 20, GET_1_0.repeat(3000)), ...REQUESTS },
+  [`${MANY} after a refused upload`]: {
     start: (port) => open(port, 20, `${REFUSED}${GET.repeat(3000)}`),
     ...REQUESTS,
   },
@@ -109,12 +114,15 @@ async function largeAvif(): Promise<FormData> {
   return formWith(avif, 'file', { lossless: 'true' });
 }
 
+const tenSvgs = {
+  ...{ path: '/convert', requests: 10, atOnce: 4, form: async () => formWith(turbulentSvg) },
+  ...{ expected: [200, 413, 503], untilAnswered: false },
+} satisfies SlowRequests;
+
 /** Slow requests by the name that the report prints. */
 const SLOW_REQUESTS: Readonly<Record<string, SlowRequests>> = {
-  'SVGs of 49 megapixels with 50 turbulences and blurs of two clients': {
-    ...{ path: '/convert', requests: 10, atOnce: 4, form: async () => formWith(turbulentSvg) },
-    ...{ expected: [200, 413, 503], untilAnswered: false, hasSecondClient: true },
-  },
+  'ten SVGs of 49 megapixels with 50 turbulences and blurs, four at a time': tenSvgs,
+  'SVGs of 49 megapixels of two clients': { ...tenSvgs, hasSecondClient: true },
   'AVIFs of 14 megapixels of two clients': {
     ...{ path: '/convert', requests: 6, atOnce: 4, form: largeAvif, expected: [200, 413, 503] },
     ...{ untilAnswered: false, hasSecondClient: true },

@@ -9,7 +9,7 @@ import { kill, listTree } from '../processes/usage.ts';
 import { ATTACK_FAULTS } from './attacks.ts';
 import { add, type ClientRun, emptyTally, once, runClients } from './clients.ts';
 import { clientRun, type Fault, type FaultParts, finish, type Outcome, runLoad } from './fault.ts';
-import { lyingRedis } from './lying-redis.ts';
+import { INTERRUPTIONS } from './interruptions.ts';
 import { noisyPhoto, type Request } from './requests.ts';
 import {
   filesLeft,
@@ -31,7 +31,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   'open files run out': filesRunOut,
   'SIGTERM with work in flight': drainOnSigterm,
   'kill -9 and a start over the same folder': killAndRestart,
-  'Redis sends wrong answers': lyingRedis,
+  ...INTERRUPTIONS,
   ...ATTACK_FAULTS,
 };
 

@@ -9,7 +9,7 @@ import { NODE_FLAGS, type ServerProcess, startServerProcess } from '../processes
 import { listProcesses, listTree, PROBE_MODULE, readProbe } from '../processes/usage.ts';
 
 /** Path of the program. */
-const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
+export const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 
 /** Flags of Node.js in `npm start`, and those to measure the process. */
 const FLAGS = [...NODE_FLAGS, '--expose-gc', `--import=${PROBE_MODULE}`];
