@@ -1,6 +1,6 @@
 /**
  * @module The actions of `imagemill regress`. Each returns the exit status: 0, 1 if a result has changed, 128 or more
- * after a signal.
+ * after a signal. Each throws a {@link CliError} if it cannot run.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,16 +9,10 @@ import { TruncatedFileError } from '../client/streamed-file.ts';
 import type { Config } from '../config.ts';
 import { enabledTypes } from '../conversion/capabilities.ts';
 import { createFolders, isReplaceable, replaceFile, systemReason } from '../files/system.ts';
-import {
-  type Backend,
-  BackendError,
-  createHttpBackend,
-  createLocalBackend,
-  type Image,
-} from '../regress/backends.ts';
-import { BaselineError, readBaseline, saveFingerprints, saveResults } from '../regress/baseline.ts';
+import { type Backend, createHttpBackend, createLocalBackend, type Image } from '../regress/backends.ts';
+import { readBaseline, saveFingerprints, saveResults } from '../regress/baseline.ts';
 import { compare } from '../regress/compare.ts';
-import { defaultMatrix, type Matrix, MatrixError, readMatrix, toMatrix } from '../regress/matrix.ts';
+import { defaultMatrix, RegressError, readMatrix, type TestMatrix, toMatrix } from '../regress/matrix.ts';
 import { listImages, type Recording, record } from '../regress/record.ts';
 import { HTML_START, htmlReport } from '../regress/report/html.ts';
 import {
@@ -35,12 +29,12 @@ import { abortOnSignals, type CliContext, CliError, loadSettings } from './conte
 type Environment = CliContext['env'];
 
 /** The matrix to use, and the presets that it can name. */
-interface MatrixFlags {
+export interface MatrixFlags {
   readonly matrix?: string;
   readonly presets?: string;
 }
 
-interface ConvertFlags extends MatrixFlags {
+interface RecordFlags extends MatrixFlags {
   readonly url?: string;
   readonly repeat: string;
 }
@@ -59,14 +53,10 @@ const REPORTS = [
   { option: 'json', start: JSON_START, format: jsonReport },
 ] as const;
 
-/**
- * Runs `regress record`.
- *
- * @throws {CliError} if it cannot run
- */
+/** Runs `regress record`. */
 export function recordBaseline(
   folder: string,
-  options: ConvertFlags & {
+  options: RecordFlags & {
     readonly to: string;
     readonly fingerprintsOnly?: boolean;
     readonly figuresOnly?: boolean;
@@ -91,14 +81,10 @@ export function recordBaseline(
   });
 }
 
-/**
- * Runs `regress check`.
- *
- * @throws {CliError} if it cannot run
- */
+/** Runs `regress check`. */
 export function checkImages(
   folder: string,
-  options: ConvertFlags & ReportFiles & { readonly against: string },
+  options: RecordFlags & ReportFiles & { readonly against: string },
   env: Environment,
 ): Promise<number> {
   return orCliError(env, async (config, signal) => {
@@ -116,11 +102,7 @@ export function checkImages(
   });
 }
 
-/**
- * Runs `regress compare`.
- *
- * @throws {CliError} if it cannot run
- */
+/** Runs `regress compare`. */
 export function compareBaselines(
   one: string,
   other: string,
@@ -139,15 +121,14 @@ export function compareBaselines(
  * Reads the matrix of a file. Without one, that of the baseline, or the default with the enabled output formats.
  *
  * @throws {CliError} if there are presets for no matrix
- * @throws {MatrixError}
+ * @throws {RegressError}
  */
 export async function chooseMatrix(
   { matrix: path, presets }: MatrixFlags,
   config: Config,
-  baseline?: Matrix,
-): Promise<Matrix> {
-  const { PRESETS_FILE: fallback, MAX_VARIANTS } = config;
-  if (path) return readMatrix(path, { given: presets, fallback, MAX_VARIANTS });
+  baseline?: TestMatrix,
+): Promise<TestMatrix> {
+  if (path) return readMatrix(path, config, presets);
   if (presets !== undefined) throw new CliError('--presets needs --matrix, whose cases name presets.');
   return baseline ?? toMatrix(defaultMatrix(enabledTypes(config).outputs));
 }
@@ -166,8 +147,8 @@ async function findImages(folder: string, baseline: string, config: Config): Pro
 
 async function recordImages(
   images: readonly Image[],
-  matrix: Matrix,
-  { url, repeat }: ConvertFlags,
+  matrix: TestMatrix,
+  { url, repeat }: RecordFlags,
   { config, folder, signal }: { config: Config; folder?: string | undefined; signal: AbortSignal },
 ): Promise<Recording> {
   if (!/^[1-9]\d?$/.test(repeat))
@@ -175,7 +156,7 @@ async function recordImages(
   const converter: Backend = await (url
     ? createHttpBackend(url, config.IMAGEMILL_API_KEY)
     : createLocalBackend(config));
-  const progress = createProgress('converted');
+  const progress = createCounter('converted');
   try {
     return await record({ images, matrix, converter, folder, repeat: Number(repeat), signal, progress });
   } finally {
@@ -186,11 +167,11 @@ async function recordImages(
 async function report(
   before: Recording,
   after: Recording,
-  matrix: Matrix,
+  matrix: TestMatrix,
   files: ReportFiles,
   signal: AbortSignal,
 ): Promise<number> {
-  const progress = createProgress('compared');
+  const progress = createCounter('compared');
   const findings = await compare(before, after, matrix, (done, all) => {
     signal.throwIfAborted();
     progress(done, all);
@@ -230,13 +211,13 @@ async function write(path: string, text: string): Promise<void> {
 }
 
 /** Returns a function that prints the progress, if standard error is a terminal. */
-function createProgress(what: string): (done: number, all: number) => void {
+function createCounter(what: string): (done: number, all: number) => void {
   if (!process.stderr.isTTY) return () => {};
   return (done, all) => process.stderr.write(`\r${what} ${done} of ${all}${done === all ? '\n' : ''}`);
 }
 
 /** Errors whose message is sufficient for the user. Other errors are printed with their stack. */
-const EXPECTED_ERRORS = [MatrixError, BaselineError, BackendError, TruncatedFileError];
+const EXPECTED_ERRORS = [RegressError, TruncatedFileError];
 
 /** Runs an action, and converts its errors to CliError. Status 1 is reserved for changed results. */
 export async function orCliError(

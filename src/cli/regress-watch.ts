@@ -6,9 +6,9 @@ import { createInterface } from 'node:readline';
 import { TruncatedFileError } from '../client/streamed-file.ts';
 import { systemReason } from '../files/system.ts';
 import { ALL_INPUT_TYPES } from '../formats.ts';
-import { type Backend, BackendError, createHttpBackend, type Image } from '../regress/backends.ts';
+import { type Backend, createHttpBackend, type Image } from '../regress/backends.ts';
 import { compare } from '../regress/compare.ts';
-import type { Matrix } from '../regress/matrix.ts';
+import { RegressError, type TestMatrix } from '../regress/matrix.ts';
 import { forEachItem, type Recording, record } from '../regress/record.ts';
 import { countVerdicts, formatCounts, formatFinding, formatTools } from '../regress/report/summary.ts';
 import { bySeverity, type Finding, isFailure } from '../regress/verdict.ts';
@@ -17,23 +17,20 @@ import { type CliContext, CliError } from './context.ts';
 import { STDIN } from './convert/converter.ts';
 import { createInputs } from './convert/inputs.ts';
 import { createProgress } from './convert/progress.ts';
-import { chooseMatrix, orCliError } from './regress-actions.ts';
+import { chooseMatrix, type MatrixFlags, orCliError } from './regress-actions.ts';
 
-/** Options of `regress watch`. */
-export interface WatchFlags {
+export interface WatchFlags extends MatrixFlags {
   readonly service: string;
   readonly candidate: string;
-  readonly matrix?: string;
-  readonly presets?: string;
   readonly min: string;
   readonly maxChanged: string;
   readonly json?: boolean;
 }
 
 /** The two servers, and how to compare their results. */
-interface Comparison {
+interface WatchRun {
   readonly backends: readonly [service: Backend, candidate: Backend];
-  readonly matrix: Matrix;
+  readonly matrix: TestMatrix;
   /** Folder for the results of one file at a time for each worker. */
   readonly folder: string;
   readonly signal: AbortSignal;
@@ -114,19 +111,19 @@ async function countImages(source: string, signal: AbortSignal): Promise<number>
 /**
  * Compares the results of all images, as many at a time as a server gets requests.
  *
- * @throws {BackendError} if a server fails
+ * @throws {RegressError} if a server fails
  */
-async function compareAll(source: string, comparison: Comparison, report: WatchReport): Promise<void> {
-  const [{ concurrency }] = comparison.backends;
+async function compareAll(source: string, run: WatchRun, report: WatchReport): Promise<void> {
+  const [{ concurrency }] = run.backends;
   const find = (signal: AbortSignal) => findImages(source, signal, report.unreadable);
-  await forEachItem(find, concurrency, comparison.signal, async (image, signal) => {
+  await forEachItem(find, concurrency, run.signal, async (image, signal) => {
     const { name, path } = image;
     report.progress?.starts(name);
     try {
-      report.compared(name, await compareImage(image, { ...comparison, signal }));
+      report.compared(name, await compareImage(image, { ...run, signal }));
     } catch (error) {
-      if (error instanceof BackendError)
-        throw new BackendError(`${path}: ${error.message}`, { cause: error });
+      if (error instanceof RegressError)
+        throw new RegressError(`${path}: ${error.message}`, { cause: error });
       if (!isUnreadable(error as Error, image)) throw error;
       report.unreadable(name, `${path} cannot be read: ${systemReason(error)}`);
     }
@@ -139,7 +136,7 @@ const isUnreadable = (error: NodeJS.ErrnoException, { path }: Image): boolean =>
 
 async function compareImage(
   image: Image,
-  { backends, matrix, folder, signal }: Comparison,
+  { backends, matrix, folder, signal }: WatchRun,
 ): Promise<Finding[]> {
   const results = await mkdtemp(join(folder, 'file-'));
   const recordOn = (backend: Backend, side: string): Promise<Recording> =>
@@ -148,9 +145,7 @@ async function compareImage(
       matrix,
       converter: { ...backend, concurrency: 1 },
       folder: join(results, side),
-      repeat: 1,
       signal,
-      progress: () => {},
     });
   try {
     const before = await recordOn(backends[0], 'before');
@@ -165,7 +160,7 @@ type WatchReport = ReturnType<typeof createWatchReport>;
 
 /** Creates a report that prints each changed result when it is found, and keeps only numbers. */
 function createWatchReport(
-  [service, candidate]: Comparison['backends'],
+  [service, candidate]: WatchRun['backends'],
   gate: { readonly min: number; readonly maxChanged: number },
   json: boolean,
 ) {

@@ -17,7 +17,7 @@ import { ALL_INPUT_TYPES, type InputType } from '../formats.ts';
 import { DETECTION_BYTES, detectFileType } from '../images/index.ts';
 import { curlFileName, shellWords } from '../text.ts';
 import { TOOLS, type ToolName } from '../tools.ts';
-import type { Case } from './matrix.ts';
+import { type Case, RegressError } from './matrix.ts';
 
 /** An input image. */
 export interface Image {
@@ -25,12 +25,6 @@ export interface Image {
   readonly name: string;
   /** Path in the file system. */
   readonly path: string;
-}
-
-/** A failed conversion: HTTP status and message, as the service would respond. */
-interface Refusal {
-  readonly status: number;
-  readonly message: string;
 }
 
 /** Outcome of one conversion. */
@@ -43,7 +37,8 @@ export type Attempt = {
       readonly made: { readonly bytes: Buffer; readonly ms: number; readonly notes: readonly string[] };
     }
   | {
-      readonly refused: Refusal;
+      /** HTTP status and message, as the service would respond. */
+      readonly refused: { readonly status: number; readonly message: string };
       /** The result that the tools make of a kind of file that is rejected because they misread it. */
       readonly misread?: Buffer | undefined;
     }
@@ -58,7 +53,7 @@ export interface Backend {
   /**
    * Converts an image.
    *
-   * @throws {BackendError} if the backend is unavailable
+   * @throws {RegressError} if the backend is unavailable
    * @throws the signal's reason if it aborts
    */
   convert(image: Image, testCase: Case, signal: AbortSignal): Promise<Attempt>;
@@ -66,14 +61,9 @@ export interface Backend {
   close(): Promise<void>;
 }
 
-/** The backend is unavailable. The message names the backend and the cause. */
-export class BackendError extends Error {
-  override readonly name = 'BackendError';
-}
-
-function toBackendError(error: unknown): never {
+function toRegressError(error: unknown): never {
   if (error instanceof UnavailableError || error instanceof StartupError)
-    throw new BackendError(error.message, { cause: error });
+    throw new RegressError(error.message, { cause: error });
   throw error;
 }
 
@@ -86,10 +76,10 @@ const MAX_FAILURES = 1;
  *
  * @param url URL of the server, with or without /api/v1
  * @param key API key of the requests
- * @throws {BackendError} if no imagemill server responds
+ * @throws {RegressError} if no imagemill server responds
  */
 export async function createHttpBackend(url: string, key: string | undefined): Promise<Backend> {
-  const client = await createServiceClient([url], { maxFailures: MAX_FAILURES, key }).catch(toBackendError);
+  const client = await createServiceClient([url], { maxFailures: MAX_FAILURES, key }).catch(toRegressError);
   const [{ base, version }] = client.instances as [ServiceClient['instances'][number]];
   return {
     tools: { server: base, imagemill: version },
@@ -102,7 +92,7 @@ export async function createHttpBackend(url: string, key: string | undefined): P
         const { received: bytes, ms, notes } = await client.convert(request, receive, signal);
         return { made: { bytes, ms, notes }, commands };
       } catch (error) {
-        if (!(error instanceof ImagemillError)) return toBackendError(error);
+        if (!(error instanceof ImagemillError)) return toRegressError(error);
         return { refused: { status: error.status, message: error.message }, commands };
       }
     },
@@ -123,11 +113,11 @@ const CLIENT = 'regress';
 /**
  * Creates a backend that converts in this process: sandboxed, in fork servers.
  *
- * @throws {BackendError} if this machine cannot convert
+ * @throws {RegressError} if this machine cannot convert
  */
 export async function createLocalBackend(config: Config): Promise<Backend> {
   const log = pino({ level: 'error' }, pino.destination(2));
-  const engine = await createConversionEngine(config, log).catch(toBackendError);
+  const engine = await createConversionEngine(config, log).catch(toRegressError);
   const tools = Object.entries(engine.toolchain).flatMap(([name, tool]) =>
     tool ? [[TOOLS[name as ToolName].project, tool.version] as const] : [],
   );

@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/pro
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { createFolders, isReplaceable, replaceFile, systemReason } from '../files/system.ts';
-import { type MatrixSource, toMatrix } from './matrix.ts';
+import { type MatrixSource, RegressError, toMatrix } from './matrix.ts';
 import {
   AlteredResultError,
   digest,
@@ -26,11 +26,6 @@ const FILE_START = '{\n "layout":';
 /** Version of the file format. Increment it when older files become unreadable. */
 const FORMAT_VERSION = 1;
 
-/** A baseline cannot be read or written. The message names the path and the cause. */
-export class BaselineError extends Error {
-  override readonly name = 'BaselineError';
-}
-
 const schema = z.object({
   layout: z.literal(FORMAT_VERSION, 'it was written by a different version of imagemill: record a new one'),
   tools: z.record(z.string(), z.string()),
@@ -45,7 +40,7 @@ const schema = z.object({
  * Makes a new baseline of result files. An older baseline stays until the new one is complete.
  *
  * @param record records in a folder
- * @throws {BaselineError} if the folder contains other files and no baseline
+ * @throws {RegressError} if the folder contains other files and no baseline
  */
 export async function saveResults(
   folder: string,
@@ -54,12 +49,12 @@ export async function saveResults(
   await createFolders(folder);
   const found = (await readdir(folder)).filter((name) => !name.startsWith(STAGING_PREFIX));
   if (found.length > 0 && !found.includes(BASELINE_FILE))
-    throw new BaselineError(`${folder} contains files, but no baseline: it was not changed`);
+    throw new RegressError(`${folder} contains files, but no baseline: it was not changed`);
   const staging = await mkdtemp(join(folder, STAGING_PREFIX));
   try {
     await mkdir(join(staging, RESULTS));
     const recording = await record(staging);
-    await writeBaseline(staging, recording, true);
+    await writeBaseline(join(staging, BASELINE_FILE), recording);
     // From here on, nothing is written, so that a full disk cannot interrupt the replacement.
     await rm(join(folder, BASELINE_FILE), { force: true });
     await rm(join(folder, RESULTS), { recursive: true, force: true });
@@ -74,28 +69,22 @@ export async function saveResults(
 /**
  * Makes a new baseline of fingerprints, which is one file.
  *
- * @throws {BaselineError} if the file exists and is not a baseline
+ * @throws {RegressError} if the file exists and is not a baseline
  */
 export async function saveFingerprints(path: string, record: () => Promise<Recording>): Promise<Recording> {
   if (!(await isReplaceable(path, FILE_START)))
-    throw new BaselineError(`${path} is not a baseline: it was not changed`);
+    throw new RegressError(`${path} is not a baseline: it was not changed`);
   const recording = await record();
-  await writeBaseline(path, recording, false);
+  await writeBaseline(path, { ...recording, rows: recording.rows.map(withoutVolatile) });
   return recording;
 }
 
-/**
- * Writes the JSON file of a baseline.
- *
- * @param path the folder with the result files, or the file for a baseline of fingerprints
- * @param withFiles whether `path` is a folder with result files
- */
-async function writeBaseline(path: string, recording: Recording, withFiles: boolean): Promise<void> {
-  const { tools, at, matrix } = recording;
+/** Writes the JSON file of a baseline. */
+async function writeBaseline(file: string, { tools, at, matrix, ...recording }: Recording): Promise<void> {
   const commands = [...new Set(recording.rows.flatMap((row) => row.commands))];
   const indexes = new Map(commands.map((command, index) => [command, index]));
   const rows = recording.rows.map((row) => ({
-    ...(withFiles ? row : withoutVolatile(row)),
+    ...row,
     commands: row.commands.map((command) => indexes.get(command)),
   }));
   // Write one row per line, so that a diff shows what changed.
@@ -106,7 +95,6 @@ async function writeBaseline(path: string, recording: Recording, withFiles: bool
     -2,
   );
   const text = `${head},\n "commands": ${lines(commands)},\n "rows": ${lines(rows)}\n}\n`;
-  const file = withFiles ? join(path, BASELINE_FILE) : path;
   await createFolders(dirname(file));
   await replaceFile(file, text);
 }
@@ -124,12 +112,12 @@ function withoutVolatile({ result, ...row }: Row): Row {
 /**
  * Reads a baseline from a folder or a file.
  *
- * @throws {BaselineError} if it does not exist or is invalid
+ * @throws {RegressError} if it does not exist or is invalid
  */
 export async function readBaseline(path: string): Promise<Recording> {
   const isFolder = (await stat(path).catch(() => undefined))?.isDirectory() ?? false;
   const text = await readFile(isFolder ? join(path, BASELINE_FILE) : path, 'utf8').catch((cause) => {
-    throw new BaselineError(`${path} is not a baseline: ${systemReason(cause)}`, { cause });
+    throw new RegressError(`${path} is not a baseline: ${systemReason(cause)}`, { cause });
   });
   try {
     const read = schema.parse(JSON.parse(text));
@@ -145,7 +133,7 @@ export async function readBaseline(path: string): Promise<Recording> {
       open: (row) => (isFolder && row.result ? readResult(resultPath(path, row), row.result) : undefined),
     };
   } catch (cause) {
-    throw new BaselineError(`${path} is not a baseline: ${formatCause(cause)}`, { cause });
+    throw new RegressError(`${path} is not a baseline: ${formatCause(cause)}`, { cause });
   }
 }
 

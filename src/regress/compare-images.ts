@@ -4,7 +4,7 @@ import { distance } from './image/fingerprint.ts';
 import type { DecodedImage, ImageMetadata, Raster } from './image/image.ts';
 import type { ResultFingerprint } from './record.ts';
 import type { Thresholds } from './thresholds.ts';
-import { type Outcome, outcomeFor, type Reason, type ReasonKind } from './verdict.ts';
+import { type Comparison, comparisonWith, type Reason, type ReasonKind } from './verdict.ts';
 
 /** Lists the metadata that differ, as `before → after`. */
 export function metadataReasons(before: ImageMetadata, after: ImageMetadata): Reason[] {
@@ -33,7 +33,7 @@ const METADATA_FIELDS: readonly (readonly [ReasonKind, (metadata: ImageMetadata)
 const SHAPE_KINDS: readonly ReasonKind[] = ['size', 'frames'];
 
 /** Returns the outcome of two images that need no comparison of their pixels: of different shapes, or with equal pixels. */
-function outcomeWithoutPixels(reasons: readonly Reason[], areEqual: () => boolean): Outcome | undefined {
+function compareWithoutPixels(reasons: readonly Reason[], areEqual: () => boolean): Comparison | undefined {
   if (!reasons.some(({ kind }) => SHAPE_KINDS.includes(kind)) && !areEqual()) return undefined;
   return { verdict: reasons.length > 0 ? 'changed' : 'same', reasons, remarks: [] };
 }
@@ -50,11 +50,11 @@ export function comparePixels(
   after: DecodedImage,
   reasons: readonly Reason[],
   allowed: Thresholds,
-): Outcome {
-  const known = outcomeWithoutPixels(reasons, () => haveEqualPixels(before, after));
+): Comparison {
+  const known = compareWithoutPixels(reasons, () => haveEqualPixels(before, after));
   if (known) return known;
   const worst = worstFrame(before, after, allowed);
-  if (!worst) return outcomeFor('changed', 'size', 'a page has a different size');
+  if (!worst) return comparisonWith('changed', 'size', 'a page has a different size');
   const all = [...reasons, ...pixelReasons(worst, allowed)];
   return { verdict: all.length > 0 ? 'changed' : 'similar', reasons: all, remarks: [], difference: worst };
 }
@@ -123,8 +123,8 @@ export function compareFingerprints(
   after: ResultFingerprint,
   reasons: readonly Reason[],
   allowed: Thresholds,
-): Outcome {
-  const known = outcomeWithoutPixels(reasons, () => before.pixels === after.pixels);
+): Comparison {
+  const known = compareWithoutPixels(reasons, () => before.pixels === after.pixels);
   if (known) return known;
   const delta = distance(before.fingerprints, after.fingerprints);
   const { means, sharpness } = delta;

@@ -1,7 +1,7 @@
 /** @module Compares two recordings row by row. */
 import { compareFingerprints, comparePixels, metadataReasons } from './compare-images.ts';
 import { decode } from './image/codec.ts';
-import type { DecodedImage, ImageMetadata } from './image/image.ts';
+import type { DecodedImage } from './image/image.ts';
 import {
   AlteredResultError,
   fingerprintResult,
@@ -12,7 +12,7 @@ import {
   rowKey,
 } from './record.ts';
 import type { Thresholds } from './thresholds.ts';
-import { type Finding, isFailure, type Outcome, outcomeFor } from './verdict.ts';
+import { type Comparison, comparisonWith, type Finding, isFailure } from './verdict.ts';
 
 /**
  * Compares two recordings row by row.
@@ -49,18 +49,19 @@ interface CompareContext {
   readonly allowed: Thresholds;
 }
 
-function unmatched(before: Row | undefined): Outcome {
+function unmatched(before: Row | undefined): Comparison {
   const text = before ? 'only in the baseline' : 'not in the baseline: record a new one';
-  return outcomeFor('unmatched', 'set', text);
+  return comparisonWith('unmatched', 'set', text);
 }
 
-async function compareRows(before: Row, after: Row, context: CompareContext): Promise<Outcome> {
+async function compareRows(before: Row, after: Row, context: CompareContext): Promise<Comparison> {
   const difference = await whyUnmatched(before, after, context);
-  if (difference !== undefined) return outcomeFor('unmatched', 'set', `${difference}: record a new baseline`);
+  if (difference !== undefined)
+    return comparisonWith('unmatched', 'set', `${difference}: record a new baseline`);
   if (!before.result || !after.result) return compareErrors(before, after);
   const fileChanges = compareMetadata(before.result, after.result, context.allowed);
   const sameBytes = before.result.digest !== undefined && before.result.digest === after.result.digest;
-  const outcome: Outcome = sameBytes
+  const outcome: Comparison = sameBytes
     ? { verdict: 'identical', reasons: [], remarks: [] }
     : await compareResults(before, after, context);
   const reasons = [...outcome.reasons, ...fileChanges.reasons];
@@ -94,15 +95,15 @@ const MISREAD_CHANGED =
 function compareErrors(
   { refused: before, misread: shownBefore }: Row,
   { refused: after, misread: shownAfter }: Row,
-): Outcome {
+): Comparison {
   const text = `${formatStatus(before)} → ${formatStatus(after)}`;
-  if (!before) return outcomeFor('broken', 'error', text);
-  if (!after) return outcomeFor('fixed', 'error', text);
+  if (!before) return comparisonWith('broken', 'error', text);
+  if (!after) return comparisonWith('fixed', 'error', text);
   if (before.status !== after.status) {
-    return outcomeFor('changed', 'error', text);
+    return comparisonWith('changed', 'error', text);
   }
   if (shownBefore !== shownAfter && shownAfter !== undefined) {
-    return outcomeFor('changed', 'error', MISREAD_CHANGED);
+    return comparisonWith('changed', 'error', MISREAD_CHANGED);
   }
   const remarks = before.message === after.message ? [] : [`different message: ${text}`];
   return { verdict: 'identical', reasons: [], remarks };
@@ -119,7 +120,7 @@ function compareMetadata(
   before: Result,
   after: Result,
   allowed: Thresholds,
-): Pick<Outcome, 'reasons' | 'remarks'> {
+): Pick<Comparison, 'reasons' | 'remarks'> {
   const growth = after.bytes - before.bytes;
   const share = growth / Math.max(1, before.bytes);
   const resized = Math.abs(share) > allowed.bytes && Math.abs(growth) > allowed.bytesFloor;
@@ -145,38 +146,28 @@ function compareMetadata(
 }
 
 /** Compares two results whose bytes differ. */
-async function compareResults(before: Row, after: Row, context: CompareContext): Promise<Outcome> {
+async function compareResults(before: Row, after: Row, context: CompareContext): Promise<Comparison> {
   const [one, other] = await Promise.all([
     loadResult(before, context.before),
     loadResult(after, context.after),
   ]);
   if (!one && !other)
-    return outcomeFor('changed', 'error', 'different bytes; no independent decoder reads either file');
-  if (!other) return outcomeFor('broken', 'error', 'cannot be read by an independent decoder');
-  if (!one) return outcomeFor('fixed', 'error', 'can be read by an independent decoder now');
+    return comparisonWith('changed', 'error', 'different bytes; no independent decoder reads either file');
+  if (!other) return comparisonWith('broken', 'error', 'cannot be read by an independent decoder');
+  if (!one) return comparisonWith('fixed', 'error', 'can be read by an independent decoder now');
   const reasons = metadataReasons(one.facts, other.facts);
-  if (one.image && other.image) return comparePixels(one.image, other.image, reasons, context.allowed);
+  if ('frames' in one && 'frames' in other) return comparePixels(one, other, reasons, context.allowed);
   return compareFingerprints(toFingerprints(one), toFingerprints(other), reasons, context.allowed);
 }
 
 /** A result, as its decoded file or as its fingerprints. */
-type LoadedResult = { readonly facts: ImageMetadata } & (
-  | { readonly image: DecodedImage; readonly figures?: never }
-  | { readonly figures: ResultFingerprint; readonly image?: never }
-);
+type LoadedResult = DecodedImage | ResultFingerprint;
 
-const toFingerprints = ({ figures, image }: LoadedResult): ResultFingerprint =>
-  figures ?? fingerprintResult(image);
+const toFingerprints = (result: LoadedResult): ResultFingerprint =>
+  'frames' in result ? fingerprintResult(result) : result;
 
-/**
- * Decodes the result file, or returns the fingerprints if the file was not kept.
- *
- * @returns undefined if no decoder reads the file
- */
+/** Decodes the result file, or returns the fingerprints if the file was not kept; undefined if no decoder reads it. */
 async function loadResult(row: Row, recording: Recording): Promise<LoadedResult | undefined> {
   const file = recording.open(row);
-  const figures = row.result?.figures;
-  if (!file) return figures && { facts: figures.facts, figures };
-  const image = await decode(await file, row.format).catch(() => undefined);
-  return image && { facts: image.facts, image };
+  return file ? decode(await file, row.format).catch(() => undefined) : row.result?.figures;
 }

@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { parse, YAMLError } from 'yaml';
 import { z } from 'zod';
+import type { Config } from '../config.ts';
 import { createOptionsParser, expandPreset, optionNames, type Presets } from '../conversion/forms.ts';
 import type { ConvertOptions } from '../conversion/plan/types.ts';
 import { readPresets } from '../conversion/presets-file.ts';
@@ -26,7 +27,7 @@ export interface Case {
 }
 
 /** Cases and thresholds of a regression check. */
-export interface Matrix {
+export interface TestMatrix {
   readonly cases: readonly Case[];
   /** Returns the thresholds of a case for an image; undefined if the case does not exist or skips the image. */
   thresholds(image: string, name: string): Thresholds | undefined;
@@ -34,9 +35,9 @@ export interface Matrix {
   readonly source: MatrixSource;
 }
 
-/** The matrix is invalid. The message names the field and the cause. */
-export class MatrixError extends Error {
-  override readonly name = 'MatrixError';
+/** The comparison is not possible. The message names the file, the field or the backend, and the cause. */
+export class RegressError extends Error {
+  override readonly name = 'RegressError';
 }
 
 const number = (min: number, max: number) => {
@@ -59,22 +60,20 @@ const limits = {
   sharpness: number(0, 100),
 } satisfies Readonly<Record<keyof Thresholds, z.ZodNumber>>;
 
-/** Schema of the thresholds in a matrix. */
-const thresholds = z.strictObject(limits).partial();
+/** Thresholds in a matrix. */
+const ownThresholds = z.strictObject(limits).partial().optional();
 
 const schema = z.strictObject({
-  thresholds: thresholds.optional(),
+  thresholds: ownThresholds,
   /** Path of a file with presets, relative to the matrix. */
   presets: z.string().optional(),
-  cases: z
-    .array(namedOptions.extend({ thresholds: thresholds.optional() }))
-    .min(1, 'expected at least one case'),
+  cases: z.array(namedOptions.extend({ thresholds: ownThresholds })).min(1, 'expected at least one case'),
   overrides: z
     .array(
       z.strictObject({
         images: z.string().default('*'),
         cases: z.array(z.string()).optional(),
-        thresholds: thresholds.optional(),
+        thresholds: ownThresholds,
         skip: z.boolean().optional(),
       }),
     )
@@ -104,12 +103,12 @@ export const defaultMatrix = (outputs: readonly OutputType[]): MatrixSource => (
  * Validates a matrix.
  *
  * @param loadPresets returns the presets. Called if a case names one.
- * @throws {MatrixError} that names the field and the expected value
+ * @throws {RegressError} that names the field and the expected value
  */
-export function toMatrix(source: unknown, loadPresets?: () => Presets): Matrix {
+export function toMatrix(source: unknown, loadPresets?: () => Presets): TestMatrix {
   const result = schema.safeParse(source);
   if (!result.success) {
-    throw new MatrixError(
+    throw new RegressError(
       result.error.issues
         .map(({ path, message }) => `${path.join('.') || 'the file'}: ${message}`)
         .join('\n'),
@@ -122,21 +121,20 @@ export function toMatrix(source: unknown, loadPresets?: () => Presets): Matrix {
     return toMatrix({ ...others, cases: data.cases.flatMap((one) => withoutPreset(one, presets)) });
   }
   const cases = data.cases.map(({ name, thresholds: _, ...fields }) => toCase(name, fields));
-  for (const [index, { name }] of cases.entries()) {
-    if (cases.findIndex((one) => one.name === name) < index)
-      throw new MatrixError(`two cases are named ${name}`);
-  }
-  for (const name of data.overrides?.flatMap((rule) => rule.cases ?? []) ?? []) {
-    if (!cases.some((one) => one.name === name)) throw new MatrixError(`overrides: no case is named ${name}`);
-  }
+  const names = cases.map(({ name }) => name);
+  const twice = names.find((name, at) => names.indexOf(name) < at);
+  if (twice !== undefined) throw new RegressError(`two cases are named ${twice}`);
   const rules = (data.overrides ?? []).map((rule) => ({ ...rule, matches: glob(rule.images) }));
+  const unknown = rules.flatMap((rule) => rule.cases ?? []).find((name) => !names.includes(name));
+  if (unknown !== undefined) throw new RegressError(`overrides: no case is named ${unknown}`);
   return {
     cases,
     source: source as MatrixSource,
     thresholds(image, name) {
-      const { options } = cases.find((one) => one.name === name) ?? {};
+      const at = names.indexOf(name);
+      const { options } = cases[at] ?? {};
       if (!options) return undefined;
-      const ownThresholds = data.cases.find((one) => one.name === name)?.thresholds;
+      const own = data.cases[at]?.thresholds;
       const matching = rules.filter(
         ({ matches, cases: only }) => matches(image) && (only?.includes(name) ?? true),
       );
@@ -145,7 +143,7 @@ export function toMatrix(source: unknown, loadPresets?: () => Presets): Matrix {
         {},
         defaultThresholds(options),
         data.thresholds,
-        ownThresholds,
+        own,
         ...matching.map((rule) => rule.thresholds ?? {}),
       );
     },
@@ -159,13 +157,13 @@ type NamedCase = z.output<typeof schema>['cases'][number];
  * Replaces the preset of a case by its options, so that the matrix needs no other file. A preset with variants becomes a case for
  * each of them.
  *
- * @throws {MatrixError} if there is no such preset
+ * @throws {RegressError} if there is no such preset
  */
 function withoutPreset(given: NamedCase, presets: Presets | undefined): readonly unknown[] {
   const { name, thresholds: own, ...options } = given;
   if (!('preset' in options)) return [given];
   if (!presets)
-    throw new MatrixError(
+    throw new RegressError(
       `case ${name}: a preset needs a file: "presets: FILE" in the matrix, or --presets, or PRESETS_FILE`,
     );
   const toCases = (suffix: string, fields: readonly TextField[]) => ({
@@ -173,7 +171,7 @@ function withoutPreset(given: NamedCase, presets: Presets | undefined): readonly
     ...Object.fromEntries(fields),
     ...(own && { thresholds: own }),
   });
-  const fields = orMatrixError(name, () => expandPreset(toTextFields({ name, ...options }), presets));
+  const fields = orRegressError(name, () => expandPreset(toTextFields({ name, ...options }), presets));
   const base = fields.filter(([field]) => field !== VARIANTS_FIELD && field !== 'on_error');
   const variants = fields.find(([field]) => field === VARIANTS_FIELD)?.[1];
   if (variants === undefined) return [toCases('', base)];
@@ -183,35 +181,31 @@ function withoutPreset(given: NamedCase, presets: Presets | undefined): readonly
     .map((variant) => toCases(`-${variant.name}`, withOverrides(base, toTextFields(variant))));
 }
 
-/** Where the presets are that a matrix can name. */
-export interface PresetSources {
-  /** File that takes precedence over the one of the matrix. */
-  readonly given?: string | undefined;
-  /** File if the matrix names none. */
-  readonly fallback?: string | undefined;
-  readonly MAX_VARIANTS: number;
-}
-
 /**
  * Reads a matrix from a YAML file. JSON is a subset of YAML.
  *
- * @throws {MatrixError} if the file, or the one of the presets, cannot be read or is invalid
+ * @param config its file of presets is used if the matrix names none
+ * @param presets file of presets that takes precedence over that of the matrix
+ * @throws {RegressError} if the file, or the one of the presets, cannot be read or is invalid
  */
-export async function readMatrix(path: string, sources: PresetSources): Promise<Matrix> {
+export async function readMatrix(
+  path: string,
+  config: Pick<Config, 'PRESETS_FILE' | 'MAX_VARIANTS'>,
+  presets?: string,
+): Promise<TestMatrix> {
   const text = await readFile(path, 'utf8').catch((error) => {
-    throw new MatrixError(`${path} cannot be read: ${systemReason(error)}`);
+    throw new RegressError(`${path} cannot be read: ${systemReason(error)}`);
   });
   try {
     const source = parse(text);
     const own = typeof source?.presets === 'string' ? resolve(dirname(path), source.presets) : undefined;
-    const file = sources.given ?? own ?? sources.fallback;
+    const file = presets ?? own ?? config.PRESETS_FILE;
     if (file === undefined) return toMatrix(source);
-    return toMatrix(source, () => readPresets(file, ALL_OUTPUT_TYPES, sources, 'presets'));
+    return toMatrix(source, () => readPresets(file, ALL_OUTPUT_TYPES, config, 'presets'));
   } catch (error) {
-    if (error instanceof StartupError) throw new MatrixError(error.message, { cause: error });
-    if (error instanceof MatrixError || error instanceof YAMLError) {
-      throw new MatrixError(`${path}: ${error.message}`, { cause: error });
-    }
+    if (error instanceof StartupError) throw new RegressError(error.message, { cause: error });
+    if (error instanceof RegressError || error instanceof YAMLError)
+      throw new RegressError(`${path}: ${error.message}`, { cause: error });
     throw error;
   }
 }
@@ -223,21 +217,21 @@ function toCase(name: string, given: Readonly<Record<string, string | number | b
   const fields = toTextFields({ name, ...given });
   for (const [field] of fields) {
     if (!FIELD_NAMES.includes(field)) {
-      throw new MatrixError(
+      throw new RegressError(
         `case ${name}: there is no option "${field}"; the options are ${FIELD_NAMES.join(', ')}`,
       );
     }
   }
-  return { name, fields, options: orMatrixError(name, () => parseFields(fields)) };
+  return { name, fields, options: orRegressError(name, () => parseFields(fields)) };
 }
 
-/** @throws {MatrixError} for an error of the options of a case */
-function orMatrixError<T>(name: string, parseOptions: () => T): T {
+/** @throws {RegressError} for an error of the options of a case */
+function orRegressError<T>(name: string, parseOptions: () => T): T {
   try {
     return parseOptions();
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    throw new MatrixError(`case ${name}: ${error.message}`, { cause: error });
+    throw new RegressError(`case ${name}: ${error.message}`, { cause: error });
   }
 }
 

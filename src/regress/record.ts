@@ -1,5 +1,5 @@
 /** @module Converts images in all cases of a matrix, and records the results. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { z } from 'zod';
@@ -9,20 +9,19 @@ import { type Attempt, type Backend, detectImageType, type Image } from './backe
 import { decode } from './image/codec.ts';
 import { digestOf, fingerprintsOf } from './image/fingerprint.ts';
 import type { DecodedImage } from './image/image.ts';
-import type { Case, Matrix } from './matrix.ts';
+import type { Case, TestMatrix } from './matrix.ts';
 
-/** Options of {@link record}. */
 export interface RecordOptions {
   readonly images: readonly Image[];
-  readonly matrix: Matrix;
+  readonly matrix: TestMatrix;
   readonly converter: Backend;
   /** Folder for the result files. If undefined, the recording holds fingerprints instead. */
   readonly folder?: string | undefined;
-  /** Number of conversions per image and case, for the median of the time. */
-  readonly repeat: number;
+  /** Number of conversions per image and case, for the median of the time. By default, 1. */
+  readonly repeat?: number;
   readonly signal: AbortSignal;
   /** Called after each conversion with the number of conversions done. */
-  readonly progress: (done: number, all: number) => void;
+  readonly progress?: (done: number, all: number) => void;
 }
 
 /**
@@ -56,7 +55,7 @@ export async function listImages(
 /**
  * Converts every image in every case of the matrix. All conversions have ended when this function returns or throws.
  *
- * @throws {BackendError} if the backend fails
+ * @throws {RegressError} if the backend fails
  * @throws the signal's reason if it aborts
  */
 export async function record(options: RecordOptions): Promise<Recording> {
@@ -71,7 +70,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
   const find = () => jobs.entries();
   await forEachItem(find, converter.concurrency, options.signal, async ([index, job], signal) => {
     rows[index] = await recordOne(job.image, job.testCase, { ...options, signal });
-    options.progress(++done, jobs.length);
+    options.progress?.(++done, jobs.length);
   });
   return {
     tools: converter.tools,
@@ -109,7 +108,7 @@ export async function forEachItem<T>(
 }
 
 async function recordOne(image: Image, testCase: Case, options: RecordOptions): Promise<Row> {
-  const { converter, folder, repeat, signal } = options;
+  const { converter, folder, repeat = 1, signal } = options;
   const attempts: Attempt[] = [];
   for (let time = 0; time < repeat; time += 1)
     attempts.push(await converter.convert(image, testCase, signal));
@@ -154,8 +153,7 @@ export function resultPath(folder: string, { image, case: name, format }: Row): 
 }
 
 /** Returns the first 128 bits of the SHA-256 of a file, in hex. */
-export const digest = (bytes: Buffer): string =>
-  createHash('sha256').update(bytes).digest('hex').slice(0, 32);
+export const digest = (bytes: Buffer): string => hash('sha256', bytes).slice(0, 32);
 
 function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
@@ -168,7 +166,7 @@ export interface Recording {
   readonly tools: Readonly<Record<string, string>>;
   /** Time in ISO 8601. Undefined for a baseline of fingerprints, so that its file changes only if a result does. */
   readonly at?: string | undefined;
-  readonly matrix: Matrix;
+  readonly matrix: TestMatrix;
   readonly rows: readonly Row[];
   /**
    * Reads the result file of a row; undefined if it was not kept.

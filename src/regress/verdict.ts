@@ -41,23 +41,22 @@ export type ReasonKind =
   | 'bytes'
   | 'time';
 
-/** Result of a comparison; {@link VERDICTS} describes each. */
-export type Verdict = 'broken' | 'changed' | 'fixed' | 'unmatched' | 'similar' | 'same' | 'identical';
-
 /** All verdicts, worst first. `imagemill regress check` exits with status 1 if any verdict has `fails`. */
-export const VERDICTS: Readonly<Record<Verdict, { readonly fails: boolean; readonly description: string }>> =
-  {
-    broken: { fails: true, description: 'worked before; now fails or cannot be decoded' },
-    changed: { fails: true, description: 'exceeds a threshold' },
-    fixed: { fails: true, description: 'failed before; works now' },
-    unmatched: {
-      fails: true,
-      description: 'missing on one side, altered in the baseline, or from a different input image',
-    },
-    similar: { fails: false, description: 'different pixels, within the thresholds' },
-    same: { fails: false, description: 'different bytes, same pixels' },
-    identical: { fails: false, description: 'same bytes, or same error' },
-  };
+export const VERDICTS = {
+  broken: { fails: true, description: 'worked before; now fails or cannot be decoded' },
+  changed: { fails: true, description: 'exceeds a threshold' },
+  fixed: { fails: true, description: 'failed before; works now' },
+  unmatched: {
+    fails: true,
+    description: 'missing on one side, altered in the baseline, or from a different input image',
+  },
+  similar: { fails: false, description: 'different pixels, within the thresholds' },
+  same: { fails: false, description: 'different bytes, same pixels' },
+  identical: { fails: false, description: 'same bytes, or same error' },
+} as const;
+
+/** Result of a comparison. */
+export type Verdict = keyof typeof VERDICTS;
 
 /** Names of all verdicts, worst first. */
 export const VERDICT_NAMES = Object.keys(VERDICTS) as Verdict[];
@@ -90,10 +89,10 @@ function severity({ reasons, difference, distance }: Finding): number {
 }
 
 /** Result of comparing two rows: a {@link Finding} without the rows. */
-export type Outcome = Pick<Finding, 'verdict' | 'reasons' | 'remarks' | 'difference' | 'distance'>;
+export type Comparison = Pick<Finding, 'verdict' | 'reasons' | 'remarks' | 'difference' | 'distance'>;
 
 /** Creates an outcome with one reason. */
-export const outcomeFor = (verdict: Verdict, kind: ReasonKind, text: string): Outcome => ({
+export const comparisonWith = (verdict: Verdict, kind: ReasonKind, text: string): Comparison => ({
   verdict,
   reasons: [{ kind, text }],
   remarks: [],

@@ -4,10 +4,10 @@ import { expect } from 'chai';
 import { createParsers } from '../../src/conversion/forms.ts';
 import { readPresets } from '../../src/conversion/presets-file.ts';
 import { ALL_OUTPUT_TYPES, OUTPUT_TYPES } from '../../src/formats.ts';
-import { defaultMatrix, MatrixError, readMatrix, toMatrix } from '../../src/regress/matrix.ts';
+import { defaultMatrix, RegressError, readMatrix, toMatrix } from '../../src/regress/matrix.ts';
 import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
 
-const SOURCES = { MAX_VARIANTS: 12 };
+const CONFIG = { MAX_VARIANTS: 12 };
 
 describe('the matrix of a regression check', () => {
   it('includes every output format by default', () => {
@@ -21,7 +21,7 @@ describe('the matrix of a regression check', () => {
     await writeFile(yaml, 'cases:\n  - { name: small, format: JPEG, width: 300, strip_metadata: no }\n');
     await writeFile(json, '{"cases":[{"name":"small","format":"JPEG","width":300,"strip_metadata":false}]}');
     for (const path of [yaml, json]) {
-      const [small] = (await readMatrix(path, SOURCES)).cases;
+      const [small] = (await readMatrix(path, CONFIG)).cases;
       expect(small?.options).to.include({ format: 'jpg', quality: 80, width: 300, stripMetadata: false });
     }
   });
@@ -33,12 +33,12 @@ describe('the matrix of a regression check', () => {
     }).cases;
     expect(asked?.options).to.include({ fit: 'cover', position: 'top', enlarge: true, maxBytes: 9000 });
     expect(() => toMatrix({ cases: [{ ...square, format: 'png', max_bytes: 9000 }] })).to.throw(
-      MatrixError,
+      RegressError,
       'case square: Invalid max_bytes "9000": expected a format with a quality to lower (webp, jpg, avif, jxl), which png does not have.',
     );
     const { height: _, ...oneSide } = square;
     expect(() => toMatrix({ cases: [oneSide] })).to.throw(
-      MatrixError,
+      RegressError,
       'case square: Invalid fit "cover": expected width and height, of which height is missing.',
     );
   });
@@ -120,7 +120,7 @@ describe('the matrix of a regression check', () => {
     ],
   ] as const) {
     it(`rejects an invalid matrix and names the field: ${what}`, () => {
-      expect(() => toMatrix(source)).to.throw(MatrixError, message);
+      expect(() => toMatrix(source)).to.throw(RegressError, message);
     });
   }
 
@@ -130,8 +130,8 @@ describe('the matrix of a regression check', () => {
       [path, /broken\.yaml: /],
       [`${path}.gone`, /broken\.yaml\.gone cannot be read: no such file or directory$/],
     ] as const) {
-      const error = await readMatrix(file, SOURCES).catch((caught: unknown) => caught);
-      expect(error).to.be.instanceOf(MatrixError);
+      const error = await readMatrix(file, CONFIG).catch((caught: unknown) => caught);
+      expect(error).to.be.instanceOf(RegressError);
       expect((error as Error).message).to.match(message);
     }
   });
@@ -153,9 +153,9 @@ describe('the matrix of a regression check', () => {
       await writeFile(join(folder, 'others.yaml'), PRESETS.replace('width: 60', 'width: 70'));
       await writeFile(join(folder, 'broken.yaml'), 'presets:\n  - { name: card, width: none }\n');
     });
-    const read = async (text: string, sources = {}) => {
+    const read = async (text: string, config = {}, given?: string) => {
       await writeFile(join(folder, 'matrix.yaml'), text);
-      return readMatrix(join(folder, 'matrix.yaml'), { ...SOURCES, ...sources });
+      return readMatrix(join(folder, 'matrix.yaml'), { ...CONFIG, ...config }, given);
     };
     const card = 'cases: [{ name: small, preset: card }]';
 
@@ -166,8 +166,8 @@ cases:
   - { name: all, preset: product }
 overrides: [{ cases: [all-zoom], skip: true }]
 `);
-      const presets = readPresets(join(folder, 'presets.yaml'), ALL_OUTPUT_TYPES, SOURCES);
-      const { convert } = createParsers(ALL_OUTPUT_TYPES, SOURCES, presets);
+      const presets = readPresets(join(folder, 'presets.yaml'), ALL_OUTPUT_TYPES, CONFIG);
+      const { convert } = createParsers(ALL_OUTPUT_TYPES, CONFIG, presets);
       const product = convert([['preset', 'product']]).variants;
       expect(matrix.cases.map(({ name, options }) => [name, options])).to.deep.equal([
         [
@@ -187,12 +187,12 @@ overrides: [{ cases: [all-zoom], skip: true }]
     });
 
     it('prefers the file of the command to that of the matrix, and that to the setting', async () => {
-      const widthOf = async (text: string, sources: object) =>
-        (await read(text, sources)).cases[0]?.options.width;
-      const [given, fallback] = [join(folder, 'others.yaml'), join(folder, 'others.yaml')];
-      expect(await widthOf(card, { fallback })).to.equal(70);
-      expect(await widthOf(`presets: presets.yaml\n${card}`, { fallback })).to.equal(60);
-      expect(await widthOf(`presets: presets.yaml\n${card}`, { given })).to.equal(70);
+      const widthOf = async (text: string, config: object, given?: string) =>
+        (await read(text, config, given)).cases[0]?.options.width;
+      const others = join(folder, 'others.yaml');
+      expect(await widthOf(card, { PRESETS_FILE: others })).to.equal(70);
+      expect(await widthOf(`presets: presets.yaml\n${card}`, { PRESETS_FILE: others })).to.equal(60);
+      expect(await widthOf(`presets: presets.yaml\n${card}`, {}, others)).to.equal(70);
     });
 
     it('rejects a case whose preset does not exist or is not valid, and names the reason', async () => {
@@ -206,7 +206,7 @@ overrides: [{ cases: [all-zoom], skip: true }]
         [`presets: none.yaml\n${card}`, /none\.yaml cannot be read: no such file/],
       ] as const) {
         const error = await read(text).catch((caught: unknown) => caught);
-        expect(error).to.be.instanceOf(MatrixError);
+        expect(error).to.be.instanceOf(RegressError);
         expect((error as Error).message).to.match(message);
       }
     });

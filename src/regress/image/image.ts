@@ -82,8 +82,8 @@ export function renderDifference(one: Raster, other: Raster, factor: number): Ra
   return { width: one.width, height: one.height, data };
 }
 
-/** Length of the file header in bytes. */
-const FILE_HEADER_BYTES = 14;
+/** Lengths of the headers in bytes: of a BMP file, and of the bitmap in an icon. */
+const [FILE_HEADER_BYTES, ICON_BITMAP_BYTES] = [14, 40];
 
 /**
  * Decodes a BMP.
@@ -96,20 +96,33 @@ export function decodeBmp(file: Buffer): Raster {
   if (![1, 4, 8, 24].includes(bits) || compression !== 0) {
     throw new Error(`unsupported BMP with ${bits} bits per pixel and compression ${compression}`);
   }
-  const start = file.readUInt32LE(10);
-  const palette = file.subarray(FILE_HEADER_BYTES + file.readUInt32LE(FILE_HEADER_BYTES), start);
-  const width = file.readInt32LE(18);
-  const signedHeight = file.readInt32LE(22);
+  const start = file.readUInt32LE(10) - FILE_HEADER_BYTES;
+  return decodeBitmap(file.subarray(FILE_HEADER_BYTES), start, file.readInt32LE(22), 'the BMP is truncated');
+}
+
+/**
+ * Decodes the bitmap of a BMP or an icon.
+ *
+ * @param start offset of the pixels
+ * @param signedHeight below 0 if the rows are stored from the top
+ * @param truncated message of the error if pixels are missing
+ */
+function decodeBitmap(bitmap: Buffer, start: number, signedHeight: number, truncated: string): Raster {
+  const bits = bitmap.readUInt16LE(14);
+  const palette = bitmap.subarray(bitmap.readUInt32LE(0), start);
+  const width = bitmap.readInt32LE(4);
   const height = Math.abs(signedHeight);
   const stride = ((width * bits + 31) >> 5) << 2;
-  if (file.length < start + stride * height) throw new Error('the BMP is truncated');
+  if (bitmap.length < start + stride * height) throw new Error(truncated);
   const data = new Uint8Array(width * height * 4).fill(255);
   for (let y = 0; y < height; y += 1) {
     const row = start + stride * (signedHeight > 0 ? height - 1 - y : y);
     for (let x = 0; x < width; x += 1) {
-      const [colours, from] = bits === 24 ? [file, row + x * 3] : [palette, indexAt(file, row, x, bits) * 4];
+      const [colours, from] =
+        bits >= 24 ? [bitmap, row + (x * bits) / 8] : [palette, indexAt(bitmap, row, x, bits) * 4];
       const to = (y * width + x) * 4;
       for (let channel = 0; channel < 3; channel += 1) data[to + channel] = colours[from + 2 - channel] ?? 0;
+      if (bits === 32) data[to + 3] = colours[from + 3] as number;
     }
   }
   return { width, height, data };
@@ -124,7 +137,6 @@ function indexAt(file: Buffer, row: number, x: number, bits: number): number {
 
 const DIRECTORY = 6;
 const ENTRY = 16;
-const HEADER = 40;
 
 /** An image of an icon: the bytes of a PNG, or pixels. */
 export type IconImage = { readonly png: Buffer } | { readonly raster: Raster };
@@ -139,24 +151,10 @@ export function readIcon(file: Buffer): IconImage[] {
     const entry = file.subarray(DIRECTORY + at * ENTRY);
     const start = entry.readUInt32LE(12);
     const image = file.subarray(start, start + entry.readUInt32LE(8));
-    return image[0] === 0x89 ? { png: image } : { raster: decodeBitmap(image) };
+    if (image[0] === 0x89) return { png: image };
+    const bits = image.readUInt16LE(14);
+    if (bits !== 32) throw new Error(`unsupported icon with ${bits} bits per pixel`);
+    // The mask after the pixels, which is counted in the height, is redundant.
+    return { raster: decodeBitmap(image, ICON_BITMAP_BYTES, image.readInt32LE(8) / 2, 'truncated icon') };
   });
-}
-
-/** Decodes a 32-bit bitmap: BGRA, rows from the bottom. The mask after it is redundant. */
-function decodeBitmap(image: Buffer): Raster {
-  const bits = image.readUInt16LE(14);
-  if (bits !== 32) throw new Error(`unsupported icon with ${bits} bits per pixel`);
-  const width = image.readInt32LE(4);
-  const height = image.readInt32LE(8) / 2;
-  if (image.length < HEADER + width * height * 4) throw new Error('truncated icon');
-  const data = new Uint8Array(width * height * 4);
-  for (let y = 0; y < height; y += 1) {
-    for (let x = 0; x < width; x += 1) {
-      const from = HEADER + ((height - 1 - y) * width + x) * 4;
-      const [blue = 0, green = 0, red = 0, alpha = 0] = image.subarray(from, from + 4);
-      data.set([red, green, blue, alpha], (y * width + x) * 4);
-    }
-  }
-  return { width, height, data };
 }

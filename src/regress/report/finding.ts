@@ -171,14 +171,11 @@ ${
 </div>`;
   }
   if (!before && !after) return html``;
-  return html`<div class="pictures beside">${[
-    before
-      ? html`<figure>${imageTag(before, '', `${image}, before`)}<figcaption>before</figcaption></figure>`
-      : missing(finding.before, 'before'),
-    after
-      ? html`<figure>${imageTag(after, '', `${image}, after`)}<figcaption>after</figcaption></figure>`
-      : missing(finding.after, 'after'),
-  ]}</div>`;
+  const figure = (picture: ReportImage | undefined, side: 'before' | 'after') =>
+    picture
+      ? html`<figure>${imageTag(picture, '', `${image}, ${side}`)}<figcaption>${side}</figcaption></figure>`
+      : missing(finding[side], side);
+  return html`<div class="pictures beside">${[figure(before, 'before'), figure(after, 'after')]}</div>`;
 }
 
 /** Renders a placeholder that states why an image is missing. */

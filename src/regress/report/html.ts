@@ -1,5 +1,5 @@
 /** @module The HTML report: one self-contained file that loads nothing from other files or hosts. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ASSETS_DIR } from '../../folders.ts';
@@ -53,7 +53,7 @@ export async function htmlReport(
         : undefined;
     cards.push(findingCard(finding, pictures));
   }
-  const policy = `default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-${digest(script)}'`;
+  const policy = `default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-${hash('sha256', script, 'base64')}'`;
   return html`${new Markup(HTML_START)} content="${policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
@@ -73,8 +73,6 @@ ${cards}
 }
 
 const readAsset = (name: string): Promise<string> => readFile(join(ASSETS_DIR, name), 'utf8');
-
-const digest = (script: string): string => createHash('sha256').update(script).digest('base64');
 
 /** Kinds of change that are not visible in the image. */
 const INVISIBLE: readonly ReasonKind[] = ['bytes', 'time', 'metadata', 'set'];
