@@ -4,7 +4,7 @@ import { styleText } from 'node:util';
 import { plural } from '../text.ts';
 import { type CliContext, CliError, EXIT_CANNOT_RUN } from './context.ts';
 import { CHECKS } from './doctor/checks.ts';
-import { type Check, collectReport, type DoctorReport } from './doctor/collect.ts';
+import { type CheckResult, collectReport, type DoctorReport } from './doctor/collect.ts';
 import { formatSizingRow, KINDS, measureSizing } from './doctor/sizing.ts';
 
 /**
@@ -19,7 +19,7 @@ export async function doctor(
   const report = await collectReport(env);
   try {
     if (sizing) return await printSizing(report, json);
-    const checks: Check[] = [];
+    const checks: CheckResult[] = [];
     for (const check of CHECKS) checks.push(...(await check(report)));
     const serves = checks.every(({ state }) => state !== 'fail');
     if (json) console.log(JSON.stringify({ version, serves, checks }));
@@ -52,8 +52,8 @@ async function printSizing({ engine, config }: DoctorReport, json: boolean): Pro
   return 0;
 }
 
-function formatVerdict(version: string, checks: readonly Check[]): string {
-  const count = (state: Check['state']) => checks.filter((check) => check.state === state).length;
+function formatVerdict(version: string, checks: readonly CheckResult[]): string {
+  const count = (state: CheckResult['state']) => checks.filter((check) => check.state === state).length;
   if (count('fail') > 0) return `imagemill ${version} cannot serve here.`;
   const warnings = count('warn');
   const suffix = warnings === 0 ? '' : `, with ${plural(warnings, 'warning')}`;
@@ -69,7 +69,7 @@ const NAME_WIDTH = 16;
  *
  * @param columns width of the terminal
  */
-function formatTable(checks: readonly Check[], columns: number): string {
+function formatTable(checks: readonly CheckResult[], columns: number): string {
   const indent = ' '.repeat(STATE_WIDTH + NAME_WIDTH);
   const width = Math.max(30, columns - indent.length);
   return checks

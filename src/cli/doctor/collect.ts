@@ -19,7 +19,7 @@ import { createRunner } from '../../process/runner.ts';
 import { findToolchain } from '../../process/toolchain.ts';
 import { type CliContext, CliError, createWarningCollector, withWorkingFolder } from '../context.ts';
 
-export interface Check {
+export interface CheckResult {
   readonly name: string;
   /** `warn`: the service works with restrictions; `fail`: the service does not work. */
   readonly state: 'ok' | 'warn' | 'fail';
@@ -30,13 +30,12 @@ export interface Check {
 
 /** Returns a function that creates the results of checks with a state. */
 const inState =
-  (state: Check['state']) =>
-  (name: string, found: string, ...advice: string[]): Check => {
+  (state: CheckResult['state']) =>
+  (name: string, found: string, ...advice: string[]): CheckResult => {
     return { name, state, found, ...(advice.length > 0 && { advice }) };
   };
 export const [ok, warn, fail] = [inState('ok'), inState('warn'), inState('fail')];
 
-/** Data for the checks. */
 export type DoctorReport = Awaited<ReturnType<typeof collectReport>>;
 
 /** An image that a check has made. */

@@ -10,10 +10,10 @@ import { ONE_PIXEL } from '../../process/policy.ts';
 import type { RedisConnection } from '../../redis-client.ts';
 import { formatBytes } from '../../text.ts';
 import { bytesOfBatch, DISK_SPACE_FACTOR } from '../context.ts';
-import { type Check, convertImage, type DoctorReport, fail, ok, warn } from './collect.ts';
+import { type CheckResult, convertImage, type DoctorReport, fail, ok, warn } from './collect.ts';
 
 /** Converts a pixel to every output format. */
-export async function conversion({ engine, policyEnforced }: DoctorReport): Promise<Check[]> {
+export async function conversion({ engine, policyEnforced }: DoctorReport): Promise<CheckResult[]> {
   const name = 'conversion';
   if (engine instanceof Error) {
     const isReportedElsewhere = policyEnforced === false || engine.setting !== undefined;
@@ -36,7 +36,7 @@ export async function conversion({ engine, policyEnforced }: DoctorReport): Prom
 }
 
 /** Checks which scripts can be rendered in SVG text. */
-export async function fonts({ engine }: DoctorReport): Promise<Check[]> {
+export async function fonts({ engine }: DoctorReport): Promise<CheckResult[]> {
   if (engine instanceof Error || !engine.capabilities.supports('svg', 'bmp')) return [];
   try {
     const missing = await missingScripts(engine);
@@ -52,7 +52,7 @@ export async function fonts({ engine }: DoctorReport): Promise<Check[]> {
 }
 
 /** Checks for disk space for the largest possible batch (otherwise warns), and for one file (otherwise fails). */
-export async function workingFiles({ config }: DoctorReport): Promise<Check[]> {
+export async function workingFiles({ config }: DoctorReport): Promise<CheckResult[]> {
   const { TEMP_DIR } = config;
   const name = 'TEMP_DIR';
   const workspaces = createWorkspaces(TEMP_DIR);
@@ -76,13 +76,13 @@ export async function workingFiles({ config }: DoctorReport): Promise<Check[]> {
 }
 
 /** Checks whether the web page has been built. */
-export function webPage(): Check[] {
+export function webPage(): CheckResult[] {
   const isBuilt = existsSync(join(WEB_APP_DIR, 'index.html'));
   return [isBuilt ? ok('web page', 'built') : warn('web page', 'not built', 'npm run build')];
 }
 
 /** Checks whether the server at REDIS_URL responds. */
-export async function redis({ config: { REDIS_URL } }: DoctorReport): Promise<Check[]> {
+export async function redis({ config: { REDIS_URL } }: DoctorReport): Promise<CheckResult[]> {
   if (REDIS_URL === undefined) return [];
   const name = 'REDIS_URL';
   let client: RedisConnection | undefined;

@@ -28,10 +28,7 @@ export const KINDS: readonly Kind[] = [
 /** Duration of all measurements together, in ms. */
 const TOTAL_MS = 60_000;
 
-export interface Measurement {
-  readonly label: string;
-  readonly perSecond: number;
-}
+type Measurement = Readonly<{ label: string; perSecond: number }>;
 
 /**
  * Measures each kind of conversion on all processors.
