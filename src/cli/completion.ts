@@ -1,16 +1,10 @@
 /** @module Scripts that complete the commands, options and values of the command line in a shell. */
-import type { Command } from 'commander';
-import { FITS } from '../conversion/plan/types.ts';
-import { OUTPUTS } from '../formats.ts';
+import type { Command, Option } from 'commander';
+import { ALL_OUTPUT_TYPES } from '../formats.ts';
 
-/** Values of options. Shells complete file names for all other options and arguments. */
-const VALUES: Readonly<Record<string, readonly string[]>> = {
-  '--format': Object.keys(OUTPUTS),
-  '--fit': FITS,
-  '--frames': ['all', 'first'],
-  '--pages': ['all', 'first'],
-  '--verify': ['pixels', 'visual'],
-};
+/** Returns the values of an option, such as `--frames <all|first>`. Shells complete file names for all other options. */
+const valuesOf = ({ long, flags }: Option): readonly string[] =>
+  long === '--format' ? ALL_OUTPUT_TYPES : (/<(.+\|.+)>/.exec(flags)?.[1]?.split('|') ?? []);
 
 const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
 /** The shells that {@link completionScript} knows. */
@@ -48,7 +42,10 @@ function bashScript(program: Command): string {
       const options = optionsOf(command).flatMap(({ short, long }) => [short, long].filter(Boolean));
       return `    '${[...words, ''].join(' ')}'*) names='${nextWords(command).join(' ')}' options='${options.join(' ')}' ;;`;
     });
-  const values = Object.entries(VALUES).map(([name, list]) => `    ${name}) values='${list.join(' ')}' ;;`);
+  const values = listPaths(program)
+    .flatMap(({ command }) => optionsOf(command))
+    .filter((option) => valuesOf(option).length > 0)
+    .map((option) => `    ${option.long}) values='${valuesOf(option).join(' ')}' ;;`);
   return `# Completion for imagemill. Add to ~/.bashrc: source <(imagemill completion bash)
 _imagemill() {
   local current=\${COMP_WORDS[COMP_CWORD]} names='' options='' values=''
@@ -57,7 +54,7 @@ _imagemill() {
 ${cases.join('\n')}
   esac
   case "\${COMP_WORDS[COMP_CWORD-1]}" in
-${values.join('\n')}
+${[...new Set(values)].join('\n')}
   esac
   if [[ $values ]]; then names=$values
   elif [[ $current == -* ]]; then names=$options
@@ -86,9 +83,10 @@ function fishScript(program: Command): string {
       ...subcommands(command).map(
         (sub) => `complete -c imagemill -f -n ${when} -a ${sub.name()} -d ${quote(sub.description())}`,
       ),
-      ...optionsOf(command).map(({ short, long, description, required }) => {
-        const list = VALUES[long ?? ''];
-        const value = list ? `-xa ${quote(list.join(' '))}` : required ? '-r' : '';
+      ...optionsOf(command).map((option) => {
+        const { short, long, description, required } = option;
+        const list = valuesOf(option).join(' ');
+        const value = list ? `-xa ${quote(list)}` : required ? '-r' : '';
         return `complete -c imagemill -n ${when} ${short ? `-s ${short.slice(1)} ` : ''}-l ${long?.slice(2)} ${value} -d ${quote(description)}`;
       }),
     ];

@@ -112,7 +112,6 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /** Base of the exit status after a signal, as in shells. */
 const SIGNAL_EXIT_BASE = 128;
 
-/** The state of a command that signals abort. */
 export type SignalAbort = ReturnType<typeof abortOnSignals>;
 
 /** Makes signals abort the command instead of ending the process, so that the command can clean up. */

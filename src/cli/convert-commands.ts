@@ -57,11 +57,7 @@ Examples:
 Exit status: 0 if all files could be converted; 1 if some could not; 2 if the
 arguments or settings are wrong, or this machine cannot convert.`;
 
-/**
- * Adds the commands to the program.
- *
- * @param onExit called with the exit status
- */
+/** Adds the commands to the program. `onExit` receives the exit status. */
 export function addConvert(program: Command, context: CliContext, onExit: (status: number) => void): void {
   withImageOptions(program.command('convert'))
     .description('convert files and folders, with the tools of this machine or running instances')

@@ -26,7 +26,6 @@ import { openResultFolder, type ResultFolder } from './convert/result-folder.ts'
 import { convertInputs, exitSoonAfter, type Run } from './convert/run.ts';
 import { openReceipts, type Receipts } from './receipts.ts';
 
-/** Options of the command. */
 export interface ConvertFlags extends Flags {
   readonly output: string;
 }
@@ -71,10 +70,7 @@ export async function convert(
   const { urls } = bulk;
   const converter = startOnDemand(() =>
     urls.length > 0
-      ? createRemoteConverter({
-          ...{ urls, fields, tempDir: config.TEMP_DIR, key: config.IMAGEMILL_API_KEY },
-          ...{ notice: report.notice, signal },
-        })
+      ? createRemoteConverter({ config, urls, fields, notice: report.notice, signal })
       : createLocalConverter(config, formats, { jobs, signal, verify }),
   );
   const writing = new Set<Promise<void>>();
@@ -169,11 +165,7 @@ function explainStop(report: Report, { update, watch }: BulkOptions, { areMany }
   report.notice(`Stopped after ${plural(converted, 'file')}. ${rest}`);
 }
 
-/**
- * Checks that `-o` takes the results of each file, and that no image is read from a terminal, or written to one.
- *
- * @throws {CliError} if not
- */
+/** @throws {CliError} if `-o` cannot take the results of each file, or an image is read from a terminal, or written to one */
 function assertOutput(
   args: readonly string[],
   results: readonly WantedResult[],
@@ -191,11 +183,7 @@ function assertOutput(
   if (json) throw new CliError(`--json and -o ${STDOUT} both write to standard output.`);
 }
 
-/**
- * Checks that the inputs fit the options and the output.
- *
- * @throws {CliError} if they do not
- */
+/** @throws {CliError} if the inputs do not fit the options and the output */
 async function assertInputs(
   inputs: Inputs,
   { update, delete: deletes, watch }: BulkOptions,

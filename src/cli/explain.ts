@@ -6,10 +6,10 @@ import { type Explanation, toJson } from '../conversion/explain.ts';
 import { INPUT_FILE } from '../conversion/plan/types.ts';
 import { INPUTS, OUTPUTS } from '../formats.ts';
 import { shellWords } from '../text.ts';
-import { abortOnSignals, type CliContext, loadLocalSettings } from './context.ts';
-import { labelOf, printFailure } from './convert/converter.ts';
+import { type CliContext, loadLocalSettings } from './context.ts';
+import { labelOf } from './convert/converter.ts';
 import { createInputs } from './convert/inputs.ts';
-import { startEngine } from './convert/local-converter.ts';
+import { forEachFile } from './convert/local-converter.ts';
 import { type Flags, parseOptions, parseResults, type WantedResult } from './convert/options.ts';
 
 /** Options of the command, in addition to those of a conversion. */
@@ -32,29 +32,19 @@ export async function explain(
   const { inputs: types, outputs } = enabledTypes(config);
   const given = parseOptions(flags, outputs);
   const results = await parseResults(flags, given, given.format, { outputs, config });
-  const { signal, status } = abortOnSignals();
-  const inputs = await createInputs(args, undefined, signal, types);
-  const { engine, withStoredInput } = await startEngine(config, signal);
-  let failed = false;
-  try {
-    for await (const input of inputs.find()) {
-      if ('notice' in input) continue;
-      try {
-        if ('error' in input) throw input.error;
-        for (const result of results)
-          await withStoredInput(input.path, async (source) =>
-            print(input.path, await engine.explain(source, result.options), engine, result, flags),
-          );
-      } catch (error) {
-        if (signal.aborted) break;
-        failed = true;
-        printFailure(error, input.path, flags.json ? { input: input.path } : undefined);
-      }
-    }
-  } finally {
-    await engine.close();
-  }
-  return status() || Number(failed);
+  return forEachFile(
+    config,
+    async (signal) => (await createInputs(args, undefined, signal, types)).find(),
+    async (input, { engine, withStoredInput }) => {
+      if ('notice' in input) return;
+      if ('error' in input) throw input.error;
+      for (const result of results)
+        await withStoredInput(input.path, async (source) =>
+          print(input.path, await engine.explain(source, result.options), engine, result, flags),
+        );
+    },
+    flags.json ? 'input' : undefined,
+  );
 }
 
 function print(

@@ -3,9 +3,9 @@ import type { ImageDescription } from '../conversion/identify.ts';
 import type { ConversionInput } from '../conversion/types.ts';
 import { ALL_INPUT_TYPES, INPUTS } from '../formats.ts';
 import { formatBytes } from '../text.ts';
-import { abortOnSignals, type CliContext, loadLocalSettings } from './context.ts';
-import { labelOf, printFailure } from './convert/converter.ts';
-import { startEngine } from './convert/local-converter.ts';
+import { type CliContext, loadLocalSettings } from './context.ts';
+import { labelOf } from './convert/converter.ts';
+import { forEachFile } from './convert/local-converter.ts';
 
 /**
  * Runs `imagemill identify`: prints a table, or a JSON object for each file.
@@ -18,31 +18,23 @@ export async function identify(
   { json = false }: { json?: boolean },
   { env }: CliContext,
 ): Promise<number> {
-  const config = loadLocalSettings(env);
-  const { signal, status } = abortOnSignals();
-  const { engine, withStoredInput } = await startEngine(config, signal);
-  let failed = false;
-  try {
-    const rows: string[][] = [];
-    for (const file of files) {
-      try {
-        const describe = async (source: ConversionInput): Promise<void> => {
-          const description = await engine.identify(source, undefined, signal);
-          if (json) console.log(JSON.stringify({ file, ...description }));
-          else rows.push([labelOf(file), ...formatRow(description)]);
-        };
-        await withStoredInput(file, describe, ALL_INPUT_TYPES);
-      } catch (error) {
-        if (signal.aborted) break;
-        failed = true;
-        printFailure(error, file, json ? { file } : undefined);
-      }
-    }
-    for (const line of formatTable(rows)) console.log(line);
-    return status() || Number(failed);
-  } finally {
-    await engine.close();
-  }
+  const rows: string[][] = [];
+  const find = () => files.map((path) => ({ path }));
+  const status = await forEachFile(
+    loadLocalSettings(env),
+    find,
+    async ({ path }, { engine, withStoredInput, signal }) => {
+      const describe = async (source: ConversionInput): Promise<void> => {
+        const description = await engine.identify(source, undefined, signal);
+        if (json) console.log(JSON.stringify({ file: path, ...description }));
+        else rows.push([labelOf(path), ...formatRow(description)]);
+      };
+      await withStoredInput(path, describe, ALL_INPUT_TYPES);
+    },
+    json ? 'file' : undefined,
+  );
+  for (const line of formatTable(rows)) console.log(line);
+  return status;
 }
 
 function formatRow(image: ImageDescription): string[] {

@@ -2,7 +2,7 @@
  * @module Receipts: a line of JSON for each result of `convert --receipts`, and the `verify` command, which checks files against
  * them. With a key, a line is a DSSE envelope (https://github.com/secure-systems-lab/dsse) with an in-toto statement.
  */
-import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
+import { createPrivateKey, createPublicKey, hash, type KeyObject, sign, verify } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { appendFile, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,8 +12,8 @@ import { hashFile } from '../conversion/key.ts';
 import { isMissing, systemReason } from '../files/system.ts';
 import { plural, sanitizeForDisplay } from '../text.ts';
 import { CliError } from './context.ts';
-import { type ConvertedFile, readUnchanged } from './convert/converter.ts';
-import { type OutputJob, withWriteErrors } from './convert/output.ts';
+import { type ConvertedFile, type OutputJob, readUnchanged } from './convert/converter.ts';
+import { withWriteErrors } from './convert/output.ts';
 
 const file = z.object({ path: z.string(), sha256: z.string().regex(/^[0-9a-f]{64}$/), bytes: z.number() });
 const schema = z.object({
@@ -37,16 +37,7 @@ const envelope = z.object({
 });
 const STATEMENT = { _type: 'https://in-toto.io/Statement/v1', predicateType: 'urn:imagemill:receipt:1' };
 
-/** Writes receipts. */
-export interface Receipts {
-  /**
-   * Prepares the receipt of a conversion before its result is written, while the source is the one that was converted.
-   *
-   * @returns a function that appends the receipt
-   * @throws {FileError} SOURCE_CHANGED, UNREADABLE
-   */
-  prepare(job: OutputJob, converted: ConvertedFile, versions: string): Promise<() => Promise<void>>;
-}
+export type Receipts = Awaited<ReturnType<typeof openReceipts>>;
 
 /**
  * Opens a file for receipts, which are appended.
@@ -59,13 +50,19 @@ export async function openReceipts(
   path: string,
   keyPath: string | undefined,
   name: (output: string) => string,
-): Promise<Receipts> {
+) {
   const key = keyPath === undefined ? undefined : await readKey(keyPath, createPrivateKey);
   await appendFile(path, '').catch((error) => {
     throw new CliError(`--receipts ${path} cannot be written: ${systemReason(error)}.`);
   });
   return {
-    async prepare({ input, output, options }, converted, versions) {
+    /**
+     * Prepares the receipt of a conversion before its result is written, while the source is the one that was converted.
+     *
+     * @returns a function that appends the receipt
+     * @throws {FileError} SOURCE_CHANGED, UNREADABLE
+     */
+    async prepare({ input, output, options }: OutputJob, converted: ConvertedFile, versions: string) {
       const { type, key: conversionKey, bytesBefore, bytesAfter, notes, verification } = converted;
       const source = await readUnchanged(input, converted.sourceState, () => hashFile(input));
       const result = await hashFile(converted.path);
@@ -89,8 +86,10 @@ function seal(receipt: Receipt, key: KeyObject): z.infer<typeof envelope> {
   const statement = { ...STATEMENT, subject: [{ name, digest: { sha256 } }], predicate: receipt };
   const payload = Buffer.from(JSON.stringify(statement));
   const publicKey = createPublicKey(key).export({ type: 'spki', format: 'der' });
-  const keyid = createHash('sha256').update(publicKey).digest('hex');
-  const signature = { keyid, sig: sign(null, encodePayload(payload), key).toString('base64') };
+  const signature = {
+    keyid: hash('sha256', publicKey),
+    sig: sign(null, encodePayload(payload), key).toString('base64'),
+  };
   return { payloadType: PAYLOAD_TYPE, payload: payload.toString('base64'), signatures: [signature] };
 }
 
@@ -111,19 +110,16 @@ async function readKey(path: string, parse: (pem: string) => KeyObject): Promise
   throw new CliError(`--key ${path}: expected an Ed25519 key in PEM.`);
 }
 
-/** Options of {@link verifyReceipts}. */
-interface VerifyFlags {
-  readonly against?: string;
-  readonly key?: string;
-}
-
 /**
  * Runs `imagemill verify`: checks results, and sources that still exist, against their receipts.
  *
  * @returns the exit status: 0 if all are as recorded, 1 if not
  * @throws {CliError} if the receipts cannot be read
  */
-export async function verifyReceipts(path: string, { against, key: keyPath }: VerifyFlags): Promise<number> {
+export async function verifyReceipts(
+  path: string,
+  { against, key: keyPath }: { against?: string; key?: string },
+): Promise<number> {
   const key = keyPath === undefined ? undefined : await readKey(keyPath, createPublicKey);
   const receipts = new Map<string, Receipt>();
   let problems = 0;
@@ -132,7 +128,7 @@ export async function verifyReceipts(path: string, { against, key: keyPath }: Ve
     console.error(`imagemill: ${sanitizeForDisplay(text, 1000)}`);
   };
   /** Returns the digest of a file. Reports a file that cannot be read. */
-  const hash = (file: string): Promise<string | undefined> =>
+  const digestOf = (file: string): Promise<string | undefined> =>
     hashFile(file).catch((error) => {
       report(`${file} ${isMissing(error) ? 'is missing' : `cannot be read: ${systemReason(error)}`}.`);
       return undefined;
@@ -159,13 +155,13 @@ export async function verifyReceipts(path: string, { against, key: keyPath }: Ve
   const names = new Map([...receipts].map(([name, { result }]) => [result.sha256, name]));
   for (const [name, { source, result }] of receipts) {
     const shown = against === undefined ? result.path : join(against, name);
-    const found = await hash(shown);
+    const found = await digestOf(shown);
     if (found !== undefined && found !== result.sha256) {
       const other = names.get(found);
       report(other ? `${shown} has the content of ${other}.` : `${shown} has changed.`);
     }
     const kept = await stat(source.path).catch(() => undefined);
-    const present = kept?.isFile() ? await hash(source.path) : undefined;
+    const present = kept?.isFile() ? await digestOf(source.path) : undefined;
     if (present !== undefined && present !== source.sha256)
       report(`${source.path} has changed since its conversion.`);
   }

@@ -21,11 +21,7 @@ its number after a signal, such as 130 after Ctrl-C.`;
 
 const loadActions = () => import('./regress-actions.ts');
 
-/**
- * Adds the command to the program.
- *
- * @param onExit called with the exit status
- */
+/** Adds the command to the program. `onExit` receives the exit status. */
 export function addRegress(program: Command, { env }: CliContext, onExit: (status: number) => void): void {
   const regress = program
     .command('regress')

@@ -3,11 +3,10 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { integer, outputFormat } from '../conversion/options.ts';
 import type { ConversionResult, Variant } from '../conversion/types.ts';
-import { EXTRA_OUTPUT_TYPES, MAX_DIMENSION, OUTPUT_TYPES, OUTPUTS, type OutputType } from '../formats.ts';
+import { ALL_OUTPUT_TYPES, EXTRA_OUTPUT_TYPES, MAX_DIMENSION, OUTPUTS, type OutputType } from '../formats.ts';
 import { baseNameOf } from '../text.ts';
-import { abortOnSignals, type CliContext, CliError, loadLocalSettings } from './context.ts';
-import { printFailure } from './convert/converter.ts';
-import { startEngine } from './convert/local-converter.ts';
+import { type CliContext, CliError, loadLocalSettings } from './context.ts';
+import { forEachFile } from './convert/local-converter.ts';
 import { writeOutput } from './convert/output.ts';
 
 /** Options as given on the command line. */
@@ -36,8 +35,6 @@ export async function responsive(
   const settings = loadLocalSettings(env);
   const extras = EXTRA_OUTPUT_TYPES.filter((type) => formats.includes(type));
   const config = settings.EXTRA_OUTPUTS === 'all' ? settings : { ...settings, EXTRA_OUTPUTS: extras };
-  const { signal, status } = abortOnSignals();
-  const { engine, withStoredInput } = await startEngine(config, signal);
   const variants = formats.flatMap((format) =>
     widths.map(
       (width): Variant => ({
@@ -46,14 +43,14 @@ export async function responsive(
       }),
     ),
   );
-  try {
+  const find = () => [{ path: input }];
+  return forEachFile(config, find, async ({ path }, { engine, withStoredInput, signal }) => {
     const files: SetFile[] = [];
-    await withStoredInput(input, async (source) => {
+    await withStoredInput(path, async (source) => {
       const outcomes = await engine.convertVariants(source, variants, 'fail', signal);
-      for (const [at, outcome] of outcomes.entries()) {
-        const { format } = (variants[at] as Variant).options;
+      for (const outcome of outcomes) {
         if ('error' in outcome) throw outcome.error;
-        const file = describe(outcome.converted, format, input);
+        const file = describe(outcome.converted, path);
         // An image is not enlarged, so widths beyond its own give the same file.
         if (files.some((other) => other.file === file.file)) continue;
         await writeOutput(outcome.converted.path, join(flags.output, file.file), flags.force ?? false);
@@ -62,13 +59,7 @@ export async function responsive(
     });
     const html = formatPicture(files, flags.sizes);
     console.log(flags.json ? JSON.stringify({ files, html }) : html);
-    return status();
-  } catch (error) {
-    if (!signal.aborted) printFailure(error, input);
-    return status() || 1;
-  } finally {
-    await engine.close();
-  }
+  });
 }
 
 /** Formats that browsers show, best first. */
@@ -79,9 +70,7 @@ const list = (text: string): string[] => text.split(',').map((item) => item.trim
 function parseFlags({ widths, formats, quality }: ResponsiveFlags) {
   const schema = z.object({
     widths: z.array(integer(1, MAX_DIMENSION)),
-    formats: z.array(
-      outputFormat([...OUTPUT_TYPES, ...EXTRA_OUTPUT_TYPES].filter((type) => IN_BROWSERS.includes(type))),
-    ),
+    formats: z.array(outputFormat(ALL_OUTPUT_TYPES.filter((type) => IN_BROWSERS.includes(type)))),
     quality: integer(1, 100),
   });
   const given = { widths: list(widths), formats: list(formats), quality };
@@ -94,25 +83,25 @@ function parseFlags({ widths, formats, quality }: ResponsiveFlags) {
   throw new CliError(lines.join('\n'));
 }
 
-/** A file of the set. */
 type SetFile = ReturnType<typeof describe>;
 
-function describe({ width = 0, height = 0, bytes }: ConversionResult, format: OutputType, input: string) {
+function describe({ width = 0, height = 0, bytes, format }: ConversionResult, input: string) {
   const file = `${baseNameOf(input)}-${width}.${format}`;
   return { file, format, type: OUTPUTS[format].mediaType, width, height, bytes };
 }
 
 /** Formats the HTML element. The last format is that of `<img>`, for browsers that support no other. */
 function formatPicture(files: readonly SetFile[], sizes: string): string {
-  const byFormat = [...Map.groupBy(files, ({ format }) => format).values()];
+  const byFormat = [...Map.groupBy(files, ({ format }) => format).values()].map((set) =>
+    set.sort((a, b) => a.width - b.width),
+  );
   const fallback = byFormat.at(-1) as SetFile[];
-  const largest = fallback.reduce((one, other) => (other.width > one.width ? other : one));
   const sources = byFormat
     .slice(0, -1)
     .map(
       (set) => `  <source type="${set[0]?.type}" srcset="${srcset(set)}" sizes="${escapeAttribute(sizes)}">`,
     );
-  const { file, width, height } = largest;
+  const { file, width, height } = fallback.at(-1) as SetFile;
   return [
     '<picture>',
     ...sources,
@@ -122,10 +111,7 @@ function formatPicture(files: readonly SetFile[], sizes: string): string {
 }
 
 const srcset = (files: readonly SetFile[]): string =>
-  [...files]
-    .sort((a, b) => a.width - b.width)
-    .map(({ file, width }) => `${encodeURIComponent(file)} ${width}w`)
-    .join(', ');
+  files.map(({ file, width }) => `${encodeURIComponent(file)} ${width}w`).join(', ');
 
 const escapeAttribute = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;');

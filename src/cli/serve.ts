@@ -12,9 +12,6 @@ import { createService, type Service } from '../server/service.ts';
 import { sanitizeForDisplay } from '../text.ts';
 import { type CliContext, loadSettings, withWorkingFolder } from './context.ts';
 
-/** File descriptor of standard output (stdout(3)). */
-const STDOUT_FD = 1;
-
 /**
  * Runs `imagemill serve`: loads the settings, starts the service, listens, and drains on a signal of {@link STOP_SIGNALS}.
  * SIGHUP, which is sent when the terminal is closed, does the same, or reads `API_KEYS_FILE` again if it is set.
@@ -25,7 +22,7 @@ const STDOUT_FD = 1;
 export async function serve({ env, version }: CliContext): Promise<number> {
   const config = withWorkingFolder(loadSettings(env), env);
   const isPretty = config.LOG_FORMAT === 'auto' ? process.stdout.isTTY : config.LOG_FORMAT === 'pretty';
-  const stream = createLogStream(STDOUT_FD, isPretty ? formatForPeople : (line) => line);
+  const stream = createLogStream(isPretty ? formatForPeople : (line) => line);
   const log = pino({ level: config.LOG_LEVEL }, stream);
   const readsKeys = config.API_KEYS_FILE !== undefined;
   const signals = listenForSignals(readsKeys ? STOP_SIGNALS : [...STOP_SIGNALS, 'SIGHUP']);
@@ -174,13 +171,8 @@ async function drain(
 
 const LINE_BREAK = 0x0a;
 
-/**
- * Creates a destination for pino.
- *
- * @param fd file descriptor to write to
- * @param format formats a line including its line break
- */
-function createLogStream(fd: number, format: (line: string) => string) {
+/** Creates a destination for pino that writes to standard output. `format` formats a line including its line break. */
+function createLogStream(format: (line: string) => string) {
   let dropped = 0;
   let isTruncated = false;
   return {
@@ -191,7 +183,7 @@ function createLogStream(fd: number, format: (line: string) => string) {
       const bytes = Buffer.from(isTruncated ? `\n${line}` : line);
       let written = 0;
       try {
-        while (written < bytes.length) written += writeSync(fd, bytes, written);
+        while (written < bytes.length) written += writeSync(process.stdout.fd, bytes, written);
       } catch {
         dropped += 1;
       }
@@ -228,9 +220,8 @@ const SENTENCES: Readonly<Record<string, (line: LogLine) => string>> = {
   'shutdown complete': () => 'Stopped.',
 };
 
-const FATAL = 60;
 /** Starts of lines by level. */
-const PREFIXES: Readonly<Record<number, string>> = { 40: 'Warning: ', 50: 'Error: ', [FATAL]: 'imagemill: ' };
+const PREFIXES: Readonly<Record<number, string>> = { 40: 'Warning: ', 50: 'Error: ', 60: 'imagemill: ' };
 
 /** Maximum length of a line in UTF-16 code units. */
 const MAX_LINE_LENGTH = 2000;

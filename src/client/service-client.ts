@@ -17,7 +17,7 @@ const CONTROL_CHARACTERS = /\p{Cc}/gu;
 const RESPONSE_TIMEOUT_MS = 120_000;
 
 /** A file to convert. */
-export interface ConversionRequest {
+interface ConversionRequest {
   /** Path in the file system. */
   readonly path: string;
   /** Name that the instance receives. */

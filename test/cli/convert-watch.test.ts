@@ -177,7 +177,7 @@ describe('imagemill convert --watch', () => {
       inputs: { find, includes: async () => false },
       destination: { kind: 'folder', path: 'out' },
       results: [{ options: { format: 'webp' } }],
-      bulk: { update: true, watch: true, naming: {} },
+      bulk: { update: true, watch: true },
       report: { upToDate: ({ input }: { input: string }) => reported.push(input) },
       resultFolder: { isUpToDate: async () => true },
       signal: new AbortController().signal,

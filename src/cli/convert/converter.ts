@@ -39,11 +39,11 @@ export interface ConvertedFile {
   readonly quality?: number | undefined;
 }
 
-/** A file to convert. */
-export interface FileToConvert {
+/** A file to convert, and where its result belongs. */
+export interface OutputJob {
   /** Path, or {@link STDIN}. */
   readonly input: string;
-  /** Path of the result, which the converter does not write. */
+  /** Path, or `-` for standard output. */
   readonly output: string;
   readonly options: ConvertOptions;
 }
@@ -53,18 +53,14 @@ export interface Converter {
   /** Versions of the tools that determine the results. */
   readonly toolVersions: string;
   /**
-   * Converts a file, and calls `use` with the result, which exists until `use` returns.
+   * Converts a file, and calls `use` with the result, which exists until `use` returns. Does not write the output.
    *
    * @param known key of a result that exists
    * @throws {KnownResultError} if the result would have that key; then no tool was run
    * @throws {FileError} or {@link ServiceError} if the file cannot be converted
    * @throws {StopError} if no file can be converted any more
    */
-  convert(
-    source: FileToConvert,
-    use: (converted: ConvertedFile) => Promise<void>,
-    known?: string,
-  ): Promise<void>;
+  convert(job: OutputJob, use: (converted: ConvertedFile) => Promise<void>, known?: string): Promise<void>;
   /** Releases all resources. */
   close(): Promise<void>;
 }
@@ -119,7 +115,6 @@ export async function readUnchanged<T>(
   }
 }
 
-/** A converter that starts on first use. */
 export type LazyConverter = ReturnType<typeof startOnDemand>;
 
 /** Creates a converter that starts on first use. */
@@ -171,34 +166,24 @@ const MESSAGES = {
 export class FileError extends Error implements FileErrorCode {
   override readonly name = 'FileError';
   readonly code: string;
-  constructor(code: string, message: string, cause: unknown) {
-    super(message, { cause });
+  constructor(code: string, message: string) {
+    super(message);
     this.code = code;
   }
 }
 
-type LocalCode = keyof typeof MESSAGES;
-
-export function fileError<C extends LocalCode>(
-  code: C,
-  ...args: Parameters<(typeof MESSAGES)[C]>
-): FileError {
-  return fileErrorFrom(undefined, code, ...args);
-}
-
-/** Creates the error with a code and a cause. */
-export function fileErrorFrom<C extends LocalCode>(
-  cause: unknown,
+/** Creates the error with a code. `args` are the arguments of its message. */
+export function fileError<C extends keyof typeof MESSAGES>(
   code: C,
   ...args: Parameters<(typeof MESSAGES)[C]>
 ): FileError {
   const format = MESSAGES[code] as (...args: string[]) => string;
-  return new FileError(code, format(...args), cause);
+  return new FileError(code, format(...args));
 }
 
 /** Creates the error of a file or folder that cannot be read. */
 export function unreadable(error: unknown, path: string): FileError {
-  return fileErrorFrom(error, 'UNREADABLE', path, systemReason(error));
+  return fileError('UNREADABLE', path, systemReason(error));
 }
 
 /** Messages that replace those for clients of the service. */
@@ -229,15 +214,4 @@ export function toFileError(error: unknown, file: string): FileErrorCode {
   const { message } = error as NodeJS.ErrnoException;
   if (isDiskFull(error)) return { code: 'DISK_FULL', message: CLI_MESSAGES.DISK_FULL as string };
   return { code: 'INTERNAL', message: `${file}: unexpected error: ${message}` };
-}
-
-/**
- * Prints why a file has failed.
- *
- * @param json properties of the object that is printed instead of a message
- */
-export function printFailure(error: unknown, file: string, json?: object): void {
-  const { code, message } = toFileError(error, file);
-  if (json) console.log(JSON.stringify({ ...json, error: { code, message } }));
-  else console.error(`imagemill: ${sanitizeForDisplay(message, MAX_LABEL_LENGTH)}`);
 }

@@ -7,7 +7,7 @@ import { unsupportedType } from '../../conversion/prepare.ts';
 import { serviceError } from '../../errors.ts';
 import { isInside } from '../../files/system.ts';
 import { INPUTS, type InputType } from '../../formats.ts';
-import { detectFileType } from '../../images/index.ts';
+import { type DetectedType, detectFileType } from '../../images/index.ts';
 import { baseNameOf, caseKey, isInvalidName } from '../../text.ts';
 import { type FileError, fileError, labelOf, stateOf, unreadable } from './converter.ts';
 
@@ -48,14 +48,14 @@ export function resultKey(relativeDir: string, fileName: string): string {
 /** Start of the names of all files that the `convert` command creates beside results. */
 export const OWN_PREFIX = '.imagemill';
 
-/** Recognizes images by name and content. */
 type ImageTest = ReturnType<typeof createImageTest>;
 
-/** Creates the test for the enabled input formats. */
+/** Creates the test that recognizes images of the enabled formats by name and content. */
 export function createImageTest(types: readonly InputType[]) {
   const names = types.flatMap((type) => INPUTS[type].names);
   const extensions = new RegExp(`\\.(?:${names.join('|')}|tif)$`, 'i');
   const hasExtension = (name: string): boolean => extensions.test(name);
+  const isEnabled = (detected: DetectedType): boolean => types.some((type) => type === detected);
   return {
     hasExtension,
     /**
@@ -63,7 +63,7 @@ export function createImageTest(types: readonly InputType[]) {
      * extension and other content, is kept, so that its conversion reports an error.
      */
     isImage: async (path: string): Promise<boolean> =>
-      hasExtension(path) || (await hasImageContent(path, types).catch(() => true)),
+      hasExtension(path) || detectFileType(path).then(isEnabled, () => true),
     /**
      * Checks the first bytes of a source as its conversion does.
      *
@@ -76,13 +76,12 @@ export function createImageTest(types: readonly InputType[]) {
       const detected = await detectFileType(path).catch((error) => {
         throw unreadable(error, path);
       });
-      if (detected !== 'unsure' && !types.some((type) => type === detected))
+      if (detected !== 'unsure' && !isEnabled(detected))
         throw unsupportedType(labelOf(path), detected, types);
     },
   };
 }
 
-/** Options of {@link walkImages}. */
 export interface WalkOptions {
   /** The folder of the argument, to which `relativeDir` is relative. */
   readonly root: string;
@@ -95,9 +94,7 @@ export interface WalkOptions {
   readonly only?: ReadonlySet<string> | undefined;
 }
 
-/**
- * Yields the images of a folder, sorted by name, and then those of its sub-folders. Does not follow links to folders.
- */
+/** Yields the images of a folder, sorted by name, and then those of its sub-folders. Does not follow links to folders. */
 export async function* walkImages(folder: string, options: WalkOptions): AsyncGenerator<Input> {
   const { root, test, isOutput, onFolder, only } = options;
   onFolder?.(folder);
@@ -108,13 +105,9 @@ export async function* walkImages(folder: string, options: WalkOptions): AsyncGe
   }
   const relativeDir = relative(root, folder);
   const files = entries.filter(({ kind }) => kind !== 'folder');
-  const rivals = await findRivals(
-    files.map((file) => ({ ...file, path: join(folder, file.name) })),
-    test,
-  );
-  for (const { name, kind, isInvalid } of files) {
+  const rivals = await findRivals(files, test);
+  for (const { name, path, kind, isInvalid } of files) {
     if (only && !only.has(name)) continue;
-    const path = join(folder, name);
     if (isInvalid) {
       if (test.hasExtension(path)) yield { path, error: fileError('NAME_NOT_UTF8', path) };
       continue;
@@ -125,9 +118,8 @@ export async function* walkImages(folder: string, options: WalkOptions): AsyncGe
   }
   rivals.clear();
   if (only) return;
-  for (const { kind, name, isInvalid } of entries) {
+  for (const { kind, path, isInvalid } of entries) {
     if (kind !== 'folder') continue;
-    const path = join(folder, name);
     if (isInvalid) yield { path, error: fileError('NAME_NOT_UTF8', path) };
     else if (!(await isOutput(path))) yield* walkImages(path, options);
   }
@@ -135,6 +127,7 @@ export async function* walkImages(folder: string, options: WalkOptions): AsyncGe
 
 interface Entry {
   readonly name: string;
+  readonly path: string;
   readonly kind: 'file' | 'link' | 'folder';
   /** The name is not UTF-8. `name` has its bytes as `\xE9`. */
   readonly isInvalid: boolean;
@@ -151,7 +144,8 @@ async function namesIn(folder: string): Promise<Entry[]> {
     if (!kind || dirent.name.startsWith(OWN_PREFIX)) return [];
     const bytes = Buffer.from(dirent.name, 'latin1');
     const isInvalid = !isUtf8(bytes);
-    return [{ name: isInvalid ? escapeBytes(dirent.name) : bytes.toString(), kind, isInvalid }];
+    const name = isInvalid ? escapeBytes(dirent.name) : bytes.toString();
+    return [{ name, path: join(folder, name), kind, isInvalid }];
   });
   return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
@@ -167,7 +161,7 @@ const escapeBytes = (latin1: string): string =>
 
 /** Returns the paths of the images whose results would have the same name, with the names of the others. */
 async function findRivals(
-  files: readonly { readonly path: string; readonly kind?: Entry['kind']; readonly isInvalid?: boolean }[],
+  files: readonly (Pick<Entry, 'path'> & Partial<Entry>)[],
   { hasExtension, isImage }: ImageTest,
 ): Promise<Map<string, string[]>> {
   const rivals = new Map<string, string[]>();
@@ -202,17 +196,11 @@ async function followLink(path: string, { hasExtension, isImage }: ImageTest): P
   return info.isFile() && isImage(path);
 }
 
-async function hasImageContent(path: string, types: readonly InputType[]): Promise<boolean> {
-  const detected = await detectFileType(path);
-  return types.some((type) => type === detected);
-}
-
 const WILDCARD = /[*?[{]/;
 
 /** Returns whether an argument has wildcards. */
 export const isPattern = (arg: string): boolean => WILDCARD.test(arg);
 
-/** Options of {@link imagesMatching}. */
 export interface PatternOptions extends Pick<WalkOptions, 'test' | 'isOutput'> {
   /** Called with the absolute path of each match, before the first image is yielded. */
   readonly onMatch: (path: string) => void;

@@ -29,7 +29,6 @@ interface Root {
   readonly real: string;
 }
 
-/** The inputs of a command. */
 export type Inputs = Awaited<ReturnType<typeof createInputs>>;
 
 /**

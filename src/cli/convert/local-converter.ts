@@ -11,14 +11,17 @@ import type { ConversionInput } from '../../conversion/types.ts';
 import { StartupError } from '../../errors.ts';
 import type { InputType, OutputType } from '../../formats.ts';
 import type { Verification, VerifyMode } from '../../regress/verifiable.ts';
-import { CliError, createWarningCollector } from '../context.ts';
+import { sanitizeForDisplay } from '../../text.ts';
+import { abortOnSignals, CliError, createWarningCollector } from '../context.ts';
 import {
   type Converter,
   labelOf,
+  MAX_LABEL_LENGTH,
   readUnchanged,
   type SourceState,
   STDIN,
   stateOf,
+  toFileError,
   unreadable,
 } from './converter.ts';
 import { createVerifier } from './verifier.ts';
@@ -26,7 +29,6 @@ import { createVerifier } from './verifier.ts';
 /** Key by which the queue distinguishes clients. This process has only one. */
 const CLIENT = 'command line';
 
-/** Options of {@link createLocalConverter}. */
 export interface LocalConverterOptions {
   /** Number of concurrent conversions. */
   readonly jobs: number;
@@ -62,8 +64,8 @@ export async function createLocalConverter(
         const knows = (key: string): boolean => key === known;
         const result = await engine.convert({ ...source, knows }, options, signal);
         signal.throwIfAborted();
-        const { path, key, bytes: bytesAfter, convertedMs, notes, quality } = result;
-        const used = { ...options, quality: quality ?? options.quality };
+        const { path, bytes: bytesAfter, convertedMs, quality = options.quality } = result;
+        const used = { ...options, quality };
         const verification =
           result.isTranscoded && verify?.mode === 'pixels'
             ? RESTORED
@@ -73,18 +75,7 @@ export async function createLocalConverter(
                 { input, output },
               ));
         const ms = Math.round(convertedMs);
-        await use({
-          path,
-          key,
-          sourceState,
-          type,
-          bytesBefore,
-          bytesAfter,
-          ms,
-          notes,
-          verification,
-          quality,
-        });
+        await use({ ...result, sourceState, type, bytesBefore, bytesAfter, ms, verification });
       }),
     async close() {
       verifier?.close();
@@ -109,7 +100,7 @@ function versionsOf({ toolchain }: ConversionEngine): string {
  * @param jobs number of concurrent conversions
  * @throws {CliError} if nothing can be converted
  */
-export async function startEngine(config: Config, signal: AbortSignal, jobs = config.CONCURRENCY) {
+async function startEngine(config: Config, signal: AbortSignal, jobs = config.CONCURRENCY) {
   const { log, warnings } = createWarningCollector();
   const settings = { ...config, CONCURRENCY: jobs, QUEUE_LIMIT: Math.max(1, config.QUEUE_LIMIT) };
   const engine = await createConversionEngine(settings, log).catch((error) => {
@@ -156,11 +147,49 @@ export async function startEngine(config: Config, signal: AbortSignal, jobs = co
   };
 }
 
+/** The engine of {@link startEngine}, and the signal that ends the command. */
+type LocalEngine = Awaited<ReturnType<typeof startEngine>> & { readonly signal: AbortSignal };
+
+/**
+ * Starts the engine, and calls `work` with each file. Prints why a file has failed, and continues with the next.
+ *
+ * @param find finds the files
+ * @param jsonName name of the file in the JSON object that is printed for a failure; undefined for a message
+ * @returns the exit status: 0, 1 if a file has failed, 128 or more after a signal
+ * @throws {CliError} if nothing can be converted
+ */
+export async function forEachFile<T extends { readonly path: string }>(
+  config: Config,
+  find: (signal: AbortSignal) => Iterable<T> | Promise<AsyncIterable<T>>,
+  work: (file: T, local: LocalEngine) => Promise<void>,
+  jsonName?: string,
+): Promise<number> {
+  const { signal, status } = abortOnSignals();
+  const local = { ...(await startEngine(config, signal)), signal };
+  let failed = false;
+  try {
+    for await (const file of await find(signal)) {
+      try {
+        await work(file, local);
+      } catch (cause) {
+        if (signal.aborted) break;
+        failed = true;
+        const { code, message } = toFileError(cause, file.path);
+        const error = { code, message };
+        if (jsonName) console.log(JSON.stringify({ [jsonName]: file.path, error }));
+        else console.error(`imagemill: ${sanitizeForDisplay(message, MAX_LABEL_LENGTH)}`);
+      }
+    }
+  } finally {
+    await local.engine.close();
+  }
+  return status() || Number(failed);
+}
+
 async function openInput(input: string): Promise<Readable> {
   if (input === STDIN) return process.stdin;
-  try {
-    return (await open(input)).createReadStream();
-  } catch (error) {
+  const file = await open(input).catch((error) => {
     throw unreadable(error, input);
-  }
+  });
+  return file.createReadStream();
 }

@@ -1,5 +1,5 @@
 /** @module Validates the options of the `convert` command, and returns what the results of each file are. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { z } from 'zod';
 import type { Config } from '../../config.ts';
 import { createParsers, findConflict, type Presets, toOptionNames } from '../../conversion/forms.ts';
@@ -162,12 +162,7 @@ function parsePreset(
   return results;
 }
 
-/**
- * Checks that the options do not contradict each other.
- *
- * @param outputs the enabled output formats
- * @throws {CliError} naming the option
- */
+/** @throws {CliError} naming the option, if it contradicts another one */
 function assertCompatible(options: ConvertOptions, outputs: readonly OutputType[]): void {
   const conflict = findConflict(options, outputs);
   if (!conflict) return;
@@ -184,7 +179,7 @@ export interface Naming {
 }
 
 /** Validated options for many files. */
-export interface BulkOptions {
+export interface BulkOptions extends Naming {
   /** Convert only files whose results are out of date, and keep an index of the output folder. */
   readonly update: boolean;
   /** Delete results whose source no longer exists. */
@@ -194,7 +189,6 @@ export interface BulkOptions {
   readonly watch: boolean;
   /** Convert and delete nothing: print what would be. */
   readonly dryRun: boolean;
-  readonly naming: Naming;
   readonly shard: Shard | undefined;
   /** URLs of the instances that convert; none for the tools of this machine. */
   readonly urls: readonly string[];
@@ -207,7 +201,7 @@ export interface BulkOptions {
  */
 export function parseBulkOptions(flags: Flags): BulkOptions {
   const { delete: deletes = false, watch = false, yes = false, dryRun = false, url: urls = [] } = flags;
-  const naming = { keepExtension: flags.keepExtension ?? false, safeNames: flags.safeNames ?? false };
+  const { keepExtension = false, safeNames = false } = flags;
   if (dryRun && watch) throw new CliError('--dry-run and --watch contradict each other.');
   if (urls.length > 0 && (flags.maxFileSize ?? flags.maxPixels) !== undefined)
     throw new CliError(
@@ -222,7 +216,8 @@ export function parseBulkOptions(flags: Flags): BulkOptions {
     throw new CliError('--delete requires --yes without a terminal, because it cannot ask for confirmation.');
   const shard = flags.shard === undefined ? undefined : parseShard(flags.shard);
   const update = flags.update || deletes || watch;
-  return { update, delete: deletes, yes: yes || dryRun, watch, dryRun, naming, shard, urls };
+  const naming = { keepExtension, safeNames };
+  return { update, delete: deletes, yes: yes || dryRun, watch, dryRun, ...naming, shard, urls };
 }
 
 /** One of several parts of the inputs. */
@@ -248,10 +243,7 @@ export function parseShard(text: string): Shard {
     throw new CliError(`Invalid --shard "${text}": expected I/N, such as 1/4, with N up to ${MAX_SHARDS}.`);
   if (number < 1 || number > count)
     throw new CliError(`--shard ${text} is out of range: the parts are numbered 1 to ${count}.`);
-  return { number, count, includes: (key) => hash(key) % count === number - 1 };
-}
-
-/** Returns 48 bits of the SHA-256 hash, which a number represents exactly. */
-function hash(key: string): number {
-  return createHash('sha256').update(key).digest().readUIntBE(0, 6);
+  // A number represents 48 bits of the hash exactly.
+  const part = (key: string): number => hash('sha256', key, 'buffer').readUIntBE(0, 6) % count;
+  return { number, count, includes: (key) => part(key) === number - 1 };
 }

@@ -4,13 +4,12 @@ import { constants, createReadStream } from 'node:fs';
 import { copyFile, link, lstat, open, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { isDiskFull } from '../../errors.ts';
 import { createFolders, isInside, realPathOf, systemReason } from '../../files/system.ts';
 import { explainDisabled, OUTPUT_NAMES, type OutputType } from '../../formats.ts';
 import { baseNameOf, caseKey, createUniqueNamer, portableName } from '../../text.ts';
 import { CliError } from '../context.ts';
-import { fileError, fileErrorFrom, STDIN } from './converter.ts';
+import { fileError, type OutputJob, STDIN } from './converter.ts';
 import { type Input, type InputError, OWN_PREFIX, resultKey, type Skipped } from './find-images.ts';
 import { type Inputs, matchesMany } from './inputs.ts';
 import type { BulkOptions, Naming, WantedResult } from './options.ts';
@@ -26,12 +25,6 @@ export interface Destination {
   readonly format: OutputType | undefined;
 }
 
-/** An input file, and the path of its result or {@link STDOUT}. */
-export interface OutputJob {
-  readonly input: string;
-  readonly output: string;
-  readonly options: ConvertOptions;
-}
 /** A job, the error of an input that has no job, or an input that is skipped. */
 export type PlannedOutput = OutputJob | InputError | Skipped;
 
@@ -80,7 +73,6 @@ async function isMissingFolder(arg: string): Promise<boolean> {
   return arg !== STDIN && extname(arg) === '' && (await stat(arg).catch(() => undefined)) === undefined;
 }
 
-/** Options of {@link planOutputs}. */
 export interface PlanOptions {
   readonly destination: Destination;
   /** The results of each input. */
@@ -98,8 +90,9 @@ export interface PlanOptions {
  */
 export async function* planOutputs(
   found: AsyncIterable<Input>,
-  { destination, results, inputs, bulk: { update, shard, naming }, resultFolder }: PlanOptions,
+  { destination, results, inputs, bulk, resultFolder }: PlanOptions,
 ): AsyncGenerator<PlannedOutput> {
+  const { update, shard } = bulk;
   let uniqueName = createUniqueNamer();
   /** The source of each result so far. */
   const sources = new Map<string, string>();
@@ -114,7 +107,7 @@ export async function* planOutputs(
     const { path, relativeDir } = input;
     // The files of one folder follow each other, so the names of the folder before are not needed any more.
     // With safe names, two folders can become one.
-    if (inputs.isOneFolder && relativeDir !== folder && !naming.safeNames) {
+    if (inputs.isOneFolder && relativeDir !== folder && !bulk.safeNames) {
       folder = relativeDir;
       sources.clear();
       uniqueName = createUniqueNamer();
@@ -127,7 +120,7 @@ export async function* planOutputs(
         continue;
       }
       const suffix = variant === undefined ? '' : `-${variant}`;
-      const short = nameResult(relativeDir, name, naming) + suffix;
+      const short = nameResult(relativeDir, name, bulk) + suffix;
       if (!update && !shard) {
         const output = join(destination.path, uniqueName(short, options.format));
         yield await protectInputs({ input: path, output, options }, inputs);
@@ -138,7 +131,7 @@ export async function* planOutputs(
       };
       const { rivals = [] } = input;
       const isLong = rivals.length > 0 && !resultFolder?.madeFrom(jobFor(short));
-      const long = nameResult(relativeDir, name, { ...naming, keepExtension: true }) + suffix;
+      const long = nameResult(relativeDir, name, { ...bulk, keepExtension: true }) + suffix;
       const job = jobFor(isLong ? long : short);
       const key = caseKey(job.output);
       const twin = rivals.find((rival) => caseKey(rival) === caseKey(name));
@@ -190,7 +183,7 @@ export async function assertWritable(
   if (result === STDOUT) return;
   if (destination.kind === 'folder')
     await assertInside(result, destination.path).catch((error) => {
-      throw fileErrorFrom(error, 'OUTPUT_UNWRITABLE', result, error.message);
+      throw fileError('OUTPUT_UNWRITABLE', result, error.message);
     });
   const info = await lstat(result).catch(() => undefined);
   if (info && !replace) throw fileError('OUTPUT_EXISTS', result);
@@ -212,35 +205,32 @@ export async function writeOutput(
 ): Promise<void> {
   if (target === STDOUT) return pipeline(createReadStream(result), process.stdout, { end: false });
   const folder = dirname(target);
-  try {
+  await withWriteErrors(target, async () => {
     await createFolders(folder);
     await placeCopy(result, target, replace, temporaryFolder ?? folder).catch((error) => {
       // A folder of the output may be on another disk than the rest.
       if (error.code !== 'EXDEV') throw error;
       return placeCopy(result, target, replace, folder);
     });
-  } catch (error) {
-    const { code, syscall } = error as NodeJS.ErrnoException;
-    const exists = code === 'EEXIST';
-    if (exists && syscall !== 'mkdir') throw fileErrorFrom(error, 'OUTPUT_EXISTS', target);
-    if (isDiskFull(error)) throw fileErrorFrom(error, 'OUTPUT_FULL', target);
-    const reason = exists ? `${folder} is not a folder` : systemReason(error);
-    throw fileErrorFrom(error, 'OUTPUT_UNWRITABLE', target, reason);
-  }
+  });
 }
 
 /**
- * Writes what a run records beside a result.
+ * Writes a result, or what a run records beside it.
  *
  * @param path the file that the message names
- * @throws {FileError} OUTPUT_FULL, OUTPUT_UNWRITABLE
+ * @throws {FileError} OUTPUT_EXISTS, OUTPUT_FULL, OUTPUT_UNWRITABLE
  */
 export async function withWriteErrors(path: string, write: () => Promise<void>): Promise<void> {
   try {
     await write();
   } catch (error) {
-    if (isDiskFull(error)) throw fileErrorFrom(error, 'OUTPUT_FULL', path);
-    throw fileErrorFrom(error, 'OUTPUT_UNWRITABLE', path, systemReason(error));
+    const { code, syscall } = error as NodeJS.ErrnoException;
+    const exists = code === 'EEXIST';
+    if (exists && syscall !== 'mkdir') throw fileError('OUTPUT_EXISTS', path);
+    if (isDiskFull(error)) throw fileError('OUTPUT_FULL', path);
+    const reason = exists ? `${dirname(path)} is not a folder` : systemReason(error);
+    throw fileError('OUTPUT_UNWRITABLE', path, reason);
   }
 }
 

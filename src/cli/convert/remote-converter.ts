@@ -7,11 +7,11 @@ import { pipeline } from 'node:stream/promises';
 import { ImagemillError } from '../../client/library/index.ts';
 import {
   type Busy,
-  type ConversionRequest,
   createServiceClient,
   type ServiceClient,
   UnavailableError,
 } from '../../client/service-client.ts';
+import type { Config } from '../../config.ts';
 import { KnownResultError } from '../../errors.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
 import { CliError } from '../context.ts';
@@ -20,16 +20,12 @@ import { type Converter, FileError, labelOf, readUnchanged, STDIN, StopError, st
 /** Maximum number of failed connections per file: about two minutes with the delays between them. */
 const MAX_FAILURES = 10;
 
-/** Options of {@link createRemoteConverter}. */
 export interface RemoteOptions {
+  readonly config: Pick<Config, 'IMAGEMILL_API_KEY' | 'TEMP_DIR'>;
   /** URLs of the instances. */
   readonly urls: readonly string[];
-  /** API key of the requests. */
-  readonly key: string | undefined;
   /** Form fields of every request. */
   readonly fields: readonly (readonly [string, string])[];
-  /** Folder for results until they are moved into place. */
-  readonly tempDir: string;
   /** Prints something that is no error. */
   readonly notice: (text: string) => void;
   readonly signal: AbortSignal;
@@ -41,14 +37,13 @@ export interface RemoteOptions {
  * @throws {CliError} if none responds
  */
 export async function createRemoteConverter(options: RemoteOptions): Promise<Converter> {
-  const { urls, key, notice } = options;
+  const { config, urls, notice } = options;
   const onBusy = createBusyNotice(notice);
-  const client = await createServiceClient(urls, { maxFailures: MAX_FAILURES, key, onBusy }).catch(
-    (error) => {
-      throw error instanceof UnavailableError ? new CliError(error.message) : error;
-    },
-  );
-  const workspaces = createWorkspaces(options.tempDir);
+  const service = { maxFailures: MAX_FAILURES, key: config.IMAGEMILL_API_KEY, onBusy };
+  const client = await createServiceClient(urls, service).catch((error) => {
+    throw error instanceof UnavailableError ? new CliError(error.message) : error;
+  });
+  const workspaces = createWorkspaces(config.TEMP_DIR);
   const versions = new Set(client.instances.map(({ version }) => version));
   return {
     toolVersions: `imagemill ${[...versions].sort().join(', ')}`,
@@ -78,7 +73,8 @@ async function sendFile(
 ): Promise<void> {
   const before = await stateOf(input);
   await workspaces.use({}, async ({ path: folder }) => {
-    const source = input === STDIN ? await storeStdin(join(folder, 'in'), signal) : input;
+    const source = input === STDIN ? join(folder, 'in') : input;
+    if (input === STDIN) await pipeline(process.stdin, createWriteStream(source), { signal });
     const path = join(folder, 'result');
     const request = { path: source, name: input === STDIN ? 'stdin' : basename(input), fields, known };
     const receive = async (response: Response): Promise<void> => {
@@ -86,7 +82,7 @@ async function sendFile(
       await pipeline(body, createWriteStream(path), { signal });
     };
     const result = await readUnchanged(input, before, () => client.convert(request, receive, signal)).catch(
-      (error) => explain(error, request, input, client),
+      (error) => throwFileError(error, known, input, client),
     );
     const [{ size: bytesBefore }, { size: bytesAfter }] = [await stat(source), await stat(path)];
     const { key, ms, notes, quality } = result;
@@ -94,16 +90,11 @@ async function sendFile(
   });
 }
 
-async function storeStdin(path: string, signal: AbortSignal): Promise<string> {
-  await pipeline(process.stdin, createWriteStream(path), { signal });
-  return path;
-}
-
 /** Names the file, which instances call "The file". Messages about something else do not mention it. */
 function createRefusedError({ status, message, reason }: ImagemillError, input: string): FileError {
   const label = labelOf(input);
   const text = /^The file\b/.test(message) ? `${label}${message.slice(8)}` : `${label}: ${message}`;
-  return new FileError(reason?.toUpperCase() ?? `HTTP_${status}`, text, undefined);
+  return new FileError(reason?.toUpperCase() ?? `HTTP_${status}`, text);
 }
 
 /**
@@ -111,9 +102,9 @@ function createRefusedError({ status, message, reason }: ImagemillError, input: 
  *
  * @throws {KnownResultError} if the result exists
  */
-async function explain(
+async function throwFileError(
   error: unknown,
-  { known }: ConversionRequest,
+  known: string | undefined,
   input: string,
   client: ServiceClient,
 ): Promise<never> {
@@ -122,6 +113,6 @@ async function explain(
     throw createRefusedError(error, input);
   }
   if (!(error instanceof UnavailableError)) throw error;
-  if (await client.isAlive()) throw new FileError('SERVER_FAILED', `${input}: ${error.message}.`, error);
-  throw new StopError(`${error.message}.`, { cause: error });
+  if (await client.isAlive()) throw new FileError('SERVER_FAILED', `${input}: ${error.message}.`);
+  throw new StopError(`${error.message}.`);
 }

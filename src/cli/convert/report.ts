@@ -3,16 +3,13 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { isReplaceable, systemReason } from '../../files/system.ts';
 import { formatBytes, sanitizeForDisplay, truncate } from '../../text.ts';
 import { CliError } from '../context.ts';
-import { type ConvertedFile, type FileErrorCode, MAX_LABEL_LENGTH } from './converter.ts';
-import type { OutputJob } from './output.ts';
+import { type ConvertedFile, type FileErrorCode, MAX_LABEL_LENGTH, type OutputJob } from './converter.ts';
 import { createProgress } from './progress.ts';
 
 type Done = Pick<ConvertedFile, 'bytesBefore' | 'bytesAfter' | 'ms' | 'notes' | 'quality'>;
 
-/** Prints one line per file, and a summary. */
 export type Report = ReturnType<typeof createReport>;
 
-/** Options of {@link createReport}. */
 export interface ReportOptions {
   readonly json: boolean;
   /** Print errors only. */
@@ -25,7 +22,7 @@ export interface ReportOptions {
   readonly csv?: CsvReport | undefined;
 }
 
-/** Creates the report of a command. */
+/** Creates a report that prints one line per file, and a summary. */
 export function createReport({ json, quiet, verbose, dryRun, csv }: ReportOptions) {
   const progress = quiet ? undefined : createProgress();
   const { isTTY, columns } = process.stdout;
@@ -226,7 +223,6 @@ const COLUMNS = [
   ...(['input', 'output', 'status', 'bytesBefore', 'bytesAfter', 'ms', 'notes', 'code', 'message'] as const),
 ];
 
-/** Writes rows. */
 type CsvReport = Awaited<ReturnType<typeof createCsvReport>>;
 
 /** Start of every report, also if later versions add columns. */

@@ -2,7 +2,7 @@
  * @module An output folder with an index: finds results that are up to date, records new ones, and deletes those whose source no
  * longer exists (`--delete`).
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { lstat, rmdir, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
@@ -12,15 +12,20 @@ import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { isInside, isMissing, realPathOf, systemReason } from '../../files/system.ts';
 import { fingerprintTools } from '../../process/toolchain.ts';
 import { CliError } from '../context.ts';
-import { type ConvertedFile, fileErrorFrom, type LazyConverter, type SourceState } from './converter.ts';
+import {
+  type ConvertedFile,
+  fileError,
+  type LazyConverter,
+  type OutputJob,
+  type SourceState,
+} from './converter.ts';
 import { resultKey } from './find-images.ts';
 import type { Inputs } from './inputs.ts';
 import type { BulkOptions } from './options.ts';
-import { assertInside, type OutputJob, withWriteErrors, writeOutput } from './output.ts';
+import { assertInside, withWriteErrors, writeOutput } from './output.ts';
 import type { Report } from './report.ts';
 import { type IndexEntry, openResultIndex, type ResultIndex } from './result-index.ts';
 
-/** An output folder with an index. */
 export type ResultFolder = Awaited<ReturnType<typeof createResultFolder>>;
 
 /** Maximum difference of two modification times that count as equal, in ms. FAT stores even seconds. */
@@ -127,20 +132,12 @@ function isResult(entry: IndexEntry, result: (SourceState & { isFile(): boolean 
   );
 }
 
-/**
- * Returns a short hash of everything that determines a result besides its source.
- *
- * @param toolVersions see `Converter`
- * @param version version of this program
- */
+/** Returns a short hash of everything that determines a result besides its source. */
 function hashOptions(options: ConvertOptions, toolVersions: string, version: string): string {
   const sorted = Object.entries(options)
     .filter(([, value]) => value !== undefined)
     .sort(([a], [b]) => (a < b ? -1 : 1));
-  return createHash('sha256')
-    .update(JSON.stringify([sorted, toolVersions, version]))
-    .digest('hex')
-    .slice(0, 16);
+  return hash('sha256', JSON.stringify([sorted, toolVersions, version])).slice(0, 16);
 }
 
 /**
@@ -166,7 +163,6 @@ export async function openResultFolder(
   return createResultFolder(output, index, (options) => hashOptions(options, toolVersions, version));
 }
 
-/** Options of {@link deleteOrphans}. */
 export interface DeleteOptions {
   readonly resultFolder: ResultFolder;
   /** Folders that were searched. Results of sources elsewhere are kept. */
@@ -191,7 +187,7 @@ export async function deleteOrphans(options: DeleteOptions): Promise<void> {
       await deleteResult(output, entry, options, input);
       if (!bulk.dryRun) await resultFolder.index.remove(name);
     } catch (error) {
-      report.failed(input, fileErrorFrom(error, 'OUTPUT_UNDELETABLE', output, systemReason(error)));
+      report.failed(input, fileError('OUTPUT_UNDELETABLE', output, systemReason(error)));
     }
   }
 }
@@ -230,12 +226,10 @@ async function deleteResult(
   await unlink(output);
   report.deleted({ input, output });
   const top = resolve(resultFolder.output);
-  for (let folder = dirname(resolve(output)); folder !== top; folder = dirname(folder)) {
-    const isEmpty = await rmdir(folder).then(
-      () => true,
-      () => false,
-    );
-    if (!isEmpty) return;
+  try {
+    for (let folder = dirname(resolve(output)); folder !== top; folder = dirname(folder)) await rmdir(folder);
+  } catch {
+    // The folder is not empty, or cannot be removed.
   }
 }
 

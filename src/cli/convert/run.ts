@@ -6,6 +6,7 @@ import {
   type ConvertedFile,
   type Converter,
   FileError,
+  type OutputJob,
   StopError,
   stateOf,
   toFileError,
@@ -14,7 +15,6 @@ import type { Input } from './find-images.ts';
 import type { Inputs } from './inputs.ts';
 import {
   assertWritable,
-  type OutputJob,
   type PlannedOutput,
   type PlanOptions,
   planOutputs,
@@ -59,17 +59,17 @@ async function convertJobs(jobs: AsyncIterable<PlannedOutput>, run: Run): Promis
   let stopped: unknown;
   const iterator = jobs[Symbol.asyncIterator]();
   const worker = async (): Promise<void> => {
-    while (!run.signal.aborted && stopped === undefined) {
-      const { done, value } = await iterator.next();
-      if (done) return;
-      await processJob(value, run);
+    try {
+      while (!run.signal.aborted && stopped === undefined) {
+        const { done, value } = await iterator.next();
+        if (done) return;
+        await processJob(value, run);
+      }
+    } catch (error) {
+      stopped ??= error;
     }
   };
-  const guarded = (): Promise<void> =>
-    worker().catch((error) => {
-      stopped ??= error;
-    });
-  await Promise.all(Array.from({ length: run.concurrency }, guarded));
+  await Promise.all(Array.from({ length: run.concurrency }, worker));
   if (stopped !== undefined && !run.signal.aborted) throw stopped;
 }
 
@@ -209,8 +209,7 @@ const MAX_STOP_MS = 800;
 /** Further time for results that are being written, in ms. A disk in the network can hang. */
 const MAX_WRITE_MS = 5_000;
 
-/** Options of {@link exitSoonAfter}. */
-export interface StopOptions {
+interface StopOptions {
   /** Results that are being written. The process ends after them, so that none is incomplete or not counted. */
   readonly writing: ReadonlySet<Promise<unknown>>;
   /** Prints what the command did before the signal, and completes its report. */

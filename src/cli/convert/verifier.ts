@@ -1,5 +1,5 @@
 /** @module Verifies results in confined processes. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, realpath, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -11,19 +11,7 @@ import { ASSETS_DIR, FORK_SERVER_LIBRARY, findInPackage, VERIFY_WORKER } from '.
 import { LARGE_PAGES } from '../../process/runner.ts';
 import { startWorker, type Worker } from '../../process/single-process.ts';
 import type { Verification, VerifyRequest } from '../../regress/verifiable.ts';
-import { type FileToConvert, fileErrorFrom } from './converter.ts';
-
-/** Verifies results. */
-export interface Verifier {
-  /**
-   * Verifies a result.
-   *
-   * @param file names the source in messages, and the result in the name of the picture
-   * @throws {FileError} NOT_VERIFIED
-   */
-  verify(request: VerifyRequest, file: Pick<FileToConvert, 'input' | 'output'>): Promise<Verification>;
-  close(): void;
-}
+import { fileError, type OutputJob } from './converter.ts';
 
 const SHARP = findInPackage('sharp');
 /** The folder of the decoders' packages: outside the program's own if it is a dependency of a project. */
@@ -49,11 +37,7 @@ const READABLE = [
  * @param jobs number of concurrent conversions, and maximum number of workers
  * @param pictures folder for pictures of the largest differences, if any
  */
-export async function createVerifier(
-  engine: ConversionEngine,
-  jobs: number,
-  pictures: string | undefined,
-): Promise<Verifier> {
+export async function createVerifier(engine: ConversionEngine, jobs: number, pictures: string | undefined) {
   const root = await engine.workspaces.root();
   const folder = join(root, 'verify');
   await mkdir(folder, { recursive: true });
@@ -117,21 +101,27 @@ export async function createVerifier(
     }
   };
   return {
-    async verify(request, { input, output }) {
+    /**
+     * Verifies a result.
+     *
+     * @param job names the source in messages, and the result in the name of the picture
+     * @throws {FileError} NOT_VERIFIED
+     */
+    async verify(request: VerifyRequest, { input, output }: Pick<OutputJob, 'input' | 'output'>) {
       // A worker takes as long to start as for two photos, so another one starts only if results wait one after another.
       waits = limit.pendingCount > 0 ? waits + 1 : 0;
       if (waits > 1 && limit.concurrency < jobs) limit.concurrency += 1;
       const found = await limit(verifyInWorker, request).catch((error: Error): never => {
-        throw fileErrorFrom(error, 'NOT_VERIFIED', input, `the decoder failed: ${error.message}`);
+        throw fileError('NOT_VERIFIED', input, `the decoder failed: ${error.message}`);
       });
       if (found.passed) return found;
       const { picture, worst, reason } = found;
       const saved = picture && pictures && (await savePicture(picture, pictures, output).catch(whyNotSaved));
       const where = worst ? `, worst at ${worst.x}, ${worst.y}` : '';
       const why = `${reason}${where}${saved ? ` (${saved})` : ''}`;
-      throw fileErrorFrom(undefined, 'NOT_VERIFIED', input, why);
+      throw fileError('NOT_VERIFIED', input, why);
     },
-    close() {
+    close(): void {
       all.forEach(remove);
     },
   };
@@ -150,8 +140,7 @@ const MAX_NAME = 70;
 async function savePicture(picture: string, folder: string, output: string): Promise<string> {
   await createFolders(folder);
   const name = output.replace(/[^\p{L}\p{N}._-]+/gu, '_').slice(-MAX_NAME);
-  const digest = createHash('sha256').update(output).digest('hex').slice(0, 8);
-  const path = join(folder, `${name}-${digest}.webp`);
+  const path = join(folder, `${name}-${hash('sha256', output).slice(0, 8)}.webp`);
   await writeFile(path, Buffer.from(picture, 'base64'));
   return path;
 }

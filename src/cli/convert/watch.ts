@@ -15,10 +15,8 @@ const TICK_MS = 500;
 /** Interval between two searches for changes that the system did not report, as on network file systems, in ms. */
 const RESCAN_MS = 60_000;
 
-/** Watches folders. */
 export type Watcher = ReturnType<typeof createWatcher>;
 
-/** Options of {@link createWatcher}. */
 export interface WatchOptions {
   readonly inputs: Pick<Inputs, 'isOutput' | 'test'>;
   /** Reports that a folder cannot be watched. */
@@ -88,7 +86,7 @@ export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOpt
         pending.delete(path);
         continue;
       }
-      const state = stateOf(info);
+      const state = formatState(info);
       if (state !== file.state) Object.assign(file, { state, since: performance.now() });
       else if (performance.now() - file.since >= SETTLE_MS) settled.set(path, file.root);
     }
@@ -127,7 +125,7 @@ export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOpt
           continue;
         }
         const info = await stat(input.path).catch(() => undefined);
-        if (info && failures.get(input.path) === stateOf(info)) continue;
+        if (info && failures.get(input.path) === formatState(info)) continue;
         if (info && Date.now() - info.mtimeMs < SETTLE_MS)
           changed(input.path, rootOf(input.path, input.relativeDir));
         else yield input;
@@ -136,7 +134,7 @@ export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOpt
     /** Records a file that could not be converted, so that it is retried only after it has changed. */
     async failed(path: string): Promise<void> {
       const info = await stat(path).catch(() => undefined);
-      if (info) failures.set(path, stateOf(info));
+      if (info) failures.set(path, formatState(info));
     },
     /**
      * Waits for files that are complete, or for the time of the next search.
@@ -160,7 +158,7 @@ export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOpt
   };
 }
 
-const stateOf = ({ size, mtimeMs }: SourceState): string => `${size} ${mtimeMs}`;
+const formatState = ({ size, mtimeMs }: SourceState): string => `${size} ${mtimeMs}`;
 
 /** Returns the folder of the argument in which a file was found. */
 function rootOf(path: string, relativeDir: string): string {
