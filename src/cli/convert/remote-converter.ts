@@ -1,8 +1,7 @@
 /** @module Converts by sending files to running instances. */
 import { createWriteStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ImagemillError } from '../../client/library/index.ts';
 import {
@@ -13,7 +12,7 @@ import {
 } from '../../client/service-client.ts';
 import type { Config } from '../../config.ts';
 import { KnownResultError } from '../../errors.ts';
-import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
+import { createWorkspaces } from '../../files/workspace.ts';
 import { CliError } from '../context.ts';
 import { type Converter, FileError, labelOf, readUnchanged, STDIN, StopError, stateOf } from './converter.ts';
 
@@ -36,8 +35,13 @@ export interface RemoteOptions {
  *
  * @throws {CliError} if none responds
  */
-export async function createRemoteConverter(options: RemoteOptions): Promise<Converter> {
-  const { config, urls, notice } = options;
+export async function createRemoteConverter({
+  config,
+  urls,
+  fields,
+  notice,
+  signal,
+}: RemoteOptions): Promise<Converter> {
   const onBusy = createBusyNotice(notice);
   const service = { maxFailures: MAX_FAILURES, key: config.IMAGEMILL_API_KEY, onBusy };
   const client = await createServiceClient(urls, service).catch((error) => {
@@ -47,7 +51,23 @@ export async function createRemoteConverter(options: RemoteOptions): Promise<Con
   const versions = new Set(client.instances.map(({ version }) => version));
   return {
     toolVersions: `imagemill ${[...versions].sort().join(', ')}`,
-    convert: ({ input }, use, known) => sendFile(client, workspaces, input, { ...options, known }, use),
+    async convert({ input }, use, known) {
+      const before = await stateOf(input);
+      await workspaces.use({}, async ({ path: folder }) => {
+        const source = input === STDIN ? join(folder, 'in') : input;
+        if (input === STDIN) await pipeline(process.stdin, createWriteStream(source), { signal });
+        const path = join(folder, 'result');
+        const request = { path: source, name: input === STDIN ? 'stdin' : basename(input), fields, known };
+        const receive = (response: Response) => writeFile(path, response.body ?? '', { signal });
+        const send = () => client.convert(request, receive, signal);
+        const result = await readUnchanged(input, before, send).catch((error) =>
+          throwFileError(error, known, input, client),
+        );
+        const [{ size: bytesBefore }, { size: bytesAfter }] = [await stat(source), await stat(path)];
+        const { key, ms, notes, quality } = result;
+        await use({ path, key, sourceState: before, bytesBefore, bytesAfter, ms, notes, quality });
+      });
+    },
     close: () => workspaces.close(),
   };
 }
@@ -62,32 +82,6 @@ function createBusyNotice(notice: RemoteOptions['notice']): (busy: Busy) => void
     const why = status === 429 ? 'A limit on requests of one client is reached' : 'It is busy';
     notice(`${base} responded with ${status}. ${why}, and it gets no files for ${waitS} s.`);
   };
-}
-
-async function sendFile(
-  client: ServiceClient,
-  workspaces: Workspaces,
-  input: string,
-  { fields, signal, known }: RemoteOptions & { readonly known: string | undefined },
-  use: Parameters<Converter['convert']>[1],
-): Promise<void> {
-  const before = await stateOf(input);
-  await workspaces.use({}, async ({ path: folder }) => {
-    const source = input === STDIN ? join(folder, 'in') : input;
-    if (input === STDIN) await pipeline(process.stdin, createWriteStream(source), { signal });
-    const path = join(folder, 'result');
-    const request = { path: source, name: input === STDIN ? 'stdin' : basename(input), fields, known };
-    const receive = async (response: Response): Promise<void> => {
-      const body = response.body ? Readable.fromWeb(response.body as never) : Readable.from([]);
-      await pipeline(body, createWriteStream(path), { signal });
-    };
-    const result = await readUnchanged(input, before, () => client.convert(request, receive, signal)).catch(
-      (error) => throwFileError(error, known, input, client),
-    );
-    const [{ size: bytesBefore }, { size: bytesAfter }] = [await stat(source), await stat(path)];
-    const { key, ms, notes, quality } = result;
-    await use({ path, key, sourceState: before, bytesBefore, bytesAfter, ms, notes, quality });
-  });
 }
 
 /** Names the file, which instances call "The file". Messages about something else do not mention it. */
