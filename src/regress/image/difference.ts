@@ -73,32 +73,31 @@ export function measureDifference(
 interface Cells {
   readonly columns: number;
   readonly rows: number;
-  /** Differences of all channels, and their squares. */
-  readonly deltas: Float64Array;
-  readonly squares: Float64Array;
-  /** Largest difference of a channel. */
-  readonly largest: Uint8Array;
-  /** Pixels that differ by more than the tolerance. */
-  readonly differing: Float64Array;
-  /** Red, green and blue of each cell in both images. */
-  readonly colours: readonly [Float64Array, Float64Array];
+  /** Values of {@link FIELDS} for each cell. */
+  readonly sums: Float64Array;
 }
+
+/**
+ * Positions of the values of a cell: the differences of all channels, their squares, the pixels that differ by more than the
+ * tolerance, the largest difference of a channel, and red, green and blue in both images.
+ */
+const FIELDS = { delta: 0, squares: 1, differing: 2, largest: 3, before: 4, after: 7, count: 10 } as const;
 
 function measure(one: Raster, other: Raster, tolerance: number): Difference {
   const { width, height } = one;
   const [columns, rows] = [Math.ceil(width / STEP), Math.ceil(height / STEP)];
-  const sums = (channels: number) => new Float64Array(columns * rows * channels);
-  const cells: Cells = {
-    ...{ columns, rows, deltas: sums(1), squares: sums(1), differing: sums(1) },
-    ...{ largest: new Uint8Array(columns * rows), colours: [sums(3), sums(3)] },
-  };
-  for (let cell = 0; cell < columns * rows; cell += 1) measureCell(cells, cell, one, other, tolerance);
-  const squares = cells.squares.reduce((sum, square) => sum + square, 0);
+  const cells = { columns, rows, sums: new Float64Array(columns * rows * FIELDS.count) };
+  let [squares, max] = [0, 0];
+  for (let cell = 0; cell < columns * rows; cell += 1) {
+    measureCell(cells, cell, one, other, tolerance);
+    squares += cells.sums[cell * FIELDS.count + FIELDS.squares] as number;
+    max = Math.max(max, cells.sums[cell * FIELDS.count + FIELDS.largest] as number);
+  }
   return {
     psnr:
       squares === 0 ? Number.POSITIVE_INFINITY : 10 * Math.log10((255 ** 2 * width * height * 3) / squares),
     ssim: squares === 0 ? 1 : similarityOf(cells, one, other),
-    max: cells.largest.reduce((max, largest) => Math.max(max, largest), 0),
+    max,
     deltaE: squares === 0 ? 0 : colourShift(cells, one),
     ...worstBlocks(cells, one),
   };
@@ -142,18 +141,7 @@ function measureCell(cells: Cells, cell: number, one: Raster, other: Raster, tol
       max = larger(max, largest);
     }
   }
-  cells.deltas[cell] = sum;
-  cells.squares[cell] = squares;
-  cells.differing[cell] = differing;
-  cells.largest[cell] = max;
-  setColour(cells.colours[0], cell, r1, g1, b1);
-  setColour(cells.colours[1], cell, r2, g2, b2);
-}
-
-function setColour(colours: Float64Array, cell: number, red: number, green: number, blue: number): void {
-  colours[cell * 3] = red;
-  colours[cell * 3 + 1] = green;
-  colours[cell * 3 + 2] = blue;
+  cells.sums.set([sum, squares, differing, max, r1, g1, b1, r2, g2, b2], cell * FIELDS.count);
 }
 
 /** Returns the absolute value of an integer of 32 bits, without a branch. */
@@ -163,34 +151,31 @@ const absolute = (value: number): number => (value ^ (value >> 31)) - (value >> 
 const larger = (one: number, other: number): number => one - ((one - other) & ((one - other) >> 31));
 
 /** Finds the worst of all overlapping blocks. A spot smaller than {@link STEP} lies entirely within one of them. */
-function worstBlocks(
-  { columns, rows, deltas, differing }: Cells,
-  { width, height }: Raster,
-): Pick<Difference, 'patch' | 'at' | 'area'> {
+function worstBlocks(cells: Cells, { width, height }: Raster): Pick<Difference, 'patch' | 'at' | 'area'> {
+  const { columns, rows } = cells;
   let [patch, area, worst] = [0, 0, 0];
   for (let cell = 0; cell < columns * rows; cell += 1) {
-    const block = { columns, rows, row: Math.floor(cell / columns), column: cell % columns };
+    const block = { row: Math.floor(cell / columns), column: cell % columns };
     const across = Math.min(BLOCK_PIXELS, width - block.column * STEP);
     // A narrow block at the edge is averaged over at least a quarter of a full block.
     const pixels = Math.max(across * Math.min(BLOCK_PIXELS, height - block.row * STEP), STEP * STEP);
-    const mean = sumOf(deltas, block) / (pixels * 3);
+    const mean = sumOf(cells, block, FIELDS.delta) / (pixels * 3);
     if (mean > patch) [patch, worst] = [mean, cell];
-    area = Math.max(area, sumOf(differing, block));
+    area = Math.max(area, sumOf(cells, block, FIELDS.differing));
   }
   const at = { x: (worst % columns) * STEP, y: Math.floor(worst / columns) * STEP };
   return { patch, area, at };
 }
 
 /** Upper left cell of a block of two by two cells. */
-type Block = Pick<Cells, 'columns' | 'rows'> & { readonly row: number; readonly column: number };
+type Block = Readonly<{ row: number; column: number }>;
 
-/** Sums the values of the cells of a block. `channels` values belong to each cell. */
-function sumOf(values: Float64Array, block: Block, channels = 1, channel = 0): number {
-  const { columns, rows, row, column } = block;
+/** Sums the values of the cells of a block. */
+function sumOf({ columns, rows, sums }: Cells, { row, column }: Block, field: number): number {
   let sum = 0;
   for (let y = row; y < Math.min(row + 2, rows); y += 1)
     for (let x = column; x < Math.min(column + 2, columns); x += 1)
-      sum += values[(y * columns + x) * channels + channel] as number;
+      sum += sums[(y * columns + x) * FIELDS.count + field] as number;
   return sum;
 }
 
@@ -199,16 +184,19 @@ useMode(modeLab65);
 const deltaE2000 = differenceCiede2000();
 
 /** Returns the largest mean ΔE 2000 of an area, weighted by pixels; see {@link Difference.deltaE}. */
-function colourShift({ columns, rows, colours }: Cells, { width, height }: Raster): number {
-  const [across, down] = [Math.ceil(columns / 2), Math.ceil(rows / 2)];
+function colourShift(cells: Cells, { width, height }: Raster): number {
+  const [across, down] = [Math.ceil(cells.columns / 2), Math.ceil(cells.rows / 2)];
   const pixels = new Float64Array(across * down);
   const shifts = new Float64Array(across * down);
   for (let row = 0; row < down; row += 1) {
     for (let column = 0; column < across; column += 1) {
       const [x, y] = [column * BLOCK_PIXELS, row * BLOCK_PIXELS];
       const count = Math.min(BLOCK_PIXELS, width - x) * Math.min(BLOCK_PIXELS, height - y);
-      const block = { columns, rows, row: row * 2, column: column * 2 };
-      const shift = deltaE2000(meanOf(colours[0], block, count), meanOf(colours[1], block, count));
+      const meanOf = (field: number): Rgb => {
+        const mean = (at: number) => sumOf(cells, { row: row * 2, column: column * 2 }, at) / count / 255;
+        return { mode: 'rgb', r: mean(field), g: mean(field + 1), b: mean(field + 2) };
+      };
+      const shift = deltaE2000(meanOf(FIELDS.before), meanOf(FIELDS.after));
       pixels[row * across + column] = count;
       shifts[row * across + column] = count * shift;
     }
@@ -229,12 +217,6 @@ function colourShift({ columns, rows, colours }: Cells, { width, height }: Raste
   return worst;
 }
 
-/** Returns the mean colour of a block, with channels of 0 to 1. */
-function meanOf(sums: Float64Array, block: Block, pixels: number): Rgb {
-  const mean = (channel: number): number => sumOf(sums, block, 3, channel) / pixels / 255;
-  return { mode: 'rgb', r: mean(0), g: mean(1), b: mean(2) };
-}
-
 /** Returns the first block of each area along a side. The last area ends at the edge. */
 function starts(blocks: number): number[] {
   const last = Math.max(0, blocks - SHIFT_AREA.blocks);
@@ -245,21 +227,21 @@ function starts(blocks: number): number[] {
 }
 
 /** Returns the SSIM; of large images, that of the mean colours of the cells. */
-function similarityOf({ columns, colours }: Cells, one: Raster, other: Raster): number | undefined {
+function similarityOf(cells: Cells, one: Raster, other: Raster): number | undefined {
   const factor = reductionOf(one);
   if (factor < STEP) return similarity(one, other);
-  const [a, b] = colours.map((sums) => toRaster(sums, columns, one));
-  return similarity(a as Raster, b as Raster, Math.round(factor / STEP));
+  const [a, b] = [toRaster(cells, FIELDS.before, one), toRaster(cells, FIELDS.after, one)];
+  return similarity(a, b, Math.round(factor / STEP));
 }
 
 /** Returns the mean colours of the whole cells. */
-function toRaster(sums: Float64Array, columns: number, { width, height }: Raster): Raster {
+function toRaster({ columns, sums }: Cells, field: number, { width, height }: Raster): Raster {
   const [across, down] = [Math.floor(width / STEP), Math.floor(height / STEP)];
   const data = new Uint8Array(across * down * 4);
   for (let at = 0; at < across * down; at += 1) {
     const cell = Math.floor(at / across) * columns + (at % across);
     for (let channel = 0; channel < 3; channel += 1)
-      data[at * 4 + channel] = (sums[cell * 3 + channel] as number) / STEP ** 2 + 0.5;
+      data[at * 4 + channel] = (sums[cell * FIELDS.count + field + channel] as number) / STEP ** 2 + 0.5;
   }
   return { width: across, height: down, data };
 }
