@@ -115,11 +115,8 @@ export function unsupportedType(
 ): ServiceError {
   const disabled = EXTRA_INPUT_TYPES.find((extra) => extra === detected);
   const others = disabled ? [INPUTS[disabled].label] : [];
-  return serviceError('UNSUPPORTED_TYPE', label, labelsOf(accepts), ...others);
-}
-
-function labelsOf(types: readonly FileType[]): string {
-  return types.flatMap((type) => (type === 'zip' || type === 'archive' ? [] : INPUTS[type].label)).join(', ');
+  const labels = accepts.flatMap((type) => (type === 'zip' || type === 'archive' ? [] : INPUTS[type].label));
+  return serviceError('UNSUPPORTED_TYPE', label, labels.join(', '), ...others);
 }
 
 /**

@@ -103,8 +103,8 @@ export async function describeProfile(
 /** Decompresses the start of a profile in a PNG, after its name. */
 function inflateAfterName(chunk: Buffer): Buffer | undefined {
   try {
-    const limits = { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: 64 * MAX_PROFILE_BYTES };
-    return inflateSync(chunk.subarray(chunk.indexOf(0) + 2), limits).subarray(0, MAX_PROFILE_BYTES);
+    const compressed = chunk.subarray(chunk.indexOf(0) + 2);
+    return inflateStart(compressed, 64 * MAX_PROFILE_BYTES).subarray(0, MAX_PROFILE_BYTES);
   } catch {
     return undefined;
   }
@@ -148,8 +148,8 @@ export function classifyDeflatedProfile(compressed: Buffer, colourSpace: 'GRAY' 
 }
 
 /** Decompresses as much as there is. */
-function inflateStart(compressed: Buffer): Buffer {
-  return inflateSync(compressed, { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: MAX_PROFILE_BYTES });
+function inflateStart(compressed: Buffer, maxOutputLength = MAX_PROFILE_BYTES): Buffer {
+  return inflateSync(compressed, { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength });
 }
 
 /** Decompresses a profile. Ignores a wrong checksum of four bytes at the end, as libpng does. */

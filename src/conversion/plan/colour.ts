@@ -148,15 +148,8 @@ function printOpaque(job: ConversionJob): string[] {
   const print = ['-print', OPAQUE];
   const count = job.frameCount;
   if (count === 1) return print;
-  const copies = Array.from({ length: count }, (_, at) => [
-    '(',
-    '-clone',
-    String(at),
-    ...print,
-    '+delete',
-    ')',
-  ]);
-  return copies.flat();
+  const frames = Array.from({ length: count }, (_, at) => String(at));
+  return frames.flatMap((at) => ['(', '-clone', at, ...print, '+delete', ')']);
 }
 
 /** Number of frames that are measured together. Their copies are in memory, and the number of arguments is limited. */

@@ -4,7 +4,7 @@
  */
 import { DPI, OUTPUTS } from '../../formats.ts';
 import { type Area, type ImageInfo, type Page, type Size, turnSize } from '../../images/image-info.ts';
-import type { Anchor, ConversionJob, ConvertOptions, Fit, Fitting, Position } from './types.ts';
+import type { Anchor, ConversionJob, ConvertOptions, Fit, Fitting } from './types.ts';
 
 /** Returns whether all frames are converted: by default if the output can be animated, and on request as pages. */
 export function keepsAllFrames(
@@ -228,20 +228,12 @@ const FIT_RULES: Readonly<Record<Fit, FitRule>> = {
   fill: { scale: (own) => own, flag: '!', side: unchanged },
 };
 
-const ANCHORS: Readonly<Record<Position, Anchor>> = {
-  center: { x: 0.5, y: 0.5 },
-  top: { x: 0.5, y: 0 },
-  'right top': { x: 1, y: 0 },
-  right: { x: 1, y: 0.5 },
-  'right bottom': { x: 1, y: 1 },
-  bottom: { x: 0.5, y: 1 },
-  'left bottom': { x: 0, y: 1 },
-  left: { x: 0, y: 0.5 },
-  'left top': { x: 0, y: 0 },
-  attention: { x: 0.5, y: 0.5 }, // unless an anchor has been chosen
-};
-
-const anchorOf = ({ position = 'center', anchor = ANCHORS[position] }: Box): Anchor => anchor;
+/** Returns the anchor that has been chosen for `attention`, or the edges that the position names. */
+function anchorOf({ position = 'center', anchor }: Box): Anchor {
+  const share = (first: string, last: string): number =>
+    position.includes(first) ? 0 : position.includes(last) ? 1 : 0.5;
+  return anchor ?? { x: share('left', 'right'), y: share('top', 'bottom') };
+}
 
 /** Fits an image of this size into a box. Without `enlarge`, no side grows. */
 function fitInto({ width, height }: Size, box: Box): Fitting {

@@ -169,12 +169,8 @@ const SEARCHED_BYTES = 4096;
 /** Marker of the segment that the pixels follow. */
 export const START_OF_SCAN = 0xda;
 
-export interface Segment {
+export interface Segment extends Omit<Part, 'name'> {
   readonly marker: number;
-  readonly start: number;
-  readonly offset: number;
-  readonly length: number;
-  readonly end: number;
 }
 
 /**
