@@ -86,7 +86,7 @@ export async function convert(
   let resultFolder: ResultFolder | undefined;
   try {
     if (bulk.update)
-      resultFolder = await openResultFolder(destination.path, bulk, config, converter, version);
+      resultFolder = await openResultFolder(destination.path, bulk, config, converter, version, verify?.mode);
     if (!resultFolder && !dryRun) await converter.start(); // report missing tools before anything else
     // One job more than conversions: one result can be written while `jobs` others are converted.
     const concurrency = dryRun ? 1 : urls.length > 0 ? jobs : jobs + 1; // a dry run prints in the order of names

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { copyFile, readdir, symlink, writeFile } from 'node:fs/promises';
+import { copyFile, readdir, symlink, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
@@ -286,6 +286,32 @@ describe('imagemill convert --verify', () => {
       expect([status, complaints.length], `${mode} ${format}`).to.deep.equal([2, 1]);
     }
     expect(await folder.files('out').catch(() => [])).to.deep.equal([]);
+  });
+
+  it('verifies with --update each result that no earlier run has verified in the same way', async () => {
+    await folder.put('scene.png', 'in/a.png');
+    const update = async (...args: readonly string[]) => {
+      const { lines } = await folder.run([
+        'in',
+        '-o',
+        'out',
+        '--format',
+        'png',
+        '--update',
+        '--json',
+        ...args,
+      ]);
+      const { converted, upToDate } = JSON.parse(lines.at(-1) ?? '{}').summary;
+      return `${converted} ${upToDate}`;
+    };
+    expect(await update()).to.equal('1 0');
+    expect(await update('--verify', 'visual'), 'not verified').to.equal('1 0');
+    expect(await update('--verify', 'visual'), 'verified').to.equal('0 1');
+    expect(await update('--verify', 'pixels'), 'verified in another way').to.equal('1 0');
+    await utimes(folder.file('in/a.png'), new Date(), new Date(1e12));
+    expect(await update('--verify', 'pixels'), 'touched').to.equal('0 1');
+    expect(await update('--verify', 'pixels'), 'still verified').to.equal('0 1');
+    expect(await update(), 'without --verify').to.equal('0 1');
   });
 
   it('fails a file whose decoder crashes, and converts the others', async () => {

@@ -11,6 +11,7 @@ import { toolSearch } from '../../conversion/capabilities.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { isInside, isMissing, realPathOf, systemReason } from '../../files/system.ts';
 import { fingerprintTools } from '../../process/toolchain.ts';
+import type { VerifyMode } from '../../regress/verifiable.ts';
 import { CliError } from '../context.ts';
 import {
   type ConvertedFile,
@@ -35,25 +36,28 @@ const TIME_TOLERANCE_MS = 2000;
  * Creates the result folder for an output folder.
  *
  * @param hashOf see {@link hashOptions}
+ * @param verify how results must have been verified to be up to date
  */
 export async function createResultFolder(
   output: string,
   index: ResultIndex,
   hashOf: (options: ConvertOptions) => string,
+  verify?: VerifyMode,
 ) {
   const realOutput = await realPathOf(output);
   const nameOf = (job: OutputJob): string => relative(output, job.output);
+  const isVerified = (entry: IndexEntry): boolean => verify === undefined || entry.verified === verify;
 
   const describe = async (
     job: OutputJob,
-    source: SourceState,
-    key: string | undefined,
+    { size, mtimeMs: mtime }: SourceState,
+    { key, verified }: Pick<IndexEntry, 'key' | 'verified'> = {},
   ): Promise<IndexEntry> => {
     const { size: bytes, mtimeMs: made } = await stat(job.output);
     // A link is a source of its own: the file that it leads to can be elsewhere, and can outlive it.
     const real = join(await realPathOf(dirname(job.input)), basename(job.input));
-    const { size, mtimeMs: mtime } = source;
-    return { source: relative(realOutput, real), size, mtime, recipe: hashOf(job.options), key, bytes, made };
+    const recipe = hashOf(job.options);
+    return { source: relative(realOutput, real), size, mtime, recipe, key, verified, bytes, made };
   };
   return {
     index,
@@ -67,14 +71,15 @@ export async function createResultFolder(
     /** Returns whether a result is complete, and made from the present source with the present options and tools. */
     async isUpToDate(job: OutputJob): Promise<boolean> {
       const entry = index.get(nameOf(job));
-      if (entry?.recipe !== hashOf(job.options)) return false;
+      if (entry?.recipe !== hashOf(job.options) || !isVerified(entry)) return false;
       const source = await stat(job.input).catch(() => undefined);
       return isSource(entry, source) && isResult(entry, await lstat(job.output).catch(() => undefined));
     },
-    /** Returns the conversion key of a complete result, whose source, options or tools may have changed. */
+    /** Returns the conversion key of a complete and verified result, whose source, options or tools may have changed. */
     async keyOf(job: OutputJob): Promise<string | undefined> {
       const entry = index.get(nameOf(job));
-      return entry && isResult(entry, await lstat(job.output).catch(() => undefined)) ? entry.key : undefined;
+      if (!entry || !isVerified(entry)) return undefined;
+      return isResult(entry, await lstat(job.output).catch(() => undefined)) ? entry.key : undefined;
     },
     /**
      * Records that a result is still the one of a source with the present options and tools.
@@ -84,7 +89,7 @@ export async function createResultFolder(
     async confirm(job: OutputJob, source: SourceState): Promise<void> {
       const name = nameOf(job);
       await withWriteErrors(job.output, async () =>
-        index.finish(name, await describe(job, source, index.get(name)?.key)),
+        index.finish(name, await describe(job, source, index.get(name))),
       );
     },
     /**
@@ -95,7 +100,7 @@ export async function createResultFolder(
      */
     async write(
       job: OutputJob,
-      { path, key, sourceState }: ConvertedFile,
+      { path, key, sourceState, verification }: ConvertedFile,
       force: boolean,
       confirm?: () => Promise<void>,
     ): Promise<void> {
@@ -112,7 +117,7 @@ export async function createResultFolder(
       await confirm?.();
       if (sourceState)
         await withWriteErrors(job.output, async () =>
-          index.finish(name, await describe(job, sourceState, key)),
+          index.finish(name, await describe(job, sourceState, { key, verified: verification?.mode })),
         );
     },
   };
@@ -144,6 +149,7 @@ function hashOptions(options: ConvertOptions, toolVersions: string, version: str
  * Opens the index of an output folder. Starts no tool if the index knows the versions of the installed tools.
  *
  * @param version version of this program
+ * @param verify how results must have been verified to be up to date
  * @throws {CliError} if the folder cannot be written
  */
 export async function openResultFolder(
@@ -152,6 +158,7 @@ export async function openResultFolder(
   config: Config,
   converter: LazyConverter,
   version: string,
+  verify: VerifyMode | undefined,
 ): Promise<ResultFolder> {
   const index = await openResultIndex(output, shard, dryRun).catch((error) => {
     throw new CliError(`${output} cannot be written: ${systemReason(error)}.`);
@@ -160,7 +167,7 @@ export async function openResultFolder(
   const known = fingerprint && index.toolVersionsOf(fingerprint);
   const toolVersions = known ?? (await converter.start()).toolVersions;
   if (fingerprint) await index.setToolVersions(fingerprint, toolVersions);
-  return createResultFolder(output, index, (options) => hashOptions(options, toolVersions, version));
+  return createResultFolder(output, index, (options) => hashOptions(options, toolVersions, version), verify);
 }
 
 export interface DeleteOptions {

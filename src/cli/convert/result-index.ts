@@ -11,6 +11,7 @@ import { appendFile, lstat, mkdir, open, readdir, rename, rm } from 'node:fs/pro
 import { join } from 'node:path';
 import { makeInstanceFolder, readInstanceFolder, removeStaleWorkspaces } from '../../files/stale.ts';
 import { createFolders } from '../../files/system.ts';
+import type { VerifyMode } from '../../regress/verifiable.ts';
 import { OWN_PREFIX } from './find-images.ts';
 import type { Shard } from './options.ts';
 
@@ -26,6 +27,8 @@ export interface IndexEntry {
   readonly recipe: string;
   /** See `conversionKey`. */
   readonly key?: string | undefined;
+  /** How `--verify` has verified the result. */
+  readonly verified?: VerifyMode | undefined;
   /** Size of the result in bytes. */
   readonly bytes: number;
   /** Time of the result's last change, in ms since the epoch. */
