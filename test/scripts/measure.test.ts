@@ -6,9 +6,9 @@ const MEASURE = new URL('../../scripts/measure.ts', import.meta.url).pathname;
 describe('node scripts/measure.ts', () => {
   it('refuses a number of rounds, requests or files that is no number, before it measures', async () => {
     for (const [args, wrong] of [
-      [['identify', 'many'], 'many'],
-      [['variants', '0'], '0'],
-      [['photos', '/folder', '1e3'], '1e3'],
+      [['bodies', 'many'], 'many'],
+      [['threads', '0'], '0'],
+      [['memory', '1e3'], '1e3'],
       [['bulk', '--jobs', '2'], '--jobs'],
     ] as const) {
       const { status, stderr } = await runNode([MEASURE, ...args]);
