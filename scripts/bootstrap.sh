@@ -2,7 +2,7 @@
 # Prepares this checkout: installs the tools and the npm packages, and builds. Runs before
 # `npm start` and `npm test`. Skips steps that are already done.
 #
-#   sh scripts/bootstrap.sh serve|test|docker
+#   sh scripts/bootstrap.sh serve|test|full|docker
 #   sh scripts/bootstrap.sh build                 only builds
 set -eu
 purpose=${1:-serve}
@@ -69,6 +69,10 @@ missing_packages() {
       [ -d '/Applications/Google Chrome.app' ] || printf 'chromium '
     # The browser without windows takes a third of the processor time, but cannot show a PDF.
     ! is_debian || has chromium-headless-shell || printf 'chromium-headless-shell '
+  fi
+  # Of the tests, only the exhaustive ones need a second browser.
+  if [ "$purpose" = full ]; then
+    has firefox-esr || has firefox || [ "$(package_manager)" != apt ] || printf 'firefox-esr '
   fi
   # The container tests build the image and its base image. Newer Debian versions package the docker command separately.
   if [ "$purpose" = docker ]; then
