@@ -8,10 +8,10 @@ import {
   mkdirSync,
   mkdtempSync,
   open,
+  opendirSync,
   openSync,
   promises,
   type RmOptions,
-  readdirSync,
   renameSync,
   rmSync,
   statfsSync,
@@ -202,18 +202,23 @@ export async function removeFolder(path: string): Promise<void> {
   }
 }
 
-/** Returns whether a folder has few entries and bytes. Node.js takes 9 µs more to open a folder than to read its names at once. */
+/** Returns whether a folder has few entries and bytes. Stops early: a hostile tool can write any number of files. */
 function isSmall(path: string): boolean {
   let names = 0;
   let bytes = 0;
   const folders = [path];
   try {
     for (const folder of folders) {
-      for (const entry of readdirSync(folder, { withFileTypes: true })) {
-        names += 1;
-        if (entry.isDirectory()) folders.push(join(folder, entry.name));
-        else bytes += lstatSync(join(folder, entry.name)).size;
-        if (names > MAX_NAMES_AT_ONCE || bytes > MAX_BYTES_AT_ONCE) return false;
+      const entries = opendirSync(folder);
+      try {
+        for (let entry = entries.readSync(); entry; entry = entries.readSync()) {
+          names += 1;
+          if (entry.isDirectory()) folders.push(join(folder, entry.name));
+          else bytes += lstatSync(join(folder, entry.name)).size;
+          if (names > MAX_NAMES_AT_ONCE || bytes > MAX_BYTES_AT_ONCE) return false;
+        }
+      } finally {
+        entries.closeSync();
       }
     }
   } catch {
