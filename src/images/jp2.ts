@@ -17,7 +17,7 @@ import { readColourSpace, readProfile } from './icc.ts';
 import type { Area, ImageFacts, MetadataKind, PixelFormat, Profile, UnreadableKind } from './image-info.ts';
 
 /** Markers SOC and SIZ, with which every codestream starts. */
-const CODESTREAM_START = 0xff4fff51;
+const CODESTREAM_START = Buffer.from('ff4fff51', 'hex');
 
 /** Kinds of metadata by the UUID of their box, in hex. */
 const METADATA: Readonly<Record<string, MetadataKind>> = {
@@ -30,11 +30,7 @@ const METADATA: Readonly<Record<string, MetadataKind>> = {
 const METHODS = { enumerated: 1, profile: 2, anyProfile: 3 } as const;
 
 /** Enumerated colour spaces that ImageMagick converts correctly (ISO/IEC 15444-1, table I.10). */
-const JP2_COLOURS: Readonly<Record<'srgb' | 'grey' | 'sycc', number>> = {
-  srgb: 16,
-  grey: 17,
-  sycc: 18,
-};
+const JP2_COLOURS = { srgb: 16, grey: 17, sycc: 18 };
 
 /** Colour spaces of profiles that are converted. Those of CMYK and Lab would be applied to wrong channels. */
 const PROFILE_SPACES = ['RGB ', 'GRAY'];
@@ -104,13 +100,14 @@ async function readJp2Layout(bytes: WindowReader): Promise<Jp2Layout> {
   const isSubsampled = first?.[0] !== second?.[0] || first?.[1] !== second?.[1];
   const whole = { ...layout, siz, components, isSubsampled };
   const colours = await readColours(bytes, whole);
+  const bits = ((siz.bytes[SIZ_COMPONENTS_AT] ?? 7) & 0x7f) + 1;
   const pixels: PixelFormat = {
     alpha: WITH_ALPHA.includes(components),
-    bits: ((siz.bytes[SIZ_COMPONENTS_AT] ?? 7) & 0x7f) + 1,
+    bits,
     colourSpace: components < 3 && !layout.hasPalette ? 'grey' : 'rgb',
     profile: layout.colour?.profile,
   };
-  return { ...whole, image: { ...image, pixels, ...colours, ...dimensionsOf(siz.bytes) } };
+  return { ...whole, image: { ...image, pixels, ...colours, ...dimensionsOf(siz.bytes, bits) } };
 }
 
 /** Reads the profile, and checks whether the tools can convert the colours. */
@@ -131,8 +128,7 @@ async function readColours(
   return { profile: await readProfile(bytes, at, length, model) };
 }
 
-const isCodestream = (head: Buffer): boolean =>
-  head.length === 4 && head.readUInt32BE(0) === CODESTREAM_START;
+const isCodestream = (head: Buffer): boolean => head.equals(CODESTREAM_START);
 
 async function readHeaderBox(bytes: WindowReader, header: Part): Promise<Partial<Jp2Layout>> {
   let layout: Partial<Jp2Layout> = {};
@@ -167,11 +163,13 @@ async function readSiz(bytes: WindowReader, codestream: number): Promise<Siz | u
   return { bytes: Buffer.from(siz.subarray(0, end)), factors };
 }
 
-function dimensionsOf(siz: Buffer): Pick<ImageFacts<'jp2'>, 'width' | 'height' | 'gridArea' | 'deep'> {
+function dimensionsOf(
+  siz: Buffer,
+  bits: number,
+): Pick<ImageFacts<'jp2'>, 'width' | 'height' | 'gridArea' | 'deep'> {
   const gridArea = areaOf(siz);
   const { x, y, width, height } = gridArea;
-  const isDeep = ((siz[SIZ_COMPONENTS_AT] ?? 0) & 0x7f) + 1 > 8;
-  return { width, height, ...((x > 0 || y > 0) && { gridArea }), ...(isDeep && { deep: true }) };
+  return { width, height, ...((x > 0 || y > 0) && { gridArea }), ...(bits > 8 && { deep: true }) };
 }
 
 /** Offsets in SIZ of the horizontal values; the vertical ones follow them (ISO/IEC 15444-1, A.5.1). */
@@ -184,10 +182,8 @@ function areaOf(siz: Buffer): Area {
   return { x, y, width: Math.max(0, right - x), height: Math.max(0, bottom - y) };
 }
 
-/** Enumerated colour spaces by number of channels, with or without alpha. */
-const DEFAULT_COLOURS: readonly (number | undefined)[] = [
-  ...[undefined, JP2_COLOURS.grey, JP2_COLOURS.grey, JP2_COLOURS.srgb, JP2_COLOURS.srgb],
-];
+/** Numbers of channels whose colours are grey or sRGB, with or without alpha, unless the file states others. */
+const WITH_DEFAULT_COLOURS: readonly number[] = [1, 2, 3, 4];
 /** Numbers of channels of which the last one is alpha. Writers such as Pillow omit the channel definition. */
 const WITH_ALPHA: readonly number[] = [2, 4];
 
@@ -294,7 +290,7 @@ function missingColour(layout: Jp2Layout): number | undefined {
   if (hasPalette || !isKnown(layout) || colour?.method === METHODS.profile) return undefined;
   const channels = components > 2 ? srgb : grey;
   const right = isSubsampled && components > 2 ? sycc : colour?.space === sycc ? sycc : channels;
-  if (colour?.space === right || DEFAULT_COLOURS[components] === undefined) return undefined;
+  if (colour?.space === right || !WITH_DEFAULT_COLOURS.includes(components)) return undefined;
   return right;
 }
 
@@ -313,9 +309,7 @@ function replaceColour(boxes: readonly Box[], colour: number | undefined): Box[]
   return [...(first ? [first] : []), { name: 'colr', body }, ...others];
 }
 
-function enumerated(colour: number): Buffer {
-  return Buffer.from([METHODS.enumerated, 0, 0, 0, 0, 0, colour]);
-}
+const enumerated = (colour: number): Buffer => Buffer.of(METHODS.enumerated, 0, 0, 0, 0, 0, colour);
 
 /** Returns for each channel its number, its type (0 for colour, 1 for alpha), and its colour (0 means all). */
 function channelDefinitions(components: number): Buffer {
