@@ -72,6 +72,12 @@ describe('inspecting a header', () => {
     }
   });
 
+  it('of a JPEG ends at a segment that is shorter than its length field', async () => {
+    const jpeg = await fixture('orientation-6.jpg');
+    const bytes = Buffer.concat([jpeg.subarray(0, 2), Buffer.of(0xff, 0xe1, 0, 1), jpeg.subarray(2)]);
+    expect(await headerOf(bytes, 'jpg')).to.not.have.property('width');
+  });
+
   it('of a JPEG returns whether it is detailed, at every quality', async () => {
     const side = 400;
     const draw = (value: (x: number, y: number) => number): Promise<Buffer> =>

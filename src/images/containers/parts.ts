@@ -174,8 +174,8 @@ export interface Segment extends Omit<Part, 'name'> {
 }
 
 /**
- * Yields the segments up to the pixels, which is the last one. Skips fill bytes (section B.1.1.2) and bytes that belong to no
- * segment, as libjpeg does.
+ * Yields the segments up to the pixels, which is the last one, or up to the first one whose length is invalid. Skips fill bytes
+ * (section B.1.1.2) and bytes that belong to no segment, as libjpeg does.
  */
 export async function* jpegSegments(bytes: ByteReader): AsyncGenerator<Segment> {
   let start = 2;
@@ -189,6 +189,7 @@ export async function* jpegSegments(bytes: ByteReader): AsyncGenerator<Segment> 
     const marker = head[1] as number;
     const length = hasNoLength(marker) ? 0 : head.readUInt16BE(2) - 2;
     const offset = start + (hasNoLength(marker) ? 2 : 4);
+    if (length < 0) return;
     const end = offset + length;
     yield { marker, start, offset, length, end };
     if (marker === START_OF_SCAN) return;
