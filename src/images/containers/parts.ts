@@ -174,8 +174,8 @@ export interface Segment extends Omit<Part, 'name'> {
 }
 
 /**
- * Yields the segments up to the pixels, which is the last one, or up to the first one whose length is invalid. Skips fill bytes
- * (section B.1.1.2) and bytes that belong to no segment, as libjpeg does.
+ * Yields the segments up to the pixels, which is the last one. As libjpeg does, it skips fill bytes (section B.1.1.2) and bytes that
+ * belong to no segment, and takes one that is shorter than its length field as empty.
  */
 export async function* jpegSegments(bytes: ByteReader): AsyncGenerator<Segment> {
   let start = 2;
@@ -187,9 +187,8 @@ export async function* jpegSegments(bytes: ByteReader): AsyncGenerator<Segment> 
       continue;
     }
     const marker = head[1] as number;
-    const length = hasNoLength(marker) ? 0 : head.readUInt16BE(2) - 2;
+    const length = hasNoLength(marker) ? 0 : Math.max(0, head.readUInt16BE(2) - 2);
     const offset = start + (hasNoLength(marker) ? 2 : 4);
-    if (length < 0) return;
     const end = offset + length;
     yield { marker, start, offset, length, end };
     if (marker === START_OF_SCAN) return;
