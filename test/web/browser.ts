@@ -24,6 +24,11 @@ const TRACES = process.env.TRACES === 'on' && new URL('../../traces/', import.me
 const EXPECTED =
   /^Failed to load resource|^Connecting to 'blob:|^An unknown error occurred when fetching the script/;
 
+/** Returns the query of the page's address. The page itself is asked: Playwright learns of a changed address later. */
+export async function queryOf(page: Page): Promise<URLSearchParams> {
+  return new URLSearchParams(await page.evaluate(() => location.search));
+}
+
 /**
  * Creates a browser context without stored data for each test. Errors, requests to other hosts and violations of the
  * Content-Security-Policy fail the test. With TRACES=on, keeps a trace of failed tests.

@@ -13,7 +13,7 @@ import { decode, difference } from '../helpers/pixels.ts';
 import { startService, useServiceWith } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
 import { readZip } from '../helpers/zip.ts';
-import { convertAll, downloaded, made, pick, row, useBrowser } from './browser.ts';
+import { convertAll, downloaded, made, pick, queryOf, row, useBrowser } from './browser.ts';
 
 describe('the page of a server with more formats', () => {
   const { open } = useBrowser();
@@ -103,7 +103,7 @@ describe('converting on the page', () => {
       ...{ output_format: 'jpg', width: '300', height: '300', fit: 'cover', position: 'right top' },
       ...{ enlarge: 'true', max_bytes: '3000' },
     };
-    expect(Object.fromEntries(new URL(page.url()).searchParams)).to.deep.equal(wanted);
+    expect(Object.fromEntries(await queryOf(page))).to.deep.equal(wanted);
     await pick(page, [fixturePath('scene.jpg')]);
     await convertAll(page);
     const { content } = await save(page, 'scene.jpg');
@@ -117,7 +117,7 @@ describe('converting on the page', () => {
     expect(await page.getByLabel('Max file size').inputValue()).to.equal('3');
     await page.getByRole('radio', { name: 'PNG' }).check();
     expect(await page.getByLabel('Max file size').count()).to.equal(0);
-    expect(new URL(page.url()).searchParams.has('max_bytes')).to.equal(false);
+    expect((await queryOf(page)).has('max_bytes')).to.equal(false);
   });
 
   it('keeps a maximum size of the address to the byte, in kB of 1000 bytes', async () => {
@@ -129,7 +129,7 @@ describe('converting on the page', () => {
       const page = await open(service, {}, `?output_format=jpg&max_bytes=${bytes}`);
       expect(await page.getByLabel('Max file size').inputValue()).to.equal(kilobytes);
       await page.getByLabel('Keep metadata').check();
-      expect(new URL(page.url()).searchParams.get('max_bytes')).to.equal(bytes);
+      expect((await queryOf(page)).get('max_bytes')).to.equal(bytes);
       expect(await page.locator('form:invalid').count()).to.equal(0);
     }
   });
@@ -138,7 +138,7 @@ describe('converting on the page', () => {
     const page = await open(service, {}, '?output_format=webp&quality=40&max_bytes=3000');
     await page.getByLabel('Lossless').check();
     const wanted = { output_format: 'webp', lossless: 'true' };
-    expect(Object.fromEntries(new URL(page.url()).searchParams)).to.deep.equal(wanted);
+    expect(Object.fromEntries(await queryOf(page))).to.deep.equal(wanted);
     expect(await page.getByLabel('Quality').isDisabled()).to.equal(true);
     expect(await page.getByLabel('Max file size').isDisabled()).to.equal(true);
     const photo = await fixture('scene.png');
@@ -152,7 +152,7 @@ describe('converting on the page', () => {
     await page.getByRole('radio', { name: 'JPEG' }).check();
     expect(await page.getByLabel('Lossless').count()).to.equal(0);
     expect(await page.getByLabel('Quality').isDisabled()).to.equal(false);
-    expect(new URL(page.url()).searchParams.has('lossless')).to.equal(false);
+    expect((await queryOf(page)).has('lossless')).to.equal(false);
   });
 
   it('renders an SVG at the requested size', async () => {
@@ -348,15 +348,15 @@ describe('the options on the page', () => {
     await page.getByLabel('Background', { exact: true }).fill('#ff0000');
     await page.getByLabel('Animations').selectOption('All frames');
     await page.locator('[name=pages]').selectOption('First page');
-    expect(new URL(page.url()).search).to.equal(
-      '?output_format=pdf&background=%23ff0000&frames=all&pages=first',
+    expect(String(await queryOf(page))).to.equal(
+      'output_format=pdf&background=%23ff0000&frames=all&pages=first',
     );
     await pick(page, [extraPath('scene.pdf')]);
     await page.getByLabel('PDF resolution').fill('300');
-    expect(new URL(page.url()).searchParams.get('dpi')).to.equal('300');
+    expect((await queryOf(page)).get('dpi')).to.equal('300');
     await page.getByRole('radio', { name: 'WebP' }).check();
     await page.getByRole('button', { name: 'Reset the background' }).click();
-    expect(new URL(page.url()).searchParams.has('background')).to.equal(false);
+    expect((await queryOf(page)).has('background')).to.equal(false);
   });
 
   it('fill the borders with the background of the address', async () => {
@@ -379,8 +379,8 @@ describe('the options on the page', () => {
     await page.getByLabel('Quality').fill('55');
     await page.getByLabel('Max height').fill('900');
     await page.getByLabel('Keep metadata').check();
-    const query = '?output_format=jpg&quality=55&height=900&strip_metadata=false';
-    expect(new URL(page.url()).search).to.equal(query);
+    const query = 'output_format=jpg&quality=55&height=900&strip_metadata=false';
+    expect(String(await queryOf(page))).to.equal(query);
     await page.goto(new URL('/', service.base).href);
     expect(await page.getByRole('radio', { name: 'JPEG' }).isChecked()).to.equal(true);
     expect(await page.getByLabel('Quality').inputValue()).to.equal('55');

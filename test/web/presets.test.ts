@@ -7,7 +7,7 @@ import { fixturePath } from '../helpers/client.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
-import { convertAll, pick, row, showOptions, useBrowser } from './browser.ts';
+import { convertAll, pick, queryOf, row, showOptions, useBrowser } from './browser.ts';
 
 const PRESETS = `
 presets:
@@ -28,7 +28,7 @@ describe('presets on the page', () => {
   after(() => service.stop());
 
   const preset = (page: Page) => page.getByRole('combobox', { name: 'Preset' });
-  const fieldsOf = (page: Page) => Object.fromEntries(new URL(page.url()).searchParams);
+  const fieldsOf = async (page: Page) => Object.fromEntries(await queryOf(page));
   const save = async (page: Page, name: string) => {
     const link = page.getByRole('link', { name: `Save ${name}` });
     const [download] = await Promise.all([page.waitForEvent('download'), link.click()]);
@@ -46,7 +46,7 @@ describe('presets on the page', () => {
   it('sends the name and the options that were changed afterwards, and keeps both in the address', async () => {
     const page = await open(service, {}, '?output_format=png&width=100');
     await preset(page).selectOption('card');
-    expect(fieldsOf(page)).to.deep.equal({ preset: 'card' });
+    expect(await fieldsOf(page)).to.deep.equal({ preset: 'card' });
     expect(await page.getByRole('radio', { name: 'Preset' }).isChecked()).to.equal(true);
     const keeps = page.getByLabel('Keep metadata');
     expect(await keeps.evaluate((box) => (box as HTMLInputElement).indeterminate)).to.equal(true);
@@ -59,9 +59,9 @@ describe('presets on the page', () => {
     await keeps.check();
     await keeps.uncheck();
     const changed = { preset: 'card', quality: '80', width: '30', strip_metadata: 'true' };
-    expect(fieldsOf(page)).to.deep.equal(changed);
+    expect(await fieldsOf(page)).to.deep.equal(changed);
     await page.reload();
-    expect(fieldsOf(page)).to.deep.equal(changed);
+    expect(await fieldsOf(page)).to.deep.equal(changed);
     expect(await preset(page).inputValue()).to.equal('card');
     expect(await page.getByLabel('Max width').inputValue()).to.equal('30');
 
@@ -72,7 +72,7 @@ describe('presets on the page', () => {
     expect(await sharp(await save(page, 'scene.png')).metadata()).to.include({ width: 30, height: 60 });
     await page.getByRole('radio', { name: 'Preset' }).check();
     await page.getByLabel('Fit').selectOption('As in the preset');
-    expect(fieldsOf(page)).to.deep.equal({
+    expect(await fieldsOf(page)).to.deep.equal({
       preset: 'card',
       width: '30',
       strip_metadata: 'true',
@@ -85,7 +85,7 @@ describe('presets on the page', () => {
     await preset(page).selectOption('card');
     await page.getByLabel('Max width').fill('30');
     await preset(page).selectOption('None');
-    expect(fieldsOf(page)).to.deep.equal({ output_format: 'png', width: '100' });
+    expect(await fieldsOf(page)).to.deep.equal({ output_format: 'png', width: '100' });
     expect(await page.getByLabel('Max width').inputValue()).to.equal('100');
   });
 
@@ -107,7 +107,7 @@ describe('presets on the page', () => {
   it('ignores a preset of the address that the server does not have', async () => {
     const page = await open(service, {}, '?preset=gone');
     await page.getByRole('radio', { name: 'WebP' }).and(page.locator(':checked')).waitFor();
-    expect(fieldsOf(page)).to.deep.equal({ output_format: 'webp' });
+    expect(await fieldsOf(page)).to.deep.equal({ output_format: 'webp' });
   });
 
   for (const [mode, options] of [
