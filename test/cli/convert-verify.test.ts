@@ -54,6 +54,21 @@ describe('imagemill convert --verify', () => {
     }
   });
 
+  it('passes a JPEG XL of a dark photo in Display P3, of whose colours rounding is a large part', async () => {
+    const [width, height] = [640, 480];
+    const pixels = Buffer.alloc(width * height * 3);
+    for (let at = 0; at < width * height; at += 1) {
+      const [x, y] = [at % width, Math.floor(at / width)];
+      const light = 1 + 0.5 * Math.sin(x / 97) * Math.cos(y / 61);
+      const noise = ((x * 7 + y * 13) % 10) / 8;
+      for (const [channel, colour] of [6, 3, 1].entries())
+        pixels[at * 3 + channel] = Math.round(colour * light + noise);
+    }
+    const photo = sharp(pixels, { raw: { width, height, channels: 3 } }).withIccProfile('p3');
+    await folder.write('in/dark.jpg', await photo.jpeg({ quality: 92 }).toBuffer());
+    expect(await verify('visual', 'jxl')).to.include({ status: 0 });
+  });
+
   it('passes a JPEG that sharp would make one pixel too high', async () => {
     const create = { width: 1003, height: 750, channels: 3, background: 'teal' } as const;
     const source = await sharp({ create }).jpeg().toBuffer();
