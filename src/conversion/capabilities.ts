@@ -64,14 +64,14 @@ export function detectCapabilities(toolchain: Toolchain, settings: ExtraSettings
     outputs: outputs.filter((output) => inputs.some((input) => supports(input, output))),
     problems: [...missingTools(toolchain), ...missingCoders(toolchain)],
     unavailable: [
-      ...named(EXTRA_INPUTS).flatMap((type) => unavailableFor('EXTRA_INPUTS', type, 'png')),
-      ...named(EXTRA_OUTPUTS).flatMap((type) => unavailableFor('EXTRA_OUTPUTS', 'png', type)),
+      ...listNamed(EXTRA_INPUTS).flatMap((type) => unavailableFor('EXTRA_INPUTS', type, 'png')),
+      ...listNamed(EXTRA_OUTPUTS).flatMap((type) => unavailableFor('EXTRA_OUTPUTS', 'png', type)),
     ],
   };
 }
 
 /** Returns the types that a setting enables by name. */
-const named = <T>(types: 'all' | readonly T[]): readonly T[] => (types === 'all' ? [] : types);
+const listNamed = <T>(types: 'all' | readonly T[]): readonly T[] => (types === 'all' ? [] : types);
 
 /** Returns a message about the tool or coder that a conversion lacks; undefined if it works. */
 function findMissing(toolchain: Toolchain, input: InputType, output: OutputType): string | undefined {

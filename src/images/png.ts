@@ -80,7 +80,8 @@ export async function readPng(bytes: WindowReader): Promise<PartialInfo> {
   }
   const declared = pngColour(colour, info.profile ?? 'none');
   return {
-    ...{ ...info, pixels },
+    ...info,
+    pixels,
     ...(!isComplete && count < MAX_PNG_CHUNKS && { decoder: 'png' }), // which completes it
     ...declared,
     ...(declared.declaredColour && (colourType & COLOUR_BIT) === 0 && { profile: 'grey' }),

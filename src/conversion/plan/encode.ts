@@ -26,7 +26,7 @@ const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => readonly str
     WEBP_THREADS,
   ],
   // For PNG, -quality sets zlib level and filter: 80 is slow and large.
-  png: (job) => [...depth(job), ...(isFlat(job) ? packed(4, 1) : packed(2, 5))],
+  png: (job) => [...depth(job), ...(isFlat(job) ? compressPng(4, 1) : compressPng(2, 5))],
   jpg: (job) => [
     ...['-sampling-factor', job.options.quality < FULL_COLOUR_QUALITY ? '4:2:0' : '4:4:4'],
     ...['-quality', String(job.options.quality)],
@@ -45,11 +45,11 @@ const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => readonly str
     ...['-quality', String(job.options.quality), '-define', 'pdf:title=image'],
   ],
   // Browsers show 8 bits, which take half of the time of 16.
-  avif: ({ image }) => ['-depth', '8', ...packed(temporaryLevel(image), 1)],
+  avif: ({ image }) => ['-depth', '8', ...compressPng(temporaryLevel(image), 1)],
   // Fewer bits for few greys, as for black and white, would turn white into black: cjxl 0.7 reads them unscaled.
   jxl: (job) => [
     ...[...depth(job), '-set', 'option:png:bit-depth', usedBits(job)],
-    ...packed(temporaryLevel(job.image), 1),
+    ...compressPng(temporaryLevel(job.image), 1),
   ],
   tiff: (job) => [
     ...[...depth(job), '-compress', 'Zip', '-define', 'tiff:endian=lsb'],
@@ -241,13 +241,13 @@ function resultPixels(job: ConversionJob): number {
 }
 
 /**
- * Returns the compression of a PNG: a level of zlib, and a filter. Filter 1 is none; with 5, the encoder selects a filter per row.
- * The levels were chosen by the measurements in bench/README.md.
+ * Returns the arguments that compress a PNG, with a level of zlib and a filter. Filter 1 is none; with 5, the encoder selects a
+ * filter per row. The levels were chosen by the measurements in bench/README.md.
  *
  * ImageMagick 7 stores a transparent grey as its luma, rounded down: 191 for 192, so that no pixel is transparent. The brightness
  * of a grey is exact.
  */
-function packed(level: number, filter: 1 | 5): string[] {
+function compressPng(level: number, filter: 1 | 5): string[] {
   return [
     '-intensity',
     'Brightness',

@@ -4,7 +4,7 @@
  */
 import { DPI, OUTPUTS } from '../../formats.ts';
 import { type Area, type ImageInfo, type Page, type Size, turnSize } from '../../images/image-info.ts';
-import type { Anchor, ConversionJob, ConvertOptions, Fit, Fitting } from './types.ts';
+import type { Anchor, ConversionJob, ConvertOptions, Fit, Fitting, Position } from './types.ts';
 
 /** Returns whether all frames are converted: by default if the output can be animated, and on request as pages. */
 export function keepsAllFrames(
@@ -228,12 +228,21 @@ const FIT_RULES: Readonly<Record<Fit, FitRule>> = {
   fill: { scale: (own) => own, flag: '!', side: unchanged },
 };
 
-/** Returns the anchor that has been chosen for `attention`, or the edges that the position names. */
-function anchorOf({ position = 'center', anchor }: Box): Anchor {
-  const share = (first: string, last: string): number =>
-    position.includes(first) ? 0 : position.includes(last) ? 1 : 0.5;
-  return anchor ?? { x: share('left', 'right'), y: share('top', 'bottom') };
-}
+const ANCHORS: Readonly<Record<Position, Anchor>> = {
+  center: { x: 0.5, y: 0.5 },
+  top: { x: 0.5, y: 0 },
+  'right top': { x: 1, y: 0 },
+  right: { x: 1, y: 0.5 },
+  'right bottom': { x: 1, y: 1 },
+  bottom: { x: 0.5, y: 1 },
+  'left bottom': { x: 0, y: 1 },
+  left: { x: 0, y: 0.5 },
+  'left top': { x: 0, y: 0 },
+  attention: { x: 0.5, y: 0.5 }, // until an anchor has been chosen
+};
+
+/** Returns the anchor that has been chosen for `attention`, or that of the position. */
+const findAnchor = ({ position = 'center', anchor }: Box): Anchor => anchor ?? ANCHORS[position];
 
 /** Fits an image of this size into a box. Without `enlarge`, no side grows. */
 function fitInto({ width, height }: Size, box: Box): Fitting {
@@ -268,7 +277,7 @@ export function boxGeometry({ width, height, fit = 'inside', enlarge }: Box): st
 
 /** Returns the corner of the result in the resized image, for `cover`. Rounds up. */
 export function cropOffset({ resized, result }: Fitting, box: Box): Offset {
-  const { x, y } = anchorOf(box);
+  const { x, y } = findAnchor(box);
   return {
     x: Math.ceil((resized.width - result.width) * x),
     y: Math.ceil((resized.height - result.height) * y),
@@ -277,7 +286,7 @@ export function cropOffset({ resized, result }: Fitting, box: Box): Offset {
 
 /** Returns the corner of the resized image in the result, for `contain`. Rounds down. */
 export function padOffset({ resized, result }: Fitting, box: Box): Offset {
-  const { x, y } = anchorOf(box);
+  const { x, y } = findAnchor(box);
   return {
     x: Math.floor((result.width - resized.width) * x),
     y: Math.floor((result.height - resized.height) * y),
@@ -286,14 +295,14 @@ export function padOffset({ resized, result }: Fitting, box: Box): Offset {
 
 /** Returns the ImageMagick gravity for a position: the nearest edges, or the centre. */
 export function gravityName(box: Box): string {
-  const { x, y } = anchorOf(box);
+  const { x, y } = findAnchor(box);
   const name = `${['North', '', 'South'][1 + Math.sign(y - 0.5)]}${['West', '', 'East'][1 + Math.sign(x - 0.5)]}`;
   return name || 'Center';
 }
 
 /** Returns the distance of the result from the edges of {@link gravityName}, for `cover`. */
 export function edgeOffset({ resized, result }: Fitting, box: Box): Offset {
-  const { x, y } = anchorOf(box);
+  const { x, y } = findAnchor(box);
   const distance = (cut: number, share: number): number =>
     share === 0.5 ? 0 : Math.round(cut * Math.min(share, 1 - share));
   return {
