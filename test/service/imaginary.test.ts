@@ -248,6 +248,19 @@ describe('the interface of imaginary', () => {
       });
     }
 
+    for (const [what, value] of [
+      ['object without a text', '{"toString":1,"valueOf":1}'],
+      ['array in thousands of arrays', `${'['.repeat(6000)}${']'.repeat(6000)}`],
+    ]) {
+      for (const name of ['width', 'type', 'gravity', 'rotate', 'background'])
+        it(`operations whose ${name} is an ${what}`, async () => {
+          await startShared(SETTINGS);
+          expect(await pipeline(`[{"operation":"crop","params":{"height":9,"${name}":${value}}}]`)).to.equal(
+            `400 Invalid ${name} "": expected a text, a number, true or false.`,
+          );
+        });
+    }
+
     it('operations of more than 16 KiB', async () => {
       await startShared(SETTINGS);
       const params = (quotes: number) => ({ width: 9, height: 9, ignored: '"'.repeat(quotes) });

@@ -7,8 +7,8 @@ import { serviceError } from '../../errors.ts';
 import { MAX_DIMENSION } from '../../formats.ts';
 import { sanitizeForDisplay } from '../../text.ts';
 
-/** Parameters by name: text of a query, or any values of JSON. */
-type Params = Readonly<Record<string, unknown>>;
+/** Parameters by name: text of a query, or values of JSON without arrays, objects and null. */
+type Params = Readonly<Record<string, string | number | boolean>>;
 
 /** An operation and its parameters. */
 export interface OperationCall {
@@ -160,7 +160,7 @@ function integer(params: Params, name: string): number | undefined {
   const value = params[name] ?? '';
   if (value === '') return undefined;
   const number = Math.round(Number(value));
-  if (typeof value === 'object' || !(number >= 0)) throw invalid(name, String(value), 'a number');
+  if (!(number >= 0)) throw invalid(name, String(value), 'a number');
   return number || undefined;
 }
 
@@ -197,8 +197,16 @@ export function parsePipeline(text: string): OperationCall[] {
   return parsed.map((entry) => {
     const { operation, params = {} } = Object(entry);
     if (typeof operation !== 'string' || typeof params !== 'object') throw fail();
-    return { operation, params: params ?? {} };
+    return { operation, params: plainValues(params ?? {}) };
   });
+}
+
+/** Returns the parameters without those that are null. An array or object could not be converted to a text or a number. */
+function plainValues(params: object): Params {
+  const entries = Object.entries(params).filter(([, value]) => value !== null);
+  const [name] = entries.find(([, value]) => typeof value === 'object') ?? [];
+  if (name !== undefined) throw invalid(name, '', 'a text, a number, true or false');
+  return Object.fromEntries(entries);
 }
 
 const invalid = (name: string, value: string, expected: string) =>
