@@ -60,6 +60,11 @@ export const mochaHooks = {
   },
 };
 
+/** Runs once in the main process of mocha. Mocha replaces this status at the end, but not after SIGINT in a parallel run. */
+export function mochaGlobalSetup(): void {
+  process.exitCode = 1;
+}
+
 /** Runs once in the main process of mocha. */
 export function mochaGlobalTeardown(): void {
   rmSync(suiteFolder, { recursive: true, force: true });
