@@ -2,7 +2,7 @@
  * @module Verifies the file that the tools have written, corrects its metadata, and collects the notes of a result from the output of
  * the tools.
  */
-import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, writeSync } from 'node:fs';
+import { closeSync, constants, fstatSync, opendirSync, openSync, readSync, writeSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { join, parse } from 'node:path';
 import { workFiles } from '../../files/workspace.ts';
@@ -63,13 +63,9 @@ export async function verifyOutput(
 async function moveOutput(source: OutputContext, job: ConversionJob): Promise<VerifiedOutput> {
   const { options, suffix } = job;
   const output = nameFile(job.output, suffix);
-  const outputs = readdirSync(source.folder).filter((name) => name.startsWith(parse(output).name));
-  if (outputs.length !== 1 || outputs[0] !== output) {
-    throw invalidOutputError(
-      `expected ${output}, found ${outputs.length} files: ${outputs.slice(0, 3)}`,
-      source,
-    );
-  }
+  const outputs = await findOutputs(source.folder, parse(output).name);
+  if (outputs.length !== 1 || outputs[0] !== output)
+    throw invalidOutputError(`expected ${output}, found: ${outputs.join(', ') || 'no file'}`, source);
   // With maxBytes, several results can exist at the same time.
   const encode = options.maxBytes === undefined ? '' : `.q${options.quality}`;
   const path = `${source.folder}${suffix && `.${suffix}`}${encode}.${options.format}`;
@@ -82,6 +78,27 @@ async function moveOutput(source: OutputContext, job: ConversionJob): Promise<Ve
   }
   await workFiles(path).rm(path, { recursive: true, force: true });
   throw invalidOutputError(`${output} is not a file that starts like ${options.format}`, source);
+}
+
+/** Number of names that are read in this thread. Others are read in another thread: a hostile tool can write any number of files. */
+const MAX_NAMES_AT_ONCE = 64;
+/** Number of outputs after which the search ends. */
+const MAX_OUTPUTS = 3;
+
+/** Returns the first names in a folder that start with this text. */
+async function findOutputs(folder: string, start: string): Promise<string[]> {
+  const entries = opendirSync(folder);
+  const outputs: string[] = [];
+  try {
+    for (let count = 0; outputs.length < MAX_OUTPUTS; count += 1) {
+      const entry = count < MAX_NAMES_AT_ONCE ? entries.readSync() : await entries.read();
+      if (!entry) break;
+      if (entry.name.startsWith(start)) outputs.push(entry.name);
+    }
+  } finally {
+    entries.closeSync();
+  }
+  return outputs;
 }
 
 /**
