@@ -29,7 +29,7 @@ describe('imagemill convert with many files', () => {
     expect(status).to.equal(1);
     expect(lines.at(-1)).to.match(/^2 converted: 6\.5 kB → .* \(.\d+%\)$/);
     expect(complaints.at(-1)).to.equal(
-      'imagemill: 3 of 5 files not converted: 2 unsupported type, 1 empty file.',
+      'imagemill: 3 of 5 files not converted: 2 of an unsupported type, 1 empty.',
     );
     const [head, ...rows] = (await folder.text('report.csv')).split('\r\n');
     expect(head).to.equal('input,output,status,bytesBefore,bytesAfter,ms,notes,code,message');
@@ -107,7 +107,7 @@ describe('imagemill convert with many files', () => {
     const { status, complaints } = await folder.run(['photos', '-o', 'out', '--update'], { env });
     expect([status, complaints.at(-1)]).to.deep.equal([
       1,
-      'imagemill: 4 of 4 files not converted: 4 same result name.',
+      'imagemill: 4 of 4 files not converted: 4 with the same result name.',
     ]);
   });
 

@@ -85,7 +85,7 @@ describe("imagemill convert for a user's own files", () => {
         'imagemill: out/d.webp already exists: use --force to overwrite it.',
         'imagemill: in/e.jpg is not an image of a supported format (PNG, JPEG, GIF, BMP, TIFF, SVG, AVIF, ICO, WebP).',
         'imagemill: in/f.jpg is empty (0 bytes).',
-        'imagemill: 3 of 5 files not converted: 1 empty file, 1 result already exists, 1 unsupported type.',
+        'imagemill: 3 of 5 files not converted: 1 empty, 1 with an existing result, 1 of an unsupported type.',
       ],
     ]);
     expect(await folder.files()).to.deep.equal(before);

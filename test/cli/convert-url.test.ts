@@ -132,7 +132,7 @@ describe('imagemill convert --url', () => {
         `imagemill: photos/c.jpg: ${proxy}`,
         `imagemill: photos/d.jpg: ${proxy}`,
         `imagemill: photos/e.jpg: ${proxy.replace('413', '403')}`,
-        'imagemill: 5 of 5 files not converted: 2 HTTP 413, 1 HTTP 403, 1 HTTP 500, 1 unsupported type.',
+        'imagemill: 5 of 5 files not converted: 2 HTTP 413, 1 HTTP 403, 1 HTTP 500, 1 of an unsupported type.',
       ],
     ]);
     const { lines } = await folder.run([...args, '--json', '--report', 'report.csv']);

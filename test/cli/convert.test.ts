@@ -57,7 +57,7 @@ describe('imagemill convert', () => {
     expect(status).to.equal(1);
     expect(complaints).to.have.length(2);
     expect(complaints[0]).to.match(/^imagemill: photos\/fake\.jpg is not an image of a supported format/);
-    expect(complaints[1]).to.equal('imagemill: 1 of 4 files not converted: 1 unsupported type.');
+    expect(complaints[1]).to.equal('imagemill: 1 of 4 files not converted: 1 of an unsupported type.');
     expect(await folder.files('small')).to.deep.equal([
       '2024/may/b.png',
       '2024/without-extension.png',

@@ -187,16 +187,18 @@ const formatCounts = (counts: ReadonlyMap<string, number>, wordsOf: (name: strin
     .map(([name, count]) => `${count} ${wordsOf(name)}`)
     .join(', ');
 
-/** Words for the error codes that are not plain English themselves. */
+/** Words for the error codes that are not plain English themselves, after any number of files. */
 const REASONS: Readonly<Record<string, string>> = {
   CORRUPT_IMAGE: 'damaged',
+  EMPTY_FILE: 'empty',
   NAME_NOT_UTF8: 'name not UTF-8',
-  OUTPUT_EXISTS: 'result already exists',
+  OUTPUT_EXISTS: 'with an existing result',
   OUTPUT_FULL: 'disk full',
   OUTPUT_UNWRITABLE: 'result not writable',
-  SAME_RESULT: 'same result name',
+  SAME_RESULT: 'with the same result name',
   SERVER_FAILED: 'no response from a server',
   SOURCE_CHANGED: 'changed while read',
+  UNSUPPORTED_TYPE: 'of an unsupported type',
 };
 
 /** Formats an error code as words, such as "too many pixels" or "HTTP 413". */
