@@ -176,7 +176,10 @@ const ROWS = {
   ),
   PRECONDITION_FAILED: fixed(412, 'connection', 'The page or file does not meet a condition of the request.'),
   FILE_TOO_LARGE: tooLarge(
-    (file: string, max: number) => `${file} is too large: at most ${formatByteLimit(max)} allowed.`,
+    (file: string, max: number, isUnpacked = false) =>
+      isUnpacked
+        ? `${file} is compressed with gzip, and unpacks to more than the limit of ${formatByteLimit(max)}.`
+        : `${file} is too large: at most ${formatByteLimit(max)} allowed.`,
     ({ config }) => [config.MAX_FILE_BYTES],
     (limit) => ({ limit, setting: 'MAX_FILE_BYTES' }),
   ),
@@ -193,10 +196,10 @@ const ROWS = {
     (side, max) => exceeds(side, max),
   ),
   DRAWING_TOO_LARGE: tooLarge(
-    (file: string, side: number, max: number) =>
-      `${file} would be rendered ${side} pixels wide or high, more than the limit of ${max}: set a smaller width or height.`,
+    (file: string, side: number | undefined, max: number) =>
+      `${file} would be rendered ${side ?? 'too many'} pixels wide or high, more than the limit of ${max}: set a smaller width or height.`,
     () => [20_000, MAX_DIMENSION],
-    (side, max) => exceeds(side, max),
+    (side, limit) => (side === undefined ? { limit } : exceeds(side, limit)),
   ),
   RESULT_TOO_LARGE: tooLarge(
     (file: string, width: number, height: number, max: number, side: number) =>

@@ -130,6 +130,9 @@ export const conversionLimit = ({ CONVERT_TIMEOUT_MS: ms }: Config): TimeLimit =
   setting: 'CONVERT_TIMEOUT_MS',
 });
 
+/** Maximum width and height in pixels that librsvg renders. The service has a lower limit, and the command line a higher one. */
+const MAX_DRAWN_SIDE = 32_767;
+
 /**
  * Checks the size of an image, and of the result.
  *
@@ -141,11 +144,12 @@ export function checkLimits(job: ConversionJob, config: Config, label: string): 
   const { MAX_PIXELS, MAX_TOTAL_PIXELS, MAX_FRAMES, maxSide } = config;
   const pages = countedPages(job);
   const sizes = [peakRasterSize(image, options), ...pages];
+  const sideLimit = image.type === 'svg' ? Math.min(maxSide, MAX_DRAWN_SIDE) : maxSide;
   for (const { width = 0, height = 0 } of sizes) {
-    if (Math.max(width, height) > maxSide) {
+    if (Math.max(width, height) > sideLimit) {
       const isRendered = image.type === 'svg' || image.type === 'pdf';
       const code = isRendered ? 'DRAWING_TOO_LARGE' : 'INPUT_DIMENSION_TOO_LARGE';
-      throw serviceError(code, label, Math.max(width, height), maxSide);
+      throw serviceError(code, label, Math.max(width, height), sideLimit);
     }
     if (width * height > MAX_PIXELS) throw serviceError('TOO_MANY_PIXELS', label, width, height, MAX_PIXELS);
   }

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { Config } from '../config.ts';
 import { serviceError } from '../errors.ts';
-import { hasBytesLimit, OUTPUT_NAMES, type OutputType } from '../formats.ts';
+import { explainDisabled, hasBytesLimit, OUTPUT_NAMES, type OutputType } from '../formats.ts';
 import { sanitizeForDisplay } from '../text.ts';
 import type { WantedConversion } from './identify.ts';
 import { acceptedFormats, DEFAULT_FORMAT, flag, oneOf, optionFields } from './options.ts';
@@ -28,7 +28,11 @@ const requestedFormat = (outputs: readonly OutputType[]) =>
     .string()
     .toLowerCase()
     .transform((text) => (text === AUTO ? AUTO : OUTPUT_NAMES.get(text)))
-    .pipe(z.enum([...outputs, AUTO], `one of ${[...outputs, AUTO].join(', ')}`));
+    .pipe(
+      z.enum([...outputs, AUTO], {
+        error: ({ input }) => `one of ${[...outputs, AUTO].join(', ')}${explainDisabled(String(input))}`,
+      }),
+    );
 
 /** The fields that describe one result: its format and its options. Each variant has the same fields. */
 const resultFields = (outputs: readonly OutputType[]) =>

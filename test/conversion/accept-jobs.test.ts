@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { estimateDiskBytes } from '../../src/conversion/accept-jobs.ts';
+import { loadConfig } from '../../src/config.ts';
+import { checkLimits, estimateDiskBytes } from '../../src/conversion/accept-jobs.ts';
 import { createJob } from '../../src/conversion/plan/job.ts';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
 import { ALL_OUTPUT_TYPES, EXTRA_OUTPUT_TYPES } from '../../src/formats.ts';
@@ -19,6 +20,23 @@ function perPixel(
   const bytes = estimateDiskBytes(job, INPUT_BYTES);
   return bytes === undefined ? Number.NaN : (bytes - INPUT_BYTES - 64 * 1024) / 1e6;
 }
+
+describe('the size of an SVG', () => {
+  it('is rejected above what librsvg renders, also if the limit of a side is higher', () => {
+    const config = { ...loadConfig({}), maxSide: 65_500 };
+    const job = (width: number, format: 'png' | 'pdf' = 'png') =>
+      createJob(
+        { type: 'svg', width, height: 10 },
+        { format, quality: 80, stripMetadata: true },
+        { magick: 7 },
+      );
+    expect(() => checkLimits(job(32_768), config, 'a.svg')).to.throw(
+      'a.svg would be rendered 32768 pixels wide or high, more than the limit of 32767: set a smaller width or height.',
+    );
+    expect(() => checkLimits(job(32_767), config, 'a.svg')).to.not.throw();
+    expect(() => checkLimits(job(32_768, 'pdf'), config, 'a.svg'), 'no pixels').to.not.throw();
+  });
+});
 
 describe('the estimate of disk space', () => {
   it('has space for the result of each format', () => {

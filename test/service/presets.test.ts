@@ -151,7 +151,9 @@ describe('PRESETS_FILE', () => {
       ['presets:\n  - name: a\n    background: #fff\n', [/:3: presets\.0\.background: .*put quotes around/]],
       [
         'presets:\n  - name: a\n    format: avif\n',
-        [/:2: preset "a": Invalid format "avif": expected one of webp, png, jpg/],
+        [
+          /:2: preset "a": Invalid format "avif": expected one of webp, png, jpg, .*: EXTRA_OUTPUTS does not enable avif\.$/,
+        ],
       ],
       [
         `presets:\n  - name: a\n    variants: [${'abcdefghijklm'.replace(/./g, '{ name: $& }, ')}]\n`,

@@ -66,11 +66,13 @@ describe('an SVG compressed with gzip', () => {
     expect(packed?.body.equals(same?.body as Buffer)).to.equal(true);
   });
 
-  it('is rejected with 413 if it unpacks to more than MAX_FILE_BYTES', async () => {
+  it('is rejected with 413 and the limit if it unpacks to more than MAX_FILE_BYTES', async () => {
     const bomb = gzipSync(svg(' '.repeat(11 * 1024 ** 2)));
     expect(bomb.length).to.be.below(100_000);
     const { outcome } = await convert(service.base, bomb, { format: 'png' }, 'bomb.svgz');
-    expect(outcome).to.equal('413 The file is too large: at most 10.5 MB (10485760 bytes) allowed.');
+    expect(outcome).to.equal(
+      '413 The file is compressed with gzip, and unpacks to more than the limit of 10.5 MB (10485760 bytes).',
+    );
   });
 
   it('is rejected with 400 if it is truncated', async () => {

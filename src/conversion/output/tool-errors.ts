@@ -47,11 +47,14 @@ const LIMIT_MESSAGES: Readonly<Partial<Record<ToolName, Partial<Record<Limit, re
   },
   rsvg: {
     disk: [/^Error rendering SVG stdin: Write Error$/m],
-    pixels: [/^No Memory$/m, /^The resulting image would be larger than \d+ pixels on either dimension\.$/m],
+    pixels: [/^No Memory$/m],
   },
   dwebp: { disk: [/^Error writing file /] },
   img2webp: { side: [/^Invalid \d+x\d+ dimension for PNM$/m] },
 };
+
+/** Message of rsvg-convert about an SVG whose size only librsvg can calculate. */
+const DRAWING_LIMIT = /^The resulting image would be larger than (\d+) pixels on either dimension\.$/m;
 
 /** Finds the exceeded limit in the messages of a failed tool. */
 function exceededLimit(tool: ToolName, { stderr, signal }: CommandError): Limit | undefined {
@@ -114,6 +117,9 @@ export function translateToolError(
   if (error.signal === KILLED) return serviceErrorFrom(error, 'CONVERTER_UNAVAILABLE');
   if (tool === 'pdfinfo' && ENCRYPTED.test(error.stderr))
     return serviceErrorFrom(error, 'FILE_ENCRYPTED', label);
+  const maxDrawnSide = tool === 'rsvg' && DRAWING_LIMIT.exec(error.stderr)?.[1];
+  if (maxDrawnSide)
+    return serviceErrorFrom(error, 'DRAWING_TOO_LARGE', label, undefined, Number(maxDrawnSide));
   const exceeded = exceededLimit(tool, error);
   if (exceeded === 'time' || error.signal === 'SIGXCPU')
     return serviceErrorFrom(error, 'CONVERSION_TIMEOUT', label, limit);

@@ -35,7 +35,7 @@ async function unpackSvg({ path, file, label, maxBytes, store }: RepairTarget): 
   const packed = await readFile(path);
   const text = await unpack(packed, { maxOutputLength: maxBytes }).catch((error: NodeJS.ErrnoException) => {
     throw error.code === 'ERR_BUFFER_TOO_LARGE'
-      ? serviceErrorFrom(error, 'FILE_TOO_LARGE', label, maxBytes)
+      ? serviceErrorFrom(error, 'FILE_TOO_LARGE', label, maxBytes, true)
       : serviceErrorFrom(error, 'CORRUPT_IMAGE', label, INPUTS.svg.label);
   });
   await store(Math.max(0, text.length - packed.length));

@@ -103,9 +103,13 @@ describe('a failed command', () => {
     });
   });
 
-  it('of rsvg-convert beyond 32767 pixels per side becomes RESOURCE_LIMIT_EXCEEDED', () => {
+  it('of rsvg-convert beyond 32767 pixels per side becomes DRAWING_TOO_LARGE, which names the limit and what helps', () => {
     const stderr = 'The resulting image would be larger than 32767 pixels on either dimension.\nLibrsvg …\n';
-    expect(explained(failed(stderr), 'rsvg')).to.include({ code: 'RESOURCE_LIMIT_EXCEEDED', status: 413 });
+    const error = explained(failed(stderr), 'rsvg');
+    expect(error).to.include({ code: 'DRAWING_TOO_LARGE', status: 413 });
+    expect(error.message).to.match(
+      /would be rendered too many pixels wide or high, more than the limit of 32767: set a smaller width or height\.$/,
+    );
   });
 
   it('of img2webp without a message becomes DISK_FULL, and that of a side too large names the limit of WebP', () => {
