@@ -54,9 +54,10 @@ const ROWS = {
     (field) => (field === undefined ? {} : { field }),
   ),
   TOO_MANY_FILES: badRequest(
-    (max: number) => `Too many files: at most ${max} allowed in one request.`,
-    ({ maxFiles }) => [maxFiles],
-    (limit) => ({ limit, ...(limit > 1 && { setting: 'MAX_BATCH_FILES' as const }) }),
+    (max: number, isBatch: boolean) =>
+      `Too many files: at most ${max} allowed in one request.${isBatch ? '' : ' For several files, use POST /api/v1/batch.'}`,
+    ({ maxFiles }) => [maxFiles, maxFiles > 1],
+    (limit, isBatch) => ({ limit, ...(isBatch && { setting: 'MAX_BATCH_FILES' as const }) }),
   ),
   TOO_MANY_FIELDS: badRequest(
     (max: number) => `Too many form fields: at most ${max} allowed in one request.`,
@@ -248,8 +249,8 @@ const ROWS = {
     ({ ms: limit, setting }) => (setting ? { limit, setting } : { limit }),
   ),
   UNSUPPORTED_TYPE: unsupported(
-    (file: string, supported: string, disabled?: string) =>
-      `${file} is not an image of a supported format (${supported})${disabled ? `: EXTRA_INPUTS does not enable ${disabled}` : ''}.`,
+    (file: string, supported: string, disabled?: string, isArchive = false) =>
+      `${file} is not an image of a supported format (${supported})${disabled ? `: EXTRA_INPUTS does not enable ${disabled}` : ''}.${isArchive ? ' For the files of a ZIP archive, use POST /api/v1/batch.' : ''}`,
     ({ supported }) => [supported],
     (_supported, disabled) => (disabled ? { setting: 'EXTRA_INPUTS' } : {}),
   ),

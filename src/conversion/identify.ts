@@ -14,7 +14,13 @@ import { digestOf } from './key.ts';
 import { createJob } from './plan/job.ts';
 import { countPages, sizesToMake } from './plan/size.ts';
 import { type ConvertOptions, INPUT_FILE, type PlannedJob } from './plan/types.ts';
-import { createRepairContext, repairAndInspect, resolveFormat, storeExternalProfile } from './prepare.ts';
+import {
+  createRepairContext,
+  repairAndInspect,
+  resolveFormat,
+  storeExternalProfile,
+  supportedLabels,
+} from './prepare.ts';
 import type { ConversionQueue } from './queue/queue.ts';
 import type { ConversionInput, Machine } from './types.ts';
 
@@ -136,7 +142,7 @@ async function accept(
         throw serviceError(
           'UNSUPPORTED_TYPE',
           source.label,
-          inputs.map((input) => INPUTS[input].label).join(', '),
+          supportedLabels(inputs),
           INPUTS[source.type].label,
         );
       const job = acceptJob(image, { options, suffix: '' }, { ...deps, source });

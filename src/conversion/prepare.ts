@@ -115,9 +115,12 @@ export function unsupportedType(
 ): ServiceError {
   const disabled = EXTRA_INPUT_TYPES.find((extra) => extra === detected);
   const others = disabled ? [INPUTS[disabled].label] : [];
-  const labels = accepts.flatMap((type) => (type === 'zip' || type === 'archive' ? [] : INPUTS[type].label));
-  return serviceError('UNSUPPORTED_TYPE', label, labels.join(', '), ...others);
+  return serviceError('UNSUPPORTED_TYPE', label, supportedLabels(accepts), ...others);
 }
+
+/** Returns the labels of the accepted types of images, for messages. */
+export const supportedLabels = (accepts: readonly FileType[]): string =>
+  accepts.flatMap((type) => (type === 'zip' || type === 'archive' ? [] : INPUTS[type].label)).join(', ');
 
 /**
  * Creates the limits of the repairs of an input.

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { INPUT_FILE } from '../conversion/plan/types.ts';
-import { storeInput } from '../conversion/prepare.ts';
+import { storeInput, supportedLabels } from '../conversion/prepare.ts';
 import type { ConversionInput, TextField } from '../conversion/types.ts';
 import { errorOfFile, isFileError, type ServiceError, serviceError } from '../errors.ts';
 import { unzip } from '../files/unzip.ts';
@@ -62,7 +62,7 @@ interface Allowance {
   /**
    * Returns the maximum size in bytes. The type is undefined until it has been detected.
    *
-   * @throws {ServiceError} BAD_ARCHIVE for a type that is not allowed here
+   * @throws {ServiceError} BAD_ARCHIVE or UNSUPPORTED_TYPE for a type that is not allowed here
    */
   readonly maxBytes: (type: FileType | undefined) => number;
 }
@@ -81,8 +81,12 @@ export function createFileCollector(workspace: Workspace, rules: UploadOptions, 
   let archiveBytes = maxFiles * maxFileBytes + ARCHIVE_OVERHEAD;
 
   const requestAllowance = (isBatch: boolean): Allowance => ({
-    types: isBatch ? [...accepts, 'zip'] : accepts,
-    maxBytes: (type) => (type === 'zip' ? archiveBytes : maxFileBytes),
+    types: isBatch || !rules.isBatch ? [...accepts, 'zip'] : accepts,
+    maxBytes(type) {
+      if (type !== 'zip') return maxFileBytes;
+      if (isBatch) return archiveBytes;
+      throw serviceError('UNSUPPORTED_TYPE', 'The file', supportedLabels(accepts), undefined, true);
+    },
   });
   const archiveAllowance = (archive: string): Allowance => ({
     types: [...accepts, 'zip', 'archive'],
@@ -105,7 +109,7 @@ export function createFileCollector(workspace: Workspace, rules: UploadOptions, 
     skipInvalid: boolean,
     allowance: Allowance,
   ): Promise<{ type: FileType; folder: string; label: string } | undefined> {
-    if (files.length >= maxFiles) throw serviceError('TOO_MANY_FILES', maxFiles);
+    if (files.length >= maxFiles) throw serviceError('TOO_MANY_FILES', maxFiles, rules.isBatch);
     const index = files.length;
     const label = isBatch ? labelInBatch(index, name) : 'The file';
     const batchFile = isBatch ? { index, name: name ?? null } : undefined;

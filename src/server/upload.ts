@@ -222,7 +222,7 @@ function expectedBytes(req: IncomingMessage, { maxFiles, config }: UploadOptions
 }
 
 function validatePart(field: string | undefined, rules: UploadOptions, parts: number): Error | undefined {
-  const { fileField, maxFiles } = rules;
+  const { fileField, maxFiles, isBatch } = rules;
   if (!isFileField(field, rules)) {
     return serviceError(
       'UNEXPECTED_FILE_FIELD',
@@ -230,7 +230,7 @@ function validatePart(field: string | undefined, rules: UploadOptions, parts: nu
       fileField,
     );
   }
-  return parts >= maxFiles ? serviceError('TOO_MANY_FILES', maxFiles) : undefined;
+  return parts >= maxFiles ? serviceError('TOO_MANY_FILES', maxFiles, isBatch) : undefined;
 }
 
 function isFileField(

@@ -72,7 +72,9 @@ describe('hostile requests', () => {
 
   it('rejects 5000 files at the second one', async () => {
     const parts = Array.from({ length: 5000 }, () => part('name="file"; filename="a"', 'GIF89a'));
-    expect((await post(...parts)).outcome).to.equal('400 Too many files: at most 1 allowed in one request.');
+    expect((await post(...parts)).outcome).to.equal(
+      '400 Too many files: at most 1 allowed in one request. For several files, use POST /api/v1/batch.',
+    );
     await nothingLeft();
   });
 

@@ -42,7 +42,9 @@ describe('the upload', () => {
       const form = new FormData();
       for (const name of ['a.jpg', 'b.jpg']) form.append('file', new Blob([new Uint8Array(photo)]), name);
       const { outcome } = await sendForm(`${service.base}/convert`, { method: 'POST', body: form });
-      expect(outcome).to.equal('400 Too many files: at most 1 allowed in one request.');
+      expect(outcome).to.equal(
+        '400 Too many files: at most 1 allowed in one request. For several files, use POST /api/v1/batch.',
+      );
     });
 
     it('is rejected if it is empty', async () => {
@@ -93,13 +95,18 @@ describe('the upload', () => {
       expect([status, headers.get('content-type')]).to.deep.equal([200, 'image/webp']);
     });
 
-    for (const [what, content, reason = ''] of [
+    for (const [what, content, reason = '', hint = ''] of [
       ['text', 'hello, world'],
       ['HTML', '<!DOCTYPE html><html><body><svg></svg></body></html>'],
       ['XML other than SVG', '<?xml version="1.0"?><feed><svg/></feed>'],
       ['a PDF', '%PDF-1.7\n', ': EXTRA_INPUTS does not enable PDF'],
       ['PostScript', '%!PS-Adobe-3.0 EPSF-3.0\n'],
-      ['a ZIP', 'PK\u0003\u0004\u0014\u0000\u0000\u0000'],
+      [
+        'a ZIP',
+        'PK\u0003\u0004\u0014\u0000\u0000\u0000',
+        '',
+        ' For the files of a ZIP archive, use POST /api/v1/batch.',
+      ],
       ["ImageMagick's own languages", 'push graphic-context\nviewbox 0 0 1 1\n'],
       ['an executable', '\u007fELF\u0002\u0001\u0001'],
       ['a video', '\u0000\u0000\u0000\u0018ftypmp42\u0000\u0000\u0000\u0000mp42isom'],
@@ -112,7 +119,7 @@ describe('the upload', () => {
       it(`of ${what} is rejected, whatever its name`, () =>
         refusedWith(
           415,
-          `The file is not an image of a supported format (PNG, JPEG, GIF, BMP, TIFF, SVG, AVIF, ICO, WebP)${reason}.`,
+          `The file is not an image of a supported format (PNG, JPEG, GIF, BMP, TIFF, SVG, AVIF, ICO, WebP)${reason}.${hint}`,
           filePart('name="file"; filename="photo.png"', content, 'image/png'),
           '--xyz--\r\n',
         ));
