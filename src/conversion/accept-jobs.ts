@@ -114,7 +114,7 @@ export function acceptJob(
   const job = createJob(image, options, tools, suffix);
   checkLimits(job, config, label);
   const isUnknown = options.crop !== undefined && type !== 'svg' && !job.decoder && job.fittings.length === 0;
-  if (image.contradictory || isUnknown)
+  if (isUnknown || [image, ...job.pages].some(({ contradictory }) => contradictory))
     throw serviceErrorFrom(CONTRADICTORY, 'CORRUPT_IMAGE', label, INPUTS[type].label);
   const misread = readsMisread ? undefined : misreadLabel(job);
   if (misread) throw serviceError('UNSUPPORTED_ENCODING', label, misread);

@@ -116,7 +116,7 @@ interface CommonFacts {
   readonly pixels?: PixelFormat | undefined;
   /** The image has more than 8 bits per channel. */
   readonly deep?: boolean;
-  /** The parts of the header contradict each other about the size, or it states an image that the file does not have. */
+  /** The parts of the header contradict each other about the size or the samples, or it states an image that the file does not have. */
   readonly contradictory?: boolean;
   /** Set if no tool shows such an image correctly. */
   readonly unreadable?: UnreadableKind;
@@ -223,7 +223,7 @@ export type MetadataKind = 'exif' | 'iptc' | 'xmp';
 /** Properties that a page has in common with images. */
 type PageFacts =
   | ('width' | 'height' | 'orientation' | 'paletteKind')
-  | ('cmyk' | 'lab' | 'profile' | 'premultiplied' | 'misread');
+  | ('cmyk' | 'lab' | 'profile' | 'premultiplied' | 'misread' | 'contradictory');
 
 /** Page of a TIFF, with the decoder errors to correct, or of a PDF. */
 export interface Page extends Pick<CommonFacts, PageFacts> {

@@ -53,6 +53,9 @@ const ARCHIVES = [
   ...['rar', 'rpm', 'tar', 'tar.gz', 'xar', 'xz', 'zst'],
 ];
 
+/** What `file-type` skips: a byte order mark, and the tag of an MP3. Behind it, only a PDF or an SVG is one for its decoder. */
+const SKIPPED = /^(?:\u00ef\u00bb\u00bf|ID3)/;
+
 /**
  * Detects the type of a file.
  *
@@ -61,6 +64,8 @@ const ARCHIVES = [
  */
 export async function detectType(head: Uint8Array, complete: boolean): Promise<DetectedType> {
   const found = (await fileTypeFromBuffer(head))?.ext;
+  if (found !== 'pdf' && SKIPPED.test(Buffer.from(head.subarray(0, 3)).toString('latin1')))
+    return detectSvg(head, complete);
   if (found === 'arw' && !(await isCameraRaw(head))) return 'tiff';
   if (found === 'heic' && isAvifToo(head)) return 'avif';
   const type = ALL_INPUT_TYPES.find((one) => one === found) ?? ALIASES[found ?? ''];

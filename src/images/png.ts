@@ -43,8 +43,9 @@ type PartialInfo = ImageFacts<'png'>;
 
 /** Reads size, colours and metadata from the chunks of a PNG (section 11). */
 export async function readPng(bytes: WindowReader): Promise<PartialInfo> {
-  const header = Buffer.from(await bytes.read(16, 10));
-  if (header.length < 10) return {};
+  const [first, header] = [await bytes.read(12, 4), Buffer.from(await bytes.read(16, 10))];
+  // Xcode writes PNGs for iPhones with another chunk in front, which only Apple's decoders read.
+  if (first.toString('latin1') !== 'IHDR' || header.length < 10) return {};
   const [depth, colourType] = [header[8] as number, header[9] as number];
   const [width, height] = [header.readUInt32BE(0), header.readUInt32BE(4)];
   let info: PartialInfo = {

@@ -70,6 +70,8 @@ interface TiffEncoding {
   readonly subsampled: boolean;
   /** Whether the YCbCr coefficients differ from the default. */
   readonly hasOwnMatrix: boolean;
+  /** Whether other tags contradict the number of samples, so that the pixels would be read at wrong places. */
+  readonly contradictory: boolean;
 }
 
 /** Coefficients of ITU-R BT.601, the default. */
@@ -92,7 +94,11 @@ async function readEncoding(tiff: TiffReader, tags: Tags): Promise<TiffEncoding>
   const coefficients = isYCbCr ? await readFractions(tiff, tags.get(TAG.yCbCrCoefficients)) : [];
   const declared = (await list(TAG.extraSamples, MAX_SAMPLES)) ?? [];
   const extra = Math.max(0, Math.min(samples, MAX_SAMPLES) - colourSamples(photometric));
+  const stated = colourSamples(photometric) + declared.length;
   return {
+    contradictory:
+      (TRUE_COLOURS.includes(photometric) && samples < 3) ||
+      (declared.length > 0 && depths.length === stated && samples !== stated),
     ...{ photometric, samples, bits, sampleFormat },
     uneven: depths.some((one) => one !== bits),
     compression: value(TAG.compression) ?? 1,
@@ -279,6 +285,7 @@ function pageOf(index: number, tags: Tags, encoding: TiffEncoding): Page {
     // The decoder applies a part of the orientation of such a page.
     ...(compression === COMPRESSION.jpeg && orientation > 1 && { mirroredFor: orientation }),
     ...(orientation > 1 && { orientation }),
+    ...(encoding.contradictory && { contradictory: true }),
     ...(misread.length > 0 && { misread }),
   };
 }

@@ -43,6 +43,16 @@ describe('the type of a file', () => {
     expect(await detectType(head('heic', 'avifmif1'), false)).to.equal('heic');
   });
 
+  it('is unknown if a byte order mark or the tag of an MP3 precedes an image, which no decoder skips', async () => {
+    for (const prefix of [Buffer.from('\ufeff'), Buffer.from('ID3\x03\0\0\0\0\0\0')]) {
+      for (const type of INPUT_TYPES.filter((one) => one !== 'svg'))
+        expect(await detectType(Buffer.concat([prefix, await fixture(`scene.${type}`)]), true)).to.equal(
+          'unknown',
+        );
+      expect(await detectType(Buffer.concat([prefix, Buffer.from('%PDF-1.4')]), true)).to.equal('pdf');
+    }
+  });
+
   describe('is svg', () => {
     const quotes = `<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd">`;
     const subset = `<!DOCTYPE svg [ <!ENTITY ns "http://x/]>"> <!-- don't ] --> ]>`;

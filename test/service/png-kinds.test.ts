@@ -2,7 +2,7 @@
 import { deflateSync } from 'node:zlib';
 import { expect } from 'chai';
 import { PNG_SIGNATURE, pngChunk } from '../../src/images/png-writer.ts';
-import { converted } from '../helpers/client.ts';
+import { convert, converted, fixture } from '../helpers/client.ts';
 import { decode, difference, type Pixels } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
@@ -244,4 +244,11 @@ describe('every kind of PNG in PngSuite', () => {
   ] as const) {
     it(`${what} changes no pixel`, () => check({ width: 16, height: 16, type: 'rgb', depth: 8, chunks }));
   }
+
+  it('with a chunk in front of its header, as Xcode writes it for iPhones, is rejected as damaged', async () => {
+    const chunk = pngChunk('CgBI', Buffer.from([0x50, 0, 0x20, 2]));
+    const file = Buffer.concat([PNG_SIGNATURE, chunk, (await fixture('scene.png')).subarray(8)]);
+    const { outcome } = await convert(service.base, file, { format: 'webp' });
+    expect(outcome).to.equal('400 The file is damaged or not a valid PNG image.');
+  });
 });

@@ -104,6 +104,23 @@ describe('a TIFF', () => {
     expect(pixelAt(await decode(body), 8, 8)[0], 'red of the red corner').to.be.above(180);
   });
 
+  for (const [what, tags] of [
+    ['one sample per pixel of RGB', { 277: 1 }],
+    ['two samples per pixel of RGB', { 277: 2 }],
+    ['fewer samples per pixel than its colours and its alpha', { 258: [8, 8, 8, 8], 338: [2] }],
+    ['fewer samples per pixel than its grey and its alpha', { 258: [8, 8], 262: 1, 277: 1, 338: [2] }],
+  ] as const) {
+    it(`that states ${what} is rejected as damaged, unless that page is not converted`, async () => {
+      const damaged = page(COLOURS[0], tags);
+      const convertPages = (pages: readonly TiffPage[], format: string) =>
+        convert(service.base, tiff(pages), { format });
+      const outcome = '400 The file is damaged or not a valid TIFF image.';
+      expect((await convertPages([damaged], 'png')).outcome).to.equal(outcome);
+      expect((await convertPages([page(COLOURS[0]), damaged], 'pdf')).outcome).to.equal(outcome);
+      expect((await convertPages([page(COLOURS[0]), damaged], 'png')).outcome).to.equal('200');
+    });
+  }
+
   it('with PrintIM is rejected as the raw image of a camera only if its first image is a preview', async () => {
     const printIm = { 50341: Buffer.from('PrintIM\x000300\0\0') };
     const raw = tiff([page(COLOURS[0], { ...printIm, 254: 1 })]);
