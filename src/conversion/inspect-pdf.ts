@@ -73,7 +73,7 @@ const PAGE = /^Page\s+(\d+) size:\s+(\S+) x (\S+) pts.*\nPage\s+\d+ rot:\s+(\d+)
 function parsePages(stdout: string): Pages {
   const [, count, rest = ''] = PAGES.exec(stdout) ?? [];
   const pages = [...rest.matchAll(PAGE)].map(([, number, across, down, rotation]): Page => {
-    const isTurned = Number(rotation) % 180 !== 0;
+    const isTurned = Number(rotation) % 180 === 90; // another rotation is ignored
     const [width, height] = [Number(isTurned ? down : across), Number(isTurned ? across : down)];
     return { index: Number(number) - 1, width, height };
   });

@@ -134,6 +134,9 @@ describe('a PDF as input', () => {
   it('is rotated, and cut to its crop box', async () => {
     const turned = await look((await ok(page('/Rotate 90'))).body, [98, 2], [2, 98], [50, 50]);
     expect(turned).to.deep.equal([[120, 200], RED, BLUE, WHITE]);
+    // Poppler and browsers ignore a rotation that is no multiple of 90.
+    const skewed = await look((await ok(page('/Rotate 37'))).body, [2, 2], [98, 98]);
+    expect(skewed, 'an invalid rotation').to.deep.equal([[200, 120], RED, BLUE]);
     const back = await look((await ok(page('/Rotate -90'))).body, [2, 98], [98, 2]);
     expect(back).to.deep.equal([[120, 200], RED, BLUE]);
     const cut = await look((await ok(page('/CropBox[20 30 60 60]'))).body, [5, 50], [50, 5], [5, 90]);
