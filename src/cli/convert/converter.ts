@@ -61,6 +61,12 @@ export interface Converter {
    * @throws {StopError} if no file can be converted any more
    */
   convert(job: OutputJob, use: (converted: ConvertedFile) => Promise<void>, known?: string): Promise<void>;
+  /**
+   * Returns the key that the result of a job would have, without a conversion. Only for the tools of this machine.
+   *
+   * @throws {FileError} or {@link ServiceError} if the file cannot be converted
+   */
+  keyOf?(job: OutputJob): Promise<string | undefined>;
   /** Releases all resources. */
   close(): Promise<void>;
 }

@@ -8,7 +8,7 @@ import { type ConversionEngine, createConversionEngine } from '../../conversion/
 import { INPUT_FILE } from '../../conversion/plan/types.ts';
 import { storeInput } from '../../conversion/prepare.ts';
 import type { ConversionInput } from '../../conversion/types.ts';
-import { StartupError } from '../../errors.ts';
+import { KnownResultError, StartupError } from '../../errors.ts';
 import type { InputType, OutputType } from '../../formats.ts';
 import type { Verification, VerifyMode } from '../../regress/verifiable.ts';
 import { sanitizeForDisplay } from '../../text.ts';
@@ -77,6 +77,16 @@ export async function createLocalConverter(
         const ms = Math.round(convertedMs);
         await use({ ...result, sourceState, type, bytesBefore, bytesAfter, ms, verification });
       }),
+    async keyOf({ input, options }) {
+      let key: string | undefined;
+      await withStoredInput(input, async (source) => {
+        await engine.convert({ ...source, knows: () => true }, options, signal).catch((error) => {
+          if (!(error instanceof KnownResultError)) throw error;
+          key = error.key;
+        });
+      });
+      return key;
+    },
     async close() {
       verifier?.close();
       await engine.close();

@@ -85,7 +85,7 @@ async function processJob(job: PlannedOutput, run: Run, isRetry = false): Promis
     await assertWritable(job.output, replaces, destination);
     if (run.check) {
       await run.check(job.input);
-      return report.planned(job);
+      return (await isUnchanged(job, run)) ? report.upToDate(job) : report.planned(job);
     }
     const converter = await run.converter();
     if (signal.aborted) return;
@@ -104,6 +104,14 @@ async function processJob(job: PlannedOutput, run: Run, isRetry = false): Promis
     if (code === 'OUTPUT_FULL')
       throw new StopError('The disk of the output is full. Free disk space, and run the same command again.');
   }
+}
+
+/** Returns whether a conversion would give the result that exists, as for a source that was only touched. */
+async function isUnchanged(job: OutputJob, { resultFolder, force, converter }: Run): Promise<boolean> {
+  const known = force ? undefined : await resultFolder?.keyOf(job);
+  if (known === undefined) return false;
+  const { keyOf } = await converter();
+  return (await keyOf?.(job)) === known;
 }
 
 async function convertJob(
