@@ -136,5 +136,11 @@ export const TOOLS: Readonly<Record<ToolName, ToolRow>> = {
   pdftocairo: { ...named('pdftocairo'), ...POPPLER, reads: FONTS, prepare: 'fontconfig' },
 };
 
+/** Settings with the path of a tool. The service does not start if it is another program. */
+export const PATH_SETTINGS = [
+  ['magick', 'MAGICK_BIN'],
+  ['rsvg', 'RSVG_BIN'],
+] as const;
+
 /** All tools, in the order of the table. */
 export const TOOL_NAMES = Object.keys(TOOLS) as readonly ToolName[];

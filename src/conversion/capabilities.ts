@@ -136,8 +136,8 @@ export function enabledTypes(settings: ExtraSettings): {
 
 /** Returns where to look for the tools, including those that the extra formats need. */
 export function toolSearch(config: Config): ToolSearch {
-  const { PATH: path, MAGICK_BIN: magickBin, RSVG_BIN: rsvgBin } = config;
-  return { path, magickBin, rsvgBin, optional: optionalTools(config) };
+  const { PATH: path, MAGICK_BIN: magick, RSVG_BIN: rsvg } = config;
+  return { path, named: { magick, rsvg }, optional: optionalTools(config) };
 }
 
 /** Returns the tools that the formats need in addition to the standard ones. */

@@ -15,7 +15,7 @@ import { createRunner, type MagickLimits, reportFailures, TOOL_OPEN_FILES } from
 import { type ConfiguredTools, configureSandbox, magickLimits } from '../process/sandbox/configure.ts';
 import type { SandboxLayers } from '../process/sandbox/layers.ts';
 import { findToolchain, type Toolchain } from '../process/toolchain.ts';
-import { TOOLS } from '../tools.ts';
+import { PATH_SETTINGS, TOOLS } from '../tools.ts';
 import {
   type Capabilities,
   detectCapabilities,
@@ -205,18 +205,14 @@ function requireCapabilities(config: Config, toolchain: Toolchain, log: Logger):
  *
  * @throws {StartupError} if a setting names a program that is not the tool
  */
-function checkNamedTools({ MAGICK_BIN, RSVG_BIN }: Config, { magick, rsvg }: Toolchain): void {
-  const named = [
-    { setting: 'MAGICK_BIN', path: MAGICK_BIN, tool: magick, label: TOOLS.magick.label },
-    { setting: 'RSVG_BIN', path: RSVG_BIN, tool: rsvg, label: TOOLS.rsvg.label },
-  ];
-  const wrong = named.filter(({ path, tool }) => path !== undefined && !tool);
+function checkNamedTools(config: Config, toolchain: Toolchain): void {
+  const wrong = PATH_SETTINGS.filter(([tool, setting]) => config[setting] !== undefined && !toolchain[tool]);
   const [first] = wrong;
   if (!first) return;
   const problems = wrong.map(
-    ({ setting, path, label }) => `${setting}="${path}" does not run, or is not ${label}.`,
+    ([tool, setting]) => `${setting}="${config[setting]}" does not run, or is not ${TOOLS[tool].label}.`,
   );
-  throw new StartupError(problems.join(' '), { setting: first.setting });
+  throw new StartupError(problems.join(' '), { setting: first[1] });
 }
 
 /**

@@ -35,8 +35,7 @@ export interface ToolSearch {
   /** Folders, separated as in `PATH`. */
   readonly path: string;
   /** Absolute paths that override the search. */
-  readonly magickBin?: string | undefined;
-  readonly rsvgBin?: string | undefined;
+  readonly named?: Readonly<Partial<Record<ToolName, string | undefined>>>;
   /** Tools for extra formats to find. The others are not searched for and need not run in the sandbox. */
   readonly optional?: readonly ToolName[];
 }
@@ -49,10 +48,9 @@ const PROBE_TIMEOUT_MS = 10_000;
  * {@link findToolchain} could select. An upgrade changes it.
  */
 export async function fingerprintTools(search: ToolSearch): Promise<string> {
-  const { path, magickBin, rsvgBin } = search;
-  const named = [magickBin, rsvgBin].filter((bin) => bin !== undefined);
+  const named = Object.values(search.named ?? {}).filter((path) => path !== undefined);
   const names = searchedTools(search).flatMap((name) => TOOLS[name].programs);
-  const programs = await distinctPrograms([...named, ...candidatesOnPath(names, path)]);
+  const programs = await distinctPrograms([...named, ...candidatesOnPath(names, search.path)]);
   const lines = programs.map(async (program) => {
     const { size, mtimeMs } = await stat(program.path);
     return `${program.path} ${size} ${mtimeMs}`;
@@ -66,12 +64,9 @@ function searchedTools({ optional = [] }: ToolSearch): ToolName[] {
 
 /** Finds the tools, and their versions. A tool that is missing or does not respond is `undefined`. */
 export async function findToolchain(search: ToolSearch, run: RunCommand): Promise<Toolchain> {
-  const named: Partial<Record<ToolName, string>> = {
-    ...(search.magickBin && { magick: search.magickBin }),
-    ...(search.rsvgBin && { rsvg: search.rsvgBin }),
-  };
   const found = searchedTools(search).map(async (name) => {
-    const candidates = named[name] ? [named[name]] : candidatesOnPath(TOOLS[name].programs, search.path);
+    const named = search.named?.[name];
+    const candidates = named ? [named] : candidatesOnPath(TOOLS[name].programs, search.path);
     const tool = await findTool(candidates, run, TOOLS[name].probe);
     return [name, tool && name === 'magick' ? await readFormats(tool, run) : tool] as const;
   });

@@ -64,7 +64,7 @@ export const printMessage = (message: string): string =>
 export async function patchedMagick(cases: string): Promise<string> {
   const { PATH = '', MAGICK_BIN } = process.env;
   const run = createRunner({ searchPath: PATH, policyFolder: '/nonexistent' });
-  const { magick } = await findToolchain({ path: PATH, magickBin: MAGICK_BIN }, run);
+  const { magick } = await findToolchain({ path: PATH, named: { magick: MAGICK_BIN } }, run);
   return writeScript(
     'magick',
     `drop=0

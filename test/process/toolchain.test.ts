@@ -61,11 +61,11 @@ describe('findToolchain', () => {
 
   it('uses the configured program instead of searching the path', async () => {
     const real = await find(machinePath);
-    const magickBin = await writeScript('my-magick', 'echo "Version: ImageMagick 7.9.9-9 Q16"');
-    const rsvgBin = await writeScript('my-rsvg', 'echo "rsvg-convert version 9.9.9"');
-    const found = await find(machinePath, { magickBin, rsvgBin });
-    expect(found.magick).to.include({ path: magickBin, version: '7.9.9-9' });
-    expect(found).to.deep.include({ rsvg: { path: rsvgBin, version: '9.9.9' }, heif: real.heif });
+    const magick = await writeScript('my-magick', 'echo "Version: ImageMagick 7.9.9-9 Q16"');
+    const rsvg = await writeScript('my-rsvg', 'echo "rsvg-convert version 9.9.9"');
+    const found = await find(machinePath, { named: { magick, rsvg } });
+    expect(found.magick).to.include({ path: magick, version: '7.9.9-9' });
+    expect(found).to.deep.include({ rsvg: { path: rsvg, version: '9.9.9' }, heif: real.heif });
   });
 
   it('returns no tools when none is installed', async () => {

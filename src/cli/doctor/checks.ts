@@ -4,17 +4,12 @@ import { detectCapabilities, enabledTypes, optionalTools } from '../../conversio
 import { NO_LAYERS } from '../../process/sandbox/layers.ts';
 import { isAtLeast } from '../../process/toolchain.ts';
 import { plural } from '../../text.ts';
-import { TOOLS, type ToolName } from '../../tools.ts';
+import { PATH_SETTINGS, TOOLS, type ToolName } from '../../tools.ts';
 import { type CheckResult, type DoctorReport, fail, ok, warn } from './collect.ts';
 import { conversion, fonts, redis, webPage, workingFiles } from './functional-checks.ts';
 
 /** Tools that a service can need without `EXTRA_INPUTS` and `EXTRA_OUTPUTS`. */
 const STANDARD_TOOLS: readonly ToolName[] = ['magick', 'rsvg', 'heif', 'img2webp', 'dwebp'];
-/** Settings with the path of a tool. The service does not start if it is another program. */
-const PATH_SETTINGS: Partial<Record<ToolName, 'MAGICK_BIN' | 'RSVG_BIN'>> = {
-  magick: 'MAGICK_BIN',
-  rsvg: 'RSVG_BIN',
-};
 
 function tools({ toolchain, config }: DoctorReport): CheckResult[] {
   const major = toolchain.magick?.major;
@@ -23,7 +18,7 @@ function tools({ toolchain, config }: DoctorReport): CheckResult[] {
     const name = key === 'magick' ? 'ImageMagick' : label;
     const tool = toolchain[key];
     if (tool) return ok(name, `${tool.version}  ${tool.path}`);
-    const setting = PATH_SETTINGS[key];
+    const [, setting] = PATH_SETTINGS.find(([named]) => named === key) ?? [];
     const path = setting && config[setting];
     if (path) {
       const advice = `unset ${setting}, or set it to the path of ${name}`;
