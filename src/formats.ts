@@ -220,6 +220,10 @@ export const OUTPUT_NAMES: ReadonlyMap<string, OutputType> = new Map([
   ] as const),
 ]);
 
+/** Lists the labels of types of images, for messages. */
+export const listLabels = (types: readonly InputType[]): string =>
+  types.map((type) => INPUTS[type].label).join(', ');
+
 /** Returns the end of a message about a format that is not enabled; empty if `EXTRA_OUTPUTS` cannot enable it. */
 export function explainDisabled(name: string): string {
   const type = OUTPUT_NAMES.get(name.toLowerCase());

@@ -1,11 +1,13 @@
-/** @module Health check that converts a tiny image. */
+/** @module Health check that converts a tiny image, and conversions of other images that this process has made. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ErrorCode, isDiskFull, ServiceError } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
 import { ONE_PIXEL } from '../process/policy.ts';
-import { INPUT_FILE } from './plan/types.ts';
-import type { Convert } from './types.ts';
+import type { ConversionEngine } from './engine.ts';
+import { DEFAULT_OPTIONS } from './options.ts';
+import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
+import type { ConversionInput, ConversionResult, Convert } from './types.ts';
 
 /** Time after which a result is out of date, in milliseconds. */
 const CACHE_TTL_MS = 10_000;
@@ -43,15 +45,30 @@ export function createHealthCheck(
   };
 }
 
+/** An image that this process has made. */
+interface MadeImage extends Pick<ConversionInput, 'type' | 'label' | 'client'> {
+  readonly bytes: Buffer | string;
+}
+
+/** Converts an image that this process has made, and passes the result to `use` before it is removed. */
+export function convertMade<T>(
+  { convert, workspaces }: Pick<ConversionEngine, 'convert' | 'workspaces'>,
+  { bytes, ...image }: MadeImage,
+  options: Partial<ConvertOptions> & Pick<ConvertOptions, 'format'>,
+  use: (result: ConversionResult) => T | Promise<T>,
+): Promise<T> {
+  return workspaces.use({}, async (workspace) => {
+    const folder = await workspace.folder('image');
+    await writeFile(join(folder, INPUT_FILE), bytes);
+    const all = { ...DEFAULT_OPTIONS, ...options };
+    return use(await convert({ folder, ...image }, all, new AbortController().signal));
+  });
+}
+
 async function convertOnePixel(convert: Convert, workspaces: Workspaces): Promise<boolean> {
   try {
-    await workspaces.use({}, async (workspace) => {
-      const folder = await workspace.folder('trial');
-      await writeFile(join(folder, INPUT_FILE), ONE_PIXEL);
-      const options = { format: 'png', quality: 80, stripMetadata: true } as const;
-      await convert({ folder, type: 'png', label: 'The trial' }, options, new AbortController().signal);
-    });
-    return true;
+    const pixel = { type: 'png', label: 'The trial', bytes: ONE_PIXEL } as const;
+    return await convertMade({ convert, workspaces }, pixel, { format: 'png' }, () => true);
   } catch (error) {
     if (isCode(error, 'QUEUE_FULL') || isCode(error, 'OVERLOADED')) return true; // overloaded, but healthy
     // A disk that only the files of current requests fill is healthy, too.

@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ImageDescription as NamedDescription } from '../client/library/types.ts';
 import { isFileError, type PublicError, serviceError, toPublicError } from '../errors.ts';
-import { INPUTS, OUTPUTS } from '../formats.ts';
+import { INPUTS, listLabels, OUTPUTS } from '../formats.ts';
 import { withReader } from '../images/containers/file.ts';
 import { describeProfile } from '../images/icc.ts';
 import { type ImageInfo, type Size, turnSize } from '../images/image-info.ts';
@@ -11,16 +11,11 @@ import { acceptJob } from './accept-jobs.ts';
 import type { Capabilities } from './capabilities.ts';
 import { type ExplanationJson, explainJob, toJson } from './explain.ts';
 import { digestOf } from './key.ts';
+import { DEFAULT_OPTIONS } from './options.ts';
 import { createJob } from './plan/job.ts';
 import { countPages, sizesToMake } from './plan/size.ts';
 import { type ConvertOptions, INPUT_FILE, type PlannedJob } from './plan/types.ts';
-import {
-  createRepairContext,
-  repairAndInspect,
-  resolveFormat,
-  storeExternalProfile,
-  supportedLabels,
-} from './prepare.ts';
+import { createRepairContext, repairAndInspect, resolveFormat, storeExternalProfile } from './prepare.ts';
 import type { ConversionQueue } from './queue/queue.ts';
 import type { ConversionInput, Machine } from './types.ts';
 
@@ -139,12 +134,7 @@ async function accept(
   const attempt = (options: ConvertOptions): Promise<Attempt<PlannedJob>> =>
     catchFileError(() => {
       if (!inputs.includes(source.type))
-        throw serviceError(
-          'UNSUPPORTED_TYPE',
-          source.label,
-          supportedLabels(inputs),
-          INPUTS[source.type].label,
-        );
+        throw serviceError('UNSUPPORTED_TYPE', source.label, listLabels(inputs), INPUTS[source.type].label);
       const job = acceptJob(image, { options, suffix: '' }, { ...deps, source });
       const { label, maxDimension = Number.POSITIVE_INFINITY } = OUTPUTS[options.format];
       if (sizesToMake(job).some(({ width, height }) => Math.max(width, height) > maxDimension))
@@ -154,18 +144,16 @@ async function accept(
   if (wanted) return attempt(wanted);
   const attempts: Attempt<PlannedJob>[] = [];
   for (const format of outputs) {
-    const made = await attempt({ format, ...PLAIN_OPTIONS });
+    const made = await attempt({ format, ...DEFAULT_OPTIONS });
     if ('value' in made) return made;
     attempts.push(made);
   }
   return attempts[0] as Attempt<PlannedJob>;
 }
 
-const PLAIN_OPTIONS = { quality: 80, stripMetadata: true } as const;
-
 /** Returns the size of an image after its orientation is applied. */
 function uprightSize(image: ImageInfo, { tools }: IdentifyDeps): Size | undefined {
-  const size = createJob(image, { format: 'png', ...PLAIN_OPTIONS }, tools).fittings[0]?.result;
+  const size = createJob(image, { format: 'png', ...DEFAULT_OPTIONS }, tools).fittings[0]?.result;
   return size && image.orientation === undefined ? turnSize(size, image.pixels?.orientation) : size;
 }
 

@@ -32,6 +32,9 @@ export const flag = (fallback: boolean, description: string) =>
 /** Output format of a request without one. */
 export const DEFAULT_FORMAT: OutputType = 'webp';
 
+/** The options of a request without any, except its format. */
+export const DEFAULT_OPTIONS = { quality: 80, stripMetadata: true } as const;
+
 /** Creates a check for an output format. `outputs` are the enabled formats. */
 export const outputFormat = (outputs: readonly OutputType[]) =>
   z
@@ -108,7 +111,7 @@ const pagedFormats = (outputs: readonly OutputType[]): string =>
  */
 export const optionFields = (outputs: readonly OutputType[]) => ({
   quality: integer(1, 100)
-    .default(80)
+    .default(DEFAULT_OPTIONS.quality)
     .describe(
       `1 gives the smallest file, 100 the best quality. Applies to ${outputs.filter((type) => OUTPUTS[type].quality).join(', ')}.${outputs.includes('jxl') ? ' 100 is lossless for jxl.' : ''}`,
     ),
@@ -154,7 +157,7 @@ export const optionFields = (outputs: readonly OutputType[]) => ({
       examples: [200_000],
     }),
   strip_metadata: flag(
-    true,
+    DEFAULT_OPTIONS.stripMetadata,
     'Whether to remove EXIF, IPTC, XMP and the colour profile. If false, they are kept if the format supports them.',
   ),
   frames: oneOf('all', 'first')

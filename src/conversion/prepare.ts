@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { type ServiceError, serviceError, serviceErrorFrom } from '../errors.ts';
 import type { DiskAccount } from '../files/disk-space.ts';
 import { workFiles } from '../files/workspace.ts';
-import { EXTRA_INPUT_TYPES, INPUTS } from '../formats.ts';
+import { EXTRA_INPUT_TYPES, INPUTS, listLabels } from '../formats.ts';
 import { declaredProfile } from '../images/colour/declared-colour.ts';
 import { HeaderTooComplexError, type RepairContext } from '../images/containers/file.ts';
 import { makeMetadataUpright } from '../images/exif.ts';
@@ -115,12 +115,9 @@ export function unsupportedType(
 ): ServiceError {
   const disabled = EXTRA_INPUT_TYPES.find((extra) => extra === detected);
   const others = disabled ? [INPUTS[disabled].label] : [];
-  return serviceError('UNSUPPORTED_TYPE', label, supportedLabels(accepts), ...others);
+  const images = accepts.filter((type) => type !== 'zip' && type !== 'archive');
+  return serviceError('UNSUPPORTED_TYPE', label, listLabels(images), ...others);
 }
-
-/** Returns the labels of the accepted types of images, for messages. */
-export const supportedLabels = (accepts: readonly FileType[]): string =>
-  accepts.flatMap((type) => (type === 'zip' || type === 'archive' ? [] : INPUTS[type].label)).join(', ');
 
 /**
  * Creates the limits of the repairs of an input.

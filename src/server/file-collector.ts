@@ -2,12 +2,12 @@
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { INPUT_FILE } from '../conversion/plan/types.ts';
-import { storeInput, supportedLabels } from '../conversion/prepare.ts';
+import { storeInput } from '../conversion/prepare.ts';
 import type { ConversionInput, TextField } from '../conversion/types.ts';
 import { errorOfFile, isFileError, type ServiceError, serviceError } from '../errors.ts';
 import { unzip } from '../files/unzip.ts';
 import type { Workspace } from '../files/workspace.ts';
-import type { InputType } from '../formats.ts';
+import { type InputType, listLabels } from '../formats.ts';
 import type { FileType } from '../images/index.ts';
 import { sanitizeForDisplay } from '../text.ts';
 
@@ -85,7 +85,7 @@ export function createFileCollector(workspace: Workspace, rules: UploadOptions, 
     maxBytes(type) {
       if (type !== 'zip') return maxFileBytes;
       if (isBatch) return archiveBytes;
-      throw serviceError('UNSUPPORTED_TYPE', 'The file', supportedLabels(accepts), undefined, true);
+      throw serviceError('UNSUPPORTED_TYPE', 'The file', listLabels(accepts), undefined, true);
     },
   });
   const archiveAllowance = (archive: string): Allowance => ({

@@ -2,14 +2,12 @@
  * @module Collects the data for the checks of the `doctor` command. Continues after invalid settings and missing
  * tools.
  */
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Config, ConfigError, loadConfig } from '../../config.ts';
 import { toolSearch } from '../../conversion/capabilities.ts';
-import { assertSystem, type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
-import { type ConvertOptions, INPUT_FILE } from '../../conversion/plan/types.ts';
-import type { ConversionInput, ConversionResult } from '../../conversion/types.ts';
+import { assertSystem, createConversionEngine } from '../../conversion/engine.ts';
 import { StartupError, toStartupError } from '../../errors.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
 import { ASSETS_DIR } from '../../folders.ts';
@@ -37,26 +35,6 @@ const inState =
 export const [ok, warn, fail] = [inState('ok'), inState('warn'), inState('fail')];
 
 export type DoctorReport = Awaited<ReturnType<typeof collectReport>>;
-
-/** An image that a check has made. */
-interface MadeImage extends Pick<ConversionInput, 'type' | 'label' | 'client'> {
-  readonly bytes: Buffer | string;
-}
-
-/** Converts an image, and passes the result to `use` before it is removed. */
-export function convertImage<T>(
-  engine: ConversionEngine,
-  { bytes, ...image }: MadeImage,
-  options: Partial<ConvertOptions> & Pick<ConvertOptions, 'format'>,
-  use: (result: ConversionResult) => Promise<T>,
-): Promise<T> {
-  return engine.workspaces.use({}, async (workspace) => {
-    const folder = await workspace.folder('image');
-    await writeFile(join(folder, INPUT_FILE), bytes);
-    const all = { quality: 80, stripMetadata: true, ...options };
-    return use(await engine.convert({ folder, ...image }, all, new AbortController().signal));
-  });
-}
 
 /**
  * Collects the report. The caller must close its engine.

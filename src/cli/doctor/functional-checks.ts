@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ConversionEngine } from '../../conversion/engine.ts';
+import { convertMade } from '../../conversion/health-check.ts';
 import { isInMemory } from '../../files/system.ts';
 import { createWorkspaces } from '../../files/workspace.ts';
 import { WEB_APP_DIR } from '../../folders.ts';
@@ -10,7 +11,7 @@ import { ONE_PIXEL } from '../../process/policy.ts';
 import type { RedisConnection } from '../../redis-client.ts';
 import { formatBytes } from '../../text.ts';
 import { bytesOfBatch, DISK_SPACE_FACTOR } from '../context.ts';
-import { type CheckResult, convertImage, type DoctorReport, fail, ok, warn } from './collect.ts';
+import { type CheckResult, type DoctorReport, fail, ok, warn } from './collect.ts';
 
 /** Converts a pixel to every output format. */
 export async function conversion({ engine, policyEnforced }: DoctorReport): Promise<CheckResult[]> {
@@ -26,7 +27,7 @@ export async function conversion({ engine, policyEnforced }: DoctorReport): Prom
     );
     const pixel = { type: 'png', label: 'The pixel', bytes: ONE_PIXEL } as const;
     const times = await Promise.all(
-      formats.map((format) => convertImage(engine, pixel, { format }, async (result) => result.convertedMs)),
+      formats.map((format) => convertMade(engine, pixel, { format }, (result) => result.convertedMs)),
     );
     const ms = Math.round(Math.max(...times));
     return [ok(name, `one pixel to ${formats.join(', ')}: at most ${ms} ms`)];
@@ -130,7 +131,7 @@ const [LETTER_X, BASELINE_Y] = [96, 48];
 async function missingScripts(engine: ConversionEngine): Promise<Script[]> {
   const bytes = createSvg([...SCRIPTS.map(({ letter }) => letter), ...UNASSIGNED_CODEPOINTS]);
   const drawing = { type: 'svg', label: 'The drawing', bytes } as const;
-  const bmp = await convertImage(engine, drawing, { format: 'bmp' }, ({ path }) => readFile(path));
+  const bmp = await convertMade(engine, drawing, { format: 'bmp' }, ({ path }) => readFile(path));
   const boxes = UNASSIGNED_CODEPOINTS.map((_, at) => readOutline(bmp, SCRIPTS.length + at));
   return SCRIPTS.filter((_, at) => ['', FRAME, ...boxes].includes(readOutline(bmp, at)));
 }

@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
 import type { Config } from '../../config.ts';
 import type { ConversionEngine } from '../../conversion/engine.ts';
+import { convertMade } from '../../conversion/health-check.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
-import { convertImage } from './collect.ts';
 
 /** A kind of conversion of the table in docs/sizing.md. */
 interface Kind {
@@ -51,7 +51,7 @@ export async function measureSizing(
     let count = 0;
     const worker = async (): Promise<void> => {
       do {
-        await convertImage(engine, photo, options, async () => {});
+        await convertMade(engine, photo, options, () => {});
         count += 1;
       } while (performance.now() < deadline);
     };
@@ -77,7 +77,7 @@ const IMAGE = { label: 'The image', client: 'sizing' };
 /** Creates a JPEG that takes about as many bits per pixel as a photo. */
 function createPhoto(engine: ConversionEngine, width: number, height: number): Promise<Buffer> {
   const bitmap = { type: 'bmp', bytes: createBitmap(width, height), ...IMAGE } as const;
-  return convertImage(engine, bitmap, { format: 'jpg' }, ({ path }) => readFile(path));
+  return convertMade(engine, bitmap, { format: 'jpg' }, ({ path }) => readFile(path));
 }
 
 /** Amplitudes of the waves in the image, by wavelength in pixels. Short waves have low amplitudes, as in photos. */

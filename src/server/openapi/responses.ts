@@ -2,7 +2,7 @@
 import type { ErrorScope, ExampleValues } from '../../error-row.ts';
 import { ERROR_CODES, ERRORS, type ErrorCode } from '../../error-table.ts';
 import { ServiceError } from '../../errors.ts';
-import { INPUTS } from '../../formats.ts';
+import { listLabels } from '../../formats.ts';
 import { errorBody } from '../error-handler.ts';
 import { ALLOWED } from '../middleware.ts';
 import { MAX_FIELDS } from '../multipart/normalizer.ts';
@@ -103,7 +103,7 @@ function errorExamples(operation: Operation, service: ApiContext): Map<number, R
     part: isBatch ? 'files' : 'file',
     maxFiles: isBatch ? config.MAX_BATCH_FILES : 1,
     allowed: ALLOWED[operation.method === 'POST' ? 'POST' : 'GET'],
-    supported: inputs.map((type) => INPUTS[type].label).join(', '),
+    supported: listLabels(inputs),
     requestId: EXAMPLE_ID,
     maxFields: MAX_FIELDS,
     minChunkBytes: MIN_MEAN_CHUNK_BYTES,

@@ -4,7 +4,14 @@ import type { Config } from '../../config.ts';
 import { formSchemas, type Presets } from '../../conversion/forms.ts';
 import { ERROR_CODES } from '../../error-table.ts';
 import { reasonOf } from '../../errors.ts';
-import { ALL_INPUT_TYPES, INPUTS, type InputType, MAX_DIMENSION, type OutputType } from '../../formats.ts';
+import {
+  ALL_INPUT_TYPES,
+  INPUTS,
+  type InputType,
+  listLabels,
+  MAX_DIMENSION,
+  type OutputType,
+} from '../../formats.ts';
 import { NOTES, type Note } from '../../notes.ts';
 import { formatByteLimit } from '../../text.ts';
 
@@ -26,7 +33,7 @@ export type Json = Readonly<Record<string, unknown>>;
 export function schemas({ inputs, outputs, presets, config }: ApiContext): Record<string, Json> {
   const forms = formSchemas(outputs, presets);
   const limit = formatByteLimit(config.MAX_FILE_BYTES);
-  const labels = inputs.map((type) => INPUTS[type].label).join(', ');
+  const labels = listLabels(inputs);
   const detected = 'The server detects the type from the content. File name and declared type are ignored.';
   const formats = z.object({
     input: z.array(z.enum(inputs.flatMap((type) => INPUTS[type].names))),
