@@ -12,6 +12,7 @@ import type { Capabilities } from './capabilities.ts';
 import { type ExplanationJson, explainJob, toJson } from './explain.ts';
 import { digestOf } from './key.ts';
 import { DEFAULT_OPTIONS } from './options.ts';
+import { iconSize } from './plan/encode.ts';
 import { createJob } from './plan/job.ts';
 import { countPages, sizesToMake } from './plan/size.ts';
 import { type ConvertOptions, INPUT_FILE, type PlannedJob } from './plan/types.ts';
@@ -159,6 +160,7 @@ function uprightSize(image: ImageInfo, { tools }: IdentifyDeps): Size | undefine
 
 function expect(job: PlannedJob): ImageDescription['conversion'] {
   const { format } = job.options;
-  const { width, height } = (format === 'pdf' ? undefined : job.fittings[0]?.result) ?? {};
+  const fitted = format === 'ico' ? iconSize(job.options) : job.fittings[0]?.result;
+  const { width, height } = (format !== 'pdf' && fitted) || {};
   return { type: format, width: width ?? null, height: height ?? null, notes: job.plan.notes };
 }

@@ -31,6 +31,7 @@ import {
   translateToolError,
 } from './output/tool-errors.ts';
 import { chooseAnchor, REDUCED_BYTES } from './plan/attention.ts';
+import { iconSize } from './plan/encode.ts';
 import { canShare, planAgain, planTogether, selectPrinted } from './plan/index.ts';
 import { createJob } from './plan/job.ts';
 import { renderSmaller } from './plan/rasterize.ts';
@@ -199,8 +200,8 @@ async function encode(job: PlannedJob, running: RunningConversion, shared?: Outp
   const shown = await inspectResult(result.path, options.format);
   const kept = job.isTranscoded || keptMetadata(image, shown, options);
   const lowered = result.quality !== undefined && result.quality < quality;
-  const { width, height } = shown ?? {};
   const { format } = options;
+  const { width, height } = format === 'ico' ? iconSize(options) : (shown ?? {});
   return {
     ...result,
     suffix,

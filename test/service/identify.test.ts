@@ -158,6 +158,27 @@ describe('POST /identify', () => {
     }
   });
 
+  it('describes the size of a drawing and of an icon as the headers of the result state it', async () => {
+    await startShared({ EXTRA_OUTPUTS: 'ico' });
+    const drawing = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="33.5" height="77.25"/>');
+    for (const [file, query, size] of [
+      [drawing, 'format=png', [34, 78]],
+      [drawing, 'format=png&width=50', [50, 116]],
+      [drawing, 'format=png&width=90&height=31&fit=inside', [14, 31]],
+      [drawing, 'format=png&crop=0,0,50%25,50%25', [17, 39]],
+      [drawing, 'format=png&width=90&height=31&fit=contain', [90, 31]],
+      [drawing, 'format=ico', [256, 256]],
+      [await fixture('scene.jpg'), 'format=ico&width=60', [48, 48]],
+      [await fixture('scene.jpg'), 'format=ico&height=16', [16, 16]],
+    ] as const) {
+      const { conversion } = await identify(file, `?${query}`);
+      const { headers } = await convert(current().base, file, Object.fromEntries(new URLSearchParams(query)));
+      expect([conversion?.width, conversion?.height], query).to.deep.equal(size);
+      const stated = ['width', 'height'].map((side) => Number(headers.get(`x-image-${side}`)));
+      expect(stated, query).to.deep.equal(size);
+    }
+  });
+
   it('explains the conversion with plan=true as imagemill explain does, with the key of the result', async () => {
     const settings = { MAX_PIXELS: '20000', MAX_FRAMES: '9' };
     await startShared(settings);

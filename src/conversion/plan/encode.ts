@@ -1,6 +1,6 @@
 /** @module Encoder arguments of each format, chosen to balance quality, size and time. Pure. */
 import { OUTPUTS, type OutputType } from '../../formats.ts';
-import type { ImageInfo } from '../../images/image-info.ts';
+import type { ImageInfo, Size } from '../../images/image-info.ts';
 import type { ToolName } from '../../tools.ts';
 import { POINTS_PER_INCH, pageScale } from './size.ts';
 import { FILE_TO_ENCODE, JXL_THREADS, KEPT_FILE, SUFFIX, THREADS, WEBP_THREADS } from './step.ts';
@@ -95,6 +95,12 @@ const ICON_SIZES = [256, 48, 32, 16];
 export function iconSizes({ width = 256, height = 256 }: ConversionJob['options']): number[] {
   const [smallest = 16] = ICON_SIZES.slice(-1);
   return ICON_SIZES.filter((size) => size <= Math.max(smallest, Math.min(width, height)));
+}
+
+/** Returns the size of the largest image in an icon. */
+export function iconSize(options: ConversionJob['options']): Size {
+  const side = Math.max(...iconSizes(options));
+  return { width: side, height: side };
 }
 
 /** Fits the image into a transparent square of each size. */

@@ -140,8 +140,7 @@ export function peakRasterSize(image: ImageInfo, options: ConvertOptions): Size 
     box.width ? box.width / width : Number.POSITIVE_INFINITY,
     box.height ? box.height / height : Number.POSITIVE_INFINITY,
   );
-  const drawn = (side: number): number =>
-    Math.ceil((Number.isFinite(scale) ? side * scale : side) - ROUNDING_ERROR);
+  const drawn = (side: number): number => roundUp(Number.isFinite(scale) ? side * scale : side);
   return { width: drawn(width), height: drawn(height) };
 }
 
@@ -175,7 +174,10 @@ export function fitAll({
   keepsAllFrames,
 }: Pick<ConversionJob, 'image' | 'options' | 'pages' | 'keepsAllFrames'>): Fitting[] {
   const isSvg = image.type === 'svg';
-  const fit = (size: Size) => fitInto(shownArea(size, options, isSvg), isSvg ? drawingBox(options) : options);
+  const box = isSvg ? drawingBox(options) : options;
+  // librsvg chooses the size of a whole drawing itself.
+  const round = isSvg && options.crop === undefined && options.fit !== 'cover' ? roundUp : roundHalfUp;
+  const fit = (size: Size) => fitInto(shownArea(size, options, isSvg), box, round);
   const fittings = uprightSizes({ image, pages, keepsAllFrames }).map(fit);
   const frames = keepsAllFrames ? (image.animation?.delaysMs.length ?? 1) : 1;
   return frames === 1 ? fittings : fittings.flatMap((fitting) => Array<Fitting>(frames).fill(fitting));
@@ -244,13 +246,19 @@ const ANCHORS: Readonly<Record<Position, Anchor>> = {
 /** Returns the anchor that has been chosen for `attention`, or that of the position. */
 const findAnchor = ({ position = 'center', anchor }: Box): Anchor => anchor ?? ANCHORS[position];
 
+/** Rounds a half up, like sharp and ImageMagick (ParseMetaGeometry). */
+const roundHalfUp = (side: number): number => Math.floor(side + 0.5);
+
+/** Rounds up like librsvg. */
+const roundUp = (side: number): number => Math.ceil(side - ROUNDING_ERROR);
+
 /** Fits an image of this size into a box. Without `enlarge`, no side grows. */
-function fitInto({ width, height }: Size, box: Box): Fitting {
+function fitInto({ width, height }: Size, box: Box, round = roundHalfUp): Fitting {
   const { scale, side } = FIT_RULES[box.fit ?? 'inside'];
   const [x, y] = sideScales({ width, height }, box);
   const maxScale = box.enlarge ? Number.POSITIVE_INFINITY : 1;
   const [across, down] = [Math.min(maxScale, scale(x, y)), Math.min(maxScale, scale(y, x))];
-  const resized = { width: scaleSide(width, across), height: scaleSide(height, down) };
+  const resized = { width: scaleSide(width, across, round), height: scaleSide(height, down, round) };
   const result = {
     width: side(resized.width, box.width ?? resized.width),
     height: side(resized.height, box.height ?? resized.height),
@@ -265,9 +273,9 @@ function sideScales({ width, height }: Size, box: Box): [x: number, y: number] {
   return [x ?? y ?? 1, y ?? x ?? 1];
 }
 
-/** Scales a side. Rounds a half up, like sharp and ImageMagick (ParseMetaGeometry), and leaves at least one pixel. */
-function scaleSide(side: number, scale: number): number {
-  return Math.max(1, Math.floor(side * scale + 0.5));
+/** Scales a side, and leaves at least one pixel. */
+function scaleSide(side: number, scale: number, round = roundHalfUp): number {
+  return Math.max(1, round(side * scale));
 }
 
 /** Formats the box as an ImageMagick geometry, for images whose size is not known. */

@@ -96,9 +96,21 @@ const HEADERS = {
     `${qualityDescription} Each value has the indexes of its files, from 0, unless there are more than 100.`,
     '80;files="0 3", 62;files="1"',
   ),
-  ImageWidth: optional(atLeast('X-Image-Width', 1, 'Width of the result in pixels. Absent for a PDF.', 1200)),
+  ImageWidth: optional(
+    atLeast(
+      'X-Image-Width',
+      1,
+      'Width of the result in pixels, or of the largest image of an icon. Absent for a PDF.',
+      1200,
+    ),
+  ),
   ImageHeight: optional(
-    atLeast('X-Image-Height', 1, 'Height of the result in pixels. Absent for a PDF.', 800),
+    atLeast(
+      'X-Image-Height',
+      1,
+      'Height of the result in pixels, or of the largest image of an icon. Absent for a PDF.',
+      800,
+    ),
   ),
   Digest: sometimes(
     'Repr-Digest',
