@@ -6,13 +6,8 @@ import { ALL_OUTPUT_TYPES } from '../formats.ts';
 const valuesOf = ({ long, flags }: Option): readonly string[] =>
   long === '--format' ? ALL_OUTPUT_TYPES : (/<(.+\|.+)>/.exec(flags)?.[1]?.split('|') ?? []);
 
-const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
-/** The shells that {@link completionScript} knows. */
-export const SHELLS = Object.keys(SCRIPTS) as readonly (keyof typeof SCRIPTS)[];
-
-/** Returns the script for a shell. It starts no program, so that completion is immediate. */
-export const completionScript = (shell: (typeof SHELLS)[number], program: Command): string =>
-  SCRIPTS[shell](program);
+/** Functions that return the script for a shell. It starts no program, so that completion is immediate. */
+export const COMPLETION_SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
 
 /** A command with the words that lead to it, such as `['regress', 'compare']`. */
 interface Path {

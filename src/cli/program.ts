@@ -1,6 +1,6 @@
 /** @module The command line: commands, options and help. Each command loads its modules when it is called. */
 import { Argument, Command, CommanderError } from 'commander';
-import { completionScript, SHELLS } from './completion.ts';
+import { COMPLETION_SCRIPTS } from './completion.ts';
 import { type CliContext, CliError, EXIT_CANNOT_RUN } from './context.ts';
 import { addConvert } from './convert-commands.ts';
 import { addRegress } from './regress.ts';
@@ -199,10 +199,12 @@ export async function runProgram(
   program
     .command('completion')
     .description('print a script that completes commands and options in a shell')
-    .addArgument(new Argument('<shell>', 'shell that reads the script').choices(SHELLS))
+    .addArgument(
+      new Argument('<shell>', 'shell that reads the script').choices(Object.keys(COMPLETION_SCRIPTS)),
+    )
     .addHelpText('after', COMPLETION_HELP)
-    .action((shell: (typeof SHELLS)[number]) => {
-      process.stdout.write(completionScript(shell, program));
+    .action((shell: keyof typeof COMPLETION_SCRIPTS) => {
+      process.stdout.write(COMPLETION_SCRIPTS[shell](program));
     });
 
   try {
