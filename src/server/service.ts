@@ -1,5 +1,4 @@
 /** @module Creates the service from its parts: takes the settings, and returns an app that is ready to listen. */
-import type { Logger } from 'pino';
 import { openApiKeys } from '../api-keys.ts';
 import type { Config } from '../config.ts';
 import { createConversionEngine } from '../conversion/engine.ts';
@@ -7,7 +6,7 @@ import { NO_PRESETS, type Presets } from '../conversion/forms.ts';
 import { createHealthCheck } from '../conversion/health-check.ts';
 import { WEB_APP_DIR } from '../folders.ts';
 import type { OutputType } from '../formats.ts';
-import { createApp } from './app.ts';
+import { type AppDeps, createApp } from './app.ts';
 import { createMetrics } from './metrics.ts';
 import type { SharedStore } from './redis-store.ts';
 import { loadWebApp } from './routes/web-app.ts';
@@ -15,12 +14,7 @@ import { loadWebApp } from './routes/web-app.ts';
 /** A running service. The caller listens for connections. */
 export type Service = Awaited<ReturnType<typeof createService>>;
 
-export interface ServiceOptions {
-  readonly config: Config;
-  readonly version: string;
-  readonly log: Logger;
-  /** Monotonic clock for the rate limit, in milliseconds; see {@link createApp}. */
-  readonly now?: () => number;
+export interface ServiceOptions extends Pick<AppDeps, 'config' | 'version' | 'log' | 'now'> {
   /** See {@link createMetrics}. Default: false, because a process may run several services. */
   readonly collectProcessMetrics?: boolean;
   /** Returns the number of log lines dropped since the start. */
