@@ -75,7 +75,7 @@ function worstFrame(
   for (const [frame, raster] of before.frames.entries()) {
     const other = after.frames[frame];
     if (other?.width !== raster.width || other.height !== raster.height) return undefined;
-    const found = measureDifference(raster, other, allowed.max, opaque);
+    const found = measureDifference(raster, other, opaque, allowed.max);
     const order = worst ? exceeds(found) - exceeds(worst) || worst.psnr - found.psnr : 1;
     if (order > 0) worst = { ...found, frame };
   }

@@ -113,7 +113,7 @@ async function compareReduced(source: Buffer, result: Buffer) {
   const decoding = [decodeReduced(source, true), decodeReduced(result, false)] as const;
   const [one, other] = await Promise.all(decoding).catch(() => []);
   if (!one || !other || !isDeepStrictEqual(one.whole, other.whole)) return undefined;
-  const found = measureDifference(one.raster, other.raster, REDUCED_TOLERANCE, true);
+  const found = measureDifference(one.raster, other.raster, true, REDUCED_TOLERANCE);
   const { max, area, patch, ssim = 1, deltaE, at } = found;
   const isAlike = max <= REDUCED.max && area <= REDUCED.area && patch <= REDUCED.patch;
   if (!isAlike || ssim < REDUCED.ssim || deltaE > REDUCED.deltaE) return undefined;

@@ -2,7 +2,7 @@
 
 import { ssim } from '@blazediff/ssim';
 import { differenceCiede2000, modeLab65, modeRgb, type Rgb, useMode } from 'culori/fn';
-import { compositeOver, isOpaque, type Raster } from './image.ts';
+import { compositeOver, type Raster } from './image.ts';
 
 /** Difference of two rasters of equal size. */
 export interface Difference {
@@ -41,15 +41,15 @@ const BACKGROUNDS = [255, 0] as const;
  * Measures the difference of two rasters. Composites images with transparency over white and over black and returns the
  * larger difference, so that transparency counts and the colour of transparent pixels does not.
  *
+ * @param opaque whether all pixels are known to be opaque
  * @param tolerance difference of a channel, 0 to 255, up to which a pixel does not count for `area`
- * @param opaque whether all pixels are opaque, if that is known
  * @throws {Error} if the sizes differ
  */
 export function measureDifference(
   one: Raster,
   other: Raster,
+  opaque: boolean,
   tolerance = ROUNDING,
-  opaque = isOpaque(one) && isOpaque(other),
 ): Difference {
   if (one.width !== other.width || one.height !== other.height) {
     throw new Error(`sizes differ: ${one.width}x${one.height} and ${other.width}x${other.height}`);

@@ -49,12 +49,6 @@ export function clearHidden(data: Uint8Array): boolean {
   return alpha;
 }
 
-/** Returns whether all pixels are opaque. */
-export function isOpaque({ data }: Raster): boolean {
-  for (let at = 3; at < data.length; at += 4) if (data[at] !== 255) return false;
-  return true;
-}
-
 /** Composites a raster over a grey background. */
 export function compositeOver({ width, height, data }: Raster, grey: number): Raster {
   const result = new Uint8Array(data.length);
