@@ -174,6 +174,36 @@ describe('adding files to the page', () => {
     expect(await listed(page, 1)).to.deep.equal(['scene.png']);
   });
 
+  it('shows the middle of an SVG that has only a viewBox, without the size that the browser invents for it', async () => {
+    const page = await open(service);
+    const squares = ['red', 'lime', 'blue'].map((c, at) => `<path fill="${c}" d="M${at * 30} 0h30v30h-30"/>`);
+    const svg = (attributes: string) =>
+      Buffer.from(
+        `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 30" ${attributes}>${squares.join('')}</svg>`,
+      );
+    await pick(page, [made('icon.svg', svg('')), made('sized.svg', svg('width="180" height="60"'))]);
+    for (const [name, properties] of [
+      ['icon.svg', `SVG ${formatBytes(svg('').length)}`],
+      ['sized.svg', `SVG ${formatBytes(svg('width="180" height="60"').length)} · 180 × 60`],
+    ] as const) {
+      const pixels = await row(page, name)
+        .locator('.thumbnail img')
+        .evaluate((image: HTMLImageElement) => {
+          const context = new OffscreenCanvas(128, 128).getContext('2d');
+          context?.drawImage(image, 0, 0);
+          return [...(context?.getImageData(0, 0, 128, 128).data ?? [])];
+        });
+      const { channels } = await sharp(Buffer.from(pixels), {
+        raw: { width: 128, height: 128, channels: 4 },
+      }).stats();
+      expect(
+        channels.map(({ mean }) => Math.round(mean / 64)),
+        name,
+      ).to.deep.equal([0, 4, 0, 4]);
+      expect(await row(page, name).locator('.file-properties').innerText()).to.equal(properties);
+    }
+  });
+
   it('shows type and dimensions of a file that no browser decodes', async () => {
     const page = await open(service);
     const lying = await sharp(await fixture('scene.png'))

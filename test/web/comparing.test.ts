@@ -181,7 +181,7 @@ describe('the comparison dialog', () => {
     const page = await open(service, {}, '?output_format=jpg&max_bytes=10');
     await pick(page, [fixturePath('scene.jpg')]);
     await page.getByRole('button', { name: 'Compare scene.jpg' }).click();
-    await page.getByRole('dialog').locator('output').getByText('cannot be reduced').waitFor();
+    await page.getByRole('dialog').locator('output').getByText('cannot be reduced to 10 bytes: ').waitFor();
   });
 
   it('zooms with the wheel and two fingers around the pointer, and with keys, and labels the picture', async () => {

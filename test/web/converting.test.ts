@@ -352,6 +352,7 @@ describe('the options on the page', () => {
       'output_format=pdf&background=%23ff0000&frames=all&pages=first',
     );
     await pick(page, [extraPath('scene.pdf')]);
+    expect(await page.getByLabel('PDF resolution').getAttribute('placeholder')).to.equal('144');
     await page.getByLabel('PDF resolution').fill('300');
     expect((await queryOf(page)).get('dpi')).to.equal('300');
     await page.getByRole('radio', { name: 'WebP' }).check();

@@ -81,13 +81,13 @@ export async function describeFailure(
 /** Returns whether a request with this response may succeed later: a timeout, a rate limit, or a failure of the server. */
 const isTemporary = (status: number): boolean => status === 408 || status === 429 || status >= 500;
 
-/** Returns the message of an error without the name of a setting, which helps operators only. */
+/** Returns the message of an error without the name of a setting or field, which the page does not show. */
 function formatError({ status, details }: ImagemillError): string {
   if (!details) return `The server responded with status ${status}.`;
-  const { message, reason, actual, limit, setting } = details;
+  const { message, reason, actual, limit, setting, field } = details;
   if (reason === 'too_many_pixels')
     return formatExcess(Number(actual), Number(limit), 'pixels', 'megapixels');
-  return message.replace(` (${setting})`, '');
+  return message.replace(` (${setting ?? field})`, '');
 }
 
 /** Type of a result. */

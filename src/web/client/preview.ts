@@ -1,7 +1,8 @@
 /** @module Previews: the size and a thumbnail of an image, decoded by the browser. */
 import type { Signal } from '@preact/signals';
+import { INPUTS } from '../../formats.ts';
 
-/** Size of an image in pixels, and its thumbnail. */
+/** Size of an image in pixels, 0 × 0 for an SVG without a size of its own, and its thumbnail. */
 export interface Preview {
   readonly width: number;
   readonly height: number;
@@ -56,23 +57,37 @@ async function decodePreview(file: Blob): Promise<Preview> {
     image.src = url;
     await image.decode();
     const { naturalWidth: width, naturalHeight: height } = image;
-    return { width, height, thumbnail: await createThumbnail(image, width, height) };
+    const thumbnail = await createThumbnail(image, width, height);
+    return (await hasOwnSize(image, file))
+      ? { width, height, thumbnail }
+      : { width: 0, height: 0, thumbnail };
   } finally {
     image.src = '';
     URL.revokeObjectURL(url);
   }
 }
 
+/** Returns false for an SVG without a size of its own: the natural size is then a default of the browser, such as 300 × 150. */
+async function hasOwnSize(image: HTMLImageElement, { type }: Blob): Promise<boolean> {
+  if (type !== INPUTS.svg.mediaType) return true;
+  return createImageBitmap(image, 0, 0, 1, 1).then(
+    () => true,
+    () => false,
+  );
+}
+
 /** Draws the central square of an image as WebP and returns an object URL. */
 async function createThumbnail(image: HTMLImageElement, width: number, height: number): Promise<string> {
   const canvas = new OffscreenCanvas(THUMBNAIL_PX, THUMBNAIL_PX);
   const context = canvas.getContext('2d') as OffscreenCanvasRenderingContext2D;
-  const side = Math.min(width, height);
   context.imageSmoothingQuality = 'high';
+  const scale = THUMBNAIL_PX / Math.min(width, height);
+  const [scaledWidth, scaledHeight] = [width * scale, height * scale];
+  // The whole image is drawn: Chromium selects a wrong part of an SVG without a size of its own.
   context.drawImage(
     image,
-    ...([(width - side) / 2, (height - side) / 2, side, side] as const),
-    ...([0, 0, THUMBNAIL_PX, THUMBNAIL_PX] as const),
+    ...([(THUMBNAIL_PX - scaledWidth) / 2, (THUMBNAIL_PX - scaledHeight) / 2] as const),
+    ...([scaledWidth, scaledHeight] as const),
   );
   return URL.createObjectURL(await canvas.convertToBlob({ type: 'image/webp', quality: 0.8 }));
 }

@@ -110,12 +110,14 @@ interface NumberProps {
   max: number;
   /** By default whole numbers. */
   step?: 'any';
+  /** What an empty value means. By default, any number. */
+  fallback?: number;
   disabled?: boolean;
 }
 
 /** Input for a limit. The browser validates it and does not submit an invalid form. */
 export function NumberField(props: NumberProps) {
-  const { label, name, unit, min = 1, max, step = '1', disabled = false } = props;
+  const { label, name, unit, min = 1, max, step = '1', fallback = 'any', disabled = false } = props;
   return (
     <label class="field">
       <span class="label">{label}</span>
@@ -127,7 +129,7 @@ export function NumberField(props: NumberProps) {
           min={min}
           max={max}
           step={step}
-          placeholder={options.value.preset ? 'preset' : 'any'}
+          placeholder={String(options.value.preset ? 'preset' : fallback)}
           value={options.value[name]}
           disabled={disabled}
           onInput={({ currentTarget }) => setOption(name, currentTarget.value)}

@@ -99,7 +99,7 @@ function FileRow({ item }: { item: Item }) {
           {result ? (
             <Outcome before={file.size} result={result} />
           ) : (
-            preview.value && ` · ${formatPixels(preview.value)}`
+            preview.value && preview.value.width > 0 && ` · ${formatPixels(preview.value)}`
           )}
         </p>
         <FileState item={item} />

@@ -163,7 +163,14 @@ function Special() {
         <Select label="Pages" name="pages" labels={PAGES} fallback="all" />
       )}
       {(types.includes('pdf') || dpi !== '') && (
-        <NumberField label="PDF resolution" name="dpi" unit="dpi" min={DPI.min} max={DPI.max} />
+        <NumberField
+          label="PDF resolution"
+          name="dpi"
+          unit="dpi"
+          min={DPI.min}
+          max={DPI.max}
+          fallback={DPI.default}
+        />
       )}
     </>
   );
