@@ -1,20 +1,28 @@
 /** @module Decodes results with libraries that are independent of the tools under test, and encodes images for the report. */
 import { createHash } from 'node:crypto';
 import sharp, { type Metadata, type Sharp, type SharpOptions } from 'sharp';
-import { iconSizes } from '../../conversion/plan/encode.ts';
-import { shownArea } from '../../conversion/plan/size.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
-import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
+import type { InputType, OutputType } from '../../formats.ts';
 import type { Size } from '../../images/image-info.ts';
 import {
   clearHidden,
   type DecodedImage,
   decodeBmp,
   type ImageMetadata,
+  iconOf,
+  joinPages,
   type Raster,
   readIcon,
+  withoutMetadata,
 } from './image.ts';
 import { renderPages } from './pdf.ts';
+
+/** An image that sharp decodes, with steps that follow. */
+export type OpenImage = Sharp;
+
+/** Opens an image of any size. */
+export const openImage = (file: Uint8Array, options: SharpOptions = {}): OpenImage =>
+  sharp(file, { limitInputPixels: false, ...options });
 
 const DECODERS: Readonly<Record<OutputType, (file: Buffer) => Promise<DecodedImage>>> = {
   webp: decodeWithSharp,
@@ -23,7 +31,7 @@ const DECODERS: Readonly<Record<OutputType, (file: Buffer) => Promise<DecodedIma
   gif: decodeWithSharp,
   bmp: async (file) => withoutMetadata([decodeBmp(file)]),
   avif: decodeWithSharp,
-  tiff: decodeWithSharp,
+  tiff: decodeTiff,
   jxl: decodeJxlFrames,
   ico: decodeIcon,
   pdf: async (file) => withoutMetadata(await renderPages(file)),
@@ -42,13 +50,6 @@ async function decodeIcon(file: Buffer): Promise<DecodedImage> {
     'png' in image ? ((await decodeWithSharp(image.png)).frames[0] as Raster) : image.raster,
   );
   return iconOf(await Promise.all(images));
-}
-
-function iconOf(frames: readonly Raster[]): DecodedImage {
-  const [first] = frames;
-  if (!first) throw new Error('icon without images');
-  const alpha = frames.map(({ data }) => clearHidden(data)).includes(true);
-  return { frames, facts: { width: first.width, height: first.height, frames: frames.length, alpha } };
 }
 
 async function decodeJxlFrames(file: Buffer): Promise<DecodedImage> {
@@ -77,8 +78,7 @@ export async function decodeReduced(
   file: Buffer,
   isSource: boolean,
 ): Promise<{ readonly raster: Raster; readonly whole: Size } | undefined> {
-  const strictness = { failOn: isSource ? 'error' : 'warning', limitInputPixels: false } as const;
-  const image = sharp(file, { ...strictness, autoOrient: isSource });
+  const image = openImage(file, { failOn: isSource ? 'error' : 'warning', autoOrient: isSource });
   const metadata = await image.metadata();
   const { width, height } = isSource ? metadata.autoOrient : metadata;
   if (metadata.space === 'cmyk' || width * height < REDUCTION.minPixels) return undefined;
@@ -87,18 +87,35 @@ export async function decodeReduced(
   return { raster: frames[0] as Raster, whole: { width, height } };
 }
 
-async function decodeWithSharp(file: Buffer): Promise<DecodedImage> {
-  const options = { animated: true, limitInputPixels: false };
-  const metadata = await sharp(file, options).metadata();
-  return toImage(sharp(file, options), metadata, metadata.pages ?? 1);
+async function decodeTiff(file: Buffer): Promise<DecodedImage> {
+  const { pages = 1 } = await openImage(file).metadata();
+  return joinPages(pages, async (at) => {
+    const page = openImage(file, at);
+    return toImage(page, { ...(await page.metadata()), pages: 1 }, 1);
+  });
 }
 
-async function toImage(
+async function decodeWithSharp(file: Buffer): Promise<DecodedImage> {
+  const image = openImage(file, { animated: true });
+  const metadata = await image.metadata();
+  return toImage(image, metadata, metadata.pages ?? 1);
+}
+
+/**
+ * For images of 16 bits: the colour space of 8 bits in which sharp applies a profile. Otherwise it would convert RGB to Display P3
+ * and return these values as sRGB, and would ignore a profile of greys.
+ */
+const DEEP_SPACES: Readonly<Record<string, string>> = { rgb16: 'srgb', grey16: 'b-w' };
+
+/** Decodes an image to sRGB, and divides it into its frames. */
+export async function toImage(
   image: Sharp,
   metadata: Metadata,
   count: number,
   mayBeTransparent = metadata.hasAlpha,
 ): Promise<DecodedImage> {
+  const samples = metadata.icc && DEEP_SPACES[metadata.space];
+  if (samples) image.pipelineColourspace(samples);
   const { data, info } = await image
     .toColourspace('srgb')
     .ensureAlpha()
@@ -115,12 +132,16 @@ async function toImage(
   return { frames, facts: { width: info.width, height, frames: count, alpha, ...toMetadata(metadata) } };
 }
 
+/** Types that sharp does not read as it is published: it would report a wrong header for HEIC. */
+const UNSUPPORTED: readonly string[] = ['heic', 'jp2', 'psd', 'ico', 'cur', 'pdf'];
+
 /**
  * Returns a file that sharp reads: for a JPEG XL, a PNG.
  *
- * @throws {Error} if a JPEG XL is damaged or animated
+ * @throws {Error} if a JPEG XL is damaged or animated, or sharp reads no files of the type
  */
 export async function toReadable(file: Buffer, type: InputType | OutputType): Promise<Buffer> {
+  if (UNSUPPORTED.includes(type)) throw new Error('libvips has no decoder for it');
   if (type !== 'jxl') return file;
   const { decodeJxl } = await import('./jxl.ts');
   const [first, ...others] = decodeJxl(file).frames;
@@ -135,7 +156,7 @@ export async function toReadable(file: Buffer, type: InputType | OutputType): Pr
  */
 export async function haveSameSamples(one: Buffer, other: Buffer, all: boolean): Promise<boolean> {
   const read = async (file: Buffer): Promise<Uint16Array> => {
-    const image = sharp(file, { animated: all, autoOrient: !all, limitInputPixels: false });
+    const image = openImage(file, { animated: all, autoOrient: !all });
     const data = await image.toColourspace('rgb16').ensureAlpha().raw({ depth: 'ushort' }).toBuffer();
     return new Uint16Array(data.buffer, data.byteOffset, data.length / 2);
   };
@@ -144,129 +165,31 @@ export async function haveSameSamples(one: Buffer, other: Buffer, all: boolean):
   return a.length === b.length && a.every((sample, at) => sample === b[at] || isHidden(at));
 }
 
-const TRANSPARENT = { r: 0, g: 0, b: 0, alpha: 0 };
-
-/** What a result should show. */
-export interface Expected {
-  readonly image: DecodedImage;
-  /** An icon whose borders are rounded up: ImageMagick 6 does so, and 7 rounds down. */
-  readonly alternative?: DecodedImage;
-  /** Whether sharp has converted the colours, so that rounding differs. */
-  readonly convertsColours: boolean;
-  /** Frames or pages of the source. */
-  readonly count: number;
-}
-
-/**
- * Repeats the steps of a conversion with sharp, whose fitting and positions imagemill has.
- *
- * @param source a file that sharp reads, or a BMP
- * @param size size of the result, for a drawing
- * @throws {Error} if sharp cannot read the source
- */
-export async function prepareExpected(
-  source: Buffer,
-  type: InputType,
-  options: ConvertOptions,
-  size: Size,
-): Promise<Expected> {
-  const { format, crop, width, height, fit = 'inside', enlarge = false } = options;
-  const colour = options.background ?? '#ffffff';
-  const output = OUTPUTS[format];
-  const read = (more: SharpOptions): Sharp => {
-    if (type !== 'bmp') return sharp(source, { limitInputPixels: false, failOn: 'error', ...more });
-    const { data, ...sides } = decodeBmp(source);
-    return sharp(data, { raw: { ...sides, channels: 4 } });
-  };
-  const metadata = await read({ animated: true }).metadata();
-  if (metadata.space === 'cmyk' && !metadata.icc)
-    throw new Error('its CMYK colours are not defined by a profile');
-  const frames = output.animation && options.frames !== 'first';
-  const all = INPUTS[type].pages ? output.pages && options.pages !== 'first' : frames;
-  const count = all ? (metadata.pages ?? 1) : 1;
-  const isDrawing = type === 'svg';
-  const density = isDrawing ? Math.max(1, (72 * size.width) / (metadata.width || size.width)) : undefined;
-  let image = read({ animated: all, ...(density && { density }) });
-  if (count === 1) image = image.autoOrient();
-  const { width: stored, pageHeight, height: whole, autoOrient } = metadata;
-  const upright = count === 1 && !pageHeight ? autoOrient : { width: stored, height: pageHeight ?? whole };
-  const { x, y, ...shownSides } = shownArea(upright, options, false);
-  if (crop !== undefined) image = image.extract({ left: x, top: y, ...shownSides });
-  if (isDrawing) image = image.resize({ ...size, fit: format === 'ico' ? 'inside' : 'fill' });
-  else if (width || height)
-    image = image.resize({
-      ...(fit === 'inside' && count === 1
-        ? { ...sidesInside(shownSides, options), fit: 'fill' }
-        : { width, height, fit, withoutEnlargement: !enlarge && fit !== 'contain' }),
-      position: options.position ?? 'center',
-      background: options.background ?? (output.alpha === 'none' ? colour : TRANSPARENT),
-    });
-  if (output.alpha === 'none') image = image.flatten({ background: colour });
-  const shown = await toImage(image, metadata, count, metadata.hasAlpha || fit === 'contain');
-  if (output.alpha === 'binary') for (const { data } of shown.frames) roundAlpha(data);
-  const sizes = format === 'ico' ? iconSizes(options) : [];
-  const fitAll = async (round: (pixels: number) => number) =>
-    iconOf(await Promise.all(sizes.map((side) => fitInSquare(shown.frames[0] as Raster, side, round))));
-  return {
-    image: sizes.length > 0 ? await fitAll(Math.floor) : shown,
-    ...(sizes.length > 0 && { alternative: await fitAll(Math.ceil) }),
-    count: metadata.pages ?? 1,
-    convertsColours:
-      metadata.icc !== undefined || !['srgb', 'b-w', 'rgb16', 'grey16'].includes(metadata.space),
-  };
-}
-
-/** Returns the sides of an image in a box. sharp would round them twice if it decodes a JPEG or WebP at a smaller size. */
-function sidesInside(own: Size, { width = Infinity, height = Infinity, enlarge }: ConvertOptions): Size {
-  const scale = Math.min(width / own.width, height / own.height, enlarge ? Infinity : 1);
-  const side = (length: number): number => Math.max(1, Math.round(length * scale));
-  return { width: side(own.width), height: side(own.height) };
-}
-
-/** Fits an image into a transparent square. `round` rounds the borders at the left and at the top. */
-async function fitInSquare(
-  { width, height, data }: Raster,
-  side: number,
-  round: (pixels: number) => number,
-): Promise<Raster> {
-  const raw = (image: Sharp) => image.raw().toBuffer({ resolveWithObject: true });
-  const fitted = await raw(
-    sharp(data, { raw: { width, height, channels: 4 } }).resize(side, side, { fit: 'inside' }),
-  );
-  const left = round((side - fitted.info.width) / 2);
-  const top = round((side - fitted.info.height) / 2);
-  const square = sharp({ create: { width: side, height: side, channels: 4, background: TRANSPARENT } });
-  const { data: pixels } = await raw(square.composite([{ input: fitted.data, raw: fitted.info, left, top }]));
-  return { width: side, height: side, data: pixels };
-}
-
 /** Encoders of sharp with the quality and the colour resolution that imagemill selects. */
-const ENCODERS: Partial<Record<OutputType, (image: Sharp, quality: number) => Sharp>> = {
+const ENCODERS: Partial<Record<OutputType, (image: Sharp, quality: number, sampling?: string) => Sharp>> = {
   webp: (image, quality) => image.webp({ quality }),
   avif: (image, quality) => image.avif({ quality, effort: 0, chromaSubsampling: '4:4:4' }),
-  jpg: (image, quality) => image.jpeg({ quality, chromaSubsampling: quality < 90 ? '4:2:0' : '4:4:4' }),
+  jpg: (image, quality, sampling = quality < 90 ? '4:2:0' : '4:4:4') =>
+    image.jpeg({ quality, chromaSubsampling: sampling === '4:2:0' ? '4:2:0' : '4:4:4' }),
 };
 
 /** Encodes an image as another encoder would, and decodes it; undefined if the format is not lossy. */
 export async function encodeAlike(
   { frames, facts }: DecodedImage,
   { format, quality, lossless }: ConvertOptions,
+  sampling: string | undefined,
 ): Promise<DecodedImage | undefined> {
   const type = format === 'pdf' ? 'jpg' : format;
   const encoder = lossless ? undefined : ENCODERS[type];
   if (!encoder) return undefined;
   const encoded = frames.map(async ({ width, height, data }) => {
     const image = sharp(data, { raw: { width, height, channels: 4 } });
-    return decode(await encoder(type === 'jpg' ? image.removeAlpha() : image, quality).toBuffer(), type);
+    const own = format === 'pdf' ? sampling : undefined;
+    const file = encoder(type === 'jpg' ? image.removeAlpha() : image, quality, own);
+    return decode(await file.toBuffer(), type);
   });
   const images = await Promise.all(encoded);
   return { frames: images.map((image) => image.frames[0] as Raster), facts };
-}
-
-/** Makes each pixel opaque or transparent. */
-function roundAlpha(data: Uint8Array): void {
-  for (let at = 3; at < data.length; at += 4) data[at] = (data[at] as number) < 128 ? 0 : 255;
-  clearHidden(data);
 }
 
 /** Converts sharp's metadata; absent properties stay undefined. */
@@ -287,11 +210,6 @@ function toMetadata({
     ...(icc && { profile: createHash('sha256').update(icc).digest('hex').slice(0, 8) }),
     ...(metadata.length > 0 && { metadata }),
   };
-}
-
-function withoutMetadata(frames: readonly Raster[]): DecodedImage {
-  const [{ width, height }] = frames as [Raster];
-  return { frames, facts: { width, height, frames: frames.length, alpha: false } };
 }
 
 /** A WebP file and its size in pixels. */

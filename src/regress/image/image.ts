@@ -49,14 +49,56 @@ export function clearHidden(data: Uint8Array): boolean {
   return alpha;
 }
 
-/** Composites a raster over a grey background. */
-export function compositeOver({ width, height, data }: Raster, grey: number): Raster {
+/** Makes each pixel opaque or transparent. */
+export function roundAlpha(data: Uint8Array): void {
+  for (let at = 3; at < data.length; at += 4) data[at] = (data[at] as number) < 128 ? 0 : 255;
+  clearHidden(data);
+}
+
+/** Returns an icon of these images. The first one is the largest. */
+export function iconOf(frames: readonly Raster[]): DecodedImage {
+  const [first] = frames;
+  if (!first) throw new Error('icon without images');
+  const alpha = frames.map(({ data }) => clearHidden(data)).includes(true);
+  return { frames, facts: { width: first.width, height: first.height, frames: frames.length, alpha } };
+}
+
+/** Returns an opaque image of a file without metadata. */
+export function withoutMetadata(frames: readonly Raster[]): DecodedImage {
+  const [{ width, height }] = frames as [Raster];
+  return { frames, facts: { width, height, frames: frames.length, alpha: false } };
+}
+
+/** Decodes the pages one by one, because they can have different sizes and orientations. */
+export async function joinPages(
+  count: number,
+  readPage: (at: { readonly page: number }) => Promise<DecodedImage>,
+): Promise<DecodedImage> {
+  const frames: Raster[] = [];
+  const facts: ImageMetadata[] = [];
+  for (let page = 0; page < count; page += 1) {
+    const image = await readPage({ page });
+    frames.push(...image.frames);
+    facts.push(image.facts);
+  }
+  const alpha = facts.some((page) => page.alpha);
+  const deep = facts.find(({ depth }) => depth !== undefined);
+  return {
+    frames,
+    facts: { ...(facts[0] as ImageMetadata), ...(deep && { depth: 16 }), alpha, frames: count },
+  };
+}
+
+/** Composites a raster over a background colour; a grey if it has only one value. */
+export function compositeOver({ width, height, data }: Raster, red: number, green = red, blue = red): Raster {
   const result = new Uint8Array(data.length);
   for (let at = 0; at < data.length; at += 4) {
     const alpha = data[at + 3] as number;
-    for (let channel = at; channel < at + 3; channel += 1) {
-      result[channel] = Math.round(((data[channel] as number) * alpha + grey * (255 - alpha)) / 255);
-    }
+    const over = (value: number | undefined, below: number): number =>
+      Math.round(((value as number) * alpha + below * (255 - alpha)) / 255);
+    result[at] = over(data[at], red);
+    result[at + 1] = over(data[at + 1], green);
+    result[at + 2] = over(data[at + 2], blue);
     result[at + 3] = 255;
   }
   return { width, height, data: result };

@@ -1,0 +1,136 @@
+import { readFile } from 'node:fs/promises';
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { withProfileChunk } from '../../scripts/fixtures/writers.ts';
+import { seeded } from '../../scripts/stress/random.ts';
+import { decode } from '../../src/regress/image/codec.ts';
+import { verify as verifyResult } from '../../src/regress/verify.ts';
+import { edgeCase, edgeCasePath, fixturePath } from '../helpers/client.ts';
+import { useConvertFolder } from '../helpers/convert-folder.ts';
+import { madePhotos } from '../helpers/made-photos.ts';
+
+/** Opens a synthetic photo. */
+async function openPhoto(width: number, height: number) {
+  const [photo] = await madePhotos(width, height, 1);
+  const { data } = photo as { data: Uint8Array };
+  return sharp(data, { raw: { width, height, channels: 4 } });
+}
+
+/** Makes a photo transparent from the left to the right, in all degrees. */
+async function fadedPhoto(width: number, height: number): Promise<Buffer> {
+  const data = await (await openPhoto(width, height)).raw().toBuffer();
+  for (let at = 3; at < data.length; at += 4) data[at] = Math.floor((((at >> 2) % width) * 256) / width);
+  return sharp(data, { raw: { width, height, channels: 4 } })
+    .png()
+    .toBuffer();
+}
+
+describe('imagemill convert --verify, by the kind of source,', () => {
+  const folder = useConvertFolder();
+  const convert = (mode: string, format: string, ...args: readonly string[]) =>
+    folder.run(['in', '-o', 'out', '--format', format, '--verify', mode, '--force', ...args], {
+      env: { EXTRA_OUTPUTS: 'tiff,avif,jxl,ico', EXTRA_INPUTS: 'heic' },
+    });
+
+  it('passes images of 16 bits per channel with a profile, of colours and of greys', async () => {
+    const deep = (await openPhoto(300, 200)).removeAlpha().toColourspace('rgb16');
+    const grey = await (await openPhoto(300, 200)).removeAlpha().toColourspace('grey16').png().toBuffer();
+    const { icc } = await sharp(await edgeCase('profile-of-greys.jpg')).metadata();
+    for (const profile of ['srgb', 'p3'])
+      await folder.write(`in/${profile}.png`, await deep.clone().withIccProfile(profile).png().toBuffer());
+    await folder.write('in/grey.png', withProfileChunk(grey, icc as Buffer));
+    for (const format of ['png', 'webp', 'jpg', 'tiff', 'jxl'])
+      expect((await convert('visual', format)).complaints, format).to.deep.equal([]);
+  });
+
+  it('fails an image of 16 bits in Display P3 whose values were taken for sRGB', async () => {
+    const photo = (await openPhoto(300, 200)).removeAlpha().modulate({ saturation: 1.5 });
+    const source = await photo.toColourspace('rgb16').withIccProfile('p3').png().toBuffer();
+    const wrong = await sharp(source).toColourspace('rgb16').png().toBuffer(); // what sharp does
+    const options = { format: 'png', quality: 80, stripMetadata: true } as const;
+    expect((await verifyResult('visual', 'png', source, wrong, options)).reason).to.match(/colours shifted/);
+  });
+
+  it('passes icons of a photo that is transparent in all degrees', async () => {
+    await folder.write('in/faded.png', await fadedPhoto(300, 200));
+    expect((await convert('visual', 'ico')).complaints).to.deep.equal([]);
+  });
+
+  it('passes a photo that is transparent in all degrees over a background, with pixels and with visual', async () => {
+    await folder.write('in/faded.png', await fadedPhoto(300, 200));
+    for (const background of ['white', '#123', '#0a141e']) {
+      const args = ['--background', background];
+      expect((await convert('pixels', 'bmp', ...args)).complaints, background).to.deep.equal([]);
+      expect((await convert('visual', 'bmp', ...args)).complaints, background).to.deep.equal([]);
+    }
+    const options = { format: 'bmp', quality: 80, stripMetadata: true, background: '#123' } as const;
+    const { reason } = await verifyResult(
+      'pixels',
+      'png',
+      await folder.read('in/faded.png'),
+      await folder.read('out/faded.bmp'),
+      options,
+    );
+    expect(reason, 'another background').to.match(/differ by more than 1 of 255/);
+  });
+
+  it('passes with pixels a conversion of colours in which no channel differs by more than 1 of 255', async () => {
+    const photo = (await openPhoto(300, 200)).removeAlpha().linear(0.5, 64);
+    const source = await photo.withIccProfile('p3').png().toBuffer();
+    const { frames } = await decode(source, 'png');
+    const options = { format: 'png', quality: 80, stripMetadata: true } as const;
+    const judge = async (by: number) => {
+      const [{ width, height, data }] = frames as [(typeof frames)[number]];
+      const [red, green, blue, alpha] = [by, -by, by, 0];
+      const shifted = data.map((value, at) => value + ([red, green, blue, alpha][at % 4] as number));
+      const result = await sharp(shifted, { raw: { width, height, channels: 4 } })
+        .png()
+        .toBuffer();
+      return verifyResult('pixels', 'png', source, result, options);
+    };
+    expect(await judge(1)).to.include({ passed: true, max: 1 });
+    expect((await judge(2)).reason).to.match(/^256 pixels of a block differ by more than 1 of 255/);
+  });
+
+  it('passes the pages of a TIFF that differ in size, orientation and colours, and fails if one is missing', async () => {
+    await folder.write('in/mixed.tiff', await readFile(edgeCasePath('mixed.tiff')));
+    for (const format of ['tiff', 'pdf', 'png', 'jpg'])
+      expect((await convert('visual', format)).complaints, format).to.deep.equal([]);
+    expect((await convert('pixels', 'tiff')).complaints).to.deep.equal([]);
+    const first = await readFile(folder.file('out/mixed.png'));
+    const options = { format: 'tiff', quality: 80, stripMetadata: true } as const;
+    const source = await edgeCase('mixed.tiff');
+    const result = await sharp(first).tiff().toBuffer();
+    expect((await verifyResult('visual', 'tiff', source, result, options)).reason).to.equal(
+      '1 frames instead of 4',
+    );
+  });
+
+  it('passes a JPEG and a WebP of fine details that are made smaller, which sharp blurs if it decodes them at a smaller size', async () => {
+    const [width, height] = [1600, 1200];
+    const lines = Uint8Array.from({ length: width * height }, (_, at) =>
+      Math.hypot((at % width) - 500, Math.floor(at / width) - 400) % 26 < 11 ? 40 : 215,
+    );
+    const image = sharp(lines, { raw: { width, height, channels: 1 } });
+    await folder.write('in/lines.jpg', await image.jpeg({ quality: 95 }).toBuffer());
+    await folder.write('in/lines-webp.webp', await image.webp({ quality: 95 }).toBuffer());
+    for (const format of ['png', 'jpg', 'webp'])
+      expect((await convert('visual', format, '--width', '290')).complaints, format).to.deep.equal([]);
+  });
+
+  it('passes a PDF of a noisy JPEG that has all of its colour resolution', async () => {
+    const { next } = seeded(1);
+    const noise = Uint8Array.from({ length: 128 * 128 * 3 }, () => next() * 256);
+    const image = sharp(noise, { raw: { width: 128, height: 128, channels: 3 } });
+    const source = await image.jpeg({ quality: 100, chromaSubsampling: '4:4:4' }).toBuffer();
+    await folder.write('in/noise.jpg', source);
+    expect((await convert('visual', 'pdf')).complaints).to.deep.equal([]);
+  });
+
+  it('states that libvips does not read a type, instead of a fault of the file', async () => {
+    await folder.write('in/phone.heic', await readFile(fixturePath('../extra/phone.heic')));
+    expect((await convert('visual', 'png')).complaints[0]).to.include(
+      'no independent decoder reads this HEIC: libvips has no decoder for it',
+    );
+  });
+});
