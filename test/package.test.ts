@@ -1,15 +1,14 @@
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { convert, fixture, fixturePath, sendForm } from './helpers/client.ts';
 import { makeTempDir } from './helpers/hooks.ts';
+import { execute } from './helpers/process.ts';
 import { eventually } from './helpers/util.ts';
 
-const run = promisify(execFile);
 const ROOT = new URL('..', import.meta.url).pathname;
 const QUIET = ['--no-audit', '--no-fund', '--loglevel=error'];
 
@@ -24,7 +23,7 @@ describe('the npm package', () => {
     const folder = await makeTempDir('package');
     prefix = join(folder, 'prefix');
     await mkdir(prefix);
-    const { stdout } = await run(
+    const { stdout } = await execute(
       'npm',
       ['pack', '--ignore-scripts', '--json', '--pack-destination', folder],
       { cwd: ROOT },
@@ -35,7 +34,7 @@ describe('the npm package', () => {
     ];
     files = packed.files.map(({ path }) => path);
     archive = join(folder, packed.filename);
-    await run('npm', ['install', '--global', '--prefix', prefix, '--prefer-offline', ...QUIET, archive]);
+    await execute('npm', ['install', '--global', '--prefix', prefix, '--prefer-offline', ...QUIET, archive]);
   });
 
   it('holds the build, the assets and the documents that npm adds, and nothing else', () => {
@@ -58,7 +57,7 @@ describe('the npm package', () => {
 
   it('verifies results also as a dependency of a project, where its libraries are in another folder', async () => {
     const project = await makeTempDir('project');
-    await run('npm', ['install', '--prefix', project, '--prefer-offline', ...QUIET, archive]);
+    await execute('npm', ['install', '--prefix', project, '--prefer-offline', ...QUIET, archive]);
     const installed = join(project, 'node_modules/.bin/imagemill');
     const args = [
       'convert',
@@ -68,13 +67,13 @@ describe('the npm package', () => {
       '--verify',
       'visual',
     ];
-    const { stderr } = await run(installed, args, { env });
+    const { stderr } = await execute(installed, args, { env });
     expect(stderr).to.equal('');
     expect((await sharp(join(project, 'scene.webp')).metadata()).format).to.equal('webp');
   });
 
   it('has a software bill of materials with each library, in the version of the lock file', async () => {
-    const { stdout } = await run('npm', ['run', '--silent', 'sbom'], { cwd: ROOT, maxBuffer: 2 ** 25 });
+    const { stdout } = await execute('npm', ['run', '--silent', 'sbom'], { cwd: ROOT, maxBuffer: 2 ** 25 });
     const { components } = JSON.parse(stdout) as Record<
       'components',
       Record<'name' | 'version' | 'scope', string>[]
@@ -118,7 +117,7 @@ await createClient('').convert(new Blob([]), { output_format: 'wbp' });
       const path = join(prefix, 'lib/consumer.mts');
       await writeFile(path, program);
       const settings = ['--noEmit', '--strict', '--target', 'es2022', '--module', 'nodenext', ...options];
-      await run(join(ROOT, 'node_modules/.bin/tsc'), [...settings, path], { cwd: join(prefix, 'lib') });
+      await execute(join(ROOT, 'node_modules/.bin/tsc'), [...settings, path], { cwd: join(prefix, 'lib') });
     });
   }
 
@@ -132,18 +131,18 @@ await createClient('').convert(new Blob([]), { output_format: 'wbp' });
     expect(await imports('error.js')).to.deep.equal([]);
     const script =
       "import('imagemill/client').then(({ createClient }) => console.log(typeof createClient('').batch))";
-    const { stdout } = await run(process.execPath, ['-e', script], { env, cwd: join(prefix, 'lib') });
+    const { stdout } = await execute(process.execPath, ['-e', script], { env, cwd: join(prefix, 'lib') });
     expect(stdout).to.equal('function\n');
   });
 
   it('installs a program that prints its version', async () => {
     const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
-    const { stdout } = await run(program(), ['--version'], { env });
+    const { stdout } = await execute(program(), ['--version'], { env });
     expect(stdout.trim()).to.equal(version);
   });
 
   it('installs a program whose doctor finds the tools, the web page and the fonts', async () => {
-    const { stdout } = await run(program(), ['doctor'], { env });
+    const { stdout } = await execute(program(), ['doctor'], { env });
     expect(stdout)
       .to.match(/ImageMagick/)
       .and.not.match(/not built/);
@@ -151,7 +150,7 @@ await createClient('').convert(new Blob([]), { output_format: 'wbp' });
 
   it('installs a program that converts a file', async () => {
     const folder = await makeTempDir('converted');
-    await run(program(), ['convert', fixturePath('scene.jpg'), '-o', join(folder, 'scene.png')], { env });
+    await execute(program(), ['convert', fixturePath('scene.jpg'), '-o', join(folder, 'scene.png')], { env });
     expect(await sharp(join(folder, 'scene.png')).metadata()).to.include({ format: 'png', width: 120 });
   });
 

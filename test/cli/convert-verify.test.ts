@@ -1,8 +1,6 @@
-import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { copyFile, readdir, symlink, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { promisify } from 'node:util';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { createVerifier } from '../../src/cli/convert/verifier.ts';
@@ -12,6 +10,7 @@ import { useConvertFolder } from '../helpers/convert-folder.ts';
 import { patchedMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { madePhotos } from '../helpers/made-photos.ts';
+import { execute } from '../helpers/process.ts';
 import { startEngine } from '../helpers/service.ts';
 import { processesWhere, writeScript } from '../helpers/util.ts';
 
@@ -391,7 +390,7 @@ describe('imagemill convert --verify', () => {
     withVerifier(async (root, ask) => {
       // Pipes stand in for such a decoder: each process reads other bytes from them.
       const [source, result] = [join(root, 'source'), join(root, 'result')] as const;
-      await promisify(execFile)('mkfifo', [source, result]);
+      await execute('mkfifo', [source, result]);
       const [scene, other] = [await fixture('scene.png'), await fixture('window.png')];
       const answer = ask(source, result);
       for (const [one, two] of [

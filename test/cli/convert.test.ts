@@ -1,7 +1,5 @@
-import { execFile } from 'node:child_process';
 import { cp, mkdir, readdir, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { convert, edgeCasePath, fixture } from '../helpers/client.ts';
@@ -10,6 +8,7 @@ import { useConvertFolder } from '../helpers/convert-folder.ts';
 import { extraPath } from '../helpers/extra.ts';
 import { COPY_SCENE, fakeMagick, patchedMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
+import { execute } from '../helpers/process.ts';
 import { startService } from '../helpers/service.ts';
 import { eventually, isRunning } from '../helpers/util.ts';
 
@@ -166,7 +165,7 @@ describe('imagemill convert', () => {
   });
 
   it('prints no error when the reader of standard output exits early', async () => {
-    const { stderr } = await promisify(execFile)('/bin/sh', [
+    const { stderr } = await execute('/bin/sh', [
       '-c',
       '"$0" "$1" convert --help | true',
       process.execPath,

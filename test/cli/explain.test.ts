@@ -1,13 +1,10 @@
-import { execFile } from 'node:child_process';
 import { copyFile, readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { fixturePath } from '../helpers/client.ts';
 import { runCliInProcess } from '../helpers/command-line.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-
-const run = promisify(execFile);
+import { execute } from '../helpers/process.ts';
 
 describe('imagemill explain', () => {
   const explain = (...args: string[]) => runCliInProcess(['explain', ...args]);
@@ -36,7 +33,7 @@ describe('imagemill explain', () => {
       const { stdout } = await explain(relative('', path), ...options, '--commands'); // they run in another folder
       const commands = stdout.split('\n').filter((line) => /^ {2}(cp|\/)/.test(line));
       expect(commands.length).to.be.at.least(2);
-      await run('sh', ['-e', '-c', commands.join('\n')], { cwd: folder });
+      await execute('sh', ['-e', '-c', commands.join('\n')], { cwd: folder });
       await runCliInProcess(['convert', path, '-o', join(folder, 'result.png'), '--force', ...options]);
       const [made, converted] = await Promise.all(
         ['image.png', 'result.png'].map((file) => readFile(join(folder, file))),

@@ -1,11 +1,10 @@
-import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { fixturePath } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { runInProcess } from '../helpers/in-process.ts';
+import { execute } from '../helpers/process.ts';
 
 const cwd = fixturePath('').replace(/\/$/, '');
 
@@ -35,7 +34,7 @@ describe('imagemill identify', () => {
 
   it('names folders and pipes as no files, and does not wait for the writer of a pipe', async () => {
     const folder = await makeTempDir('pipe');
-    await promisify(execFile)('mkfifo', [join(folder, 'pipe.png')]);
+    await execute('mkfifo', [join(folder, 'pipe.png')]);
     const { status, complaints } = await runInProcess(['identify', '.', 'pipe.png'], { cwd: folder });
     const advice = 'is not a file. For standard input, use "-".';
     expect([status, complaints]).to.deep.equal([

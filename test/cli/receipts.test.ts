@@ -1,15 +1,12 @@
-import { execFile } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { openReceipts } from '../../src/cli/receipts.ts';
 import { hashFile } from '../../src/conversion/key.ts';
 import { useConvertFolder } from '../helpers/convert-folder.ts';
 import { runInProcess } from '../helpers/in-process.ts';
-import { MAIN } from '../helpers/process.ts';
+import { execute, MAIN } from '../helpers/process.ts';
 
-const run = promisify(execFile);
 const options = { format: 'png', quality: 80, stripMetadata: true } as const;
 
 describe('receipts of conversions', () => {
@@ -149,7 +146,10 @@ describe('receipts of conversions', () => {
     expect(blocks.map(({ length }) => length)).to.deep.equal([5, 1, 4]);
     for (const command of blocks.flat()) {
       const program = command.replaceAll('imagemill ', `'${process.execPath}' '${MAIN}' `);
-      await run('sh', ['-c', program], { cwd: folder.path, env: { ...process.env, TEMP_DIR: folder.path } });
+      await execute('sh', ['-c', program], {
+        cwd: folder.path,
+        env: { ...process.env, TEMP_DIR: folder.path },
+      });
     }
     expect(await folder.files('restored')).to.deep.equal(['scene.tiff', 'window.tiff']);
     expect(await folder.files('archive')).to.deep.equal(['private.jxl', 'scene.webp', 'window.webp']);

@@ -1,11 +1,10 @@
 /** @module Clients that generators make from the OpenAPI document, as docs/recipes.md shows. Needs the npm registry. */
-import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { convert, fixture, fixturePath } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
+import { execute } from '../helpers/process.ts';
 import { installPackages, readRecipe } from '../helpers/recipes.ts';
 import { useService } from '../helpers/service.ts';
 
@@ -24,7 +23,7 @@ describe('the client that a generator makes from the OpenAPI document', () => {
   let folder: string;
 
   const run = async (program: string, ...args: string[]): Promise<string> =>
-    (await promisify(execFile)(program, args, { cwd: folder })).stdout;
+    (await execute(program, args, { cwd: folder })).stdout;
   const runInstalled = (program: string, ...args: string[]): Promise<string> =>
     run(process.execPath, join('node_modules/.bin', program), ...args);
   /** Returns the example below a heading. The photo has 120 pixels, so it reduces it to 60. */

@@ -1,10 +1,8 @@
-import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFile, readFile, symlink, writeFile } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { expect } from 'chai';
 import type { Express } from 'express';
 import type { Browser } from 'playwright-core';
@@ -14,6 +12,7 @@ import { hasChromium, launchChromium, openPage } from '../helpers/chromium.ts';
 import { convert, fixture, fixturePath, jsonOf, sendForm } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { PROJECT } from '../helpers/markdown.ts';
+import { execute } from '../helpers/process.ts';
 import { installPackages, readRecipe } from '../helpers/recipes.ts';
 import { useService } from '../helpers/service.ts';
 import { requires } from '../helpers/skips.ts';
@@ -42,7 +41,7 @@ describe('the examples of docs/recipes.md', () => {
     return path;
   }
 
-  const run = async (path: string) => promisify(execFile)(process.execPath, [path], { cwd: folder });
+  const run = async (path: string) => execute(process.execPath, [path], { cwd: folder });
 
   it('convert, describe and batch images with the client', async () => {
     const { stdout, stderr } = await run(await writeExample('The client'));

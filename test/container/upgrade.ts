@@ -1,15 +1,13 @@
 /** @module Tests of `docker/upgrade-check.sh` with two images. */
-import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { docker, IMAGE, inspect } from '../helpers/docker.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { madePhotos } from '../helpers/made-photos.ts';
+import { execute } from '../helpers/process.ts';
 
-const run = promisify(execFile);
 const SCRIPT = new URL('../../docker/upgrade-check.sh', import.meta.url).pathname;
 const NAME = 'imagemill-test-upgrade';
 const PRESENT = `${NAME}:present`;
@@ -30,7 +28,7 @@ describe('docker/upgrade-check.sh with two images', function () {
   const idOf = async (image: string): Promise<string> => (await inspect(image)).Id;
   const check = async (candidate: string, ...options: string[]) => {
     const env = { ...process.env, PRESENT, CANDIDATE: candidate };
-    const ended = await run('sh', [SCRIPT, photos, ...options], { env }).catch((error) => error);
+    const ended = await execute('sh', [SCRIPT, photos, ...options], { env }).catch((error) => error);
     return { status: ended.code ?? 0, text: `${ended.stdout}${ended.stderr}` };
   };
 

@@ -1,10 +1,9 @@
-import { execFile } from 'node:child_process';
 import { truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { PNG_SIGNATURE, pngChunk } from '../../src/images/png-writer.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
+import { execute } from '../helpers/process.ts';
 
 const DECODED = new URL('../../src/conversion/decoded.ts', import.meta.url);
 const CONFIG = new URL('../../src/config.ts', import.meta.url);
@@ -36,7 +35,7 @@ describe('a decoded image with EXIF', () => {
       const before = peak();
       await readDecoded({ type: 'jxl', metadata: ['exif'] }, '${folder}', 'decoded.png', loadConfig({}), true);
       console.log(peak() - before);`;
-    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script]);
+    const { stdout } = await execute(process.execPath, ['--input-type=module', '-e', script]);
     expect(Number(stdout)).to.be.below(SIZE);
   });
 });

@@ -1,16 +1,13 @@
 /** @module Runs containers of the built image on the Docker daemon of `scripts/test-docker.sh`. */
-import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
-import { promisify } from 'node:util';
-import { TEST_SETTINGS } from './process.ts';
+import { execute, TEST_SETTINGS } from './process.ts';
 import { eventually } from './util.ts';
 
-const run = promisify(execFile);
 const ROOT = new URL('../../', import.meta.url);
 
 /** Runs a docker command and returns its trimmed stdout. */
 export async function docker(...args: string[]): Promise<string> {
-  const { stdout } = await run('docker', args, { maxBuffer: 64 * 1024 ** 2 });
+  const { stdout } = await execute('docker', args, { maxBuffer: 64 * 1024 ** 2 });
   return stdout.trim();
 }
 

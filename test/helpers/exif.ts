@@ -1,8 +1,5 @@
 /** @module Reads metadata with ExifTool: every group of tags, including unknown ones. */
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
-
-const run = promisify(execFile);
+import { execute } from './process.ts';
 
 /** Groups that describe the file on disk or are derived from other tags. */
 const NOT_IN_THE_FILE = ['SourceFile', 'ExifTool', 'System', 'File', 'Composite'];
@@ -32,7 +29,7 @@ export type Tags = Readonly<Record<string, unknown>>;
 export async function readTags(paths: readonly string[]): Promise<Tags[]> {
   if (paths.length === 0) return [];
   // ExifTool exits with 1 if one of the files has no tags.
-  const { stdout } = await run('exiftool', ['-json', '-G1', '-a', '-struct', '-u', ...paths], {
+  const { stdout } = await execute('exiftool', ['-json', '-G1', '-a', '-struct', '-u', ...paths], {
     maxBuffer: 2 ** 28,
   });
   const found = JSON.parse(stdout) as Tags[];

@@ -1,11 +1,8 @@
 /** @module Inspects PDFs with poppler and qpdf. */
-import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { makeTempDir } from './hooks.ts';
-
-const run = promisify(execFile);
+import { execute } from './process.ts';
 
 /** Properties of a PDF. */
 export interface PdfFacts {
@@ -32,7 +29,7 @@ export async function pdfFacts(file: Uint8Array): Promise<PdfFacts> {
       ['pdfinfo', '-f', '1', '-l', '10000', path],
       ['pdfimages', '-list', path],
       ['pdffonts', path],
-    ].map(async ([program = '', ...args]) => (await run(program, args)).stdout),
+    ].map(async ([program = '', ...args]) => (await execute(program, args)).stdout),
   );
   return {
     pages: pagesIn(info),
@@ -51,14 +48,14 @@ export async function pdfFacts(file: Uint8Array): Promise<PdfFacts> {
  * @throws {Error} if `qpdf --check` finds a problem
  */
 export async function countPages(file: Uint8Array): Promise<number> {
-  return pagesIn((await run('pdfinfo', [await checked(file)])).stdout);
+  return pagesIn((await execute('pdfinfo', [await checked(file)])).stdout);
 }
 
 /** Checks a PDF with qpdf, and returns the path of a copy of it. */
 async function checked(file: Uint8Array): Promise<string> {
   const path = join(await makeTempDir('pdf'), 'file.pdf');
   await writeFile(path, file);
-  await run('qpdf', ['--check', path]);
+  await execute('qpdf', ['--check', path]);
   return path;
 }
 
@@ -68,7 +65,7 @@ const pagesIn = (info = ''): number => Number(/^Pages:\s+(\d+)/m.exec(info)?.[1]
 export async function imageSizes(file: Uint8Array): Promise<number[][]> {
   const path = join(await makeTempDir('pdf'), 'file.pdf');
   await writeFile(path, file);
-  return rows((await run('pdfimages', ['-list', path])).stdout).map((row) => [
+  return rows((await execute('pdfimages', ['-list', path])).stdout).map((row) => [
     Number(row[3]),
     Number(row[4]),
   ]);
@@ -83,7 +80,7 @@ export async function encryptPdf(file: Uint8Array, user: string, bits: '40' | '2
   const folder = await makeTempDir('pdf');
   const [from, to] = [join(folder, 'from.pdf'), join(folder, 'to.pdf')];
   await writeFile(from, file);
-  await run('qpdf', ['--allow-weak-crypto', '--encrypt', user, 'owner', bits, '--', from, to]);
+  await execute('qpdf', ['--allow-weak-crypto', '--encrypt', user, 'owner', bits, '--', from, to]);
   return readFile(to);
 }
 

@@ -1,7 +1,8 @@
 /** @module Starts the service and other programs as child processes. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { buffer, text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
 import { eventually } from './util.ts';
 
 /** Path of the program: `dist/main.js` in a run of all tests, otherwise the source. */
@@ -9,6 +10,9 @@ export const MAIN: string = new URL(
   process.env.IMAGEMILL_MAIN ?? 'src/main.ts',
   new URL('../../', import.meta.url),
 ).pathname;
+
+/** Runs a program to its end, and returns its output. Throws if it fails. */
+export const execute = promisify(execFile);
 
 /** The service as a separate process, as operators run it. */
 export interface ServiceProcess {

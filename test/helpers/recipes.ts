@@ -1,9 +1,8 @@
 /** @module The examples of docs/recipes.md, and the npm packages that they need. */
-import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { findSection, PROJECT } from './markdown.ts';
+import { execute } from './process.ts';
 
 /** Without a connection, npm gives up after a few seconds. */
 const NPM_OPTIONS = ['--no-audit', '--no-fund', '--ignore-scripts', '--prefer-offline', '--fetch-retries=1'];
@@ -33,9 +32,7 @@ export async function readRecipe(heading: string, language: string, base: string
 export async function installPackages(folder: string, packages: readonly string[]): Promise<void> {
   await writeFile(join(folder, 'package.json'), '{"private":true}');
   const options = { cwd: folder, timeout: INSTALL_TIMEOUT_MS };
-  await promisify(execFile)('npm', ['install', ...NPM_OPTIONS, ...packages], options).catch(
-    ({ message }: Error) => {
-      throw new Error(`npm cannot install ${packages[0]}, which needs its registry: ${message}`);
-    },
-  );
+  await execute('npm', ['install', ...NPM_OPTIONS, ...packages], options).catch(({ message }: Error) => {
+    throw new Error(`npm cannot install ${packages[0]}, which needs its registry: ${message}`);
+  });
 }

@@ -1,15 +1,12 @@
 /** @module Reads and writes ZIP archives. */
-import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib';
 import { expect } from 'chai';
 import { fromBufferPromise } from 'yauzl';
 import { type ClientResponse, expectSuccess } from './client.ts';
 import { makeTempDir } from './hooks.ts';
-
-const run = promisify(execFile);
+import { execute } from './process.ts';
 
 /** An entry of an archive. */
 export interface ZipEntry {
@@ -77,10 +74,10 @@ export function readZipStream(file: Buffer): { name: string; content: Buffer }[]
 async function namesByOthers(file: Buffer): Promise<string[]> {
   const path = join(await makeTempDir('zip'), 'file.zip');
   await writeFile(path, file);
-  await run('unzip', ['-tqq', path]);
+  await execute('unzip', ['-tqq', path]);
   const program =
     'import json,sys,zipfile; z=zipfile.ZipFile(sys.argv[1]); assert z.testzip() is None; print(json.dumps(z.namelist()))';
-  const { stdout } = await run('python3', ['-c', program, path]);
+  const { stdout } = await execute('python3', ['-c', program, path]);
   return JSON.parse(stdout) as string[];
 }
 

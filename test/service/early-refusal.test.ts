@@ -1,14 +1,13 @@
 /** @module Errors sent long before the client has sent the whole body must still reach the client. */
 
-import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { launchChromium, openPage } from '../helpers/chromium.ts';
 import { convert, fixture, jsonOf, sendForm } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
+import { execute } from '../helpers/process.ts';
 import { dial } from '../helpers/raw-http.ts';
 import { useService } from '../helpers/service.ts';
 import { useServers } from '../helpers/stub-server.ts';
@@ -38,7 +37,7 @@ describe('an early error response to a large upload reaches', () => {
   ] as const) {
     it(`curl, for a file that is ${what}`, async () => {
       const path = await bigFile(start());
-      const { stdout } = await promisify(execFile)('curl', [
+      const { stdout } = await execute('curl', [
         ...['--silent', '--show-error', '--write-out', '\n%{http_code}'],
         // Without this, curl waits for 100 Continue and the announced length alone is rejected.
         ...['--header', 'Expect:'],
@@ -91,7 +90,7 @@ describe('an early error response to a large upload reaches', () => {
     ] as const) {
       // More than the buffers of a connection, and sent within 5 seconds on a slow machine.
       const args = ['-c', program, service.base + path, String(24 * MIB)];
-      const { stdout } = await promisify(execFile)('python3', args);
+      const { stdout } = await execute('python3', args);
       expect(stdout.trim()).to.equal(`${status} ${status}`);
     }
   });

@@ -1,16 +1,14 @@
-import { execFile } from 'node:child_process';
 import { copyFile, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { fixturePath } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { pdfFacts } from '../helpers/pdf.ts';
+import { execute } from '../helpers/process.ts';
 import { useService } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
 
-const run = promisify(execFile);
 const PROJECT = new URL('../../', import.meta.url);
 const DOCUMENTS = ['README.md', 'docs/api.md'];
 
@@ -95,7 +93,7 @@ describe('the curl examples of the documents', () => {
     expect(examples.length).to.be.at.least(15);
     const written: string[] = [];
     for (const { command, shown } of examples) {
-      const { stdout } = await run('sh', ['-c', command.replace('localhost:3000', origin)], {
+      const { stdout } = await execute('sh', ['-c', command.replace('localhost:3000', origin)], {
         cwd: folder,
       }).catch(({ code, stderr }) => expect.fail(`${command}: exit status ${code}: ${stderr}`));
       if (shown !== '') expect(withoutVariables(stdout.trim()), command).to.equal(withoutVariables(shown));
@@ -118,7 +116,7 @@ describe('the example of an application in the README', () => {
     const [, code = ''] = /^```js\n(.*?)^```/ms.exec(text) ?? [];
     const folder = await makeTempDir('application');
     await writeFile(join(folder, 'example.mjs'), code.replace('http://localhost:3000/api/v1', service.base));
-    const start = () => run(process.execPath, ['example.mjs'], { cwd: folder });
+    const start = () => execute(process.execPath, ['example.mjs'], { cwd: folder });
     await copyFile(fixturePath('orientation-6.jpg'), join(folder, 'photo.jpg'));
     await start();
     const { format, width, height } = await sharp(join(folder, 'photo.webp')).metadata();

@@ -1,10 +1,9 @@
-import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { parse as parseDisposition } from 'content-disposition';
 import sharp from 'sharp';
 import { convert, expectSuccess, fixture, fixturePath, jsonOf, sendForm } from '../helpers/client.ts';
+import { execute } from '../helpers/process.ts';
 import { dial, exchange, parseAnswer } from '../helpers/raw-http.ts';
 import { useOwnServices, useService } from '../helpers/service.ts';
 
@@ -52,7 +51,7 @@ describe('POST /convert with an image as the body', () => {
 
   for (const header of [[], ['--header', 'Content-Type: image/svg+xml']]) {
     it(`accepts curl --data-binary ${header.join(' ')}`, async () => {
-      const { stdout } = await promisify(execFile)(
+      const { stdout } = await execute(
         'curl',
         [
           ...['--silent', '--fail-with-body', '--data-binary', `@${fixturePath('scene.svg')}`, ...header],

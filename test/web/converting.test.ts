@@ -1,7 +1,5 @@
-import { execFile } from 'node:child_process';
 import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { expect } from 'chai';
 import type { Locator, Page } from 'playwright-core';
 import sharp from 'sharp';
@@ -10,6 +8,7 @@ import { convert, fixture, fixturePath } from '../helpers/client.ts';
 import { extra, extraPath } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { decode, difference } from '../helpers/pixels.ts';
+import { execute } from '../helpers/process.ts';
 import { startService, useServiceWith } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
 import { readZip } from '../helpers/zip.ts';
@@ -423,7 +422,7 @@ describe('the options on the page', () => {
       await page.getByRole('button', { name: 'Copy' }).click();
       await page.getByRole('button', { name: 'Copied' }).waitFor();
       const text = await page.evaluate(() => navigator.clipboard.readText());
-      await promisify(execFile)('sh', ['-c', text], { cwd: folder });
+      await execute('sh', ['-c', text], { cwd: folder });
     };
     await command(1);
     expect((await sharp(join(folder, "it's a, b; c.gif")).metadata()).width).to.equal(50);
@@ -437,7 +436,7 @@ describe('the options on the page', () => {
   const runShown = async (page: Page, folder: string) => {
     await page.getByText('As curl').click();
     const text = await page.getByLabel('curl command').inputValue();
-    await promisify(execFile)('sh', ['-ec', text], { cwd: folder });
+    await execute('sh', ['-ec', text], { cwd: folder });
   };
 
   it('as a curl command do not overwrite the input with its result', async () => {
