@@ -37,9 +37,14 @@ function shellQuote(word: string): string {
 /** Words that need no quotes in a POSIX shell. */
 const UNQUOTED = /^[\w@%+=:,./-]+$/;
 
-/** Formats words as a command line for a POSIX shell, with quotes where they are needed. */
-export function shellWords(words: readonly string[]): string {
-  return words.map((word) => (UNQUOTED.test(word) ? word : shellQuote(word))).join(' ');
+/**
+ * Formats words as a command line for a POSIX shell, with quotes where they are needed.
+ *
+ * @param stdin file on standard input, whose name needs no quotes
+ */
+export function shellWords(words: readonly string[], stdin?: string): string {
+  const line = words.map((word) => (UNQUOTED.test(word) ? word : shellQuote(word))).join(' ');
+  return stdin === undefined ? line : `${line} < ${stdin}`;
 }
 
 /** Quotes a file name for `-F field=@NAME` of curl, which would interpret `;`, `,`, `"` or `\`. */

@@ -55,9 +55,8 @@ function print(
   { json = false, commands = false }: ExplainFlags,
 ): void {
   const { image, sentences, key, limits, steps } = explained;
-  const shell = steps.map(
-    ({ tool, args, stdin }) =>
-      shellWords([toolchain[tool]?.path ?? tool, ...args]) + (stdin === undefined ? '' : ` < ${stdin}`),
+  const shell = steps.map(({ tool, args, stdin }) =>
+    shellWords([toolchain[tool]?.path ?? tool, ...args], stdin),
   );
   if (json) {
     const more = commands && { commands: shell };

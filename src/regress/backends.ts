@@ -180,10 +180,9 @@ export async function detectImageType(path: string): Promise<InputType | undefin
 
 /** Formats the commands of a conversion, with file names relative to its folder. */
 function formatCommands({ toolchain }: ConversionEngine, steps: readonly Step[]): string[] {
-  return steps.map(({ tool, args, stdin }) => {
-    const argv = [basename(toolchain[tool]?.path ?? tool), ...args.map(shortenAssetPath)];
-    return shellWords(argv) + (stdin === undefined ? '' : ` < ${stdin}`);
-  });
+  return steps.map(({ tool, args, stdin }) =>
+    shellWords([basename(toolchain[tool]?.path ?? tool), ...args.map(shortenAssetPath)], stdin),
+  );
 }
 
 /** Makes the paths of imagemill's own assets relative to the repository. */

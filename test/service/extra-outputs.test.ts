@@ -6,6 +6,7 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { box, boxesOf } from '../../scripts/fixtures/boxes.ts';
 import { open, scene, square } from '../../scripts/fixtures/scene.ts';
+import { median } from '../../scripts/statistics.ts';
 import { EXTERNAL_ENCODERS } from '../../src/conversion/plan/encode.ts';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
 import {
@@ -334,11 +335,6 @@ function metadataOfJxl(file: Buffer): { readonly exif?: Buffer; readonly xmp?: B
   const bodyOf = (wanted: string) => boxes.find(({ name }) => name === wanted)?.body;
   const [exif, xmp] = [bodyOf('Exif'), bodyOf('xml ')];
   return { ...(exif && { exif }), ...(xmp && { xmp }) };
-}
-
-/** Returns the median of an odd number of values. */
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1] as number;
 }
 
 async function compressionOf(tiff: Buffer): Promise<string> {

@@ -76,8 +76,7 @@ export async function startServer(options: ServerOptions) {
   const ended = subprocess.ended.then(({ error }) => {
     alive = false;
     ready.reject(error ?? new ServerRefusedError('the program ended before it was ready'));
-    const lost = error ?? Object.assign(new Error('the fork server has ended'), { code: 'EAGAIN' });
-    for (const id of [...open.keys()]) settle(id, { error: lost });
+    for (const id of [...open.keys()]) settle(id, { error: error ?? endedError() });
   });
   const timer = setTimeout(
     () => ready.reject(new ServerRefusedError('the program did not become ready')),
@@ -118,7 +117,7 @@ export async function startServer(options: ServerOptions) {
       if (alive) {
         open.set(id, { parts, resolve });
         subprocess.stdin?.write(request);
-      } else resolve({ error: Object.assign(new Error('the fork server has ended'), { code: 'EAGAIN' }) });
+      } else resolve({ error: endedError() });
       let killTimer: NodeJS.Timeout | undefined;
       return {
         kill() {
@@ -142,6 +141,8 @@ export async function startServer(options: ServerOptions) {
     kill: (): void => subprocess.kill(),
   };
 }
+
+const endedError = () => Object.assign(new Error('the fork server has ended'), { code: 'EAGAIN' });
 
 const textOf = (parts: readonly Buffer[]): string => Buffer.concat(parts).toString('utf8');
 

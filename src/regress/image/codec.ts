@@ -1,5 +1,5 @@
 /** @module Decodes results with libraries that are independent of the tools under test, and encodes images for the report. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import sharp, { type Metadata, type Sharp, type SharpOptions } from 'sharp';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import type { InputType, OutputType } from '../../formats.ts';
@@ -207,7 +207,7 @@ function toMetadata({
   return {
     ...(pages > 1 && { delays: delay, plays: loop }),
     ...(depth === 'ushort' && { depth: 16 }),
-    ...(icc && { profile: createHash('sha256').update(icc).digest('hex').slice(0, 8) }),
+    ...(icc && { profile: hash('sha256', icc).slice(0, 8) }),
     ...(metadata.length > 0 && { metadata }),
   };
 }
