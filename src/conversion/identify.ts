@@ -6,7 +6,7 @@ import { isFileError, type PublicError, serviceError, toPublicError } from '../e
 import { INPUTS, listLabels, OUTPUTS } from '../formats.ts';
 import { withReader } from '../images/containers/file.ts';
 import { describeProfile } from '../images/icc.ts';
-import { type ImageInfo, type Size, turnSize } from '../images/image-info.ts';
+import type { ImageInfo, Size } from '../images/image-info.ts';
 import { acceptJob } from './accept-jobs.ts';
 import type { Capabilities } from './capabilities.ts';
 import { type ExplanationJson, explainJob, toJson } from './explain.ts';
@@ -154,8 +154,7 @@ async function accept(
 
 /** Returns the size of an image after its orientation is applied. */
 function uprightSize(image: ImageInfo, { tools }: IdentifyDeps): Size | undefined {
-  const size = createJob(image, { format: 'png', ...DEFAULT_OPTIONS }, tools).fittings[0]?.result;
-  return size && image.orientation === undefined ? turnSize(size, image.pixels?.orientation) : size;
+  return createJob(image, { format: 'png', ...DEFAULT_OPTIONS }, tools).fittings[0]?.result;
 }
 
 function expect(job: PlannedJob): ImageDescription['conversion'] {

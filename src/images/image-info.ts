@@ -128,7 +128,7 @@ interface CommonFacts {
   readonly hasIgnoredFrames?: boolean;
 }
 
-/** How the pixels of an image are stored, for its description. No plan depends on it. */
+/** How the pixels of an image are stored, for its description. Plans depend on the orientation only. */
 export interface PixelFormat {
   readonly alpha: boolean;
   /** Bits per channel, of the colours of a palette if there is one. */
@@ -136,7 +136,7 @@ export interface PixelFormat {
   readonly colourSpace: 'rgb' | 'grey' | 'cmyk' | 'lab';
   /** Place of the embedded colour profile. */
   readonly profile?: { readonly at: number; readonly length: number } | undefined;
-  /** Set for formats whose {@link ImageInfo} has none, because their decoders apply it. */
+  /** Set for formats whose {@link ImageInfo} has none, because their decoders apply it. The size is that before it is applied. */
   readonly orientation?: Orientation | undefined;
 }
 

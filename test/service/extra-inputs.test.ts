@@ -275,6 +275,15 @@ describe('the inputs that EXTRA_INPUTS enables', () => {
     expect(facts.orientation ?? 1).to.equal(1);
   });
 
+  for (const name of ['turned.heic', 'turned.jxl'])
+    it(`are cut in their upright size, also by a crop that is wider than the stored ${name}`, async () => {
+      for (const crop of ['20,5,100,75', '16.666667%,6.25%,83.333333%,93.75%']) {
+        const { body } = await converted(own.base, await extra(name), { format: 'png', crop });
+        const part = open(scene()).extract({ left: 20, top: 5, width: 100, height: 75 });
+        expect(difference(await decode(body), await pixels(part)).psnr).to.be.at.least(30);
+      }
+    });
+
   it('keep the profile of a HEIC on request', async () => {
     for (const [file, profile] of [
       [await withUsualProfile(), USUAL_PROFILE],

@@ -15,6 +15,7 @@ import {
   sendForm,
 } from '../helpers/client.ts';
 import { runCliInProcess } from '../helpers/command-line.ts';
+import { extra } from '../helpers/extra.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { plain } from '../helpers/pixels.ts';
 import { useOwnServices, useService } from '../helpers/service.ts';
@@ -158,8 +159,8 @@ describe('POST /identify', () => {
     }
   });
 
-  it('describes the size of a drawing and of an icon as the headers of the result state it', async () => {
-    await startShared({ EXTRA_OUTPUTS: 'ico' });
+  it('describes the size of a drawing, of an icon and of a rotated HEIC as the headers of the result state it', async () => {
+    await startShared({ EXTRA_INPUTS: 'heic', EXTRA_OUTPUTS: 'ico' });
     const drawing = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="33.5" height="77.25"/>');
     for (const [file, query, size] of [
       [drawing, 'format=png', [34, 78]],
@@ -170,6 +171,8 @@ describe('POST /identify', () => {
       [drawing, 'format=ico', [256, 256]],
       [await fixture('scene.jpg'), 'format=ico&width=60', [48, 48]],
       [await fixture('scene.jpg'), 'format=ico&height=16', [16, 16]],
+      [await extra('turned.heic'), 'format=png&width=60', [60, 40]],
+      [await extra('turned.heic'), 'format=jpg&crop=0,0,100,50', [100, 50]],
     ] as const) {
       const { conversion } = await identify(file, `?${query}`);
       const { headers } = await convert(current().base, file, Object.fromEntries(new URLSearchParams(query)));

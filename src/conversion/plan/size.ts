@@ -29,7 +29,9 @@ export function uprightSizes({
   keepsAllFrames,
 }: Pick<ConversionJob, 'image' | 'pages' | 'keepsAllFrames'>): Size[] {
   if (pages.length > 0) return pages.flatMap(uprightSize);
-  return uprightSize(keepsAllFrames ? { ...image, orientation: 1 } : image); // frames are not rotated
+  // An image without an orientation of its own is rotated by its decoder.
+  const { orientation = image.decoded ? 1 : (image.pixels?.orientation ?? 1) } = image;
+  return uprightSize({ ...image, orientation: keepsAllFrames ? 1 : orientation }); // frames are not rotated
 }
 
 /** Returns the upright size, in a list; an empty list if it is not known. */
@@ -135,13 +137,7 @@ export function peakRasterSize(image: ImageInfo, options: ConvertOptions): Size 
   const box = drawingBox(options);
   if (options.crop !== undefined || options.fit === 'cover' || options.fit === 'fill')
     return fitInto(shownArea({ width, height }, options, true), box).result;
-  // The drawing can be enlarged to fit the box.
-  const scale = Math.min(
-    box.width ? box.width / width : Number.POSITIVE_INFINITY,
-    box.height ? box.height / height : Number.POSITIVE_INFINITY,
-  );
-  const drawn = (side: number): number => roundUp(Number.isFinite(scale) ? side * scale : side);
-  return { width: drawn(width), height: drawn(height) };
+  return fitInto({ width, height }, box, roundUp).resized;
 }
 
 /**
