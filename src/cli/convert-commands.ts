@@ -59,7 +59,7 @@ arguments or settings are wrong, or this machine cannot convert.`;
 
 /** Adds the commands to the program. `onExit` receives the exit status. */
 export function addConvert(program: Command, context: CliContext, onExit: (status: number) => void): void {
-  withImageOptions(program.command('convert'))
+  withImageOptions(program.command('convert'), 'that of -o or of the preset, else webp')
     .description('convert files and folders, with the tools of this machine or running instances')
     .argument('[input...]', "files, folders, patterns in quotes ('photos/**/*.jpg'), or - for standard input")
     .option('-o, --output <path>', 'a file, a folder (created if missing), or - for standard output')
@@ -106,7 +106,7 @@ export function addConvert(program: Command, context: CliContext, onExit: (statu
       onExit(await convert(inputs, { ...flags, output }, context));
     });
 
-  withImageOptions(program.command('explain'))
+  withImageOptions(program.command('explain'), 'that of the preset, else webp')
     .description('print what a conversion would do, and why, without converting')
     .argument('<input...>', 'files, folders or patterns')
     .option('--commands', 'print the command lines, to run by hand')
@@ -119,13 +119,13 @@ export function addConvert(program: Command, context: CliContext, onExit: (statu
 }
 
 /** Adds the options that determine a result. */
-function withImageOptions(command: Command): Command {
+function withImageOptions(command: Command, defaultFormat: string): Command {
   return command
     .option('--preset <name>', 'options of this name in --presets; other options take precedence')
     .option('--presets <file>', 'YAML or JSON file with presets (default: PRESETS_FILE)')
     .option(
       '-f, --format <name>',
-      "webp, png, jpg, gif, bmp, pdf, or one of EXTRA_OUTPUTS (default: -o's extension, else webp)",
+      `webp, png, jpg, gif, bmp, pdf, or one of EXTRA_OUTPUTS (default: ${defaultFormat})`,
     )
     .option('-q, --quality <1-100>', 'quality of webp, jpg, pdf, avif and jxl (default: 80)')
     .option(

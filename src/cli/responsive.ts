@@ -4,8 +4,10 @@ import { z } from 'zod';
 import { integer, outputFormat } from '../conversion/options.ts';
 import type { ConversionResult, Variant } from '../conversion/types.ts';
 import { ALL_OUTPUT_TYPES, EXTRA_OUTPUT_TYPES, MAX_DIMENSION, OUTPUTS, type OutputType } from '../formats.ts';
+import { NOTES, type Note } from '../notes.ts';
 import { baseNameOf } from '../text.ts';
 import { type CliContext, CliError, loadLocalSettings } from './context.ts';
+import { STDIN } from './convert/converter.ts';
 import { forEachFile } from './convert/local-converter.ts';
 import { writeOutput } from './convert/output.ts';
 
@@ -46,6 +48,7 @@ export async function responsive(
   const find = () => [{ path: input }];
   return forEachFile(config, find, async ({ path }, { engine, withStoredInput, signal }) => {
     const files: SetFile[] = [];
+    const losses: { readonly note: Note; readonly file: string }[] = [];
     await withStoredInput(path, async (source) => {
       const outcomes = await engine.convertVariants(source, variants, 'fail', signal);
       for (const outcome of outcomes) {
@@ -55,8 +58,12 @@ export async function responsive(
         if (files.some((other) => other.file === file.file)) continue;
         await writeOutput(outcome.converted.path, join(flags.output, file.file), flags.force ?? false);
         files.push(file);
+        losses.push(...outcome.converted.notes.map((note) => ({ note, file: file.file })));
       }
     });
+    for (const [note, of] of Map.groupBy(losses, (loss) => loss.note)) {
+      if (NOTES[note].loss) console.error(`imagemill: ${note}: ${of.map(({ file }) => file).join(', ')}`);
+    }
     const html = formatPicture(files, flags.sizes);
     console.log(flags.json ? JSON.stringify({ files, html }) : html);
   });
@@ -86,7 +93,7 @@ function parseFlags({ widths, formats, quality }: ResponsiveFlags) {
 type SetFile = ReturnType<typeof describe>;
 
 function describe({ width = 0, height = 0, bytes, format }: ConversionResult, input: string) {
-  const file = `${baseNameOf(input)}-${width}.${format}`;
+  const file = `${baseNameOf(input === STDIN ? undefined : input)}-${width}.${format}`;
   return { file, format, type: OUTPUTS[format].mediaType, width, height, bytes };
 }
 

@@ -9,7 +9,8 @@ import { getSystemErrorMap } from 'node:util';
 
 /** Returns the system's description of an error, such as "permission denied". */
 export function systemReason(error: unknown): string {
-  const { errno, message } = error as NodeJS.ErrnoException;
+  const { code, errno, message } = error as NodeJS.ErrnoException;
+  if (code === 'EISDIR') return 'it is a folder'; // "illegal operation on a directory"
   return getSystemErrorMap().get(errno ?? 0)?.[1] ?? message;
 }
 

@@ -332,7 +332,7 @@ describe('imagemill convert', () => {
       [
         '--lossless meets a maximum size',
         ['a.jpg', '-o', 'b.webp', '--lossless', '--max-bytes', '1000'],
-        'Invalid --lossless "true": expected false if max_bytes is set.',
+        '--lossless and --max-bytes contradict each other.',
       ],
       ['an option is unknown', ['a.jpg', '-o', 'b.webp', '--rapid'], "unknown option '--rapid'"],
       [

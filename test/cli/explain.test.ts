@@ -53,6 +53,13 @@ describe('imagemill explain', () => {
     expect(limits).to.include.keys('MAX_PIXELS', 'CONVERT_TIMEOUT_MS');
   });
 
+  it('describes options in its help without those of convert', async () => {
+    const { stdout } = await explain('--help');
+    expect(stdout)
+      .to.include('--format <name>')
+      .and.not.match(/\B-o\b/);
+  });
+
   it('calls a result lossless only if its encoder loses nothing', async () => {
     const settings = { EXTRA_OUTPUTS: 'jxl' };
     for (const [how, ...args] of [

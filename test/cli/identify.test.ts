@@ -36,10 +36,12 @@ describe('imagemill identify', () => {
     const folder = await makeTempDir('pipe');
     await execute('mkfifo', [join(folder, 'pipe.png')]);
     const { status, complaints } = await runInProcess(['identify', '.', 'pipe.png'], { cwd: folder });
-    const advice = 'is not a file. For standard input, use "-".';
     expect([status, complaints]).to.deep.equal([
       1,
-      [`imagemill: . ${advice}`, `imagemill: pipe.png ${advice}`],
+      [
+        'imagemill: . is a folder: name a file in it.',
+        'imagemill: pipe.png is not a file. For standard input, use "-".',
+      ],
     ]);
   });
 

@@ -59,7 +59,7 @@ describe('receipts of conversions', () => {
       [
         'in/a.png has changed since its conversion.',
         'moved/a.png has changed.',
-        'moved/b.png cannot be read: illegal operation on a directory.',
+        'moved/b.png cannot be read: it is a folder.',
       ],
     ]);
   });

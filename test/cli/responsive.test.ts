@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { fixturePath } from '../helpers/client.ts';
+import { runCommand } from '../helpers/command.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { runInProcess } from '../helpers/in-process.ts';
 
@@ -50,6 +51,21 @@ describe('imagemill responsive', () => {
     await writeFile(join(cwd, 'a.jpg'), [await readFile(fixturePath('scene.jpg')), Buffer.alloc(11e6)]);
     const args = ['responsive', 'a.jpg', '--widths', '40', '--formats', 'png'];
     expect((await runInProcess(args, { cwd })).outcome).to.equal('0');
+  });
+
+  it('names the files of an image from standard input image', async () => {
+    const cwd = await makeTempDir('responsive');
+    const args = ['responsive', '-', '--widths', '40', '--formats', 'png'];
+    const result = await runCommand(args, { cwd, input: await readFile(fixturePath('scene.jpg')) });
+    expect(result.outcome).to.equal('0');
+    expect(await readdir(cwd)).to.deep.equal(['image-40.png']);
+  });
+
+  it('names the files that lack a part of the image, such as the frames of an animation', async () => {
+    const cwd = await makeTempDir('responsive');
+    const args = ['responsive', fixturePath('moving.gif'), '--widths', '20,30', '--formats', 'webp,jpg'];
+    const { outcome } = await runInProcess(args, { cwd });
+    expect(outcome).to.equal('0 imagemill: first-frame-only: moving-20.jpg, moving-30.jpg');
   });
 
   it('overwrites a file only with --force', async () => {

@@ -89,7 +89,8 @@ export async function stateOf(input: string): Promise<SourceState | undefined> {
   const info = await stat(input).catch((error) => {
     throw unreadable(error, input);
   });
-  if (!info.isFile()) throw fileError('NOT_A_FILE', input);
+  const what = info.isDirectory() ? 'a folder: name a file in it' : undefined;
+  if (!info.isFile()) throw fileError('NOT_A_FILE', input, what);
   return info;
 }
 
@@ -151,7 +152,7 @@ const MESSAGES = {
   NO_SUCH_FILE: (file: string) => `${file}: no such file or folder.`,
   NO_MATCH: (pattern: string) => `${pattern} matches no image.`,
   NO_IMAGES: (folder: string) => `There are no images in ${folder}.`,
-  NOT_A_FILE: (file: string) => `${file} is not a file. For standard input, use "-".`,
+  NOT_A_FILE: (file: string, what = 'not a file. For standard input, use "-"') => `${file} is ${what}.`,
   UNREADABLE: (file: string, why: string) => `${file} cannot be read: ${why}.`,
   OUTPUT_EXISTS: (file: string) => `${file} already exists: use --force to overwrite it.`,
   OUTPUT_IS_INPUT: (file: string) => `${file} is one of the inputs, which are never overwritten.`,
@@ -183,7 +184,7 @@ export function fileError<C extends keyof typeof MESSAGES>(
   code: C,
   ...args: Parameters<(typeof MESSAGES)[C]>
 ): FileError {
-  const format = MESSAGES[code] as (...args: string[]) => string;
+  const format = MESSAGES[code] as (...args: readonly (string | undefined)[]) => string;
   return new FileError(code, format(...args));
 }
 

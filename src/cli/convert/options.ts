@@ -167,6 +167,7 @@ function assertCompatible(options: ConvertOptions, outputs: readonly OutputType[
   const conflict = findConflict(options, outputs);
   if (!conflict) return;
   const { field, value, expected } = conflict;
+  if (field === 'lossless') throw new CliError('--lossless and --max-bytes contradict each other.');
   throw new CliError(serviceError('FIELD_INVALID', flagName(field), value, expected).message);
 }
 
