@@ -118,6 +118,38 @@ describe('imagemill convert --verify, by the kind of source,', () => {
       expect((await convert('visual', format, '--width', '290')).complaints, format).to.deep.equal([]);
   });
 
+  it('passes an image of sharp edges that is enlarged, which libvips moves by half a pixel, and fails one that is moved by a pixel', async () => {
+    const [width, height] = [60, 40];
+    const bars = Uint8Array.from({ length: width * height }, (_, at) => ((at % width) % 6 < 3 ? 40 : 215));
+    const image = sharp(bars, { raw: { width, height, channels: 1 } });
+    await folder.write('in/bars.png', await image.png().toBuffer());
+    for (const args of [
+      ['--width', '150'],
+      ['--width', '150', '--height', '120', '--fit', 'cover'],
+      ['--width', '150', '--height', '120', '--fit', 'contain'],
+      ['--width', '150', '--height', '120', '--fit', 'fill'],
+    ])
+      expect((await convert('visual', 'png', ...args, '--enlarge')).complaints, `${args}`).to.deep.equal([]);
+    expect((await convert('visual', 'ico')).complaints).to.deep.equal([]);
+    const options = { format: 'png', quality: 80, stripMetadata: true, width: 150, enlarge: true } as const;
+    const source = await folder.read('in/bars.png');
+    expect(await convert('visual', 'png', '--width', '150', '--enlarge')).to.include({ status: 0 });
+    const moved = sharp(folder.file('out/bars.png')).extract({ left: 1, top: 0, width: 149, height: 100 });
+    const result = await moved.extend({ right: 1, extendWith: 'copy' }).png().toBuffer();
+    expect(await verifyResult('visual', 'png', source, result, options)).to.include({ passed: false });
+  });
+
+  it('passes an image that is smaller than its box of contain, at each place', async () => {
+    await folder.put('scene.png', 'in/scene.png');
+    await folder.put('window.gif', 'in/window.gif');
+    for (const position of ['center', 'left top', 'right bottom'])
+      for (const background of [[], ['--background', '#123']]) {
+        const box = ['--width', '200', '--height', '250', '--fit', 'contain', '--position', position];
+        const { complaints } = await convert('visual', 'png', ...box, ...background);
+        expect(complaints, `${position} ${background}`).to.deep.equal([]);
+      }
+  });
+
   it('passes a PDF of a noisy JPEG that has all of its colour resolution', async () => {
     const { next } = seeded(1);
     const noise = Uint8Array.from({ length: 128 * 128 * 3 }, () => next() * 256);
