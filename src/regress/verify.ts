@@ -17,7 +17,7 @@ import {
 } from './image/codec.ts';
 import { type Difference, measureDifference } from './image/difference.ts';
 import { type Expected, prepareExpected } from './image/expected.ts';
-import type { DecodedImage, Raster } from './image/image.ts';
+import { cutDetail, DETAIL, type DecodedImage, type Raster } from './image/image.ts';
 import { defaultThresholds, LOSSY, type Thresholds } from './thresholds.ts';
 import { RESIZING, type Verification, type VerifyMode } from './verifiable.ts';
 
@@ -218,27 +218,21 @@ function findLoss(
 /** Rounding of all delays of an animation to hundredths of a second, in ms. */
 const MAX_SHIFT_MS = 10;
 
-/** Side of the picture of the worst place, in pixels, and the factor of its enlargement. */
-const DETAIL = { side: 48, factor: 4 };
-
 /** Draws the worst place: expected beside found. */
 async function drawWorst(
   expected: DecodedImage,
   found: DecodedImage,
   { at, frame }: Difference & { readonly frame: number },
 ): Promise<string> {
-  const rasters = [expected.frames[frame] as Raster, found.frames[frame] as Raster];
-  const [{ width, height }] = rasters as [Raster];
-  const [w, h] = [Math.min(DETAIL.side, width), Math.min(DETAIL.side, height)];
-  const left = Math.max(0, Math.min(at.x - 16, width - w));
-  const top = Math.max(0, Math.min(at.y - 16, height - h));
-  const data = new Uint8Array(w * 2 * h * 4);
-  for (const [side, raster] of rasters.entries()) {
-    for (let y = 0; y < h; y += 1) {
-      const from = ((top + y) * width + left) * 4;
-      data.set(raster.data.subarray(from, from + w * 4), (y * w * 2 + side * w) * 4);
+  const details = [expected, found].map(({ frames }) => cutDetail(frames[frame] as Raster, at));
+  const [{ width, height }] = details as [Raster];
+  const data = new Uint8Array(2 * width * height * 4);
+  for (const [side, detail] of details.entries()) {
+    for (let row = 0; row < height; row += 1) {
+      const from = row * width * 4;
+      data.set(detail.data.subarray(from, from + width * 4), (row * 2 + side) * width * 4);
     }
   }
-  const { bytes } = await encode({ width: w * 2, height: h, data }, w * 2, DETAIL.factor);
+  const { bytes } = await encode({ width: 2 * width, height, data }, 2 * width, DETAIL.factor);
   return bytes.toString('base64');
 }

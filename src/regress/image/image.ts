@@ -104,6 +104,23 @@ export function compositeOver({ width, height, data }: Raster, red: number, gree
   return { width, height, data: result };
 }
 
+/** Side of a detail in pixels, and the factor of its enlargement. */
+export const DETAIL = { side: 48, factor: 4 };
+
+/** Cuts out the detail around a block of 16 by 16 pixels. `at` is the upper left corner of the block. */
+export function cutDetail({ width, height, data }: Raster, at: { x: number; y: number }): Raster {
+  const [w, h] = [Math.min(DETAIL.side, width), Math.min(DETAIL.side, height)];
+  const margin = (DETAIL.side - 16) / 2;
+  const left = Math.max(0, Math.min(at.x - margin, width - w));
+  const top = Math.max(0, Math.min(at.y - margin, height - h));
+  const detail = new Uint8Array(w * h * 4);
+  for (let row = 0; row < h; row += 1) {
+    const from = ((top + row) * width + left) * 4;
+    detail.set(data.subarray(from, from + w * 4), row * w * 4);
+  }
+  return { width: w, height: h, data: detail };
+}
+
 /** Renders the difference: black if equal, otherwise multiplied by `factor`. */
 export function renderDifference(one: Raster, other: Raster, factor: number): Raster {
   const data = new Uint8Array(one.data.length).fill(255);

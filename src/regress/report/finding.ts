@@ -5,7 +5,14 @@
 import { INPUT_FILE } from '../../conversion/plan/types.ts';
 import { formatBytes, shellWords } from '../../text.ts';
 import { decode, encode } from '../image/codec.ts';
-import { compositeOver, type DecodedImage, type Raster, renderDifference } from '../image/image.ts';
+import {
+  compositeOver,
+  cutDetail,
+  DETAIL,
+  type DecodedImage,
+  type Raster,
+  renderDifference,
+} from '../image/image.ts';
 import type { Recording, Row } from '../record.ts';
 import type { Finding } from '../verdict.ts';
 import { html, type Markup } from './markup.ts';
@@ -23,8 +30,6 @@ const FULL_SIZE_PX = 640;
 const THUMBNAIL_PX = 160;
 /** Maximum side to which small images are enlarged, in pixels. */
 const ENLARGED_PX = 280;
-/** Side of the detail in pixels, and the factor of its enlargement. */
-const DETAIL = { side: 48, factor: 4 };
 
 type FindingImages = Awaited<ReturnType<typeof renderImages>>;
 
@@ -77,27 +82,13 @@ function enlargement({ width, height }: Raster): number {
 
 /** Renders the detail around the worst block. */
 async function renderDetail(before: Raster, after: Raster, at: { x: number; y: number }, factor: number) {
-  const margin = (DETAIL.side - 16) / 2;
-  const [x, y] = [clampToImage(at.x - margin, before.width), clampToImage(at.y - margin, before.height)];
-  const [one, other] = [crop(before, x, y), crop(after, x, y)];
+  const [one, other] = [cutDetail(before, at), cutDetail(after, at)];
   const enlarge = (raster: Raster) => toDataUrl(raster, FULL_SIZE_PX, DETAIL.factor);
   return {
     before: await enlarge(compositeOver(one, 255)),
     after: await enlarge(compositeOver(other, 255)),
     difference: await enlarge(renderDifference(one, other, factor)),
   };
-}
-
-const clampToImage = (from: number, side: number): number => Math.max(0, Math.min(from, side - DETAIL.side));
-
-function crop({ width, height, data }: Raster, x: number, y: number): Raster {
-  const [w, h] = [Math.min(DETAIL.side, width), Math.min(DETAIL.side, height)];
-  const piece = new Uint8Array(w * h * 4);
-  for (let row = 0; row < h; row += 1) {
-    const from = ((y + row) * width + x) * 4;
-    piece.set(data.subarray(from, from + w * 4), row * w * 4);
-  }
-  return { width: w, height: h, data: piece };
 }
 
 /** Encodes a raster as a data URL. */
