@@ -68,7 +68,8 @@ export const POSITIONS = [
 /** One of {@link POSITIONS}. */
 export type Position = (typeof POSITIONS)[number];
 
-type AllOrFirst = 'all' | 'first';
+/** Which frames or pages of a file are converted. */
+export type AllOrFirst = 'all' | 'first';
 
 /** Properties of the tools that a plan depends on. */
 export interface ToolContext {

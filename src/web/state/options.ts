@@ -1,6 +1,6 @@
 /** @module The conversion options of the page, in its address and in localStorage. */
 import { computed, signal } from '@preact/signals';
-import type { Fit, Position } from '../../conversion/plan/types.ts';
+import type { AllOrFirst, Fit, Position } from '../../conversion/plan/types.ts';
 import { DPI, hasBytesLimit, MAX_DIMENSION, OUTPUT_NAMES, OUTPUTS, type OutputType } from '../../formats.ts';
 
 /**
@@ -33,9 +33,6 @@ export interface Options {
   /** Pixels per inch of a page of a PDF, as typed; empty for the default. */
   readonly dpi: string;
 }
-
-/** Which frames or pages of a file are converted. */
-export type AllOrFirst = 'all' | 'first';
 
 /** Labels of the ways to fit an image into a box. */
 export const FIT_LABELS: Readonly<Record<Fit, string>> = {

@@ -1,4 +1,5 @@
 import { signal, useSignal } from '@preact/signals';
+import type { AllOrFirst } from '../../conversion/plan/types.ts';
 import { DPI, hasBytesLimit, INPUTS, MAX_DIMENSION, OUTPUTS } from '../../formats.ts';
 import { convert } from '../actions/convert.ts';
 import { command } from '../actions/curl.ts';
@@ -6,7 +7,6 @@ import { inputTypeOf } from '../format.ts';
 import { formats } from '../state/formats.ts';
 import { announcement, items, pending } from '../state/items.ts';
 import {
-  type AllOrFirst,
   FIT_LABELS,
   fields,
   hasBox,
