@@ -4,14 +4,7 @@ import type { Config } from '../../config.ts';
 import { formSchemas, type Presets } from '../../conversion/forms.ts';
 import { ERROR_CODES } from '../../error-table.ts';
 import { reasonOf } from '../../errors.ts';
-import {
-  ALL_INPUT_TYPES,
-  INPUTS,
-  type InputType,
-  listLabels,
-  MAX_DIMENSION,
-  type OutputType,
-} from '../../formats.ts';
+import { ALL_INPUT_TYPES, INPUTS, type InputType, listLabels, type OutputType } from '../../formats.ts';
 import { NOTES, type Note } from '../../notes.ts';
 import { formatByteLimit } from '../../text.ts';
 
@@ -38,7 +31,7 @@ export function schemas({ inputs, outputs, presets, config }: ApiContext): Recor
   const formats = z.object({
     input: z.array(z.enum(inputs.flatMap((type) => INPUTS[type].names))),
     output: z.array(z.enum(outputs)),
-    limits: LIMITS,
+    limits,
     ...(presets.size > 0 && {
       presets: z.array(z.enum([...presets.keys()])).describe('Values of the field `preset`.'),
     }),
@@ -89,33 +82,26 @@ export function schemas({ inputs, outputs, presets, config }: ApiContext): Recor
   };
 }
 
-const limit = (description: string) => z.int().positive().describe(description);
+/** Limits of the server: the setting of each, and its description. */
+const LIMITS = Object.entries({
+  max_file_bytes: ['MAX_FILE_BYTES', 'Maximum size of a file in bytes.'],
+  max_pixels: ['MAX_PIXELS', 'Maximum width × height of an image, and of a result.'],
+  max_total_pixels: ['MAX_TOTAL_PIXELS', 'Maximum number of pixels of all frames or pages of a file.'],
+  max_frames: ['MAX_FRAMES', 'Maximum number of frames or pages of a file.'],
+  max_dimension: ['maxSide', 'Maximum width and height in pixels of an image, and of a result.'],
+  max_batch_files: ['MAX_BATCH_FILES', 'Maximum number of files in a batch.'],
+} as const);
 
-const LIMITS = z
-  .object({
-    max_file_bytes: limit('Maximum size of a file in bytes.'),
-    max_pixels: limit('Maximum width × height of an image, and of a result.'),
-    max_total_pixels: limit('Maximum number of pixels of all frames or pages of a file.'),
-    max_frames: limit('Maximum number of frames or pages of a file.'),
-    max_dimension: limit('Maximum width and height in pixels of an image, and of a result.'),
-    max_batch_files: limit('Maximum number of files in a batch.'),
-  })
+const limits = z
+  .object(Object.fromEntries(LIMITS.map(([name, [, text]]) => [name, z.int().positive().describe(text)])))
   .describe('Limits of this server, which its operator sets.');
 
 /** Returns the body of `GET /formats`. */
 export function formatsBody({ inputs, outputs, presets, config }: Omit<ApiContext, 'version'>): Json {
-  const limits: z.output<typeof LIMITS> = {
-    max_file_bytes: config.MAX_FILE_BYTES,
-    max_pixels: config.MAX_PIXELS,
-    max_total_pixels: config.MAX_TOTAL_PIXELS,
-    max_frames: config.MAX_FRAMES,
-    max_dimension: MAX_DIMENSION,
-    max_batch_files: config.MAX_BATCH_FILES,
-  };
   return {
     input: inputs.flatMap((type) => INPUTS[type].names),
     output: outputs,
-    limits,
+    limits: Object.fromEntries(LIMITS.map(([name, [setting]]) => [name, config[setting]])),
     ...(presets.size > 0 && { presets: [...presets.keys()] }),
   };
 }
