@@ -4,20 +4,6 @@ import type { Method } from '../middleware.ts';
 import type { HeaderName } from './headers.ts';
 import { type ApiContext, BINARY, formatsBody, type Json } from './schemas.ts';
 
-export type OperationId =
-  | 'convert'
-  | 'convertBatch'
-  | 'identify'
-  | 'listFormats'
-  | 'getHealth'
-  | 'getReference';
-
-/** An endpoint with one method. */
-export interface Endpoint extends Operation {
-  readonly method: Method;
-  readonly operationId: OperationId;
-}
-
 /** A method of a path. */
 export interface Operation {
   readonly method: Method | 'OPTIONS';
@@ -40,11 +26,11 @@ export interface Operation {
 /** Content of a body of bytes. Generators read a body without a schema as JSON. */
 export const FILE = { schema: BINARY };
 
-export const OPERATIONS: readonly Endpoint[] = [
-  {
+/** The endpoints by their `operationId`. */
+const ENDPOINTS = {
+  convert: {
     method: 'POST',
     path: '/convert',
-    operationId: 'convert',
     summary: 'Convert one image',
     description:
       'Fields can have any order. Empty fields count as absent, unknown fields are ignored, and a repeated field is an ' +
@@ -65,10 +51,9 @@ export const OPERATIONS: readonly Endpoint[] = [
       }),
     },
   },
-  {
+  convertBatch: {
     method: 'POST',
     path: '/batch',
-    operationId: 'convertBatch',
     summary: 'Convert several images',
     description:
       'All images have the same options. The archive contains the results in the order of the uploaded files. Each has ' +
@@ -83,10 +68,9 @@ export const OPERATIONS: readonly Endpoint[] = [
       content: () => ARCHIVES,
     },
   },
-  {
+  identify: {
     method: 'POST',
     path: '/identify',
-    operationId: 'identify',
     summary: 'Describe images',
     description:
       'Describes images by their headers, without decoding their pixels. With any option of `/convert`, `conversion` describes ' +
@@ -100,10 +84,9 @@ export const OPERATIONS: readonly Endpoint[] = [
       content: () => jsonContent('Identified', IDENTIFIED),
     },
   },
-  {
+  listFormats: {
     method: 'GET',
     path: '/formats',
-    operationId: 'listFormats',
     summary: 'List formats and limits',
     description: 'The formats that the tools on this machine support, and the limits of the server.',
     success: {
@@ -112,10 +95,9 @@ export const OPERATIONS: readonly Endpoint[] = [
       content: (service) => jsonContent('Formats', formatsBody(service)),
     },
   },
-  {
+  getHealth: {
     method: 'GET',
     path: '/health',
-    operationId: 'getHealth',
     summary: 'Health',
     description: 'Status, version and current time of the service.',
     success: {
@@ -125,10 +107,9 @@ export const OPERATIONS: readonly Endpoint[] = [
         jsonContent('Health', { status: 'ok', version, timestamp: '2026-11-21T01:46:55.265Z' }),
     },
   },
-  {
+  getReference: {
     method: 'GET',
     path: '/openapi.json',
-    operationId: 'getReference',
     summary: 'This reference',
     description: 'The API as an OpenAPI 3.1 document, for this machine and its settings.',
     isPublic: true,
@@ -143,7 +124,19 @@ export const OPERATIONS: readonly Endpoint[] = [
         }),
     },
   },
-];
+} as const satisfies Readonly<Record<string, Omit<Operation, 'operationId'> & { readonly method: Method }>>;
+
+export type OperationId = keyof typeof ENDPOINTS;
+
+/** An endpoint with one method. */
+export interface Endpoint extends Operation {
+  readonly method: Method;
+  readonly operationId: OperationId;
+}
+
+export const OPERATIONS = Object.entries(ENDPOINTS).map(
+  ([operationId, endpoint]) => ({ ...endpoint, operationId }) as Endpoint,
+);
 
 /** Returns the operation that names the methods of an endpoint. */
 export const methodsOperation = ({ method, path, operationId }: Endpoint): Operation => ({
