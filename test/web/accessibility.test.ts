@@ -148,6 +148,26 @@ describe('accessibility of the page', () => {
     expect(isCovered).to.equal(false);
   });
 
+  it('shows all of each row and button on a phone with text that is twice as large', async () => {
+    // The sizes of the page are in rem: 188 pixels are as wide as 375 pixels with text of 200%.
+    const page = await open(service, { ...PHONE, viewport: { width: 188, height: 740 } });
+    const beyond = () =>
+      page.evaluate(() =>
+        [...document.querySelectorAll('button, a, label, select, p, h2')]
+          .filter((element) => element.getBoundingClientRect().right > 188)
+          .map((element) => element.textContent),
+      );
+    expect(await beyond()).to.deep.equal([]);
+    await fill(page);
+    expect(await beyond()).to.deep.equal([]);
+    await page.getByRole('button', { name: 'Compare window.png' }).tap();
+    await page.locator('.tag.end').waitFor();
+    const [original, result] = await page
+      .locator('.tag')
+      .evaluateAll((tags) => tags.map((tag) => tag.getBoundingClientRect().toJSON()));
+    expect(result.top).to.be.above(original.bottom);
+  });
+
   for (const screen of [320, 360]) {
     it(`fits a screen of ${screen} pixels without horizontal scrolling`, async () => {
       const page = await open(service, { ...PHONE, viewport: { ...PHONE.viewport, width: screen } });
