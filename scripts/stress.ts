@@ -6,8 +6,6 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { NO_POLICY_FOLDER } from '../src/process/policy.ts';
-import { createRunner } from '../src/process/runner.ts';
 import { findToolchain } from '../src/process/toolchain.ts';
 import type { Probe } from './processes/probe.ts';
 import { memoryOf, memoryOfTree } from './processes/usage.ts';
@@ -38,11 +36,7 @@ const MAX_RESIDENT_GROWTH = 100 * MIB;
 /** Interval between the collections of garbage that measure the growth, in ms. */
 const COLLECT_MS = 2000;
 
-const search = process.env.PATH ?? '';
-const toolchain = await findToolchain(
-  { path: search },
-  createRunner({ searchPath: search, policyFolder: NO_POLICY_FOLDER }),
-);
+const toolchain = await findToolchain({ path: process.env.PATH ?? '' });
 const magick = toolchain.magick?.path ?? '';
 console.log(`ImageMagick ${toolchain.magick?.version}, Node ${process.version}, seed ${seed}, ${seconds} s`);
 

@@ -10,8 +10,8 @@ import { createWorkspaces, type Workspaces } from '../files/workspace.ts';
 import { ASSETS_DIR, FORK_SERVER_LIBRARY } from '../folders.ts';
 import type { KillReason, RunCommand } from '../process/command.ts';
 import type { RenewalReason } from '../process/fork-server/servers.ts';
-import { isPolicyEnforced, NO_POLICY_FOLDER, writePolicy } from '../process/policy.ts';
-import { createRunner, type MagickLimits, reportFailures, TOOL_OPEN_FILES } from '../process/runner.ts';
+import { isPolicyEnforced, writePolicy } from '../process/policy.ts';
+import { createProbeRunner, type MagickLimits, reportFailures, TOOL_OPEN_FILES } from '../process/runner.ts';
 import { type ConfiguredTools, configureSandbox, magickLimits } from '../process/sandbox/configure.ts';
 import type { SandboxLayers } from '../process/sandbox/layers.ts';
 import { findToolchain, type Toolchain } from '../process/toolchain.ts';
@@ -176,13 +176,12 @@ async function openRoot(workspaces: Workspaces, { TEMP_DIR }: Config): Promise<s
 
 /** @param folder working directory of the probes */
 async function findTools(config: Config, folder: string): Promise<Toolchain> {
-  // The probes read no image. Under the policy, ImageMagick 6 would list no formats.
-  const probe = createRunner({ searchPath: config.PATH, policyFolder: NO_POLICY_FOLDER });
+  const probe = createProbeRunner(config.PATH);
   // If no process can be started, every tool would be reported as missing.
   await probe({ file: '/bin/sh', args: ['-c', ':'], cwd: folder, timeoutMs: 10_000 }).catch((cause) => {
     throw new StartupError(`No program can be started: ${cause.cause?.message ?? cause.message}`, { cause });
   });
-  const toolchain = await findToolchain(toolSearch(config), probe);
+  const toolchain = await findToolchain(toolSearch(config));
   checkNamedTools(config, toolchain);
   return toolchain;
 }

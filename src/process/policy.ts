@@ -7,9 +7,6 @@ import { CommandError, type RunCommand } from './command.ts';
 import { listLength, type MagickLimits } from './runner.ts';
 import type { Magick } from './toolchain.ts';
 
-/** Folder that does not exist, as the policy folder of programs that read no image of a client. */
-export const NO_POLICY_FOLDER = '/nonexistent';
-
 /** Permission to use a coder, by its canonical name. */
 export interface Grant {
   readonly coder: string;

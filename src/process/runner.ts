@@ -71,6 +71,10 @@ export function createRunner(deps: RunnerDeps): RunCommand {
   };
 }
 
+/** Creates a function that runs programs on no image of a client. Under the policy, ImageMagick 6 would list no formats. */
+export const createProbeRunner = (searchPath: string): RunCommand =>
+  createRunner({ searchPath, policyFolder: '/nonexistent' });
+
 async function start(deps: RunnerDeps, command: Command): Promise<RunningJob> {
   const { library, confine, servers } = deps;
   const { file, args, cwd, stdin } = command;

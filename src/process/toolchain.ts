@@ -7,6 +7,7 @@ import { delimiter, join } from 'node:path';
 import { startsWith } from '../files/system.ts';
 import { TOOL_NAMES, TOOLS, type ToolName, type VersionProbe } from '../tools.ts';
 import type { RunCommand } from './command.ts';
+import { createProbeRunner } from './runner.ts';
 
 /** An installed program. */
 export interface Tool {
@@ -63,7 +64,8 @@ function searchedTools({ optional = [] }: ToolSearch): ToolName[] {
 }
 
 /** Finds the tools, and their versions. A tool that is missing or does not respond is `undefined`. */
-export async function findToolchain(search: ToolSearch, run: RunCommand): Promise<Toolchain> {
+export async function findToolchain(search: ToolSearch): Promise<Toolchain> {
+  const run = createProbeRunner(search.path);
   const found = searchedTools(search).map(async (name) => {
     const named = search.named?.[name];
     const candidates = named ? [named] : candidatesOnPath(TOOLS[name].programs, search.path);

@@ -1,7 +1,6 @@
 /** @module Shell scripts that stand in for ImageMagick, or run it with modified arguments. */
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createRunner } from '../../src/process/runner.ts';
 import { findToolchain } from '../../src/process/toolchain.ts';
 import { fixturePath } from './client.ts';
 import { makeTempDir } from './hooks.ts';
@@ -63,8 +62,7 @@ export const printMessage = (message: string): string =>
  */
 export async function patchedMagick(cases: string): Promise<string> {
   const { PATH = '', MAGICK_BIN } = process.env;
-  const run = createRunner({ searchPath: PATH, policyFolder: '/nonexistent' });
-  const { magick } = await findToolchain({ path: PATH, named: { magick: MAGICK_BIN } }, run);
+  const { magick } = await findToolchain({ path: PATH, named: { magick: MAGICK_BIN } });
   return writeScript(
     'magick',
     `drop=0

@@ -120,8 +120,7 @@ describe('ImageMagick policy', () => {
   let magick: string;
   before(async () => {
     run = createRunner({ searchPath: SEARCH, policyFolder: POLICY });
-    const ask = createRunner({ searchPath: SEARCH, policyFolder: '/nonexistent' });
-    const found = (await findToolchain({ path: SEARCH }, ask)).magick as Magick;
+    const found = (await findToolchain({ path: SEARCH })).magick as Magick;
     magick = found.path;
     const grantsFolder = await makeTempDir('grants');
     await writePolicy(POLICY, grantsFolder, grantsFor(ALL_INPUT_TYPES, ALL_OUTPUT_TYPES, found.major));

@@ -16,8 +16,7 @@ const search = { searchPath: PATH, policyFolder: POLICY };
 describe('time limit of ImageMagick', () => {
   let magick: Magick;
   before(async () => {
-    const ask = createRunner({ ...search, policyFolder: '/nonexistent' });
-    magick = (await findToolchain({ path: PATH, named: { magick: MAGICK_BIN } }, ask)).magick as Magick;
+    magick = (await findToolchain({ path: PATH, named: { magick: MAGICK_BIN } })).magick as Magick;
   });
 
   /** The line of `-list resource`: version 6 prints seconds, version 7 prints units. */

@@ -1,15 +1,13 @@
 import { dirname } from 'node:path';
 import { expect } from 'chai';
-import { createRunner } from '../../src/process/runner.ts';
 import { findToolchain, isAtLeast, parseFormats } from '../../src/process/toolchain.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { testConfig } from '../helpers/service.ts';
 import { writeScript } from '../helpers/util.ts';
 
-const run = createRunner({ searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' });
 const MACHINE = testConfig();
 const machinePath = MACHINE.PATH;
-const find = (path: string, more = {}) => findToolchain({ path, ...more }, run);
+const find = (path: string, more = {}) => findToolchain({ path, ...more });
 
 describe('isAtLeast', () => {
   it('compares the numbers of a version one by one', () => {

@@ -12,7 +12,7 @@ import { StartupError, toStartupError } from '../../errors.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
 import { ASSETS_DIR } from '../../folders.ts';
 import { MAX_DIMENSION } from '../../formats.ts';
-import { isPolicyEnforced, NO_POLICY_FOLDER } from '../../process/policy.ts';
+import { isPolicyEnforced } from '../../process/policy.ts';
 import { createRunner } from '../../process/runner.ts';
 import { findToolchain } from '../../process/toolchain.ts';
 import { type CliContext, CliError, createWarningCollector, withWorkingFolder } from '../context.ts';
@@ -76,8 +76,7 @@ async function findTools(config: Config) {
   const { PATH: searchPath } = config;
   const workspaces = await openFirstUsable([config.TEMP_DIR, tmpdir()]);
   try {
-    const probe = createRunner({ searchPath, policyFolder: NO_POLICY_FOLDER });
-    const toolchain = await findToolchain(toolSearch(config), probe);
+    const toolchain = await findToolchain(toolSearch(config));
     const { magick } = toolchain;
     const limits = { ...LIMITS, frames: config.MAX_FRAMES };
     const runWithPolicy = createRunner({ searchPath, policyFolder: ASSETS_DIR, limits });

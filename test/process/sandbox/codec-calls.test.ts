@@ -75,8 +75,7 @@ describe('the allow-list of system calls', () => {
 
   before(async () => {
     const deps = { searchPath: SEARCH_PATH, policyFolder: ASSETS, library: FORK_SERVER_LIBRARY };
-    const unconfined = createRunner(deps);
-    const toolchain = await findToolchain({ path: SEARCH_PATH, optional: CODECS }, unconfined);
+    const toolchain = await findToolchain({ path: SEARCH_PATH, optional: CODECS });
     const trials = listTrials(toolchain).filter(({ name }) => CODECS.some((tool) => tool === name));
     for (const { name, path } of trials) paths.set(name as Codec, path);
     expect([...paths.keys()]).to.have.members([...CODECS]);
