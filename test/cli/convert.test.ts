@@ -44,6 +44,13 @@ describe('imagemill convert', () => {
     await nothingInTemp();
   });
 
+  it('prints at most −99% for a result that is far smaller', async () => {
+    const blank = sharp({ create: { width: 800, height: 800, channels: 3, background: '#fff' } });
+    await blank.tiff({ compression: 'none' }).toFile(folder.file('blank.tiff'));
+    const { lines } = await folder.run(['blank.tiff', '-o', 'blank.webp']);
+    expect(lines[0]).to.match(/ \(−99%\)$/);
+  });
+
   it('keeps subfolders, skips files that are not images, and reports a file with an image extension and other content', async () => {
     await mkdir(folder.file('photos/2024/may'), { recursive: true });
     await folder.put('scene.png', 'photos/a.png');

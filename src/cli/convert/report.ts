@@ -266,7 +266,8 @@ function quoteCsv(value: ReportRow[keyof ReportRow]): string {
 
 /** Formats a change of size, such as "139 kB → 76 kB (−45%)". */
 function formatChange(before: number, after: number): string {
-  const percent = before === 0 ? 0 : Math.round((after / before - 1) * 100);
+  // A result is never empty, so do not round down to −100%.
+  const percent = before === 0 ? 0 : Math.max(-99, Math.round((after / before - 1) * 100));
   const sign = percent === 0 ? '±' : percent > 0 ? '+' : '−';
   return `${formatBytes(before)} → ${formatBytes(after)} (${sign}${Math.abs(percent)}%)`;
 }
