@@ -150,6 +150,61 @@ describe('imagemill convert --verify, by the kind of source,', () => {
       }
   });
 
+  it('passes AVIF and JPEG XL of fine grain and of letters in saturated colours', async () => {
+    const { next } = seeded(1);
+    const grain = Float64Array.from({ length: 200 * 200 }, () => (next() + next() - 1) * 12);
+    const paper = Uint8Array.from({ length: 200 * 200 * 3 }, (_, at) => {
+      const [colour, share] = [150 - 50 * (at % 3), 1 - 0.2 * (at % 3)];
+      return colour + (grain[Math.floor(at / 3)] as number) * share;
+    });
+    const letters = `<svg xmlns="http://www.w3.org/2000/svg" width="120" height="60"><rect width="120" height="60" fill="red"/>
+      <rect x="60" width="60" height="60" fill="#ff0"/><path fill="none" stroke="#f9c" stroke-width="1.5"
+      d="M8 44L18 16L28 44M12 35H24M36 44V16L54 44V16M64 16V44H74L80 36V24L74 16Z"/></svg>`;
+    const image = sharp(paper, { raw: { width: 200, height: 200, channels: 3 } });
+    await folder.write('in/paper.png', await image.png().toBuffer());
+    await folder.write('in/letters.png', await sharp(Buffer.from(letters)).png().toBuffer());
+    for (const format of ['avif', 'jxl'])
+      expect((await convert('visual', format)).complaints, format).to.deep.equal([]);
+  });
+
+  it('fails AVIF and JPEG XL of a photo with a fault', async () => {
+    const photo = (await openPhoto(320, 240)).removeAlpha();
+    const source = await photo.clone().png().toBuffer();
+    const spot = { create: { width: 8, height: 8, channels: 3, background: 'black' } } as const;
+    const bright = await photo.clone().linear(0.3, 170).png().toBuffer();
+    const faults = {
+      blur: [source, await photo.clone().blur(4).png().toBuffer()],
+      colour: [source, await photo.clone().modulate({ hue: 25 }).png().toBuffer()],
+      light: [source, await photo.clone().linear(1, 12).png().toBuffer()],
+      place: [
+        source,
+        await photo
+          .clone()
+          .extract({ left: 0, top: 0, width: 316, height: 240 })
+          .extend({ left: 4, extendWith: 'copy' })
+          .png()
+          .toBuffer(),
+      ],
+      spot: [
+        bright,
+        await sharp(bright)
+          .composite([{ input: spot, left: 100, top: 100 }])
+          .png()
+          .toBuffer(),
+      ],
+    } as const;
+    for (const [name, [, wrong]] of Object.entries(faults)) await folder.write(`in/${name}.png`, wrong);
+    for (const format of ['avif', 'jxl'] as const) {
+      await folder.run(['in', '-o', 'out', '--format', format], { env: { EXTRA_OUTPUTS: 'avif,jxl' } });
+      const options = { format, quality: 80, stripMetadata: true } as const;
+      for (const [name, [sound]] of Object.entries(faults)) {
+        const result = await folder.read(`out/${name}.${format}`);
+        const { passed } = await verifyResult('visual', 'png', sound, result, options);
+        expect(passed, `${format} ${name}`).to.equal(false);
+      }
+    }
+  });
+
   it('passes a PDF of a noisy JPEG that has all of its colour resolution', async () => {
     const { next } = seeded(1);
     const noise = Uint8Array.from({ length: 128 * 128 * 3 }, () => next() * 256);
