@@ -154,7 +154,11 @@ const ROWS = {
     'This server needs an API key: send it in the header "Authorization: Bearer KEY".',
   ),
   API_KEY_INVALID: fixed(401, 'api-key', 'The API key is not valid.'),
-  NOT_FOUND: fixed(404, 'connection', 'There is nothing at this path. The API is below /api/v1.'),
+  NOT_FOUND: fixed(
+    404,
+    'connection',
+    'There is nothing at this path. The API is below /api/v1. Its paths have no slash at the end.',
+  ),
   METHOD_NOT_ALLOWED: define('handler', 405)(
     (method: string, allowed: string) => `${method} is not allowed for this path: use ${allowed}.`,
     ({ allowed }) => ['PUT', allowed],

@@ -118,7 +118,9 @@ describe('docker/nginx.conf in front of an instance', () => {
     ]) {
       const answer = await send(plain(path));
       expectShape(answer, 404);
-      expect(answer.rest, path).to.include('There is nothing at this path. The API is below /api/v1.');
+      expect(answer.rest, path).to.include(
+        'There is nothing at this path. The API is below /api/v1. Its paths have no slash at the end.',
+      );
     }
   });
 

@@ -74,7 +74,8 @@ describe('GET /docs', () => {
     const { headers, outcome } = await sendForm(`${origin}/docs`, { method: 'POST' });
     expect(headers.get('allow')).to.equal('GET, HEAD, OPTIONS');
     expect(outcome).to.equal('405 POST is not allowed for this path: use GET, HEAD, OPTIONS.');
-    const nothing = 'There is nothing at this path. The API is below /api/v1.';
+    const nothing =
+      'There is nothing at this path. The API is below /api/v1. Its paths have no slash at the end.';
     for (const path of ['/docs/index.html', '/docs/NOTICE', '/licenses.md'])
       expect((await sendForm(origin + path)).message, path).to.equal(nothing);
   });

@@ -169,6 +169,22 @@ describe('many files on the page', () => {
     await page.getByText('Done: 3 converted').waitFor();
   });
 
+  it('keeps the list if "Cancel all" becomes "Clear list" just before the click', async () => {
+    await start({});
+    const page = await open(current());
+    await pick(page, await icons(2));
+    await page.clock.install();
+    await page.clock.pauseAt(Date.now() + 60_000);
+    await page.getByRole('button', { name: 'Convert 2 files' }).click();
+    await page.getByText('Done: 2 converted').waitFor();
+    const clear = page.getByRole('button', { name: 'Clear list' });
+    await clear.click();
+    expect(await page.locator('.file-name').count()).to.equal(2);
+    await page.clock.runFor(1_000);
+    await clear.click();
+    expect(await page.locator('.file-name').count()).to.equal(0);
+  });
+
   it('cancels single files and removes files during conversion', async () => {
     const { MAGICK_BIN, pids, open: letGo } = await gatedMagick();
     await start({ MAGICK_BIN, CONCURRENCY: '3' });

@@ -95,7 +95,7 @@ describe('serving the page', () => {
       expect(refused.message).to.equal('POST is not allowed for this path: use GET, HEAD, OPTIONS.');
     }
     expect((await sendForm(url('/assets/nothing.js'))).outcome).to.equal(
-      '404 There is nothing at this path. The API is below /api/v1.',
+      '404 There is nothing at this path. The API is below /api/v1. Its paths have no slash at the end.',
     );
   });
 

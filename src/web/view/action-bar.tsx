@@ -5,7 +5,7 @@ import { formatSaved } from '../format.ts';
 import { skipped } from '../state/add-files.ts';
 import { busy, counts, done, isStale, items, pending, remove, retryable } from '../state/items.ts';
 import { focusPicker } from './drop-zone.tsx';
-import { ignoreDoubleClick, useFocusFallback } from './events.ts';
+import { useBusyClick, useFocusFallback } from './events.ts';
 import { Icon } from './icons.tsx';
 import { FORM_ID } from './options-form.tsx';
 
@@ -16,15 +16,12 @@ import { FORM_ID } from './options-form.tsx';
 export function ActionBar() {
   const bar = useFocusFallback<HTMLElement>();
   const pendingCount = pending.value.length;
+  const handleClick = useBusyClick(busy.value, cancelAll, clear);
   return (
     <section ref={bar} class="action-bar" aria-label="All files" tabIndex={-1}>
       <Totals />
       <div class="actions">
-        <button
-          type="button"
-          class="button plain"
-          onClick={ignoreDoubleClick(busy.value ? cancelAll : clear)}
-        >
+        <button type="button" class="button plain" onClick={handleClick}>
           {busy.value ? 'Cancel all' : 'Clear list'}
         </button>
         {retryable.value.length > 1 && (
