@@ -105,8 +105,10 @@ async function* alternatives(
   if (alternative) yield alternative;
   const exact = await repeatExactly?.();
   if (exact) yield exact;
-  const encoded = await encodeAlike(exact ?? image, options, sampling);
-  if (encoded) yield encoded;
+  for (const resolution of new Set([undefined, options.format === 'pdf' ? sampling : undefined])) {
+    const encoded = await encodeAlike(exact ?? image, options, resolution);
+    if (encoded) yield encoded;
+  }
 }
 
 const isResized = (options: ConvertOptions): boolean => RESIZING.some((name) => options[name] !== undefined);

@@ -104,6 +104,13 @@ describe('imagemill convert --verify, by the kind of source,', () => {
     expect((await verifyResult('visual', 'tiff', source, result, options)).reason).to.equal(
       '1 frames instead of 4',
     );
+    const box = { width: 20, height: 30 } as const;
+    await convert('visual', 'tiff', '--width', '20', '--height', '30', '--fit', 'cover');
+    const cut = await folder.read('out/mixed.tiff');
+    const judge = (fit: 'cover' | 'fill') =>
+      verifyResult('visual', 'tiff', source, cut, { ...options, ...box, fit });
+    expect(await judge('cover')).to.include({ passed: true });
+    expect(await judge('fill'), 'pages that are cut instead').to.include({ passed: false });
   });
 
   it('passes a JPEG and a WebP of fine details that are made smaller, which sharp blurs if it decodes them at a smaller size', async () => {

@@ -184,8 +184,7 @@ export async function encodeAlike(
   if (!encoder) return undefined;
   const encoded = frames.map(async ({ width, height, data }) => {
     const image = sharp(data, { raw: { width, height, channels: 4 } });
-    const own = format === 'pdf' ? sampling : undefined;
-    const file = encoder(type === 'jpg' ? image.removeAlpha() : image, quality, own);
+    const file = encoder(type === 'jpg' ? image.removeAlpha() : image, quality, sampling);
     return decode(await file.toBuffer(), type);
   });
   const images = await Promise.all(encoded);

@@ -36,7 +36,7 @@ export interface Expected {
   readonly isComposited: boolean;
   /** Frames or pages of the source. */
   readonly count: number;
-  /** Colour resolution of a JPEG, such as 4:2:0, which its PDF keeps. */
+  /** Colour resolution of a JPEG, such as 4:2:0, which its PDF can keep. */
   readonly sampling: string | undefined;
 }
 
@@ -85,12 +85,14 @@ export async function prepareExpected(
   const all = INPUTS[type].pages
     ? output.pages && options.pages !== 'first'
     : output.animation && options.frames !== 'first' && type !== 'avif';
-  const animated = all && pages > 1;
-  const shown =
-    all && INPUTS[type].pages
-      ? await joinPages(pages, (at) => repeatSteps(context, at))
-      : await repeatSteps(context, { animated });
-  if (output.alpha === 'binary') for (const { data } of shown.frames) roundAlpha(data);
+  const repeat = async (isExact: boolean): Promise<DecodedImage> => {
+    const image = await (all && INPUTS[type].pages
+      ? joinPages(pages, (at) => repeatSteps(context, at, isExact))
+      : repeatSteps(context, { animated: all && pages > 1 }, isExact));
+    if (output.alpha === 'binary') for (const { data } of image.frames) roundAlpha(data);
+    return image;
+  };
+  const shown = await repeat(false);
   const isComposited = output.alpha === 'none' && shown.facts.alpha;
   const sizes = format === 'ico' ? iconSizes(options) : [];
   const fitAll = async (round: (pixels: number) => number) =>
@@ -101,10 +103,7 @@ export async function prepareExpected(
   return {
     image: sizes.length > 0 ? await fitAll(Math.floor) : await composite(shown),
     ...(sizes.length > 0 && { alternative: await fitAll(Math.ceil) }),
-    repeatExactly:
-      isResized && sizes.length === 0
-        ? async () => composite(await repeatSteps(context, { animated }, true))
-        : undefined,
+    repeatExactly: isResized && sizes.length === 0 ? async () => composite(await repeat(true)) : undefined,
     count: pages,
     convertsColours: icc !== undefined || !['srgb', 'b-w', 'rgb16', 'grey16'].includes(space),
     isComposited,
@@ -113,7 +112,7 @@ export async function prepareExpected(
 }
 
 /** Repeats the steps of a conversion for a page, or for all frames, except compositing. */
-async function repeatSteps(context: Context, selection: Selection, isExact = false): Promise<DecodedImage> {
+async function repeatSteps(context: Context, selection: Selection, isExact: boolean): Promise<DecodedImage> {
   const { read, type, options, size } = context;
   const { format, crop, width, height, fit = 'inside', enlarge = false } = options;
   const { page, animated } = selection;
