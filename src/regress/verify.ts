@@ -70,10 +70,10 @@ export async function verify(
           ...COARSE[format],
         };
   let { reasons, difference } = comparePixels(image, found, [], allowed);
-  const others = mode === 'visual' ? alternatives(expected, options) : [];
+  const others = reasons.length > 0 && mode === 'visual' ? alternatives(expected, options) : [];
   for await (const other of others) {
-    if (reasons.length === 0) break;
     ({ reasons, difference } = comparePixels(other, found, [], allowed));
+    if (reasons.length === 0) break; // here, since the loop has the next one made before its body
   }
   const isDeep = mode === 'pixels' && isExact && image.facts.depth === 16;
   const sameSamples = async () =>
