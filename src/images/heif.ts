@@ -58,7 +58,22 @@ function pixelsOf(meta: HeifMeta, own: readonly Box[], head: Buffer): PixelForma
     colourSpace: channels?.[4] === 1 ? 'grey' : 'rgb',
     profile: profile && { at: profile.byteOffset - head.byteOffset + 4, length: profile.length - 4 },
     orientation: orientationIn(own),
+    aperture: apertureIn(own),
   };
+}
+
+/**
+ * Reads the size of the clean aperture (ISO/IEC 14496-12, section 12.1.4); undefined if it is not in whole pixels, or not inside of
+ * the image.
+ */
+function apertureIn(properties: readonly Box[]): Size | undefined {
+  const body = properties.find(({ name }) => name === 'clap')?.body;
+  const [whole] = properties.flatMap((property) => declaredSize(property) ?? []);
+  const [width = 0, height = 0] = [0, 8].map(
+    (at) => (readNumber(body, at, 4) ?? 0) / (readNumber(body, at + 4, 4) ?? 0),
+  );
+  const isInside = whole && width > 0 && height > 0 && width <= whole.width && height <= whole.height;
+  return isInside && Number.isInteger(width) && Number.isInteger(height) ? { width, height } : undefined;
 }
 
 /** Returns the properties of each alpha of the primary image. */

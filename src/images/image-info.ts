@@ -128,7 +128,7 @@ interface CommonFacts {
   readonly hasIgnoredFrames?: boolean;
 }
 
-/** How the pixels of an image are stored, for its description. Plans depend on the orientation only. */
+/** How the pixels of an image are stored, for its description. Plans depend on the orientation and the aperture only. */
 export interface PixelFormat {
   readonly alpha: boolean;
   /** Bits per channel, of the colours of a palette if there is one. */
@@ -138,6 +138,8 @@ export interface PixelFormat {
   readonly profile?: { readonly at: number; readonly length: number } | undefined;
   /** Set for formats whose {@link ImageInfo} has none, because their decoders apply it. The size is that before it is applied. */
   readonly orientation?: Orientation | undefined;
+  /** The size to which the decoder crops the image before it rotates it. */
+  readonly aperture?: Size | undefined;
 }
 
 /** The most common format of pixels. */

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { box } from '../../scripts/fixtures/boxes.ts';
 import { type HeifItem, heif, itemsOf } from '../../scripts/fixtures/heif-writer.ts';
-import { converted, fixture } from '../helpers/client.ts';
+import { convert, converted, fixture } from '../helpers/client.ts';
 import { decode, difference, toPixels } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
@@ -44,5 +44,27 @@ describe('an AVIF', () => {
       const part = sharp(await sharp(plain).rotate(90).png().toBuffer()).extract(area);
       expect(difference(await decode(body), await toPixels(part)).psnr, crop).to.be.at.least(30);
     }
+  });
+
+  it('with a clean aperture is fitted and cut in the size of the aperture', async () => {
+    const plain = await fixture('scene.avif');
+    const [item] = itemsOf(plain) as [HeifItem];
+    // 40 × 60 of 120 × 80 pixels, around the centre.
+    const numbers = [40, 1, 60, 1, 0, 1, 0, 1].flatMap((number) => [0, 0, 0, number]);
+    const aperture = box('clap', Buffer.from(numbers));
+    const file = heif({ brand: 'avif', items: [{ ...item, properties: [...item.properties, aperture] }] });
+    const shown = await sharp(plain).extract({ left: 40, top: 10, width: 40, height: 60 }).png().toBuffer();
+    for (const [options, expected] of [
+      [{}, sharp(shown)],
+      [{ crop: '5,30,30,20' }, sharp(shown).extract({ left: 5, top: 30, width: 30, height: 20 })],
+      [{ fit: 'cover', width: '20', height: '20' }, sharp(shown).resize(20, 20)],
+      [{ width: '20' }, sharp(shown).resize(20)],
+    ] as const) {
+      const { body } = await converted(service.base, file, { format: 'png', ...options });
+      const found = difference(await decode(body), await toPixels(expected));
+      expect(found.psnr, JSON.stringify(options)).to.be.at.least(28);
+    }
+    const outside = await convert(service.base, file, { format: 'png', crop: '30,50,20,20' });
+    expect(outside.message).to.include('40 × 60 pixels when upright');
   });
 });

@@ -29,9 +29,11 @@ export function uprightSizes({
   keepsAllFrames,
 }: Pick<ConversionJob, 'image' | 'pages' | 'keepsAllFrames'>): Size[] {
   if (pages.length > 0) return pages.flatMap(uprightSize);
-  // An image without an orientation of its own is rotated by its decoder.
-  const { orientation = image.decoded ? 1 : (image.pixels?.orientation ?? 1) } = image;
-  return uprightSize({ ...image, orientation: keepsAllFrames ? 1 : orientation }); // frames are not rotated
+  // Where a decoder reads the file itself, it crops the image, and rotates one without an orientation of its own.
+  const pixels = image.decoded ? undefined : image.pixels;
+  const { orientation = pixels?.orientation ?? 1 } = image;
+  // Frames are not rotated.
+  return uprightSize({ ...image, ...pixels?.aperture, orientation: keepsAllFrames ? 1 : orientation });
 }
 
 /** Returns the upright size, in a list; an empty list if it is not known. */
