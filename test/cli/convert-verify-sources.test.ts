@@ -43,6 +43,27 @@ describe('imagemill convert --verify, by the kind of source,', () => {
       expect((await convert('visual', format)).complaints, format).to.deep.equal([]);
   });
 
+  it('passes images of 16 bits of which only the alpha, or no channel, needs more than 8', async () => {
+    const [width, height] = [64, 32];
+    for (const [name, colourOf, alphaOf] of [
+      ['alpha', (at: number) => (at % 256) * 257, (at: number) => at * 31 + 7],
+      ['black-and-white', (at: number) => (at % 2) * 65_535, () => 65_535],
+      ['black-and-white-alpha', (at: number) => (at % 2) * 65_535, (at: number) => at * 31],
+    ] as const) {
+      const samples = new Uint16Array(width * height * 4);
+      for (let at = 0; at < width * height; at += 1)
+        samples.set([...Array(3).fill(colourOf(at)), alphaOf(at)], at * 4);
+      const image = sharp(samples, { raw: { width, height, channels: 4 } });
+      await folder.write(`in/${name}.png`, await image.toColourspace('rgb16').png().toBuffer());
+    }
+    for (const format of ['png', 'tiff'])
+      expect((await convert('pixels', format)).complaints, format).to.deep.equal([]);
+    await convert('pixels', 'bmp');
+    expect(await folder.files('out'))
+      .to.include('black-and-white.bmp')
+      .and.not.include('alpha.bmp');
+  });
+
   it('fails an image of 16 bits in Display P3 whose values were taken for sRGB', async () => {
     const photo = (await openPhoto(300, 200)).removeAlpha().modulate({ saturation: 1.5 });
     const source = await photo.toColourspace('rgb16').withIccProfile('p3').png().toBuffer();

@@ -108,7 +108,9 @@ describe('imagemill convert --verify', () => {
 
   it('writes no result with pixels that lacks frames, pages or bits per channel of its source', async () => {
     for (const name of ['moving.gif', 'pages.tiff']) await folder.put(name, `in/${name}`);
-    await sharp(fixturePath('scene.png')).toColourspace('rgb16').png().toFile(folder.file('in/deep.png'));
+    const samples = Uint16Array.from({ length: 64 * 64 * 3 }, (_, at) => at * 5);
+    const deep = sharp(samples, { raw: { width: 64, height: 64, channels: 3 } });
+    await deep.toColourspace('rgb16').png().toFile(folder.file('in/deep.png'));
     const { status, complaints } = await verify('pixels', 'bmp');
     expect([status, complaints.length], complaints.join()).to.deep.equal([1, 4]);
     expect(complaints.join()).to.match(/deep\.png: .* 8 bits per channel instead of 16/);

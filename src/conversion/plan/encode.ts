@@ -26,7 +26,10 @@ const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => readonly str
     WEBP_THREADS,
   ],
   // For PNG, -quality sets zlib level and filter: 80 is slow and large.
-  png: (job) => [...depth(job), ...(isFlat(job) ? compressPng(4, 1) : compressPng(2, 5))],
+  png: (job) => [
+    ...[...depth(job), ...alphaBits(job)],
+    ...(isFlat(job) ? compressPng(4, 1) : compressPng(2, 5)),
+  ],
   jpg: (job) => [
     ...['-sampling-factor', job.options.quality < FULL_COLOUR_QUALITY ? '4:2:0' : '4:4:4'],
     ...['-quality', String(job.options.quality)],
@@ -85,8 +88,16 @@ const depth = ({ image }: ConversionJob): string[] => ['-depth', image.deep ? '1
 function usedBits({ image, tools }: ConversionJob): string {
   if (!image.deep) return '8';
   const isOpaque = tools.statesDeepAlpha ? '' : '&&minima.a>=1';
-  return `%[fx:depth*(depth<1?QuantumRange:1)>8.5${isOpaque}?16:8]`;
+  return `%[fx:${IS_DEEP}${isOpaque}?16:8]`;
 }
+
+/** Writes 16 bits if a deep image has transparency: otherwise, the bits that the colours need would count. */
+const alphaBits = ({ image }: ConversionJob): string[] =>
+  image.deep && image.pixels?.alpha
+    ? ['-set', 'option:png:bit-depth', `%[fx:minima.a<1||${IS_DEEP}?16:8]`]
+    : [];
+
+const IS_DEEP = 'depth*(depth<1?QuantumRange:1)>8.5';
 
 /** Widths in pixels of the images in an icon, which Windows recommends. */
 const ICON_SIZES = [256, 48, 32, 16];

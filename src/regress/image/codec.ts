@@ -149,20 +149,11 @@ export async function toReadable(file: Buffer, type: InputType | OutputType): Pr
   return first.png;
 }
 
-/**
- * Returns whether two files have the same samples of 16 bits per channel, except under transparent pixels.
- *
- * @param all whether all frames or pages count
- */
-export async function haveSameSamples(one: Buffer, other: Buffer, all: boolean): Promise<boolean> {
-  const read = async (file: Buffer): Promise<Uint16Array> => {
-    const image = openImage(file, { animated: all, autoOrient: !all });
-    const data = await image.toColourspace('rgb16').ensureAlpha().raw({ depth: 'ushort' }).toBuffer();
-    return new Uint16Array(data.buffer, data.byteOffset, data.length / 2);
-  };
-  const [a, b] = await Promise.all([read(one), read(other)]);
-  const isHidden = (at: number): boolean => a[at | 3] === 0 && b[at | 3] === 0;
-  return a.length === b.length && a.every((sample, at) => sample === b[at] || isHidden(at));
+/** Reads the samples of 16 bits of all frames. */
+export async function readSamples(file: Buffer, animated: boolean): Promise<Uint16Array> {
+  const image = openImage(file, { animated, autoOrient: !animated });
+  const data = await image.toColourspace('rgb16').ensureAlpha().raw({ depth: 'ushort' }).toBuffer();
+  return new Uint16Array(data.buffer, data.byteOffset, data.length / 2);
 }
 
 /** Encoders of sharp with the quality and the colour resolution that imagemill selects. */
