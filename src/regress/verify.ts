@@ -99,19 +99,27 @@ export async function verify(
   };
 }
 
-/**
- * Returns what a sound result can show instead, if it exceeds the limits. Sharp edges of saturated colours lose more than these allow:
- * another encoder of the same quality loses as much.
- */
+/** Returns what a sound result can show instead, if it exceeds the limits. The fastest to make comes first. */
 async function* alternatives(
   { image, alternative, repeatExactly, sampling }: Expected,
   options: ConvertOptions,
 ): AsyncGenerator<DecodedImage> {
   if (alternative) yield alternative;
+  yield* encodeInOtherWays(image, options, sampling);
   const exact = await repeatExactly?.();
-  if (exact) yield exact;
+  if (!exact) return;
+  yield exact;
+  yield* encodeInOtherWays(exact, options, sampling);
+}
+
+/** Sharp edges of saturated colours lose more than the limits allow. Another encoder of the same quality loses as much. */
+async function* encodeInOtherWays(
+  image: DecodedImage,
+  options: ConvertOptions,
+  sampling: string | undefined,
+): AsyncGenerator<DecodedImage> {
   for (const resolution of new Set([undefined, options.format === 'pdf' ? sampling : undefined])) {
-    const encoded = await encodeAlike(exact ?? image, options, resolution);
+    const encoded = await encodeAlike(image, options, resolution);
     if (encoded) yield encoded;
   }
 }
