@@ -242,7 +242,7 @@ const ANCHORS: Readonly<Record<Position, Anchor>> = {
 };
 
 /** Returns the anchor that has been chosen for `attention`, or that of the position. */
-const findAnchor = ({ position = 'center', anchor }: Box): Anchor => anchor ?? ANCHORS[position];
+const resolveAnchor = ({ position = 'center', anchor }: Box): Anchor => anchor ?? ANCHORS[position];
 
 /** Rounds a half up, like sharp and ImageMagick (ParseMetaGeometry). */
 const roundHalfUp = (side: number): number => Math.floor(side + 0.5);
@@ -283,7 +283,7 @@ export function boxGeometry({ width, height, fit = 'inside', enlarge }: Box): st
 
 /** Returns the corner of the result in the resized image, for `cover`. Rounds up. */
 export function cropOffset({ resized, result }: Fitting, box: Box): Offset {
-  const { x, y } = findAnchor(box);
+  const { x, y } = resolveAnchor(box);
   return {
     x: Math.ceil((resized.width - result.width) * x),
     y: Math.ceil((resized.height - result.height) * y),
@@ -292,7 +292,7 @@ export function cropOffset({ resized, result }: Fitting, box: Box): Offset {
 
 /** Returns the corner of the resized image in the result, for `contain`. Rounds down. */
 export function padOffset({ resized, result }: Fitting, box: Box): Offset {
-  const { x, y } = findAnchor(box);
+  const { x, y } = resolveAnchor(box);
   return {
     x: Math.floor((result.width - resized.width) * x),
     y: Math.floor((result.height - resized.height) * y),
@@ -301,14 +301,14 @@ export function padOffset({ resized, result }: Fitting, box: Box): Offset {
 
 /** Returns the ImageMagick gravity for a position: the nearest edges, or the centre. */
 export function gravityName(box: Box): string {
-  const { x, y } = findAnchor(box);
+  const { x, y } = resolveAnchor(box);
   const name = `${['North', '', 'South'][1 + Math.sign(y - 0.5)]}${['West', '', 'East'][1 + Math.sign(x - 0.5)]}`;
   return name || 'Center';
 }
 
 /** Returns the distance of the result from the edges of {@link gravityName}, for `cover`. */
 export function edgeOffset({ resized, result }: Fitting, box: Box): Offset {
-  const { x, y } = findAnchor(box);
+  const { x, y } = resolveAnchor(box);
   const distance = (cut: number, share: number): number =>
     share === 0.5 ? 0 : Math.round(cut * Math.min(share, 1 - share));
   return {

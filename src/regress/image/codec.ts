@@ -24,6 +24,10 @@ export type OpenImage = Sharp;
 export const openImage = (file: Uint8Array, options: SharpOptions = {}): OpenImage =>
   sharp(file, { limitInputPixels: false, ...options });
 
+/** Opens pixels. */
+export const openRaster = ({ width, height, data }: Raster): OpenImage =>
+  openImage(data, { raw: { width, height, channels: 4 } });
+
 const DECODERS: Readonly<Record<OutputType, (file: Buffer) => Promise<DecodedImage>>> = {
   webp: decodeWithSharp,
   png: decodeWithSharp,
@@ -173,8 +177,8 @@ export async function encodeAlike(
   const type = format === 'pdf' ? 'jpg' : format;
   const encoder = lossless ? undefined : ENCODERS[type];
   if (!encoder) return undefined;
-  const encoded = frames.map(async ({ width, height, data }) => {
-    const image = sharp(data, { raw: { width, height, channels: 4 } });
+  const encoded = frames.map(async (frame) => {
+    const image = openRaster(frame);
     const file = encoder(type === 'jpg' ? image.removeAlpha() : image, quality, sampling);
     return decode(await file.toBuffer(), type);
   });
@@ -216,10 +220,10 @@ export interface EncodedImage {
  * @param enlarge integer factor of nearest-neighbour scaling; 1 does not enlarge
  */
 export async function encode(raster: Raster, maxSide: number, enlarge = 1): Promise<EncodedImage> {
-  const { width, height, data } = raster;
+  const { width, height } = raster;
   const side = (pixels: number) => (enlarge > 1 ? pixels * enlarge : Math.min(pixels, maxSide));
   const kernel = enlarge > 1 ? 'nearest' : 'lanczos3';
-  const { data: bytes, info } = await sharp(data, { raw: { width, height, channels: 4 } })
+  const { data: bytes, info } = await openRaster(raster)
     .resize(side(width), side(height), { fit: 'inside', kernel })
     .webp(width * height <= 200 * 200 ? { lossless: true } : { quality: 82 })
     .toBuffer({ resolveWithObject: true });

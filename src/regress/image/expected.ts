@@ -4,7 +4,7 @@ import { shownArea } from '../../conversion/plan/size.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { INPUTS, type InputType, OUTPUTS } from '../../formats.ts';
 import type { Size } from '../../images/image-info.ts';
-import { type OpenImage, openImage, toImage } from './codec.ts';
+import { type OpenImage, openImage, openRaster, toImage } from './codec.ts';
 import { FILTERS, resizeExactly } from './enlarge.ts';
 import {
   compositeOver,
@@ -75,7 +75,7 @@ export async function prepareExpected(
   const output = OUTPUTS[format];
   const read: Read = (more) => {
     if (type !== 'bmp') return openImage(source, { failOn: 'error', ...more });
-    return fromRaster(decodeBmp(source));
+    return openRaster(decodeBmp(source));
   };
   const metadata = await read({}).metadata();
   const context = { read, metadata, type, options, size };
@@ -127,39 +127,27 @@ async function repeatSteps(context: Context, selection: Selection, isExact: bool
   const { x, y, ...shownSides } = shownArea(upright, options, false);
   if (crop !== undefined) image = image.extract({ left: x, top: y, ...shownSides });
   const own = count === 1 ? { ...metadata, pages: 1 } : metadata;
-  const finish = (resized: OpenImage, frames: number): Promise<DecodedImage> =>
-    toImage(resized, own, frames, metadata.hasAlpha || fit === 'contain');
+  const finish = (shown: OpenImage, frames: number): Promise<DecodedImage> =>
+    toImage(shown, own, frames, metadata.hasAlpha || fit === 'contain');
   if (isDrawing) return finish(image.resize({ ...size, fit: format === 'ico' ? 'inside' : 'fill' }), count);
   if (!width && !height) return finish(image, count);
+  const resized = resizedSize(shownSides, options);
   const resize = (whole: OpenImage): OpenImage =>
     whole.resize({
       ...(fit === 'inside' && count === 1
-        ? { ...sidesInside(shownSides, options), fit: 'fill' }
+        ? { ...resized, fit: 'fill' }
         : { width, height, fit, withoutEnlargement: !enlarge }),
       fastShrinkOnLoad: !isExact,
       position: options.position ?? 'center',
       background: options.background ?? (OUTPUTS[format].alpha === 'none' ? WHITE : TRANSPARENT),
     });
-  const enlarged = isExact ? enlargedSize(shownSides, options) : undefined;
-  if (!enlarged) return finish(resize(image), count);
+  const isEnlarged = resized.width > shownSides.width || resized.height > shownSides.height;
+  if (!isExact || !enlarge || !isEnlarged) return finish(resize(image), count);
   const { frames, facts } = await finish(image, count);
   const exact = frames.map((frame) =>
-    finish(resize(fromRaster(resizeExactly(frame, enlarged, FILTERS.resize))), 1),
+    finish(resize(openRaster(resizeExactly(frame, resized, FILTERS.resize))), 1),
   );
   return joinFrames(await Promise.all(exact), facts);
-}
-
-/** Returns the size of an image before it is cut or gets borders; undefined if it is not larger than the image. */
-function enlargedSize(
-  own: Size,
-  { width, height, fit = 'inside', enlarge }: ConvertOptions,
-): Size | undefined {
-  if (!enlarge) return undefined;
-  if (fit === 'fill') return { width: width ?? own.width, height: height ?? own.height };
-  const scales = [...(width ? [width / own.width] : []), ...(height ? [height / own.height] : [])];
-  const scale = fit === 'cover' ? Math.max(...scales) : Math.min(...scales);
-  const [across, down] = [own.width, own.height].map((side) => Math.max(1, Math.round(side * scale)));
-  return scale > 1 ? { width: across as number, height: down as number } : undefined;
 }
 
 /** Returns an animation of single frames. */
@@ -170,7 +158,7 @@ const joinFrames = (images: readonly DecodedImage[], facts: DecodedImage['facts'
 
 /** Composites all frames over the background colour. sharp's own step rounds down. */
 async function compositeAll({ frames, facts }: DecodedImage, options: ConvertOptions): Promise<DecodedImage> {
-  const pixel = fromRaster({ width: 1, height: 1, data: new Uint8Array(4) });
+  const pixel = openRaster({ width: 1, height: 1, data: new Uint8Array(4) });
   const [red = 0, green, blue] = await pixel
     .flatten({ background: options.background ?? WHITE })
     .raw()
@@ -179,25 +167,33 @@ async function compositeAll({ frames, facts }: DecodedImage, options: ConvertOpt
   return { frames: composited, facts: { ...facts, alpha: false } };
 }
 
-/** Returns the sides of an image in a box. sharp would round them twice if it decodes a JPEG or WebP at a smaller size. */
-function sidesInside(
+/** Returns the size of an image before it is cut or gets borders. sharp would round it twice if it decodes at a smaller size. */
+function resizedSize(
   own: Size,
-  { width = Infinity, height = Infinity, enlarge }: Pick<ConvertOptions, 'width' | 'height' | 'enlarge'>,
+  {
+    width,
+    height,
+    fit = 'inside',
+    enlarge = false,
+  }: Pick<ConvertOptions, 'width' | 'height' | 'fit' | 'enlarge'>,
 ): Size {
-  const scale = Math.min(width / own.width, height / own.height, enlarge ? Infinity : 1);
+  if (fit === 'fill') return { width: width ?? own.width, height: height ?? own.height };
+  const scales = [...(width ? [width / own.width] : []), ...(height ? [height / own.height] : [])];
+  const wanted = fit === 'cover' ? Math.max(...scales) : Math.min(...scales);
+  const scale = enlarge ? wanted : Math.min(wanted, 1);
   const side = (length: number): number => Math.max(1, Math.round(length * scale));
   return { width: side(own.width), height: side(own.height) };
 }
 
 /** Fits an image into a transparent square. `round` rounds the borders at the left and at the top. */
 async function fitInSquare(raster: Raster, side: number, round: (pixels: number) => number): Promise<Raster> {
-  const size = sidesInside(raster, { width: side, height: side, enlarge: true });
+  const size = resizedSize(raster, { width: side, height: side, enlarge: true });
   const { width, height } = size;
   const isLarger = width > raster.width || height > raster.height;
   const input = isLarger
     ? Buffer.from(resizeExactly(raster, size, FILTERS.icon).data)
-    : await fromRaster(raster).resize(width, height, { fit: 'fill' }).raw().toBuffer();
-  const square = fromRaster({ width: side, height: side, data: new Uint8Array(side * side * 4) });
+    : await openRaster(raster).resize(width, height, { fit: 'fill' }).raw().toBuffer();
+  const square = openRaster({ width: side, height: side, data: new Uint8Array(side * side * 4) });
   const tile = { input, raw: { width, height, channels: 4 } } as const;
   const [left, top] = [round((side - width) / 2), round((side - height) / 2)];
   return {
@@ -209,7 +205,3 @@ async function fitInSquare(raster: Raster, side: number, round: (pixels: number)
       .toBuffer(),
   };
 }
-
-/** Opens pixels. */
-const fromRaster = ({ width, height, data }: Raster): OpenImage =>
-  openImage(data, { raw: { width, height, channels: 4 } });
