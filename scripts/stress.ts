@@ -1,8 +1,10 @@
 /**
  * @module Stress test: load and faults on a real server. `npm run test:stress -- [--seconds 600] [--seed 1] [--only TEXT]`.
  *
- * One server handles good, bad and hostile clients for the whole run, while other servers go through one fault after
- * another. With `--only`, runs only the faults whose name contains TEXT, without those clients. Prints a table. Exits with 1 if a response was wrong, files or processes were left behind, or memory grew.
+ * One server handles good, bad and hostile clients, while other servers go through one fault after another. Attacks of noisy clients
+ * follow, without other load on the machine, because their figures depend on it. With `--only`, runs only the faults whose name
+ * contains TEXT, without those clients. Prints a table. Exits with 1 if a response was wrong, files or processes were left behind,
+ * memory grew, or a noisy client delayed others.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -11,8 +13,9 @@ import type { Probe } from './processes/probe.ts';
 import { memoryOf, memoryOfTree } from './processes/usage.ts';
 import { median } from './statistics.ts';
 import { add, emptyTally, runClients } from './stress/clients.ts';
-import type { Outcome } from './stress/fault.ts';
+import type { Fault, FaultParts, Outcome } from './stress/fault.ts';
 import { FAULTS } from './stress/faults.ts';
+import { NOISY_CLIENT_FAULTS } from './stress/noisy-client-faults.ts';
 import { seeded } from './stress/random.ts';
 import { badRequests, goodRequests, hostileRequests } from './stress/requests.ts';
 import { listLeftovers, type Server, startServer, tidyUp } from './stress/server.ts';
@@ -26,8 +29,10 @@ const { values } = parseArgs({
 });
 const seconds = Number(values.seconds);
 const seed = Number(values.seed);
-const faults = Object.entries(FAULTS).filter(([name]) => name.includes(values.only ?? ''));
-if (faults.length === 0) throw new Error(`no fault has a name with "${values.only}"`);
+const chosen = (faults: Readonly<Record<string, Fault>>) =>
+  Object.entries(faults).filter(([name]) => name.includes(values.only ?? ''));
+const [faults, noisyClients] = [chosen(FAULTS), chosen(NOISY_CLIENT_FAULTS)];
+if (faults.length + noisyClients.length === 0) throw new Error(`no fault has a name with "${values.only}"`);
 const MIB = 1024 ** 2;
 /** Maximum growth in bytes of the median memory in use from the second to the last sixth of the run. */
 const MAX_GROWTH = 10 * MIB;
@@ -71,25 +76,26 @@ try {
   const measured = measureUntil(stop.signal, server, probes);
 
   const started = performance.now();
-  const share = Math.floor(seconds / faults.length);
-  for (const [at, [name, runFault]] of faults.entries()) {
-    const parts = {
-      seconds: Math.max(2, share - 2),
-      random: seeded(seed + at + 1),
-      good,
-      others: quickOthers,
-      magick,
-    };
-    rows.push({ name, ...(await runFault(parts)) });
-  }
-  await pause(Math.max(0, seconds * 1000 - (performance.now() - started)));
+  const share = Math.floor(seconds / (faults.length + noisyClients.length));
+  const partsOf = (at: number): FaultParts => ({
+    seconds: Math.max(2, share - 2),
+    random: seeded(seed + at + 1),
+    good,
+    others: quickOthers,
+    magick,
+  });
+  for (const [at, [name, runFault]] of faults.entries())
+    rows.push({ name, ...(await runFault(partsOf(at))) });
+  await pause(Math.max(0, faults.length * share * 1000 - (performance.now() - started)));
   stop.abort();
   const tally = await baseLoad;
   await measured;
   clearInterval(sampler);
   const status = await server.end();
   if (status !== 0) tally.wrong.push(`ended with ${status}`);
-  rows.unshift({ name: 'no fault, whole run', tally, left: await listLeftovers(server) });
+  rows.unshift({ name: 'no fault', tally, left: await listLeftovers(server) });
+  for (const [at, [name, runFault]] of noisyClients.entries())
+    rows.push({ name, ...(await runFault(partsOf(faults.length + at))) });
 
   report(samples, probes);
 } finally {
@@ -100,10 +106,10 @@ process.exitCode = problems.length > 0 ? 1 : 0;
 /** Measures a server again and again. */
 async function measureUntil(until: AbortSignal, server: Server, probes: Probe[]): Promise<void> {
   await server.measure(); // the start does not count
-  while (!until.aborted) {
+  do {
     probes.push(await server.measure());
     await pause(COLLECT_MS, undefined, { signal: until }).catch(() => {});
-  }
+  } while (!until.aborted);
 }
 
 function report(samples: readonly { own: number; tree: number }[], probes: readonly Probe[]): void {

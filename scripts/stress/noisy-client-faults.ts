@@ -1,0 +1,109 @@
+/** @module Runs the attacks of `noisy-clients.ts`, and checks what another client notices of each. */
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import { ONE_PIXEL } from '../../src/process/policy.ts';
+import { formWith, readBody, sendFrom } from '../../test/helpers/from-address.ts';
+import { memoryOf, slowness } from '../processes/usage.ts';
+import { percentile } from '../statistics.ts';
+import { count, emptyTally } from './clients.ts';
+import { type Fault, type FaultParts, finish, type Outcome } from './fault.ts';
+import { NOISY_CLIENTS, type NoisyClient } from './noisy-clients.ts';
+import { startServer } from './server.ts';
+
+/** Maximum time of another client's request at the 99th percentile on two processors, in ms. */
+const MAX_MS = { livez: 50, conversion: 250 };
+/** Maximum growth of the server's resident memory that is left {@link FREE_MS} after the attack, in bytes. */
+const MAX_KEPT_BYTES = 60e6;
+const FREE_MS = 60_000;
+/** Minimum time of an attack, in seconds: enough requests of the other clients for a percentile. */
+const MIN_SECONDS = 5;
+/** Time between the end of a request of another client and the next one, in ms. */
+const PAUSE_MS = { livez: 10, conversion: 20 };
+/** Requests before an address is no longer used, so that none reaches the rate limit. */
+const REQUESTS_PER_ADDRESS = 30;
+
+/** {@link NOISY_CLIENTS} as faults of the stress test. */
+export const NOISY_CLIENT_FAULTS: Readonly<Record<string, Fault>> = Object.fromEntries(
+  Object.entries(NOISY_CLIENTS).map(([name, client]) => [name, (parts) => runAttack(name, client, parts)]),
+);
+
+async function runAttack(name: string, client: NoisyClient, parts: FaultParts): Promise<Outcome> {
+  const server = await startServer(client.settings?.(parts.magick));
+  const tally = emptyTally();
+  let requests = 0;
+  const nextAddress = (): string => {
+    const at = Math.floor(requests / REQUESTS_PER_ADDRESS);
+    requests += 1;
+    return `127.1.${Math.floor(at / 250)}.${1 + (at % 250)}`;
+  };
+  const others = {
+    async livez() {
+      const get = request(new URL('/livez', server.base), { localAddress: nextAddress(), agent: false });
+      const [response] = await once(get.end(), 'response');
+      await readBody(response);
+      return response.statusCode;
+    },
+    async conversion() {
+      const { status, response } = await sendFrom(
+        nextAddress(),
+        `${server.base}/convert`,
+        formWith(ONE_PIXEL),
+      );
+      await readBody(response);
+      return status;
+    },
+  };
+  type Kind = keyof typeof others;
+  const timed = async (kind: Kind): Promise<number> => {
+    const began = performance.now();
+    const answer = await others[kind]().catch(String);
+    tally.requests += 1;
+    count(tally, answer);
+    if (answer !== 200) tally.wrong.push(`${kind} of another client: ${answer}`);
+    return performance.now() - began;
+  };
+  for (let round = 0; round < 20; round += 1) await Promise.all([timed('livez'), timed('conversion')]);
+  await server.measure();
+  const before = memoryOf(server.pid).resident;
+  const grownBytes = (): number => memoryOf(server.pid).resident - before;
+
+  const attack = new Worker(new URL('./noisy-clients.ts', import.meta.url), {
+    workerData: { name, base: server.base },
+  });
+  await once(attack, 'online');
+  const until = performance.now() + Math.max(MIN_SECONDS, parts.seconds) * 1000;
+  let mostBytes = 0;
+  const measureUntilEnd = async (kind: Kind): Promise<string> => {
+    const times: number[] = [];
+    while (performance.now() < until) {
+      times.push(await timed(kind));
+      mostBytes = Math.max(mostBytes, grownBytes());
+      await pause(PAUSE_MS[kind]);
+    }
+    const ms = percentile(times, 0.99);
+    if (ms > MAX_MS[kind] * slowness())
+      tally.wrong.push(`99% of each ${kind} of other clients within ${ms.toFixed(0)} ms`);
+    return `${kind}: 99% of ${times.length} within ${ms.toFixed(1)} ms, all within ${Math.max(...times).toFixed(1)} ms`;
+  };
+  const times = await Promise.all([measureUntilEnd('livez'), measureUntilEnd('conversion')]);
+  attack.postMessage('stop');
+  const [answers] = (await once(attack, 'message')) as [Readonly<Record<string, number>>];
+  await attack.terminate();
+  const { expected } = client;
+  for (const answer of Object.keys(answers))
+    if (expected && !expected.map(String).includes(answer)) tally.wrong.push(`the attacker got ${answer}`);
+
+  const { longestTurnMs } = await server.measure();
+  const ended = performance.now();
+  while (grownBytes() > MAX_KEPT_BYTES && performance.now() - ended < FREE_MS) {
+    await pause(500);
+    await server.measure(); // collects garbage
+  }
+  const mb = (bytes: number): string => `${(bytes / 1e6).toFixed(0)} MB`;
+  if (grownBytes() > MAX_KEPT_BYTES) tally.wrong.push(`${mb(grownBytes())} were not freed`);
+  const got = Object.entries(answers).map(([answer, number]) => `${answer} ${number}`);
+  const figures = `${times.join('; ')}; longest turn ${longestTurnMs.toFixed(1)} ms of CPU time; memory ${mb(mostBytes)} above before, ${mb(grownBytes())} afterwards; the attacker got ${got.join(', ')}`;
+  return { ...(await finish(parts, server, tally)), figures };
+}

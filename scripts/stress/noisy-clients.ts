@@ -1,0 +1,117 @@
+/**
+ * @module Attacks of one client during which other clients must be served as usual: a row for each. `noisy-client-faults.ts` runs each in
+ * a worker thread, so that the attack does not delay the measurement, and checks all of them against the same figures.
+ */
+import { connect } from 'node:net';
+import { parentPort, workerData } from 'node:worker_threads';
+
+/** What an attack knows of its run. */
+export interface Attack {
+  /** Base URL of the API. */
+  readonly base: string;
+  /** Aborts at the end of the attack. */
+  readonly signal: AbortSignal;
+  /** Counts an answer to the attacker: a status or a word. */
+  readonly count: (answer: string | number) => void;
+}
+
+/** A client that sends more than its share. Its requests come from an address other than those of the other clients. */
+export interface NoisyClient {
+  /** Settings of the server. `magick` is the path of the real ImageMagick. The default has no rate limit. */
+  readonly settings?: (magick: string) => Readonly<Record<string, string>>;
+  /** Attacks until the signal aborts. */
+  readonly attack: (attack: Attack) => Promise<void>;
+  /** The answers that the attacker may get. Default: any. */
+  readonly expected?: readonly (string | number)[];
+}
+
+/** Address of the attacker. The other clients have addresses in 127.1.0.0/16. */
+export const ATTACKER = '127.0.0.5';
+
+/** Time before a connection that the server has closed is opened again, in milliseconds. */
+const RECONNECT_MS = 10;
+
+/**
+ * Sends a request on each of many connections, and again when its response arrives. A connection that the server closes is opened
+ * again.
+ *
+ * @param path path from the root of the server
+ */
+const flood =
+  (connections: number, path: string, headers: string): NoisyClient['attack'] =>
+  async ({ base, signal, count }) => {
+    const { port } = new URL(base);
+    const text = `GET ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n\r\n`;
+    const run = (): void => {
+      if (signal.aborted) return;
+      const socket = connect({ port: Number(port), host: '127.0.0.1', localAddress: ATTACKER });
+      const send = (): void => void socket.write(text, 'latin1');
+      socket.on('connect', send);
+      socket.on('error', () => {}); // the server may close the connection
+      socket.on('data', (chunk) => {
+        const [, status] = /^HTTP\/1\.1 (\d+)/.exec(chunk.toString('latin1', 0, 12)) ?? [];
+        if (status === undefined) return;
+        count(status);
+        send();
+      });
+      const end = (): void => void socket.destroy();
+      signal.addEventListener('abort', end);
+      socket.once('close', () => {
+        signal.removeEventListener('abort', end);
+        setTimeout(run, RECONNECT_MS);
+      });
+    };
+    for (let at = 0; at < connections; at += 1) run();
+    await new Promise((resolve) => signal.addEventListener('abort', resolve));
+  };
+
+const LIMITED: NoisyClient['settings'] = () => ({ RATE_LIMIT_PER_MINUTE: '60' });
+/** A header of 62 kB that is slow to parse. */
+const listOf62kB = (name: string, item: string): string =>
+  `${name}: ${item.repeat(Math.floor(62_000 / item.length))}x/x`;
+const ACCEPT = listOf62kB('Accept', 'a/b,');
+const ENCODINGS = listOf62kB('Accept-Encoding', 'a,');
+
+/** The attacks by the name that the report prints. */
+export const NOISY_CLIENTS: Readonly<Record<string, NoisyClient>> = {
+  '20 connections with an Accept of 62 kB for an unknown path': {
+    settings: LIMITED,
+    attack: flood(20, '/nothing', ACCEPT),
+  },
+  '100 connections with an Accept of 62 kB for the API': {
+    settings: LIMITED,
+    attack: flood(100, '/api/v1/nothing', ACCEPT),
+  },
+  '1000 connections with an Accept of 62 kB': {
+    settings: LIMITED,
+    attack: flood(1000, '/api/v1/nothing', ACCEPT),
+  },
+  '100 connections with an Accept of 15 kB without a rate limit': {
+    attack: flood(100, '/nothing', ACCEPT.slice(0, 15_000)),
+  },
+  '100 connections with an Accept of 62 kB for imaginary': {
+    settings: () => ({ RATE_LIMIT_PER_MINUTE: '60', IMAGINARY_PATH: '/imaginary' }),
+    attack: flood(100, '/imaginary/nothing', ACCEPT),
+  },
+  '20 connections with an Accept-Encoding of 62 kB for the page': {
+    settings: LIMITED,
+    attack: flood(20, '/', ENCODINGS),
+  },
+  '100 connections for the metrics': { attack: flood(100, '/metrics', 'X: x') },
+};
+
+if (parentPort) {
+  const port = parentPort;
+  const { name, base } = workerData as { readonly name: string; readonly base: string };
+  const answers: Record<string, number> = {};
+  const stop = new AbortController();
+  port.once('message', () => stop.abort());
+  await (NOISY_CLIENTS[name] as NoisyClient).attack({
+    base,
+    signal: stop.signal,
+    count(answer) {
+      answers[answer] = (answers[answer] ?? 0) + 1;
+    },
+  });
+  port.postMessage(answers);
+}
