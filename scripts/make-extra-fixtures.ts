@@ -31,6 +31,14 @@ const COPIES = [
   ['private', 'private.jpg'],
 ] as const;
 
+/** Sampling factors of four channels. */
+const UNEVEN = [
+  [1, 1],
+  [2, 1],
+  [1, 2],
+  [2, 2],
+] as const;
+
 const plain = open(scene()).removeAlpha();
 const pngs: Readonly<Record<string, Sharp>> = {
   scene: plain,
@@ -86,6 +94,9 @@ writeFileSync(at('ycc.raw'), subsampled(scene(), 2));
 jp2('subsampled.jp2', '-i', 'ycc.raw', '-F', '120,80,3,8,u@1x1:2x2:2x2');
 writeFileSync(at('ycc-422.raw'), subsampled(scene(), 1));
 jp2('subsampled-422.j2k', '-i', 'ycc-422.raw', '-F', '120,80,3,8,u@1x1:2x1:2x1');
+// Each channel has fewer samples in another direction.
+writeFileSync(at('uneven.raw'), reduced(scene(), UNEVEN));
+jp2('uneven.j2k', '-i', 'uneven.raw', '-F', '120,80,4,8,u@1x1:2x1:1x2:2x2');
 rewrite('window.jp2', 'unnamed.jp2', (boxes) => boxes.filter(({ name }) => name !== 'cdef'));
 const profile = (await sharp(at('p3.png')).metadata()).icc as Buffer;
 jp2('p3.jp2', '-i', 'p3.png');
@@ -124,6 +135,19 @@ async function writePalette(): Promise<void> {
     { name: 'pclr', body: pclr },
     { name: 'cmap', body: cmap },
   ]);
+}
+
+/** Takes every sample, or every second one, of each channel in each direction. */
+function reduced({ width, data }: Raster, factors: readonly (readonly [x: number, y: number])[]): Buffer {
+  const planes = factors.map(([x, y], channel) =>
+    Buffer.from(
+      data.filter((_, at) => {
+        const pixel = Math.floor(at / 4);
+        return at % 4 === channel && (pixel % width) % x === 0 && Math.floor(pixel / width) % y === 0;
+      }),
+    ),
+  );
+  return Buffer.concat(planes);
 }
 
 /** Creates an sYCC image with colour at half the horizontal resolution, for groups of `rows` rows. */

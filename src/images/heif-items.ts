@@ -39,7 +39,10 @@ export function parseMeta(body: Buffer | undefined): HeifMeta {
   const [pitm, iinf, iref, iprp] = ['pitm', 'iinf', 'iref', 'iprp'].map((name) => findBox(meta, name));
   const inIprp = parseBoxes(iprp);
   const properties = parseBoxes(findBox(inIprp, 'ipco'));
-  const associations = parseAssociations(findBox(inIprp, 'ipma'));
+  // A file can have several boxes, for example one for each item.
+  const associations = new Map(
+    inIprp.flatMap(({ name, body }) => (name === 'ipma' ? parseAssociations(body) : [])).reverse(),
+  );
   return {
     primary: readNumber(pitm, 4, pitm?.[0] === 0 ? 2 : 4),
     items: parseItems(iinf),
@@ -112,10 +115,9 @@ interface Association {
   readonly indexLength: 1 | 2;
 }
 
-/** Parses the associations of items with properties. The first entry of an item counts. */
-function parseAssociations(ipma: Buffer | undefined): Map<number, Association> {
-  const associations = new Map<number, Association>();
-  if (!ipma) return associations;
+/** Parses the associations of items with properties in a box. The first entry of an item counts. */
+function parseAssociations(ipma: Buffer): [id: number, Association][] {
+  const associations: [number, Association][] = [];
   const idLength = ipma[0] === 0 ? 2 : 4;
   const indexLength = ((ipma[3] ?? 0) & 1) === 1 ? 2 : 1;
   const mask = indexLength === 2 ? 0x7fff : 0x7f;
@@ -126,12 +128,8 @@ function parseAssociations(ipma: Buffer | undefined): Map<number, Association> {
     const indexes = Array.from({ length: count }, (_, n) =>
       readNumber(ipma, start + n * indexLength, indexLength),
     );
-    if (!associations.has(id))
-      associations.set(id, {
-        indexes: indexes.map((index = 0) => index & mask),
-        entries: ipma.subarray(start, start + count * indexLength),
-        indexLength,
-      });
+    const entries = ipma.subarray(start, start + count * indexLength);
+    associations.push([id, { indexes: indexes.map((index = 0) => index & mask), entries, indexLength }]);
     at = start + count * indexLength;
   }
   return associations;

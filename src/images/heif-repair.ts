@@ -126,7 +126,8 @@ function simplifyReferences({ iref, propertiesOf, references }: HeifMeta, primar
   const bytes = ({ to }: Reference): number => 10 + idLength * (to.length + 1);
   const total = references.reduce((sum, reference) => sum + bytes(reference), 4);
   if (!iref || total !== iref.length) return; // damaged
-  const needed = findNeeded(references, primary, (id) => (propertiesOf(id) ?? []).some(isAlpha));
+  // An item whose properties are not known can be alpha.
+  const needed = findNeeded(references, primary, (id) => propertiesOf(id)?.some(isAlpha) ?? true);
   const restricted = references.map((one) => restrict(one, primary, needed));
   const surplus = (total - 4 - restricted.reduce((sum, one) => sum + bytes(one), 0)) / idLength;
   const filler = restricted.findIndex(({ type }) => type === IGNORED);
@@ -199,6 +200,7 @@ function stateAlphaSize({ associations, properties, references }: HeifMeta, prim
     const lacksSize = type === 'auxl' && to.includes(primary) && positionOf(from, 'ispe') < 0;
     const at = lacksSize ? positionOf(from, ...REPLACEABLE) : -1;
     const { entries, indexLength = 1 } = associations.get(from) ?? {};
-    if (at >= 0) entries?.writeUIntBE(size, at * indexLength, indexLength);
+    if (at >= 0 && size < 2 ** (8 * indexLength - 1))
+      entries?.writeUIntBE(size, at * indexLength, indexLength);
   }
 }

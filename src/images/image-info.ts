@@ -64,6 +64,8 @@ interface OwnFacts {
   readonly jp2: {
     /** Area on the reference grid, if it does not start at the origin of the grid. */
     readonly gridArea?: Area;
+    /** ImageMagick reads the colours as YCbCr, and converts them to RGB later. */
+    readonly ycc?: boolean;
   };
   readonly jxl: {
     /** The alpha channel has another bit depth than the colours. */

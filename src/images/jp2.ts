@@ -14,7 +14,8 @@ import {
 } from './containers/file.ts';
 import { type Box, boxes, encodeBox, findBox, type Part, parseBoxes } from './containers/parts.ts';
 import { readColourSpace, readProfile } from './icc.ts';
-import type { Area, ImageFacts, MetadataKind, PixelFormat, Profile, UnreadableKind } from './image-info.ts';
+import type { Area, ImageFacts, MetadataKind, PixelFormat } from './image-info.ts';
+import { lacksTiles } from './jp2-tiles.ts';
 
 /** Markers SOC and SIZ, with which every codestream starts. */
 const CODESTREAM_START = Buffer.from('ff4fff51', 'hex');
@@ -63,7 +64,7 @@ interface Jp2Layout {
   /** Whether the header has a channel definition box. */
   readonly channelsDefined: boolean;
   readonly hasPalette: boolean;
-  /** Whether the second component has fewer samples than the first. */
+  /** Whether the second and third component have fewer samples than the others. */
   readonly isSubsampled: boolean;
   /** First colour specification by one of the methods that OpenJPEG knows. It ignores all others. */
   readonly colour?: Colour;
@@ -72,7 +73,9 @@ interface Jp2Layout {
 
 /** Reads size, colours and metadata. */
 export async function readJp2(bytes: WindowReader): Promise<ImageFacts<'jp2'>> {
-  return (await readJp2Layout(bytes)).image;
+  const { image, siz, codestream = 0 } = await readJp2Layout(bytes);
+  const isIncomplete = siz && (await lacksTiles(bytes, codestream, countTiles(siz.bytes)));
+  return { ...image, ...(isIncomplete && { contradictory: true }) };
 }
 
 /** Reads the properties of {@link readJp2}, and the structure of the file. */
@@ -96,8 +99,8 @@ async function readJp2Layout(bytes: WindowReader): Promise<Jp2Layout> {
   const image = { metadata: [...metadata], ...(layout.hasPalette && { paletteKind: 'palette' as const }) };
   if (!siz) return { ...layout, image: { ...image, profile: 'none' } };
   const components = siz.bytes.readUInt16BE(40);
-  const [first, second = first] = siz.factors;
-  const isSubsampled = first?.[0] !== second?.[0] || first?.[1] !== second?.[1];
+  const [first, second = first, third = second, fourth = first] = siz.factors.map(String);
+  const isSubsampled = first !== second && second === third && first === fourth;
   const whole = { ...layout, siz, components, isSubsampled };
   const colours = await readColours(bytes, whole);
   const bits = ((siz.bytes[SIZ_COMPONENTS_AT] ?? 7) & 0x7f) + 1;
@@ -114,13 +117,14 @@ async function readJp2Layout(bytes: WindowReader): Promise<Jp2Layout> {
 async function readColours(
   bytes: WindowReader,
   layout: Omit<Jp2Layout, 'image'>,
-): Promise<{ readonly profile: Profile; readonly unreadable?: UnreadableKind }> {
+): Promise<Pick<ImageFacts<'jp2'>, 'profile' | 'unreadable' | 'ycc'>> {
   const { colour, components = 0, hasPalette, isSubsampled, siz } = layout;
-  const { profile } = colour ?? {};
+  const { profile, space } = colour ?? {};
   const [first] = siz?.factors ?? [];
   if (first?.some((factor) => factor > 1)) return { profile: 'none', unreadable: 'jp2-subsampled' };
   if (!isKnown(layout)) return { profile: 'none', unreadable: 'jp2-colours' };
-  if (!profile) return { profile: 'none' };
+  if (!profile)
+    return { profile: 'none', ...(space === JP2_COLOURS.sycc && components > 2 && { ycc: true }) };
   const { at, length } = profile;
   if (isSubsampled || !PROFILE_SPACES.includes(await readColourSpace(bytes, at)))
     return { profile: 'none', unreadable: 'jp2-colours' };
@@ -180,6 +184,17 @@ function areaOf(siz: Buffer): Area {
   const [x, y] = [siz.readUInt32BE(GRID.origin), siz.readUInt32BE(GRID.origin + 4)];
   const [right, bottom] = [siz.readUInt32BE(GRID.size), siz.readUInt32BE(GRID.size + 4)];
   return { x, y, width: Math.max(0, right - x), height: Math.max(0, bottom - y) };
+}
+
+/** Returns the number of tiles (ISO/IEC 15444-1, B.3). */
+function countTiles(siz: Buffer): number {
+  const [columns, rows] = [0, 4].map((axis) => {
+    const [size, tile, origin] = [GRID.size, GRID.tile, GRID.tileOrigin].map((at) =>
+      siz.readUInt32BE(at + axis),
+    ) as [number, number, number];
+    return Math.ceil((size - origin) / tile);
+  }) as [number, number];
+  return columns * rows;
 }
 
 /** Numbers of channels whose colours are grey or sRGB, with or without alpha, unless the file states others. */

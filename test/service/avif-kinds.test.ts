@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { box } from '../../scripts/fixtures/boxes.ts';
 import { type HeifItem, heif, itemsOf } from '../../scripts/fixtures/heif-writer.ts';
-import { convert, converted, fixture } from '../helpers/client.ts';
+import { convert, converted, expectSuccess, fixture, jsonOf, sendForm } from '../helpers/client.ts';
 import { decode, difference, toPixels } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
@@ -12,6 +12,12 @@ const BITS_OF_ONE = box('pixi', Buffer.from([0, 0, 0, 0, 1, 8]));
 
 describe('an AVIF', () => {
   const service = useService();
+  const identify = async (file: Buffer) =>
+    jsonOf(
+      await expectSuccess(
+        sendForm(`${service.base}/identify`, { method: 'POST', body: new Uint8Array(file) }),
+      ),
+    );
 
   for (const [what, ...properties] of [
     ['an operating point (a1op)', box('a1op', Buffer.from([0]))],
@@ -29,6 +35,17 @@ describe('an AVIF', () => {
       expect(difference(await decode(body), await decode(plain)).max).to.be.at.most(3);
     });
   }
+
+  it('whose alpha has its properties in a second box (ipma) keeps it', async () => {
+    const window = await fixture('window.avif');
+    const file = heif({
+      ...{ brand: 'avif', items: itemsOf(window) },
+      ...{ references: [['auxl', 2, [1]]], separate: true },
+    });
+    const { body } = await converted(service.base, file, { format: 'png' });
+    expect(difference(await decode(body), await decode(window)).psnr).to.be.at.least(48);
+    expect(await identify(file)).to.include({ alpha: true });
+  });
 
   it('that its decoder rotates is cut in its upright size', async () => {
     const plain = await fixture('scene.avif');

@@ -13,7 +13,7 @@ import { declaredProfile } from '../../src/images/colour/declared-colour.ts';
 import { convert, converted } from '../helpers/client.ts';
 import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
 import { byPillow, decodeByPillow } from '../helpers/pillow.ts';
-import { decode, difference, type Pixels, sizeOf } from '../helpers/pixels.ts';
+import { decode, difference, type Pixels, pixelAt, sizeOf, toPixels } from '../helpers/pixels.ts';
 import { useServiceWith } from '../helpers/service.ts';
 
 /** Primaries and curve (L* of CIELab) of eciRGB v2, a colour space of archives. */
@@ -62,6 +62,45 @@ describe('a JPEG 2000', () => {
     await expectShown(await extra('subsampled-422.j2k'), scene(), 27);
   });
 
+  it('in sYCC has the right colours in every format, and beside and behind a background', async () => {
+    const file = await extra('subsampled.jp2');
+    const background = '#e04020';
+    for (const format of ['png', 'gif', 'jpg', 'bmp', 'webp'] as const) {
+      for (const options of [{}, { background }] as const) {
+        const { body } = await converted(own.base, file, { format, ...options });
+        const least = format === 'gif' ? 25 : 27;
+        const what = `${format} ${JSON.stringify(options)}`;
+        expect(difference(await decode(body, format), scene()).psnr, what).to.be.at.least(least);
+      }
+      const box = { width: '120', height: '100', fit: 'contain', background };
+      const shown = await decode((await converted(own.base, file, { format, ...box })).body, format);
+      const inside = await toPixels(open(shown).extract({ left: 0, top: 10, width: 120, height: 80 }));
+      const border = pixelAt(shown, 60, 3);
+      for (const [channel, value] of [0xe0, 0x40, 0x20].entries())
+        expect(border[channel], `border in ${format}`).to.be.closeTo(value, 8);
+      expect(difference(inside, scene()).psnr, `inside of ${format}`).to.be.at.least(25);
+    }
+  });
+
+  it('whose channels are subsampled unevenly is not sYCC', async () => {
+    const { width, height, data } = scene();
+    const factors = [
+      [1, 1],
+      [2, 1],
+      [1, 2],
+      [2, 2],
+    ] as const;
+    const repeated = Buffer.from(
+      data.map((_, at) => {
+        const [x, y] = factors[at % 4] as readonly [number, number];
+        const pixel = Math.floor(at / 4);
+        const [column, row] = [pixel % width, Math.floor(pixel / width)];
+        return data[((row - (row % y)) * width + column - (column % x)) * 4 + (at % 4)] as number;
+      }),
+    );
+    await expectShown(await extra('uneven.j2k'), { width, height, data: repeated });
+  });
+
   it('with a colour specification that only its vendor knows has the default colours, and keeps its transparency', async () => {
     const vendor = { name: 'colr', body: Buffer.from(`\x04\0\0${'vendor'.padEnd(16)}`, 'latin1') };
     await expectShown(withColour(await greyAlpha(), vendor), await decode(await greyWindow()));
@@ -104,6 +143,25 @@ describe('a JPEG 2000', () => {
       );
     });
   }
+
+  it('that states smaller tiles than it has, so that some have no data, is rejected with 400', async () => {
+    for (const name of ['scene.jp2', 'scene.j2k', 'window.jp2']) {
+      for (const [width, height] of [
+        [64, 80],
+        [120, 40],
+        [119, 80],
+        [1, 1],
+      ] as const) {
+        const file = Buffer.from(await extra(name));
+        file.writeUInt32BE(width, codestreamStart(file) + 20);
+        file.writeUInt32BE(height, codestreamStart(file) + 24);
+        const { outcome } = await convert(own.base, file, { format: 'png' });
+        expect(outcome, `${name} in tiles of ${width} × ${height}`).to.equal(
+          '400 The file is damaged or not a valid JPEG 2000 image.',
+        );
+      }
+    }
+  });
 
   it('that is truncated anywhere is rejected with 400, also between its tiles', async () => {
     const tiled = byPillow(

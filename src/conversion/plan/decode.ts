@@ -203,12 +203,13 @@ function composeFrames(frames: readonly FrameDisposal[]): string[] {
 
 /**
  * Ignores the gamma chunk of a PNG, which would shift the colours, and a fourth byte of a BMP that is not alpha. Expands greys of
- * limited range.
+ * limited range. Converts YCbCr, which later stages would take for RGB.
  */
 export function repairColours({ image, rasterized }: ConversionJob): string[] {
   const gamma = image.type === 'png' || rasterized ? ['-set', 'colorspace', 'sRGB'] : [];
+  const ycc = image.ycc ? ['-colorspace', 'sRGB'] : [];
   const range = (image.greyRange ?? []).map((sample) => `${(sample * 100).toFixed(4)}%`).join(',');
-  const repairs = [...gamma, ...(range ? ['-channel', 'RGB', '-level', range, '+channel'] : [])];
+  const repairs = [...gamma, ...ycc, ...(range ? ['-channel', 'RGB', '-level', range, '+channel'] : [])];
   if (image.premultiplied) return [...repairs, ...DIVIDE_BY_ALPHA];
   if (repairs.length > 0) return repairs;
   return image.opaque ? ['-alpha', 'off'] : [];
