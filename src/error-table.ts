@@ -228,10 +228,10 @@ const ROWS = {
     (_variants, pixels, max) => exceeds(pixels, max, 'MAX_TOTAL_PIXELS'),
   ),
   TOO_MANY_FRAMES: tooLarge(
-    (file: string, frames: number, max: number) =>
-      `${file} has ${frames} frames or pages, more than the limit of ${max} (MAX_FRAMES).`,
+    (file: string, frames: number, max: number, isFixed = false) =>
+      `${file} has ${frames} frames or pages, more than the limit of ${max} ${isFixed ? 'in one command of the tools. This limit is fixed' : '(MAX_FRAMES)'}.`,
     ({ config }) => [2 * config.MAX_FRAMES, config.MAX_FRAMES],
-    (frames, max) => exceeds(frames, max, 'MAX_FRAMES'),
+    (frames, max, isFixed) => exceeds(frames, max, isFixed ? undefined : 'MAX_FRAMES'),
   ),
   TOO_MANY_TOTAL_PIXELS: tooLarge(
     (file: string, frames: number, pixels: number, max: number) =>

@@ -14,6 +14,7 @@ import {
 import { INPUTS, OUTPUTS, type OutputType } from '../formats.ts';
 import type { RepairContext } from '../images/containers/file.ts';
 import type { ImageInfo, Size } from '../images/image-info.ts';
+import { countArgumentBytes, MAX_ARGUMENT_BYTES } from '../process/command.ts';
 import { UNREADABLE_KINDS } from './output/tool-errors.ts';
 import { EXTERNAL_ENCODERS } from './plan/encode.ts';
 import { planJob } from './plan/index.ts';
@@ -27,7 +28,7 @@ import {
   renderedPages,
   sizesToMake,
 } from './plan/size.ts';
-import type { StepContext } from './plan/step.ts';
+import type { Step, StepContext } from './plan/step.ts';
 import type { ConversionJob, PlannedJob } from './plan/types.ts';
 import type { RunPart } from './queue/queue.ts';
 import type { ConversionInput, Machine, OnError } from './types.ts';
@@ -121,8 +122,19 @@ export function acceptJob(
   if (image.unreadable) throw serviceError('UNSUPPORTED_ENCODING', label, UNREADABLE_KINDS[image.unreadable]);
   if ([job.decoder, ...job.programs].some((tool) => tool && !toolchain[tool]))
     throw serviceError('CONVERSION_UNSUPPORTED', label, INPUTS[type].label, OUTPUTS[options.format].label);
-  return planJob(job);
+  const planned = planJob(job);
+  const bytes = longestCommand(planned.plan.steps);
+  if (bytes > MAX_ARGUMENT_BYTES) {
+    const frames = job.frameCount;
+    const max = Math.floor((frames * MAX_ARGUMENT_BYTES) / bytes);
+    throw serviceError('TOO_MANY_FRAMES', label, frames, max, true);
+  }
+  return planned;
 }
+
+/** Returns the bytes of the arguments of the longest command. */
+export const longestCommand = (steps: readonly Step[]): number =>
+  Math.max(0, ...steps.map(({ args }) => countArgumentBytes(args)));
 
 /** Returns the time limit of a whole conversion. */
 export const conversionLimit = ({ CONVERT_TIMEOUT_MS: ms }: Config): TimeLimit => ({

@@ -5,7 +5,7 @@ import { isFileError, ServiceError } from '../errors.ts';
 import { workFiles } from '../files/workspace.ts';
 import type { ImageInfo } from '../images/image-info.ts';
 import { inspect } from '../images/index.ts';
-import type { Output } from '../process/command.ts';
+import { MAX_ARGUMENT_BYTES, type Output } from '../process/command.ts';
 import type { Tool } from '../process/toolchain.ts';
 import {
   acceptJob,
@@ -13,6 +13,7 @@ import {
   checkLimits,
   conversionLimit,
   forEachTarget,
+  longestCommand,
   type RunningConversion,
 } from './accept-jobs.ts';
 import { decodeInProcess, readDecoded } from './decoded.ts';
@@ -138,9 +139,10 @@ async function encodeAll(
   isRepaired = false,
 ): Promise<Converted[]> {
   const [first] = jobs;
-  if (!first || jobs.length === 1 || !canShare(jobs))
+  const together = canShare(jobs) ? planTogether(jobs) : [];
+  if (!first || together.length === 0 || longestCommand(together) > MAX_ARGUMENT_BYTES)
     return forEachTarget(jobs, running, (job) => encodeOrRepair(job, running));
-  const shared = await runSteps(planTogether(jobs), first, running).catch((error) => {
+  const shared = await runSteps(together, first, running).catch((error) => {
     if (!isFileError(error) || error.code === 'CONVERSION_TIMEOUT') throw error;
     return error;
   });

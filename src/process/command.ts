@@ -19,6 +19,16 @@ export interface Command {
   readonly signal?: AbortSignal;
 }
 
+/**
+ * Maximum length of the arguments of a command, as {@link countArgumentBytes} counts it: execve(2) permits 2 MiB, a quarter of the
+ * usual stack, for arguments and environment. `MAX_REQUEST` and `MAX_WORDS` in fork-server.c permit as much.
+ */
+export const MAX_ARGUMENT_BYTES = 1_900_000;
+
+/** Returns the bytes that arguments take: as the kernel counts them, their text, a NUL and a pointer of 8 bytes each. */
+export const countArgumentBytes = (args: readonly string[]): number =>
+  args.reduce((total, arg) => total + Buffer.byteLength(arg) + 9, 0);
+
 /** Output of a command. Each stream is truncated to {@link MAX_OUTPUT_BYTES}. */
 export interface Output {
   readonly stdout: string;

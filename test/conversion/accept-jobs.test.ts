@@ -1,10 +1,12 @@
 import { expect } from 'chai';
 import { loadConfig } from '../../src/config.ts';
-import { checkLimits, estimateDiskBytes } from '../../src/conversion/accept-jobs.ts';
+import { acceptJob, checkLimits, estimateDiskBytes } from '../../src/conversion/accept-jobs.ts';
 import { createJob } from '../../src/conversion/plan/job.ts';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
+import type { ConversionInput } from '../../src/conversion/types.ts';
 import { ALL_OUTPUT_TYPES, EXTRA_OUTPUT_TYPES } from '../../src/formats.ts';
 import type { ImageInfo } from '../../src/images/image-info.ts';
+import type { Toolchain } from '../../src/process/toolchain.ts';
 
 const MEGAPIXEL: ImageInfo = { type: 'png', width: 1000, height: 1000 };
 const INPUT_BYTES = 5000;
@@ -35,6 +37,34 @@ describe('the size of an SVG', () => {
     );
     expect(() => checkLimits(job(32_767), config, 'a.svg')).to.not.throw();
     expect(() => checkLimits(job(32_768, 'pdf'), config, 'a.svg'), 'no pixels').to.not.throw();
+  });
+});
+
+describe('an animation with more frames than a command can name', () => {
+  it('is rejected with 413 and that number before a tool runs', () => {
+    const tool = { path: '/bin/true', version: '1' };
+    const magick = { ...tool, major: 6, reads: new Set<string>(), writes: new Set<string>() } as const;
+    const machine = {
+      config: { ...loadConfig({}), MAX_FRAMES: 200_000, MAX_TOTAL_PIXELS: 200_000 },
+      toolchain: { magick, img2webp: tool } as unknown as Toolchain,
+      tools: { magick: 6, assemblesWebp: true } as const,
+      source: { type: 'gif', label: 'a.gif' } as ConversionInput,
+    };
+    const accept = (frames: number) => {
+      const delaysMs = Array.from({ length: frames }, (_, at) => 20 + 10 * (at % 2));
+      const image: ImageInfo = { type: 'gif', width: 1, height: 1, animation: { delaysMs, loopCount: 0 } };
+      return acceptJob(
+        image,
+        { options: { format: 'webp', quality: 80, stripMetadata: true }, suffix: '' },
+        machine,
+      );
+    };
+    expect(accept(30_000).plan.steps).to.have.length(2);
+    expect(() => accept(100_000))
+      .to.throw(
+        /^a\.gif has 100000 frames or pages, more than the limit of \d{5} in one command of the tools\. This limit is fixed\.$/,
+      )
+      .with.property('status', 413);
   });
 });
 

@@ -1,10 +1,11 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
+import { gif } from '../../scripts/fixtures/gif-writer.ts';
 import { draw, frame, open, solid } from '../../scripts/fixtures/scene.ts';
 import { seeded } from '../../scripts/stress/random.ts';
 import { convert, converted, edgeCase, expectSuccess, type Fields, fixture } from '../helpers/client.ts';
 import { decode, difference, drawPdf, type Pixels, pixelAt, toPixels } from '../helpers/pixels.ts';
-import { useService } from '../helpers/service.ts';
+import { useService, useServiceWith } from '../helpers/service.ts';
 
 /** @module Bugs and gaps of the tools with animations, each with a generated file that triggers it. */
 describe('animations', () => {
@@ -280,6 +281,26 @@ describe('animations', () => {
     const { body } = await toResult(await fixture('moving.gif'), { format: 'webp', quality: '100' });
     expect(body.includes('VP8L')).to.equal(false);
     expect((await edgeCase('plays-once.gif')).length).to.be.above(0);
+  });
+});
+
+describe('animations of thousands of frames', () => {
+  const service = useServiceWith({ MAX_FRAMES: '3000' });
+
+  it('are converted from GIF to WebP with every frame', async () => {
+    const palette = [
+      [200, 40, 40],
+      [40, 90, 160],
+    ].flatMap((colour) => [colour, colour]);
+    const frames = Array.from({ length: 2100 }, (_, at) => {
+      return { x: 0, y: 0, width: 1, height: 1, colour: at % 4 };
+    });
+    const file = gif({ width: 1, height: 1, palette, frames, repeats: 'NETSCAPE2.0' });
+    const { body } = await converted(service.base, file, { format: 'webp' });
+    const { delay = [] } = await sharp(body, { animated: true }).metadata();
+    // Equal neighbours are one frame that is shown longer.
+    expect(delay).to.have.length(1050);
+    expect(delay.reduce((total, one) => total + one, 0)).to.equal(210_000);
   });
 });
 

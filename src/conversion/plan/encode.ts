@@ -159,17 +159,17 @@ export function encoderArguments(job: ConversionJob): string[] {
   return [...args, job.isTranscoded ? INPUT_FILE : FILE_TO_ENCODE, job.output];
 }
 
-/** Returns the arguments of img2webp, which assembles the frames of ImageMagick. */
+/** Returns the arguments of img2webp, which assembles the frames of ImageMagick. An option applies to all frames after it. */
 export function webpArguments({ image, options, output }: ConversionJob): string[] {
   const { delaysMs = [], loopCount = 0 } = image.animation ?? {};
   const coding = options.lossless
     ? ['-lossless', '-q', String(LOSSLESS_EFFORT)]
     : ['-lossy', '-q', String(options.quality)];
   const frames = delaysMs.flatMap((delay, at) => [
-    ...['-d', String(delay), ...coding, '-m', String(WEBP_METHOD)],
+    ...(delay === delaysMs[at - 1] ? [] : ['-d', String(delay)]),
     `frame${SUFFIX}-${String(at).padStart(5, '0')}.pam`,
   ]);
-  return ['-loop', String(loopCount), ...frames, '-o', output];
+  return ['-loop', String(loopCount), ...coding, '-m', String(WEBP_METHOD), ...frames, '-o', output];
 }
 
 /** Writes the result, or the files that the next program encodes. */

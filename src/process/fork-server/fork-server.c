@@ -62,7 +62,7 @@
 
 /* Call numbers of all architectures. */
 enum { PIDFD_OPEN = 434, CLOSE_RANGE = 436, LANDLOCK_CREATE = 444, LANDLOCK_ADD = 445, LANDLOCK_RESTRICT = 446 };
-enum { MAX_JOBS = 64, MAX_REQUEST = 1 << 20, MAX_WORDS = 1 << 14, MAX_RULES = 64 };
+enum { MAX_JOBS = 64, MAX_REQUEST = 1 << 21, MAX_WORDS = 1 << 18, MAX_RULES = 64 };
 enum { MAX_OUTPUT = 64 * 1024, CHUNK = 4096, EXIT_NOT_CONFINED = 126 };
 struct header { uint32_t length, id, kind; };
 static struct { /* a job, as its fields describe it; all strings are in `body` */
@@ -439,7 +439,7 @@ __attribute__((visibility("default"))) int __libc_start_main(main_function *main
       confine(0);
       answer_number('S', request.header.id, getpid());
       const size_t more = (size_t)count - 1; /* an interpreter's own arguments: the path of its script is the last one */
-      memmove(request.words + more, request.words, (MAX_WORDS - more) * sizeof *request.words);
+      memmove(request.words + more, request.words, (request.argument_count + request.variable_count + 2) * sizeof *request.words);
       memcpy(request.words, arguments, (more + 1) * sizeof *request.words);
       request.argument_count += more;
     }

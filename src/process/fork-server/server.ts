@@ -180,7 +180,7 @@ export interface Job {
 /** Bytes of the header of a message. */
 export const HEADER_BYTES = 12;
 /** Maximum length of a message: `MAX_REQUEST` in fork-server.c. */
-const MAX_REQUEST_BYTES = 1024 ** 2;
+const MAX_REQUEST_BYTES = 2 * 1024 ** 2;
 
 /** @throws {Error} for a job that the server would not accept */
 export function encodeJob(id: number, { args, env, cwd, stdin, confinement }: Job): Buffer {

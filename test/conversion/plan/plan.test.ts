@@ -397,12 +397,12 @@ describe('the plan', () => {
     });
 
     it('to WebP uses img2webp on version 6, and on 7 if it is installed', () => {
-      const gif = { type: 'gif', animation: { delaysMs: [100, 40], loopCount: 3 } } as const;
+      const gif = { type: 'gif', animation: { delaysMs: [100, 100, 40], loopCount: 3 } } as const;
       for (const machine of [SIX, { ...SEVEN, assemblesWebp: true }]) {
         const [frames, assemble] = lines(gif, {}, machine);
         expect(frames).to.match(/^magick .* GIF:in -alpha set -coalesce .* PAM:frame-%05d\.pam$/);
         expect(assemble).to.equal(
-          'img2webp -loop 3 -d 100 -lossy -q 80 -m 4 frame-00000.pam -d 40 -lossy -q 80 -m 4 frame-00001.pam -o image.webp',
+          'img2webp -loop 3 -lossy -q 80 -m 4 -d 100 frame-00000.pam frame-00001.pam -d 40 frame-00002.pam -o image.webp',
         );
         expect(lines(gif, { frames: 'first' }, machine)).to.have.length(1);
       }
