@@ -127,6 +127,13 @@ describe('the size of an SVG', () => {
     'style="WIDTH:300px;height:200px" width="30" height="20"',
     'style="width:50%;height:auto" width="30" height="20" viewBox="0 0 3 4"',
     'style="width:bad;max-width:2px" width="30" height="20" viewBox="0 0 3 4"',
+    'style="width:100px !important; width:50px" height="20"',
+    'style="width:50px ! IMPORTANT; width:10px!important" height="20"',
+    'style="width:100px; width:bad" width="30" height="20"',
+    'style="width:50px; foo(; width:60px)" width="30" height="20"',
+    'style="/*; width:7px; */ width:50px /* a;b */" width="30" height="20"',
+    'style="width:50px {}; 4 height:7px" width="30" height="20"',
+    'style="font-size:20px; font-size:large" width="2px" height="20"',
     'viewBox="0 0 5.5 6.25"',
   ]) {
     it(`in the inspected header equals what librsvg renders: ${root}`, async () => {
@@ -134,6 +141,18 @@ describe('the size of an SVG', () => {
       const { width = 0, height = 0 } = await inspect(await writeTempFile('in', svg), 'svg');
       const rendered = await measure(await pipe(process.env.RSVG_BIN ?? 'rsvg-convert', ['-f', 'png'], svg));
       expect({ width: Math.ceil(width), height: Math.ceil(height) }).to.deep.equal(rendered);
+    });
+  }
+
+  for (const style of [
+    'WIDTH:90px; Height : 60px; --Own: 1',
+    'width:90px !important; height:60px; width:50px',
+  ]) {
+    it(`is the one that the root element has inside of a page: ${style}`, async () => {
+      const file = `<svg ${NAMESPACE} style="${style}" width="10" height="10"><rect width="90" height="33"/></svg>`;
+      expect(await measure(await draw(file, { format: 'png' }))).to.deep.equal({ width: 90, height: 60 });
+      const half = await measure(await draw(file, { format: 'png', width: '45' }));
+      expect(half).to.deep.equal({ width: 45, height: 30 });
     });
   }
 

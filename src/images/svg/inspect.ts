@@ -1,7 +1,7 @@
 /** @module Reads the size of an SVG from its root element, and finds unsupported features. */
 import type { WindowReader } from '../containers/file.ts';
 import { type ImageFacts, RGB_PIXELS, type Size } from '../image-info.ts';
-import { COLOUR_FUNCTIONS, parseDeclarations, toRgb } from './css.ts';
+import { COLOUR_FUNCTIONS, type Declaration, parseDeclarations, toRgb } from './css.ts';
 import { parseViewBox, positiveSize, skipXmlPreamble } from './markup.ts';
 
 const ROOT_BYTES = 64 * 1024;
@@ -48,38 +48,54 @@ type Length = number | 'auto';
  */
 export async function readSvg(bytes: WindowReader): Promise<ImageFacts<'svg'>> {
   const head = await bytes.read(0, ROOT_BYTES);
-  const [root = ''] = /^<[^>]*/.exec(skipXmlPreamble(head)) ?? [];
+  const [tag = ''] = /^<[^>]*/.exec(skipXmlPreamble(head)) ?? [];
+  const budget = { tokens: MAX_STYLE_TOKENS };
+  const root = { tag, style: parseDeclarations(attribute(tag, 'style') ?? '', budget) };
   return {
     profile: 'none',
     metadata: [],
     pixels: { ...RGB_PIXELS, alpha: true },
-    ...sizeOf(root),
-    ...canvasColourOf(root),
+    ...(budget.tokens > 0 && sizeOf(root)),
+    ...canvasColourOf(root.style),
     ...((await hasAny(bytes, UNSUPPORTED_FEATURES)) && { hasUnsupportedFeatures: true }),
     ...(STYLE_SHEETS.some((start) => head.includes(start)) && { styled: true }),
   };
 }
 
+/** The start tag of the root element, and the declarations of its `style`. */
+interface Root {
+  readonly tag: string;
+  readonly style: readonly Declaration[];
+}
+
 /** Maximum number of tokens of the root element's `style`, in which real files have few. */
 const MAX_STYLE_TOKENS = 4096;
-/** Maximum length of a colour, and maximum number of backgrounds to read. */
-const MAX_COLOUR_LENGTH = 64;
+/** Maximum length of a colour or a side, and maximum number of backgrounds to read. */
+const MAX_VALUE_LENGTH = 64;
 const MAX_BACKGROUNDS = 8;
-const IMPORTANT = /\s*!\s*important$/;
+const IMPORTANT = /\s*!\s*important$/i;
 /** Backgrounds that are no colour, in browsers of today. Others may be unknown, so that an earlier one counts. */
 const NO_COLOUR = /url\(|gradient\(|^(?:none|initial|inherit|unset|revert)/;
 
+/** Returns the values by precedence: those that are `!important`, without this word, and then the others; the last one first. */
+function byPrecedence(values: readonly string[]): string[] {
+  const isImportant = (value: string): boolean => value.length <= MAX_VALUE_LENGTH && IMPORTANT.test(value);
+  const lastFirst = values.toReversed();
+  return [
+    ...lastFirst.filter(isImportant).map((value) => value.replace(IMPORTANT, '')),
+    ...lastFirst.filter((value) => !isImportant(value)),
+  ];
+}
+
 /** Reads the background of the root element's `style`, which browsers paint below the drawing. The last valid one counts. */
-function canvasColourOf(root: string): Pick<ImageFacts<'svg'>, 'canvasColour'> {
-  const values = parseDeclarations(attribute(root, 'style') ?? '', { tokens: MAX_STYLE_TOKENS })
+function canvasColourOf(style: readonly Declaration[]): Pick<ImageFacts<'svg'>, 'canvasColour'> {
+  const values = style
     .filter(({ name }) => ['background', 'background-color'].includes(name.toLowerCase()))
     .map(({ value }) => value.toLowerCase())
-    .slice(-MAX_BACKGROUNDS)
-    .reverse();
-  const isImportant = (value: string): boolean => value.length <= MAX_COLOUR_LENGTH && IMPORTANT.test(value);
-  for (const value of [...values.filter(isImportant), ...values.filter((value) => !isImportant(value))]) {
-    if (value.length > MAX_COLOUR_LENGTH || NO_COLOUR.test(value)) return {};
-    const canvasColour = toRgb(value.replace(IMPORTANT, ''));
+    .slice(-MAX_BACKGROUNDS);
+  for (const value of byPrecedence(values)) {
+    if (value.length > MAX_VALUE_LENGTH || NO_COLOUR.test(value)) return {};
+    const canvasColour = toRgb(value);
     if (canvasColour) return { canvasColour };
   }
   return {};
@@ -94,10 +110,10 @@ async function hasAny(bytes: WindowReader, texts: readonly string[]): Promise<bo
 }
 
 /** Calculates the size. A percentage counts as `auto`, because there is no container. */
-function sizeOf(root: string): Size | undefined {
+function sizeOf(root: Root): Size | undefined {
   const width = sideOf(root, 'width');
   const height = sideOf(root, 'height');
-  const box = parseViewBox(attribute(root, 'viewBox'));
+  const box = parseViewBox(attribute(root.tag, 'viewBox'));
   if (width !== 'auto' && height !== 'auto') return positiveSize({ width, height });
   if (!box) return undefined;
   if (width !== 'auto') return positiveSize({ width, height: (width * box.height) / box.width });
@@ -105,22 +121,29 @@ function sizeOf(root: string): Size | undefined {
   return box;
 }
 
+/** Reads a side. Invalid lengths are ignored. */
+function sideOf(root: Root, name: string): Length {
+  const fontSize = fontSizeOf(root);
+  const lengths = valuesOf(root, name).map((text) => length(text, fontSize));
+  return lengths.find((value) => value !== undefined) ?? 'auto';
+}
+
+/** Returns the font size in pixels, NaN for a keyword, and for a value that is relative or unknown. */
+function fontSizeOf(root: Root): number {
+  const [text] = valuesOf(root, 'font-size');
+  if (text === undefined) return FONT_SIZE;
+  const fontSize = length(text, Number.NaN);
+  return typeof fontSize === 'number' ? fontSize : Number.NaN;
+}
+
 /**
- * Reads a side. The `style` attribute takes precedence over the presentation attribute. Invalid lengths are ignored.
+ * Returns the values of a property by precedence: those of the `style` attribute, and then the presentation attribute. librsvg
+ * finds names in lower case only.
  */
-function sideOf(root: string, name: string): Length {
-  return property(root, name, fontSizeOf(root)) ?? 'auto';
-}
-
-function fontSizeOf(root: string): number {
-  const fontSize = property(root, 'font-size', Number.NaN);
-  if (fontSize === undefined && !root.includes('font-size')) return FONT_SIZE;
-  return typeof fontSize === 'number' ? fontSize : Number.NaN; // a keyword, or relative to an unknown size
-}
-
-function property(root: string, name: string, fontSize: number): Length | undefined {
-  const values = [declaration(attribute(root, 'style') ?? '', name), attribute(root, name)];
-  return values.map((text) => length(text, fontSize)).find((value) => value !== undefined);
+function valuesOf({ tag, style }: Root, name: string): string[] {
+  const declared = style.filter((one) => one.name === name).map(({ value }) => value);
+  const presented = attribute(tag, name);
+  return [...byPrecedence(declared), ...(presented === undefined ? [] : [presented])];
 }
 
 function attribute(tag: string, name: string): string | undefined {
@@ -128,14 +151,8 @@ function attribute(tag: string, name: string): string | undefined {
   return match?.[1] ?? match?.[2];
 }
 
-function declaration(style: string, name: string): string | undefined {
-  const declarations = style.split(';').map((text) => text.split(':'));
-  return declarations.findLast(([property]) => property?.trim() === name)?.[1]?.replace('!important', '');
-}
-
 /** @returns undefined for an invalid length: a negative number or an unknown unit */
-function length(text: string | undefined, fontSize: number): Length | undefined {
-  if (text === undefined) return undefined;
+function length(text: string, fontSize: number): Length | undefined {
   if (text.includes('&')) return Number.NaN; // an entity
   if (text.trim() === 'auto') return 'auto';
   const [, number, unit = ''] = /^\s*\+?([\d.]+(?:e[+-]?\d+)?)(%|[a-z]*)\s*$/i.exec(text) ?? [];

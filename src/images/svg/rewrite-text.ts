@@ -1,7 +1,7 @@
 /**
- * @module Rewrites the text of an SVG so that librsvg renders it like browsers. Resolves `var()` and new colour functions, and
+ * @module Rewrites the text of an SVG so that librsvg renders it like browsers. Resolves `var()` and new colour functions,
  * replaces `feDropShadow` before version 2.55 (Filter Effects 1, section 9.12) by other filters, and `transform-origin` by
- * translations (CSS Transforms 1, section 4).
+ * translations (CSS Transforms 1, section 4), and writes `WIDTH` and `HEIGHT` of the root element in lower case.
  */
 import type { Size } from '../image-info.ts';
 import {
@@ -86,11 +86,22 @@ function collectVariables(text: string, { tags, styleSheets }: Markup, budget: C
   return variables;
 }
 
+/** Writes the property names of the root element's `style` in lower case (CSS 2.2, section 4.1.3). librsvg finds no others. */
+function lowerRootProperties(text: string, { tags: [root] }: Markup, budget: CssBudget): string {
+  const { value = '', start = 0 } = root?.attributes.find(({ name }) => name === 'style') ?? {};
+  const names = parseDeclarations(value, budget).filter(({ name }) => !name.startsWith('--'));
+  const edits = names.map(({ name, start: at }) => {
+    return { start: start + at, end: start + at + name.length, text: name.toLowerCase() };
+  });
+  return applyEdits(text, edits);
+}
+
 /** Rewriters in order of execution. Each applies to texts that contain one of its markers. */
 const REWRITERS: readonly {
   readonly markers: readonly string[];
   readonly rewrite: (text: string, markup: Markup, budget: CssBudget) => string;
 }[] = [
+  { markers: ['WIDTH', 'HEIGHT', 'Width:', 'Height:'], rewrite: lowerRootProperties },
   { markers: RESOLVED_FUNCTIONS, rewrite: resolveCss },
   { markers: ['transform-origin'], rewrite: applyTransformOrigins },
   { markers: ['feDropShadow'], rewrite: expandDropShadows },
