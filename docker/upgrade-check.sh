@@ -1,13 +1,13 @@
 #!/bin/sh
 # Rebuilds the container image, and gives it the name of the image in use if both convert the images of a folder alike:
 #
-#   sh docker/upgrade-check.sh FOLDER [options of imagemill regress watch]
+#   sh docker/upgrade-check.sh FOLDER [options of imagemill regress record]
 #
 # PRESENT is the image in use, by default that of docker/compose.yaml. CANDIDATE is the image to check; without it, a new one is
 # built. ENV_FILE is a file with settings for both. The image that was in use keeps a name that ends in -before.
 #
-# Exit status: 0 if the candidate took the place of the present image; 1 if too many results changed or too few files were
-# compared; 2 if the comparison was not possible. With 1 and 2, no name has changed.
+# Exit status: 0 if the candidate took the place of the present image; 1 if a result changed; 2 if the comparison was not
+# possible. With 1 and 2, no name has changed.
 set -eu
 [ $# -gt 0 ] && folder=$(cd "$1" && pwd) || { sed -n '2,4s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 shift
@@ -15,6 +15,7 @@ cd "$(dirname "$0")/.."
 present=${PRESENT:-$(sed -n 's/^ *image: \(imagemill:.*\)/\1/p' docker/compose.yaml)}
 candidate=${CANDIDATE:-imagemill:candidate}
 network=imagemill-upgrade-$$
+baseline=$(mktemp -d)
 
 main() {
   trap remove_all EXIT
@@ -28,9 +29,8 @@ main() {
   wait_until_healthy present
   wait_until_healthy candidate
   status=0
-  # The present image judges: it has passed the same check.
-  docker run --rm --network "$network" --user "$(id -u):0" --volume "$folder:/images:ro" "$present" \
-    regress watch --service http://present:3000 --candidate http://candidate:3000 /images "$@" || status=$?
+  regress record /images --url http://present:3000 --to /baseline/results "$@" || cannot 'the present image converts nothing'
+  regress check /images --url http://candidate:3000 --against /baseline/results || status=$?
   case $status in
     0) ;;
     1) say "$candidate does not replace $present"; exit 1 ;;
@@ -38,6 +38,12 @@ main() {
   esac
   docker tag "$present" "$present-before" && docker tag "$candidate" "$present" || cannot 'the images cannot be named'
   say "$candidate is $present now"
+}
+
+# Runs imagemill regress. The present image judges: it has passed the same check.
+regress() {
+  docker run --rm --network "$network" --user "$(id -u):0" --volume "$folder:/images:ro" --volume "$baseline:/baseline" \
+    "$present" regress "$@"
 }
 
 # Starts a server that the comparison reaches by a host name, without access to other networks.
@@ -62,6 +68,7 @@ wait_until_healthy() {
 remove_all() {
   docker rm --force --volumes "$network-present" "$network-candidate" >/dev/null 2>&1 || true
   docker network rm "$network" >/dev/null 2>&1 || true
+  rm -rf "$baseline"
 }
 
 say() { echo "imagemill: $*" >&2; }

@@ -70,7 +70,7 @@ export function addConvert(program: Command, context: CliContext, onExit: (statu
     .option('--dry-run', 'print what would be converted and deleted, and do nothing')
     .option('--quiet', 'print errors only')
     .option('--verbose', 'print a line for each result, also beside the progress bar of a terminal')
-    .option('--json', 'print one JSON object per line and file')
+    .option('--json', 'print one JSON object per line and file, with SHA-256 digests')
     .option(
       '--report <file>',
       'write a table of all files, as CSV, over an earlier one; for --verify, a folder for pictures',
@@ -79,8 +79,6 @@ export function addConvert(program: Command, context: CliContext, onExit: (statu
       '--verify <pixels|visual>',
       'compare each result with its source by other decoders before it is written',
     )
-    .option('--receipts <file>', 'append a line with digests, options, key and versions for each result')
-    .option('--key <file>', 'sign the receipts with this Ed25519 key (PEM)')
     .option(
       '--update',
       'convert only what has changed since the last run with --update: files, options or tools',

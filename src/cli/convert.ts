@@ -1,6 +1,5 @@
 /** @module The `convert` command. */
 import { stat } from 'node:fs/promises';
-import { basename, relative } from 'node:path';
 import { enabledTypes } from '../conversion/capabilities.ts';
 import { realPathOf } from '../files/system.ts';
 import type { OutputType } from '../formats.ts';
@@ -24,7 +23,6 @@ import { createRemoteConverter } from './convert/remote-converter.ts';
 import { createCsvReport, createReport, type Report } from './convert/report.ts';
 import { openResultFolder, type ResultFolder } from './convert/result-folder.ts';
 import { convertInputs, exitSoonAfter, type Run } from './convert/run.ts';
-import { openReceipts, type Receipts } from './receipts.ts';
 
 export interface ConvertFlags extends Flags {
   readonly output: string;
@@ -59,7 +57,6 @@ export async function convert(
   const inputs = await createInputs(args, outputFolder, signal, types);
   await assertInputs(inputs, bulk, destination);
   const verify = await parseVerify(flags, results);
-  const receipts = await parseReceipts(flags, args, destination);
   const csv =
     flags.report === undefined || verify?.pictures ? undefined : await createCsvReport(flags.report);
   const isQuiet = quiet || destination.kind === 'stdout';
@@ -98,8 +95,8 @@ export async function convert(
       bulk,
       converter: converter.start,
       resultFolder,
-      receipts,
       report,
+      digests: json,
       force,
       check: dryRun ? check : undefined,
       concurrency,
@@ -133,26 +130,6 @@ async function parseVerify({ verify: mode, report, url }: Flags, results: readon
   if (why) throw new CliError(`--verify ${mode} is not possible: ${why}.`);
   const isFolder = report?.endsWith('/') || (await stat(report ?? '').catch(() => undefined))?.isDirectory();
   return { mode, pictures: isFolder ? report : undefined } as const;
-}
-
-/**
- * Opens the file of `--receipts`. A dry run writes none.
- *
- * @throws {CliError} if the options contradict each other, or a file cannot be used
- */
-async function parseReceipts(
-  { receipts, key, dryRun }: Flags,
-  args: readonly string[],
-  { kind, path }: Destination,
-): Promise<Receipts | undefined> {
-  if (key !== undefined && receipts === undefined)
-    throw new CliError('--key signs receipts: set --receipts, too.');
-  if (receipts === undefined) return undefined;
-  if (args.includes(STDIN) || kind === 'stdout')
-    throw new CliError('--receipts needs files, not standard input or output.');
-  if (dryRun) return undefined;
-  const nameOf = (output: string) => (kind === 'folder' ? relative(path, output) : basename(output));
-  return openReceipts(receipts, key, nameOf);
 }
 
 /** Prints how to convert the remaining files after a signal. */

@@ -4,7 +4,6 @@ import { COMPLETION_SCRIPTS } from './completion.ts';
 import { type CliContext, CliError, EXIT_CANNOT_RUN } from './context.ts';
 import { addConvert } from './convert-commands.ts';
 import { addRegress } from './regress.ts';
-import type { ResponsiveFlags } from './responsive.ts';
 
 /** Minimum version, as in package.json. Since 22.17, `glob` of node:fs/promises prints no warning. */
 export const MIN_NODE = '22.17';
@@ -32,17 +31,6 @@ Examples:
 
 Exit status: 0 if all files are images, also if some cannot be converted; 1 if
 some are not images or cannot be read; 2 if this machine cannot convert images.`;
-
-const RESPONSIVE_HELP = `
-The image is read once for all files. It is not enlarged: widths beyond its own give
-one file of its own width.
-
-Examples:
-  $ imagemill responsive photo.jpg -o web/
-  $ imagemill responsive photo.jpg --widths 400,800 --formats webp,jpg --sizes '(min-width: 60em) 50vw, 100vw'
-
-Exit status: 0 if all files were written; 1 if the image cannot be converted or a
-file exists; 2 for invalid options, or if this machine cannot convert images.`;
 
 const DOCTOR_HELP = `
 Tests everything that the service needs, with the settings of the environment:
@@ -74,13 +62,6 @@ Examples:
   $ source <(imagemill completion bash)          # also in ~/.bashrc
   $ source <(imagemill completion zsh)           # also in ~/.zshrc
   $ imagemill completion fish > ~/.config/fish/completions/imagemill.fish`;
-
-const VERIFY_HELP = `
-Examples:
-  $ imagemill convert scans -o archive --format png --receipts archive.jsonl
-  $ imagemill verify archive.jsonl --against /backup/archive
-
-Exit status: 0 if all files are as recorded; 1 if not; 2 if it cannot be checked.`;
 
 /**
  * Parses the arguments and runs the command.
@@ -126,18 +107,6 @@ export async function runProgram(
   addConvert(program, context, onExit);
 
   program
-    .command('verify')
-    .description('check files against the receipts of convert --receipts')
-    .argument('<receipts>')
-    .option('--against <folder>', 'folder with the results (default: where they were written)')
-    .option('--key <file>', 'require the signature of this Ed25519 key (PEM, public)')
-    .addHelpText('after', VERIFY_HELP)
-    .action(async (path: string, flags: { against?: string; key?: string }) => {
-      const { verifyReceipts } = await import('./receipts.ts');
-      status = await verifyReceipts(path, flags);
-    });
-
-  program
     .command('identify')
     .description('describe images by their headers: format, size, colours and metadata')
     .argument('<files...>', 'images; "-" is standard input')
@@ -146,27 +115,6 @@ export async function runProgram(
     .action(async (files: string[], flags: { json?: boolean }) => {
       const { identify } = await import('./identify.ts');
       status = await identify(files, flags, context);
-    });
-
-  program
-    .command('responsive')
-    .description('write one image in several widths and formats, and print the <picture> element')
-    .argument('<image>', 'the image')
-    .option('--widths <list>', 'widths in pixels', '320,640,1280')
-    .option(
-      '--formats <list>',
-      'avif, webp, jpg, png or gif; the last one is for browsers that show no other',
-      'avif,webp,jpg',
-    )
-    .option('--sizes <text>', 'value of the attribute sizes', '100vw')
-    .option('-o, --output <folder>', 'folder of the files', '.')
-    .option('-q, --quality <1-100>', 'quality', '80')
-    .option('--force', 'overwrite existing files')
-    .option('--json', 'print a JSON object with the files and the element')
-    .addHelpText('after', RESPONSIVE_HELP)
-    .action(async (image: string, flags: ResponsiveFlags) => {
-      const { responsive } = await import('./responsive.ts');
-      status = await responsive(image, flags, context);
     });
 
   program

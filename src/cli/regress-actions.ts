@@ -29,7 +29,7 @@ import { abortOnSignals, type CliContext, CliError, loadSettings } from './conte
 type Environment = CliContext['env'];
 
 /** The matrix to use, and the presets that it can name. */
-export interface MatrixFlags {
+interface MatrixFlags {
   readonly matrix?: string;
   readonly presets?: string;
 }
@@ -59,13 +59,11 @@ export function recordBaseline(
   options: RecordFlags & {
     readonly to: string;
     readonly fingerprintsOnly?: boolean;
-    readonly figuresOnly?: boolean;
   },
   env: Environment,
 ): Promise<number> {
   return orCliError(env, async (config, signal) => {
-    const { to, figuresOnly = false, fingerprintsOnly = figuresOnly } = options;
-    if (figuresOnly) console.error('imagemill: --figures-only is deprecated: use --fingerprints-only');
+    const { to, fingerprintsOnly = false } = options;
     const matrix = await chooseMatrix(options, config);
     const images = await findImages(folder, to, config);
     const save = fingerprintsOnly ? saveFingerprints : saveResults;
@@ -123,7 +121,7 @@ export function compareBaselines(
  * @throws {CliError} if there are presets for no matrix
  * @throws {RegressError}
  */
-export async function chooseMatrix(
+async function chooseMatrix(
   { matrix: path, presets }: MatrixFlags,
   config: Config,
   baseline?: TestMatrix,
@@ -220,7 +218,7 @@ function createCounter(what: string): (done: number, all: number) => void {
 const EXPECTED_ERRORS = [RegressError, TruncatedFileError];
 
 /** Runs an action, and converts its errors to CliError. Status 1 is reserved for changed results. */
-export async function orCliError(
+async function orCliError(
   env: Environment,
   action: (config: Config, signal: AbortSignal) => Promise<number>,
 ): Promise<number> {

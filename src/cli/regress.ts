@@ -5,7 +5,6 @@
 import type { Command } from 'commander';
 import type { CliContext } from './context.ts';
 import type { ReportFiles } from './regress-actions.ts';
-import type { WatchFlags } from './regress-watch.ts';
 
 const EXAMPLES = `
 Examples:
@@ -13,11 +12,9 @@ Examples:
   $ imagemill regress check photos --against before --report report.html
   $ imagemill regress check photos --against before --url http://candidate:3000 --junit junit.xml
   $ imagemill regress compare before after --report report.html
-  $ imagemill regress watch photos --service http://mill:3000 --candidate http://next:3000
 
-Exit status: 0 if nothing changed; 1 if something changed, or with watch, if
---min or --max-changed is not met; 2 if the comparison was not possible; 128 plus
-its number after a signal, such as 130 after Ctrl-C.`;
+Exit status: 0 if nothing changed; 1 if something changed; 2 if the comparison was
+not possible; 128 plus its number after a signal, such as 130 after Ctrl-C.`;
 
 const loadActions = () => import('./regress-actions.ts');
 
@@ -28,12 +25,10 @@ export function addRegress(program: Command, { env }: CliContext, onExit: (statu
     .description('test whether an upgrade of the tools changes any image')
     .addHelpText('after', EXAMPLES);
 
-  const record = withConvertOptions(regress.command('record <images>'));
-  record
+  withConvertOptions(regress.command('record <images>'))
     .description('convert every image of a folder in many ways, and save the results as a baseline')
     .requiredOption('--to <baseline>', 'folder for the baseline; with --fingerprints-only, a JSON file')
     .option('--fingerprints-only', 'save fingerprints without images: small enough for version control')
-    .addOption(record.createOption('--figures-only').hideHelp()) // former name of --fingerprints-only
     .action(async (images: string, options) =>
       onExit(await (await loadActions()).recordBaseline(images, options, env)),
     );
@@ -49,18 +44,6 @@ export function addRegress(program: Command, { env }: CliContext, onExit: (statu
     .description('compare two baselines, for example from two machines')
     .action(async (before: string, after: string, options: ReportFiles) =>
       onExit(await (await loadActions()).compareBaselines(before, after, options, env)),
-    );
-
-  withMatrix(regress.command('watch'))
-    .argument('<images>', 'folder, or - for standard input with one path a line')
-    .description('send images to two servers, and compare the results while it runs')
-    .requiredOption('--service <url>', 'server that is in use')
-    .requiredOption('--candidate <url>', 'server that may replace it')
-    .option('--min <files>', 'minimum number of files that a server converts', '1')
-    .option('--max-changed <files>', 'maximum number of files with a changed result', '0')
-    .option('--json', 'print each changed result as a line of JSON, and the summary as the last line')
-    .action(async (images: string, options: WatchFlags) =>
-      onExit(await (await import('./regress-watch.ts')).watchServices(images, options, env)),
     );
 }
 

@@ -87,7 +87,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
  *
  * @throws the first error, or the signal's reason if it aborts
  */
-export async function forEachItem<T>(
+async function forEachItem<T>(
   find: (signal: AbortSignal) => AsyncIterableIterator<T> | IterableIterator<T>,
   concurrency: number,
   signal: AbortSignal,

@@ -204,11 +204,10 @@ describe('imagemill convert --verify', () => {
   it('decodes JPEG XL with a decoder that is not the one of its encoder', async () => {
     await folder.put('scene.png', 'in/scene.png');
     await folder.put('window.png', 'in/window.png');
-    const options = ['--quality', '100', '--receipts', 'receipts.jsonl'];
-    expect((await verify('pixels', 'jxl', options)).complaints).to.deep.equal([]);
-    const receipts = (await folder.text('receipts.jsonl')).trim().split('\n');
-    for (const receipt of receipts)
-      expect(JSON.parse(receipt).verification).to.include({ decoder: 'sharp, jxl-oxide', passed: true });
+    const verified = await verify('pixels', 'jxl', ['--quality', '100', '--json']);
+    expect(verified.complaints).to.deep.equal([]);
+    for (const line of verified.lines.slice(0, 2))
+      expect(JSON.parse(line).verification).to.include({ decoder: 'sharp, jxl-oxide', passed: true });
     const MAGICK_BIN = await patchedMagick(
       `-strip) set -- "$@" "$word" -fill magenta -draw 'point 70,50' ;;`,
     );

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { cp, mkdir, readdir, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -141,9 +142,14 @@ describe('imagemill convert', () => {
     ]);
     expect(outcome).to.equal('1');
     const output = new Map(lines.map((line) => JSON.parse(line)).map((one) => [one.input, one]));
-    const { bytesAfter, ms, ...good } = output.get('good.jpg');
+    const { bytesAfter, ms, sha256, ...good } = output.get('good.jpg');
     expect(good).to.deep.equal({ input: 'good.jpg', output: 'out/good.jpg', bytesBefore: 3266, notes: [] });
-    expect(bytesAfter).to.equal((await folder.read('out/good.jpg')).length);
+    const result = await folder.read('out/good.jpg');
+    expect(bytesAfter).to.equal(result.length);
+    expect(sha256).to.deep.equal({
+      source: hash('sha256', await fixture('scene.jpg')),
+      result: hash('sha256', result),
+    });
     expect(ms).to.be.a('number');
     expect(output.get('moving.gif').notes).to.include('first-frame-only');
     expect(output.get('bad.png').error).to.deep.equal({

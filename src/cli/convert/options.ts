@@ -35,8 +35,6 @@ export interface Flags extends Readonly<Partial<Record<OptionFlag, string | true
   readonly url?: readonly string[];
   readonly report?: string;
   readonly verify?: string;
-  readonly receipts?: string;
-  readonly key?: string;
   readonly verbose?: boolean;
   readonly dryRun?: boolean;
   readonly keepExtension?: boolean;

@@ -6,7 +6,13 @@ import { CliError } from '../context.ts';
 import { type ConvertedFile, type FileErrorCode, MAX_LABEL_LENGTH, type OutputJob } from './converter.ts';
 import { createProgress } from './progress.ts';
 
-type Done = Pick<ConvertedFile, 'bytesBefore' | 'bytesAfter' | 'ms' | 'notes' | 'quality'>;
+type Done = Pick<ConvertedFile, 'bytesBefore' | 'bytesAfter' | 'ms' | 'notes' | 'quality' | 'verification'>;
+
+/** SHA-256 in hex of a source, unless it is standard input, and of its result. */
+export interface Digests {
+  readonly source: string | undefined;
+  readonly result: string;
+}
 
 export type Report = ReturnType<typeof createReport>;
 
@@ -77,12 +83,13 @@ export function createReport({ json, quiet, verbose, dryRun, csv }: ReportOption
     /** Records the start of a conversion. */
     starts: (input: string) => progress?.starts(input),
     /** Prints a result. */
-    done({ input, output }: OutputJob, { bytesBefore, bytesAfter, ms, notes: own, quality }: Done): void {
+    done({ input, output }: OutputJob, converted: Done, sha256?: Digests): void {
+      const { bytesBefore, bytesAfter, ms, notes: own, quality, verification } = converted;
       counts.converted += 1;
       counts.bytesBefore += bytesBefore;
       counts.bytesAfter += bytesAfter;
       for (const note of own) count(notes, note);
-      const row = { input, output, bytesBefore, bytesAfter, ms, notes: own, quality };
+      const row = { input, output, bytesBefore, bytesAfter, ms, notes: own, quality, sha256, verification };
       record({ status: 'converted', ...row }, showsResults && formatResult(row, width));
       progress?.ended(input);
     },
@@ -211,6 +218,7 @@ function formatCode(code: string): string {
 interface ReportRow extends Partial<Done & FileErrorCode> {
   readonly input: string;
   readonly output?: string;
+  readonly sha256?: Digests | undefined;
   readonly status: 'converted' | 'to convert' | 'up to date' | 'failed' | 'deleted' | 'to delete';
 }
 
@@ -259,7 +267,7 @@ async function openReport(path: string): Promise<FileHandle> {
   throw new Error('the file exists, and is not a report');
 }
 
-function quoteCsv(value: ReportRow[keyof ReportRow]): string {
+function quoteCsv(value: ReportRow[(typeof COLUMNS)[number]]): string {
   const text = typeof value === 'object' ? value.join(' ') : String(value ?? '');
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -95,14 +95,12 @@ export async function createResultFolder(
     /**
      * Writes a result and records it.
      *
-     * @param confirm called when the result is in place, before it counts as complete
      * @throws {FileError} OUTPUT_EXISTS, OUTPUT_UNWRITABLE, OUTPUT_FULL
      */
     async write(
       job: OutputJob,
       { path, key, sourceState, verification }: ConvertedFile,
       force: boolean,
-      confirm?: () => Promise<void>,
     ): Promise<void> {
       const name = nameOf(job);
       const owned = index.owns(name);
@@ -114,7 +112,6 @@ export async function createResultFolder(
         if (!owned) await index.withdraw(name).catch(() => {}); // report the earlier error instead
         throw error;
       }
-      await confirm?.();
       if (sourceState)
         await withWriteErrors(job.output, async () =>
           index.finish(name, await describe(job, sourceState, { key, verified: verification?.mode })),

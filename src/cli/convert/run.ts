@@ -1,12 +1,14 @@
 /** @module Runs the `convert` command: searches the inputs once or repeatedly, converts several at a time, ends after a signal. */
+import { hashFile } from '../../conversion/key.ts';
 import { KnownResultError } from '../../errors.ts';
 import { CliError, type SignalAbort } from '../context.ts';
-import type { Receipts } from '../receipts.ts';
 import {
   type ConvertedFile,
   type Converter,
   FileError,
   type OutputJob,
+  readUnchanged,
+  STDIN,
   StopError,
   stateOf,
   toFileError,
@@ -21,7 +23,7 @@ import {
   STDOUT,
   writeOutput,
 } from './output.ts';
-import type { Report } from './report.ts';
+import type { Digests, Report } from './report.ts';
 import { deleteOrphans, type ResultFolder } from './result-folder.ts';
 import { createWatcher, type Watcher } from './watch.ts';
 
@@ -32,8 +34,9 @@ export interface Run extends PlanOptions {
   readonly converter: () => Promise<Converter>;
   /** The index of the output folder, with `--update`. */
   readonly resultFolder: ResultFolder | undefined;
-  readonly receipts: Receipts | undefined;
   readonly report: Report;
+  /** Add the digests of the source and the result to the report. */
+  readonly digests: boolean;
   /** Replace existing files. */
   readonly force: boolean;
   /** With `--dry-run`, checks a source, instead of a conversion. */
@@ -117,17 +120,14 @@ async function isUnchanged(job: OutputJob, { resultFolder, force, converter }: R
 async function convertJob(
   job: OutputJob,
   converter: Converter,
-  { report, resultFolder, receipts, force, signal, writing }: Run,
+  { report, resultFolder, digests, force, signal, writing }: Run,
 ): Promise<void> {
   const write = async (conversion: ConvertedFile): Promise<void> => {
     signal.throwIfAborted();
-    const addReceipt = await receipts?.prepare(job, conversion, converter.toolVersions);
-    if (resultFolder) await resultFolder.write(job, conversion, force, addReceipt);
-    else {
-      await writeOutput(conversion.path, job.output, force);
-      await addReceipt?.();
-    }
-    report.done(job, conversion);
+    const sha256 = digests ? await hashBoth(job, conversion) : undefined;
+    if (resultFolder) await resultFolder.write(job, conversion, force);
+    else await writeOutput(conversion.path, job.output, force);
+    report.done(job, conversion, sha256);
   };
   const known = force ? undefined : await resultFolder?.keyOf(job);
   const source = known === undefined ? undefined : await stateOf(job.input);
@@ -144,6 +144,16 @@ async function convertJob(
     await resultFolder?.confirm(job, source);
     report.upToDate(job);
   }
+}
+
+/**
+ * Hashes the source, unless it is standard input, and the result, before it is moved.
+ *
+ * @throws {FileError} SOURCE_CHANGED, UNREADABLE
+ */
+async function hashBoth({ input }: OutputJob, { path, sourceState }: ConvertedFile): Promise<Digests> {
+  const source = input === STDIN ? undefined : await readUnchanged(input, sourceState, () => hashFile(input));
+  return { source, result: await hashFile(path) };
 }
 
 /** Errors after which a search is incomplete, so that missing sources can still exist. */

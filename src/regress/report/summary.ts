@@ -63,13 +63,13 @@ export function formatSummary(findings: readonly Finding[], before: Recording, a
 }
 
 /** Formats a finding as a line. @param width of the column of cases */
-export function formatFinding({ verdict, case: name, image, reasons }: Finding, width = 0): string {
+function formatFinding({ verdict, case: name, image, reasons }: Finding, width = 0): string {
   const reason = reasons.map(({ text }) => text).join('; ');
   return `${verdict.padEnd(10)} ${name.padEnd(width)}  ${printable(image)}: ${printable(reason)}`;
 }
 
 /** Formats the verdicts that occur as lines, with their numbers and descriptions. */
-export const formatCounts = (counts: Counts): string[] =>
+const formatCounts = (counts: Counts): string[] =>
   VERDICT_NAMES.filter((verdict) => counts[verdict] > 0).map(
     (verdict) =>
       `  ${String(counts[verdict]).padStart(6)} ${verdict.padEnd(10)} ${VERDICTS[verdict].description}`,
