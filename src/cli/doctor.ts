@@ -2,10 +2,9 @@
 
 import { styleText } from 'node:util';
 import { plural } from '../text.ts';
-import { type CliContext, CliError, EXIT_CANNOT_RUN } from './context.ts';
+import { type CliContext, EXIT_CANNOT_RUN } from './context.ts';
 import { CHECKS } from './doctor/checks.ts';
-import { type CheckResult, collectReport, type DoctorReport } from './doctor/collect.ts';
-import { formatSizingRow, KINDS, measureSizing } from './doctor/sizing.ts';
+import { type CheckResult, collectReport } from './doctor/collect.ts';
 
 /**
  * Runs `imagemill doctor`: checks this machine, and prints problems and how to fix them.
@@ -13,12 +12,11 @@ import { formatSizingRow, KINDS, measureSizing } from './doctor/sizing.ts';
  * @returns the exit status: 0 if this machine can serve, with or without warnings; 2 if it cannot
  */
 export async function doctor(
-  { json = false, sizing = false }: { json?: boolean; sizing?: boolean },
+  { json = false }: { json?: boolean },
   { env, version }: CliContext,
 ): Promise<number> {
   const report = await collectReport(env);
   try {
-    if (sizing) return await printSizing(report, json);
     const checks: CheckResult[] = [];
     for (const check of CHECKS) checks.push(...(await check(report)));
     const serves = checks.every(({ state }) => state !== 'fail');
@@ -31,25 +29,6 @@ export async function doctor(
   } finally {
     if (!(report.engine instanceof Error)) await report.engine.close();
   }
-}
-
-/**
- * Measures this machine, and prints its row of the table in docs/sizing.md.
- *
- * @throws {CliError} if this machine cannot convert
- */
-async function printSizing({ engine, config }: DoctorReport, json: boolean): Promise<number> {
-  if (engine instanceof Error)
-    throw new CliError(`${engine.message}\nRun "imagemill doctor" to find out why.`);
-  const measurements = await measureSizing(engine, config, (label) => console.error(`imagemill: ${label} …`));
-  if (json) {
-    console.log(JSON.stringify({ processors: config.CONCURRENCY, conversionsPerSecond: measurements }));
-    return 0;
-  }
-  const head = ['Machine', 'Processors', 'ImageMagick', ...KINDS.map(({ label }) => label)];
-  console.log(`| ${head.join(' | ')} |\n|${'---|'.repeat(head.length)}`);
-  console.log(formatSizingRow(measurements, engine.toolchain, config));
-  return 0;
 }
 
 function formatVerdict(version: string, checks: readonly CheckResult[]): string {

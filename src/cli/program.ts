@@ -41,7 +41,6 @@ Examples:
   $ imagemill doctor
   $ MAGICK_BIN=/opt/magick imagemill doctor
   $ imagemill doctor --json
-  $ imagemill doctor --sizing      # docs/sizing.md explains the figures
 
 Exit status: 0 if this machine can serve, with or without warnings; 2 if it
 cannot.`;
@@ -121,9 +120,8 @@ export async function runProgram(
     .command('doctor')
     .description('check whether this machine can run the service, and how to fix problems')
     .option('--json', 'print a JSON object')
-    .option('--sizing', 'measure for a minute how many conversions per second this machine does')
     .addHelpText('after', DOCTOR_HELP)
-    .action(async (flags: { json?: boolean; sizing?: boolean }) => {
+    .action(async (flags: { json?: boolean }) => {
       const { doctor } = await import('./doctor.ts');
       status = await doctor(flags, context);
     });

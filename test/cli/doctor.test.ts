@@ -3,14 +3,10 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { pino } from 'pino';
-import { formatSizingRow, measureSizing } from '../../src/cli/doctor/sizing.ts';
-import { createConversionEngine } from '../../src/conversion/engine.ts';
 import { type CommandRun, MAIN, runCommand, runOnTerminal } from '../helpers/command.ts';
 import { COPY_SCENE, fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
 import { runInProcess } from '../helpers/in-process.ts';
-import { testConfig } from '../helpers/service.ts';
 import { writeScript } from '../helpers/util.ts';
 
 interface Row {
@@ -184,29 +180,5 @@ describe('imagemill doctor', () => {
     expect((await runOnTerminal(line, temp)).shown).to.include(green);
     const plain = await runOnTerminal(`NO_COLOR=1 ${line}`, temp);
     expect(plain.shown).to.include('ok    settings').and.not.include('\u001b[3');
-  });
-
-  it('measures conversions per second of generated photos, with the columns of docs/sizing.md', async () => {
-    const config = testConfig();
-    const engine = await createConversionEngine(config, pino({ level: 'silent' }));
-    try {
-      const labels: string[] = [];
-      const measurements = await measureSizing(engine, config, (label) => labels.push(label), 500);
-      expect(measurements.map(({ label }) => label)).to.deep.equal(labels);
-      for (const { label, perSecond } of measurements) expect(perSecond, label).to.be.within(0.01, 10_000);
-      const row = formatSizingRow(measurements, engine.toolchain, config);
-      const document = await readFile(new URL('../../docs/sizing.md', import.meta.url), 'utf8');
-      const [, head = ''] = /^(\| Machine .*)$/m.exec(document) ?? [];
-      expect(head.split(' | ').slice(3).join(' | ')).to.equal(`${labels.join(' | ')} |`);
-      expect(row.split(' | ')).to.have.length(head.split(' | ').length);
-    } finally {
-      await engine.close();
-    }
-  });
-
-  it('exits with 2 instead of measuring if this machine cannot convert', async () => {
-    const { status, complaints } = await run({ PATH: await makeTempDir('no-tools') }, '--sizing');
-    expect(status).to.equal(2);
-    expect(complaints.at(-1)).to.equal('imagemill: Run "imagemill doctor" to find out why.');
   });
 });
