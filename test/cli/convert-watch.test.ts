@@ -1,10 +1,9 @@
-import { appendFile, mkdir, open, rm, utimes } from 'node:fs/promises';
+import { appendFile, mkdir, rm, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { createImageTest, type Input } from '../../src/cli/convert/find-images.ts';
+import type { Input } from '../../src/cli/convert/find-images.ts';
 import { convertChanges, type Run } from '../../src/cli/convert/run.ts';
 import { createWatcher } from '../../src/cli/convert/watch.ts';
-import { INPUT_TYPES } from '../../src/formats.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import type { CommandRun } from '../helpers/command.ts';
 import { useConvertFolder } from '../helpers/convert-folder.ts';
@@ -58,22 +57,6 @@ describe('imagemill convert --watch', () => {
     ]);
   });
 
-  it('waits until a file is completely written, however slowly', async () => {
-    const bytes = await fixture('scene.png');
-    const ended = await watching(async () => {
-      const file = await open(folder.file('photos/slow.png'), 'w');
-      await file.write(bytes.subarray(0, 500));
-      // A file that arrives later is converted first, because nothing writes it any more.
-      await folder.put('scene.jpg', 'photos/later.jpg');
-      await resultOf('later.webp');
-      await file.write(bytes.subarray(500));
-      await file.close();
-      const result = await resultOf('slow.webp');
-      expect(result.subarray(-bytes.length).equals(bytes)).to.equal(true);
-    });
-    expect(inputsOf(ended)).to.deep.equal(['photos/first.jpg', 'photos/later.jpg', 'photos/slow.png']);
-  });
-
   it('reports a file that cannot be converted once, and converts it when it has changed', async () => {
     const ended = await watching(async (printed) => {
       await folder.write('photos/bad.png', 'no image');
@@ -101,42 +84,33 @@ describe('imagemill convert --watch', () => {
     expect(outcome).to.equal('143');
   });
 
-  it('finds files in a folder that was removed and created again, at once and in its sub-folders', async () => {
-    const { path } = folder;
-    const watcher = createWatcher({
-      inputs: { isOutput: async () => false, test: createImageTest(INPUT_TYPES) },
-      notice: () => {},
-    });
-    await mkdir(join(path, 'photos/may'), { recursive: true });
-    for (const each of ['', 'photos', 'photos/may']) watcher.addFolder(join(path, each), path);
-    await rm(join(path, 'photos'), { recursive: true });
-    await mkdir(join(path, 'photos/may'), { recursive: true });
-    const found: string[] = [];
-    const wait = async (name: string): Promise<void> => {
-      while (!found.includes(join(path, name)))
-        for await (const input of (await watcher.changes(AbortSignal.timeout(20_000))) ?? [])
-          found.push(input.path);
-    };
-    try {
-      await folder.put('scene.jpg', 'photos/first.jpg');
-      await wait('photos/first.jpg');
+  it('finds files in a folder that was removed and created again', async () => {
+    const ended = await watching(async () => {
       await folder.put('scene.jpg', 'photos/may/second.jpg');
-      await wait('photos/may/second.jpg');
-    } finally {
-      watcher.close();
-    }
+      await resultOf('may/second.webp');
+      await rm(folder.file('photos/may'), { recursive: true });
+      await folder.put('scene.png', 'photos/may/third.png');
+      await resultOf('may/third.webp');
+      await folder.put('scene.png', 'photos/may/fourth.png');
+      await resultOf('may/fourth.webp');
+    });
+    expect(inputsOf(ended).at(-1)).to.equal('photos/may/fourth.png');
   });
 
-  it('searches everything from time to time, for changes that the system does not report', async () => {
-    const watcher = createWatcher({
-      inputs: { isOutput: async () => false, test: createImageTest(INPUT_TYPES) },
-      notice: () => {},
-      rescanMs: 600,
-    });
-    const { signal } = new AbortController();
-    const first = await watcher.changes(signal);
+  it('searches again after a while, for changes that the system does not report', async () => {
+    const watcher = createWatcher(() => {}, 600);
+    await watcher.nextSearch(AbortSignal.timeout(20_000));
     watcher.close();
-    expect(first).to.equal(undefined);
+  });
+
+  it('converts a file that was incomplete again when it has changed', async () => {
+    const bytes = await fixture('scene.png');
+    await watching(async () => {
+      await folder.write('photos/slow.png', bytes.subarray(0, 500));
+      await resultOf('slow.webp');
+      await folder.write('photos/slow.png', bytes);
+      await eventually(async () => (await resultOf('slow.webp')).subarray(-bytes.length).equals(bytes));
+    });
   });
 
   it('does not try a file again that failed and has not changed', async () => {
@@ -144,10 +118,7 @@ describe('imagemill convert --watch', () => {
     const path = folder.file('bad.jpg');
     const past = new Date(Date.now() - 60_000);
     await utimes(path, past, past);
-    const watcher = createWatcher({
-      inputs: { isOutput: async () => false, test: createImageTest(INPUT_TYPES) },
-      notice: () => {},
-    });
+    const watcher = createWatcher(() => {});
     async function* inputs() {
       yield { path, relativeDir: '' };
     }
@@ -186,7 +157,9 @@ describe('imagemill convert --watch', () => {
     const watcher = {
       addFolder: () => {},
       complete: (inputs: AsyncIterable<Input>) => inputs as AsyncGenerator<Input>,
-      changes: async () => (searches < 3 ? undefined : Promise.reject(new Error('the end'))),
+      nextSearch: async () => {
+        if (searches === 3) throw new Error('the end');
+      },
     };
     const error = await convertChanges(run, watcher).catch(({ message }) => message);
     expect([error, searches, reported]).to.deep.equal(['the end', 3, ['photos/a.jpg']]);

@@ -90,13 +90,11 @@ export interface WalkOptions {
   readonly isOutput: (folder: string) => Promise<boolean>;
   /** Called for each folder before it is read. */
   readonly onFolder?: ((folder: string) => void) | undefined;
-  /** Names of the files to yield. Sub-folders are then skipped. */
-  readonly only?: ReadonlySet<string> | undefined;
 }
 
 /** Yields the images of a folder, sorted by name, and then those of its sub-folders. Does not follow links to folders. */
 export async function* walkImages(folder: string, options: WalkOptions): AsyncGenerator<Input> {
-  const { root, test, isOutput, onFolder, only } = options;
+  const { root, test, isOutput, onFolder } = options;
   onFolder?.(folder);
   const entries = await namesIn(folder).catch((error: Error) => error);
   if (entries instanceof Error) {
@@ -106,8 +104,7 @@ export async function* walkImages(folder: string, options: WalkOptions): AsyncGe
   const relativeDir = relative(root, folder);
   const files = entries.filter(({ kind }) => kind !== 'folder');
   const rivals = await findRivals(files, test);
-  for (const { name, path, kind, isInvalid } of files) {
-    if (only && !only.has(name)) continue;
+  for (const { path, kind, isInvalid } of files) {
     if (isInvalid) {
       if (test.hasExtension(path)) yield { path, error: fileError('NAME_NOT_UTF8', path) };
       continue;
@@ -117,7 +114,6 @@ export async function* walkImages(folder: string, options: WalkOptions): AsyncGe
     else if (found) yield { path, relativeDir, rivals: rivals.get(path) };
   }
   rivals.clear();
-  if (only) return;
   for (const { kind, path, isInvalid } of entries) {
     if (kind !== 'folder') continue;
     if (isInvalid) yield { path, error: fileError('NAME_NOT_UTF8', path) };

@@ -67,13 +67,13 @@ export async function createInputs(
    *
    * @param onFolder called for each folder
    */
-  async function* find(onFolder?: (folder: string, root: string) => void): AsyncGenerator<Input> {
+  async function* find(onFolder?: (folder: string) => void): AsyncGenerator<Input> {
     const seenFiles = new Set<string>();
     const seenRoots: string[] = [];
     for (const arg of args) {
       const root = roots.find(({ path }) => path === arg);
       const found = root
-        ? walkImages(arg, { root: arg, test, isOutput, onFolder: (folder) => onFolder?.(folder, arg) })
+        ? walkImages(arg, { root: arg, test, isOutput, onFolder })
         : inputsFor(arg, { isOutput, test, onMatch: (path) => files.add(path) });
       for await (const input of orElse(found, arg, root !== undefined)) {
         if (signal.aborted) return;

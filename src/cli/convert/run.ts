@@ -168,7 +168,7 @@ const INCOMPLETE = ['UNREADABLE', 'NO_SUCH_FILE', 'NO_IMAGES', 'NAME_NOT_UTF8'];
 export async function convertInputs(run: Run): Promise<void> {
   const { inputs, bulk } = run;
   if (!bulk.watch) return searchAll(run, inputs.find());
-  const watcher = createWatcher({ inputs, notice: run.report.notice });
+  const watcher = createWatcher(run.report.notice);
   try {
     await convertChanges({ ...run, onFailure: watcher.failed }, watcher);
   } catch (error) {
@@ -181,15 +181,13 @@ export async function convertInputs(run: Run): Promise<void> {
 /** Converts files that arrive, until the signal aborts. */
 export async function convertChanges(
   run: Run,
-  watcher: Pick<Watcher, 'addFolder' | 'complete' | 'changes'>,
+  watcher: Pick<Watcher, 'addFolder' | 'complete' | 'nextSearch'>,
 ): Promise<void> {
   const search = (isRepeated: boolean): Promise<void> =>
     searchAll({ ...run, isRepeated }, watcher.complete(run.inputs.find(watcher.addFolder)));
-  await search(false);
-  for (;;) {
-    const changes = await watcher.changes(run.signal);
-    if (changes) await convertJobs(planOutputs(changes, run), run);
-    else await search(true);
+  for (let isRepeated = false; ; isRepeated = true) {
+    await search(isRepeated);
+    await watcher.nextSearch(run.signal);
   }
 }
 
