@@ -112,6 +112,8 @@ export async function createConversionEngine(
       assets: ASSETS_DIR,
       library: FORK_SERVER_LIBRARY,
       readable: grantsFolder ? [grantsFolder] : [],
+      // The preparations of conversions, and those of `/identify`.
+      concurrency: config.CONCURRENCY + RESERVED_SLOTS + 2 * MAX_PREPARATIONS,
       onRenewal: (reason) => events.serverRenewed?.(reason),
     });
     const { layers, servers } = tools;

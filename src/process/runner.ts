@@ -25,8 +25,8 @@ export const TOOL_OPEN_FILES = 64;
 
 /** Limits and rights of all commands in a sandbox. */
 interface ConfineOptions extends Pick<Confinement, 'memoryBytes' | 'fileBytes' | 'filter'> {
-  /** Files and folders that each program can read. Without them, it can access all files. */
-  readonly readable?: ReadonlyMap<string, readonly string[]>;
+  /** Files and folders that each program can read, or `all` if it can access every file. */
+  readonly readable: ReadonlyMap<string, readonly string[]> | 'all';
 }
 
 /** Creates the function that confines each command, with the limits of its time and memory. */
@@ -39,7 +39,7 @@ export function createConfine({ readable, memoryBytes, ...others }: ConfineOptio
     // One second later than the time limit of the service.
     cpuSeconds: Math.ceil(timeoutMs / 1000) * threads + 1,
     files: TOOL_OPEN_FILES,
-    ...(readable && { readable: readable.get(file) ?? [] }),
+    readable: readable === 'all' ? readable : (readable.get(file) ?? []),
   });
 }
 

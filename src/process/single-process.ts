@@ -7,8 +7,8 @@ import { MAX_OUTPUT_BYTES } from './command.ts';
 import { createAnswerReader, encodeJob, HEADER_BYTES, type Job } from './fork-server/server.ts';
 import { type Exit, type RunningJob, type StartedProgram, startProgram } from './start.ts';
 
-/** Length of the message with which the library reports that it has confined the process. */
-const REPORT_BYTES = HEADER_BYTES + 4;
+/** Length of the message with which the library reports that it has confined the process. It has no body. */
+const REPORT_BYTES = HEADER_BYTES;
 
 /** A job that runs unconfined if it has no confinement. */
 type AnyJob = Omit<Job, 'confinement'> & Partial<Job>;

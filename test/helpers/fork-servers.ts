@@ -17,6 +17,7 @@ export const LIMITS: Confinement = {
   cpuSeconds: 60,
   fileBytes: 64 * 1024 ** 2,
   files: 64,
+  readable: 'all',
 };
 
 /** Starts fork servers of programs that need no preparation. */
@@ -28,6 +29,7 @@ export async function startForkServers(
     library: FORK_SERVER_LIBRARY,
     env: environmentOf(SEARCH, { cwd: '/nonexistent', timeoutMs: 60_000 }),
     tools: files.map((file) => ({ file, prepare: '', watched: [file] })),
+    concurrency: 100,
     ...more,
   });
   await servers.start();

@@ -189,6 +189,17 @@ sleep 60`;
         expect((await run(await command(PYTHON, { args: ['-I', '-S', '-c', list] }))).stdout).to.equal('');
       });
 
+      it('can read no file if no rule permits one', async () => {
+        const secret = await writeTempFile('secret', 'secret');
+        const stdin = await writeTempFile('text', 'hello');
+        const confined = confinedRunner(servers, { confine: () => ({ ...LIMITS, readable: [] }) });
+        for (const path of [secret, '/etc/hostname', '/proc/self/status']) {
+          const error = await failure(confined(await command(CAT, { args: [path] })));
+          expect(error.stderr, path).to.include('Permission denied');
+        }
+        expect((await confined(await command(CAT, { stdin }))).stdout).to.equal('hello');
+      });
+
       it('reports spawn-failed when the filter of system calls is missing', async () => {
         const filter = '/nonexistent/filter';
         const confined = confinedRunner(servers, { confine: () => ({ ...LIMITS, filter }) });

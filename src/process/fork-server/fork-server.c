@@ -15,15 +15,15 @@
  *
  *   J  Run job `id`. The body is a list of fields: a letter, a value and NUL. See parse_field.
  *   K  Kill job `id`. The server is the parent of the job, so the process ID cannot belong to another process.
- *   R  The server is ready: its process ID, and 1 if it has its own namespaces.
+ *   R  The server is ready: the number of jobs that it can run at once, and 1 if it has its own namespaces.
  *   F  The server cannot be used: the reason, as text.
- *   S  Job `id` has started, or (once) is confined: its process ID, as the server sees it.
+ *   S  Job `id` has started, or (once) is confined.
  *   O, E  A part of the standard output or error of job `id`. After MAX_OUTPUT bytes, the rest is dropped.
- *   X  Job `id` has ended: exit status, signal, processor time in microseconds, largest memory in KiB.
+ *   X  Job `id` has ended: exit status, signal.
  *   N  Job `id` has not started: errno(3).
  *
- * Confinement (confine), in this order: process group, signal at the end of the parent, resource limits, no capabilities,
- * no new privileges, Landlock, all other descriptors closed, seccomp filter. Landlock permits reading what the service
+ * Confinement (confine), in this order: all other descriptors closed, process group, signal at the end of the parent,
+ * resource limits, no capabilities, no new privileges, Landlock, seccomp filter. Landlock permits reading what the service
  * lists, writing only in the folder of the job, and executing nothing; newer kernels also deny TCP, abstract UNIX sockets
  * and signals. The filter (assets/seccomp) is last, so it permits nothing for the sake of this file. A job whose
  * confinement fails in any step ends with EXIT_NOT_CONFINED, before any code of the program.
@@ -62,7 +62,7 @@
 
 /* Call numbers of all architectures. */
 enum { PIDFD_OPEN = 434, CLOSE_RANGE = 436, LANDLOCK_CREATE = 444, LANDLOCK_ADD = 445, LANDLOCK_RESTRICT = 446 };
-enum { MAX_JOBS = 64, MAX_REQUEST = 1 << 21, MAX_WORDS = 1 << 18, MAX_RULES = 64 };
+enum { MAX_REQUEST = 1 << 21, MAX_WORDS = 1 << 18, MAX_RULES = 64 };
 enum { MAX_OUTPUT = 64 * 1024, CHUNK = 4096, EXIT_NOT_CONFINED = 126 };
 struct header { uint32_t length, id, kind; };
 static struct { /* a job, as its fields describe it; all strings are in `body` */
@@ -70,7 +70,7 @@ static struct { /* a job, as its fields describe it; all strings are in `body` *
   char body[MAX_REQUEST];
   char *words[MAX_WORDS], *rules[MAX_RULES]; /* words: arguments, NULL, variables, NULL */
   size_t argument_count, variable_count, rule_count;
-  const char *folder, *input, *filter;
+  const char *folder, *input, *filter, *all_files;
   rlim_t limits[4];
 } request;
 
@@ -83,7 +83,9 @@ static struct job {
   pid_t pid; /* 0 in an unused place of the table */
   int pidfd, streams[2];
   size_t sent[2]; /* bytes of each stream */
-} jobs[MAX_JOBS];
+} *jobs;
+static struct pollfd *watched; /* `requests`, and three descriptors of each job */
+static unsigned max_jobs;
 static int requests = STDIN_FILENO, answers = STDOUT_FILENO;
 
 /* Reads or writes all bytes. Returns -1 at the end of the stream. */
@@ -99,12 +101,12 @@ static int transfer(int fd, void *bytes, size_t length, int writing) {
 
 static void answer(uint32_t kind, uint32_t id, const void *body, size_t length) {
   struct { struct header header; char body[CHUNK]; } message = {{(uint32_t)length, id, kind}, {0}};
-  memcpy(message.body, body, length);
+  if (length > 0) memcpy(message.body, body, length);
   if (transfer(answers, &message, sizeof message.header + length, 1) < 0) _exit(1); /* the service has ended */
   explicit_bzero(&message, sizeof message);
 }
 
-static void answer_number(uint32_t kind, uint32_t id, int number) { answer(kind, id, &number, sizeof number); }
+static void answer_error(uint32_t id, int error) { answer('N', id, &error, sizeof error); }
 static _Noreturn void refuse(const char *reason) {
   answer('F', 0, reason, strlen(reason));
   _exit(2);
@@ -126,6 +128,7 @@ static int parse_field(char field, char *value) {
     case 'e': /* variable of the environment, after the arguments */
       if (request.argument_count + request.variable_count > MAX_WORDS - 8) return E2BIG;
       return request.words[request.argument_count + 1 + request.variable_count++] = value, 0;
+    case 'u': request.all_files = value; return 0; /* Landlock restricts nothing; without it, what no rule permits is denied */
     case 'r': /* file or folder that may be read */
       return request.rule_count == MAX_RULES ? E2BIG : (request.rules[request.rule_count++] = value, 0);
     case 'd': request.folder = value; return 0; /* working folder, and the only one that may be written */
@@ -189,7 +192,7 @@ static void restrict_files(void) {
   for (size_t i = 0; i < request.rule_count; i++)
     permit(ruleset, request.rules[i], READ_FILE | READ_DIR, known);
   permit(ruleset, request.folder, IN_JOB, known);
-  if (syscall(LANDLOCK_RESTRICT, ruleset, 0) < 0) fail("Landlock");
+  if (syscall(LANDLOCK_RESTRICT, ruleset, 0) < 0 || close(ruleset) < 0) fail("Landlock");
 }
 
 static struct sock_filter instructions[BPF_MAXINSNS];
@@ -224,18 +227,18 @@ static void limit_resources(void) {
 
 /* Confines this process for the job in `request`. Standard input is opened before files are restricted. */
 static void confine(pid_t parent) {
+  if (syscall(CLOSE_RANGE, 3U, ~0U, 0) < 0) fail("descriptors"); /* those of other jobs would count as files of this one */
   if (setpgid(0, 0) < 0 && getpgrp() != getpid()) fail("process group");
   end_with(parent);
   if (!request.input || strcmp(request.input, "-") != 0) { /* "-" keeps standard input, for a worker of mode `once` */
     int input = open(request.input ? request.input : "/dev/null", O_RDONLY | O_CLOEXEC);
-    if (input < 0 || dup2(input, STDIN_FILENO) < 0) fail("standard input");
+    if (input < 0 || dup2(input, STDIN_FILENO) < 0 || close(input) < 0) fail("standard input");
   }
   if (chdir(request.folder) < 0) fail("folder");
   struct sock_fprog filter = {request.filter ? read_filter() : 0, instructions};
   limit_resources();
   if (drop_privileges() < 0) fail("privileges");
-  if (request.rule_count > 0) restrict_files();
-  if (syscall(CLOSE_RANGE, 3U, ~0U, 0) < 0) fail("descriptors");
+  if (!request.all_files) restrict_files();
   if (filter.len > 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0) fail("seccomp");
 }
 
@@ -251,13 +254,13 @@ static int open_pipes(int ours[2], int theirs[2]) {
 /* Starts the job in `request`. Returns 1 in its process, and 0 in the server. */
 static int start_job(void) {
   struct job *job = jobs;
-  while (job < jobs + MAX_JOBS && job->pid != 0) job++;
-  int theirs[2] = {-1, -1}, error = job == jobs + MAX_JOBS ? EAGAIN : parse_request();
+  while (job < jobs + max_jobs && job->pid != 0) job++;
+  int theirs[2] = {-1, -1}, error = job == jobs + max_jobs ? EAGAIN : parse_request();
   if (error == 0 && open_pipes(job->streams, theirs) < 0) error = errno;
-  if (error != 0) return answer_number('N', request.header.id, error), 0;
+  if (error != 0) return answer_error(request.header.id, error), 0;
   pid_t server = getpid(), pid = fork();
   if (pid == 0) {
-    memset(jobs, 0, sizeof jobs);
+    memset(jobs, 0, max_jobs * sizeof *jobs);
     if (dup2(theirs[0], STDOUT_FILENO) < 0 || dup2(theirs[1], STDERR_FILENO) < 0) _exit(EXIT_NOT_CONFINED);
     confine(server);
     return 1;
@@ -268,11 +271,11 @@ static int start_job(void) {
   if (pidfd < 0) {
     if (pid > 0) error = errno, kill(pid, SIGKILL), waitpid(pid, NULL, 0);
     close(job->streams[0]), close(job->streams[1]);
-    return answer_number('N', request.header.id, error), 0;
+    return answer_error(request.header.id, error), 0;
   }
   setpgid(pid, pid); /* so that the group exists, whichever process runs first */
   job->id = request.header.id, job->pid = pid, job->pidfd = pidfd, job->sent[0] = job->sent[1] = 0;
-  answer_number('S', job->id, pid);
+  answer('S', job->id, NULL, 0);
   return 0;
 }
 
@@ -292,38 +295,35 @@ static int relay(struct job *job, int stream) {
 /* Reports the end of a job. The process group is killed while its ID cannot belong to another one. */
 static void finish(struct job *job) {
   int status = 0;
-  struct rusage usage = {0};
-  kill(-job->pid, SIGKILL), wait4(job->pid, &status, 0, &usage);
+  kill(-job->pid, SIGKILL), waitpid(job->pid, &status, 0);
   for (int stream = 0; stream < 2; stream++) {
     /* Without a filter, another process can still write. This must not delay the answer. */
     for (int parts = 0; parts < 4096 && job->streams[stream] >= 0 && relay(job, stream); parts++) {}
     if (job->streams[stream] >= 0) close(job->streams[stream]);
   }
   close(job->pidfd);
-  const long seconds = usage.ru_utime.tv_sec + usage.ru_stime.tv_sec, rest = usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0, signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  const uint32_t body[] = {(uint32_t)code, (uint32_t)signal, (uint32_t)(seconds * 1000000 + rest), (uint32_t)usage.ru_maxrss};
+  const int body[] = {WIFEXITED(status) ? WEXITSTATUS(status) : 0, WIFSIGNALED(status) ? WTERMSIG(status) : 0};
   answer('X', job->id, body, sizeof body);
   job->pid = 0;
 }
 
 static void kill_jobs(uint32_t id, int all) {
-  for (const struct job *job = jobs; job < jobs + MAX_JOBS; job++)
+  for (const struct job *job = jobs; job < jobs + max_jobs; job++)
     if (job->pid != 0 && (all || job->id == id)) kill(-job->pid, SIGKILL);
 }
 
 /* Serves until the service closes the stream. Returns only in the process of a job. */
 static void serve(void) {
   for (;;) {
-    struct pollfd watched[1 + 3 * MAX_JOBS] = {{requests, POLLIN, 0}};
-    int used = MAX_JOBS; /* poll(2) fails for more entries than the process can open files */
+    unsigned used = max_jobs;
     while (used > 0 && jobs[used - 1].pid == 0) used--;
-    for (int i = 0; i < used; i++) {
+    watched[0] = (struct pollfd){requests, POLLIN, 0};
+    for (unsigned i = 0; i < used; i++) {
       const int files[] = {jobs[i].streams[0], jobs[i].streams[1], jobs[i].pidfd};
-      for (int j = 0; j < 3; j++) watched[1 + 3 * i + j] = (struct pollfd){jobs[i].pid ? files[j] : -1, POLLIN, 0};
+      for (unsigned j = 0; j < 3; j++) watched[1 + 3 * i + j] = (struct pollfd){jobs[i].pid ? files[j] : -1, POLLIN, 0};
     }
-    if (poll(watched, (nfds_t)(1 + 3 * used), -1) < 0) continue;
-    for (int i = 0; i < used; i++) {
+    if (poll(watched, 1 + 3 * used, -1) < 0) continue;
+    for (unsigned i = 0; i < used; i++) {
       const struct pollfd *events = &watched[1 + 3 * i];
       for (int stream = 0; stream < 2; stream++)
         if (events[stream].revents) relay(&jobs[i], stream);
@@ -390,6 +390,16 @@ static void require_one_thread(void) {
   if (stat("/proc/self/task", &tasks) < 0 || tasks.st_nlink != 3) refuse("the program has started threads");
 }
 
+/* Allocates the table of jobs: as many as the service requests, or as this process can open files for. */
+static void allocate_jobs(unsigned long requested) {
+  struct rlimit files;
+  if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur < 64) refuse("it can open too few files");
+  const unsigned long possible = (files.rlim_cur - 16) / 3;
+  max_jobs = (unsigned)(requested < possible ? requested : possible);
+  jobs = calloc(max_jobs, sizeof *jobs), watched = calloc(1 + 3 * max_jobs, sizeof *watched);
+  if (!jobs || !watched) refuse("it has no memory for jobs");
+}
+
 /* Sets up the server. Returns in the process of a job. */
 static void run_server(const char *program) {
   setsid(); /* so that the terminal's Ctrl+C does not reach it */
@@ -406,7 +416,8 @@ static void run_server(const char *program) {
   setlocale(LC_ALL, ""), tzset(); /* otherwise, each job would read their files, in 0.2 ms */
   prepare(program, getenv("IMAGEMILL_PREPARE"));
   require_one_thread();
-  const uint32_t body[] = {(uint32_t)getpid(), (uint32_t)isolated};
+  allocate_jobs(strtoul(getenv("IMAGEMILL_MAX_JOBS") ?: "1", NULL, 10));
+  const uint32_t body[] = {max_jobs, (uint32_t)isolated};
   answer('R', 0, body, sizeof body);
   serve();
 }
@@ -437,7 +448,7 @@ __attribute__((visibility("default"))) int __libc_start_main(main_function *main
     else {
       if ((errno = read_request() < 0 ? EPIPE : parse_request()) != 0) fail("request");
       confine(0);
-      answer_number('S', request.header.id, getpid());
+      answer('S', request.header.id, NULL, 0);
       const size_t more = (size_t)count - 1; /* an interpreter's own arguments: the path of its script is the last one */
       memmove(request.words + more, request.words, (request.argument_count + request.variable_count + 2) * sizeof *request.words);
       memcpy(request.words, arguments, (more + 1) * sizeof *request.words);

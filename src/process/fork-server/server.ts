@@ -1,5 +1,6 @@
 /** @module One fork server: its process, the jobs that run in it, and its messages, which the head comment of `fork-server.c` describes. */
 import { constants, endianness } from 'node:os';
+import pLimit from 'p-limit';
 import { type Exit, type RunningJob, startProgram } from '../start.ts';
 
 export interface ServerOptions {
@@ -13,6 +14,8 @@ export interface ServerOptions {
   readonly prepare: string;
   /** Whether the server enters namespaces of its own. */
   readonly namespaces: boolean;
+  /** Number of jobs that the server runs at once, unless it can open fewer files. Further jobs wait. */
+  readonly concurrency: number;
 }
 
 export type ForkServer = Awaited<ReturnType<typeof startServer>>;
@@ -20,6 +23,12 @@ export type ForkServer = Awaited<ReturnType<typeof startServer>>;
 /** The program cannot be a fork server. */
 export class ServerRefusedError extends Error {
   override readonly name = 'ServerRefusedError';
+}
+
+/** The server ended, or was closed, before it confirmed that it had started a job. */
+export class NotStartedError extends Error {
+  override readonly name = 'NotStartedError';
+  readonly code = 'EAGAIN';
 }
 
 /** Time limit for the preparation of a server, in ms. A program that ignores the library never reports its start. */
@@ -30,6 +39,8 @@ const KILL_TIMEOUT_MS = 5_000;
 interface OpenJob {
   readonly parts: Record<'O' | 'E', Buffer[]>;
   readonly resolve: (exit: Exit) => void;
+  /** Whether the server has confirmed its start. */
+  confirmed: boolean;
 }
 
 /**
@@ -39,7 +50,7 @@ interface OpenJob {
  * @throws {Error} with the code of errno(3) if the machine has no process or file descriptor left
  */
 export async function startServer(options: ServerOptions) {
-  const { file, library, env, prepare, namespaces } = options;
+  const { file, library, env, prepare, namespaces, concurrency } = options;
   const subprocess = startProgram(file, [], {
     cwd: '/',
     env: {
@@ -48,6 +59,7 @@ export async function startServer(options: ServerOptions) {
       LD_BIND_NOW: '1', // otherwise, every child would resolve the same symbols
       IMAGEMILL_FORK_SERVER: 'serve',
       IMAGEMILL_PREPARE: prepare,
+      IMAGEMILL_MAX_JOBS: String(concurrency),
       ...(namespaces && { IMAGEMILL_NAMESPACES: '1' }),
     },
   });
@@ -64,6 +76,7 @@ export async function startServer(options: ServerOptions) {
     const job = open.get(id);
     if (kind === 'R') ready.resolve(readNumbers(body));
     else if (kind === 'F') ready.reject(new ServerRefusedError(body.toString()));
+    else if (kind === 'S' && job) job.confirmed = true;
     else if (kind === 'O' || kind === 'E') job?.parts[kind].push(body);
     else if (kind === 'X') settle(id, toExit(body));
     else if (kind === 'N') settle(id, { error: systemError(readNumbers(body)[0] ?? 0) });
@@ -76,19 +89,40 @@ export async function startServer(options: ServerOptions) {
   const ended = subprocess.ended.then(({ error }) => {
     alive = false;
     ready.reject(error ?? new ServerRefusedError('the program ended before it was ready'));
-    for (const id of [...open.keys()]) settle(id, { error: error ?? endedError() });
+    for (const [id, { confirmed }] of [...open])
+      settle(id, { error: error ?? (confirmed ? endedError() : new NotStartedError()) });
   });
   const timer = setTimeout(
     () => ready.reject(new ServerRefusedError('the program did not become ready')),
     START_TIMEOUT_MS,
   );
-  const [, isolated = 0] = await ready.promise
+  const [capacity = 0, isolated = 0] = await ready.promise
     .catch((error) => {
       subprocess.kill();
       throw error;
     })
     .finally(() => clearTimeout(timer));
   const startedAt = performance.now();
+  const limit = pLimit(capacity);
+
+  function send(id: number, request: Buffer): RunningJob {
+    const { promise, resolve } = Promise.withResolvers<Exit>();
+    const parts: OpenJob['parts'] = { O: [], E: [] };
+    open.set(id, { parts, resolve, confirmed: false });
+    subprocess.stdin?.write(request);
+    let killTimer: NodeJS.Timeout | undefined;
+    return {
+      kill() {
+        if (!open.has(id) || killTimer) return;
+        subprocess.stdin?.write(encodeKill(id));
+        killTimer = setTimeout(() => subprocess.kill(), KILL_TIMEOUT_MS).unref();
+      },
+      ended: promise.then((exit) => {
+        clearTimeout(killTimer);
+        return { exit, stdout: textOf(parts.O), stderr: textOf(parts.E) };
+      }),
+    };
+  }
 
   return {
     /** Whether the server has its own namespaces. */
@@ -104,36 +138,28 @@ export async function startServer(options: ServerOptions) {
       return started;
     },
     /**
-     * Runs a job.
+     * Runs a job as soon as the server has a place for it.
      *
      * @throws {Error} for a job that cannot be encoded
+     * @throws {NotStartedError} if the server ended, or was closed, before it had a place
      */
-    run(job: Job): RunningJob {
+    async run(job: Job): Promise<RunningJob> {
       started += 1;
       const id = started;
-      const { promise, resolve } = Promise.withResolvers<Exit>();
-      const parts: OpenJob['parts'] = { O: [], E: [] };
       const request = encodeJob(id, job);
-      if (alive) {
-        open.set(id, { parts, resolve });
-        subprocess.stdin?.write(request);
-      } else resolve({ error: endedError() });
-      let killTimer: NodeJS.Timeout | undefined;
-      return {
-        kill() {
-          if (!open.has(id) || killTimer) return;
-          subprocess.stdin?.write(encodeKill(id));
-          killTimer = setTimeout(() => subprocess.kill(), KILL_TIMEOUT_MS).unref();
-        },
-        ended: promise.then((exit) => {
-          clearTimeout(killTimer);
-          return { exit, stdout: textOf(parts.O), stderr: textOf(parts.E) };
-        }),
-      };
+      const { promise, resolve, reject } = Promise.withResolvers<RunningJob>();
+      void limit(async () => {
+        if (!alive || closing) return reject(new NotStartedError());
+        const running = send(id, request);
+        resolve(running);
+        await running.ended;
+      });
+      return promise;
     },
     /** Accepts no more jobs, and ends the process when its jobs have ended. */
     async close(): Promise<void> {
       closing = true;
+      limit.concurrency = Number.POSITIVE_INFINITY; // rejects the jobs that wait for a place
       if (open.size === 0) subprocess.stdin?.end();
       await ended;
     },
@@ -161,8 +187,8 @@ export interface Confinement {
   readonly fileBytes: number;
   /** Open files. */
   readonly files: number;
-  /** Files and folders that the job can read. Without them, it can access all files. */
-  readonly readable?: readonly string[];
+  /** Files and folders that the job can read, or `all` if it can access every file. */
+  readonly readable: readonly string[] | 'all';
   /** Path of a seccomp filter. */
   readonly filter?: string;
 }
@@ -184,14 +210,14 @@ const MAX_REQUEST_BYTES = 2 * 1024 ** 2;
 
 /** @throws {Error} for a job that the server would not accept */
 export function encodeJob(id: number, { args, env, cwd, stdin, confinement }: Job): Buffer {
-  const { memoryBytes, cpuSeconds, fileBytes, files, readable = [], filter } = confinement;
+  const { memoryBytes, cpuSeconds, fileBytes, files, readable, filter } = confinement;
   const fields = [
     ...args.map((arg) => `a${arg}`),
     ...Object.entries(env).map(([name, value]) => `e${name}=${value}`),
     `d${cwd}`,
     ...(stdin === undefined ? [] : [`i${stdin}`]),
     ...[`m${Math.floor(memoryBytes)}`, `t${cpuSeconds}`, `z${Math.ceil(fileBytes)}`, `n${files}`],
-    ...readable.map((path) => `r${path}`),
+    ...(readable === 'all' ? ['u'] : readable.map((path) => `r${path}`)),
     ...(filter === undefined ? [] : [`s${filter}`]),
   ];
   if (fields.some((field) => field.includes('\0'))) throw new Error('an argument must not contain NUL');

@@ -3,13 +3,26 @@
  * one layout of the address space, and because it does not see updates of the tool.
  */
 import { stat } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { JobEnd, RunningJob } from '../start.ts';
-import { type ForkServer, type Job, type ServerOptions, ServerRefusedError, startServer } from './server.ts';
+import {
+  type ForkServer,
+  type Job,
+  NotStartedError,
+  type ServerOptions,
+  ServerRefusedError,
+  startServer,
+} from './server.ts';
 
 /** Number of jobs after which a server is replaced. */
 const MAX_JOBS = 1_000;
 /** Age at which a server is replaced, in ms. */
 const MAX_AGE_MS = 3_600_000;
+/**
+ * Backoff before replacing a server whose child crashed, in ms. There is none after the first crash. Then it doubles from the first
+ * value to the second one, until a server has run for `CALM_MS` without a crash.
+ */
+const [MIN_BACKOFF_MS, MAX_BACKOFF_MS, CALM_MS] = [10, 80, 60_000];
 /** Minimum time between two checks for changed files, in ms. */
 const CHECK_INTERVAL_MS = 5_000;
 
@@ -34,6 +47,8 @@ export interface ForkServersOptions extends Omit<ServerOptions, 'file' | 'prepar
   readonly onRefused?: (file: string, error: Error) => void;
   readonly maxJobs?: number;
   readonly maxAgeMs?: number;
+  /** Waits for a backoff, in ms. */
+  readonly wait?: (ms: number) => Promise<unknown>;
 }
 
 export type ForkServers = ReturnType<typeof createForkServers>;
@@ -41,7 +56,7 @@ export type ForkServers = ReturnType<typeof createForkServers>;
 /** Creates the fork servers of all tools. None starts before `start` is called. */
 export function createForkServers(options: ForkServersOptions) {
   const { tools, onRenewal = () => {}, onRefused = () => {} } = options;
-  const { maxJobs = MAX_JOBS, maxAgeMs = MAX_AGE_MS } = options;
+  const { maxJobs = MAX_JOBS, maxAgeMs = MAX_AGE_MS, wait = delay } = options;
   const toolServers = new Map<string, ReturnType<typeof createToolServer>>();
   const ending = new Set<Promise<void>>();
   let closed = false;
@@ -50,9 +65,9 @@ export function createForkServers(options: ForkServersOptions) {
 
   async function open(tool: ServedTool): Promise<ForkServer> {
     if (closed) throw new Error('the fork servers are closed');
-    const { library, env } = options;
+    const { library, env, concurrency } = options;
     const { file, prepare } = tool;
-    return startServer({ library, env, file, prepare, namespaces }).catch((error) => {
+    return startServer({ library, env, file, prepare, namespaces, concurrency }).catch((error) => {
       if (!namespaces || error.message !== NO_NAMESPACES) throw error;
       namespaces = false;
       return open(tool);
@@ -70,10 +85,12 @@ export function createForkServers(options: ForkServersOptions) {
     let starting: Promise<ForkServer> | undefined;
     let signature = '';
     let checkedAt = 0;
+    let [crashedAt, backoffMs] = [Number.NEGATIVE_INFINITY, 0];
 
-    function replace(): Promise<ForkServer> {
+    function replace(waitMs = 0): Promise<ForkServer> {
       starting ??= (async () => {
         try {
+          if (waitMs > 0) await wait(waitMs);
           signature = await signatureOf(tool.watched);
           const server = await open(tool);
           if (current) retire(current);
@@ -99,30 +116,45 @@ export function createForkServers(options: ForkServersOptions) {
       if ((await signatureOf(tool.watched)) !== signature) renew('changed');
     }
 
+    async function acquire(): Promise<ForkServer> {
+      if (!current?.alive) {
+        if (current) onRenewal('ended');
+        current = undefined;
+        return replace();
+      }
+      const server = current;
+      if (server.started >= maxJobs) renew('jobs');
+      else if (performance.now() - server.startedAt >= maxAgeMs) renew('age');
+      else void checkFiles();
+      return server;
+    }
+
+    /** Replaces a server whose child crashed, before any other job runs in it. Jobs wait for the new one. */
+    function discard(server: ForkServer): void {
+      if (current !== server || closed) return;
+      current = undefined;
+      retire(server);
+      onRenewal('crash');
+      const isCalm = performance.now() - crashedAt > CALM_MS;
+      backoffMs = isCalm ? 0 : Math.min(Math.max(2 * backoffMs, MIN_BACKOFF_MS), MAX_BACKOFF_MS);
+      crashedAt = performance.now();
+      replace(backoffMs).catch(() => {});
+    }
+
     return {
       replace,
       get current() {
         return current;
       },
-      async acquire(): Promise<ForkServer> {
-        if (!current?.alive) {
-          if (current) onRenewal('ended');
-          current = undefined;
-          return replace();
+      /** Runs a job in the current server, or in the next one if that is closed before the job has a place in it. */
+      async run(job: Job): Promise<RunningJob> {
+        for (;;) {
+          const server = await acquire();
+          const running = await server.run(job).catch((error) => {
+            if (!(error instanceof NotStartedError)) throw error;
+          });
+          if (running) return watchForCrash(running, () => discard(server));
         }
-        const server = current;
-        if (server.started >= maxJobs) renew('jobs');
-        else if (performance.now() - server.startedAt >= maxAgeMs) renew('age');
-        else void checkFiles();
-        return server;
-      },
-      /** Replaces a server whose child crashed, before any other job runs in it. */
-      discard(server: ForkServer): void {
-        if (current !== server || closed) return;
-        current = undefined;
-        retire(server);
-        onRenewal('crash');
-        replace().catch(() => {});
       },
       close() {
         if (current) retire(current);
@@ -149,25 +181,29 @@ export function createForkServers(options: ForkServersOptions) {
     /** Returns whether a server runs this program. */
     serves: (file: string): boolean => toolServers.has(file),
     /**
-     * Runs a job in a server of its program.
+     * Runs a job in a server of its program. If the server ends before it has started the job, another one runs it.
      *
      * @throws {Error} with the code of errno(3) if the server cannot be started
      */
     async run(job: Job, file: string): Promise<RunningJob> {
       const toolServer = toolServers.get(file);
       if (!toolServer) throw new Error(`no fork server runs ${file}`);
-      const server = await toolServer.acquire();
+      let running = await toolServer.run(job);
       let killed = false;
-      const running = server.run(job);
+      const repeatUnlessStarted = async (end: JobEnd): Promise<JobEnd> => {
+        if (killed || !(end.exit.error instanceof NotStartedError)) return end;
+        running = await toolServer.run(job);
+        if (killed) running.kill();
+        return running.ended;
+      };
       return {
         kill() {
           killed = true;
           running.kill();
         },
-        ended: running.ended.then((end) => {
-          if (!killed && hasCrashed(end)) toolServer.discard(server);
-          return end;
-        }),
+        ended: running.ended.then((end) =>
+          repeatUnlessStarted(end).catch((error) => ({ ...end, exit: { error } })),
+        ),
       };
     },
     /** Number of tools that are served. */
@@ -197,6 +233,21 @@ const ORDINARY: readonly (number | undefined)[] = [0, 1, 99, 255];
 
 /** Returns whether a job may have been an attack that failed. It could have learned the layout of the address space. */
 const hasCrashed = ({ exit }: JobEnd): boolean => !exit.error && !ORDINARY.includes(exit.exitCode);
+
+/** Calls `onCrash` when a job ends by a crash, unless it was killed. */
+function watchForCrash({ kill, ended }: RunningJob, onCrash: () => void): RunningJob {
+  let killed = false;
+  return {
+    kill() {
+      killed = true;
+      kill();
+    },
+    ended: ended.then((end) => {
+      if (!killed && hasCrashed(end)) onCrash();
+      return end;
+    }),
+  };
+}
 
 /** Identifies the state of files and folders. */
 async function signatureOf(paths: readonly string[]): Promise<string> {

@@ -59,6 +59,8 @@ export interface SandboxConfig {
   readonly library: string;
   /** Other folders that the tools can read. */
   readonly readable: readonly string[];
+  /** Maximum number of jobs of all tools at once. */
+  readonly concurrency: number;
   /** Called when a fork server has been replaced. */
   readonly onRenewal: (reason: RenewalReason) => void;
 }
@@ -107,7 +109,7 @@ export async function configureSandbox(options: SandboxConfig): Promise<Configur
 const UNCONFINED: Sandbox = { confine: undefined, layers: NO_LAYERS };
 
 async function startServers(
-  { config, toolchain, coders, environment, log, library, onRenewal }: SandboxConfig,
+  { config, toolchain, coders, environment, log, library, concurrency, onRenewal }: SandboxConfig,
   isBuilt: boolean,
 ): Promise<ForkServers> {
   const prepared = async (name: ToolName, file: string): Promise<ServedTool[]> => {
@@ -121,7 +123,7 @@ async function startServers(
   );
   const used = isBuilt && config.FORK_SERVER === 'on';
   const servers = createForkServers({
-    library,
+    ...{ library, concurrency },
     env: environmentOf(environment, { cwd: '/nonexistent', timeoutMs: config.CONVERT_TIMEOUT_MS }),
     tools: used ? (await Promise.all(tools)).flat() : [],
     onRenewal(reason) {

@@ -77,7 +77,7 @@ export async function findSandbox(options: SandboxOptions): Promise<Sandbox> {
     const filter = join(options.filters, `${layers.syscalls}.${process.arch}.bpf`);
     const confine = createConfine({
       ...options.limits,
-      ...(layers.files === 'landlock' && { readable }),
+      readable: layers.files === 'landlock' ? readable : 'all',
       ...(layers.syscalls !== 'none' && { filter }),
     });
     if (await toolsStillRun(confine, options, layers !== LIMITS_ONLY)) return { confine, layers };

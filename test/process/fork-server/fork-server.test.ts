@@ -65,6 +65,38 @@ describe('fork servers', () => {
     expect(new Set(met.map(({ stdout }) => stdout)).size).to.equal(5);
   });
 
+  it('run a hundred confined jobs at once, although each may open 64 files only', async () => {
+    await start();
+    const confine = () => ({ ...LIMITS, files: 64, readable: ['/usr/lib', '/etc/ld.so.cache'] });
+    run = confinedRunner(servers, { confine });
+    const cwd = await makeTempDir('meeting');
+    spawnSync('mkfifo', [`${cwd}/gate`]);
+    const jobs = Array.from({ length: 100 }, (_, id) => {
+      const args = ['-c', `echo > begun-${id}; read line < gate; echo ${id}`];
+      return run({ file: SH, args, cwd, timeoutMs: PATIENCE_MS });
+    });
+    const ended = Promise.all(jobs);
+    const all = eventually(() => readdirSync(cwd).length === 101);
+    await Promise.race([all, ended]);
+    await writeFile(`${cwd}/gate`, '');
+    expect((await ended).map(({ stdout }) => stdout)).to.deep.equal(jobs.map((_, id) => `${id}\n`));
+    expect(renewals).to.deep.equal([]);
+  });
+
+  it('let the jobs that a full server has no place for wait, in the order of their arrival', async () => {
+    await start({ concurrency: 2 });
+    const cwd = await makeTempDir('places');
+    const body = (id: number) => `echo > ${id}; until [ -e open ]; do sleep 0.01; done; ls [0-9]`;
+    const jobs = [0, 1, 2, 3].map((id) =>
+      run({ file: SH, args: ['-c', body(id)], cwd, timeoutMs: PATIENCE_MS }),
+    );
+    await eventually(() => readdirSync(cwd).length === 2);
+    expect(readdirSync(cwd).sort()).to.deep.equal(['0', '1']);
+    await writeFile(join(cwd, 'open'), '');
+    await Promise.all(jobs);
+    expect(readdirSync(cwd).sort()).to.deep.equal(['0', '1', '2', '3', 'open']);
+  });
+
   it('have PID, IPC and network namespaces of their own, where the kernel permits it', async function () {
     const kinds = ['pid', 'ipc', 'net'];
     requires(
@@ -187,6 +219,31 @@ print(found)`;
     expect(renewals).to.deep.equal(['ended']);
   });
 
+  it('repeat the jobs that a killed server had not started in another one', async () => {
+    await start({ concurrency: 2 });
+    const processes = serversWith(marker);
+    for (const pid of processes) process.kill(pid, 'SIGSTOP');
+    const jobs = [1, 2, 3, 4].map((id) => script(`echo ${id}`)); // the last two have no place
+    await new Promise(setImmediate);
+    for (const pid of processes) process.kill(pid, 'SIGKILL');
+    expect((await Promise.all(jobs)).map(({ stdout }) => stdout)).to.deep.equal(['1\n', '2\n', '3\n', '4\n']);
+    expect(renewals).to.deep.equal(['ended']);
+  });
+
+  it('back off before they replace a server whose jobs crash again and again, and fail no other job', async () => {
+    const waits: number[] = [];
+    await start({ wait: async (ms) => waits.push(ms) });
+    for (let round = 0; round < 6; round += 1) {
+      const crash = failure(script('kill -SEGV $$'));
+      const others = Array.from({ length: 8 }, () => script('echo on'));
+      expect((await crash).reason).to.equal('signal');
+      const later = Array.from({ length: 8 }, () => script('echo on'));
+      for (const { stdout } of await Promise.all([...others, ...later])) expect(stdout).to.equal('on\n');
+    }
+    expect(waits).to.deep.equal([10, 20, 40, 80, 80]);
+    expect(renewals).to.deep.equal(Array(6).fill('crash'));
+  });
+
   it('end with their jobs when they are closed, and run no job afterwards', async () => {
     await start();
     const cwd = await makeTempDir('closing');
@@ -248,8 +305,8 @@ print(found)`;
 });
 
 describe('the source of the fork server', () => {
-  it('has at most 450 lines, and no finding of cppcheck', async function () {
-    expect((await readFile(SOURCE, 'utf8')).split('\n').length - 1).to.be.at.most(450);
+  it('has at most 480 lines, and no finding of cppcheck', async function () {
+    expect((await readFile(SOURCE, 'utf8')).split('\n').length - 1).to.be.at.most(480);
     requires(this, 'compiler', hasCompiler());
     const checks = ['--std=c11', '--library=posix,gnu', '--enable=warning,performance,portability'];
     const { status, stderr } = spawnSync('cppcheck', [...checks, '--quiet', '--error-exitcode=1', SOURCE]);
