@@ -24,7 +24,7 @@ const OWNERS = {
   'express-rate-limit': 'src/server/(clients|rate-limit|redis-store).ts',
   'express-static-gzip': 'src/server/routes/web-app.ts',
   'file-type': 'src/images/index.ts',
-  'p-limit': 'src/(conversion/queue/queue|cli/convert/verifier).ts',
+  'p-limit': 'src/(conversion/queue/queue|process/fork-server/server|cli/convert/verifier).ts',
   'prom-client': 'src/server/metrics.ts',
   'rate-limit-redis': 'src/server/redis-store.ts',
   sharp: 'src/regress/image/codec.ts',

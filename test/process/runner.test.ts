@@ -211,7 +211,7 @@ sleep 60`;
       });
 
       it('reports spawn-failed when an argument does not fit into a message', async () => {
-        const long = await command(ECHO, { args: ['x'.repeat(2 ** 20)] });
+        const long = await command(ECHO, { args: ['x'.repeat(2 ** 21)] });
         expect((await failure(run(long))).reason).to.equal('spawn-failed');
         expect((await failure(run(await command(ECHO, { args: ['a\0b'] })))).reason).to.equal('spawn-failed');
       });

@@ -1,7 +1,7 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { conversionsWaiting, fixture } from '../helpers/client.ts';
+import { conversionsWaiting, convert, distinctFiles, fixture, sendForm } from '../helpers/client.ts';
 import { COPY_SCENE, fakeMagick } from '../helpers/fake-magick.ts';
 import { formWith, readBody, type Sender, sendFrom } from '../helpers/from-address.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
@@ -120,3 +120,18 @@ for (const [kind, [settings, sender]] of Object.entries(KINDS))
       expect(await started()).to.deep.equal([1, 2, 3, 4, 1].map(sizeOf));
     });
   });
+
+describe('a service with CONCURRENCY=100', () => {
+  const { start, current } = useOwnServices();
+
+  it('converts a hundred images at once in one tool, and answers no request with 503', async () => {
+    await start({ CONCURRENCY: '100' });
+    const { base } = current();
+    const fields = { format: 'jpg', width: '800', enlarge: 'true' }; // makes each conversion long enough to overlap the others
+    const responses = distinctFiles(photo, 100).map(([, file]) => convert(base, file, fields));
+    const outcomes = (await Promise.all(responses)).map(({ outcome }) => outcome);
+    expect(new Set(outcomes)).to.deep.equal(new Set(['200']));
+    const { body } = await sendForm(new URL('/metrics', base).href);
+    expect(body.toString()).to.include('imagemill_fork_server_renewals_total{reason="crash"} 0');
+  });
+});
