@@ -7,7 +7,7 @@ import { mkdirSync, mkdtempDisposableSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import sharp, { type Sharp } from 'sharp';
-import { type FileBox, withPrimary } from './fixtures/boxes.ts';
+import { type FileBox, uint16, withPrimary } from './fixtures/boxes.ts';
 import { phonePhoto } from './fixtures/heif-writer.ts';
 import { colourBox, JP2_COLOURS, withHeader } from './fixtures/jp2.ts';
 import { pdf, sceneContent } from './fixtures/pdf.ts';
@@ -78,6 +78,11 @@ writeFileSync(to('phone.heic'), phonePhoto(readFileSync(to('phone.heic')), 64).f
 // JPEG XL.
 const jxl = (name: string, ...args: string[]): void => run('cjxl', ...args, to(name));
 for (const name of ['scene', 'deep', 'grey', 'window', 'p3']) jxl(`${name}.jxl`, `${name}.png`, '-d', '0');
+// 10 bits per channel, also of the alpha.
+const samples = [...scene({ transparent: true }).data].map((value) => Math.round((value * 1023) / 255));
+const pam = 'P7\nWIDTH 120\nHEIGHT 80\nDEPTH 4\nMAXVAL 1023\nTUPLTYPE RGB_ALPHA\nENDHDR\n';
+writeFileSync(at('ten.pam'), Buffer.concat([Buffer.from(pam), uint16(...samples)]));
+jxl('ten-window.jxl', 'ten.pam', '-d', '0');
 jxl('lossy.jxl', 'scene.png', '-d', '0.5', '--container=1');
 jxl('moving.jxl', join(FIXTURES, 'moving.gif'), '-d', '0');
 jxl('from-jpeg.jxl', join(FIXTURES, 'scene.jpg'));

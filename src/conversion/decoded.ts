@@ -47,8 +47,6 @@ export async function readDecoded(
     ...(profile && (profile !== 'none' || !(image.declaredColour || image.profileFile)) && { profile }),
     ...(deep && { deep }),
     ...(flat && { flat }),
-    // djxl 0.7 writes 16 bits with wrong pixels where 8 were requested.
-    ...(image.unevenDepth && deep && { unreadable: 'uneven-jxl' }),
     ...(image.type !== 'jxl' && image.hasIgnoredFrames && { hasIgnoredFrames: true }),
     decoded: frames?.files ?? [output],
     ...(frames && { animation: frames.animation }),

@@ -74,7 +74,9 @@ async function decodeFirst(
   if (image.decoder) return acceptJobs(await decodeInProcess(image.decoder, image, running), jobs, running);
   const { decoding } = first.plan;
   if (!decoding) return jobs;
-  await runSteps([decoding], first, running);
+  await runSteps([decoding], first, running).catch((error) => {
+    throw explainRareEncoding(error, image, source);
+  });
   const keepsMetadata = jobs.some(({ options }) => !options.stripMetadata);
   const decoded = await readDecoded(image, source.folder, DECODED_FILE, config, keepsMetadata).catch(
     (error) => {

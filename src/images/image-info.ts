@@ -68,8 +68,9 @@ interface OwnFacts {
     readonly ycc?: boolean;
   };
   readonly jxl: {
-    /** The alpha channel has another bit depth than the colours. */
-    readonly unevenDepth?: boolean;
+    /** Bits per channel that the decoder must be told to write. */
+    readonly decodedDepth?: 8 | 16;
+    readonly rareEncoding?: RareEncoding;
   };
 }
 
@@ -167,13 +168,9 @@ export const turnSize = ({ width, height }: Size, orientation: Orientation = 1):
 export const isSameSize = (one: Size, other: Size): boolean =>
   one.width === other.width && one.height === other.height;
 
-/**
- * Kinds of files that the tools do not decode correctly. They are rejected: before a tool starts if no version decodes them, or
- * else when its result shows that it did not.
- */
+/** Kinds of files that no tool decodes correctly. They are rejected before a tool starts. */
 export type UnreadableKind =
   | 'cmyk-jxl'
-  | 'uneven-jxl'
   | 'jp2-colours'
   | 'jp2-subsampled'
   | 'psd-without-merged-image'
@@ -304,4 +301,4 @@ export interface FrameDisposal {
  * Encodings that some versions of the libraries cannot decode. A file is rejected only if its conversion fails.
  * `jpeg-process`: lossless, hierarchical or 12-bit JPEG.
  */
-export type RareEncoding = 'jpeg-process' | 'tiff-jpeg-2000' | 'tiff-jpeg-xl';
+export type RareEncoding = 'jpeg-process' | 'tiff-jpeg-2000' | 'tiff-jpeg-xl' | 'jxl-alpha-depth';

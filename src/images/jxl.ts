@@ -30,16 +30,31 @@ const CHANNEL = { alpha: 0, spot: 2, black: 4, colourFilter: 5 } as const;
 export async function readJxl(bytes: WindowReader): Promise<ImageFacts<'jxl'>> {
   const { metadata, size, header } = await readJxlHeader(bytes);
   if (!header) return { metadata };
-  const { hasAlpha: alpha, depth: bits, isCmyk, isGrey, orientation } = header;
+  const { hasAlpha: alpha, depths, isCmyk, isGrey, orientation } = header;
+  const [bits = 8] = depths;
   return {
     ...size,
     metadata,
     pixels: { alpha, bits, colourSpace: isCmyk ? 'cmyk' : isGrey ? 'grey' : 'rgb', orientation },
     ...(bits > 8 && { deep: true }),
-    ...(header.hasUnevenAlpha && { unevenDepth: true }),
+    ...decodedDepth(header),
+    ...(header.isPremultiplied && { premultiplied: true }),
     ...(header.isAnimated && { hasUncountedFrames: true }),
     ...(isCmyk && { unreadable: 'cmyk-jxl' }),
   };
+}
+
+/**
+ * Returns the bits per channel that djxl must write: 8 or 16, if not all channels have as many. djxl 0.7 writes wrong pixels
+ * of other depths unless it is told to convert them, and cannot convert alpha.
+ */
+function decodedDepth({
+  depths,
+  hasAlpha,
+}: JxlHeader): Pick<ImageFacts<'jxl'>, 'decodedDepth' | 'rareEncoding'> {
+  const decodedDepth = Math.max(...depths) > 8 ? 16 : 8;
+  if (depths.every((depth) => depth === decodedDepth)) return {};
+  return { decodedDepth, ...(hasAlpha && { rareEncoding: 'jxl-alpha-depth' }) };
 }
 
 /** Reads the headers. The size and the header of the image are undefined if the file ends before them. */
@@ -57,19 +72,20 @@ async function readJxlHeader(bytes: WindowReader): Promise<{
 
 /** Properties of an image, up to its colour space. */
 interface JxlHeader {
-  readonly depth: number;
+  /** Bits per channel: of the colours, and of each alpha channel. */
+  readonly depths: readonly number[];
   readonly orientation: Orientation;
   readonly isAnimated: boolean;
   readonly hasAlpha: boolean;
-  /** Whether the alpha channel has another depth. */
-  readonly hasUnevenAlpha: boolean;
+  /** Whether the colours are multiplied by the first alpha channel. */
+  readonly isPremultiplied: boolean;
   readonly isCmyk: boolean;
   readonly isGrey: boolean;
 }
 
 const DEFAULT_HEADER: JxlHeader = {
-  ...{ depth: 8, orientation: 1, isAnimated: false },
-  ...{ hasAlpha: false, hasUnevenAlpha: false, isCmyk: false, isGrey: false },
+  ...{ depths: [8], orientation: 1, isAnimated: false },
+  ...{ hasAlpha: false, isPremultiplied: false, isCmyk: false, isGrey: false },
 };
 /** Number of the colour space of greys (table D.4). */
 const GREY = 1;
@@ -117,8 +133,9 @@ function readProperties(bits: BitReader): JxlHeader {
   const isDefaultColour = bits.flag();
   if (!isDefaultColour) bits.flag(); // whether there is a profile
   return {
-    ...{ depth, orientation, isAnimated, hasAlpha: alpha.length > 0 },
-    hasUnevenAlpha: alpha.some((channel) => channel.depth !== depth),
+    depths: [depth, ...alpha.map((channel) => channel.depth)],
+    ...{ orientation, isAnimated, hasAlpha: alpha.length > 0 },
+    isPremultiplied: alpha[0]?.isAssociated === true,
     isCmyk: channels.some(({ type }) => type === CHANNEL.black),
     isGrey: !isDefaultColour && bits.pick(...ENUM) === GREY,
   };
@@ -151,15 +168,16 @@ function readDepth(bits: BitReader): number {
   return depth;
 }
 
-function readChannel(bits: BitReader): { type: number; depth: number } {
-  if (bits.flag()) return { type: CHANNEL.alpha, depth: 8 };
+/** Reads an extra channel. The colours are multiplied by an associated alpha. */
+function readChannel(bits: BitReader): { type: number; depth: number; isAssociated: boolean } {
+  if (bits.flag()) return { type: CHANNEL.alpha, depth: 8, isAssociated: false };
   const type = bits.pick(...ENUM);
   const depth = readDepth(bits);
   bits.pick(0, 0, 0, 3, 0, 4, 3, 1);
   const nameLength = bits.pick(0, 0, 4, 0, 5, 16, 10, 48);
   bits.skip(nameLength * 8);
-  if (type === CHANNEL.alpha) bits.flag();
+  const isAssociated = type === CHANNEL.alpha && bits.flag();
   if (type === CHANNEL.spot) bits.skip(4 * 16);
   if (type === CHANNEL.colourFilter) bits.pick(0, 1, 2, 0, 4, 3, 8, 19);
-  return { type, depth };
+  return { type, depth, isAssociated };
 }

@@ -28,6 +28,16 @@ export async function decodeAny(file: Uint8Array, type: string): Promise<Pixels>
  */
 const decodeJxl = async (file: Uint8Array): Promise<Pixels> => decodeByPillow(await runDjxl(file, 'png'));
 
+/** Encodes a PNG as a JPEG XL with cjxl, without loss and in sRGB. */
+export async function runCjxl(png: Uint8Array, ...options: readonly string[]): Promise<Buffer> {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'imagemill-jxl-'));
+  const [from, to] = [join(folder.path, 'in.png'), join(folder.path, 'out.jxl')];
+  await writeFile(from, png);
+  const colours = ['-x', 'color_space=RGB_D65_SRG_Rel_SRG'];
+  await pipe('cjxl', [from, to, '-d', '0', '--quiet', ...colours, ...options], Buffer.alloc(0));
+  return readFile(to);
+}
+
 /** Decodes a JPEG XL to a PNG, or restores the JPEG that it was made of. */
 export async function runDjxl(file: Uint8Array, extension: 'png' | 'jpg'): Promise<Buffer> {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'imagemill-jxl-'));

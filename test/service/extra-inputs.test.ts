@@ -7,11 +7,11 @@ import { psd } from '../../scripts/fixtures/psd.ts';
 import { open, scene, square } from '../../scripts/fixtures/scene.ts';
 import { cur, iconBitmap } from '../../scripts/fixtures/writers.ts';
 import { convert, converted, type Fields, fixture } from '../helpers/client.ts';
-import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
+import { ALL_EXTRAS, extra, runCjxl } from '../helpers/extra.ts';
 import { byPillow, decodeByPillow } from '../helpers/pillow.ts';
 import { decode, difference, type Pixels, pixelAt } from '../helpers/pixels.ts';
 import { useServiceWith } from '../helpers/service.ts';
-import { jxlHeader } from '../helpers/slow-jxl.ts';
+import { jxlHeader, withAssociatedAlpha } from '../helpers/slow-jxl.ts';
 
 /** Minimum PSNR in dB of a lossless result from a lossy file, and from a lossless file. */
 const LOSSY = 38;
@@ -201,12 +201,52 @@ describe('the inputs that EXTRA_INPUTS enables', () => {
     );
     const { status, message, body } = await convert(own.base, file, { format: 'png' });
     if (status === 400) {
-      expect(message).to.contain('fewer bits for transparency'); // djxl 0.7
+      expect(message).to.contain('fewer bits than its colours'); // djxl 0.7
     } else {
       const [red, green, blue, alpha] = pixelAt(await decode(body), 1, 1);
       expect([red, blue, alpha]).to.deep.equal([78, 39, 255]);
       expect(green).to.be.within(155, 156);
     }
+  });
+
+  it('show a JPEG XL of any number of bits per channel', async () => {
+    const deep = await open(scene()).removeAlpha().toColourspace('rgb16').png().toBuffer();
+    for (const bits of [4, 7, 9, 10, 12, 15]) {
+      const file = await runCjxl(deep, `--override_bitdepth=${bits}`);
+      const step = Math.ceil(255 / (2 ** bits - 1));
+      const shown = await decode((await toPng(file)).body);
+      expect(difference(shown, scene()).max, `${bits} bits`).to.be.at.most(step);
+    }
+  });
+
+  it('show a JPEG XL with 10 bits and transparency, or reject it with the reason', async () => {
+    const { status, message, body } = await convert(own.base, await extra('ten-window.jxl'), {
+      format: 'png',
+    });
+    if (status === 400)
+      expect(message).to.contain('transparency of other than 8 or 16 bits'); // djxl 0.7
+    else expect(difference(await decode(body), window()).max).to.be.at.most(1);
+  });
+
+  it('divide the colours of a JPEG XL by its alpha if they are multiplied by it', async () => {
+    const { width, height, data } = scene();
+    const straight = Buffer.from(
+      data.map((value, at) => (at % 4 === 3 ? 55 + 100 * Math.floor(((at >> 2) % 120) / 40) : value)),
+    );
+    const multiplied = Buffer.from(
+      straight.map((value, at) =>
+        at % 4 === 3 ? value : Math.round((value * (straight[at | 3] as number)) / 255),
+      ),
+    );
+    const file = withAssociatedAlpha(
+      await runCjxl(await open({ width, height, data: multiplied }).png().toBuffer()),
+    );
+    const shown = await decode((await toPng(file)).body);
+    expect(difference(shown, { width, height, data: straight }).max).to.be.at.most(3); // 1 of 55
+    const { body } = await toPng(
+      await runCjxl(await open({ width, height, data: straight }).png().toBuffer()),
+    );
+    expect(difference(await decode(body), { width, height, data: straight }).max).to.equal(0);
   });
 
   it('show the whole image of a JPEG 2000 that does not start at the origin of its grid', async () => {

@@ -157,6 +157,8 @@ const RARE_ENCODINGS: Readonly<Record<RareEncoding, string>> = {
   'jpeg-process': 'lossless, hierarchical or 12-bit JPEG',
   'tiff-jpeg-2000': 'JPEG 2000 compression in a TIFF',
   'tiff-jpeg-xl': 'JPEG XL compression in a TIFF',
+  'jxl-alpha-depth':
+    'JPEG XL with transparency of other than 8 or 16 bits, or of fewer bits than its colours',
 };
 
 /** Returns `UNSUPPORTED_ENCODING` instead of `CORRUPT_IMAGE` for a rare encoding, and other errors unchanged. */
@@ -168,7 +170,6 @@ export function explainRareEncoding(error: Error, { rareEncoding }: ImageInfo, s
 /** Labels of files that the tools do not decode correctly. */
 export const UNREADABLE_KINDS: Readonly<Record<UnreadableKind, string>> = {
   'cmyk-jxl': 'JPEG XL with CMYK colours',
-  'uneven-jxl': 'JPEG XL with fewer bits for transparency than for colours',
   'jp2-colours': 'JPEG 2000 with other colours than greys, RGB, sRGB or sYCC, such as CMYK or CIELab',
   'jp2-subsampled': 'JPEG 2000 whose samples do not match its size',
   'psd-without-merged-image': 'PSD without a merged image, saved without "Maximize Compatibility"',

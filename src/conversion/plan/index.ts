@@ -67,12 +67,11 @@ const COMMANDS: Readonly<Record<ToolName, (job: ConversionJob) => Command | Comm
       ...[DWEBP_THREADS, '-ppm', '-o', SCALED_FILE],
     ],
   }),
-  // djxl 0.7 writes no PNG of channels with different depths, unless all get the same one.
   djxl: ({ image, isTranscoded, output }) => ({
     args: [
       ...(isTranscoded ? [output, RESTORED_FILE] : [INPUT_FILE, DECODED_FILE]),
       ...[JXL_THREADS, '--quiet'],
-      ...(image.unevenDepth ? ['--bits_per_sample=8'] : []),
+      ...(image.decodedDepth ? [`--bits_per_sample=${image.decodedDepth}`] : []),
     ],
     deflateLevel: 1, // the size of the PNG shows whether the image is flat
   }),

@@ -60,7 +60,7 @@ const traits = facts({
   height: side,
   orientation,
   opaque: fc.boolean(),
-  unevenDepth: fc.boolean(),
+  decodedDepth: fc.constantFrom(8 as const, 16 as const),
   cmyk: fc.boolean(),
   lab: fc.boolean(),
   profile,

@@ -112,8 +112,8 @@ describe('the allow-list of system calls', () => {
       requires(this, 'hidden-files', layers.files !== 'none');
       expect(layers.syscalls).to.equal('allow-list');
       for (const name of DECODED) {
-        for (const unevenDepth of [false, true]) {
-          const image: ImageInfo = { type: 'jxl', unevenDepth };
+        for (const depth of [{}, { decodedDepth: 8 }, { decodedDepth: 16 }] as const) {
+          const image: ImageInfo = { type: 'jxl', ...depth };
           const { args = [] } = plan(createJob(image, PNG, { magick: 7 })).decoding ?? {};
           await expectSuccess('djxl', extraPath(`${name}.jxl`), 'in', complete('djxl', args));
         }
