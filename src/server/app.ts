@@ -9,14 +9,14 @@ import { ALL_INPUT_TYPES } from '../formats.ts';
 import { createDeflations } from './archive-entries.ts';
 import { checkClient, identifyClients, trustProxies } from './clients.ts';
 import { errorHandler, notFound } from './error-handler.ts';
+import { API_PREFIX, checkHead, ignoreLongHeaders } from './head.ts';
 import { imaginaryRouter } from './imaginary/routes.ts';
 import type { Metrics } from './metrics.ts';
 import {
-  API_PREFIX,
-  checkHead,
   commonHeaders,
   corsHeaders,
   endpoint,
+  isBelow,
   recordRequests,
   rejectReserved,
   rejectWhileDraining,
@@ -26,7 +26,7 @@ import {
 import { createDocument, exampleOrigin } from './openapi/document.ts';
 import { OPERATIONS, type OperationId } from './openapi/operations.ts';
 import { formatsBody } from './openapi/schemas.ts';
-import { rateLimiter } from './rate-limit.ts';
+import { outsideLimiter, rateLimiter } from './rate-limit.ts';
 import type { SharedStore } from './redis-store.ts';
 import { batchRoute, convertRoute, identifyRoute } from './routes/convert.ts';
 import {
@@ -39,11 +39,13 @@ import {
 } from './routes/status.ts';
 import type { WebApp } from './routes/web-app.ts';
 
-const PROBES = ['/livez', '/readyz', '/metrics'];
+const PROBES = ['/livez', '/readyz'];
+const METRICS = '/metrics';
 /** The routes that logs and metrics distinguish. */
 const ROUTES = [
   ...OPERATIONS.map(({ path }) => `${API_PREFIX}${path}`),
   ...PROBES,
+  METRICS,
   '/docs',
   '/docs/',
   '/',
@@ -85,7 +87,13 @@ export function createApp(deps: AppDeps): Express {
   app.set('case sensitive routing', ROUTING.caseSensitive);
   app.set('strict routing', ROUTING.strict);
   trustProxies(app, config);
+  identifyClients(app, config, deps.apiKeys);
 
+  const isImaginary = (path: string): boolean =>
+    config.IMAGINARY_PATH !== undefined && isBelow(`${config.IMAGINARY_PATH}/`, `${path}/`);
+  const isOutside = (path: string): boolean =>
+    !PROBES.includes(path) && !isBelow(`${API_PREFIX}/`, `${path}/`) && !isImaginary(path);
+  app.use(ignoreLongHeaders);
   app.use(commonHeaders);
   app.use(
     recordRequests({
@@ -95,29 +103,25 @@ export function createApp(deps: AppDeps): Express {
         ...(config.IMAGINARY_PATH ? [`${config.IMAGINARY_PATH}/`] : []),
         ...(deps.webApp?.paths ?? []),
       ],
-      debugRoutes: PROBES,
+      debugRoutes: [...PROBES, METRICS],
       onFinished: metrics.request,
     }),
   );
-  const identify = identifyClients(config, deps.apiKeys);
   const limit = rateLimiter(deps.now, deps.sharedStore?.withFallback);
   const headers = express.Router();
   if (config.CORS_ORIGIN !== false) headers.use(corsHeaders(config.CORS_ORIGIN));
-  useApiHeaders(app, API_PREFIX, headers.use(identify, limit));
-  app.use(checkHead);
+  useApiHeaders(app, API_PREFIX, headers.use(limit));
+  // Orchestrators end a service whose probes fail, so probes do not count.
+  app.use(outsideLimiter(isOutside, deps.now));
+  app.use(checkHead(isImaginary));
   app.use(serverOptions);
   endpoint(app, 'GET', '/livez', liveRoute);
   endpoint(app, 'GET', '/readyz', readyRoute(deps.isHealthy, deps.draining, { ...deps.layers }));
-  endpoint(app, 'GET', '/metrics', metricsRoute(metrics.render));
+  endpoint(app, 'GET', METRICS, metricsRoute(metrics.render, deps.now));
   app.use(rejectReserved);
   app.use(API_PREFIX, apiRouter(deps));
   if (config.IMAGINARY_PATH)
-    app.use(
-      config.IMAGINARY_PATH,
-      rejectWhileDraining(deps.draining),
-      identify,
-      imaginaryRouter(deps, limit),
-    );
+    app.use(config.IMAGINARY_PATH, rejectWhileDraining(deps.draining), imaginaryRouter(deps, limit));
   for (const path of deps.webApp?.paths ?? []) endpoint(app, 'GET', path, (deps.webApp as WebApp).handler);
   endpoint(app, 'GET', '/docs/', (_req, res) => res.redirect(301, '/docs'));
   app.use(notFound);

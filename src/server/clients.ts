@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { isIP, type Socket } from 'node:net';
-import express, { type Express, type Request, type RequestHandler } from 'express';
+import express, { type Express, type RequestHandler } from 'express';
 import { ipKeyGenerator } from 'express-rate-limit';
 import type { ApiKeys } from '../api-keys.ts';
 import type { Config } from '../config.ts';
@@ -27,41 +27,49 @@ export interface Client {
 
 const clients = new WeakMap<IncomingMessage, Client>();
 
-/** Returns the client of a request that {@link identifyClients} has seen. */
+/** Returns the client of a request that {@link identifyClient} has seen. */
 export const clientOf = (req: IncomingMessage): Client => clients.get(req) as Client;
 
 /** Maximum length of `X-Client-Id`, in characters, and those that it can have. */
 const CLIENT_ID_PATTERN = /^\P{Cc}{1,128}$/u;
 
-/** Creates middleware that identifies the client of each request. It rejects none: see {@link checkClient}. */
-export function identifyClients(config: Config, keys: ApiKeys): RequestHandler {
+/** Express setting with the function that identifies the client of a request. */
+const IDENTIFY = 'identify client';
+
+/** Makes the app identify clients. It rejects none: see {@link checkClient}. */
+export function identifyClients(app: Express, config: Config, keys: ApiKeys): void {
   const isTrusted = trustFunction([...config.TRUSTED_CLIENTS]);
-  const identify = (req: Request): Client => {
-    const address = clientAddress(req);
+  const isProxy: TrustFunction = app.get('trust proxy fn');
+  const identify = (req: IncomingMessage): Client => {
+    const { authorization = '', 'x-client-id': givenId = '' } = req.headers;
+    const address = clientAddress(req, isProxy);
     const unknown: Client = {
       key: addressKey(address),
       perMinute: config.RATE_LIMIT_PER_MINUTE,
       limitedBy: 'RATE_LIMIT_PER_MINUTE',
     };
-    const [, secret] =
-      (config.API_KEYS_FILE && /^Bearer +(\S+)$/i.exec(req.get('authorization') ?? '')) || [];
+    const [, secret] = (config.API_KEYS_FILE && /^Bearer +(\S+)$/i.exec(authorization)) || [];
     const apiKey = secret === undefined ? undefined : keys.find(secret);
     if (secret !== undefined && !apiKey) return { ...unknown, error: serviceError('API_KEY_INVALID') };
     // Node.js decodes headers as Latin-1.
-    const id = isTrusted(address, 0) && Buffer.from(req.get('x-client-id') ?? '', 'latin1').toString();
+    const id = isTrusted(address, 0) && Buffer.from(String(givenId), 'latin1').toString();
     if (id && !CLIENT_ID_PATTERN.test(id)) return { ...unknown, error: serviceError('CLIENT_ID_INVALID') };
     if (!apiKey) return id ? { ...unknown, key: `id:${id}` } : unknown;
     const { name, perMinute } = apiKey;
     const limit = perMinute === undefined ? {} : ({ perMinute, limitedBy: 'API_KEYS_FILE' } as const);
     return { ...unknown, ...limit, key: id ? `key:${name}:${id}` : `key:${name}`, name };
   };
-  return (req, _res, next) => {
-    clients.set(req, identify(req));
-    next();
-  };
+  app.set(IDENTIFY, identify);
 }
 
-/** Changes what {@link identifyClients} has found. */
+/** Identifies the client of a request, for {@link clientOf}. */
+export function identifyClient(app: Express, req: IncomingMessage): Client {
+  const client = app.get(IDENTIFY)(req) as Client;
+  clients.set(req, client);
+  return client;
+}
+
+/** Changes what {@link identifyClient} has found. */
 export function changeClient(req: IncomingMessage, changes: Partial<Client>): void {
   clients.set(req, { ...clientOf(req), ...changes });
 }
@@ -102,9 +110,23 @@ export function trustProxies(app: Express, { TRUST_PROXY, TRUSTED_CLIENTS }: Con
   app.set(SHARED_ADDRESS, (address: string) => isProxy(address, 0) || isTrusted(address, 0));
 }
 
-/** Returns the address of a request's client. If a trusted proxy forwards something else, that of the connection. */
-function clientAddress(req: Request): string {
-  return parseAddress(req.ip) ?? req.socket.remoteAddress ?? '';
+/** Maximum number of proxies on the way of a request. Earlier addresses in `X-Forwarded-For` are not read. */
+const MAX_HOPS = 100;
+
+/**
+ * Returns the address of a request's client: the first one that is not a trusted proxy's, from that of the connection to the start of
+ * `X-Forwarded-For`. If a trusted proxy forwards something else, returns that of the connection.
+ */
+function clientAddress({ socket, headers }: IncomingMessage, isProxy: TrustFunction): string {
+  const { remoteAddress = '' } = socket;
+  const forwarded = String(headers['x-forwarded-for'] ?? '');
+  let address = remoteAddress;
+  for (let [hop, end] = [0, forwarded.length]; hop < MAX_HOPS && end > 0 && isProxy(address, hop); hop += 1) {
+    const comma = forwarded.lastIndexOf(',', end - 1);
+    address = forwarded.slice(comma + 1, end).trim();
+    end = comma;
+  }
+  return parseAddress(address) ?? remoteAddress;
 }
 
 /**

@@ -5,11 +5,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
+import type { Config } from '../config.ts';
 import { serviceError } from '../errors.ts';
 import { maxOpenFiles } from '../files/system.ts';
-import { connectionKey } from './clients.ts';
+import { connectionKey, identifyClient } from './clients.ts';
 import { RESPONSE_SENT } from './error-handler.ts';
-import { INVALID_PATH, parseTarget, probeConnections } from './middleware.ts';
+import { INVALID_PATH, MAX_HEAD_BYTES, parseTarget } from './head.ts';
+import { probeConnections } from './middleware.ts';
 import {
   afterResponse,
   createClientErrorHandler,
@@ -18,15 +20,13 @@ import {
 } from './raw-error-response.ts';
 import { type RequestReader, readRequests } from './request-reader.ts';
 import { isTooSlow, sentBytes } from './response.ts';
+import { StartQueue } from './start-queue.ts';
 
 // An import would also load HTTP/2 and undici, which `node:http` re-exports: 13 MiB (bench/README.md).
 const { createServer } = process.getBuiltinModule('node:http');
 
 /** Time after the upload timeout in which the error response can still be sent, in milliseconds. */
 const RESPONSE_GRACE_MS = 5_000;
-
-/** Maximum length of a request's line and headers: a pipeline of 16 KiB for `IMAGINARY_PATH`, encoded for a URL, and 16 KiB more. */
-const MAX_HEAD_BYTES = 64 * 1024;
 
 /** Interval between checks for connections of slow clients, in milliseconds. */
 const CONNECTIONS_CHECK_MS = 1_000;
@@ -36,11 +36,15 @@ export type HttpServer = ReturnType<typeof createHttpServer>;
 
 /**
  * Creates an HTTP server for the app, with limits on connections and timeouts for slow clients. It does not listen yet.
- *
- * @param uploadTimeoutMs maximum time in which a client may send a request, in milliseconds
  */
-export function createHttpServer(app: Express, uploadTimeoutMs: number) {
-  const connections = new Connections(connectionLimits());
+export function createHttpServer(
+  app: Express,
+  {
+    UPLOAD_TIMEOUT_MS: uploadTimeoutMs,
+    IMAGINARY_PATH,
+  }: Pick<Config, 'UPLOAD_TIMEOUT_MS' | 'IMAGINARY_PATH'>,
+) {
+  const connections = new Connections(connectionLimits(), (req) => identifyClient(app, req).key);
   const exchangesOn = (socket: Socket): readonly Exchange[] => connections.exchangesOn(socket);
   const handle = (req: IncomingMessage, res: ServerResponse): void => {
     const target = req.url ?? '';
@@ -50,7 +54,7 @@ export function createHttpServer(app: Express, uploadTimeoutMs: number) {
   const onRequest = (req: IncomingMessage, res: ServerResponse): void =>
     connections.add(req, res, () => handle(req, res));
   const server = createServer({
-    maxHeaderSize: MAX_HEAD_BYTES,
+    maxHeaderSize: MAX_HEAD_BYTES[IMAGINARY_PATH ? 'imaginary' : 'other'],
     requestTimeout: uploadTimeoutMs + RESPONSE_GRACE_MS,
     headersTimeout: Math.min(uploadTimeoutMs, 30_000),
     connectionsCheckingInterval: CONNECTIONS_CHECK_MS,
@@ -192,10 +196,14 @@ class Connections {
   readonly #regular: ConnectionSlots;
   readonly #reserve = new ConnectionSlots(PROBE_RESERVE);
   readonly #open = new Map<Socket, Connection>();
+  readonly #starts = new StartQueue();
+  readonly #clientKey: (req: IncomingMessage) => string;
   #closing = false;
 
-  constructor(limits: ConnectionLimits) {
+  /** @param clientKey returns the key of a request's client */
+  constructor(limits: ConnectionLimits, clientKey: (req: IncomingMessage) => string) {
     this.#regular = new ConnectionSlots(limits);
+    this.#clientKey = clientKey;
   }
 
   /**
@@ -215,7 +223,10 @@ class Connections {
     socket.once('close', () => this.#open.delete(socket));
   }
 
-  /** Adds a request, and calls `start` when the responses to all earlier requests have been sent. */
+  /**
+   * Adds a request, and calls `start` when the responses to all earlier requests of the connection have been sent and it is the turn
+   * of its client.
+   */
   add(req: IncomingMessage, res: ServerResponse, start: () => void): void {
     const { socket } = req;
     const connection = this.#open.get(socket);
@@ -238,11 +249,21 @@ class Connections {
       resolve();
       // Other connections come first: a connection may have thousands of requests.
       setImmediate(() => {
-        if (socket.writable) startFirst(exchanges);
+        if (socket.writable) this.#startFirst(exchanges);
         reader.resume();
       });
     });
-    startFirst(exchanges);
+    if (exchanges.length === 1) this.#startFirst(exchanges);
+  }
+
+  /** Lets the first request of a connection wait for its start. */
+  #startFirst([first]: readonly Exchange[]): void {
+    if (!first?.start) return;
+    this.#starts.add(this.#clientKey(first.req), () => {
+      const { start } = first;
+      first.start = undefined;
+      if (!first.req.socket.destroyed) start?.();
+    });
   }
 
   /** Returns the requests in progress on a connection, in order. */
@@ -284,13 +305,6 @@ class Connections {
       else if (!connection.reader.isHolding()) socket.destroy();
     }
   }
-}
-
-/** Starts the first request of a connection, if it has not started yet. */
-function startFirst([first]: readonly Exchange[]): void {
-  const start = first?.start;
-  if (first) first.start = undefined;
-  start?.();
 }
 
 /** Announces the end of a connection in its last response, and not before: a client that pipelines gets all responses. */

@@ -113,7 +113,7 @@ export function recordRequests({ log, routes, debugRoutes, onFinished }: Request
 }
 
 /** Returns whether the path is below a route that ends with a slash. */
-const isBelow = (route: string, path: string): boolean =>
+export const isBelow = (route: string, path: string): boolean =>
   route.length > 1 && route.endsWith('/') && path.startsWith(route);
 
 /** Returns the outcome of a request that had no error. An unfinished response means that the client disconnected. */
@@ -152,49 +152,6 @@ export function endpoint(router: Router, method: Method, path: string, ...handle
     res.status(204).end();
   });
 }
-
-/** Path below which all operations of the API are. */
-export const API_PREFIX = '/api/v1';
-
-/** Path for an invalid target. It is below the API, so that the rate limit counts the request. */
-export const INVALID_PATH = `${API_PREFIX}/*`;
-
-/** Path for a target that has none. */
-const NO_PATH = '/*';
-
-/** A target that is an absolute URL (RFC 9112, section 3.2.2): what precedes the path, and the rest. */
-const ABSOLUTE_FORM = /^(https?:\/\/[^/?]*)(.*)$/i;
-
-/**
- * Returns the path and query of a request target, with the spelling that the client sent. For `*`, returns a path that no
- * route has.
- *
- * @returns undefined if the target is invalid. RFC 9112, section 3.2 allows no fragment: proxies and this app might disagree
- *   about its path.
- */
-export function parseTarget(target: string): string | undefined {
-  if (target.includes('#')) return undefined;
-  if (target.startsWith('/')) return target;
-  if (target === '*') return NO_PATH;
-  const [, origin = '', path = ''] = ABSOLUTE_FORM.exec(target) ?? [];
-  if (!URL.canParse(origin)) return undefined;
-  return path.startsWith('/') ? path : `/${path}`;
-}
-
-/** A valid `Host` value by RFC 9112, section 3.2: characters of RFC 3986, or nothing. */
-const HOST = /^[\w.~!$&'()*+,;=%:[\]-]*$/;
-
-/** Rejects requests that violate HTTP, or whose body has an unsupported transfer coding. */
-export const checkHead: RequestHandler = (req, _res, next) => {
-  const { host: hosts = [] } = req.headersDistinct;
-  const { 'transfer-encoding': coding = 'chunked' } = req.headers;
-  const hasValidHost =
-    hosts.length === 1 ? HOST.test(hosts[0] as string) : hosts.length === 0 && req.httpVersion === '1.0';
-  if (!hasValidHost) throw serviceError('HOST_INVALID');
-  if (coding.toLowerCase() !== 'chunked') throw serviceError('TRANSFER_CODING');
-  if (parseTarget(req.originalUrl) === undefined) throw serviceError('MALFORMED_REQUEST');
-  next();
-};
 
 /** Connections that have a slot for probes only, because all regular slots were taken. */
 export const probeConnections = new WeakSet<Socket>();

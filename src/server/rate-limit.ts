@@ -48,6 +48,38 @@ function isPreflight(req: Request): boolean {
   );
 }
 
+/** Requests per minute and client outside the API: ten loads of the page and more. */
+const OUTSIDE_PER_MINUTE = 600;
+
+/**
+ * Creates the middleware that limits requests outside the API, which the API's limit does not count. It has counters of its own, and no
+ * headers. A client without a limit in the API has none here, either.
+ *
+ * @param isCounted returns whether a path counts
+ * @param now monotonic clock in milliseconds
+ */
+export function outsideLimiter(
+  isCounted: (path: string) => boolean,
+  now: () => number = () => performance.now(),
+): RequestHandler {
+  return rateLimit({
+    windowMs: WINDOW_MS,
+    limit: OUTSIDE_PER_MINUTE,
+    skip: (req) => clientOf(req).perMinute === 0 || !isCounted(req.path),
+    store: createFixedWindowStore(now),
+    keyGenerator: (req) => clientOf(req).key,
+    legacyHeaders: false,
+    standardHeaders: false,
+    requestPropertyName: 'outsideLimit',
+    validate: false,
+    handler(req, _res, next) {
+      const { resetTime } = (req as Request & { outsideLimit: { resetTime: Date } }).outsideLimit;
+      const wait = Math.max(1, Math.ceil((resetTime.getTime() - Date.now()) / 1000));
+      next(serviceError('RATE_LIMITED', OUTSIDE_PER_MINUTE, wait, 'RATE_LIMIT_PER_MINUTE'));
+    },
+  });
+}
+
 /** Creates an in-memory store. All windows have the same length, so the first one in the map ends first. */
 function createFixedWindowStore(now: () => number): Store {
   const windows = new Map<string, { hits: number; readonly endsAt: number; readonly resetTime: Date }>();

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Express, Request, Response } from 'express';
 import { ServiceError, serviceError } from '../errors.ts';
+import { identifyClient } from './clients.ts';
 import { errorBody, MAX_DISCARD_MS } from './error-handler.ts';
 import { apiHeadersOf, baseHeaders, whenHeadersSet } from './middleware.ts';
 
@@ -90,6 +91,7 @@ async function respond(
 export function rejectRequest(app: Express, socket: Socket, error: ServiceError): void {
   const req = Object.assign(new http.IncomingMessage(socket), { url: '/' }) as Request;
   const res = new http.ServerResponse(req) as Response;
+  identifyClient(app, req);
   apiHeadersOf(app)(req, res, (limitError?: unknown) =>
     sendRawError(socket, limitError instanceof ServiceError ? limitError : error, {
       ...baseHeaders(),

@@ -36,6 +36,28 @@ describe('the interface of imaginary', () => {
     return `${headers.get('content-type')} ${width}x${height}`;
   };
 
+  it('takes heads of 64 kB, and only below its path: other paths answer 431 above 16 kB', async () => {
+    await startShared(SETTINGS);
+    const statusOf = async (path: string, length: number) => {
+      const { status, headers, body } = await sendForm(new URL(path, current().base).href, {
+        headers: { 'x-filler': 'x'.repeat(length) },
+      });
+      if (status === 431) expect(JSON.parse(body.toString()).error.reason).to.equal('headers_too_large');
+      return `${status} ${headers.has('x-ratelimit-limit')}`;
+    };
+    const path = `/imaginary/?key=${encodeURIComponent(KEY)}`;
+    expect(await statusOf(path, 60_000)).to.equal('200 false');
+    expect(await statusOf(path, 66_000)).to.equal('431 true'); // the parser does not state the path
+    for (const [path, isApi] of [
+      ['/api/v1/formats', true],
+      ['/docs', false],
+      ['/livez', false],
+      ['/imaginary-other', false],
+    ] as const)
+      expect(await statusOf(path, 16_300), path).to.equal(`431 ${isApi}`);
+    expect(await statusOf('/livez', 15_000)).to.equal('200 false');
+  });
+
   describe('answers what Nextcloud sends for a preview:', () => {
     const last = (operation: 'fit' | 'smartcrop', type: string) => ({
       operation,

@@ -6,7 +6,7 @@ import { convert, fixture, formOf, sendBatch, sendForm } from '../helpers/client
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { startProcess } from '../helpers/process.ts';
-import { useOwnServices } from '../helpers/service.ts';
+import { startService, useOwnServices } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
 
 const DASHBOARD = new URL('../../docker/grafana/imagemill.json', import.meta.url);
@@ -127,6 +127,18 @@ describe('GET /metrics', () => {
     expect(value(idle, 'imagemill_conversions_running')).to.equal(0);
     expect(value(idle, 'imagemill_conversions_waiting')).to.equal(0);
     await scrapeUntil('imagemill_http_requests_total', { route: '/api/v1/convert', status: '499' }, 2);
+  });
+
+  it('are rendered at most once a second', async () => {
+    let now = 0;
+    await using service = await startService({}, () => now);
+    const text = async () => (await sendForm(new URL('/metrics', service.base).href)).body.toString();
+    const first = await text();
+    await sendForm(`${service.base}/health`);
+    now = 999;
+    expect(await text()).to.equal(first);
+    now = 1000;
+    expect(await text()).not.to.equal(first);
   });
 
   it('counts tools killed by the timeout', async () => {

@@ -88,6 +88,7 @@ describe('HTTP protocol', () => {
       [400, 'is no HTTP', 'HELLO\r\n\r\n'],
       [408, 'does not end', 'GET /api/v1/health HTTP/1.1\r\n'],
       [431, 'has headers without end', `GET / HTTP/1.1\r\nX: ${'x'.repeat(70_000)}`],
+      [431, 'has headers above 16 kB', `GET / HTTP/1.1\r\n${HEAD}X: ${'x'.repeat(16_400)}\r\n\r\n`],
       [501, 'has an unknown method', `FOO /api/v1/health HTTP/1.1\r\n${HEAD}\r\n`],
       [501, 'has a known method in lower case', `get /api/v1/health HTTP/1.1\r\n${HEAD}\r\n`],
       [501, 'is CONNECT', 'CONNECT example.com:80 HTTP/1.1\r\nHost: example.com:80\r\n\r\n'],

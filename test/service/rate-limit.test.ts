@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { type ClientResponse, convert, fixture, sendForm } from '../helpers/client.ts';
+import { exchange, parseAnswer, statuses } from '../helpers/raw-http.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 
 describe('rate limit', () => {
@@ -79,6 +80,48 @@ describe('rate limit', () => {
     const { headers } = await sendForm(new URL('/elsewhere', service.base).href);
     expect(headers.has('x-ratelimit-limit')).to.equal(false);
     expect(remaining(await health())).to.equal('4');
+  });
+
+  describe('outside the API', () => {
+    const send = (path: string) => sendForm(new URL(path, service.base).href);
+    /** Sends this many requests for a path on one connection, and returns the text of all responses. */
+    const sendMany = (path: string, requests: number) => {
+      const get = (headers: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`;
+      return exchange(service.base, get('').repeat(requests - 1) + get('Connection: close\r\n'));
+    };
+
+    it('allows 600 requests a minute, which the API does not count, and returns 429 for the 601st', async () => {
+      await start({ RATE_LIMIT_PER_MINUTE: '5' });
+      expect(statuses(await sendMany('/nothing', 600))).to.deep.equal(Array(600).fill(404));
+      const { status, headers, rest } = parseAnswer(await sendMany('/metrics', 1));
+      const wait = Number(headers.get('retry-after'));
+      expect(wait).to.be.within(1, 60);
+      expect([status, headers.has('x-ratelimit-limit'), JSON.parse(rest).error]).to.deep.equal([
+        429,
+        false,
+        {
+          code: 429,
+          message: `Too many requests: at most 600 per minute. Try again in ${wait} seconds.`,
+          ...{ reason: 'rate_limited', retryable: true, limit: 600, setting: 'RATE_LIMIT_PER_MINUTE' },
+        },
+      ]);
+      expect((await send('/docs')).status).to.equal(429);
+      expect(remaining(await health())).to.equal('4');
+      for (const path of ['/livez', '/readyz']) expect((await send(path)).status, path).to.equal(200);
+      now += 60_000;
+      expect((await send('/metrics')).status).to.equal(200);
+    });
+
+    it('never refuses /livez and /readyz, so that an orchestrator does not end the service', async () => {
+      await start({ RATE_LIMIT_PER_MINUTE: '5' });
+      for (const path of ['/livez', '/readyz'])
+        expect(statuses(await sendMany(path, 601)), path).to.deep.equal(Array(601).fill(200));
+    });
+
+    it('has no limit with RATE_LIMIT_PER_MINUTE=0', async () => {
+      await start({ RATE_LIMIT_PER_MINUTE: '0' });
+      expect(statuses(await sendMany('/nothing', 601))).to.deep.equal(Array(601).fill(404));
+    });
   });
 
   it('ignores X-Forwarded-For without a trusted proxy', async () => {

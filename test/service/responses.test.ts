@@ -141,6 +141,7 @@ describe('responses', () => {
   });
 
   describe('to requests whose Accept prefers problem details', () => {
+    const PROBLEM = 'application/problem+json';
     const problem = (accept: string) =>
       sendForm(`${service.base}/convert?quality=0`, {
         method: 'POST',
@@ -178,6 +179,25 @@ describe('responses', () => {
         expect(headers.get('content-type')).to.equal('application/json; charset=utf-8');
         expect(JSON.parse(body.toString()).error.code).to.equal(400);
       });
+
+    it('but not with an Accept above 2 kB, which is ignored', async () => {
+      const types = async (length: number) =>
+        (await problem(`${PROBLEM}, ${'a/b,'.repeat(length)}`.slice(0, length))).headers.get('content-type');
+      expect(await types(2048)).to.equal(PROBLEM);
+      expect(await types(2049)).to.equal('application/json; charset=utf-8');
+    });
+  });
+
+  it('to the page are not compressed with an Accept-Encoding above 2 kB, which is ignored', async () => {
+    const encoding = async (length: number) => {
+      const accepted = `gzip, ${'a,'.repeat(length)}`.slice(0, length);
+      const { status, headers } = await sendForm(new URL('/docs', service.base).href, {
+        headers: { 'accept-encoding': accepted },
+      });
+      return `${status} ${headers.get('content-encoding')}`;
+    };
+    expect(await encoding(2048)).to.equal('200 gzip');
+    expect(await encoding(2049)).to.equal('200 null');
   });
 
   describe('to other methods', () => {

@@ -53,10 +53,26 @@ export const liveRoute: RequestHandler = (_req, res) => {
   res.json({ status: 'ok' });
 };
 
-/** Handles `GET /metrics`: the metrics in Prometheus format. */
-export function metricsRoute(render: Metrics['render']): RequestHandler {
+/** Time for which rendered metrics are sent again, in milliseconds. Rendering takes several milliseconds of the event loop. */
+const METRICS_TTL_MS = 1000;
+
+/**
+ * Handles `GET /metrics`: the metrics in Prometheus format.
+ *
+ * @param now monotonic clock in milliseconds
+ */
+export function metricsRoute(
+  render: Metrics['render'],
+  now: () => number = () => performance.now(),
+): RequestHandler {
+  let rendered: ReturnType<Metrics['render']> | undefined;
+  let renderedAt = 0;
   return async (_req, res) => {
-    const { type, text } = await render();
+    if (!rendered || now() - renderedAt >= METRICS_TTL_MS) {
+      rendered = render();
+      renderedAt = now();
+    }
+    const { type, text } = await rendered;
     res.set({ 'Cache-Control': 'no-store', 'Content-Type': type }).end(text);
   };
 }
