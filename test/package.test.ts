@@ -154,6 +154,29 @@ await createClient('').convert(new Blob([]), { output_format: 'wbp' });
     expect(await sharp(join(folder, 'scene.png')).metadata()).to.include({ format: 'png', width: 120 });
   });
 
+  it('holds a program that converts without its npm packages, except with --verify and in regress', async () => {
+    const folder = await makeTempDir('unpacked');
+    await execute('tar', ['-xzf', archive, '-C', folder]);
+    const run = (...args: string[]) =>
+      execute(process.execPath, [join(folder, 'package/dist/main.js'), ...args], { env });
+    const scene = fixturePath('scene.jpg');
+    const result = join(folder, 'scene.png');
+    await run('convert', scene, '-o', result);
+    expect(await sharp(result).metadata()).to.include({ format: 'png', width: 120 });
+
+    const needed = 'the npm packages of imagemill, such as sharp: run npm install.';
+    for (const [command, args] of [
+      ['--verify', ['convert', scene, '-o', result, '--force', '--verify', 'visual']],
+      ['regress', ['regress', 'record', folder, '--to', join(folder, 'baseline')]],
+    ] as const) {
+      const { code, stderr } = await run(...args).then(
+        () => ({ code: 0, stderr: '' }),
+        (error) => error,
+      );
+      expect([code, stderr]).to.deep.equal([2, `imagemill: ${command} needs ${needed}\n`]);
+    }
+  });
+
   it('installs a program that serves the API, the web page and the reference', async () => {
     const child = spawn(program(), ['serve'], {
       env: { ...env, PORT: '0', HOST: '127.0.0.1', TEMP_DIR: await makeTempDir('serve') },

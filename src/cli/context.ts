@@ -3,6 +3,7 @@ import { constants } from 'node:os';
 import { pino } from 'pino';
 import { type Config, ConfigError, loadConfig } from '../config.ts';
 import { workingFolder } from '../files/system.ts';
+import { findInPackage } from '../folders.ts';
 import { sanitizeForDisplay } from '../text.ts';
 
 /** What every command receives in addition to its arguments. */
@@ -91,6 +92,21 @@ export const bytesOfBatch = ({ MAX_FILE_BYTES, MAX_BATCH_FILES }: Config): numbe
 /** Returns the settings of the service: without `TEMP_DIR`, its working files are in memory if there is room for a full batch. */
 export function withWorkingFolder(config: Config, env: CliContext['env']): Config {
   return env.TEMP_DIR || env.TMPDIR ? config : { ...config, TEMP_DIR: workingFolder(bytesOfBatch(config)) };
+}
+
+/**
+ * Finds the folder of the packages that decode results: outside the program's own folder if it is a dependency of a project.
+ *
+ * @param user command or option that needs them
+ * @throws {CliError} if they are not installed
+ */
+export function findDecoders(user: string): string {
+  try {
+    const path = findInPackage('sharp');
+    return path.slice(0, path.lastIndexOf('/sharp/'));
+  } catch {
+    throw new CliError(`${user} needs the npm packages of imagemill, such as sharp: run npm install.`);
+  }
 }
 
 /** Creates a log that collects warnings and prints nothing. The command decides which warnings to print. */

@@ -3,7 +3,7 @@
  * not need them.
  */
 import type { Command } from 'commander';
-import type { CliContext } from './context.ts';
+import { type CliContext, findDecoders } from './context.ts';
 import type { ReportFiles } from './regress-actions.ts';
 
 const EXAMPLES = `
@@ -23,7 +23,8 @@ export function addRegress(program: Command, { env }: CliContext, onExit: (statu
   const regress = program
     .command('regress')
     .description('test whether an upgrade of the tools changes any image')
-    .addHelpText('after', EXAMPLES);
+    .addHelpText('after', EXAMPLES)
+    .hook('preAction', () => void findDecoders('regress'));
 
   withConvertOptions(regress.command('record <images>'))
     .description('convert every image of a folder in many ways, and save the results as a baseline')

@@ -12,7 +12,7 @@ import { KnownResultError, StartupError } from '../../errors.ts';
 import type { InputType, OutputType } from '../../formats.ts';
 import type { Verification, VerifyMode } from '../../regress/verifiable.ts';
 import { sanitizeForDisplay } from '../../text.ts';
-import { abortOnSignals, CliError, createWarningCollector } from '../context.ts';
+import { abortOnSignals, CliError, createWarningCollector, findDecoders } from '../context.ts';
 import {
   type Converter,
   labelOf,
@@ -40,13 +40,14 @@ export interface LocalConverterOptions {
 /**
  * Starts the conversion engine.
  *
- * @throws {CliError} if this machine cannot convert to one of the formats
+ * @throws {CliError} if this machine cannot convert to one of the formats, or cannot verify
  */
 export async function createLocalConverter(
   config: Config,
   formats: readonly OutputType[],
   { jobs, signal, verify }: LocalConverterOptions,
 ): Promise<Converter> {
+  if (verify) findDecoders('--verify');
   const { engine, warnings, withStoredInput } = await startEngine(config, signal, jobs);
   const missing = formats.find((format) => !engine.capabilities.outputs.includes(format));
   if (missing) {

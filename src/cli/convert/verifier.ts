@@ -7,15 +7,13 @@ import { isDeepStrictEqual } from 'node:util';
 import pLimit from 'p-limit';
 import type { ConversionEngine } from '../../conversion/engine.ts';
 import { createFolders, systemReason } from '../../files/system.ts';
-import { ASSETS_DIR, FORK_SERVER_LIBRARY, findInPackage, VERIFY_WORKER } from '../../folders.ts';
+import { ASSETS_DIR, FORK_SERVER_LIBRARY, VERIFY_WORKER } from '../../folders.ts';
 import { LARGE_PAGES } from '../../process/runner.ts';
 import { startWorker, type Worker } from '../../process/single-process.ts';
 import type { Verification, VerifyRequest } from '../../regress/verifiable.ts';
+import { findDecoders } from '../context.ts';
 import { fileError, type OutputJob } from './converter.ts';
 
-const SHARP = findInPackage('sharp');
-/** The folder of the decoders' packages: outside the program's own if it is a dependency of a project. */
-const PACKAGES = SHARP.slice(0, SHARP.lastIndexOf('/sharp/'));
 /** Time limit of one result, in ms. */
 const TIMEOUT_MS = 120_000;
 /** Folders and files that Node.js and sharp read, if they exist. */
@@ -42,7 +40,13 @@ export async function createVerifier(engine: ConversionEngine, jobs: number, pic
   const folder = join(root, 'verify');
   await mkdir(folder, { recursive: true });
   const isConfined = engine.layers.files === 'landlock' && existsSync(FORK_SERVER_LIBRARY);
-  const own = [dirname(ASSETS_DIR), PACKAGES, dirname(dirname(process.execPath)), root, ...READABLE];
+  const own = [
+    dirname(ASSETS_DIR),
+    findDecoders('--verify'),
+    dirname(dirname(process.execPath)),
+    root,
+    ...READABLE,
+  ];
   const readable = (await Promise.all(own.map((path) => realpath(path).catch(() => [])))).flat();
   const start = (): Promise<Worker> =>
     startWorker(
