@@ -5,6 +5,13 @@ import { plural } from '../text.ts';
 import { type CliContext, EXIT_CANNOT_RUN } from './context.ts';
 import { CHECKS } from './doctor/checks.ts';
 import { type CheckResult, collectReport } from './doctor/collect.ts';
+import { loadServiceSettings } from './doctor/settings-file.ts';
+
+export interface DoctorFlags {
+  readonly json?: boolean;
+  /** File of settings. */
+  readonly env?: string;
+}
 
 /**
  * Runs `imagemill doctor`: checks this machine, and prints problems and how to fix them.
@@ -12,10 +19,10 @@ import { type CheckResult, collectReport } from './doctor/collect.ts';
  * @returns the exit status: 0 if this machine can serve, with or without warnings; 2 if it cannot
  */
 export async function doctor(
-  { json = false }: { json?: boolean },
+  { json = false, env: file }: DoctorFlags,
   { env, version }: CliContext,
 ): Promise<number> {
-  const report = await collectReport(env);
+  const report = await collectReport(await loadServiceSettings(env, file));
   try {
     const checks: CheckResult[] = [];
     for (const check of CHECKS) checks.push(...(await check(report)));

@@ -3,6 +3,7 @@ import { Argument, Command, CommanderError } from 'commander';
 import { COMPLETION_SCRIPTS } from './completion.ts';
 import { type CliContext, CliError, EXIT_CANNOT_RUN } from './context.ts';
 import { addConvert } from './convert-commands.ts';
+import type { DoctorFlags } from './doctor.ts';
 import { addRegress } from './regress.ts';
 
 /** Minimum version, as in package.json. Since 22.17, `glob` of node:fs/promises prints no warning. */
@@ -35,11 +36,13 @@ some are not images or cannot be read; 2 if this machine cannot convert images.`
 const DOCTOR_HELP = `
 Tests everything that the service needs, with the settings of the environment:
 the tools, their policy and sandbox, a conversion to each format, SVG text in
-several scripts, disk space for working files, and REDIS_URL.
+several scripts, disk space for working files, and REDIS_URL. Settings of the
+file take precedence, as with EnvironmentFile= of systemd.
 
 Examples:
   $ imagemill doctor
   $ MAGICK_BIN=/opt/magick imagemill doctor
+  $ imagemill doctor --env docker/.env
   $ imagemill doctor --json
 
 Exit status: 0 if this machine can serve, with or without warnings; 2 if it
@@ -119,9 +122,13 @@ export async function runProgram(
   program
     .command('doctor')
     .description('check whether this machine can run the service, and how to fix problems')
+    .option(
+      '--env <file>',
+      'file of settings (default: /etc/imagemill.env of the systemd unit, if it exists)',
+    )
     .option('--json', 'print a JSON object')
     .addHelpText('after', DOCTOR_HELP)
-    .action(async (flags: { json?: boolean }) => {
+    .action(async (flags: DoctorFlags) => {
       const { doctor } = await import('./doctor.ts');
       status = await doctor(flags, context);
     });

@@ -3,6 +3,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { loadServiceSettings } from '../../src/cli/doctor/settings-file.ts';
 import { type CommandRun, MAIN, runCommand, runOnTerminal } from '../helpers/command.ts';
 import { COPY_SCENE, fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
@@ -63,6 +64,36 @@ describe('imagemill doctor', () => {
       expect(row('img2webp'), version).to.include({ state: 'warn', found: `not found: ${lacks}` });
       expect(row('heif-convert')?.state, version).to.equal(version.startsWith('6') ? 'warn' : 'ok');
     }
+  });
+
+  it('checks the settings of --env FILE as systemd reads them, and names the file', async () => {
+    const path = await writeTempFile('service.env', '# four\n\nEXTRA_INPUTS="jxl"\nPORT=80\nCONCURRENCY=\n');
+    const checked = await run({ CONCURRENCY: 'many' }, '--env', path, '--json');
+    const { checks } = JSON.parse(checked.lines.join('\n')) as { checks: Row[] };
+    const row = (name: string) => checks.find((check) => check.name === name);
+    expect(row('settings')).to.include({ state: 'ok', found: `all valid, with those of ${path}` });
+    expect(row('reads')?.found).to.match(/, jxl$/);
+
+    await writeFile(path, 'CONCURRENCY=4 # four\n');
+    const invalid = await run({}, '--env', path);
+    expect(invalid.status).to.equal(2);
+    expect(invalid.lines[0]).to.match(/^fail {2}settings +CONCURRENCY="4 # four": /);
+    await writeFile(path, 'PORT=80\n4 processors\n');
+    expect((await run({}, '--env', path)).outcome).to.equal(
+      `2 imagemill: ${path}, line 2: expected NAME=value.`,
+    );
+    const missing = join(temp, 'missing.env');
+    expect((await run({}, '--env', missing)).outcome).to.match(
+      /^2 imagemill: .*missing\.env cannot be read: /,
+    );
+  });
+
+  it('reads the settings of the systemd unit by default, and says if it may not', async () => {
+    const unitFile = await writeTempFile('imagemill.env', 'PORT=80\n');
+    const load = (file: string) => loadServiceSettings({ HOST: '::1' }, undefined, file);
+    expect(await load(unitFile)).to.deep.equal({ env: { HOST: '::1', PORT: '80' }, file: unitFile });
+    expect(await load(join(temp, 'missing'))).to.deep.equal({ env: { HOST: '::1' } });
+    expect((await load(temp)).problem).to.match(/ cannot be read: /);
   });
 
   it('counts the API keys, and fails for a file that the service would refuse', async () => {

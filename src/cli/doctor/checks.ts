@@ -103,9 +103,10 @@ export const CHECKS: readonly ((report: DoctorReport) => CheckResult[] | Promise
   remarks,
 ];
 
-function settings({ settingProblems }: DoctorReport): CheckResult[] {
-  if (settingProblems.length === 0) return [ok('settings', 'all valid')];
-  return settingProblems.map((found) => fail('settings', found));
+function settings({ settingProblems, settingsFile: { file, problem } }: DoctorReport): CheckResult[] {
+  if (settingProblems.length > 0) return settingProblems.map((found) => fail('settings', found));
+  if (problem) return [warn('settings', problem, 'run this command as root')];
+  return [ok('settings', file ? `all valid, with those of ${file}` : 'all valid')];
 }
 
 async function apiKeys({ config: { API_KEYS_FILE } }: DoctorReport): Promise<CheckResult[]> {

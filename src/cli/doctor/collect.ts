@@ -16,6 +16,7 @@ import { isPolicyEnforced } from '../../process/policy.ts';
 import { createRunner } from '../../process/runner.ts';
 import { findToolchain } from '../../process/toolchain.ts';
 import { type CliContext, CliError, createWarningCollector, withWorkingFolder } from '../context.ts';
+import type { ServiceSettings } from './settings-file.ts';
 
 export interface CheckResult {
   readonly name: string;
@@ -41,7 +42,7 @@ export type DoctorReport = Awaited<ReturnType<typeof collectReport>>;
  *
  * @throws {CliError} if no program can be started or no file can be written
  */
-export async function collectReport(env: CliContext['env']) {
+export async function collectReport({ env, ...settingsFile }: ServiceSettings) {
   const { config, settingProblems } = loadValidSettings(env);
   const { log, warnings } = createWarningCollector();
   const tools = await findTools(config).catch((cause) => {
@@ -53,7 +54,7 @@ export async function collectReport(env: CliContext['env']) {
     if (error instanceof StartupError) return error;
     throw error;
   });
-  return { config, settingProblems, ...tools, engine, warnings };
+  return { config, settingProblems, settingsFile, ...tools, engine, warnings };
 }
 
 /** Loads the settings. If some are invalid, ignores them and loads the rest. */
