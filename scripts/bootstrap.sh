@@ -4,17 +4,19 @@
 #
 #   sh scripts/bootstrap.sh serve|test|full|docker
 #   sh scripts/bootstrap.sh build                 only builds
+#   sh scripts/bootstrap.sh production            installs npm packages, builds, copies Node.js to ./node, and removes the
+#                                                 development dependencies
+#
+# Needs npm and any Node.js that npm runs on, such as version 18 of Debian 12.
 set -eu
 purpose=${1:-serve}
 cd "$(dirname "$0")/.."
 
 main() {
-  if [ "$purpose" != build ]; then
-    install_tools
-    install_packages
-    check_node
-  fi
+  case $purpose in build | production) ;; *) install_tools ;; esac
+  [ "$purpose" = build ] || install_packages
   build
+  [ "$purpose" != production ] || leave_production
 }
 
 # --- tools -----------------------------------------------------------------
@@ -167,17 +169,40 @@ install_packages() {
   # Reinstall if development packages were removed since (npm prune).
   [ "$(cat $stamp 2>/dev/null)" != "$sum" ] || [ ! -x node_modules/.bin/mocha ] || [ ! -x node_modules/.bin/node ] || return 0
   say 'installing npm packages'
-  npm ci --include=dev --no-audit --no-fund --loglevel=error
+  run_npm ci --include=dev --no-audit --no-fund --loglevel=error
   # If install scripts are disabled, the packaged Node.js is not in place yet.
-  node_modules/.bin/node --version >/dev/null 2>&1 || npm rebuild node --ignore-scripts=false --loglevel=error
+  node_modules/.bin/node --version >/dev/null 2>&1 || run_npm rebuild node --ignore-scripts=false --loglevel=error
   printf '%s\n' "$sum" >$stamp
 }
 
-# Scripts of npm run with node_modules/.bin first on the PATH, so check the version found there.
-check_node() {
-  PATH=$PWD/node_modules/.bin:$PATH
-  node -e 'const [major, minor] = process.versions.node.split("."); process.exit(+major > 22 || (+major === 22 && +minor >= 17) ? 0 : 1)' ||
-    fail "Node 22.17 or newer is needed; here is $(node --version)"
+# Runs npm on Node.js 22.17 or newer: npm leaves out optional packages for which its Node.js is too old. If the one on the PATH
+# is, first installs the one of package.json in .node/. The one in node_modules/.bin, which npm scripts have first on the PATH,
+# does not count, because npm replaces it.
+run_npm() (
+  PATH=$(printf '%s' "$PATH" | awk -v RS=: -v ORS=: -v packages="$PWD/node_modules/.bin" '$0 != packages')
+  PATH=${PATH%:}
+  if ! suffices; then
+    version=$(sed -n 's/^ *"node": "\([0-9.]*\)",*$/\1/p' package.json)
+    own=$PWD/.node/node_modules/.bin
+    if [ "$("$own/node" --version 2>/dev/null)" != "v$version" ]; then
+      say "installing Node.js $version, because $(node --version) is too old"
+      npm install --prefix .node --no-save --no-package-lock --ignore-scripts=false --no-audit --no-fund \
+        --loglevel=error "node@$version"
+    fi
+    PATH=$own:$PATH
+    suffices || fail "Node 22.17 or newer is needed; here is $(node --version)"
+  fi
+  npm "$@"
+)
+
+suffices() {
+  node -e 'const [major, minor] = process.versions.node.split("."); process.exit(+major > 22 || (+major === 22 && +minor >= 17) ? 0 : 1)'
+}
+
+# --no-save: npm 9 of Debian would rewrite package-lock.json.
+leave_production() {
+  install -m 755 node_modules/node/bin/node node
+  run_npm prune --omit=dev --no-save --no-audit --no-fund --loglevel=error
 }
 
 build() {
@@ -185,7 +210,7 @@ build() {
     return 0
   fi
   say 'building'
-  npm run --silent build
+  PATH=$PWD/node_modules/.bin:$PATH npm run --silent build
 }
 
 # --- messages ----------------------------------------------------------------

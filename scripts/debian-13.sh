@@ -9,6 +9,7 @@
 # that.
 set -eu
 cd "$(dirname "$0")/.."
+. scripts/debian.sh
 root=${DEBIAN_13:-${TMPDIR:-/tmp}/imagemill-debian-13}
 packages=imagemagick,librsvg2-bin,poppler-utils,qpdf,libimage-exiftool-perl,python3-pil,curl,unzip,procps
 # Programs and libraries for EXTRA_INPUTS and EXTRA_OUTPUTS.
@@ -16,14 +17,10 @@ packages=$packages,libheif-plugin-libde265,libjxl-tools,libavif-bin
 
 cannot() { echo "imagemill: cannot run a Debian 13 chroot: $*" >&2; exit 75; }
 
-[ "$(id -u)" = 0 ] || cannot 'only root can make one'
-unshare --mount true 2>/dev/null || cannot 'this machine allows no mounts'
+needs_root_and_mounts
 if [ "$(cat "$root/.made" 2>/dev/null)" != "$packages" ]; then
-  command -v debootstrap >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends debootstrap >/dev/null; }
   echo "imagemill: creating a Debian 13 chroot in $root" >&2
-  rm -rf "$root"
-  debootstrap --variant=minbase --include="$packages" trixie "$root" >"$root.log" 2>&1 ||
-    cannot "debootstrap failed: $(tail -n 1 "$root.log")"
+  make_system trixie "$root" "$root.log" --include="$packages"
   echo "$packages" >"$root/.made"
 fi
 # Only dwebp and img2webp: their package also has viewers, which depend on the libraries of OpenGL.
@@ -31,20 +28,12 @@ if [ ! -x "$root/usr/bin/img2webp" ]; then
   chroot "$root" sh -c 'cd /tmp && apt-get update -qq && apt-get download -qq webp && dpkg-deb --fsys-tarfile webp_*.deb' |
     tar -x -C "$root" ./usr/bin/dwebp ./usr/bin/img2webp || cannot 'dwebp and img2webp cannot be downloaded'
 fi
-mkdir -p "$root/checkout"
 # Compile the program for test/process/sandbox/broken-codec.test.ts here: a compiler would double the size of the system.
 if command -v cc >/dev/null; then
   cc -O1 -pthread -o "$root/usr/local/bin/imagemill-broken-codec" test/helpers/broken-codec.c ||
     echo 'imagemill: cannot compile test/helpers/broken-codec.c for the chroot' >&2
 fi
-export IMAGEMILL_ROOT="$root"
-exec unshare --mount sh -eu -c '
-  mount --make-rprivate /
-  mount --bind "$PWD" "$IMAGEMILL_ROOT/checkout"
-  mount --rbind /dev "$IMAGEMILL_ROOT/dev"
-  mount -t proc proc "$IMAGEMILL_ROOT/proc"
-  mount --rbind /sys "$IMAGEMILL_ROOT/sys"
-  mount -t tmpfs tmpfs "$IMAGEMILL_ROOT/tmp"
-  exec chroot "$IMAGEMILL_ROOT" /usr/bin/env -i HOME=/root LANG=C.UTF-8 MAY_SKIP="browser,mounts,compiler,${MAY_SKIP:-}" \
-    PATH=/checkout/node_modules/.bin:/usr/sbin:/usr/bin:/sbin:/bin sh -c "cd /checkout && exec \"\$@\"" sh "$@"
-' sh "$@"
+MOUNTS="$PWD /checkout
+"
+in_system "$root" MAY_SKIP="browser,mounts,compiler,${MAY_SKIP:-}" PATH=/checkout/node_modules/.bin:/usr/sbin:/usr/bin:/sbin:/bin \
+  sh -c 'cd /checkout && exec "$@"' sh "$@"

@@ -7,6 +7,7 @@
 # everything else is removed when the script ends. Exits with 75 (EX_TEMPFAIL of sysexits.h) if this machine cannot do that.
 set -eu
 cd "$(dirname "$0")/.."
+. scripts/debian.sh
 cache=${DOCKER_CACHE:-${TMPDIR:-/tmp}/imagemill-docker}
 log=$cache/log
 base=$(sed -n 's/^ARG NODE_IMAGE=//p' docker/Dockerfile)
@@ -17,8 +18,7 @@ export DOCKER_CONFIG="$cache/config"
 export DOCKER_BUILDKIT=0
 
 main() {
-  [ "$(id -u)" = 0 ] || cannot 'only root can start a Docker daemon'
-  unshare --mount true 2>/dev/null || cannot 'this machine allows no mounts'
+  needs_root_and_mounts
   # Try twice: the package with the docker command can be unknown until apt-get update has run.
   sh scripts/bootstrap.sh docker || sh scripts/bootstrap.sh docker ||
     { command -v dockerd >/dev/null && exit 1 || cannot 'it could not be installed'; }
@@ -91,26 +91,14 @@ build() {
 make_base() {
   say "making $base"
   root=$cache/base
-  rm -rf "$root"
-  debootstrap --variant=minbase trixie "$root" >>"$log" 2>&1 || cannot "debootstrap failed: $(tail -n 1 "$log")"
+  make_system trixie "$root" "$log"
   rm -rf "$root"/var/cache/apt/archives/*.deb
-  apt-config dump | grep '^Acquire::' >"$root/etc/apt/apt.conf.d/90host"
   npm install --global --prefix "$root/usr/local" --loglevel=error --no-audit --no-fund npm@11 >>"$log" 2>&1 ||
     cannot "npm cannot be installed: $(tail -n 1 "$log")"
   install -m 755 node_modules/node/bin/node "$root/usr/local/bin/node"
-  host_npm
+  copy_settings "$root" /usr/local/etc/npmrc
   tar --create --directory "$root" . | docker import - "$base" >>"$log"
   rm -rf "$root"
-}
-
-host_npm() {
-  mkdir -p "$root/usr/local/etc"
-  for place in globalconfig userconfig; do
-    grep -svE '^(prefix|globalconfig|userconfig|nodedir) *=' "$(npm config get $place 2>/dev/null)" || true
-  done >"$root/usr/local/etc/npmrc"
-  chmod 600 "$root/usr/local/etc/npmrc"
-  authorities=$(npm config get cafile 2>/dev/null)
-  [ ! -f "$authorities" ] || install -D -m 644 "$authorities" "$root$authorities"
 }
 
 # --- messages ----------------------------------------------------------------

@@ -1,6 +1,6 @@
 /**
  * @module Mocha's configuration of `npm run test:tools`: all tests except the unit tests and the exhaustive ones, the slowest files
- * first.
+ * first; or the files that the environment variable TESTS lists, separated by spaces.
  */
 import { globSync } from 'node:fs';
 import base from '../.mocharc.json' with { type: 'json' };
@@ -33,5 +33,5 @@ const rest = globSync('test/**/*.test.ts').filter(
 export default {
   ...base,
   jobs: JOBS,
-  spec: [...new Set([...SLOWEST, ...rest.sort()])],
+  spec: process.env.TESTS?.split(' ') ?? [...new Set([...SLOWEST, ...rest.sort()])],
 };

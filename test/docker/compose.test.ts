@@ -75,6 +75,20 @@ describe('the files for Docker', () => {
     expect(networks.back.internal).to.equal(true);
   });
 
+  it('pass all settings of a file .env, except those that the containers depend on', async () => {
+    const { services } = await compose();
+    for (const [name, fixed] of [
+      ['imagemill', ['HOST', 'PORT', 'TEMP_DIR']],
+      ['instances', ['HOST', 'PORT', 'TEMP_DIR', 'TRUST_PROXY', 'REDIS_URL']],
+    ] as const) {
+      const { env_file, environment } = services[name];
+      expect(env_file, name).to.deep.equal([{ path: '.env', required: false }]);
+      // `environment` takes precedence over the file: other settings there must take their value from it.
+      const own = Object.keys(environment).filter((key) => !environment[key].startsWith(`\${${key}:-`));
+      expect(own, name).to.have.members([...fixed]);
+    }
+  });
+
   it('use the same user and temporary folder as the Kubernetes resources', async () => {
     const deployment = parse(await read('docker/kubernetes/deployment.yaml')).spec.template.spec;
     const dockerfile = await read('docker/Dockerfile');

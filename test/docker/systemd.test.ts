@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { loadConfig } from '../../src/config.ts';
 import { convert, fixture, sendForm } from '../helpers/client.ts';
-import { makeTempDir } from '../helpers/hooks.ts';
+import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
 import { startProcess } from '../helpers/process.ts';
+import { eventually } from '../helpers/util.ts';
 
 const FOLDER = new URL('../../docker/systemd/', import.meta.url).pathname;
 const UNIT = join(FOLDER, 'imagemill.service');
@@ -111,6 +112,26 @@ describe("systemd's unit", () => {
     expect(value('Environment')).to.include(`TEMP_DIR=/run/${value('RuntimeDirectory')}`);
   });
 
+  it('reloads the API keys of a running service, and refuses to reload a service without them', async () => {
+    const [, command = ''] = /^ExecReload=\/bin\/sh -c '(.*)'$/m.exec(await readFile(UNIT, 'utf8')) ?? [];
+    const keys = await writeTempFile('keys', `shop:${'a'.repeat(64)}`);
+    for (const [API_KEYS_FILE, expected] of [
+      [keys, { status: 0, text: '', log: 'API keys were read again' }],
+      ['', { status: 1, text: 'API_KEYS_FILE is not set\n', log: 'listening on' }],
+    ] as const) {
+      await using service = startProcess({ API_KEYS_FILE });
+      await service.base();
+      const env = ['env', `API_KEYS_FILE=${API_KEYS_FILE}`, `MAINPID=${service.pid}`];
+      const { log, ...result } = expected;
+      expect(
+        runTool(env[0] as string, ...env.slice(1), 'sh', '-c', command.replaceAll('$$', '$')),
+      ).to.deep.equal(result);
+      await eventually(() => service.output().includes(log) || undefined);
+      expect(service.child.exitCode).to.equal(null);
+      expect(service.output()).not.to.include('shutting down');
+    }
+  });
+
   it('isolates IPC, keys and addresses of the service, and restricts access to its settings', async () => {
     const unit = await readFile(UNIT, 'utf8');
     for (const line of [
@@ -126,13 +147,11 @@ describe("systemd's unit", () => {
   });
 
   it('has an update that replaces Node.js while the service runs', async () => {
-    const document = await readFile(new URL('../../docs/deployment.md', import.meta.url), 'utf8');
-    const [line = ''] = /^.* node_modules\/node\/bin\/node \/opt\/imagemill\/node\b/m.exec(document) ?? [];
+    const script = await readFile(new URL('../../scripts/bootstrap.sh', import.meta.url), 'utf8');
+    const [, line = ''] = /^ *(install .* node_modules\/node\/bin\/node node)$/m.exec(script) ?? [];
     const folder = await makeTempDir('update');
-    const words = line
-      .replace('/opt/imagemill', folder)
-      .replace('node_modules/node/bin/node', process.execPath);
-    const [command = '', ...args] = words.split(' ');
+    const words = line.split(' ').slice(0, -2);
+    const [command = '', ...args] = [...words, process.execPath, join(folder, 'node')];
     expect(runTool(command, ...args)).to.deep.equal({ status: 0, text: '' });
 
     const service = spawn(join(folder, 'node'), ['--eval', 'setInterval(() => {}, 1000)']);
