@@ -3,6 +3,9 @@
 Needs Debian's package python3-seccomp. The allow-list has the system calls that the tools were recorded to make
 (scripts/record-syscalls.ts). The deny-list has the calls that no tool may make, for systems whose tools make other calls.
 
+The service starts only with the files of assets/SHA256SUMS. After a change of a filter or of the policy, in assets/:
+sha256sum ImageMagick/policy.xml seccomp/*.bpf > SHA256SUMS
+
 Under either filter, a tool cannot open sockets, start processes, send signals or change other processes. abort(3) signals
 the process itself, so it ends with an illegal instruction instead, or with status 127 if an ImageMagick signal handler
 aborts again.
@@ -24,6 +27,7 @@ CLONE_NEW = [0x0002_0000, 0x0200_0000, 0x0400_0000, 0x0800_0000, 0x1000_0000, 0x
 F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC = 0, 1, 2, 3, 4, 1030
 F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY = 8, 10, 15, 1024, 1026
 O_ASYNC = 0x2000
+O_WRONLY, O_RDWR, O_ACCMODE, O_TRUNC = 1, 2, 3, 0x200
 TCGETS, TCGETS2, TIOCGWINSZ, FIONREAD = 0x5401, 0x802C_542A, 0x5413, 0x541B
 FIOSETOWN, SIOCSPGRP, FIOASYNC, TIOCSTI, TIOCLINUX = 0x8901, 0x8902, 0x5452, 0x5412, 0x541C
 PROT_WRITE, PROT_EXEC = 0x2, 0x4
@@ -47,7 +51,6 @@ def low(argument, value, mask=0xFFFF_FFFF):
 # (test/process/sandbox/codec-calls.test.ts).
 RECORDED = {
     'brk munmap': 'glibc: memory',
-    'openat': 'images, libraries, fonts, configuration',
     'close read lseek newfstatat fstat': 'files',
     'pread64': 'the loader: headers of libraries; librsvg: fonts',
     'write': 'images, messages',
@@ -80,7 +83,7 @@ RECORDED = {
 
 # Calls that other versions of the same libraries, or the other architecture, use for the same purposes.
 OTHER_VERSIONS = {
-    'open stat lstat': 'openat and newfstatat of other C libraries',
+    'stat lstat': 'newfstatat of other C libraries',
     'readlinkat faccessat unlinkat renameat ppoll': 'calls of arm64',
     'faccessat2 renameat2': 'access and rename of newer libraries',
     'rename': 'a result that is written under another name first',
@@ -105,11 +108,22 @@ OTHER_VERSIONS = {
 }
 
 # Calls that a C library or the Rust runtime probes for. After ENOSYS it falls back to another call; EPERM would be reported as
-# an error. A filter cannot see the flags of clone3, but those of clone.
+# an error. A filter cannot see the flags of clone3 and openat2, but those of clone and openat.
 PROBED = 'clone3 copy_file_range openat2 epoll_pwait2 preadv2 pwritev2'
+
+
+def without_truncation(flags):
+    """Returns the alternatives for open(2) that truncate a file only if they open it for writing.
+
+    Before Linux 6.2, Landlock permits truncating each file that it permits reading. It ignores an access mode of 3.
+    """
+    return [[low(flags, 0, O_TRUNC)], *[[low(flags, mode, O_ACCMODE)] for mode in (O_WRONLY, O_RDWR)]]
+
 
 # Calls that a tool needs with some arguments: each row is an alternative.
 ALLOWED_ARGUMENTS = {
+    'openat': without_truncation(2),  # images, libraries, fonts, configuration
+    'open': without_truncation(1),  # the same in other C libraries
     'clone': [[low(0, CLONE_THREAD, CLONE_THREAD | sum(CLONE_NEW))]],
     # Only files (libraries) can be mapped executable. No memory is both writable and executable, and mprotect(2) cannot make it
     # executable.
@@ -151,7 +165,7 @@ REFUSED = {
         'quotactl quotactl_fd',
     'changes files of the same user outside the job':
         'chmod fchmod fchmodat chown fchown lchown fchownat utime utimes futimesat utimensat setxattr lsetxattr fsetxattr '
-        'removexattr lremovexattr fremovexattr flock',
+        'removexattr lremovexattr fremovexattr flock truncate',
     'watches or opens files outside the job':
         'inotify_init inotify_init1 inotify_add_watch inotify_rm_watch fanotify_init fanotify_mark name_to_handle_at '
         'open_by_handle_at getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr',
@@ -172,6 +186,10 @@ REFUSED = {
 
 # Calls that are refused with some arguments: each row is an alternative.
 REFUSED_ARGUMENTS = {
+    **{
+        call: [[low(flags, O_TRUNC | mode, O_TRUNC | O_ACCMODE)] for mode in (0, O_ACCMODE)]
+        for call, flags in (('openat', 2), ('open', 1))  # see without_truncation
+    },
     'clone': [[low(0, 0, CLONE_THREAD)], *[[low(0, flag, flag)] for flag in CLONE_NEW]],
     'fcntl': [
         *[[low(1, command)] for command in (F_SETOWN, F_SETOWN_EX, F_SETSIG, F_SETLEASE, F_NOTIFY)],
@@ -251,7 +269,7 @@ FILTERS = {
     ),
     'deny-list': (
         ALLOW,
-        [(ERRNO(EPERM), {**always(*REFUSED.values()), **REFUSED_ARGUMENTS}), (ERRNO(ENOSYS), always('clone3'))],
+        [(ERRNO(EPERM), {**always(*REFUSED.values()), **REFUSED_ARGUMENTS}), (ERRNO(ENOSYS), always('clone3 openat2'))],
         NEWER_IN_DENY_LIST,
     ),
 }

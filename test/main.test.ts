@@ -1,14 +1,15 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, readdir, readFile } from 'node:fs/promises';
+import { chmod, cp, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { readInstanceFolder } from '../src/files/stale.ts';
+import { assertProtections } from '../src/process/policy.ts';
 import { convert, fixture, jsonOf, sendForm } from './helpers/client.ts';
 import { fakeMagick, gatedMagick, LIST_LIMIT } from './helpers/fake-magick.ts';
 import { makeTempDir } from './helpers/hooks.ts';
-import { useProcesses } from './helpers/process.ts';
+import { MAIN, programEnvironment, startServer, useProcesses } from './helpers/process.ts';
 import { requires } from './helpers/skips.ts';
 import { eventually, isRunning, writeScript } from './helpers/util.ts';
 
@@ -23,6 +24,37 @@ describe('the service process', () => {
         'imagemill: PORT="x": expected a whole number from 0 to 65535',
         'imagemill: QUEUE_LIMIT="-1": expected a whole number from 0 to 100000',
       ]);
+    });
+
+    it('exits with 2 if the policy or a seccomp filter is empty, cut or changed', async () => {
+      const copy = await makeTempDir('copy');
+      const from = (path: string): string => new URL(`../${path}`, import.meta.url).pathname;
+      for (const path of ['assets', 'src', 'dist', 'package.json'])
+        await cp(from(path), join(copy, path), { recursive: true });
+      await symlink(from('node_modules'), join(copy, 'node_modules'));
+      const filter = join(copy, `assets/seccomp/allow-list.${process.arch}.bpf`);
+      const weaker = join(copy, `assets/seccomp/deny-list.${process.arch}.bpf`);
+      const policy = join(copy, 'assets/ImageMagick/policy.xml');
+      for (const [path, change] of [
+        [filter, () => Buffer.alloc(0)],
+        [filter, (bytes: Buffer) => bytes.subarray(0, 64)],
+        [weaker, () => Buffer.from('\x06\0\0\0\0\0\xff\x7f', 'latin1')], // permits all
+        [policy, () => Buffer.alloc(0)],
+        [policy, (bytes: Buffer) => Buffer.from(bytes.toString().replace('pattern="@*"', ''))],
+      ] as const) {
+        const bytes = await readFile(path);
+        await writeFile(path, change(bytes));
+        const error = await assertProtections(join(copy, 'assets')).catch(({ message }: Error) => message);
+        expect(error).to.match(new RegExp(`^${path} is missing, damaged or changed`));
+        await writeFile(path, bytes);
+      }
+      await assertProtections(join(copy, 'assets'));
+      await writeFile(filter, '');
+      const started = startServer([process.execPath, join(copy, MAIN.slice(from('').length))], {
+        ...{ ...programEnvironment(), PORT: '0', TEMP_DIR: await makeTempDir('start') },
+      });
+      expect(await started.ended()).to.equal(2);
+      expect(started.output()).to.include(`${filter} is missing, damaged or changed`);
     });
 
     it('logs the tools in one line', async () => {

@@ -10,7 +10,7 @@ import { createWorkspaces, type Workspaces } from '../files/workspace.ts';
 import { ASSETS_DIR, FORK_SERVER_LIBRARY } from '../folders.ts';
 import type { KillReason, RunCommand } from '../process/command.ts';
 import type { RenewalReason } from '../process/fork-server/servers.ts';
-import { isPolicyEnforced, writePolicy } from '../process/policy.ts';
+import { assertProtections, isPolicyEnforced, writePolicy } from '../process/policy.ts';
 import { createProbeRunner, type MagickLimits, reportFailures, TOOL_OPEN_FILES } from '../process/runner.ts';
 import { type ConfiguredTools, configureSandbox, magickLimits } from '../process/sandbox/configure.ts';
 import type { SandboxLayers } from '../process/sandbox/layers.ts';
@@ -82,6 +82,7 @@ export async function createConversionEngine(
   events: Partial<EngineEvents> = {},
 ): Promise<ConversionEngine> {
   assertSystem();
+  await assertProtections(ASSETS_DIR);
   for (const warning of listWithoutEffect(config)) log.warn(warning);
   // Without TEMP_DIR, an earlier start may have chosen the other folder.
   const isDefault = DEFAULT_FOLDERS.includes(config.TEMP_DIR);

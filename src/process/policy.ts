@@ -1,11 +1,38 @@
 /**
- * @module Writes ImageMagick policies that permit more than the one in `assets/`, and checks that a policy is enforced.
+ * @module Checks that the policy and the seccomp filters in `assets/` are complete, writes ImageMagick policies that permit more,
+ * and checks that a policy is enforced.
  */
+import { hash } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { StartupError } from '../errors.ts';
 import { CommandError, type RunCommand } from './command.ts';
 import { listLength, type MagickLimits } from './runner.ts';
 import type { Magick } from './toolchain.ts';
+
+/** Files of `assets/` that confine the tools. A damaged one must not lead to a weaker sandbox. */
+const PROTECTIONS = [
+  'ImageMagick/policy.xml',
+  ...['allow-list', 'deny-list'].map((list) => `seccomp/${list}.${process.arch}.bpf`),
+];
+
+/**
+ * Compares the files that confine the tools with their digests in `SHA256SUMS`.
+ *
+ * @param assets the folder `assets/`
+ * @throws {StartupError} if one is missing, empty or different
+ */
+export async function assertProtections(assets: string): Promise<void> {
+  const sums = await readFile(join(assets, 'SHA256SUMS'), 'utf8').catch(() => '');
+  const lines = sums.split('\n');
+  for (const name of PROTECTIONS) {
+    const bytes = await readFile(join(assets, name)).catch(() => undefined);
+    if (bytes && lines.includes(`${hash('sha256', bytes)}  ${name}`)) continue;
+    throw new StartupError(
+      `${join(assets, name)} is missing, damaged or changed, so images cannot be converted safely: install imagemill again.`,
+    );
+  }
+}
 
 /** Permission to use a coder, by its canonical name. */
 export interface Grant {

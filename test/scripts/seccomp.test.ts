@@ -74,7 +74,7 @@ const NEVER: readonly string[] = [
   ...['sched_setscheduler', 'sched_setaffinity', 'sched_setparam', 'sched_setattr'],
   ...['setpriority', 'ioprio_set', 'setrlimit'],
   ...['chmod', 'fchmod', 'fchmodat', 'chown', 'fchown', 'lchown', 'fchownat'],
-  ...['utime', 'utimes', 'utimensat', 'futimesat', 'setxattr', 'lsetxattr', 'fsetxattr'],
+  ...['truncate', 'utime', 'utimes', 'utimensat', 'futimesat', 'setxattr', 'lsetxattr', 'fsetxattr'],
   ...['removexattr', 'lremovexattr', 'fremovexattr', 'link', 'linkat', 'symlink', 'symlinkat'],
   ...['inotify_init', 'inotify_init1', 'inotify_add_watch', 'fanotify_init', 'fanotify_mark'],
   ...['shmget', 'shmat', 'shmctl', 'semget', 'semop', 'msgget', 'msgsnd', 'mq_open', 'mq_notify'],
@@ -117,6 +117,17 @@ const BY_ARGUMENTS: readonly [
   ['by a struct', 'clone3', [0x7fff_0000_0000n, 88], 'absent'],
   ['the name of a thread', 'prctl', [15, 0x7fff_0000_0000n], 'allow'],
   ['no end with the parent', 'prctl', [1, 0], 'refuse'],
+  ['to read', 'open', [0, 0o2000000], 'allow'],
+  ['to write a new file', 'open', [0, 0o1101, 0o600], 'allow'],
+  ['to empty a file and read it', 'open', [0, 0o2001000], 'refuse'],
+  ['to empty a file without reading it', 'open', [0, 0o1003], 'refuse'],
+  ['to read', 'openat', [-100, 0, 0o2000000], 'allow'],
+  ['to write a new file', 'openat', [-100, 0, 0o1101, 0o600], 'allow'],
+  ['to read and write an emptied file', 'openat', [-100, 0, 0o1002], 'allow'],
+  ['to empty a file and read it', 'openat', [-100, 0, 0o2001000], 'refuse'],
+  ['to empty a file without reading it', 'openat', [-100, 0, 0o1003], 'refuse'],
+  ['to empty a file, with bits that the kernel drops', 'openat', [-100, 0, 0o1000n | (1n << 32n)], 'refuse'],
+  ['by a struct', 'openat2', [-100, 0, 0x7fff_0000_0000n, 24], 'absent'],
 ];
 
 /** System calls that only the allow-list denies. No written file can be executed. */
@@ -181,6 +192,7 @@ describe('seccomp filters', () => {
 
       it(`with the ${list} distinguish harmless from harmful arguments on ${architecture}`, () => {
         for (const [what, call, args, action] of list === 'allow-list' ? rows : BY_ARGUMENTS) {
+          if (call === 'open' && architecture === 'arm64') continue; // which has only openat
           expect(actionOf(list, architecture, call, args), `${call}: ${what}`).to.equal(action);
         }
       });

@@ -1,6 +1,7 @@
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { realpathSync } from 'node:fs';
-import { copyFile, mkdir, readdir, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +13,8 @@ import { createRunner } from '../../../src/process/runner.ts';
 import { findSandbox, type SandboxLayers } from '../../../src/process/sandbox/layers.ts';
 import { startForkServers } from '../../helpers/fork-servers.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
-import { eventually, processesWhere } from '../../helpers/util.ts';
+import { requires } from '../../helpers/skips.ts';
+import { eventually, failure, processesWhere } from '../../helpers/util.ts';
 
 /** @module Attempts of a compromised codec. Python stands in for it, since it can make any system call. */
 
@@ -275,6 +277,75 @@ for (const { syscalls, served } of CASES) {
     });
   });
 }
+
+/** Builds a library that reports version 2 of Landlock, which lacks the right to truncate: that of Linux before 6.2. */
+async function buildOlderLandlock(): Promise<string> {
+  const source = join(await makeTempDir('landlock'), 'older.c');
+  await writeFile(
+    source,
+    `#define _GNU_SOURCE
+#include <dlfcn.h>
+long syscall(long call, long a, long b, long c, long d, long e, long f) {
+  if (call == 444 && a == 0 && c == 1) return 2;
+  return ((long (*)(long, ...))dlsym(RTLD_NEXT, "syscall"))(call, a, b, c, d, e, f);
+}
+`,
+  );
+  const library = source.replace('.c', '.so');
+  expect(spawnSync('cc', ['-shared', '-fPIC', '-o', library, source]).status).to.equal(0);
+  return library;
+}
+
+describe('sandbox on a kernel whose Landlock has no right to truncate', () => {
+  for (const syscalls of ['allow-list', 'deny-list'] as const) {
+    it(`denies emptying files that the tool can read, with the ${syscalls}`, async function () {
+      requires(this, 'compiler', spawnSync('cc', ['--version']).status === 0);
+      const deps = { ...DEPS, library: `${FORK_SERVER_LIBRARY}:${await buildOlderLandlock()}` };
+      const [readable, cwd] = [await makeTempDir('readable'), await makeTempDir('job')];
+      const file = join(readable, 'policy.xml');
+      await writeFile(file, 'policy');
+      const { confine, layers } = await findSandbox({
+        tools: [{ path: PYTHON, versionProbe: { args: ['--version'], pattern: /^Python 3/ }, trial: WRITES }],
+        readable: [ASSETS, readable],
+        limits: { memoryBytes: 512 * MIB, fileBytes: MIB },
+        filters: await filtersOf(syscalls),
+        folder: await makeTempDir('trial'),
+        createTrialRunner: (confine) => createRunner({ ...deps, confine }),
+      });
+      expect(layers).to.include({ files: 'landlock', syscalls });
+      const attempts = [
+        'os.open(path, os.O_RDONLY | os.O_TRUNC)',
+        'os.open(path, 3 | os.O_TRUNC)',
+        'os.open(path, os.O_WRONLY | os.O_TRUNC)',
+        'os.truncate(path, 1)',
+        ...(process.arch === 'x64' ? ['libc.syscall(2, path.encode(), os.O_TRUNC) == -1 and fail()'] : []),
+        'libc.syscall(437, -100, path.encode(), struct.pack("QQQ", os.O_TRUNC, 0, 0), 24) == -1 and fail()',
+      ];
+      for (const attempt of attempts) {
+        const program = `import ctypes, os, struct
+libc = ctypes.CDLL(None, use_errno=True)
+def fail(): raise OSError(ctypes.get_errno(), 'refused')
+path = ${JSON.stringify(file)}
+${attempt}`;
+        const args = ['-I', '-S', '-c', program];
+        const run = createRunner({ ...deps, confine });
+        const tried = await failure(run({ file: PYTHON, args, cwd, timeoutMs: 60_000 }));
+        expect(tried.stderr, attempt).to.match(/PermissionError|Function not implemented|Errno 38/);
+        expect(await readFile(file, 'utf8'), attempt).to.equal('policy');
+      }
+      const changes =
+        'open("out", "w").write("one"); open("out", "w").write("two"); print(open("out").read())';
+      const args = ['-I', '-S', '-c', changes];
+      const { stdout } = await createRunner({ ...deps, confine })({
+        file: PYTHON,
+        args,
+        cwd,
+        timeoutMs: 60_000,
+      });
+      expect(stdout).to.equal('two\n');
+    });
+  }
+});
 
 describe('files of single tools', () => {
   it('are readable for the tool that needs them, and for no other tool', async () => {
