@@ -26,6 +26,8 @@ interface OwnFacts {
   readonly jpg: {
     /** It probably has sharp edges: text, a screenshot, dense foliage, a line drawing. */
     readonly detailed?: boolean;
+    /** Set unless greys or 8 × 8 pixels with colours of full resolution. */
+    readonly codedUnit?: CodedUnit;
     /** It has a gain map, with which some screens show it in HDR. */
     readonly gainMap?: boolean;
     readonly rareEncoding?: RareEncoding;
@@ -72,6 +74,12 @@ interface OwnFacts {
     readonly decodedDepth?: 8 | 16;
     readonly rareEncoding?: RareEncoding;
   };
+}
+
+/** Pixels of a minimum coded unit (MCU) of a JPEG. */
+export interface CodedUnit extends Size {
+  /** Each component has the full or half the resolution on both sides, so that the decoder scales all alike. */
+  readonly even: boolean;
 }
 
 interface HeifFacts {

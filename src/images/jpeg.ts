@@ -4,7 +4,7 @@ import type { WindowReader } from './containers/file.ts';
 import { jpegSegments, type Segment, START_OF_SCAN } from './containers/parts.ts';
 import { readOrientation } from './exif.ts';
 import { type ColourModel, isProfileFor, MAX_PROFILE_BYTES, readProfile } from './icc.ts';
-import { addFacts, type ImageFacts, type MetadataKind, type PixelFormat } from './image-info.ts';
+import { addFacts, type ImageFacts, isSameSize, type MetadataKind, type PixelFormat } from './image-info.ts';
 
 const QUANTIZATION_TABLES = 0xdb;
 /** Frame headers of lossless and hierarchical JPEG, Huffman and arithmetic (T.81, table B.1). */
@@ -28,6 +28,10 @@ const MIN_SMOOTH_DENSITY = 0.984;
 /** Minimum number of pixels for taking the sample, which takes less than a millisecond. */
 const MIN_SAMPLED_PIXELS = 500_000;
 
+/** Components that libjpeg decodes; a frame header has three bytes for each. */
+const MAX_COMPONENTS = 4;
+/** Columns and rows of a block. */
+const BLOCK = 8;
 /** Kinds of pixels by the number of components. */
 const COLOUR_MODELS: Readonly<Record<number, ColourModel>> = { 1: 'grey', 3: 'rgb', 4: 'cmyk' };
 /** Offsets in a segment of the number of this part of the profile, from 1, and of the part. */
@@ -53,7 +57,7 @@ export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
     const { marker, offset, start, end } = segment;
     scan = marker === START_OF_SCAN ? start : end;
     if (isFrameHeader(marker)) {
-      const header = await bytes.read(offset, 6);
+      const header = Buffer.from(await bytes.read(offset, 6 + 3 * MAX_COMPONENTS));
       if (header.length < 6) break;
       model = COLOUR_MODELS[header[5] as number];
       frame = {
@@ -61,6 +65,7 @@ export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
         width: header.readUInt16BE(3),
         cmyk: header[5] === 4,
         pixels: { alpha: false, bits: header[0] as number, colourSpace: model ?? 'rgb' },
+        ...readCodedUnit(header),
         ...((UNSUPPORTED_PROCESSES.includes(marker) || header[0] !== 8) && { rareEncoding: 'jpeg-process' }),
       };
     }
@@ -77,6 +82,21 @@ export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
     metadataInfo = { ...metadataInfo, profile: 'unusable' };
   const detailed = await isDetailed(bytes, scan, frame, step);
   return { ...frame, ...metadataInfo, pixels: { ...pixels, profile }, ...(detailed && { detailed }) };
+}
+
+/** Reads the sampling factors of a frame header (T.81, A.1.1 and A.2). */
+function readCodedUnit(header: Buffer): Pick<PartialInfo, 'codedUnit'> {
+  const count = Math.min(header[5] ?? 0, MAX_COMPONENTS);
+  if (count < 2 || header.length < 6 + 3 * count) return {};
+  const factors = Array.from({ length: count }, (_, at) => header[7 + 3 * at] ?? 0);
+  const [columns, rows] = [factors.map((factor) => factor >> 4), factors.map((factor) => factor & 15)];
+  const [across, down] = [Math.max(...columns), Math.max(...rows)];
+  const isEven = (_: number, at: number): boolean => {
+    const ratio = across / (columns[at] || 1);
+    return ratio <= 2 && ratio === down / (rows[at] || 1);
+  };
+  const codedUnit = { width: BLOCK * across, height: BLOCK * down, even: factors.every(isEven) };
+  return codedUnit.even && isSameSize(codedUnit, { width: BLOCK, height: BLOCK }) ? {} : { codedUnit };
 }
 
 /** Returns the mean of the first quantization table, for luminance (T.81, B.2.4.1). */

@@ -1,11 +1,18 @@
 import { expect } from 'chai';
+import fc from 'fast-check';
 import sharp, { type Sharp } from 'sharp';
 import { convert } from '../helpers/client.ts';
-import { resizeByPillow } from '../helpers/pillow.ts';
+import { madePhotos } from '../helpers/made-photos.ts';
+import { byPillow, resizeByPillow } from '../helpers/pillow.ts';
 import { decode, difference, onGrey, type Pixels, plain, sizeOf, toPixels } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
 type CornerType = 'jpeg' | 'png' | 'webp';
+
+/** Fixed, so that a failure is reproducible. */
+const SEED = 20_261_127;
+/** Pixels of a minimum coded unit of a JPEG, by the subsampling of colours. */
+const CODED_UNITS = { '4:4:4': [8, 8], '4:2:0': [16, 16], '4:2:2': [16, 8] } as const;
 
 /** Shrink-on-load must not show in the size, the edges or the pixels of the result. */
 describe('shrinking to a much smaller size', () => {
@@ -193,6 +200,75 @@ describe('shrinking to a much smaller size', () => {
         expect(Math.abs(bright.height - (side * resized[1]) / height), `${height} rows`).to.be.at.most(0.08);
       }
     });
+
+  /** Crops a photo without loss, as `jpegtran -crop` does: the last blocks of the JPEG still hold what is cut off, here magenta. */
+  async function cropped(
+    photo: Pixels,
+    [width, height]: readonly [number, number],
+    sampling: keyof typeof CODED_UNITS,
+  ): Promise<Buffer> {
+    const { data: kept } = await sharp(photo.data, { raw: { ...photo, channels: 4 } })
+      .extract({ left: 0, top: 0, width, height })
+      .raw()
+      .toBuffer({ resolveWithObject: true });
+    const [right, bottom] = [width, height].map((side, at) => {
+      const unit = CODED_UNITS[sampling][at] as number;
+      return Math.ceil(side / unit) * unit - side;
+    });
+    const whole = sharp(kept, { raw: { width, height, channels: 4 } })
+      .extend({ right, bottom, background: '#f0f' })
+      .removeAlpha();
+    const file =
+      sampling === '4:2:2'
+        ? byPillow(await whole.png().toBuffer(), 'image.save(file, "JPEG", quality=93, subsampling="4:2:2")')
+        : await whole.jpeg({ quality: 93, chromaSubsampling: sampling }).toBuffer();
+    const frame = file.indexOf(Buffer.from([0xff, 0xc0])); // no table of the encoders contains these bytes
+    file.writeUInt16BE(height, frame + 5);
+    file.writeUInt16BE(width, frame + 7);
+    return file;
+  }
+
+  /** Returns the last column and the last row of an image. */
+  const farEdges = ({ width, height, data }: Pixels): Pixels[] =>
+    [
+      Array.from({ length: height }, (_, y) => (y + 1) * width - 1),
+      Array.from({ length: width }, (_, x) => (height - 1) * width + x),
+    ].map((pixels) => ({
+      width: pixels.length,
+      height: 1,
+      data: Buffer.concat(pixels.map((at) => data.subarray(at * 4, at * 4 + 4))),
+    }));
+
+  it('of a JPEG shows nothing that a lossless crop has left beyond its edges, at 40 dB or more', async () => {
+    const photos = await madePhotos(720, 560, 3);
+    const side = (max: number) =>
+      fc.oneof(
+        fc.integer({ min: 96, max }),
+        fc.integer({ min: 24, max: max >> 2 }).map((count) => 4 * count),
+      );
+    await fc.assert(
+      fc.asyncProperty(
+        fc.nat({ max: photos.length - 1 }),
+        fc.tuple(side(720), side(560)),
+        fc.double({ min: 2.9, max: 16, noNaN: true }),
+        fc.constantFrom(...(Object.keys(CODED_UNITS) as (keyof typeof CODED_UNITS)[])),
+        async (photo, sides, reduction, sampling) => {
+          const file = await cropped(photos[photo] as Pixels, sides, sampling);
+          const width = Math.max(8, Math.round(sides[0] / reduction));
+          const { body } = await convert(service.base, file, { format: 'png', width: `${width}` });
+          const actual = await decode(body);
+          const [expected] = await resizeByPillow(await decode(file), [actual]);
+          const edges = farEdges(expected as Pixels);
+          for (const [at, edge] of farEdges(actual).entries())
+            expect(
+              difference(edge, edges[at] as Pixels).psnr,
+              at ? 'the last row' : 'the last column',
+            ).to.be.greaterThan(40);
+        },
+      ),
+      { seed: SEED, numRuns: 30 },
+    );
+  });
 
   for (const type of ['png', 'webp'] as const)
     it(`moves the far edges of a ${type} by at most 0.08 pixels, for sides beyond a multiple of eight`, async () => {

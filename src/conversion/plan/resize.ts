@@ -50,13 +50,14 @@ export const explainShrinking: Sentence = ({ scaledDecoding, image }) =>
  */
 export function fitDecoded(job: ConversionJob): string[] {
   const { columns, rows } = job.scaledDecoding ?? {};
-  if (!columns || !rows || (columns.from === columns.decoded && rows.from === rows.decoded)) return [];
+  if (!columns || !rows) return [];
   const [width, height] = [columns.from, rows.from];
-  if (width <= columns.decoded && height <= rows.decoded) return crop({ width, height });
+  if (width <= columns.whole && height <= rows.whole)
+    return width === columns.decoded && height === rows.decoded ? [] : crop({ width, height });
   return [
     ...['-compose', 'Copy', '-extent', formatGeometry({ width, height })],
-    ...repeat({ width: width - columns.decoded, height }, { x: columns.decoded, y: 0 }, { x: 1, y: 0 }),
-    ...repeat({ width, height: height - rows.decoded }, { x: 0, y: rows.decoded }, { x: 0, y: 1 }),
+    ...repeat({ width: width - columns.whole, height }, { x: columns.whole, y: 0 }, { x: 1, y: 0 }),
+    ...repeat({ width, height: height - rows.whole }, { x: 0, y: rows.whole }, { x: 0, y: 1 }),
     ...['-compose', 'Over'], // with +compose, ImageMagick 6 draws nothing in a later -extent
   ];
 }

@@ -30,15 +30,33 @@ const MAX_SHIFT = 0.06;
 /** Maximum number of columns or rows that are resized beyond the edge, in pixels of the result. */
 const MAX_EXTRA = 8;
 
+/**
+ * Maximum part of the last pixel of the result that no whole decoded pixel shows. The last whole one is repeated there. A colour of
+ * half the resolution at an odd edge is half that of what follows the image, and the decoder at full size shows it, too.
+ */
+const MAX_REPEATED = { pixels: 0.17, colours: 0.03 };
+
 /** One side of an image that libjpeg decodes at a smaller size, in pixels. */
 interface ScaledSide {
   /** Decoded pixels. The last one can extend beyond the image: a quarter of 2725 pixels is 682, for 2728 pixels. */
   readonly decoded: number;
-  /** Decoded pixels to resize. The last one is repeated or left out. */
+  /**
+   * Decoded pixels that do not extend beyond the image. A file can hold anything there: `jpegtran -crop` and cameras leave what
+   * they have cut off.
+   */
+  readonly whole: number;
+  /** Decoded pixels to resize. The last whole one is repeated, or some are left out. */
   readonly from: number;
   /** What they become: the target, and pixels to cut off. */
   readonly to: number;
   readonly target: number;
+}
+
+/** One side of a JPEG: its pixels, and those of its minimum coded unit. */
+interface JpegSide {
+  readonly length: number;
+  readonly unit: number;
+  readonly even: boolean;
 }
 
 /** How libjpeg decodes an image at a smaller size. */
@@ -71,11 +89,15 @@ export function scaleDecoding(
 
 /** Returns the smallest size that libjpeg can decode the image in without a visible difference. */
 function scaleJpeg(image: ImageInfo, target: Size): ScaledDecoding | undefined {
-  const { width = 0, height = 0, detailed } = image;
+  const { width = 0, height = 0, detailed, codedUnit = { width: 8, height: 8, even: true } } = image;
   const minOversampling = MIN_OVERSAMPLING[detailed ? 'detailed' : 'smooth'];
   for (const { eighths, divisor } of DECODER_SCALES) {
-    const allColumns = scaledSides((width * eighths) / 8, target.width, minOversampling);
-    const allRows = scaledSides((height * eighths) / 8, target.height, minOversampling);
+    const [allColumns = [], allRows = []] = (['width', 'height'] as const).map((key) => {
+      const side = { length: image[key] ?? 0, unit: codedUnit[key], even: codedUnit.even };
+      return mayScale(side, eighths, target[key])
+        ? scaledSides((side.length * eighths) / 8, target[key], minOversampling)
+        : [];
+    });
     // ImageMagick divides the sides by those requested, and rounds the result down.
     const requested = [width, height].map((side) => (side / (divisor + 0.5)).toFixed(2)).join('x');
     for (const isChosen of PREFERRED_SIDES) {
@@ -91,10 +113,22 @@ function scaleJpeg(image: ImageInfo, target: Size): ScaledDecoding | undefined {
  * 60 ms, and 7 takes 11, 18 and 19 ms.
  */
 const PREFERRED_SIDES: readonly ((side: ScaledSide) => boolean)[] = [
-  ({ from, decoded }) => from <= decoded,
-  ({ from, decoded }) => from > decoded,
+  ({ from, whole }) => from <= whole,
+  ({ from, whole }) => from > whole,
   () => true,
 ];
+
+/**
+ * Returns whether what a file holds beyond the edge of the image, such as the rest of a larger image, stays invisible. A decoder of
+ * 3/8 spreads it over its block.
+ */
+function mayScale({ length, unit, even }: JpegSide, eighths: number, target: number): boolean {
+  if (length % unit === 0) return true;
+  const decoded = (length * eighths) / 8;
+  const isMixed = unit > 8 && length % 2 > 0;
+  const repeated = ((decoded % 1) * target) / decoded;
+  return even && eighths !== 3 && repeated <= MAX_REPEATED[isMixed ? 'colours' : 'pixels'];
+}
 
 /**
  * Returns how many decoded pixels can become how many pixels, so that the scale is that of the image, as far as whole numbers
@@ -107,7 +141,14 @@ function scaledSides(exact: number, target: number, minOversampling: number): Sc
   return Array.from({ length: MAX_EXTRA + 1 }, (_, extra) => {
     const to = target + extra;
     const from = Math.round((exact * to) / target);
-    return { decoded: Math.ceil(exact), from, to, target, shift: Math.abs((exact * to) / from - target) };
+    return {
+      decoded: Math.ceil(exact),
+      whole: Math.floor(exact),
+      from,
+      to,
+      target,
+      shift: Math.abs((exact * to) / from - target),
+    };
   })
     .filter(({ shift }) => shift <= MAX_SHIFT)
     .sort((one, other) => one.shift - other.shift);
@@ -134,7 +175,11 @@ function scaleWebp({ width = 0, height = 0 }: ImageInfo, target: Size): ScaledDe
   return { requested: `${found.columns.decoded}x${found.rows.decoded}`, ...found };
 }
 
-const decodedAt = (side: number): Pick<ScaledSide, 'decoded' | 'from'> => ({ decoded: side, from: side });
+const decodedAt = (side: number): Pick<ScaledSide, 'decoded' | 'whole' | 'from'> => ({
+  decoded: side,
+  whole: side,
+  from: side,
+});
 
 /** Returns whether the pixels of a WebP are all that its conversion needs: dwebp writes neither alpha nor metadata to a PPM. */
 function hasOnlyPixels({ opaque, profile, metadata }: ImageInfo, stripMetadata: boolean): boolean {
