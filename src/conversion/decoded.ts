@@ -5,7 +5,7 @@ import { ClientDisconnectedError, isDiskFull, serviceErrorFrom } from '../errors
 import { decodeBitmap } from '../images/bmp-decode.ts';
 import type { ImageInfo } from '../images/image-info.ts';
 import { inspect } from '../images/index.ts';
-import { completePng } from '../images/png.ts';
+import { completePng } from '../images/png-repair.ts';
 import { copyExifToText } from '../images/png-text.ts';
 import { splitFrames } from '../images/png-writer.ts';
 import { conversionLimit, type RunningConversion } from './accept-jobs.ts';

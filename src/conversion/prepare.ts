@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { closeSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type ServiceError, serviceError, serviceErrorFrom } from '../errors.ts';
+import { ServiceError, serviceError, serviceErrorFrom } from '../errors.ts';
 import type { DiskAccount } from '../files/disk-space.ts';
 import { workFiles } from '../files/workspace.ts';
 import { EXTRA_INPUT_TYPES, INPUTS, listLabels } from '../formats.ts';
@@ -23,7 +23,7 @@ import {
   inspect,
   repair,
 } from '../images/index.ts';
-import { completePalette } from '../images/png.ts';
+import { completePalette, correctChecksums } from '../images/png-repair.ts';
 import { cutAfterFirstFrame, readWebpProfile } from '../images/webp.ts';
 import { type InspectionContext, inspectPdf } from './inspect-pdf.ts';
 import { chooseFormat } from './options.ts';
@@ -228,6 +228,8 @@ function externalProfileOf(
   return (type === 'webp' ? readWebpProfile : takeProfile)(join(folder, INPUT_FILE));
 }
 
+const isDamaged = (error: Error): boolean => error instanceof ServiceError && error.code === 'CORRUPT_IMAGE';
+
 /**
  * Repairs an image, so that it can be converted again.
  *
@@ -244,9 +246,10 @@ export async function repairAfterError(
   // librsvg uses no profile, and its input is not in the folder any more.
   if (image.type === 'svg') return undefined;
   if (isProfileError(error)) return { ...image, profile: 'unusable' };
+  if (image.type !== 'png') return undefined;
+  const path = join(folder, INPUT_FILE);
   const isRepaired =
-    image.type === 'png' &&
-    isPaletteError(error) &&
-    (await completePalette(join(folder, INPUT_FILE), context));
+    (isPaletteError(error) && (await completePalette(path, context))) ||
+    (isDamaged(error) && (await correctChecksums(path))); // ImageMagick 6 does not state the cause
   return isRepaired ? image : undefined;
 }

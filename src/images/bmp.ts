@@ -213,7 +213,7 @@ export async function readBmp(bytes: WindowReader): Promise<ImageFacts<'bmp'>> {
   const statesNoOffset = (await bytes.read(PIXELS_AT, 4)).readUInt32LE() === 0;
   return {
     ...{ width, height, metadata: [] },
-    pixels: { ...RGB_PIXELS, alpha: (masks?.alpha ?? 0) !== 0, profile },
+    pixels: { ...RGB_PIXELS, bits: Math.min(bits, 8), alpha: (masks?.alpha ?? 0) !== 0, profile },
     opaque: bits === 32 && masks?.alpha === 0,
     ...(bits <= 8 && { paletteKind: 'palette' }),
     ...(statesNoOffset || !isPlain(layout) || !(await isComplete(bytes, layout)) ? { decoder: 'bmp' } : {}),

@@ -77,7 +77,7 @@ interface OwnFacts {
 }
 
 /** Pixels of a minimum coded unit (MCU) of a JPEG. */
-export interface CodedUnit extends Size {
+interface CodedUnit extends Size {
   /** Each component has the full or half the resolution on both sides, so that the decoder scales all alike. */
   readonly even: boolean;
 }
@@ -142,7 +142,7 @@ interface CommonFacts {
 /** How the pixels of an image are stored, for its description. Plans depend on the orientation and the aperture only. */
 export interface PixelFormat {
   readonly alpha: boolean;
-  /** Bits per channel, of the colours of a palette if there is one. */
+  /** Bits per channel, or per index of a palette. */
   readonly bits: number;
   readonly colourSpace: 'rgb' | 'grey' | 'cmyk' | 'lab';
   /** Place of the embedded colour profile. */

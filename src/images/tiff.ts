@@ -252,12 +252,11 @@ export async function readTiff(bytes: WindowReader): Promise<ImageFacts<'tiff'>>
 /** Returns how the pixels of a directory are stored. */
 function pixelsOf(tags: Tags, { photometric, bits, extraSamples }: TiffEncoding): PixelFormat {
   const profile = tags.get(TAG.profile);
-  const isPalette = photometric === PHOTOMETRIC.palette;
-  const isGrey = GREYS.includes(photometric) && !isPalette;
+  const isGrey = GREYS.includes(photometric) && photometric !== PHOTOMETRIC.palette;
   const other = LAB.includes(photometric) ? 'lab' : isGrey ? 'grey' : 'rgb';
   return {
     alpha: hasAlpha(extraSamples),
-    bits: isPalette ? 8 : bits,
+    bits,
     colourSpace: photometric === PHOTOMETRIC.separated ? 'cmyk' : other,
     profile: profile && { at: profile.value, length: profile.count },
   };

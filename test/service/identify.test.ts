@@ -72,6 +72,17 @@ describe('POST /identify', () => {
     return jsonOf(answer);
   };
 
+  it('states the bits of the indices of a palette', async () => {
+    await startShared({});
+    for (const bits of [1, 2, 4, 8]) {
+      const file = await sharp(await fixture('scene.png'))
+        .png({ palette: true, colours: 2 ** bits })
+        .toBuffer();
+      expect((await sharp(file).metadata()).bitsPerSample).to.equal(bits);
+      expect((await identify(file)).bits).to.equal(bits);
+    }
+  });
+
   for (const folder of ['images', 'traps', 'extra']) {
     it(`agrees with sharp about the fixtures in ${folder}, or with exiftool about those that sharp cannot read`, async () => {
       await startShared({ EXTRA_INPUTS: 'all' });

@@ -251,4 +251,32 @@ describe('every kind of PNG in PngSuite', () => {
     const { outcome } = await convert(service.base, file, { format: 'webp' });
     expect(outcome).to.equal('400 The file is damaged or not a valid PNG image.');
   });
+
+  for (const interlaced of [false, true])
+    it(`with wrong checksums of its chunks is converted if its data is ${interlaced ? 'interlaced' : 'not interlaced'} and whole`, async () => {
+      const png: Png = { width: 20, height: 13, type: 'rgb', depth: 8, interlaced };
+      const file = encode(png);
+      const data = file.indexOf('IDAT');
+      const ends = [29, data + 4 + file.readUInt32BE(data - 4)];
+      for (const end of ends) file.writeUInt8(file.readUInt8(end) ^ 1, end);
+      const { body, notes } = await converted(service.base, file, { format: 'png' });
+      expect(difference(await decode(body), expected(png)).max).to.equal(0);
+      expect(notes).to.equal(null);
+      // Adler-32 of the data is wrong, too.
+      file.writeUInt32BE(0, (ends[1] as number) - 4);
+      expect((await convert(service.base, file, { format: 'png' })).outcome).to.equal(
+        '400 The file is damaged or not a valid PNG image.',
+      );
+    });
+
+  it('that announces frames, but has none, is converted without a note about frames', async () => {
+    const png: Png = {
+      width: 16,
+      height: 16,
+      type: 'rgb',
+      depth: 8,
+      chunks: { acTL: [0, 0, 0, 3, 0, 0, 0, 0] },
+    };
+    expect((await converted(service.base, encode(png), { format: 'webp' })).notes).to.equal(null);
+  });
 });

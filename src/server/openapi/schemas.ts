@@ -231,7 +231,7 @@ const imageDescription = (outputs: readonly OutputType[]) =>
       duration_ms: z.int().nullable().describe('Duration of an animation in milliseconds.'),
       pages: z.int().min(1).describe('Pages of a TIFF or a PDF, otherwise 1.'),
       alpha: z.boolean().nullable().describe('Whether the image can have transparent pixels.'),
-      bits: z.int().nullable().describe('Bits per channel.'),
+      bits: z.int().nullable().describe('Bits per channel, or per index of a palette.'),
       colour_space: z
         .enum(['rgb', 'grey', 'cmyk', 'lab'])
         .nullable()
