@@ -9,6 +9,7 @@ import { defineConfig, type Plugin } from 'vite';
 /** Builds `src/web/` into `dist/web/`, from where the server serves it. */
 export default defineConfig({
   root: 'src/web',
+  base: './', // the page can be below a path of a proxy
   build: {
     outDir: '../../dist/web',
     emptyOutDir: true,
@@ -20,7 +21,7 @@ export default defineConfig({
     rolldownOptions: {
       input: {
         page: 'src/web/index.html',
-        docs: 'src/web/docs/index.html',
+        docs: 'src/web/docs.html',
         'share-worker': 'src/web/share-worker.ts',
       },
       // A service worker has no hash in its name: browsers look for a new version at the same address.

@@ -43,7 +43,7 @@ describe('the npm package', () => {
     expect(files)
       .to.include('dist/main.js')
       .and.include('dist/web/index.html')
-      .and.include('dist/web/docs/index.html')
+      .and.include('dist/web/docs.html')
       .and.include('dist/client/index.js')
       .and.include('dist/licenses.md')
       .and.include('dist/web/licenses.md')

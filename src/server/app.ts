@@ -123,7 +123,7 @@ export function createApp(deps: AppDeps): Express {
   if (config.IMAGINARY_PATH)
     app.use(config.IMAGINARY_PATH, rejectWhileDraining(deps.draining), imaginaryRouter(deps, limit));
   for (const path of deps.webApp?.paths ?? []) endpoint(app, 'GET', path, (deps.webApp as WebApp).handler);
-  endpoint(app, 'GET', '/docs/', (_req, res) => res.redirect(301, '/docs'));
+  endpoint(app, 'GET', '/docs/', (_req, res) => res.redirect(301, '../docs'));
   app.use(notFound);
   app.use(errorHandler(log, config.SUPPORT_EMAIL));
   return app;

@@ -38,7 +38,7 @@ function Page() {
       </main>
       <footer class="footer">
         <p>Images are converted on this server, which does not store them.</p>
-        <a href="/docs">API reference</a>
+        <a href="docs">API reference</a>
       </footer>
       {compared.value && <Compare key={compared.value.id} item={compared.value} />}
       <p class="visually-hidden" role="status">

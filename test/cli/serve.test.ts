@@ -168,7 +168,7 @@ describe('imagemill serve', () => {
     for (const name of ['src', 'assets', 'package.json'])
       await cp(join(ROOT, name), join(copy, name), { recursive: true });
     await symlink(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
-    for (const page of ['index.html', 'docs/index.html']) {
+    for (const page of ['index.html', 'docs.html']) {
       await mkdir(dirname(join(copy, 'dist/web', page)), { recursive: true });
       await writeFile(join(copy, 'dist/web', page), '');
     }

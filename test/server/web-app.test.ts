@@ -14,16 +14,16 @@ describe('loadWebApp', () => {
   let folder: string;
   beforeEach(async () => {
     folder = await makeTempDir('web');
-    for (const name of ['docs', 'assets']) await mkdir(join(folder, name));
+    await mkdir(join(folder, 'assets'));
     await writeFile(join(folder, 'index.html'), '<!doctype html>');
-    await writeFile(join(folder, 'docs/index.html'), '<!doctype html>');
+    await writeFile(join(folder, 'docs.html'), '<!doctype html>');
     await writeFile(join(folder, 'assets/page-1a2b.js'), SCRIPT);
     await writeFile(join(folder, 'assets/page-1a2b.js.gz'), gzipSync(SCRIPT));
   });
 
   it('returns undefined for a folder that does not exist or lacks a page', async () => {
     expect(loadWebApp(join(folder, 'missing'))).to.equal(undefined);
-    await rm(join(folder, 'docs/index.html'));
+    await rm(join(folder, 'docs.html'));
     expect(loadWebApp(folder)).to.equal(undefined);
   });
 

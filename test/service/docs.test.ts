@@ -18,7 +18,7 @@ describe('GET /docs', () => {
 
   const filesOfPage = async (): Promise<string[]> => {
     const page = (await sendForm(`${origin}/docs`)).body.toString();
-    return [...page.matchAll(/(?:href|src)="(\/[^"]+\.(?:js|css))"/g)].map(([, path]) => path as string);
+    return [...page.matchAll(/(?:href|src)="\.(\/[^"]+\.(?:js|css))"/g)].map(([, path]) => path as string);
   };
 
   it('returns an HTML page with a strict Content-Security-Policy: no other origins, inline scripts or eval', async () => {
@@ -76,7 +76,7 @@ describe('GET /docs', () => {
     expect(outcome).to.equal('405 POST is not allowed for this path: use GET, HEAD, OPTIONS.');
     const nothing =
       'There is nothing at this path. The API is below /api/v1. Its paths have no slash at the end.';
-    for (const path of ['/docs/index.html', '/docs/NOTICE', '/licenses.md'])
+    for (const path of ['/docs.html', '/docs/NOTICE', '/licenses.md'])
       expect((await sendForm(origin + path)).message, path).to.equal(nothing);
   });
 

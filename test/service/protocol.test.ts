@@ -339,7 +339,7 @@ describe('HTTP protocol', () => {
       expect([status, errorIn(rest).code], path).to.deep.equal([404, 404]);
     }
     const { status, headers } = await send(`GET /docs/ HTTP/1.1\r\n${HEAD}\r\n`);
-    expect([status, headers.get('location')]).to.deep.equal([301, '/docs']);
+    expect([status, headers.get('location')]).to.deep.equal([301, '../docs']);
   });
 
   describe('for fields in the query string', () => {

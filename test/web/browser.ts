@@ -76,7 +76,7 @@ export function useBrowser(showsPdf = false): {
         const { protocol, origin } = new URL(request.url());
         if (protocol.startsWith('http') && origin !== new URL(base).origin) errors.push(request.url());
       });
-      await page.goto(new URL(`/${query}`, base).href);
+      await page.goto(new URL(`../${query}`, base).href);
       await page
         .locator('input[value=bmp]')
         .or(page.getByRole('form', { name: 'API key' }))

@@ -63,46 +63,74 @@ describe('the page on a phone', () => {
   it('can be installed: the manifest has icons of the stated sizes, and receives shared images', async () => {
     const html = (await sendForm(new URL('/', service.base).href)).body.toString();
     const [, path = ''] = /rel="manifest" href="([^"]+)"/.exec(html) ?? [];
-    const { status, headers, body } = await sendForm(new URL(path, service.base).href);
+    const manifest = new URL(path, new URL('/', service.base));
+    const { status, headers, body } = await sendForm(manifest.href);
     expect([status, headers.get('content-type')]).to.deep.equal([
       200,
       'application/manifest+json; charset=utf-8',
     ]);
     expect(headers.get('cache-control')).to.equal('no-cache');
     const { icons, share_target, start_url, display } = JSON.parse(body.toString());
-    expect([start_url, display]).to.deep.equal(['/', 'standalone']);
+    expect([start_url, display]).to.deep.equal(['./', 'standalone']);
     expect(share_target.params.files).to.deep.equal([{ name: 'files', accept: ['image/*'] }]);
     for (const { src, sizes } of icons) {
-      const icon = await sendForm(new URL(src, service.base).href);
+      const icon = await sendForm(new URL(src, manifest).href);
       const { width, height } = await sharp(icon.body).metadata();
       expect([icon.status, `${width}x${height}`], src).to.deep.equal([200, sizes]);
     }
   });
 
-  it('lists images that the system shares with it, and keeps none for the next visit', async () => {
+  /** Sends a form to the service worker, as the system does, from the page that is open. */
+  const submitShare = async (page: Page, names: readonly string[], fields: Record<string, string> = {}) => {
+    const form = {
+      ...{ action: new URL('/share/', service.base).href, method: 'post', enctype: 'multipart/form-data' },
+      ...fields,
+    };
+    const image = [...(await fixture('scene.png'))];
+    await page.evaluate(
+      ([bytes, names, form]) => {
+        const files = new DataTransfer();
+        for (const name of names)
+          files.items.add(new File([new Uint8Array(bytes)], name, { type: 'image/png' }));
+        const type = names.length > 0 ? 'file' : 'text';
+        const field = Object.assign(document.createElement('input'), { type, name: 'files', multiple: true });
+        if (names.length > 0) field.files = files.files;
+        else field.value = 'no file';
+        const element = Object.assign(document.createElement('form'), form);
+        element.append(field);
+        document.body.append(element);
+        element.submit();
+      },
+      [image, names, form] as const,
+    );
+  };
+  const openWithWorker = async (): Promise<Page> => {
     const page = await open(service, PHONE);
     await page.waitForFunction(
       async () => (await navigator.serviceWorker.getRegistration('/share/'))?.active,
     );
-    const image = [...(await fixture('scene.png'))];
-    // The system sends a form, which the policy of the page forbids to the page itself.
+    return page;
+  };
+  /** Adds a file and returns the names in the list, after the service worker has answered the page. */
+  const namesAfterAnswer = async (page: Page): Promise<string[]> => {
+    await page.waitForURL(new URL('/', service.base).href);
+    await page.evaluate(async () => {
+      const registration = await navigator.serviceWorker.getRegistration('/share/');
+      const { port1, port2 } = new MessageChannel();
+      const answered = new Promise((resolve) => Object.assign(port1, { onmessage: resolve }));
+      registration?.active?.postMessage('', [port2]);
+      await answered;
+    });
+    await pick(page, photos.slice(0, 1));
+    await row(page, 'scene.jpg').waitFor();
+    return page.locator('.file-name').allTextContents();
+  };
+
+  it('lists images that the system shares with it, and keeps none for the next visit', async () => {
+    const page = await openWithWorker();
+    // The policy of the page forbids a form to the page itself.
     await page.goto(new URL('/livez', service.base).href);
-    await page.evaluate((bytes) => {
-      const files = new DataTransfer();
-      for (const name of ['one.png', 'two.png'])
-        files.items.add(new File([new Uint8Array(bytes)], name, { type: 'image/png' }));
-      const form = document.createElement('form');
-      Object.assign(form, { action: '/share/', method: 'post', enctype: 'multipart/form-data' });
-      const field = Object.assign(document.createElement('input'), {
-        type: 'file',
-        name: 'files',
-        multiple: true,
-      });
-      field.files = files.files;
-      form.append(field);
-      document.body.append(form);
-      form.submit();
-    }, image);
+    await submitShare(page, ['one.png', 'two.png']);
     await row(page, 'two.png').waitFor();
     expect(await page.locator('.file-name').allTextContents()).to.deep.equal(['one.png', 'two.png']);
     expect(await page.evaluate(() => location.hash)).to.equal('');
@@ -117,6 +145,49 @@ describe('the page on a phone', () => {
     await page.locator('.kinds').waitFor();
     expect(await page.getByRole('row').count()).to.equal(0);
     expect(await page.evaluate(() => caches.keys())).to.deep.equal([]);
+  });
+
+  it('lists images of an unknown sender only in a window of the installed page', async () => {
+    const page = await openWithWorker();
+    for (const isInstalled of [false, true]) {
+      if (isInstalled)
+        await page.addInitScript(() => {
+          const { matchMedia } = globalThis;
+          Object.assign(globalThis, {
+            matchMedia: (query: string) =>
+              query === '(display-mode: standalone)' ? { matches: true } : matchMedia(query),
+          });
+        });
+      await page.goto('about:blank');
+      await submitShare(page, ['one.png']);
+      const expected = isInstalled ? ['one.png', 'scene.jpg'] : ['scene.jpg'];
+      expect(await namesAfterAnswer(page)).to.deep.equal(expected);
+    }
+  });
+
+  it('adds nothing from the form of another site, and still works', async () => {
+    const page = await openWithWorker();
+    const other = await page.context().newPage();
+    const { port } = new URL(service.base);
+    for (const [names, fields] of [
+      [['evil.png'], {}],
+      [[], {}],
+      [[], { enctype: 'text/plain' }],
+      [[], { enctype: 'application/x-www-form-urlencoded' }],
+    ] as const) {
+      await other.goto(`http://localhost:${port}/livez`);
+      await submitShare(other, names, fields);
+      expect(await namesAfterAnswer(other)).to.deep.equal(['scene.jpg']);
+    }
+  });
+
+  it('ignores a shared form without files', async () => {
+    const page = await openWithWorker();
+    for (const enctype of ['multipart/form-data', 'application/x-www-form-urlencoded', 'text/plain']) {
+      await page.goto(new URL('/livez', service.base).href);
+      await submitShare(page, [], { enctype });
+      expect(await namesAfterAnswer(page), enctype).to.deep.equal(['scene.jpg']);
+    }
   });
 
   for (const width of [320, 360]) {

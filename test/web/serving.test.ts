@@ -1,7 +1,14 @@
+import { copyFile, readFile } from 'node:fs/promises';
 import { type IncomingMessage, request } from 'node:http';
+import { join } from 'node:path';
 import { expect } from 'chai';
-import { sendForm } from '../helpers/client.ts';
-import { useOwnServices } from '../helpers/service.ts';
+import sharp from 'sharp';
+import { fixturePath, sendForm } from '../helpers/client.ts';
+import { type Daemon, freePorts, startNginx } from '../helpers/daemons.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { execute } from '../helpers/process.ts';
+import { useOwnServices, useServiceWith } from '../helpers/service.ts';
+import { convertAll, downloaded, pick, useBrowser } from './browser.ts';
 
 const BUDGET = 40_000;
 
@@ -10,7 +17,7 @@ describe('serving the page', () => {
   const url = (path: string) => new URL(path, current().base).href;
   const asset = async (end: string) => {
     const html = (await sendForm(url('/'))).body.toString();
-    return new RegExp(`"(/assets/[^"]+\\.${end})"`).exec(html)?.[1] ?? '';
+    return new RegExp(`"\\.(/assets/[^"]+\\.${end})"`).exec(html)?.[1] ?? '';
   };
 
   it('serves / with a Content-Security-Policy that allows only its own script', async () => {
@@ -76,7 +83,7 @@ describe('serving the page', () => {
     const html = (await sendForm(url('/'))).body.toString();
     const paths = [
       '/',
-      ...[...html.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path]) => path ?? ''),
+      ...[...html.matchAll(/(?:src|href)="\.(\/assets\/[^"]+)"/g)].map(([, path]) => path ?? ''),
     ];
     expect(paths).to.have.length(4);
     const sizes = await Promise.all(
@@ -106,6 +113,84 @@ describe('serving the page', () => {
       expect([status, headers.get('x-ratelimit-limit')]).to.deep.equal([200, null]);
     }
     expect((await sendForm(`${current().base}/health`)).status).to.equal(200);
+  });
+});
+
+describe('the pages below a path of nginx', () => {
+  const service = useServiceWith();
+  const { open } = useBrowser();
+  let nginx: Daemon;
+  /** Address of the service behind nginx, without a slash. */
+  let address: string;
+  before(async () => {
+    const [port = 0] = await freePorts(1);
+    const server = `server { listen 127.0.0.1:${port};
+      location /images/ { proxy_pass ${new URL('/', service.base)}; } }`;
+    nginx = await startNginx(port, server);
+    address = `http://127.0.0.1:${port}/images`;
+  });
+  after(() => nginx?.stop());
+  /** Opens the page and returns what it requests from now on. */
+  const openBelow = async () => {
+    const page = await open({ base: `${address}/api/v1` });
+    const requested: string[] = [];
+    page.on('request', (request) => requested.push(request.url()));
+    await page.reload();
+    return {
+      page,
+      elsewhere: () => requested.filter((url) => !/^blob:/.test(url) && !url.startsWith(address)),
+    };
+  };
+
+  it('convert an image, and show a curl command with the whole address, which does the same', async () => {
+    const folder = await makeTempDir('below');
+    await copyFile(fixturePath('scene.png'), join(folder, 'scene.png'));
+    const { page, elsewhere } = await openBelow();
+    await page.getByRole('radio', { name: 'JPEG' }).check();
+    await pick(page, [join(folder, 'scene.png')]);
+    await convertAll(page);
+    const download = await downloaded(page, page.getByRole('link', { name: 'Save scene.jpg' }));
+    const result = await readFile(await download.path());
+    expect((await sharp(result).metadata()).format).to.equal('jpeg');
+    await page.getByText('As curl').click();
+    const command = await page.getByLabel('curl command').inputValue();
+    expect(command).to.include(`${address}/api/v1/convert`);
+    await execute('sh', ['-ec', command], { cwd: folder });
+    expect((await readFile(join(folder, 'scene.jpg'))).equals(result)).to.equal(true);
+    expect(new URL(page.url()).pathname).to.equal('/images/');
+    expect(elsewhere()).to.deep.equal([]);
+  });
+
+  it('have their manifest, their service worker and its scope below the path', async () => {
+    const { page } = await openBelow();
+    const scope = await page.waitForFunction(async () => {
+      const [registration] = await navigator.serviceWorker.getRegistrations();
+      return registration?.active && `${registration.scope} ${registration.active.scriptURL}`;
+    });
+    expect(await scope.jsonValue()).to.equal(`${address}/share/ ${address}/share-worker.js`);
+    const url = await page.locator('link[rel=manifest]').evaluate((link) => (link as HTMLLinkElement).href);
+    expect(url).to.equal(`${address}/manifest.webmanifest`);
+    const manifest = JSON.parse((await sendForm(url)).body.toString());
+    const paths = [manifest.start_url, manifest.share_target.action, manifest.icons[0].src];
+    const urls = paths.map((path) => new URL(path, url).href);
+    expect(urls).to.deep.equal([`${address}/`, `${address}/share/`, `${address}/icon-192.png`]);
+  });
+
+  it('include the API reference, whose examples have the whole address, and whose requests work', async () => {
+    const { page, elsewhere } = await openBelow();
+    const link = page.getByRole('link', { name: 'API reference' });
+    expect(await link.evaluate((element) => (element as HTMLAnchorElement).href)).to.equal(`${address}/docs`);
+    await page.goto(`${address}/docs/#/Conversion/convert`); // with a slash, it is redirected
+    expect(page.url()).to.equal(`${address}/docs#/Conversion/convert`);
+    const command = await page.locator('pre', { hasText: 'curl -F file=' }).textContent();
+    expect(command).to.include(` ${address}/api/v1/convert`);
+    await page.locator('input[type=file]').setInputFiles(fixturePath('scene.jpg'));
+    await page.getByRole('button', { name: 'Execute' }).click();
+    await page.getByText('Download file').waitFor();
+    await page.getByRole('link', { name: 'Convert images' }).click();
+    await page.waitForURL(`${address}/**`);
+    await page.getByRole('radio', { name: 'BMP' }).waitFor();
+    expect(elsewhere()).to.deep.equal([]);
   });
 });
 

@@ -27,7 +27,7 @@ const PAGES: Readonly<Record<string, Page>> = {
   // A PDF preview is shown in a frame (`blob:`).
   '/index.html': { path: '/', allows: ["img-src 'self' blob:", 'frame-src blob:', "manifest-src 'self'"] },
   // Swagger UI shows image responses as `blob:` URLs, and its style sheet contains icons as `data:` URLs.
-  '/docs/index.html': { path: '/docs', allows: ["img-src 'self' blob: data:"] },
+  '/docs.html': { path: '/docs', allows: ["img-src 'self' blob: data:"] },
 };
 
 const FILES = new Map(Object.entries(PAGES).map(([file, { path }]) => [path, file]));

@@ -1,7 +1,7 @@
 /** @module The curl commands that convert the files of the list. */
 import { computed } from '@preact/signals';
 import { curlFileName, shellWords } from '../../text.ts';
-import { apiKey } from '../client/api.ts';
+import { apiKey, SERVICE_URL } from '../client/api.ts';
 import { formats } from '../state/formats.ts';
 import { items, queryOf } from '../state/items.ts';
 import { isSet, options, queryFor } from '../state/options.ts';
@@ -53,6 +53,6 @@ function curl(output: readonly string[], endpoint: 'convert' | 'batch', form: re
   const parts = form.flatMap((part) => ['-F', part]);
   // The shell replaces the variable: the key itself does not belong on the screen.
   const key = apiKey.value ? ' -H "Authorization: Bearer $API_KEY"' : '';
-  const words = ['--fail-with-body', ...output, ...parts, `${location.origin}/api/v1/${endpoint}`];
+  const words = ['--fail-with-body', ...output, ...parts, `${SERVICE_URL}api/v1/${endpoint}`];
   return `curl${key} ${shellWords(words)}`;
 }

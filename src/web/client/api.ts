@@ -2,6 +2,9 @@
 import { effect, signal } from '@preact/signals';
 import { type Client, createClient } from '../../client/library/index.ts';
 
+/** Address of the server, with the path that a proxy gives it. It ends with a slash. */
+export const SERVICE_URL = new URL('./', location.href).href;
+
 /** The storage of the tab; undefined if the browser blocks it. */
 const storage = ((): Storage | undefined => {
   try {
@@ -27,7 +30,7 @@ export class ConnectionError extends Error {}
  * @throws {ConnectionError} if the connection fails
  */
 export const connect = (onUpload: (share: number) => void = () => {}): Client =>
-  createClient('', { key: apiKey.value, retries: 0, fetch: createFetch(onUpload) });
+  createClient(SERVICE_URL, { key: apiKey.value, retries: 0, fetch: createFetch(onUpload) });
 
 /**
  * Returns whether the server responds. Requests the page, which does not count toward the rate limit. Proxies often hide
@@ -35,7 +38,8 @@ export const connect = (onUpload: (share: number) => void = () => {}): Client =>
  */
 export async function isAlive(): Promise<boolean> {
   try {
-    return (await fetch('/', { method: 'HEAD', cache: 'no-store' })).ok;
+    return (await fetch(SERVICE_URL, { method: 'HEAD', cache: 'no-store', headers: { accept: 'text/html' } }))
+      .ok;
   } catch {
     return false;
   }

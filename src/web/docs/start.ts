@@ -25,20 +25,21 @@ const startEmpty = ({ React }: System) => ({
 });
 
 SwaggerUI({
-  url: '/api/v1/openapi.json',
+  url: 'api/v1/openapi.json',
   domNode: document.getElementById('reference'),
   plugins: [startEmpty],
   deepLinking: true,
   displayRequestDuration: true,
   tryItOutEnabled: true,
   defaultModelsExpandDepth: 0,
-  // A proxy can hide the address of the page from the server.
+  // A proxy can hide the address of the page from the server, and its path.
   responseInterceptor(response) {
     if (response.url.endsWith('/openapi.json')) {
       const { servers } = JSON.parse(response.text) as {
         readonly servers: readonly [{ readonly url: string }];
       };
-      response.text = response.text.replaceAll(new URL(servers[0].url).origin, location.origin);
+      const { origin } = new URL(servers[0].url);
+      response.text = response.text.replaceAll(`${origin}/`, new URL('./', location.href).href);
     }
     return response;
   },
