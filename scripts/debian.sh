@@ -12,6 +12,9 @@ make_system() {
   shift 3
   command -v debootstrap >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends debootstrap >/dev/null; }
   rm -rf "$root"
+  mkdir -p "$root/etc/dpkg/dpkg.cfg.d"
+  # dpkg does not wait for the disk after each file.
+  echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/unsafe-io"
   debootstrap --variant=minbase "$@" "$suite" "$root" >>"$log" 2>&1 || cannot "debootstrap failed: $(tail -n 1 "$log")"
 }
 

@@ -155,7 +155,7 @@ const CASES: Readonly<Record<Exclude<ErrorCode, keyof typeof ELSEWHERE>, Case>> 
   },
   BAD_ARCHIVE: { send: form('/batch', ['files', makeZip([])]) },
   CORRUPT_IMAGE: { send: send('', async () => (await scene()).subarray(0, 60)) },
-  UNSUPPORTED_ENCODING: { send: send('', () => edgeCase('old-jpeg.tiff')) },
+  UNSUPPORTED_ENCODING: { send: send('', () => edgeCase('signed-samples.tiff')) },
   FILE_ENCRYPTED: {
     settings: () => ({ EXTRA_INPUTS: 'pdf' }),
     send: send('', () => pdf([], { trailer: '/Encrypt<</Filter/Other>>/ID[(a)(b)]' })),

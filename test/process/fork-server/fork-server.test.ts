@@ -309,7 +309,9 @@ describe('the source of the fork server', () => {
     expect((await readFile(SOURCE, 'utf8')).split('\n').length - 1).to.be.at.most(480);
     requires(this, 'compiler', hasCompiler());
     const checks = ['--std=c11', '--library=posix,gnu', '--enable=warning,performance,portability'];
-    const { status, stderr } = spawnSync('cppcheck', [...checks, '--quiet', '--error-exitcode=1', SOURCE]);
+    // cppcheck 2.11 and later report that they did not analyse all branches, which is no finding.
+    const quiet = ['--quiet', '--suppress=normalCheckLevelMaxBranches'];
+    const { status, stderr } = spawnSync('cppcheck', [...checks, ...quiet, '--error-exitcode=1', SOURCE]);
     expect([status, stderr?.toString()]).to.deep.equal([0, '']);
   });
 });
