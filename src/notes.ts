@@ -56,6 +56,11 @@ export const NOTES = {
     page: 'Some of the metadata could not be kept.',
     loss: true,
   },
+  'unknown-fields-ignored': {
+    api: 'the form has text fields with unknown names, which were ignored',
+    page: 'The server did not know all options, and ignored some.',
+    loss: false,
+  },
 } as const satisfies Readonly<Record<string, NoteRow>>;
 
 /** Token of a note. */

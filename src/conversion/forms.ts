@@ -41,7 +41,7 @@ const resultFields = (outputs: readonly OutputType[]) =>
     output_format: requestedFormat(outputs)
       .optional()
       .describe(
-        `Output format. \`auto\` chooses the best format that \`Accept\` permits: avif, webp, then jpg or, with transparency, png; for animations webp, then gif. Upper case and \`jpeg\` are accepted, too. They are not listed, so that each format has one name. Default: the value of \`format\`, or \`${DEFAULT_FORMAT}\`.`,
+        `Output format. \`auto\` chooses the best format that \`Accept\` permits: avif, webp, then jpg or, with transparency, png; for animations webp, then gif. Wildcards do not permit avif and webp. Upper case and \`jpeg\` are accepted, too. They are not listed, so that each format has one name. Default: the value of \`format\`, or \`${DEFAULT_FORMAT}\`.`,
       ),
     format: requestedFormat(outputs)
       .optional()

@@ -189,6 +189,9 @@ const STILLS: readonly OutputType[] = ['avif', 'webp', 'jpg', 'png', 'gif'];
 const TRANSPARENT: readonly OutputType[] = ['avif', 'webp', 'png', 'gif'];
 const ANIMATED: readonly OutputType[] = ['webp', 'gif'];
 
+/** Formats that a wildcard does not permit: older browsers that cannot show AVIF send a wildcard beside `image/webp`. */
+const NAMED_ONLY: readonly OutputType[] = ['avif', 'webp'];
+
 const MEDIA_RANGE = /^[\w!#$&^.+*-]+\/[\w!#$&^.+*-]+$/;
 const WEIGHT = /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/;
 
@@ -200,7 +203,8 @@ function parseRange(text: string): { readonly name: string; readonly quality: nu
 }
 
 /**
- * Returns the enabled formats that `Accept` permits. A header that is missing or malformed permits all.
+ * Returns the enabled formats that `Accept` permits. A header that is missing or malformed is the same as a wildcard, which does
+ * not permit {@link NAMED_ONLY}.
  *
  * @param outputs the enabled output formats
  * @throws {ServiceError} NOT_ACCEPTABLE if there is none
@@ -213,13 +217,13 @@ export function acceptedFormats(
   const parts = (accept ?? '').split(',').filter((part) => part.trim() !== '');
   const ranges = parts.map(parseRange);
   const isMissing = ranges.length === 0 || ranges.includes(undefined);
+  const valid = isMissing ? [{ name: '*/*', quality: 1 }] : ranges;
   const qualityOf = (format: OutputType): number => {
     const { mediaType } = OUTPUTS[format];
+    const wildcards = NAMED_ONLY.includes(format) ? [] : [mediaType.replace(/[^/]+$/, '*'), '*/*'];
     // The most specific range applies.
-    const [range] = [mediaType, mediaType.replace(/[^/]+$/, '*'), '*/*'].flatMap((name) =>
-      ranges.filter((each) => each?.name === name),
-    );
-    return isMissing ? 1 : (range?.quality ?? 0);
+    const [range] = [mediaType, ...wildcards].flatMap((name) => valid.filter((each) => each?.name === name));
+    return range?.quality ?? 0;
   };
   const candidates = STILLS.filter(
     (format) => outputs.includes(format) && (maxBytes === undefined || hasBytesLimit(format)),

@@ -14,7 +14,7 @@ export type InputFormat =
 export type Note =
   | 'first-frame-only' | 'first-page-only' | 'alpha-flattened' | 'colour-converted-to-srgb' |
   'truncated-input' | 'quality-lowered' | 'partial-alpha-lost' | 'svg-features-ignored' |
-  'metadata-partly-kept';
+  'metadata-partly-kept' | 'unknown-fields-ignored';
 
 /** Names of errors, the same in all versions. */
 export type Reason =

@@ -33,7 +33,7 @@ const ENDPOINTS = {
     path: '/convert',
     summary: 'Convert one image',
     description:
-      'Fields can have any order. Empty fields count as absent, unknown fields are ignored, and a repeated field is an ' +
+      'Fields can have any order. Empty fields count as absent, unknown fields are ignored with a note, and a repeated field is an ' +
       'error. The body can also be the image itself (`image/*`, `application/octet-stream` or no type): the fields are then ' +
       'query parameters, an unknown one is an error, and the name of the file is that in `Content-Disposition`. ' +
       'The orientation of the camera is applied. If the colour profile is removed, colours are converted to sRGB first.',

@@ -6,10 +6,17 @@ import type { ConversionEngine, ConversionQueue } from '../../conversion/engine.
 import { type FormOptions, type Presets, skipsErrors } from '../../conversion/forms.ts';
 import type { Identify, WantedConversion } from '../../conversion/identify.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
-import type { ConversionOutcome, ConversionResult, Parse, Variant } from '../../conversion/types.ts';
+import type {
+  ConversionOutcome,
+  ConversionResult,
+  Parse,
+  TextField,
+  Variant,
+} from '../../conversion/types.ts';
 import { ClientDisconnectedError, KnownResultError, serviceError } from '../../errors.ts';
 import type { Workspaces } from '../../files/workspace.ts';
 import type { InputType } from '../../formats.ts';
+import type { Note } from '../../notes.ts';
 import { baseNameOf } from '../../text.ts';
 import { sendArchive } from '../archive-response.ts';
 import type { ReceivedFile, RejectedFile, UploadOptions } from '../file-collector.ts';
@@ -82,7 +89,7 @@ export function convertRoute(deps: ConvertRouteDeps): RequestHandler {
     const { format: type } = result;
     setLogFields(res, { output: type });
     setServerTiming(res, { ...result, uploadedMs });
-    setResultHeaders(res, result);
+    setResultHeaders(res, { ...result, notes: [...result.notes, ...form.notes] });
     const name = `${baseNameOf(file.name)}.${type}`;
     await sendResult(res, result, name, { format: type, stallMs: config.UPLOAD_TIMEOUT_MS, disk });
   });
@@ -129,14 +136,14 @@ function varyByFormat(res: Response, { accepted }: ConvertOptions, variants: rea
 /** Sends all results of a request. `outcomes` has those of each file. */
 async function sendAll(
   { config, deflations }: ConvertRouteDeps,
-  { files, options, client, disk, signal, uploadedMs, receivedAt }: ReceivedForm<FormOptions>,
+  { files, options, notes, client, disk, signal, uploadedMs, receivedAt }: ReceivedForm<FormOptions>,
   outcomes: readonly (readonly ConversionOutcome[])[],
   req: Request,
   res: Response,
 ): Promise<void> {
   const { manifest, variants } = options;
   const results = outcomes.flatMap((ofFile, index) =>
-    ofFile.map((outcome) => ({ index, name: files[index]?.name, outcome })),
+    ofFile.map((outcome) => ({ index, name: files[index]?.name, outcome: withNotes(outcome, notes) })),
   );
   const [first] = results;
   if (results.every(({ outcome }) => 'error' in outcome) && first && 'error' in first.outcome)
@@ -151,6 +158,13 @@ async function sendAll(
     ...{ deflations, client, manifest, deflateTimeoutMs: config.CONVERT_TIMEOUT_MS },
     isMixed: variants.length > 0 && req.accepts(['application/zip', 'multipart/mixed']) === 'multipart/mixed',
   });
+}
+
+/** Adds the notes of the request to those of a result. */
+function withNotes(outcome: ConversionOutcome, notes: readonly Note[]): ConversionOutcome {
+  if (!('converted' in outcome)) return outcome;
+  const { converted } = outcome;
+  return { ...outcome, converted: { ...converted, notes: [...converted.notes, ...notes] } };
 }
 
 /** Returns the times in the queue and of the preparation of the file that waited least, in milliseconds. */
@@ -198,6 +212,8 @@ export function identifyRoute(
 /** A form whose files are stored and whose text fields are valid. */
 interface ReceivedForm<Options> extends ReceivedBody {
   readonly options: Options;
+  /** What the results of this form have in common. */
+  readonly notes: readonly Note[];
 }
 
 const FILE_PARTS = ['file', 'files', 'files[]', 'files[0]'];
@@ -220,8 +236,13 @@ function formRoute<Options>(
       const misplaced = [...FILE_PARTS, ...names].find((name) => Object.hasOwn(req.query, name));
       if (misplaced !== undefined) throw serviceError('FIELD_IN_QUERY', misplaced);
     }
-    await receiveBody({ req, res, workspaces, rules, image }, (body) =>
-      respond({ ...body, options: imageOptions ?? parse(body.fields, accept) }, req, res),
-    );
+    await receiveBody({ req, res, workspaces, rules, image }, (body) => {
+      const notes: Note[] = hasUnknown(body.fields, names) ? ['unknown-fields-ignored'] : [];
+      return respond({ ...body, options: imageOptions ?? parse(body.fields, accept), notes }, req, res);
+    });
   };
 }
+
+/** Returns whether a form has a text field that is not empty, and whose name is unknown. */
+const hasUnknown = (fields: readonly TextField[], names: readonly string[]): boolean =>
+  fields.some(([name, value]) => value !== '' && !names.includes(name));
