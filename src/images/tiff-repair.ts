@@ -154,6 +154,8 @@ interface NewTag {
 /**
  * Returns tags to add, with the values that other programs assume.
  *
+ * SamplesPerPixel: old-style JPEG without the tag has as many samples as their bits are stated for.
+ *
  * RowsPerStrip: one strip has all rows. Without the tag, ImageMagick reads compressed pixels after libtiff has converted them to
  * RGB, but takes them for CMYK or CIELab. It always does so for JPEG.
  *
@@ -165,7 +167,11 @@ function missingTags(tags: Tags, present: readonly number[]): NewTag[] {
   const isJpeg = compression === COMPRESSION.jpeg || compression === COMPRESSION.oldJpeg;
   const hasStrips = !tags.has(TAG.tileWidth) && !isJpeg && height !== undefined;
   const hasAlpha = value(TAG.photometric) === PHOTOMETRIC.rgb && value(TAG.samplesPerPixel) === 4;
+  const bits = tags.get(TAG.bitsPerSample);
   const wanted: NewTag[] = [
+    ...(compression === COMPRESSION.oldJpeg && bits
+      ? [{ tag: TAG.samplesPerPixel, type: SHORT, value: bits.count } as const]
+      : []),
     ...(hasStrips ? [{ tag: TAG.rowsPerStrip, type: LONG, value: height } as const] : []),
     ...(hasAlpha ? [{ tag: TAG.extraSamples, type: SHORT, value: UNASSOCIATED_ALPHA } as const] : []),
   ];

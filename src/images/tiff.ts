@@ -29,7 +29,9 @@ export const PHOTOMETRIC = {
   cfa: 32803,
 } as const;
 
-export const COMPRESSION = { lzw: 5, oldJpeg: 6, jpeg: 7, deflate: 8, lzma: 34925, zstd: 50000 } as const;
+export const COMPRESSION = {
+  ...{ fax3: 3, lzw: 5, oldJpeg: 6, jpeg: 7, deflate: 8, lzma: 34925, zstd: 50000 },
+} as const;
 /** Compressions for which libtiff implements predictors; 32946 is Deflate, too. */
 const PREDICTED: readonly number[] = [
   ...[COMPRESSION.lzw, COMPRESSION.deflate, 32946, COMPRESSION.lzma, COMPRESSION.zstd],
@@ -203,6 +205,8 @@ const METADATA: readonly (readonly [tag: number, kind: MetadataKind])[] = [
   [TAG.exif, 'exif'],
   [TAG.gps, 'exif'],
 ];
+/** Compressions whose pages ImageMagick reads as libtiff's RGBA, which is partly upright. */
+const TURNED_BY_DECODER: readonly number[] = [COMPRESSION.fax3, COMPRESSION.jpeg];
 /** Bits 0 and 2 of NewSubfileType: a reduced-resolution version, or the transparency mask, of another page. */
 const NO_PAGE = 1 | 4;
 /** Compressions that libtiff of Debian 12 and 13 does not decode: those of Aperio and Leadtools, and of DNG 1.7 (tiff.h). */
@@ -282,7 +286,7 @@ function pageOf(index: number, tags: Tags, encoding: TiffEncoding): Page {
     ...(hasUnusedSamples(encoding) && { unusedSamples: true }),
     ...(isPremultiplied(encoding) && { premultiplied: true }),
     // The decoder applies a part of the orientation of such a page.
-    ...(compression === COMPRESSION.jpeg && orientation > 1 && { mirroredFor: orientation }),
+    ...(TURNED_BY_DECODER.includes(compression) && orientation > 1 && { mirroredFor: orientation }),
     ...(orientation > 1 && { orientation }),
     ...(encoding.contradictory && { contradictory: true }),
     ...(misread.length > 0 && { misread }),

@@ -3,8 +3,9 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { scene } from '../../scripts/fixtures/scene.ts';
 import { type TiffPage, tiff } from '../../scripts/fixtures/writers.ts';
-import { convert, converted } from '../helpers/client.ts';
+import { convert, converted, edgeCase } from '../helpers/client.ts';
 import { countPages } from '../helpers/pdf.ts';
+import { byPillow } from '../helpers/pillow.ts';
 import { decode, difference, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
@@ -67,6 +68,39 @@ describe('a TIFF', () => {
       COLOURS[0][0],
       3,
     );
+  });
+
+  for (const [compression, mode] of [
+    ['group3', '1'],
+    ['jpeg', 'L'],
+  ] as const)
+    it(`compressed with ${compression} is upright for all eight orientations`, async () => {
+      const { width, height, data } = scene();
+      const png = await sharp(data, { raw: { width, height, channels: 4 } })
+        .threshold(100)
+        .png()
+        .toBuffer();
+      for (let orientation = 1; orientation <= 8; orientation += 1) {
+        const save = `image.convert("${mode}").save(file, "TIFF", compression="${compression}", tiffinfo={274: ${orientation}})`;
+        const { body } = await converted(service.base, byPillow(png, save), { format: 'png' });
+        const turned = await sharp(png).withMetadata({ orientation }).png().toBuffer();
+        const upright = await decode(await sharp(turned).autoOrient().png().toBuffer());
+        expect(difference(await decode(body), upright).psnr, `orientation ${orientation}`).to.be.greaterThan(
+          25,
+        );
+      }
+    });
+
+  it('of old-style JPEG without SamplesPerPixel is converted, or rejected, as one with it', async () => {
+    const file = await edgeCase('old-jpeg.tiff');
+    const without = Buffer.from(file);
+    const directory = file.readUInt32LE(4);
+    const entries = Array.from({ length: file.readUInt16LE(directory) }, (_, at) => directory + 2 + at * 12);
+    const entry = entries.find((at) => file.readUInt16LE(at) === 277) ?? 0;
+    without.writeUInt16LE(276, entry); // a tag that does not exist
+    const [expected, found] = [await convert(service.base, file), await convert(service.base, without)];
+    expect(found.outcome).to.equal(expected.outcome);
+    expect(found.body.equals(expected.body)).to.equal(true);
   });
 
   for (const [what, scale] of [
