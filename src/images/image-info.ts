@@ -261,6 +261,7 @@ export type MisreadKind =
   | 'white-half-float'
   | 'planar-grey-alpha'
   | 'planar-unused-channel'
+  | 'palette-extra-channel'
   | 'planar-alpha-first'
   | 'alpha-not-first'
   | 'other-inks'

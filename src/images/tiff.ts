@@ -155,6 +155,8 @@ const RULES: Readonly<Record<TiffKind, (encoding: TiffEncoding) => boolean>> = {
     planar && extraSamples.length > 1 && ALPHA.includes(extraSamples[0] ?? 0),
   'planar-unused-channel': ({ planar, extraSamples }) =>
     planar && extraSamples.some((one) => !ALPHA.includes(one)),
+  'palette-extra-channel': ({ photometric, planar, extraSamples }) =>
+    photometric === PHOTOMETRIC.palette && !planar && extraSamples.length > 0,
   'alpha-not-first': ({ planar, extraSamples }) =>
     !planar && hasAlpha(extraSamples) && !ALPHA.includes(extraSamples[0] ?? 0),
   'other-inks': ({ photometric, inkSet, samples }) =>

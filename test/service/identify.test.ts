@@ -47,6 +47,7 @@ const DIFFERENCES: Readonly<Record<string, readonly string[]>> = {
   'no-size.svg': ['width', 'height'], // only rendering shows its size
   'old-jpeg.tiff': ['alpha'],
   'ycbcr-subsampled.tiff': ['alpha'],
+  'palette-extra-channel.tiff': ['alpha'],
   'planar-unused-channel.tiff': ['alpha'],
   'unused-channel.tiff': ['alpha'],
   'profile-cut.jpg': ['profile'],

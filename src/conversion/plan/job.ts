@@ -151,6 +151,7 @@ export const MISREAD_KINDS: Readonly<Record<MisreadKind, MisreadRow>> = {
   'white-half-float': { label: '16-bit float samples whose white is 0 in a TIFF', by: BOTH },
   'planar-grey-alpha': { label: 'extra channels in a planar greyscale TIFF', by: BOTH },
   'planar-unused-channel': { label: 'extra channels that are not alpha in a planar TIFF', by: [7] },
+  'palette-extra-channel': { label: 'extra channels with a palette in a TIFF', by: [7] },
   'planar-alpha-first': { label: 'more channels after alpha in a planar TIFF', by: BOTH },
   'alpha-not-first': { label: 'other extra channels before alpha in a TIFF', by: BOTH },
   'other-inks': { label: 'other inks than CMYK in a TIFF', by: BOTH },
