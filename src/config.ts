@@ -36,8 +36,9 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 /** Maximum length of a value in an error message, in UTF-16 code units. */
 const MAX_VALUE_LENGTH = 200;
 
-/** Paths of one or more names, except those of the service itself. */
-const IMAGINARY_PATH_PATTERN = /^(?!\/(?:api|assets|docs|livez|readyz|metrics)(?:\/|$))(?:\/[\w.-]*\w)+$/;
+/** The root, and paths of one or more names, except those of the service itself. */
+const IMAGINARY_PATH_PATTERN =
+  /^(?:\/|(?!\/(?:api|assets|docs|livez|readyz|metrics)(?:\/|$))(?:\/[\w.-]*\w)+)$/;
 
 const REDIS_URL_EXPECTED =
   'expected redis://host:port or, for TLS, rediss://host:port, optionally with /NUMBER for a database other than 0';
@@ -64,7 +65,7 @@ const settings = z.object({
   IMAGEMILL_API_KEY: matching(/^[!-~]+$/, 'an API key, without spaces').optional(),
   IMAGINARY_PATH: matching(
     IMAGINARY_PATH_PATTERN,
-    'a path such as /imaginary that no other page of the service has',
+    '/, or a path such as /imaginary that no other page of the service has',
   ).optional(),
   IMAGINARY_KEY: z.string().optional(),
   REDIS_URL: z.string().refine(isRedisUrl, REDIS_URL_EXPECTED).optional(),

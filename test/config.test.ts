@@ -92,12 +92,12 @@ describe('loadConfig', () => {
   });
 
   it('accepts an IMAGINARY_PATH that no other page has, and with REQUIRE_API_KEY=on only with IMAGINARY_KEY', () => {
-    const expected = 'expected a path such as /imaginary that no other page of the service has';
-    for (const path of ['imaginary', '/', '/a/', '/a//b', '/api', '/api/v1', '/docs/x', '/livez', '/a b'])
+    const expected = 'expected /, or a path such as /imaginary that no other page of the service has';
+    for (const path of ['imaginary', '//', '/a/', '/a//b', '/api', '/api/v1', '/docs/x', '/livez', '/a b'])
       expect(problemsOf({ IMAGINARY_PATH: path }), path).to.deep.equal([
         `IMAGINARY_PATH="${path}": ${expected}`,
       ]);
-    for (const path of ['/imaginary', '/previews/v1', '/docs2'])
+    for (const path of ['/', '/imaginary', '/previews/v1', '/docs2'])
       expect(problemsOf({ IMAGINARY_PATH: path }), path).to.deep.equal([]);
     const both = { REQUIRE_API_KEY: 'on', API_KEYS_FILE: '/keys', IMAGINARY_PATH: '/imaginary' };
     expect(problemsOf(both)).to.have.length(1);

@@ -10,7 +10,7 @@ import { createDeflations } from './archive-entries.ts';
 import { checkClient, identifyClients, trustProxies } from './clients.ts';
 import { errorHandler, notFound } from './error-handler.ts';
 import { API_PREFIX, checkHead, ignoreLongHeaders } from './head.ts';
-import { imaginaryRouter } from './imaginary/routes.ts';
+import { imaginaryRouter, imaginaryRoutes } from './imaginary/routes.ts';
 import type { Metrics } from './metrics.ts';
 import {
   commonHeaders,
@@ -89,8 +89,9 @@ export function createApp(deps: AppDeps): Express {
   trustProxies(app, config);
   identifyClients(app, config, deps.apiKeys);
 
+  const imaginary = imaginaryRoutes(config.IMAGINARY_PATH);
   const isImaginary = (path: string): boolean =>
-    config.IMAGINARY_PATH !== undefined && isBelow(`${config.IMAGINARY_PATH}/`, `${path}/`);
+    imaginary.some((route) => path === route || isBelow(route, `${path}/`));
   const isOutside = (path: string): boolean =>
     !PROBES.includes(path) && !isBelow(`${API_PREFIX}/`, `${path}/`) && !isImaginary(path);
   app.use(ignoreLongHeaders);
@@ -98,11 +99,7 @@ export function createApp(deps: AppDeps): Express {
   app.use(
     recordRequests({
       log,
-      routes: [
-        ...ROUTES,
-        ...(config.IMAGINARY_PATH ? [`${config.IMAGINARY_PATH}/`] : []),
-        ...(deps.webApp?.paths ?? []),
-      ],
+      routes: [...ROUTES, ...imaginary, ...(deps.webApp?.paths ?? [])],
       debugRoutes: [...PROBES, METRICS],
       onFinished: metrics.request,
     }),
@@ -121,7 +118,7 @@ export function createApp(deps: AppDeps): Express {
   app.use(rejectReserved);
   app.use(API_PREFIX, apiRouter(deps));
   if (config.IMAGINARY_PATH)
-    app.use(config.IMAGINARY_PATH, rejectWhileDraining(deps.draining), imaginaryRouter(deps, limit));
+    app.use(config.IMAGINARY_PATH, imaginaryRouter(deps, rejectWhileDraining(deps.draining), limit));
   for (const path of deps.webApp?.paths ?? []) endpoint(app, 'GET', path, (deps.webApp as WebApp).handler);
   endpoint(app, 'GET', '/docs/', (_req, res) => res.redirect(301, '../docs'));
   app.use(notFound);

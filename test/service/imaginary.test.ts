@@ -248,9 +248,8 @@ describe('the interface of imaginary', () => {
         expect(await pipeline([{ operation }])).to.equal(
           `400 Invalid operation "${operation}": expected one of ${names}.`,
         );
-      expect(await refusal(post('/zoom', { factor: '2' }, await fixture('grey.jpg')))).to.equal(
-        `400 Invalid operation "zoom": expected one of ${names}.`,
-      );
+      for (const path of ['/mirror', '/zoom', '/resize/', '/a/b', '/constructor'])
+        expect(await refusal(post(path, { factor: '2' }, await fixture('grey.jpg'))), path).to.match(/^404 /);
       expect(await refusal(request('/zoom', {}))).to.match(/^404 /);
       expect(await refusal(request('/resize', { width: '9', url: 'http://a.example' }))).to.match(/^405 /);
     });
@@ -332,6 +331,72 @@ describe('the interface of imaginary', () => {
       const damaged = (await fixture('scene.png')).subarray(0, 20);
       expect(await refusal(post('/info', {}, damaged))).to.match(/^400 The file is damaged/);
       expect(await send(Buffer.from('x'), { 'content-type': 'multipart/form-data' })).to.match(/^400 /);
+    });
+  });
+
+  describe('at the root', () => {
+    const ROOT = { ...SETTINGS, IMAGINARY_PATH: '/' };
+    const at = (path: string, accept?: string, init: RequestInit = {}) =>
+      sendForm(new URL(path, current().base).href, { ...init, headers: accept ? { accept } : {} });
+    const type = async (answer: Promise<ClientResponse>) => {
+      const { status, headers } = await answer;
+      return `${status} ${headers.get('content-type')?.split(';')[0]}`;
+    };
+
+    it('converts what Nextcloud All-in-One sends, and needs the key', async () => {
+      await startShared(ROOT);
+      const operations = [{ operation: 'fit', params: { width: 64, height: 64, type: 'jpeg' } }];
+      const query = (key: string) => new URLSearchParams({ operations: JSON.stringify(operations), key });
+      const send = async (key: string) =>
+        at(`/pipeline?${query(key)}`, undefined, {
+          method: 'POST',
+          body: new Uint8Array(await fixture('scene.jpg')),
+        });
+      expect(await described(await send(KEY))).to.equal('image/jpeg 64x43');
+      expect(await type(send('wrong'))).to.equal('401 application/json');
+      expect(await type(at(`/health?key=${KEY}`))).to.equal('200 application/json');
+    });
+
+    it('answers GET / with the page if HTML is accepted by name, and otherwise with the index', async () => {
+      await startShared(ROOT);
+      for (const accept of ['application/json', '*/*', '']) {
+        const answer = await at(`/?key=${KEY}`, accept);
+        expect(jsonOf(answer), accept).to.deep.equal({ imaginary: '1.2.4', imagemill: '0.0.0-test' });
+        expect(answer.headers.get('vary')).to.include('Accept');
+      }
+      expect(await type(at('/', '*/*'))).to.equal('401 application/json');
+      for (const method of ['GET', 'HEAD']) {
+        const page = await at('/', 'text/html,application/xhtml+xml,*/*;q=0.8', { method });
+        expect([page.status, page.headers.get('content-type')]).to.deep.equal([
+          200,
+          'text/html; charset=UTF-8',
+        ]);
+        expect(page.headers.get('vary')).to.match(/\bAccept\b(?!-)/);
+      }
+    });
+
+    it('leaves all other paths as they are, and answers unknown ones with 404', async () => {
+      await start({ ...ROOT, RATE_LIMIT_PER_MINUTE: '1' });
+      const paths = ['/livez', '/readyz', '/metrics', '/docs', '/manifest.webmanifest', '/icon-192.png'];
+      for (const path of [...paths, ...paths]) {
+        const { status, headers } = await at(path);
+        expect([status, headers.get('x-ratelimit-limit')], path).to.deep.equal([200, null]);
+      }
+      expect((await at('/api/v1/formats')).status).to.equal(200);
+      expect((await at('/api/v1/formats')).status).to.equal(429);
+      for (const [path, method, status] of [
+        ['/mirror', 'POST', 404],
+        ['/api/v1/pipeline', 'POST', 429],
+        ['/pipeline/', 'POST', 404],
+        ['/mirror', 'GET', 404],
+        ['/', 'POST', 405],
+        ['/docs', 'POST', 405],
+      ] as const)
+        expect((await at(path, undefined, { method })).status, `${method} ${path}`).to.equal(status);
+      expect((await at(`/pipeline?key=${KEY}`)).status).to.equal(405);
+      expect(current().logged.map(({ route }) => route))
+        .to.include('/pipeline')
+        .and.not.include('/mirror');
     });
   });
 

@@ -33,16 +33,37 @@ interface Deps extends Pick<ConversionEngine, 'capabilities' | 'convert' | 'iden
 
 type Query = Readonly<Record<string, string>>;
 
+/** Paths of the interface besides its index. */
+const PATHS = ['/health', '/info', '/pipeline', ...OPERATION_NAMES.map((name) => `/${name}`)];
+
+/**
+ * Returns the routes that belong to the interface alone: all paths below `IMAGINARY_PATH`. At the root, only its own paths, and the
+ * page has the same path as the index.
+ */
+export const imaginaryRoutes = (path: string | undefined): readonly string[] =>
+  path === '/' ? PATHS : path ? [`${path}/`] : [];
+
+/** Middleware for the interface at the root. It leaves other paths to their routes, and the index to the page for browsers. */
+const leaveToPages: RequestHandler = (req, res, next) => {
+  if (PATHS.includes(req.path)) return next();
+  const isIndex = req.path === '/' && ['GET', 'HEAD'].includes(req.method);
+  if (isIndex) res.vary('Accept');
+  next(isIndex && !/\btext\/html\b/i.test(req.get('accept') ?? '') ? undefined : 'router');
+};
+
 /**
  * Creates the routes below `IMAGINARY_PATH`.
  *
+ * @param reject rejects requests during a shutdown
  * @param limit the rate limit
  */
-export function imaginaryRouter(deps: Deps, limit: RequestHandler): Router {
+export function imaginaryRouter(deps: Deps, reject: RequestHandler, limit: RequestHandler): Router {
   const { config, version, log } = deps;
   const router = express.Router({ caseSensitive: true, strict: true });
-  router.use(checkKey(config.IMAGINARY_KEY), limit, (req, _res, next) => next(clientOf(req).error));
+  if (config.IMAGINARY_PATH === '/') router.use(leaveToPages);
+  router.use(reject, checkKey(config.IMAGINARY_KEY), limit, (req, _res, next) => next(clientOf(req).error));
   endpoint(router, 'GET', '/', (_req, res) => {
+    res.setHeader('Cache-Control', 'no-store'); // the page can have the same address
     res.json({ imaginary: IMAGINARY_VERSION, imagemill: version });
   });
   endpoint(router, 'GET', '/health', (_req, res) => {
@@ -64,8 +85,6 @@ export function imaginaryRouter(deps: Deps, limit: RequestHandler): Router {
       `/${operation}`,
       convertRoute((params) => [{ operation, params }]),
     );
-  // For another operation, toFields throws the error that lists these.
-  router.post('/:operation', ({ params: { operation } }) => void toFields([{ operation, params: {} }]));
   router.use(notFound);
   router.use(errorHandler(log, config.SUPPORT_EMAIL, describeError));
   return router;

@@ -84,11 +84,13 @@ export function loadWebApp(folder: string): WebApp | undefined {
     handler: (req, res, next) => {
       req.url = FILES.get(req.path) ?? req.url;
       req.originalUrl = req.url; // serve-static parses this one, with the deprecated url.parse if it is an absolute URL
+      const vary = res.get('Vary');
       serve(req, res, (error?: { status?: number }) => {
         res.removeHeader('Content-Encoding'); // it was set for a compressed file that is not sent
         const code = REQUEST_ERRORS.get(error?.status as 412 | 416);
         next(code ? serviceError(code) : (error ?? 'route'));
       });
+      if (vary) res.vary(vary); // it was replaced
     },
   };
 }
