@@ -45,15 +45,23 @@ const CODER_PACKAGES: Readonly<Record<string, string>> = {
   HEIC: 'libheif-plugin-libde265',
 };
 
-/** Determines the conversions that work, among the standard formats and the extra ones. */
-export function detectCapabilities(toolchain: Toolchain, settings: ExtraSettings): Capabilities {
+/**
+ * Determines the conversions that work, among the standard formats and the extra ones.
+ *
+ * @param refused why tools of this machine are not used
+ */
+export function detectCapabilities(
+  toolchain: Toolchain,
+  settings: ExtraSettings,
+  refused: ReadonlyMap<ToolName, string> = new Map(),
+): Capabilities {
   const supports = (input: InputType, output: OutputType): boolean =>
     findMissing(toolchain, input, output) === undefined;
   const { inputs, outputs } = enabledTypes(settings);
   const { EXTRA_INPUTS, EXTRA_OUTPUTS } = settings;
   const unavailableFor = (setting: keyof ExtraSettings, input: InputType, output: OutputType) => {
     const type = setting === 'EXTRA_INPUTS' ? input : output;
-    const cause = findMissing(toolchain, input, output);
+    const cause = findMissing(toolchain, input, output, refused);
     return cause === undefined
       ? []
       : { setting, message: `${setting}: ${type} does not work here: ${cause}` };
@@ -62,7 +70,7 @@ export function detectCapabilities(toolchain: Toolchain, settings: ExtraSettings
     supports,
     inputs: inputs.filter((input) => outputs.some((output) => supports(input, output))),
     outputs: outputs.filter((output) => inputs.some((input) => supports(input, output))),
-    problems: [...missingTools(toolchain), ...missingCoders(toolchain)],
+    problems: [...missingTools(toolchain, refused), ...missingCoders(toolchain)],
     unavailable: [
       ...listNamed(EXTRA_INPUTS).flatMap((type) => unavailableFor('EXTRA_INPUTS', type, 'png')),
       ...listNamed(EXTRA_OUTPUTS).flatMap((type) => unavailableFor('EXTRA_OUTPUTS', 'png', type)),
@@ -74,11 +82,19 @@ export function detectCapabilities(toolchain: Toolchain, settings: ExtraSettings
 const listNamed = <T>(types: 'all' | readonly T[]): readonly T[] => (types === 'all' ? [] : types);
 
 /** Returns a message about the tool or coder that a conversion lacks; undefined if it works. */
-function findMissing(toolchain: Toolchain, input: InputType, output: OutputType): string | undefined {
+function findMissing(
+  toolchain: Toolchain,
+  input: InputType,
+  output: OutputType,
+  refused?: ReadonlyMap<ToolName, string>,
+): string | undefined {
   const { magick } = toolchain;
   const needed = toolsFor(input, output, magick?.major ?? 7);
   const tool = needed.find((name) => toolchain[name] === undefined);
-  if (tool) return `${TOOLS[tool].label} not found. ${installAdvice(TOOLS[tool].debianPackage)}`;
+  if (tool)
+    return (
+      refused?.get(tool) ?? `${TOOLS[tool].label} not found. ${installAdvice(TOOLS[tool].debianPackage)}`
+    );
   if (!magick || !needed.includes('magick')) return undefined;
   const read = magickDecoder(input, magick.major) ?? 'PNG'; // which the other programs write for ImageMagick
   if (!magick.reads.has(read)) return cannot(magick, 'read', read);
@@ -92,13 +108,13 @@ function cannot({ path }: Magick, verb: 'read' | 'write', coder: string): string
 
 const installAdvice = (debianPackage: string): string => `On Debian: apt install ${debianPackage}`;
 
-function missingTools(toolchain: Toolchain): Problem[] {
+function missingTools(toolchain: Toolchain, refused: ReadonlyMap<ToolName, string>): Problem[] {
   const needed = TOOL_NAMES.map((name) => ({ name, ...TOOLS[name] })).filter(
     ({ neededFor }) =>
       neededFor === 'standard' || (neededFor === 'magick-6' && toolchain.magick?.major === 6),
   );
   return needed
-    .filter(({ name }) => toolchain[name] === undefined)
+    .filter(({ name }) => toolchain[name] === undefined && !refused.has(name))
     .map(({ label, withoutIt, debianPackage }) => ({
       message: `${label} not found: ${withoutIt}. ${installAdvice(debianPackage)}`,
     }));

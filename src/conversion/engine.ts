@@ -42,6 +42,8 @@ const RESERVED_SLOTS = 1;
 /** Converts images with the tools of this machine. */
 export interface ConversionEngine extends FileConverter {
   readonly toolchain: Toolchain;
+  /** Why other tools of this machine are not used. */
+  readonly refused: ConfiguredTools['refused'];
   readonly capabilities: Capabilities;
   readonly identify: Identify;
   readonly workspaces: Workspaces;
@@ -97,13 +99,13 @@ export async function createConversionEngine(
   };
   try {
     const folder = await openRoot(workspaces, config);
-    const toolchain = await findTools(config, folder);
-    const capabilities = requireCapabilities(config, toolchain, log);
+    const found = await findTools(config, folder);
+    const possible = detectCapabilities(found, config);
     const limits = magickLimits(config);
-    const grantsFolder = await writeGrants(capabilities, toolchain, folder);
+    const grantsFolder = await writeGrants(possible, found, folder);
     tools = await configureSandbox({
-      ...{ config, toolchain, folder, log },
-      coders: preparedCoders(capabilities.outputs),
+      ...{ config, toolchain: found, folder, log },
+      coders: preparedCoders(possible.outputs),
       environment: {
         searchPath: config.PATH,
         policyFolder: ASSETS_DIR,
@@ -117,7 +119,8 @@ export async function createConversionEngine(
       concurrency: config.CONCURRENCY + RESERVED_SLOTS + 2 * MAX_PREPARATIONS,
       onRenewal: (reason) => events.serverRenewed?.(reason),
     });
-    const { layers, servers } = tools;
+    const { layers, servers, toolchain, refused } = tools;
+    const capabilities = requireCapabilities(config, tools, log);
     await assertPolicyEnforced(workspaces, toolchain, tools.run, limits);
     const run = reportFailures(tools.run, log, (reason) => events.toolKilled?.(reason));
     const queue = createQueue({
@@ -144,7 +147,7 @@ export async function createConversionEngine(
       }),
     });
     const stats = (): EngineStats => ({ ...queue.stats(), forkServers: servers });
-    return { ...converter, toolchain, capabilities, identify, workspaces, layers, stats, close };
+    return { ...converter, toolchain, refused, capabilities, identify, workspaces, layers, stats, close };
   } catch (error) {
     await close();
     throw toStartupError(error, config);
@@ -190,8 +193,12 @@ async function findTools(config: Config, folder: string): Promise<Toolchain> {
 }
 
 /** @throws {StartupError} if nothing can be converted, or if a format that a setting names does not work */
-function requireCapabilities(config: Config, toolchain: Toolchain, log: Logger): Capabilities {
-  const capabilities = detectCapabilities(toolchain, config);
+function requireCapabilities(
+  config: Config,
+  { toolchain, refused }: ConfiguredTools,
+  log: Logger,
+): Capabilities {
+  const capabilities = detectCapabilities(toolchain, config, refused);
   const [unavailable] = capabilities.unavailable;
   if (unavailable) {
     const messages = capabilities.unavailable.map(({ message }) => message);

@@ -12,12 +12,14 @@ const PREBUILT = '/usr/local/bin/imagemill-broken-codec';
 /**
  * Builds the program. It is linked dynamically, as the tools are, so that the fork server can be preloaded.
  *
+ * @param more further arguments of the compiler
  * @returns the path; undefined without a compiler
  */
-export async function buildBrokenCodec(name: string): Promise<string | undefined> {
+export async function buildBrokenCodec(name: string, ...more: string[]): Promise<string | undefined> {
   const program = join(await makeTempDir('codec'), name);
-  const { status } = spawnSync('cc', ['-O1', '-pthread', '-o', program, SOURCE]);
+  const { status } = spawnSync('cc', ['-O1', '-pthread', '-o', program, SOURCE, ...more]);
   if (status === 0) return program;
+  if (more.length > 0) return undefined;
   if (!existsSync(PREBUILT)) return undefined;
   await copyFile(PREBUILT, program);
   return program;

@@ -11,13 +11,15 @@ import { conversion, fonts, redis, webPage, workingFiles } from './functional-ch
 /** Tools that a service can need without `EXTRA_INPUTS` and `EXTRA_OUTPUTS`. */
 const STANDARD_TOOLS: readonly ToolName[] = ['magick', 'rsvg', 'heif', 'img2webp', 'dwebp'];
 
-function tools({ toolchain, config }: DoctorReport): CheckResult[] {
+function tools({ toolchain, refused, config }: DoctorReport): CheckResult[] {
   const major = toolchain.magick?.major;
   return [...STANDARD_TOOLS, ...optionalTools(config)].map((key) => {
     const { label, debianPackage, neededFor, lacks, lacksWith7 } = TOOLS[key];
     const name = key === 'magick' ? 'ImageMagick' : label;
     const tool = toolchain[key];
     if (tool) return ok(name, `${tool.version}  ${tool.path}`);
+    const refusal = refused.get(key);
+    if (refusal) return warn(name, refusal);
     const [, setting] = PATH_SETTINGS.find(([named]) => named === key) ?? [];
     const path = setting && config[setting];
     if (path) {
@@ -52,7 +54,7 @@ function policy({ policyEnforced, toolchain: { magick } }: DoctorReport): CheckR
 }
 
 const SANDBOX_ADVICE =
-  'use Linux 5.13 or later with Landlock and seccomp, build with a C compiler, and use tools that are neither scripts nor linked statically';
+  'use Linux 5.13 or later with Landlock and seccomp, build with a C compiler, and use tools that are not scripts';
 
 /** Checks which sandbox layers confine the tools. */
 function confinement({ engine, config: { SANDBOX } }: DoctorReport): CheckResult[] {
@@ -64,9 +66,9 @@ function confinement({ engine, config: { SANDBOX } }: DoctorReport): CheckResult
   return [warn('sandbox', found, SANDBOX === 'off' ? 'unset SANDBOX' : SANDBOX_ADVICE)];
 }
 
-function formats({ toolchain, config }: DoctorReport): CheckResult[] {
+function formats({ toolchain, refused, config }: DoctorReport): CheckResult[] {
   const all = enabledTypes(config);
-  const { inputs, outputs, problems, unavailable } = detectCapabilities(toolchain, config);
+  const { inputs, outputs, problems, unavailable } = detectCapabilities(toolchain, config, refused);
   const rows = [
     { verb: 'read', setting: 'EXTRA_INPUTS', all: all.inputs, supported: inputs },
     { verb: 'write', setting: 'EXTRA_OUTPUTS', all: all.outputs, supported: outputs },
@@ -124,8 +126,8 @@ function node(): CheckResult[] {
 }
 
 /** Returns the warnings of the engine that no other check reports. */
-function remarks({ warnings, toolchain, config }: DoctorReport): CheckResult[] {
-  const reported = detectCapabilities(toolchain, config).problems.map(({ message }) => message);
+function remarks({ warnings, toolchain, refused, config }: DoctorReport): CheckResult[] {
+  const reported = detectCapabilities(toolchain, config, refused).problems.map(({ message }) => message);
   return [...warnings]
     .filter(([message, setting]) => setting !== 'SANDBOX' && !reported.includes(message))
     .map(([found]) => warn('warning', found));

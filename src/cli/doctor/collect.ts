@@ -54,7 +54,8 @@ export async function collectReport({ env, ...settingsFile }: ServiceSettings) {
     if (error instanceof StartupError) return error;
     throw error;
   });
-  return { config, settingProblems, settingsFile, ...tools, engine, warnings };
+  const { toolchain, refused } = engine instanceof Error ? { ...tools, refused: new Map() } : engine;
+  return { config, settingProblems, settingsFile, ...tools, toolchain, refused, engine, warnings };
 }
 
 /** Loads the settings. If some are invalid, ignores them and loads the rest. */

@@ -69,6 +69,10 @@ export interface SandboxConfig {
 export interface ConfiguredTools {
   readonly run: RunCommand;
   readonly layers: SandboxLayers;
+  /** The tools that can be used. */
+  readonly toolchain: Toolchain;
+  /** Why the other tools of this machine are not used: sentences by the name of the tool. */
+  readonly refused: ReadonlyMap<ToolName, string>;
   /** Number of fork servers. */
   readonly servers: number;
   close(): Promise<void>;
@@ -77,26 +81,33 @@ export interface ConfiguredTools {
 /**
  * Starts the fork servers, and configures the strongest sandbox that works on this machine.
  *
- * @throws {StartupError} if `SANDBOX=on` and no layer hides files from the tools
+ * @throws {StartupError} if `SANDBOX=on` and no layer hides files from the tools, or if ImageMagick cannot be confined
  */
 export async function configureSandbox(options: SandboxConfig): Promise<ConfiguredTools> {
-  const { config, log, library, environment } = options;
+  const { config, log, library, environment, toolchain } = options;
   if (config.SANDBOX === 'off') {
     log.warn(
       { setting: 'SANDBOX' },
       'SANDBOX=off: the tools run unconfined, with all permissions of this process',
     );
-    return { run: createRunner(environment), layers: NO_LAYERS, servers: 0, close: async () => {} };
+    const unused = { refused: new Map(), servers: 0, close: async () => {} };
+    return { run: createRunner(environment), layers: NO_LAYERS, toolchain, ...unused };
   }
   const isBuilt = existsSync(library);
   const servers = await startServers(options, isBuilt);
   try {
-    const { confine, layers } = isBuilt ? await chooseLayers(options, servers) : UNCONFINED;
+    const { confine, layers, refused: paths } = isBuilt ? await chooseLayers(options, servers) : UNCONFINED;
+    const refused = explainRefused(paths, toolchain);
+    reportRefused(refused, log);
+    const used = Object.entries(toolchain).filter(([name]) => !refused.has(name as ToolName));
     reportMissingLayers(layers, options, isBuilt);
-    const isolated = layers.files !== 'none' && servers.isolated;
+    // Only fork servers have namespaces.
+    const isolated = servers.isolated && used.every(([, tool]) => !tool || servers.serves(tool.path));
     return {
       run: createRunner({ ...environment, library, confine, servers }),
-      layers: isolated ? { ...layers, processes: 'namespace' } : layers,
+      layers: layers.files !== 'none' && isolated ? { ...layers, processes: 'namespace' } : layers,
+      toolchain: Object.fromEntries(used) as Toolchain,
+      refused,
       servers: confine ? servers.count : 0,
       close: servers.close,
     };
@@ -106,7 +117,30 @@ export async function configureSandbox(options: SandboxConfig): Promise<Configur
   }
 }
 
-const UNCONFINED: Sandbox = { confine: undefined, layers: NO_LAYERS };
+const UNCONFINED: Sandbox = { confine: undefined, layers: NO_LAYERS, refused: [] };
+
+/** Returns why tools are not used. */
+function explainRefused(paths: readonly string[], toolchain: Toolchain): ReadonlyMap<ToolName, string> {
+  const refused = Object.entries(toolchain).filter(([, tool]) => tool && paths.includes(tool.path));
+  return new Map(
+    refused.map(([name, tool]) => {
+      const { lacks, debianPackage } = TOOLS[name as ToolName];
+      const reason = 'it is linked statically, or uses another C library';
+      const advice = `On Debian: apt install ${debianPackage}. SANDBOX=off uses it, and confines no tool`;
+      return [
+        name as ToolName,
+        `${tool?.path} cannot be confined, and is not used (${lacks}): ${reason}. ${advice}.`,
+      ];
+    }),
+  );
+}
+
+/** @throws {StartupError} if ImageMagick is refused, which nearly every conversion needs */
+function reportRefused(refused: ReadonlyMap<ToolName, string>, log: Logger): void {
+  const magick = refused.get('magick');
+  if (magick) throw new StartupError(magick, { setting: 'SANDBOX' });
+  for (const sentence of refused.values()) log.warn({ setting: 'SANDBOX' }, sentence);
+}
 
 async function startServers(
   { config, toolchain, coders, environment, log, library, concurrency, onRenewal }: SandboxConfig,
@@ -165,7 +199,7 @@ function reportMissingLayers(
 ): void {
   if (files === 'none') {
     const advice = isBuilt
-      ? 'use Linux 5.13 or later with Landlock and seccomp, and tools that are neither scripts nor linked statically'
+      ? 'use Linux 5.13 or later with Landlock and seccomp, and tools that are not scripts'
       : `build imagemill on Linux with a C compiler, which makes ${library}`;
     if (config.SANDBOX === 'on')
       throw new StartupError(`SANDBOX=on, but no available sandbox hides files from the tools: ${advice}.`, {

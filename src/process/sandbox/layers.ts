@@ -54,58 +54,91 @@ export interface SandboxOptions {
 export interface Sandbox {
   /** Undefined if the tools cannot be confined. */
   readonly confine: Confine | undefined;
-  /** Active layers, for the log and for health checks. */
+  /** Active layers of the least confined tool, for the log and for health checks. */
   readonly layers: SandboxLayers;
+  /** Paths of tools that cannot be confined here, while others are. They must not run. */
+  readonly refused: readonly string[];
 }
 
 const LIMITS_ONLY: SandboxLayers = { ...NO_LAYERS, limits: 'setrlimit', privileges: 'no-new-privs' };
 
-/** Layers to try, strongest first. The last are for kernels without Landlock. */
-const CANDIDATES: readonly SandboxLayers[] = [
-  ...(['allow-list', 'deny-list'] as const).map(
-    (syscalls): SandboxLayers => ({ ...LIMITS_ONLY, files: 'landlock', network: 'seccomp', syscalls }),
-  ),
-  LIMITS_ONLY,
-];
-
-/** Finds the strongest layers under which every tool converts an image. */
-export async function findSandbox(options: SandboxOptions): Promise<Sandbox> {
-  const readable = await listReadable(options);
-  // The interpreter of a script would have to start other programs.
-  const scripts = await Promise.all(options.tools.map(({ path }) => isScript(path)));
-  for (const layers of scripts.includes(true) ? [LIMITS_ONLY] : CANDIDATES) {
-    const filter = join(options.filters, `${layers.syscalls}.${process.arch}.bpf`);
-    const confine = createConfine({
-      ...options.limits,
-      readable: layers.files === 'landlock' ? readable : 'all',
-      ...(layers.syscalls !== 'none' && { filter }),
-    });
-    if (await toolsStillRun(confine, options, layers !== LIMITS_ONLY)) return { confine, layers };
-  }
-  return { confine: undefined, layers: NO_LAYERS };
-}
+/** Layers with each list of system calls, strongest first. */
+const [ALLOW_LIST, DENY_LIST] = (['allow-list', 'deny-list'] as const).map(
+  (syscalls): SandboxLayers => ({ ...LIMITS_ONLY, files: 'landlock', network: 'seccomp', syscalls }),
+) as [SandboxLayers, SandboxLayers];
 
 /**
- * Checks whether every tool converts an image. Only a conversion shows whether a tool makes system calls that the filter
- * denies. A tool that also fails without a sandbox, for example because a library is missing, does not count if it prints
- * its version. Resource limits alone require only that each tool prints its version.
+ * Finds the strongest layers under which the tools convert an image. Where the kernel can confine programs, a tool that runs under
+ * none of them is refused: it is linked statically, or uses another C library. A script gets limits only, because its interpreter
+ * would have to start other programs.
  */
-async function toolsStillRun(
+export async function findSandbox(options: SandboxOptions): Promise<Sandbox> {
+  const readable = await listReadable(options);
+  const confineBy = (layers: SandboxLayers): Confine =>
+    createConfine({
+      ...options.limits,
+      readable: layers.files === 'landlock' ? readable : 'all',
+      ...(layers.syscalls !== 'none' && {
+        filter: join(options.filters, `${layers.syscalls}.${process.arch}.bpf`),
+      }),
+    });
+  const findRunning = async (tools: readonly TestedTool[], layers: SandboxLayers): Promise<string[]> => {
+    const confine = confineBy(layers);
+    const running = tools.map(async (tool) =>
+      (await stillRuns(tool, confine, options, layers !== LIMITS_ONLY)) ? [tool.path] : [],
+    );
+    return (await Promise.all(running)).flat();
+  };
+  const isInterpreted = await Promise.all(options.tools.map(({ path }) => isScript(path)));
+  const [scripts, programs] = [true, false].map((kind) =>
+    options.tools.filter((_, at) => isInterpreted[at] === kind),
+  ) as [TestedTool[], TestedTool[]];
+  const strict = await findRunning(programs, ALLOW_LIST);
+  const lenient = strict.length < programs.length ? await findRunning(programs, DENY_LIST) : [];
+  const [layers, confined] = lenient.length > strict.length ? [DENY_LIST, lenient] : [ALLOW_LIST, strict];
+  if (confined.length > 0 || (await canConfine(confineBy(DENY_LIST), options))) {
+    const limited = await findRunning(scripts, LIMITS_ONLY);
+    const [confine, limit] = [confineBy(layers), confineBy(LIMITS_ONLY)];
+    return {
+      confine: (command) => (limited.includes(command.file) ? limit : confine)(command),
+      layers: scripts.length > 0 ? LIMITS_ONLY : layers,
+      refused: options.tools
+        .map(({ path }) => path)
+        .filter((path) => ![...confined, ...limited].includes(path)),
+    };
+  }
+  const limited = await findRunning(options.tools, LIMITS_ONLY);
+  return limited.length === options.tools.length
+    ? { confine: confineBy(LIMITS_ONLY), layers: LIMITS_ONLY, refused: [] }
+    : { confine: undefined, layers: NO_LAYERS, refused: [] };
+}
+
+/** Returns whether the kernel can confine a program that is linked dynamically. */
+const canConfine = (confine: Confine, { createTrialRunner, folder }: SandboxOptions): Promise<boolean> =>
+  createTrialRunner(confine)({ file: '/bin/sh', args: ['-c', ':'], cwd: folder, timeoutMs: 10_000 }).then(
+    () => true,
+    () => false,
+  );
+
+/**
+ * Checks whether a tool converts an image. Only a conversion shows whether it makes system calls that the filter denies. A tool that
+ * also fails without a sandbox, for example because a library is missing, does not count if it prints its version. Resource limits
+ * alone require only that the tool prints its version.
+ */
+async function stillRuns(
+  { path, trial, versionProbe: { args, pattern } }: TestedTool,
   confine: Confine,
-  { tools, folder, createTrialRunner }: SandboxOptions,
+  { folder, createTrialRunner }: SandboxOptions,
   needsTrial: boolean,
 ): Promise<boolean> {
-  const [run, runUnconfined] = [createTrialRunner(confine), createTrialRunner(undefined)];
-  const passes = async ({ path, trial, versionProbe: { args, pattern } }: TestedTool): Promise<boolean> => {
-    if (needsTrial && (await runTrial(path, trial, run, folder))) return true;
-    const { stdout, stderr } = await run({ file: path, args, cwd: folder, timeoutMs: 10_000 }).catch(() => ({
-      stdout: '',
-      stderr: '',
-    }));
-    if (!pattern.test(stdout + stderr)) return false;
-    return !needsTrial || !(await runTrial(path, trial, runUnconfined, folder));
-  };
-  return (await Promise.all(tools.map(passes))).every(Boolean);
+  const run = createTrialRunner(confine);
+  if (needsTrial && (await runTrial(path, trial, run, folder))) return true;
+  const { stdout, stderr } = await run({ file: path, args, cwd: folder, timeoutMs: 10_000 }).catch(() => ({
+    stdout: '',
+    stderr: '',
+  }));
+  if (!pattern.test(stdout + stderr)) return false;
+  return !needsTrial || !(await runTrial(path, trial, createTrialRunner(undefined), folder));
 }
 
 /**

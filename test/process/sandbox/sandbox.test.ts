@@ -11,10 +11,14 @@ import { CommandError, type RunCommand } from '../../../src/process/command.ts';
 import type { ForkServers } from '../../../src/process/fork-server/servers.ts';
 import { createRunner } from '../../../src/process/runner.ts';
 import { findSandbox, type SandboxLayers } from '../../../src/process/sandbox/layers.ts';
+import { buildBrokenCodec } from '../../helpers/broken-codec.ts';
+import { convert, converted, expectSuccess, fixture, jsonOf, sendForm } from '../../helpers/client.ts';
 import { startForkServers } from '../../helpers/fork-servers.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
+import { runInProcess } from '../../helpers/in-process.ts';
+import { startEngine, useOwnServices } from '../../helpers/service.ts';
 import { requires } from '../../helpers/skips.ts';
-import { eventually, failure, processesWhere } from '../../helpers/util.ts';
+import { eventually, failure, processesWhere, writeScript } from '../../helpers/util.ts';
 
 /** @module Attempts of a compromised codec. Python stands in for it, since it can make any system call. */
 
@@ -424,5 +428,92 @@ describe('choice of the seccomp filter', () => {
   it('runs each tool only once when all of them convert under the strongest layers', async () => {
     expect(await layersFor(PICTURE, PICTURE)).to.include({ limits: 'setrlimit', syscalls: 'allow-list' });
     expect(runs).to.equal(2);
+  });
+});
+
+describe('a tool that cannot be confined', () => {
+  const { start, current } = useOwnServices();
+  const sandboxOf = async () => jsonOf(await sendForm(current().base.replace('/api/v1', '/readyz'))).sandbox;
+  const draw = async () =>
+    convert(current().base, await fixture('scene.svg'), { format: 'png' }, 'scene.svg');
+
+  it('is refused with a sentence, its formats are not offered, and the others stay confined', async function () {
+    const RSVG_BIN = await buildBrokenCodec('static', '-static');
+    if (!RSVG_BIN) return requires(this, 'compiler', false);
+    await start({ RSVG_BIN });
+    const sentence = `${RSVG_BIN} cannot be confined, and is not used (no SVG)`;
+    expect(current().logged.filter(({ msg }) => String(msg).startsWith(sentence))).to.have.length(1);
+    expect(await sandboxOf()).to.include({ files: 'landlock', network: 'seccomp', syscalls: 'allow-list' });
+    expect(jsonOf(await sendForm(`${current().base}/formats`)).input)
+      .to.include('png')
+      .and.not.include('svg');
+    expect((await draw()).status).to.equal(415);
+    await converted(current().base, await fixture('scene.png'));
+    const { lines } = await runInProcess(['doctor', '--json'], {
+      env: { RSVG_BIN, TEMP_DIR: await makeTempDir('doctor') },
+    });
+    const { checks } = JSON.parse(lines.join('\n'));
+    const row = (name: string) => checks.find((check: { name: string }) => check.name === name);
+    expect(row('rsvg-convert')).to.include({ state: 'warn' });
+    expect(row('rsvg-convert').found).to.include(sentence);
+    expect(row('sandbox').state).to.equal('ok');
+  });
+
+  it('is used, as every other tool without confinement, with SANDBOX=off', async function () {
+    const RSVG_BIN = await buildBrokenCodec('static', '-static');
+    if (!RSVG_BIN) return requires(this, 'compiler', false);
+    await start({ RSVG_BIN, SANDBOX: 'off' });
+    await expectSuccess(draw());
+    expect(await sandboxOf()).to.include({ files: 'none' });
+  });
+
+  it('ends the start with a sentence if it is ImageMagick', async function () {
+    const program = join(await makeTempDir('magick'), 'magick');
+    await writeFile(
+      `${program}.c`,
+      '#include <stdio.h>\nint main(void) { puts("Version: ImageMagick 6.9.11-60 Q16\\n  PNG* PNG rw+ x"); }\n',
+    );
+    requires(this, 'compiler', spawnSync('cc', ['-static', '-o', program, `${program}.c`]).status === 0);
+    const error = await startEngine({ MAGICK_BIN: program }).catch(({ message }: Error) => message);
+    expect(error).to.match(new RegExp(`^${program} cannot be confined, and is not used`));
+  });
+
+  it('gets the limits of a script if it is one, and the others stay confined', async () => {
+    const script = await writeScript('rsvg', 'cat /etc/hostname');
+    const { confine, layers, refused } = await findSandbox({
+      tools: [PYTHON, script].map((path) => ({
+        ...{ path, trial: WRITES },
+        versionProbe: { args: ['--version'], pattern: /./ },
+      })),
+      readable: [ASSETS],
+      limits: { memoryBytes: 512 * MIB, fileBytes: MIB },
+      filters: `${ASSETS}/seccomp`,
+      folder: await makeTempDir('trial'),
+      createTrialRunner: (confine) => createRunner({ ...DEPS, confine }),
+    });
+    expect([layers.files, refused]).to.deep.equal(['none', []]);
+    const run = createRunner({ ...DEPS, confine });
+    const job = { cwd: await makeTempDir('job'), timeoutMs: 60_000 };
+    await run({ file: script, args: [], ...job });
+    const args = ['-I', '-S', '-c', 'open("/etc/hostname")'];
+    expect((await failure(run({ file: PYTHON, args, ...job }))).stderr).to.include('PermissionError');
+  });
+});
+
+describe('a tool that cannot be a fork server', () => {
+  const { start, current } = useOwnServices();
+
+  it('runs without namespaces, and /readyz says so', async function () {
+    const thread = join(await makeTempDir('thread'), 'thread.c');
+    await writeFile(
+      thread,
+      '#include <pthread.h>\n#include <unistd.h>\nstatic void *rest(void *p) { for (;;) pause(); return p; }\n' +
+        '__attribute__((constructor)) static void begin(void) { pthread_t t; pthread_create(&t, 0, rest, 0); }\n',
+    );
+    const RSVG_BIN = await buildBrokenCodec('threaded', thread);
+    if (!RSVG_BIN) return requires(this, 'compiler', false);
+    await start({ RSVG_BIN });
+    const { sandbox } = jsonOf(await sendForm(current().base.replace('/api/v1', '/readyz')));
+    expect(sandbox).to.include({ files: 'landlock', processes: 'none' });
   });
 });
