@@ -155,7 +155,7 @@ export function checkLimits(job: ConversionJob, config: Config, label: string): 
   const { image, options } = job;
   const { MAX_PIXELS, MAX_TOTAL_PIXELS, MAX_FRAMES, maxSide } = config;
   const pages = countedPages(job);
-  const sizes = [peakRasterSize(image, options), ...pages];
+  const sizes = [image.largest ?? {}, peakRasterSize(image, options), ...pages];
   const sideLimit = image.type === 'svg' ? Math.min(maxSide, MAX_DRAWN_SIDE) : maxSide;
   for (const { width = 0, height = 0 } of sizes) {
     if (Math.max(width, height) > sideLimit) {

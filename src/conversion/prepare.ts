@@ -13,7 +13,7 @@ import { EXTRA_INPUT_TYPES, INPUTS, listLabels } from '../formats.ts';
 import { declaredProfile } from '../images/colour/declared-colour.ts';
 import { HeaderTooComplexError, type RepairContext } from '../images/containers/file.ts';
 import { makeMetadataUpright } from '../images/exif.ts';
-import { removeRotation, takeProfile } from '../images/heif-repair.ts';
+import { removeTransforms, takeProfile } from '../images/heif-repair.ts';
 import type { ImageInfo } from '../images/image-info.ts';
 import {
   DETECTION_BYTES,
@@ -199,7 +199,7 @@ export async function prepareInput(
     !requested.some((options) => keepsAllFrames(image, options))
   )
     await cutAfterFirstFrame(path);
-  if (image.plannedRotation) await removeRotation(path);
+  if (image.plannedTransforms) await removeTransforms(path);
   if (requested.some(({ stripMetadata }) => !stripMetadata)) await makeMetadataUpright(path, image);
   return storeExternalProfile(folder, image);
 }

@@ -2,7 +2,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { type RepairTarget, readAt, withFile, writeAt } from './containers/file.ts';
 import { parseBoxes, renameBox } from './containers/parts.ts';
-import { isAlpha, isProfile, META_BYTES, ROTATIONS } from './heif.ts';
+import { APERTURE, isAlpha, isProfile, META_BYTES, ROTATIONS } from './heif.ts';
 import { type HeifMeta, metaIn, type Reference } from './heif-items.ts';
 
 /** Offset of the major brand in an AVIF or HEIC (ISO/IEC 14496-12, section 4.3). */
@@ -32,11 +32,11 @@ export async function repairHeif(
   });
 }
 
-/** Replaces every rotation and mirroring by a rotation of 0 degrees: the plan rotates the image. */
-export function removeRotation(path: string): Promise<void> {
+/** Replaces every aperture, rotation and mirroring by a rotation of 0 degrees: the plan crops and rotates the image. */
+export function removeTransforms(path: string): Promise<void> {
   const change = (head: Buffer): void => {
     for (const { name, body } of metaIn(head).properties) {
-      if (!ROTATIONS.includes(name) || body.length === 0) continue;
+      if (![APERTURE, ...ROTATIONS].includes(name) || body.length === 0) continue;
       renameBox(body, 'irot');
       body[0] = 0;
     }

@@ -16,12 +16,9 @@ const MAX_BLOCK = 64;
  * field is not a contradiction.
  */
 export async function hasContradictorySizes(meta: HeifMeta, bytes: ByteReader): Promise<boolean> {
-  const { idat, items, locations, references } = meta;
+  const { items, references } = meta;
   const sizesOf = sizesByItem(meta);
-  const read = async (id: number, length: number): Promise<Buffer> => {
-    const { inBox, offset = Number.NaN } = locations.get(id) ?? {};
-    return inBox ? idat.subarray(offset, offset + length) : bytes.read(offset, length);
-  };
+  const read = (id: number, length: number) => readItem(meta, bytes, id, length);
   // The last item of an ID counts.
   for (const [id, type] of new Map(items.map((item) => [item.id, item.type]))) {
     const { declared, hevc } = sizesOf(id);
@@ -35,6 +32,17 @@ export async function hasContradictorySizes(meta: HeifMeta, bytes: ByteReader): 
     if (grid && !isCovered(grid, tiles?.count, tileSizes)) return true;
   }
   return false;
+}
+
+/** Reads the first bytes of the data of an item. */
+async function readItem(
+  { idat, locations }: HeifMeta,
+  bytes: ByteReader,
+  id: number,
+  length: number,
+): Promise<Buffer> {
+  const { inBox, offset = Number.NaN } = locations.get(id) ?? {};
+  return inBox ? idat.subarray(offset, offset + length) : bytes.read(offset, length);
 }
 
 interface ItemSizes {
@@ -159,14 +167,27 @@ const AV1_HEADER_BYTES = 256;
 const SEQUENCE_HEADER = 1;
 
 /** Reads the size in the sequence header at the start of the data of an AV1 image; undefined if there is none. */
-export function av1Size(data: Buffer): Size | undefined {
+export const av1Size = (data: Buffer): Size | undefined =>
+  readAv1(data, (bits) => readSequenceHeader(bits).size);
+
+/** Reads from the sequence header of an AV1 image whether its greys have the full range; undefined if it has colours. */
+export async function readGreyRange(
+  meta: HeifMeta,
+  bytes: ByteReader,
+  id: number,
+): Promise<boolean | undefined> {
+  return readAv1(await readItem(meta, bytes, id, AV1_HEADER_BYTES), readIsFullRange);
+}
+
+/** Reads from the sequence header at the start of the data of an AV1 image; undefined if there is none. */
+function readAv1<T>(data: Buffer, read: (bits: BitReader) => T): T | undefined {
   for (let at = 0; at + 2 <= data.length; ) {
     const header = data[at] as number;
     const type = (header >> 3) & 15;
     const sizeAt = at + ((header & 4) === 0 ? 1 : 2);
     const hasSize = (header & 2) !== 0;
     const { value, end } = hasSize ? readLeb128(data, sizeAt) : { value: data.length, end: sizeAt };
-    if (type === SEQUENCE_HEADER) return readBits(data.subarray(end), 'high', readSequenceHeader);
+    if (type === SEQUENCE_HEADER) return readBits(data.subarray(end), 'high', read);
     at = end + value;
   }
   return undefined;
@@ -184,13 +205,39 @@ function readLeb128(data: Buffer, start: number): { value: number; end: number }
 }
 
 /** Reads the start of a sequence header (sections 5.5.1 to 5.5.4). */
-function readSequenceHeader(bits: BitReader): Size {
-  bits.skip(3 + 1); // profile, and whether it is a still picture
-  if (bits.flag())
-    bits.skip(5); // reduced header: level
+function readSequenceHeader(bits: BitReader): { profile: number; isReduced: boolean; size: Size } {
+  const profile = bits.read(3);
+  bits.skip(1); // whether it is a still picture
+  const isReduced = bits.flag();
+  if (isReduced)
+    bits.skip(5); // level
   else skipOperatingPoints(bits);
   const [widthBits, heightBits] = [bits.read(4) + 1, bits.read(4) + 1];
-  return { width: bits.read(widthBits) + 1, height: bits.read(heightBits) + 1 };
+  return { profile, isReduced, size: { width: bits.read(widthBits) + 1, height: bits.read(heightBits) + 1 } };
+}
+
+/** Reads the rest of a sequence header up to the range of its greys (sections 5.5.1 and 5.5.2); undefined if it has colours. */
+function readIsFullRange(bits: BitReader): boolean | undefined {
+  const { profile, isReduced } = readSequenceHeader(bits);
+  if (!isReduced && bits.flag()) bits.skip(4 + 3); // lengths of frame numbers
+  bits.skip(3); // large blocks, and two filters
+  if (!isReduced) skipTools(bits);
+  bits.skip(3); // three more filters
+  const isDeep = bits.flag();
+  if (profile === 2 && isDeep) bits.skip(1); // 12 bits
+  if (profile === 1 || !bits.flag()) return undefined; // not a single channel
+  if (bits.flag()) bits.skip(3 * 8); // code points
+  return bits.flag();
+}
+
+/** Skips the tools of a sequence of several pictures. */
+function skipTools(bits: BitReader): void {
+  bits.skip(4); // compound modes, warped motion and dual filters
+  const hasOrder = bits.flag();
+  if (hasOrder) bits.skip(2);
+  const forcesScreenTools = bits.flag() || bits.flag();
+  if (forcesScreenTools && !bits.flag()) bits.skip(1); // whole vectors
+  if (hasOrder) bits.skip(3);
 }
 
 function skipOperatingPoints(bits: BitReader): void {

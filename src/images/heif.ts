@@ -6,9 +6,10 @@ import { colourOf, declared, isSrgbColour } from './colour/declared-colour.ts';
 import type { WindowReader } from './containers/file.ts';
 import { type Box, findBox, isComplete, parseBoxes } from './containers/parts.ts';
 import { declaredSize, type HeifMeta, parseMeta, readNumber } from './heif-items.ts';
-import { hasContradictorySizes } from './heif-sizes.ts';
+import { hasContradictorySizes, readGreyRange } from './heif-sizes.ts';
 import { classifyProfile } from './icc.ts';
 import {
+  type Area,
   type ImageFacts,
   type MetadataKind,
   type Orientation,
@@ -20,7 +21,7 @@ import {
 /** Bytes to read for the `meta` box, which describes the items: it is near the start and usually has about 1 KiB. */
 export const META_BYTES = 64 * 1024;
 
-/** Reads the largest size of an AVIF or HEIC, whether it is true, colours and metadata (ISO/IEC 14496-12, section 8.11). */
+/** Reads the size of an AVIF or HEIC, whether it is true, colours and metadata (ISO/IEC 14496-12, section 8.11). */
 export async function readHeif(bytes: WindowReader): Promise<ImageFacts<'avif'>> {
   const head = Buffer.from(await bytes.read(0, META_BYTES));
   const top = parseBoxes(head);
@@ -30,14 +31,20 @@ export async function readHeif(bytes: WindowReader): Promise<ImageFacts<'avif'>>
   const { items, primary, properties, propertiesOf, references } = meta;
   // If no properties are associated with the primary image, any can be meant.
   const own = propertiesOf(primary) ?? properties;
+  const coded = firstTileOf(meta) ?? primary;
   const lacksAlphaSize = alphasOf(meta).some((alpha) => !alpha.some(({ name }) => name === 'ispe'));
   return {
     pixels: pixelsOf(meta, own, head),
-    ...largestSize(properties),
-    ...plannedRotation(meta),
+    ...(largestSize(own) ?? largestSize(properties)),
+    largest: largestSize(properties),
+    ...plannedTransforms(meta, apertureIn(own)),
     ...(isDeep(properties) && { deep: true }),
     ...colourIn(own),
-    ...limitedGreys(own, propertiesOf(firstTileOf(meta)) ?? own),
+    ...limitedGreys(
+      own,
+      propertiesOf(coded) ?? own,
+      coded === undefined ? undefined : await readGreyRange(meta, bytes, coded),
+    ),
     ...(lacksAlphaSize && { misread: ['alpha-without-properties'] as const }),
     // The colours are multiplied by the alpha (ISO/IEC 23008-12, 6.10.1.2).
     ...(references.some(({ type, from }) => type === 'prem' && from === primary) && { premultiplied: true }),
@@ -58,22 +65,27 @@ function pixelsOf(meta: HeifMeta, own: readonly Box[], head: Buffer): PixelForma
     colourSpace: channels?.[4] === 1 ? 'grey' : 'rgb',
     profile: profile && { at: profile.byteOffset - head.byteOffset + 4, length: profile.length - 4 },
     orientation: orientationIn(own),
-    aperture: apertureIn(own),
   };
 }
 
+/** Name of the property that crops. */
+export const APERTURE = 'clap';
+
 /**
- * Reads the size of the clean aperture (ISO/IEC 14496-12, section 12.1.4); undefined if it is not in whole pixels, or not inside of
- * the image.
+ * Reads the clean aperture (ISO/IEC 14496-12, section 12.1.4); undefined if it is not in whole pixels, not inside of the image, or
+ * applies after a rotation.
  */
-function apertureIn(properties: readonly Box[]): Size | undefined {
-  const body = properties.find(({ name }) => name === 'clap')?.body;
+function apertureIn(properties: readonly Box[]): Area | undefined {
+  const { name, body } = properties.find((one) => [APERTURE, ...ROTATIONS].includes(one.name)) ?? {};
   const [whole] = properties.flatMap((property) => declaredSize(property) ?? []);
-  const [width = 0, height = 0] = [0, 8].map(
-    (at) => (readNumber(body, at, 4) ?? 0) / (readNumber(body, at + 4, 4) ?? 0),
-  );
-  const isInside = whole && width > 0 && height > 0 && width <= whole.width && height <= whole.height;
-  return isInside && Number.isInteger(width) && Number.isInteger(height) ? { width, height } : undefined;
+  if (name !== APERTURE || !whole || !body || body.length < 32) return undefined;
+  const [width = 0, height = 0] = [0, 8].map((at) => body.readUInt32BE(at) / body.readUInt32BE(at + 4));
+  // The offsets are those of the centre, and signed.
+  const [right = 0, down = 0] = [16, 24].map((at) => body.readInt32BE(at) / body.readUInt32BE(at + 4));
+  const [x, y] = [right + (whole.width - width) / 2, down + (whole.height - height) / 2];
+  const isWhole = [x, y, width, height].every((side) => Number.isInteger(side) && side >= 0);
+  const isInside = width > 0 && height > 0 && x + width <= whole.width && y + height <= whole.height;
+  return isWhole && isInside ? { x, y, width, height } : undefined;
 }
 
 /** Returns the properties of each alpha of the primary image. */
@@ -91,15 +103,10 @@ const firstTileOf = ({ primary, references }: HeifMeta): number | undefined =>
 /** Metadata items (ISO/IEC 23008-12, annex A); `mime` items are assumed to be XMP. */
 const METADATA: Readonly<Record<string, MetadataKind>> = { Exif: 'exif', mime: 'xmp' };
 
-/**
- * Finds the largest item size (`ispe`). The tools may decode any item, and an image derived from tiles is larger than
- * its tiles.
- */
-function largestSize(properties: readonly Box[]): Partial<Size> {
-  const area = ({ width = 0, height = 0 }: Partial<Size>): number => width * height;
-  return properties
-    .flatMap((property) => declaredSize(property) ?? [])
-    .reduce<Partial<Size>>((most, size) => (area(size) > area(most) ? size : most), {});
+/** Finds the largest size of an item (`ispe`); undefined if there is none. */
+function largestSize(properties: readonly Box[]): Size | undefined {
+  const sizes = properties.flatMap((property) => declaredSize(property) ?? []);
+  return sizes.sort((one, other) => other.width * other.height - one.width * one.height)[0];
 }
 
 /** Returns whether a channel has more than 8 bits (`pixi`: version and flags, number of channels, bits of each). */
@@ -134,13 +141,18 @@ function colourIn(properties: readonly Box[]): Pick<ImageFacts<'avif'>, 'profile
 
 /**
  * Reads the range of the samples if the image has a single channel of limited range (ITU-T H.273, section 8.3), which libheif
- * does not expand.
+ * does not expand. The code points take precedence over the sequence header of AV1.
  *
  * @param coded properties of the image, or of a tile
+ * @param isCodedFull whether the sequence header states the full range
  */
-function limitedGreys(own: readonly Box[], coded: readonly Box[]): Pick<ImageFacts<'avif'>, 'greyRange'> {
+function limitedGreys(
+  own: readonly Box[],
+  coded: readonly Box[],
+  isCodedFull = true,
+): Pick<ImageFacts<'avif'>, 'greyRange'> {
   const points = own.find(({ name, body }) => name === 'colr' && colourType(body) === 'nclx')?.body;
-  const isFullRange = ((points?.[10] ?? 0x80) & 0x80) !== 0;
+  const isFullRange = points ? ((points[10] ?? 0x80) & 0x80) !== 0 : isCodedFull;
   const bits = isFullRange ? undefined : bitsOfGreys(coded);
   if (bits === undefined) return {};
   const [scale, white] = [2 ** (bits - 8), 2 ** bits - 1];
@@ -191,14 +203,18 @@ const ORIENTATIONS: readonly (readonly [Orientation, Orientation, Orientation])[
 ];
 
 /**
- * Returns the rotation of the primary image if its alpha has another one. libheif rotates each by its own properties, and
- * libavif writes none for the alpha, to which those of the primary image apply.
+ * Returns the aperture and the rotation of the primary image if it has an aperture, or if its alpha has another rotation. libheif
+ * crops and rotates each image by its own properties, and libavif writes none for the alpha, to which those of the primary image
+ * apply.
  */
-function plannedRotation(meta: HeifMeta): Pick<ImageFacts<'avif'>, 'orientation' | 'plannedRotation'> {
+function plannedTransforms(
+  meta: HeifMeta,
+  aperture: Area | undefined,
+): Pick<ImageFacts<'avif'>, 'orientation' | 'plannedTransforms' | 'aperture'> {
   const orientation = orientationIn(meta.propertiesOf(meta.primary) ?? []);
-  if (orientation === undefined || orientation === 1) return {};
-  const differs = alphasOf(meta).some((alpha) => orientationIn(alpha) !== orientation);
-  return differs ? { orientation, plannedRotation: true } : {};
+  if (orientation === undefined) return {};
+  const differs = orientation !== 1 && alphasOf(meta).some((alpha) => orientationIn(alpha) !== orientation);
+  return aperture || differs ? { orientation, plannedTransforms: true, aperture } : {};
 }
 
 /** Returns whether a property marks an item as alpha. */

@@ -83,8 +83,12 @@ interface CodedUnit extends Size {
 }
 
 interface HeifFacts {
-  /** The decoder must not rotate the image, because it would not rotate the alpha. */
-  readonly plannedRotation?: boolean;
+  /** Size of the largest image in the file, which limits apply to, too. */
+  readonly largest?: Size | undefined;
+  /** The decoder must not crop and rotate the image, because it would not do so with the alpha. */
+  readonly plannedTransforms?: boolean;
+  /** Area to which the image is cropped before it is rotated. */
+  readonly aperture?: Area | undefined;
   /** Samples of black and white, from 0 to 1, of greys that do not use the full range. */
   readonly greyRange?: readonly [black: number, white: number];
 }
@@ -139,7 +143,7 @@ interface CommonFacts {
   readonly hasIgnoredFrames?: boolean;
 }
 
-/** How the pixels of an image are stored, for its description. Plans depend on the orientation and the aperture only. */
+/** How the pixels of an image are stored, for its description. Plans depend on the orientation only. */
 export interface PixelFormat {
   readonly alpha: boolean;
   /** Bits per channel, or per index of a palette. */
@@ -149,8 +153,6 @@ export interface PixelFormat {
   readonly profile?: { readonly at: number; readonly length: number } | undefined;
   /** Set for formats whose {@link ImageInfo} has none, because their decoders apply it. The size is that before it is applied. */
   readonly orientation?: Orientation | undefined;
-  /** The size to which the decoder crops the image before it rotates it. */
-  readonly aperture?: Size | undefined;
 }
 
 /** The most common format of pixels. */

@@ -1,11 +1,16 @@
 /** @module AVIF files with structures that only some encoders write (AVIF, section 2; ISO/IEC 23008-12, section 6). */
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { box } from '../../scripts/fixtures/boxes.ts';
+import { box, uint32 } from '../../scripts/fixtures/boxes.ts';
 import { type HeifItem, heif, itemsOf } from '../../scripts/fixtures/heif-writer.ts';
-import { convert, converted, expectSuccess, fixture, jsonOf, sendForm } from '../helpers/client.ts';
+import { open, scene } from '../../scripts/fixtures/scene.ts';
+import { convert, converted, edgeCase, expectSuccess, fixture, jsonOf, sendForm } from '../helpers/client.ts';
 import { decode, difference, toPixels } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
+
+/** Returns the properties of an item without those of this name. */
+const without = ({ properties }: HeifItem, name: string): Buffer[] =>
+  properties.filter((one) => one.toString('latin1', 4, 8) !== name);
 
 const BITS = box('pixi', Buffer.from([0, 0, 0, 0, 3, 8, 8, 8]));
 const BITS_OF_ONE = box('pixi', Buffer.from([0, 0, 0, 0, 1, 8]));
@@ -29,8 +34,8 @@ describe('an AVIF', () => {
     it(`of one layer with ${what} is shown like one without`, async () => {
       const plain = await fixture('scene.avif');
       const [item] = itemsOf(plain) as [HeifItem];
-      const others = item.properties.filter((one) => one.toString('latin1', 4, 8) !== 'pixi');
-      const file = heif({ brand: 'avif', items: [{ ...item, properties: [...others, ...properties] }] });
+      const all = [...without(item, 'pixi'), ...properties];
+      const file = heif({ brand: 'avif', items: [{ ...item, properties: all }] });
       const { body } = await converted(service.base, file, { format: 'png' });
       expect(difference(await decode(body), await decode(plain)).max).to.be.at.most(3);
     });
@@ -60,6 +65,69 @@ describe('an AVIF', () => {
       const { body } = await converted(service.base, file, { format: 'png', crop });
       const part = sharp(await sharp(plain).rotate(90).png().toBuffer()).extract(area);
       expect(difference(await decode(body), await toPixels(part)).psnr, crop).to.be.at.least(30);
+    }
+  });
+
+  it('of one channel without code points has the range that its sequence header states', async () => {
+    const wanted = await decode(await open(scene()).removeAlpha().greyscale().png().toBuffer());
+    for (const name of ['greys-of-video.avif', 'deep-greys-of-video.avif']) {
+      const [item] = itemsOf(await edgeCase(name)) as [HeifItem];
+      const file = heif({ brand: 'avif', items: [{ ...item, properties: without(item, 'colr') }] });
+      const { body } = await converted(service.base, file, { format: 'png' });
+      expect(difference(await decode(body), wanted).psnr, name).to.be.at.least(42);
+    }
+  });
+
+  it('with a larger image beside the primary one has the size of the primary one', async () => {
+    const plain = await fixture('scene.avif');
+    const large = await sharp(plain).resize(300, 200).avif().toBuffer();
+    const items = [...itemsOf(plain), ...itemsOf(large)];
+    const file = heif({ brand: 'avif', items });
+    expect(await identify(file)).to.include({ width: 120, height: 80 });
+    for (const [crop, area] of [
+      ['20,10,90,60', { left: 20, top: 10, width: 90, height: 60 }],
+      ['50%,0%,50%,100%', { left: 60, top: 0, width: 60, height: 80 }],
+    ] as const) {
+      const { body } = await converted(service.base, file, { format: 'png', crop });
+      expect(
+        difference(await decode(body), await toPixels(sharp(plain).extract(area))).psnr,
+        crop,
+      ).to.be.at.least(40);
+    }
+    const outside = await convert(service.base, file, { format: 'png', crop: '200,100,50,50' });
+    expect(outside.message).to.include('120 × 80 pixels when upright');
+  });
+
+  it('with a clean aperture that its alpha lacks keeps the alpha', async () => {
+    const [colours, alpha] = itemsOf(await fixture('window.avif')) as [HeifItem, HeifItem];
+    const numbers = [40, 1, 60, 1, 0, 1, -10, 1].flatMap((number) => [...uint32(number >>> 0)]);
+    const properties = [...colours.properties, box('clap', Buffer.from(numbers))];
+    const items = [{ ...colours, properties }, alpha];
+    const file = heif({ brand: 'avif', items, references: [['auxl', 2, [1]]] });
+    const { body } = await converted(service.base, file, { format: 'png' });
+    const shown = sharp(await fixture('window.avif')).extract({ left: 40, top: 0, width: 40, height: 60 });
+    expect(difference(await decode(body), await toPixels(shown)).psnr).to.be.at.least(38);
+  });
+
+  it('whose sequence header states a limited range keeps it with a clean aperture, also if it is rotated', async () => {
+    const [item] = itemsOf(await edgeCase('unspecified-range.avif')) as [HeifItem];
+    // 40 × 60 of 120 × 80 pixels, 30 right of the centre and 10 above it.
+    const numbers = [40, 1, 60, 1, 30, 1, -10, 1].flatMap((number) => [...uint32(number >>> 0)]);
+    const aperture = box('clap', Buffer.from(numbers));
+    const area = { left: 70, top: 0, width: 40, height: 60 };
+    const shown = await open(scene()).removeAlpha().extract(area).png().toBuffer();
+    for (const [turns, degrees] of [
+      [0, 0],
+      [3, 90],
+      [2, 180],
+    ] as const) {
+      const properties = [...without(item, 'colr'), aperture, box('irot', Buffer.from([turns]))];
+      const file = heif({ brand: 'avif', items: [{ ...item, properties }] });
+      const { body } = await converted(service.base, file, { format: 'png' });
+      const wanted = await toPixels(sharp(shown).rotate(degrees));
+      expect(difference(await decode(body), wanted).psnr, `${degrees}°`).to.be.at.least(38);
+      const { width, height } = wanted;
+      expect(await identify(file)).to.include({ width, height });
     }
   });
 

@@ -252,12 +252,23 @@ function autoOrient(orientation: Orientation = UPRIGHT): string[] {
   return [...rotate, '-orient', ORIENTATIONS[UPRIGHT]];
 }
 
+/** Crops the image to its clean aperture. */
+export function cropToAperture({ image: { aperture } }: ConversionJob): string[] {
+  return aperture ? cropArea(aperture) : [];
+}
+
+const cropArea = ({ x, y, width, height }: Area): string[] => [
+  '-crop',
+  `${width}x${height}+${x}+${y}`,
+  '+repage',
+];
+
 /** Rotates the image upright, and resets its canvas, which would keep its old size. */
 export function orient(job: ConversionJob): string[] {
   const { image, rasterized } = job;
   if (job.keepsAllFrames) return [];
   if (job.pages.length > 0) return ['+repage']; // decodePages has rotated them
-  if (image.plannedRotation) return [...autoOrient(image.orientation), '+repage'];
+  if (image.plannedTransforms) return [...autoOrient(image.orientation), '+repage'];
   if (rasterized) return [...autoOrient(), '+repage']; // the decoder has rotated it
   if (!INPUTS[image.type].exifOrientation) return ['-auto-orient', '+repage'];
   return [...autoOrient(image.orientation), '+repage'];
@@ -282,8 +293,7 @@ function cropPage(page: Stored, { options }: ConversionJob): string[] {
 
 function cropTo([size]: Size[], options: ConvertOptions): string[] {
   if (!size || options.crop === undefined) return [];
-  const { x, y, width, height } = shownArea(size, options, false);
-  return ['-crop', `${width}x${height}+${x}+${y}`, '+repage'];
+  return cropArea(shownArea(size, options, false));
 }
 
 export const explainCrop: Sentence = (job) => {

@@ -95,6 +95,7 @@ const STAGES: readonly (readonly [Stage, Sentence?])[] = [
   [decoding.coalesceFrames],
   [decoding.repairColours],
   [decoding.hideMissingPart, decoding.explainMissingPart],
+  [decoding.cropToAperture],
   [resizing.orientFirst, decoding.explainOrientation],
   [decoding.crop, decoding.explainCrop],
   [colours.printHalfTransparent],

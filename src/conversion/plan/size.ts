@@ -29,11 +29,11 @@ export function uprightSizes({
   keepsAllFrames,
 }: Pick<ConversionJob, 'image' | 'pages' | 'keepsAllFrames'>): Size[] {
   if (pages.length > 0) return pages.flatMap(uprightSize);
-  // Where a decoder reads the file itself, it crops the image, and rotates one without an orientation of its own.
+  // Where a decoder reads the file itself, it rotates an image without an orientation of its own.
   const pixels = image.decoded ? undefined : image.pixels;
   const { orientation = pixels?.orientation ?? 1 } = image;
   // Frames are not rotated.
-  return uprightSize({ ...image, ...pixels?.aperture, orientation: keepsAllFrames ? 1 : orientation });
+  return uprightSize({ ...image, ...image.aperture, orientation: keepsAllFrames ? 1 : orientation });
 }
 
 /** Returns the upright size, in a list; an empty list if it is not known. */
