@@ -247,8 +247,8 @@ const ROWS = {
   ),
   // Not 503: proxies and clients would repeat the request, with the same result.
   CONVERSION_TIMEOUT: tooLarge(
-    (file: string, { ms, setting }: { ms: number; setting?: keyof Config }) =>
-      `${file} took longer to convert than the limit of ${seconds(ms / 1000)}${setting ? ` (${setting})` : ' for SVGs. This limit is fixed'}.`,
+    (file: string, { ms, setting, work }: { ms: number; setting?: keyof Config; work?: string }) =>
+      `${file} took longer to convert than the limit of ${seconds(ms / 1000)}${setting ? ` (${setting})` : ` for ${work}. This limit is fixed`}.`,
     ({ config }) => [{ ms: config.CONVERT_TIMEOUT_MS, setting: 'CONVERT_TIMEOUT_MS' as const }],
     ({ ms: limit, setting }) => (setting ? { limit, setting } : { limit }),
   ),

@@ -56,7 +56,7 @@ async function runAttack(name: string, client: NoisyClient, parts: FaultParts): 
       const { status, response } = await sendFrom(
         nextAddress(),
         `${server.base}/convert`,
-        formWith(ONE_PIXEL),
+        formWith(client.otherImage ?? ONE_PIXEL),
       );
       await readBody(response);
       return status;

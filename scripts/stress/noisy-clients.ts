@@ -4,6 +4,9 @@
  */
 import { connect } from 'node:net';
 import { parentPort, workerData } from 'node:worker_threads';
+import { gzipSync } from 'node:zlib';
+import { formWith, readBody, sendFrom } from '../../test/helpers/from-address.ts';
+import { slowPdf } from '../../test/helpers/hostile-files.ts';
 
 /** What an attack knows of its run. */
 export interface Attack {
@@ -23,6 +26,8 @@ export interface NoisyClient {
   readonly attack: (attack: Attack) => Promise<void>;
   /** The answers that the attacker may get. Default: any. */
   readonly expected?: readonly (string | number)[];
+  /** The image that the other clients convert. Default: a PNG of one pixel. */
+  readonly otherImage?: Buffer;
 }
 
 /** Address of the attacker. The other clients have addresses in 127.1.0.0/16. */
@@ -65,12 +70,39 @@ const flood =
     await new Promise((resolve) => signal.addEventListener('abort', resolve));
   };
 
+/**
+ * Sends forms from each address, some at once, again and again.
+ *
+ * @param path path from the base URL of the API
+ */
+const keepSending =
+  (addresses: readonly string[], atOnce: number, path: string, form: () => FormData): NoisyClient['attack'] =>
+  async ({ base, signal, count }) => {
+    const run = async (address: string): Promise<void> => {
+      while (!signal.aborted) {
+        const sent = await sendFrom(address, base + path, form(), signal).catch(() => undefined);
+        if (sent) count(sent.status);
+        if (sent) await readBody(sent.response).catch(() => {}); // the attack can end meanwhile
+      }
+    };
+    await Promise.all(addresses.flatMap((address) => Array.from({ length: atOnce }, () => run(address))));
+  };
+
 const LIMITED: NoisyClient['settings'] = () => ({ RATE_LIMIT_PER_MINUTE: '60' });
 /** A header of 62 kB that is slow to parse. */
 const listOf62kB = (name: string, item: string): string =>
   `${name}: ${item.repeat(Math.floor(62_000 / item.length))}x/x`;
 const ACCEPT = listOf62kB('Accept', 'a/b,');
 const ENCODINGS = listOf62kB('Accept-Encoding', 'a,');
+
+const svgOf = (body: string): Buffer =>
+  Buffer.from(`<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9">${body}</svg>`);
+/** An SVG of 1 MB, compressed, whose colours take 0.3 s to rewrite. The number makes it different from others. */
+const colourfulSvg = (number: number): Buffer => {
+  const rectangle = (at: number): string => `<rect fill="lch(50 ${number} ${at})"/>`;
+  return gzipSync(svgOf(Array.from({ length: 32_000 }, (_, at) => rectangle(at)).join('')));
+};
+const SMALL_SVG = svgOf('<style>rect{fill:lch(50 0 0)}</style><rect width="9" height="9"/>');
 
 /** The attacks by the name that the report prints. */
 export const NOISY_CLIENTS: Readonly<Record<string, NoisyClient>> = {
@@ -98,6 +130,23 @@ export const NOISY_CLIENTS: Readonly<Record<string, NoisyClient>> = {
     attack: flood(20, '/', ENCODINGS),
   },
   '100 connections for the metrics': { attack: flood(100, '/metrics', 'X: x') },
+  'eight batches of 20 SVGs that take 0.3 s to rewrite': {
+    attack(run) {
+      const files = Array.from({ length: 20 }, (_, at) => colourfulSvg(at));
+      return keepSending([ATTACKER], 8, '/batch', () => formWith(files, 'files'))(run);
+    },
+    otherImage: SMALL_SVG,
+    expected: [200],
+  },
+  'PDFs of six clients that pdfinfo unpacks for a second': {
+    settings: () => ({ EXTRA_INPUTS: 'pdf' }),
+    attack(run) {
+      const file = slowPdf();
+      const addresses = Array.from({ length: 6 }, (_, at) => `127.0.0.${5 + at}`);
+      return keepSending(addresses, 2, '/convert', () => formWith(file))(run);
+    },
+    expected: [413],
+  },
 };
 
 if (parentPort) {

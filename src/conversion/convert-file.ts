@@ -15,7 +15,7 @@ import {
 import { type Explanation, explainJob } from './explain.ts';
 import { canonicalPlan, conversionKey, digestOf } from './key.ts';
 import { type ConvertOptions, INPUT_FILE, type PlannedJob, type ToolContext } from './plan/types.ts';
-import { createRepairContext, prepareInput, resolveFormat } from './prepare.ts';
+import { createRepairContext, preparationKind, prepareInput, resolveFormat } from './prepare.ts';
 import { type ConversionQueue, createPartRunner, type RunJob } from './queue/queue.ts';
 import { type Converted, runJobs } from './run-jobs.ts';
 import type {
@@ -30,7 +30,7 @@ import type {
 } from './types.ts';
 
 interface ConvertDeps extends Machine {
-  readonly queue: ConversionQueue;
+  readonly queue: Pick<ConversionQueue, 'prepareAndRun'>;
   /** Maximum number of threads of a conversion. It uses those that no other conversion needs when it starts. */
   readonly maxThreads: number;
   /** Called when a conversion has finished. */
@@ -45,12 +45,6 @@ const DROPS_OPAQUE_ALPHA_SINCE = '7.1.1-43';
 
 /** libjxl 0.7 states 8 bits for every alpha channel (https://github.com/libjxl/libjxl/pull/1786). */
 const STATES_DEEP_ALPHA_SINCE = '0.8';
-
-/**
- * Maximum number of files that are prepared at once. Preparing one can take 60 MB, for the unpacked text of an SVG, all of its
- * tags, or a GIF. Files of clients are prepared in turn, like their conversions.
- */
-export const MAX_PREPARATIONS = 4;
 
 /** The functions that convert a file, to one result or to several, and the one that only plans. */
 export type FileConverter = ReturnType<typeof createConvert>;
@@ -142,7 +136,7 @@ function openConversion(
 
 async function convertFile(conversion: Conversion, group: object | undefined): Promise<ConversionOutcome[]> {
   const { source, signal, queue, progress, failures, names } = conversion;
-  const owner = { signal, client: source.client, group };
+  const owner = { signal, client: source.client, group, kind: preparationKind(source.type) };
   try {
     const results = await queue.prepareAndRun(() => prepare(conversion), owner);
     const { keys, queuedMs = 0, preparedMs } = progress;

@@ -23,8 +23,9 @@ import {
   preparedCoders,
   toolSearch,
 } from './capabilities.ts';
-import { createConvert, type FileConverter, MAX_PREPARATIONS, toolContext } from './convert-file.ts';
+import { createConvert, type FileConverter, toolContext } from './convert-file.ts';
 import { createIdentify, type Identify } from './identify.ts';
+import { MAX_PREPARATIONS } from './prepare.ts';
 import { createQueue } from './queue/queue.ts';
 import type { ConversionEvent } from './types.ts';
 
@@ -115,8 +116,8 @@ export async function createConversionEngine(
       assets: ASSETS_DIR,
       library: FORK_SERVER_LIBRARY,
       readable: grantsFolder ? [grantsFolder] : [],
-      // The preparations of conversions, and those of `/identify`.
-      concurrency: config.CONCURRENCY + RESERVED_SLOTS + 2 * MAX_PREPARATIONS,
+      // Conversions, and inspections of PDFs: no other preparation runs a tool.
+      concurrency: config.CONCURRENCY + MAX_PREPARATIONS.pdf + 2 * RESERVED_SLOTS,
       onRenewal: (reason) => events.serverRenewed?.(reason),
     });
     const { layers, servers, toolchain, refused } = tools;
@@ -137,15 +138,7 @@ export async function createConversionEngine(
       maxThreads: Math.min(availableParallelism(), MAX_THREADS),
       onFinished: events.conversion,
     });
-    const identify = createIdentify({
-      ...machine,
-      capabilities,
-      queue: createQueue({
-        concurrency: MAX_PREPARATIONS,
-        queueLimit: config.QUEUE_LIMIT,
-        reservedSlots: RESERVED_SLOTS,
-      }),
-    });
+    const identify = createIdentify({ ...machine, capabilities, queue });
     const stats = (): EngineStats => ({ ...queue.stats(), forkServers: servers });
     return { ...converter, toolchain, refused, capabilities, identify, workspaces, layers, stats, close };
   } catch (error) {

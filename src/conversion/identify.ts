@@ -16,7 +16,13 @@ import { iconSize } from './plan/encode.ts';
 import { createJob } from './plan/job.ts';
 import { countPages, sizesToMake } from './plan/size.ts';
 import { type ConvertOptions, INPUT_FILE, type PlannedJob } from './plan/types.ts';
-import { createRepairContext, repairAndInspect, resolveFormat, storeExternalProfile } from './prepare.ts';
+import {
+  createRepairContext,
+  preparationKind,
+  repairAndInspect,
+  resolveFormat,
+  storeExternalProfile,
+} from './prepare.ts';
 import type { ConversionQueue } from './queue/queue.ts';
 import type { ConversionInput, Machine } from './types.ts';
 
@@ -47,14 +53,16 @@ export type Identify = (
 
 interface IdentifyDeps extends Machine {
   readonly capabilities: Capabilities;
-  /** Limits the number of images that are inspected at once. */
-  readonly queue: ConversionQueue;
+  /** The queue of conversions, which limits the number of images that are inspected at once. */
+  readonly queue: Pick<ConversionQueue, 'prepare'>;
 }
 
 /** Creates the function that describes images. */
 export function createIdentify(deps: IdentifyDeps): Identify {
   return (source, wanted, signal) =>
-    deps.queue.run(() => describe(source, wanted, deps, signal), { signal, client: source.client });
+    deps.queue.prepare(() => describe(source, wanted, deps, signal), {
+      ...{ signal, client: source.client, kind: preparationKind(source.type) },
+    });
 }
 
 /** Repairs and inspects the image of an input. A plan also needs its profile. */

@@ -16,10 +16,13 @@ type Pages = Required<Pick<ImageFacts<'pdf'>, 'pages' | 'pageCount'>>;
 /** Number of pages whose sizes one command prints. Each takes 60 bytes, and at most 64 KiB of the output are kept. */
 const PAGES_PER_COMMAND = 500;
 /**
- * Time limit of an inspection, in ms. All clients share the few inspections that can run at once. A file with 10 000 pages takes a
- * fraction of it.
+ * Limit of the processor time of a command, in s. All clients share the few inspections that can run at once, and a file of 1 kB can
+ * unpack to gigabytes. A file with 10 000 pages takes a fraction of it.
  */
-const INSPECTION_TIMEOUT_MS = 5000;
+const MAX_CPU_SECONDS = 1;
+const CPU_LIMIT = { ms: MAX_CPU_SECONDS * 1000, work: 'reading the pages of a PDF' };
+/** Time limit of an inspection, in ms, for busy machines. */
+const INSPECTION_LIMIT = { ...CPU_LIMIT, ms: 5000 };
 /** Maximum memory of pdfinfo, in bytes. A file of 10 MB with 10 000 pages takes a hundredth of it. */
 const MAX_MEMORY_BYTES = 1024 ** 3;
 
@@ -38,18 +41,15 @@ export async function inspectPdf(
   { config, toolchain: { pdfinfo }, run, signal }: InspectionContext,
 ): Promise<ImageFacts<'pdf'>> {
   if (!pdfinfo) return {};
-  const limit =
-    config.CONVERT_TIMEOUT_MS > INSPECTION_TIMEOUT_MS
-      ? { ms: INSPECTION_TIMEOUT_MS }
-      : conversionLimit(config);
+  const limit = config.CONVERT_TIMEOUT_MS > INSPECTION_LIMIT.ms ? INSPECTION_LIMIT : conversionLimit(config);
   const deadline = performance.now() + limit.ms;
   const readPages = async (from: number, to: number): Promise<Pages> => {
     const { stdout } = await run({
       ...{ file: pdfinfo.path, args: ['-f', String(from), '-l', String(to), INPUT_FILE] },
-      ...{ cwd: source.folder, memoryBytes: MAX_MEMORY_BYTES, signal },
+      ...{ cwd: source.folder, memoryBytes: MAX_MEMORY_BYTES, cpuSeconds: MAX_CPU_SECONDS, signal },
       timeoutMs: Math.max(1, Math.ceil(deadline - performance.now())),
     }).catch((error) => {
-      throw translateToolError(error, 'pdfinfo', source, limit);
+      throw translateToolError(error, 'pdfinfo', source, error.signal === 'SIGXCPU' ? CPU_LIMIT : limit);
     });
     const found = parsePages(stdout);
     if (found.pages.length <= to - from) throw invalidOutputError('pages without a size', source);

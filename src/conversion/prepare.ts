@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { ServiceError, serviceError, serviceErrorFrom } from '../errors.ts';
 import type { DiskAccount } from '../files/disk-space.ts';
 import { workFiles } from '../files/workspace.ts';
-import { EXTRA_INPUT_TYPES, INPUTS, listLabels } from '../formats.ts';
+import { EXTRA_INPUT_TYPES, INPUTS, type InputType, listLabels } from '../formats.ts';
 import { declaredProfile } from '../images/colour/declared-colour.ts';
 import { HeaderTooComplexError, type RepairContext } from '../images/containers/file.ts';
 import { makeMetadataUpright } from '../images/exif.ts';
@@ -30,7 +30,19 @@ import { chooseFormat } from './options.ts';
 import { isPaletteError, isProfileError } from './output/tool-errors.ts';
 import { keepsAllFrames } from './plan/size.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
+import type { PreparationKind } from './queue/queue.ts';
 import type { ConversionInput } from './types.ts';
+
+/**
+ * Maximum number of files of each kind that are prepared at once. Preparing one can take 60 MB, for the unpacked text of an SVG, all of
+ * its tags, or a GIF. Files of clients are prepared in turn, like their conversions. SVGs have as many places as
+ * `images/svg/rewrite.ts` has threads, with the reserved one.
+ */
+export const MAX_PREPARATIONS: Readonly<Record<PreparationKind, number>> = { main: 4, svg: 1, pdf: 2 };
+
+/** Returns the kind of preparation that files of a type need. */
+export const preparationKind = (type: InputType): PreparationKind =>
+  type === 'svg' || type === 'pdf' ? type : 'main';
 
 export interface StoreOptions<T extends FileType> {
   /** Name of the file in error messages. */

@@ -262,7 +262,9 @@ async function runStep(
   const { folder } = source;
   const isSvg = tool === 'rsvg';
   const limit =
-    isSvg && config.CONVERT_TIMEOUT_MS > SVG_TIMEOUT_MS ? { ms: SVG_TIMEOUT_MS } : conversionLimit(config);
+    isSvg && config.CONVERT_TIMEOUT_MS > SVG_TIMEOUT_MS
+      ? { ms: SVG_TIMEOUT_MS, work: 'SVGs' }
+      : conversionLimit(config);
   const input = stdin !== undefined && { stdin: await moveOut(movedOut, folder, stdin) };
   const attempt = async (signal: AbortSignal): Promise<Output> => {
     // Under the system call filter, librsvg cannot replace a file: GLib calls fchown and fchmod for that.

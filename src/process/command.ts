@@ -13,6 +13,8 @@ export interface Command {
   readonly deflateLevel?: number;
   /** Time limit, in ms. */
   readonly timeoutMs: number;
+  /** Limit of the processor time, in s. Defaults to one that exceeds the time limit, and cannot exceed it. Needs the sandbox. */
+  readonly cpuSeconds?: number;
   /** Limit of the address space, in bytes. Defaults to the limit of the sandbox, and cannot exceed it. */
   readonly memoryBytes?: number;
   /** Cancels the command. */

@@ -33,11 +33,11 @@ interface ConfineOptions extends Pick<Confinement, 'memoryBytes' | 'fileBytes' |
 export function createConfine({ readable, memoryBytes, ...others }: ConfineOptions): Confine {
   // The kernel counts the time of all threads. Node.js makes a system call for their number.
   const threads = availableParallelism();
-  return ({ file, timeoutMs, memoryBytes: requested }) => ({
+  return ({ file, timeoutMs, cpuSeconds = Number.POSITIVE_INFINITY, memoryBytes: requested }) => ({
     ...others,
     memoryBytes: Math.min(requested ?? memoryBytes, memoryBytes),
-    // One second later than the time limit of the service.
-    cpuSeconds: Math.ceil(timeoutMs / 1000) * threads + 1,
+    // At most one second later than the time limit of the service.
+    cpuSeconds: Math.min(cpuSeconds, Math.ceil(timeoutMs / 1000) * threads + 1),
     files: TOOL_OPEN_FILES,
     readable: readable === 'all' ? readable : (readable.get(file) ?? []),
   });

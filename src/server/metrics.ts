@@ -13,7 +13,7 @@ export type Metrics = ReturnType<typeof createMetrics>;
 const GAUGES = {
   waiting: [
     'conversions_waiting',
-    'Conversions waiting in the queue, including those whose input is being prepared.',
+    'Conversions waiting in the queue, including those whose input is being prepared, and images waiting for /identify.',
   ],
   running: ['conversions_running', 'Conversions in progress.'],
   forkServers: ['fork_servers', 'Tools that run in a fork server, not by a new start for each image.'],

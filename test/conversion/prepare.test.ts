@@ -1,11 +1,16 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { inspectPdf } from '../../src/conversion/inspect-pdf.ts';
 import { storeExternalProfile } from '../../src/conversion/prepare.ts';
 import type { ImageInfo } from '../../src/images/image-info.ts';
 import { inspect } from '../../src/images/index.ts';
+import { type Command, CommandError } from '../../src/process/command.ts';
+import type { Toolchain } from '../../src/process/toolchain.ts';
 import { edgeCasePath } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
+import { testConfig } from '../helpers/service.ts';
+import { failure } from '../helpers/util.ts';
 
 describe('an external profile', () => {
   const stored = async (name: string): Promise<{ image: ImageInfo; folder: string }> => {
@@ -36,5 +41,27 @@ describe('an external profile', () => {
 
   it('is not made for an image that is sRGB', async () => {
     expect((await stored('declared-srgb.png')).image).to.not.have.property('profileFile');
+  });
+});
+
+describe('the inspection of a PDF', () => {
+  it('ends after a second of processor time, with 413 that names this limit', async () => {
+    const commands: Command[] = [];
+    const machine = {
+      config: testConfig(),
+      toolchain: { pdfinfo: { path: '/usr/bin/pdfinfo' } } as Toolchain,
+      run(command: Command) {
+        commands.push(command);
+        return Promise.reject(new CommandError('signal', 'killed', { signal: 'SIGXCPU' }));
+      },
+      ...{ signal: new AbortController().signal },
+    };
+    const source = { folder: '/nonexistent', type: 'pdf', label: 'The file' } as const;
+    expect(await failure(inspectPdf(source, [], machine))).to.include({
+      status: 413,
+      message:
+        'The file took longer to convert than the limit of 1 second for reading the pages of a PDF. This limit is fixed.',
+    });
+    expect(commands.map(({ cpuSeconds }) => cpuSeconds)).to.deep.equal([1]);
   });
 });

@@ -473,7 +473,7 @@ describe('conversion queue with preparations', () => {
   }
 
   it('counts jobs that wait for their preparation, and refuses one before it is prepared when the queue is full', async () => {
-    const queue = createQueue({ concurrency: 1, queueLimit: 2, maxPreparations: 1 });
+    const queue = createQueue({ concurrency: 1, queueLimit: 2, maxPreparations: { main: 1 } });
     const log: string[] = [];
     const open = ['a', 'b', 'c'].map((name) => openPreparation(log, name));
     const results = open.map(({ prepare }) => queue.prepareAndRun(prepare, { signal }));
@@ -490,7 +490,7 @@ describe('conversion queue with preparations', () => {
   });
 
   it('frees the place of a job at once when its client disconnects during the preparation, and rejects after it', async () => {
-    const queue = createQueue({ concurrency: 1, queueLimit: 1, maxPreparations: 1 });
+    const queue = createQueue({ concurrency: 1, queueLimit: 1, maxPreparations: { main: 1 } });
     const log: string[] = [];
     const gone = new AbortController();
     const { prepare, end } = openPreparation(log, 'gone');
@@ -508,7 +508,12 @@ describe('conversion queue with preparations', () => {
   });
 
   it('prepares a job of a client without one in a reserved slot, while another client has all others', async () => {
-    const queue = createQueue({ concurrency: 1, queueLimit: 9, maxPreparations: 2, reservedSlots: 1 });
+    const queue = createQueue({
+      concurrency: 1,
+      queueLimit: 9,
+      maxPreparations: { main: 2 },
+      reservedSlots: 1,
+    });
     const log: string[] = [];
     const open = ['a', 'b', 'c', 'other'].map((name) => openPreparation(log, name));
     const results = open
@@ -522,8 +527,45 @@ describe('conversion queue with preparations', () => {
     await Promise.all(results);
   });
 
+  it('prepares the job of the client that used preparations least, whether it runs afterwards or not', async () => {
+    let ms = 0;
+    const queue = createQueue({ concurrency: 1, queueLimit: 9, maxPreparations: { svg: 1 }, now: () => ms });
+    const log: string[] = [];
+    const add = (client: string, isWhole: boolean) => {
+      const { prepare, end } = openPreparation(log, client);
+      const owner = { signal, client, kind: 'svg' } as const;
+      const result = isWhole ? queue.prepare(prepare, owner) : queue.prepareAndRun(prepare, owner);
+      return { result, end };
+    };
+    const jobs = [add('greedy', true), add('greedy', false), add('greedy', true), add('other', false)];
+    for (const [at, order] of [0, 3, 1, 2].entries()) {
+      await settled();
+      ms += 300;
+      expect(log.filter((entry) => entry.startsWith('prepare'))).to.have.length(at + 1);
+      jobs[order]?.end();
+      await jobs[order]?.result;
+    }
+    const expected = ['prepare greedy', 'prepare other', 'run other', 'prepare greedy', 'run greedy'];
+    expect(log.slice(0, 5)).to.deep.equal(expected);
+    expect(queue.stats()).to.deep.equal({ waiting: 0, running: 0 });
+  });
+
+  it('prepares jobs of one kind while those of another kind have all their places', async () => {
+    const queue = createQueue({ concurrency: 1, queueLimit: 9, maxPreparations: { pdf: 1, main: 1 } });
+    const log: string[] = [];
+    const [first, second, other] = ['pdf', 'next pdf', 'image'].map((name) => openPreparation(log, name));
+    const results = [first, second].map((one) =>
+      queue.prepare(one?.prepare ?? expect.fail(), { signal, kind: 'pdf' }),
+    );
+    results.push(queue.prepare(other?.prepare ?? expect.fail(), { signal }));
+    await settled();
+    expect(log).to.have.members(['prepare pdf', 'prepare image']);
+    for (const open of [first, second, other]) open?.end();
+    await Promise.all(results);
+  });
+
   it('rejects with the error of a preparation, and prepares the next job', async () => {
-    const queue = createQueue({ concurrency: 1, queueLimit: 5, maxPreparations: 1 });
+    const queue = createQueue({ concurrency: 1, queueLimit: 5, maxPreparations: { main: 1 } });
     const failing = queue.prepareAndRun(() => Promise.reject(new Error('broken')), { signal });
     const { prepare, end } = openPreparation([], 'next');
     end();

@@ -63,9 +63,7 @@ describe('threads of a conversion', () => {
       toolchain: engine.toolchain,
       tools: toolContext(engine.toolchain),
       queue: {
-        run: (job) => job(0, idleSlots, slot),
         prepareAndRun: async (prepare) => (await prepare())(0, idleSlots, slot),
-        stats: () => ({ waiting: 0, running: 1 }),
       },
       run(command) {
         commands.push(command);

@@ -1,6 +1,6 @@
 /** @module Files of at most 10 MiB whose headers or names take as long as possible to parse. */
 import { randomBytes } from 'node:crypto';
-import { deflateSync } from 'node:zlib';
+import { constants, deflateRawSync, deflateSync } from 'node:zlib';
 import { bmp } from '../../scripts/fixtures/bmp-writer.ts';
 import { box, littleUint32 } from '../../scripts/fixtures/boxes.ts';
 import { pngChunk } from '../../src/images/png-writer.ts';
@@ -156,6 +156,42 @@ export function doublingSvg(): Buffer {
   return Buffer.from(
     `<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><style>:root{${levels.join(';')};--a30:red}</style><rect fill="var(--a0)" width="9" height="9"/></svg>`,
   );
+}
+
+/** Builds a PDF of 600 bytes whose page tree follows 2 GB of spaces in an object stream. pdfinfo unpacks them before it knows the pages. */
+export function slowPdf(): Buffer {
+  const spaces = 2048;
+  const flushed = { finishFlush: constants.Z_FULL_FLUSH };
+  const unpacked = [
+    Buffer.from([0x78, 0x9c]), // the header of zlib
+    deflateRawSync('5 0 ', flushed),
+    repeat(deflateRawSync(Buffer.alloc(MIB, ' '), flushed), spaces),
+    deflateRawSync('<</Type/Pages/Kids[3 0 R]/Count 1>>'),
+  ];
+  const layers = deflateSync(deflateSync(Buffer.concat(unpacked)));
+  let file = Buffer.from('%PDF-1.5\n');
+  const offsets: number[] = [];
+  const add = (dictionary: string, stream?: Buffer): void => {
+    offsets.push(file.length);
+    const body = stream ? [Buffer.from('stream\n'), stream, Buffer.from('\nendstream')] : [];
+    file = Buffer.concat([file, Buffer.from(`${offsets.length} 0 obj\n${dictionary}`), ...body]);
+    file = Buffer.concat([file, Buffer.from('\nendobj\n')]);
+  };
+  add('<</Type/Catalog/Pages 5 0 R>>');
+  add(
+    `<</Type/ObjStm/N 1/First ${4 + spaces * MIB}/Filter[/FlateDecode/FlateDecode/FlateDecode]/Length ${layers.length}>>`,
+    layers,
+  );
+  add('<</Type/Page/Parent 5 0 R/MediaBox[0 0 100 60]>>');
+  const entries = [0, ...offsets, file.length].map((offset, at) => [at === 0 ? 0 : 1, offset, 0]);
+  const table = Buffer.concat(
+    [...entries, [2, 2, 0]].map(([type = 0, value = 0, index = 0]) =>
+      Buffer.from([type, 0, 0, value >> 8, value & 255, index]),
+    ),
+  );
+  const start = file.length;
+  add(`<</Type/XRef/Size 6/W[1 4 1]/Root 1 0 R/Length ${table.length}>>`, table);
+  return Buffer.concat([file, Buffer.from(`startxref\n${start}\n%%EOF\n`)]);
 }
 
 /** Hostile images by description. */

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { repair } from '../../src/images/index.ts';
-import { createThreadRewriter } from '../../src/images/svg/rewrite.ts';
+import { createThreadRewriter, shareThreads } from '../../src/images/svg/rewrite.ts';
 import { rewriteText } from '../../src/images/svg/rewrite-text.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 import { repairContext } from '../helpers/repairs.ts';
-import { failure } from '../helpers/util.ts';
+import { eventually, failure } from '../helpers/util.ts';
 
 const STUCK_THREAD = new URL('../helpers/stuck-thread.ts', import.meta.url);
 
@@ -42,6 +42,21 @@ describe('repairs of hostile files', () => {
       message: 'The file took longer to convert than the limit of 2 seconds for SVGs. This limit is fixed.',
     });
     expect(await next).to.equal('rewritten next');
+  });
+
+  it('rewrite an SVG while the thread of another one is busy', async () => {
+    const rewrite = shareThreads(() => createThreadRewriter(STUCK_THREAD, 2000));
+    const ended: string[] = [];
+    const stuck = failure(rewrite('stuck', 'The file')).then(() => ended.push('stuck'));
+    ended.push(await rewrite('next', 'The next file'));
+    await stuck;
+    expect(ended).to.deep.equal(['rewritten next', 'stuck']);
+  });
+
+  it('end the thread some time after the last SVG, so that its memory is free', async () => {
+    const rewrite = createThreadRewriter(STUCK_THREAD, 60_000, 0);
+    await rewrite('next', 'The file');
+    await eventually(async () => (await rewrite('count', 'The file')) === '1');
   });
 
   it('survive the end of the thread, and an error in it', async () => {

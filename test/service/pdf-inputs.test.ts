@@ -5,18 +5,23 @@ import sharp from 'sharp';
 import { filled, type PdfPage, type PdfParts, pdf, pdfStream } from '../../scripts/fixtures/pdf.ts';
 import {
   type ClientResponse,
+  conversionsWaiting,
   convert,
   expectSuccess,
   type Fields,
+  fixture,
   formOf,
   jsonOf,
   postForm,
 } from '../helpers/client.ts';
 import { ALL_EXTRAS } from '../helpers/extra.ts';
+import { formWith, readBody, sendFrom } from '../helpers/from-address.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
+import { slowPdf } from '../helpers/hostile-files.ts';
 import { encryptPdf } from '../helpers/pdf.ts';
 import { decode, pixelAt, sizeOf } from '../helpers/pixels.ts';
 import { startService, useServiceWith } from '../helpers/service.ts';
+import { eventually } from '../helpers/util.ts';
 import { readZip } from '../helpers/zip.ts';
 
 const RED = [255, 0, 0];
@@ -323,6 +328,22 @@ describe('a PDF as input', () => {
     await using quick = await startService({ ...ALL_EXTRAS, CONVERT_TIMEOUT_MS: '3000' });
     const { outcome } = await convert(quick.base, nestedForms(12), { format: 'png' });
     expect(outcome).to.match(/^413 .*longer to convert than the limit of 3 seconds \(CONVERT_TIMEOUT_MS\)/);
+  });
+
+  it('that pdfinfo needs long to read delays no image of another client, also if six addresses send it', async () => {
+    const hostile = slowPdf();
+    const ended: string[] = [];
+    const send = async (address: string, file: Uint8Array) => {
+      const { status, response } = await sendFrom(address, `${own.base}/convert`, formWith(file));
+      await readBody(response);
+      ended.push(address);
+      return status;
+    };
+    const pdfs = [1, 2, 3, 4, 5, 6].map((at) => send(`127.0.0.1${at}`, hostile));
+    await eventually(async () => (await conversionsWaiting(own.base)) === pdfs.length);
+    expect(await send('127.0.0.9', await fixture('scene.png'))).to.equal(200);
+    expect(await Promise.all(pdfs)).to.deep.equal(pdfs.map(() => 413));
+    expect(ended[0]).to.equal('127.0.0.9');
   });
 
   it('has the same bytes as one of several variants, and without fork servers', async () => {

@@ -10,13 +10,15 @@ import {
   leastServed,
   type Moment,
   NEGLIGIBLE_MS,
+  PREPARATION_KINDS,
+  type PreparationKind,
   type QueueClient,
   type QueuedJob,
   type RunJob,
   type Usages,
 } from './queued-job.ts';
 
-export { createPartRunner, type RunJob, type RunPart } from './queued-job.ts';
+export { createPartRunner, type PreparationKind, type RunJob, type RunPart } from './queued-job.ts';
 
 /** Runs jobs, a limited number at once, and schedules them fairly between clients. */
 export interface ConversionQueue {
@@ -43,7 +45,9 @@ export interface ConversionQueue {
    * Prepares a job when a place for that is free, and runs it like {@link run}. It counts as waiting from its arrival
    * until it starts. If it leaves the queue during its preparation, the promise rejects after the preparation.
    */
-  prepareAndRun<T>(prepare: () => Promise<RunJob<T>>, owner: JobOwner): Promise<T>;
+  prepareAndRun<T>(prepare: () => Promise<RunJob<T>>, owner: PreparationOwner): Promise<T>;
+  /** Runs a job that consists of a preparation, when a place for that is free. It counts as waiting until it starts. */
+  prepare<T>(job: RunJob<T>, owner: PreparationOwner): Promise<T>;
   /** Returns the numbers of waiting and running jobs. Jobs that are prepared count as waiting. */
   stats(): { readonly waiting: number; readonly running: number };
 }
@@ -57,8 +61,8 @@ export interface QueueOptions {
   readonly reservedSlots?: number;
   /** Maximum number of running jobs of a client. Default: no limit. */
   readonly maxPerClient?: number;
-  /** Maximum number of jobs that are prepared at once, in addition to reserved slots. Default: no limit. */
-  readonly maxPreparations?: number;
+  /** Maximum number of jobs of each kind that are prepared at once, each in addition to reserved slots. Default: no limit. */
+  readonly maxPreparations?: Readonly<Partial<Record<PreparationKind, number>>>;
   /** Returns the current time in ms. Default: `performance.now`. */
   readonly now?: () => number;
 }
@@ -73,8 +77,15 @@ interface JobOwner {
   readonly group?: object | undefined;
 }
 
-/** Slots of one kind: for preparations, or for running jobs. */
+interface PreparationOwner extends JobOwner {
+  /** Default: `main`. */
+  readonly kind?: PreparationKind;
+}
+
+/** Slots of one kind: for preparations of one kind, or for running jobs. */
 interface Stage {
+  /** The kind of preparations; undefined for running jobs. */
+  readonly kind?: PreparationKind;
   readonly slots: number;
   readonly reserved: number;
   readonly maxPerClient: number;
@@ -98,19 +109,22 @@ export function createQueue({
   queueLimit,
   reservedSlots = 0,
   maxPerClient = Number.POSITIVE_INFINITY,
-  maxPreparations = Number.POSITIVE_INFINITY,
+  maxPreparations = {},
   now = () => performance.now(),
 }: QueueOptions): ConversionQueue {
-  const preparing: Stage = {
-    ...{ serves: 'unprepared', becomes: 'preparing', active: 0, usageOf: createUsages() },
-    ...{ slots: maxPreparations, reserved: reservedSlots, maxPerClient: maxPreparations },
-    limit: pLimit(maxPreparations + reservedSlots),
-  };
+  const preparing = PREPARATION_KINDS.map((kind): Stage => {
+    const slots = maxPreparations[kind] ?? Number.POSITIVE_INFINITY;
+    return {
+      ...{ kind, serves: 'unprepared', becomes: 'preparing', active: 0, usageOf: createUsages() },
+      ...{ slots, reserved: reservedSlots, maxPerClient: slots, limit: pLimit(slots + reservedSlots) },
+    };
+  });
   const total = concurrency + reservedSlots;
   const running: Stage = {
     ...{ serves: 'ready', becomes: 'running', active: 0, usageOf: createUsages() },
     ...{ slots: concurrency, reserved: reservedSlots, maxPerClient, limit: pLimit(total) },
   };
+  const stages = [...preparing, running];
   /** Clients with jobs, and those that used slots recently. */
   const clients = new Map<string | undefined, QueueClient>();
   /** Running jobs, the one that has run longest first. */
@@ -133,15 +147,15 @@ export function createQueue({
   }
 
   const isIdle = (client: QueueClient): boolean =>
-    client.waiting.length === 0 &&
-    [preparing, running].every((stage) => stage.usageOf(client, now()).running === 0);
+    client.waiting.length === 0 && stages.every((stage) => stage.usageOf(client, now()).running === 0);
 
   /** Forgets clients without jobs whose slot time is negligible. */
   function forgetIdleClients(): void {
     if (now() < nextSweep) return;
     nextSweep = now() + SWEEP_INTERVAL_MS;
     for (const client of clients.values()) {
-      if (isIdle(client) && running.usageOf(client, now()).usedMs < NEGLIGIBLE_MS) clients.delete(client.key);
+      const isNegligible = stages.every((stage) => stage.usageOf(client, now()).usedMs < NEGLIGIBLE_MS);
+      if (isIdle(client) && isNegligible) clients.delete(client.key);
     }
   }
 
@@ -157,10 +171,10 @@ export function createQueue({
     waiting -= 1;
   }
 
-  /** Returns whether no place is free for a new job of this client. */
-  function isFull(client: QueueClient): boolean {
+  /** Returns whether no place is free for a new job of this client that needs a slot of this stage. */
+  function isFull(client: QueueClient, { slots, reserved, active }: Stage): boolean {
     // Waiting jobs fill idle slots at once.
-    return waiting >= queueLimit + Math.max(0, (isIdle(client) ? total : concurrency) - running.active);
+    return waiting >= queueLimit + Math.max(0, slots + (isIdle(client) ? reserved : 0) - active);
   }
 
   /**
@@ -202,8 +216,9 @@ export function createQueue({
       ms,
     );
 
-    function canRun({ state, stop, client: owner }: QueuedJob): boolean {
-      return state === stage.serves && (!stop.signal.aborted || stage.usageOf(owner, ms).running === 0);
+    function canRun({ state, kind, stop, client: owner }: QueuedJob): boolean {
+      if (state !== stage.serves || (stage.kind && stage.kind !== kind)) return false;
+      return !stop.signal.aborted || stage.usageOf(owner, ms).running === 0;
     }
   }
 
@@ -236,13 +251,11 @@ export function createQueue({
   }
 
   function fillSlots(): void {
-    for (const stage of [preparing, running]) {
+    for (const stage of stages) {
       for (let job = selectNext(stage); job; job = selectNext(stage)) {
         job.state = stage.becomes;
-        if (stage === running) {
-          leaveQueue(job);
-          runningJobs.add(job);
-        }
+        if (stage === running) runningJobs.add(job);
+        if (stage === running || job.isPreparation) leaveQueue(job);
         stage.active += 1;
         for (const user of [job.client, job.group]) stage.usageOf(user, now()).running += 1;
         void stage.limit(serve, stage, job);
@@ -270,13 +283,16 @@ export function createQueue({
   function add<T>(
     prepared: RunJob<T> | undefined,
     prepare: () => Promise<RunJob<T>>,
-    { signal, client: key, group = {} }: JobOwner,
+    { signal, client: key, group = {}, kind = 'main' }: PreparationOwner,
+    isPreparation = false,
   ): Promise<T> {
     if (signal.aborted) return Promise.reject(new ClientDisconnectedError());
     const client = getClient(key);
-    if (isFull(client) && !freePlace(client)) return Promise.reject(serviceError('QUEUE_FULL'));
+    const last = isPreparation ? preparing.find((stage) => stage.kind === kind) : undefined;
+    if (isFull(client, last ?? running) && !freePlace(client))
+      return Promise.reject(serviceError('QUEUE_FULL'));
 
-    const job = { prepared, prepare, signal, arrival: nextMoment(), client, group };
+    const job = { prepared, prepare, isPreparation, kind, signal, arrival: nextMoment(), client, group };
     const idleSlots = (): number => Math.max(0, concurrency - running.active - waiting);
     return addJob(job, { now, idleSlots, enter: enterQueue, leave: leaveQueue });
   }
@@ -284,6 +300,7 @@ export function createQueue({
   return {
     run: (job, owner) => add(job, async () => job, owner),
     prepareAndRun: (prepare, owner) => add(undefined, prepare, owner),
+    prepare: (job, owner) => add(job, async () => job, owner, true),
     stats: () => ({ waiting, running: running.active }),
   };
 }

@@ -23,6 +23,13 @@ export interface Slot {
   returnToQueue(): Promise<void>;
 }
 
+/**
+ * Kinds of preparations, which have separate places, so that a slow kind delays no other: SVGs take turns in threads, and PDFs wait
+ * for a tool.
+ */
+export const PREPARATION_KINDS = ['main', 'svg', 'pdf'] as const;
+export type PreparationKind = (typeof PREPARATION_KINDS)[number];
+
 /** A client of the queue. */
 export interface QueueClient {
   readonly key: string | undefined;
@@ -34,6 +41,9 @@ export interface QueuedJob {
   readonly arrival: Moment;
   readonly client: QueueClient;
   readonly group: object;
+  readonly kind: PreparationKind;
+  /** Whether the job consists of a preparation, and needs no slot for running jobs. */
+  readonly isPreparation: boolean;
   state: 'unprepared' | 'preparing' | 'ready' | 'running' | 'stopping';
   /** Start of the current or last wait, in ms. */
   waitsSince: number;
@@ -49,7 +59,8 @@ export interface QueuedJob {
 }
 
 /** A job that is added to the queue. */
-export interface NewJob<T> extends Pick<QueuedJob, 'arrival' | 'client' | 'group'> {
+export interface NewJob<T>
+  extends Pick<QueuedJob, 'arrival' | 'client' | 'group' | 'kind' | 'isPreparation'> {
   /** The job, or undefined if it has to be prepared. */
   readonly prepared: RunJob<T> | undefined;
   readonly prepare: () => Promise<RunJob<T>>;
@@ -98,7 +109,7 @@ export function createPartRunner(
 
 /** Adds a job to the queue. Returns the promise of the caller. */
 export function addJob<T>(
-  { prepared, prepare, signal, arrival, client, group }: NewJob<T>,
+  { prepared, prepare, signal, arrival, client, group, kind, isPreparation }: NewJob<T>,
   { now, idleSlots, enter, leave }: QueueAccess,
 ): Promise<T> {
   const { promise, resolve, reject } = Promise.withResolvers<T>();
@@ -109,8 +120,8 @@ export function addJob<T>(
   let waitedMs = 0;
   let left: Error | undefined;
   const job: QueuedJob = {
-    ...{ arrival, client, group, waitsSince: arrival.ms, stop: new AbortController() },
-    state: prepared ? 'ready' : 'unprepared',
+    ...{ arrival, client, group, kind, isPreparation, waitsSince: arrival.ms, stop: new AbortController() },
+    state: prepared && !isPreparation ? 'ready' : 'unprepared',
     async serve() {
       if (outcome) {
         regained.resolve();

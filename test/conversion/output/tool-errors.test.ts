@@ -40,7 +40,7 @@ describe('a failed command', () => {
       retryAfter: undefined,
       message: 'The file took longer to convert than the limit of 2 seconds (CONVERT_TIMEOUT_MS).',
     });
-    expect(translateToolError(error, 'rsvg', source, { ms: 15_000 }, 'webp').message).to.equal(
+    expect(translateToolError(error, 'rsvg', source, { ms: 15_000, work: 'SVGs' }, 'webp').message).to.equal(
       'The file took longer to convert than the limit of 15 seconds for SVGs. This limit is fixed.',
     );
   });
