@@ -63,7 +63,12 @@ follow_documents='
 step() { echo "imagemill: $(($(cut -d. -f1 /proc/uptime) - began)) s: $*"; }
 clean() { [ -z "$(git status --porcelain)" ] || { git status; git diff | head -n 40; echo "changed by: $*"; exit 1; }; }
 documented() { grep -m 1 "^$1" "$2" || { echo "$2 has no command $1"; exit 1; }; }
-run() { step "$1"; sh -c "$1"; clean "$1"; }
+run() {
+  step "$1"
+  sh -c "$1" >/tmp/output 2>&1 || { cat /tmp/output; exit 1; }
+  cat /tmp/output
+  clean "$1"
+}
 began=$(cut -d. -f1 /proc/uptime)
 git clone --quiet /srv/imagemill.git /opt/imagemill
 cd /opt/imagemill
@@ -94,8 +99,8 @@ assert difference < 8, difference"
 run "$(documented "sh scripts/bootstrap.sh production" docs/deployment.md)"
 run "$(documented "useradd" docs/deployment.md)"
 run "$(documented "install -m 640" docs/deployment.md)"
-run "$(documented "./node dist/main.js doctor" docs/deployment.md)" | tee /tmp/doctor
-grep "/etc/imagemill.env" /tmp/doctor
+run "$(documented "./node dist/main.js doctor" docs/deployment.md)"
+grep "/etc/imagemill.env" /tmp/output
 run "git pull --quiet"
 step "all commands worked"
 '
