@@ -125,7 +125,7 @@ function explainRefused(paths: readonly string[], toolchain: Toolchain): Readonl
   return new Map(
     refused.map(([name, tool]) => {
       const { lacks, debianPackage } = TOOLS[name as ToolName];
-      const reason = 'it is linked statically, or uses another C library';
+      const reason = 'it is linked statically, uses another C library, or needs files that the sandbox hides';
       const advice = `On Debian: apt install ${debianPackage}. SANDBOX=off uses it, and confines no tool`;
       return [
         name as ToolName,

@@ -69,8 +69,8 @@ const [ALLOW_LIST, DENY_LIST] = (['allow-list', 'deny-list'] as const).map(
 
 /**
  * Finds the strongest layers under which the tools convert an image. Where the kernel can confine programs, a tool that runs under
- * none of them is refused: it is linked statically, or uses another C library. A script gets limits only, because its interpreter
- * would have to start other programs.
+ * none of them is refused: it is linked statically, uses another C library, or needs other files. A script gets limits only, because
+ * its interpreter would have to start other programs.
  */
 export async function findSandbox(options: SandboxOptions): Promise<Sandbox> {
   const readable = await listReadable(options);
