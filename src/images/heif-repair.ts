@@ -10,7 +10,7 @@ const BRAND_AT = 8;
 
 /** Major brands of sequences, and those of still images (ISO/IEC 23008-12, section 10; AVIF, section 6). */
 const STILL_BRANDS = {
-  avif: { sequences: ['avis'], still: 'avif' },
+  avif: { sequences: ['avis', 'msf1'], still: 'avif' },
   heic: { sequences: ['hevc', 'hevx', 'msf1'], still: 'heic' },
 } as const;
 

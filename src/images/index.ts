@@ -105,12 +105,12 @@ function unpackHead(head: Uint8Array): Uint8Array {
   }
 }
 
-/** Checks for a general HEIF brand (`mif1`) with `avif` among the compatible brands. */
+/** Checks for a general brand of HEIF images or sequences with `avif` or `avis` among the compatible brands. */
 function isAvifToo(head: Uint8Array): boolean {
   const box = Buffer.from(head.buffer, head.byteOffset, head.length);
   const brands = box.subarray(16, Math.min(box.readUInt32BE(0), 256)).toString('latin1');
   return (
-    box.toString('latin1', 8, 12) === 'mif1' &&
+    ['mif1', 'msf1'].includes(box.toString('latin1', 8, 12)) &&
     (brands.match(/.{4}/gs) ?? []).some((brand) => /^avi[fs]$/.test(brand))
   );
 }

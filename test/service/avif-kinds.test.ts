@@ -78,6 +78,17 @@ describe('an AVIF', () => {
     }
   });
 
+  it('that is a sequence by its general brand (msf1) is shown like one with the brand of AVIF', async () => {
+    const sequence = await edgeCase('moving.avif');
+    const general = Buffer.from(sequence);
+    general.write('msf1', 8, 'latin1');
+    const [wanted, found] = await Promise.all(
+      [sequence, general].map((file) => converted(service.base, file, { format: 'png' })),
+    );
+    expect(found?.body).to.deep.equal(wanted?.body);
+    expect(found?.notes).to.equal('first-frame-only');
+  });
+
   it('with a larger image beside the primary one has the size of the primary one', async () => {
     const plain = await fixture('scene.avif');
     const large = await sharp(plain).resize(300, 200).avif().toBuffer();
