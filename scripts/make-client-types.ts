@@ -43,6 +43,7 @@ const WRITTEN: Readonly<Record<string, Schema>> = {
     written: "OutputFormat | 'auto'",
     description: '`auto` chooses the best format that the header `Accept` permits. Default: `webp`.',
   },
+  format: { written: "OutputFormat | 'auto'", description: 'The same as `output_format`.' },
   preset: { written: 'string', description: 'Name of options that the operator has defined.' },
   presets: { written: 'readonly string[]', description: 'Values of `preset`. Absent if there are none.' },
   input: { written: 'readonly string[]', description: 'Names of formats that the service reads.' },
@@ -72,7 +73,7 @@ function declarations(): readonly Declaration[] {
   const { conversion, explanation = {}, type = {} } = image;
   const { type: output = {}, notes } = conversion?.properties ?? {};
   const error = document.Error?.properties?.error ?? {};
-  const ownFields = ['file', 'format', 'preset', 'variants', 'on_error'];
+  const ownFields = ['file', 'preset', 'variants', 'on_error'];
   const results = pick(ConvertForm, ownFields);
   const position = results.position ?? {};
   const named = (name: string, schema: Schema, description: string, parent?: string): Declaration => ({
@@ -86,7 +87,7 @@ function declarations(): readonly Declaration[] {
     description: string,
     parent?: string,
   ) => named(name, { type: 'object', properties: pick(form, except) }, description, parent);
-  const shared = ['file', 'files', 'format', ...Object.keys(results)];
+  const shared = ['file', 'files', ...Object.keys(results)];
   const ofBatch = [...shared, 'preset', 'variants'];
   const ofIdentify = [...shared, 'variants', 'on_error'];
   return [

@@ -51,6 +51,7 @@ describe('the npm package', () => {
     expect(files.filter((path) => /\.test\.|\.tsx?$|\.map$/.test(path))).to.have.members([
       'dist/client/error.d.ts',
       'dist/client/index.d.ts',
+      'dist/client/transport.d.ts',
       'dist/client/types.d.ts',
     ]);
   });

@@ -56,8 +56,8 @@ export interface ServiceClient {
    * @param receive reads the body of a successful response. It is called again if the connection fails meanwhile.
    * @throws {ImagemillError} if an instance responds with another status than 200, or with several results
    * @throws {UnavailableError} if no instance can accept the file
-   * @throws the signal's reason if it aborts, the error of a file that cannot be read, and file system errors of
-   *   `receive`
+   * @throws the signal's reason if it aborts, the error of a file that cannot be read, and file system errors and
+   *   {@link ResultTooLargeError} of `receive`
    */
   convert<T>(
     request: ConversionRequest,
@@ -66,6 +66,11 @@ export interface ServiceClient {
   ): Promise<Received<T>>;
   /** Returns whether any instance responds. */
   isAlive(): Promise<boolean>;
+}
+
+/** The result is larger than the command accepts. */
+export class ResultTooLargeError extends Error {
+  override readonly name = 'ResultTooLargeError';
 }
 
 /** No instance can accept a file. The message names an instance and the cause. */
@@ -113,7 +118,7 @@ export async function createServiceClient(
 }
 
 /**
- * Finds an instance, for example behind a redirect from http to https. `fetch` would follow it for files, too, but with GET.
+ * Finds an instance, for example behind a redirect from http to https on the same host.
  *
  * @throws {UnavailableError} if no instance responds
  */
@@ -228,9 +233,10 @@ function limitTime(cancel: AbortSignal, ms: number) {
   return { signal: controller.signal, abort, clear };
 }
 
-/** Returns whether an error concerns this machine's files and not the connection. `fetch` wraps errors of sockets. */
+/** Returns whether an error concerns a file and not the connection. `fetch` wraps errors of sockets. */
 function isLocal(error: unknown): boolean {
-  return error instanceof TruncatedFileError || (error as NodeJS.ErrnoException).syscall !== undefined;
+  const isKnown = error instanceof TruncatedFileError || error instanceof ResultTooLargeError;
+  return isKnown || (error as NodeJS.ErrnoException).syscall !== undefined;
 }
 
 function reasonOf(error: unknown): string {

@@ -1,9 +1,10 @@
 import { truncateSync } from 'node:fs';
-import { appendFile, writeFile } from 'node:fs/promises';
+import { appendFile, stat, writeFile } from 'node:fs/promises';
 import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { createApiKey } from '../../src/api-keys.ts';
+import { saveResult } from '../../src/cli/convert/remote-converter.ts';
 import { edgeCase, fixture } from '../helpers/client.ts';
 import { useConvertFolder } from '../helpers/convert-folder.ts';
 import { type Daemon, freePorts, startNginx } from '../helpers/daemons.ts';
@@ -11,7 +12,7 @@ import { makeTempDir } from '../helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
 import { startService } from '../helpers/service.ts';
 import { useServers } from '../helpers/stub-server.ts';
-import { eventually } from '../helpers/util.ts';
+import { eventually, failure } from '../helpers/util.ts';
 
 describe('imagemill convert --url', () => {
   const folder = useConvertFolder();
@@ -122,30 +123,32 @@ describe('imagemill convert --url', () => {
     });
     for (const name of answers.keys()) await folder.put('scene.jpg', `photos/${name}`);
     const args = ['photos', '-o', 'out', '--jobs', '1', '--url', url];
-    const proxy = 'The server responded with status 413, and without a message of imagemill.';
+    const proxy = 'The server responded with status 403, and without a message of imagemill.';
+    const size = (await fixture('scene.jpg')).length;
+    const tooLarge = `A proxy in front of the server refused ${Math.ceil(size / 1000)} kB. Send less, or raise its limit (nginx: client_max_body_size).`;
     const text = await folder.run(args);
     expect([text.status, text.complaints]).to.deep.equal([
       1,
       [
         'imagemill: photos/a.jpg is no image.',
         'imagemill: photos/b.jpg: An internal error occurred.',
-        `imagemill: photos/c.jpg: ${proxy}`,
-        `imagemill: photos/d.jpg: ${proxy}`,
-        `imagemill: photos/e.jpg: ${proxy.replace('413', '403')}`,
-        'imagemill: 5 of 5 files not converted: 2 HTTP 413, 1 HTTP 403, 1 HTTP 500, 1 of an unsupported type.',
+        `imagemill: photos/c.jpg: ${tooLarge}`,
+        `imagemill: photos/d.jpg: ${tooLarge}`,
+        `imagemill: photos/e.jpg: ${proxy}`,
+        'imagemill: 5 of 5 files not converted: 2 too large for a proxy, 1 HTTP 403, 1 HTTP 500, 1 of an unsupported type.',
       ],
     ]);
     const { lines } = await folder.run([...args, '--json', '--report', 'report.csv']);
     const objects = lines.map((line) => JSON.parse(line));
-    expect(objects[2].error).to.deep.equal({ code: 'HTTP_413', message: `photos/c.jpg: ${proxy}` });
+    expect(objects[2].error).to.deep.equal({ code: 'PROXY_413', message: `photos/c.jpg: ${tooLarge}` });
     expect(objects.at(-1).summary.failed).to.deep.equal({
       UNSUPPORTED_TYPE: 1,
       HTTP_500: 1,
-      HTTP_413: 2,
+      PROXY_413: 2,
       HTTP_403: 1,
     });
     expect(await folder.text('report.csv')).to.include(
-      `photos/c.jpg,,failed,,,,,HTTP_413,"photos/c.jpg: ${proxy}"`,
+      `photos/c.jpg,,failed,,,,,PROXY_413,"photos/c.jpg: ${tooLarge}"`,
     );
   });
 
@@ -228,6 +231,41 @@ describe('imagemill convert --url', () => {
     await folder.put('scene.jpg', 'photos/a.jpg');
     const { status } = await folder.run(['photos', '-o', 'out', '--url', url]);
     expect([status, methods]).to.deep.equal([0, ['POST']]);
+  });
+
+  it('sends nothing to another host to which /health is redirected', async () => {
+    let requests = 0;
+    const other = await stub((_req, res) => {
+      requests += 1;
+      res.end();
+    });
+    const target = other.replace('127.0.0.1', 'localhost');
+    const url = await servers.serve(
+      (req, res) => void res.writeHead(301, { location: target + req.url }).end(),
+    );
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    const { outcome } = await folder.run(['photos', '-o', 'out', '--url', url]);
+    expect([outcome, requests]).to.deep.equal([
+      `2 imagemill: no imagemill server responds at ${url}/api/v1: ${url}/api/v1 redirects to ${target}, to which nothing was sent: use the address of the service`,
+      0,
+    ]);
+  });
+
+  it('stops the download of a result that exceeds its limit, and writes no more than it', async () => {
+    let chunks = 0;
+    const body = new ReadableStream({
+      pull(stream) {
+        chunks += 1;
+        if (chunks > 1000) stream.close();
+        else stream.enqueue(new Uint8Array(1000));
+      },
+    });
+    const path = folder.file('result');
+    const { signal } = new AbortController();
+    expect(await failure(saveResult(new Response(body), path, 5500, signal))).to.include({
+      ...{ name: 'ResultTooLargeError', message: 'The result has more than 5500 bytes.' },
+    });
+    expect([(await stat(path)).size <= 5500, chunks < 20]).to.deep.equal([true, true]);
   });
 
   it('sends the API key of IMAGEMILL_API_KEY, and says what is wrong without it', async () => {

@@ -2,9 +2,10 @@ import { createHash } from 'node:crypto';
 import { openAsBlob } from 'node:fs';
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { createClient, ImagemillError } from '../../src/client/library/index.ts';
+import { type ClientSettings, createClient, ImagemillError } from '../../src/client/library/index.ts';
 import { convert, fixture, fixturePath } from '../helpers/client.ts';
 import { startService, useOwnServices, useService } from '../helpers/service.ts';
+import { useServers } from '../helpers/stub-server.ts';
 import { readZip } from '../helpers/zip.ts';
 
 /** Returns the bytes of a response. */
@@ -100,11 +101,14 @@ describe('the client for applications', () => {
     const variants = [
       { name: 'small', width: 20 },
       { name: 'square', width: 30, height: 30, fit: 'cover', output_format: 'png' },
+      { name: 'zoom', format: 'jpg' }, // as docs/api.md writes it
     ] as const;
     const { type, response } = await client().convert(photo, { variants }, { name: 'scene.jpg' });
     expect(type).to.equal('application/zip');
     const names = (await readZip(await bytesOf(response))).map((entry) => entry.name);
-    expect(names).to.have.members(['scene-small.webp', 'scene-square.png', 'manifest.json']);
+    expect(names).to.have.members([
+      ...['scene-small.webp', 'scene-square.png', 'scene-zoom.jpg', 'manifest.json'],
+    ]);
   });
 
   it('converts a batch of files to an archive with a manifest', async () => {
@@ -135,6 +139,59 @@ describe('the client for applications', () => {
     expect(type).to.equal('image/png');
   });
 
+  for (const [disposition, name] of [
+    ["attachment; filename*=UTF-8''..%2F..%2Fx.png", 'x.png'],
+    ['attachment; filename="..\\\\..\\\\x.png"', 'x.png'],
+    ["attachment; filename*=UTF-8''a%2F..", ''],
+    [`attachment; filename="y.png"; filename*=UTF-8''%E0%A4%A`, 'y.png'],
+  ] as const) {
+    it(`returns the name ${name || 'without characters'} for Content-Disposition: ${disposition}`, async () => {
+      const headers = { 'content-type': 'image/png', 'content-disposition': disposition };
+      const fetch = async () => new Response('x', { headers });
+      expect((await createClient('http://x', { fetch }).convert(photo)).name).to.equal(name);
+    });
+  }
+
+  describe('with a redirect', () => {
+    const servers = useServers();
+
+    it('to the same host sends the image and the key again', async () => {
+      const url = await servers.serve((req, res) => {
+        res.writeHead(308, { location: `${service.base.replace('/api/v1', '')}${req.url}` }).end();
+      });
+      const { response } = await createClient(url, { key: 'secret' }).convert(photo, { format: 'png' });
+      expect((await sharp(await bytesOf(response)).metadata()).format).to.equal('png');
+    });
+
+    it('to another host sends nothing to it, and throws an error that names it', async () => {
+      let requests = 0;
+      const other = await servers.serve((_req, res) => {
+        requests += 1;
+        res.end();
+      });
+      const target = other.replace('127.0.0.1', 'localhost');
+      const url = await servers.serve((req, res) => {
+        res.writeHead(307, { location: target + req.url }).end();
+      });
+      const error = (await errorOf(createClient(url, { key: 'secret' }).convert(photo))) as Error;
+      expect([error.message, requests]).to.deep.equal([
+        `${url}/api/v1 redirects to ${target}, to which nothing was sent: use the address of the service`,
+        0,
+      ]);
+    });
+
+    it('from https to http sends nothing', async () => {
+      const sent: string[] = [];
+      const fetch: typeof globalThis.fetch = async (url) => {
+        sent.push(String(url));
+        return new Response(null, { status: 307, headers: { location: 'http://x/api/v1/health' } });
+      };
+      const error = (await errorOf(createClient('https://x', { fetch }).health())) as Error;
+      expect(error.message).to.include('redirects to http://x');
+      expect(sent).to.deep.equal(['https://x/api/v1/health']);
+    });
+  });
+
   describe('throws an error', () => {
     it('with the reason and the details that the service states', async () => {
       const error = (await errorOf(client().convert(photo, { quality: 101 }))) as ImagemillError;
@@ -160,11 +217,51 @@ describe('the client for applications', () => {
       });
     }
 
-    it('of the connection if the service cannot be reached', async () => {
+    it('that names the address if the service cannot be reached, also one without http', async () => {
       const own = await startService();
       await own.stop();
-      expect(await errorOf(createClient(own.base).convert(photo))).to.be.instanceOf(TypeError);
+      const error = (await errorOf(createClient(own.base).convert(photo))) as Error;
+      expect(error).to.be.instanceOf(TypeError);
+      expect(error.message).to.match(new RegExp(`^cannot reach ${own.base}: .*ECONNREFUSED`));
+      for (const url of ['localhost:3000', 'images.example'])
+        expect(await errorOf(createClient(url).health())).to.include({
+          message: `cannot reach ${url}/api/v1: the address must start with http:// or https://`,
+        });
     });
+
+    it('after 64 kB of an error without an end', async () => {
+      let [chunks, isCancelled] = [0, false];
+      const fetch = async () => {
+        const body = new ReadableStream({
+          pull(stream) {
+            chunks += 1;
+            if (chunks > 1000) stream.close();
+            else stream.enqueue(new Uint8Array(10_000));
+          },
+          cancel() {
+            isCancelled = true;
+          },
+        });
+        return new Response(body, { status: 500 });
+      };
+      expect(await errorOf(createClient('', { fetch }).convert(photo))).to.include({ status: 500 });
+      expect([isCancelled, chunks < 10]).to.deep.equal([true, true]);
+    });
+
+    for (const [what, image, settings, size] of [
+      ['an image', new Uint8Array(2_000_000), {}, '2 MB'],
+      ['a small image', new Uint8Array(1234), {}, '2 kB'],
+      ['a form', new Uint8Array(2_100_000), { form: true }, '2.1 MB'],
+      ['a stream', new Blob(['x']).stream(), {}, 'the request'],
+    ] as const) {
+      it(`that names the size of ${what} if a proxy answers 413`, async () => {
+        const fetch = async () => new Response('<html>413 Request Entity Too Large</html>', { status: 413 });
+        expect(await errorOf(createClient('', { fetch }).convert(image, {}, settings))).to.include({
+          reason: 'proxy_413',
+          message: `A proxy in front of the server refused ${size}. Send less, or raise its limit (nginx: client_max_body_size).`,
+        });
+      });
+    }
 
     it('of the signal if it aborts while the image is sent', async () => {
       const controller = new AbortController();
@@ -180,11 +277,7 @@ describe('the client for applications', () => {
   describe('repeats a request', () => {
     const services = useOwnServices();
     /** Creates a client whose first `busy` responses have a status and Retry-After, and counts its requests. */
-    const busyClient = (
-      busy: number,
-      retryAfter: string,
-      settings: { retries?: number; key?: string } = {},
-    ) => {
+    const busyClient = (busy: number, retryAfter: string, settings: ClientSettings = {}) => {
       const sent: RequestInit[] = [];
       const fetch: typeof globalThis.fetch = async (url, init = {}) => {
         sent.push(init);
@@ -230,6 +323,17 @@ describe('the client for applications', () => {
     it('not if the service asks for more than two minutes', async () => {
       const busy = busyClient(1, '121');
       expect(await errorOf(busy.convert(photo))).to.include({ status: 429, retryAfter: 121 });
+    });
+
+    it('after a call of onRetry with the error and the time, and not after maxWaitMs in total', async () => {
+      const waits: unknown[] = [];
+      const onRetry = ({ status }: ImagemillError, waitMs: number) => void waits.push([status, waitMs]);
+      const busy = busyClient(9, '0.01', { maxWaitMs: 25, onRetry });
+      expect(await errorOf(busy.convert(photo))).to.include({ status: 429, retryAfter: 0.01 });
+      expect(waits).to.deep.equal([
+        [429, 10],
+        [503, 10],
+      ]);
     });
 
     it('not if the signal aborts during the delay', async () => {

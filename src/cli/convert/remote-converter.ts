@@ -1,12 +1,13 @@
 /** @module Converts by sending files to running instances. */
 import { createWriteStream } from 'node:fs';
-import { stat, writeFile } from 'node:fs/promises';
+import { stat, statfs, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { ImagemillError } from '../../client/library/index.ts';
 import {
   type Busy,
   createServiceClient,
+  ResultTooLargeError,
   type ServiceClient,
   UnavailableError,
 } from '../../client/service-client.ts';
@@ -15,6 +16,9 @@ import { KnownResultError } from '../../errors.ts';
 import { createWorkspaces } from '../../files/workspace.ts';
 import { CliError } from '../context.ts';
 import { type Converter, FileError, labelOf, readUnchanged, STDIN, StopError, stateOf } from './converter.ts';
+
+/** Maximum size of a result in bytes: that of a BMP of 500 megapixels. */
+const MAX_RESULT_BYTES = 2 * 1024 ** 3;
 
 /** Maximum number of failed connections per file: about two minutes with the delays between them. */
 const MAX_FAILURES = 10;
@@ -58,7 +62,9 @@ export async function createRemoteConverter({
         if (input === STDIN) await pipeline(process.stdin, createWriteStream(source), { signal });
         const path = join(folder, 'result');
         const request = { path: source, name: input === STDIN ? 'stdin' : basename(input), fields, known };
-        const receive = (response: Response) => writeFile(path, response.body ?? '', { signal });
+        const { bavail, bsize } = await statfs(folder);
+        const maxBytes = Math.min(MAX_RESULT_BYTES, Math.floor((bavail * bsize) / 2));
+        const receive = (response: Response) => saveResult(response, path, maxBytes, signal);
         const send = () => client.convert(request, receive, signal);
         const result = await readUnchanged(input, before, send).catch((error) =>
           throwFileError(error, known, input, client),
@@ -70,6 +76,28 @@ export async function createRemoteConverter({
     },
     close: () => workspaces.close(),
   };
+}
+
+/**
+ * Writes the body of a response to a file.
+ *
+ * @throws {ResultTooLargeError} if it has more than `maxBytes`, of which the file has no more
+ */
+export async function saveResult(
+  { body }: Response,
+  path: string,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<void> {
+  async function* limit() {
+    let bytes = 0;
+    for await (const chunk of body ?? []) {
+      bytes += chunk.length;
+      if (bytes > maxBytes) throw new ResultTooLargeError(`The result has more than ${maxBytes} bytes.`);
+      yield chunk;
+    }
+  }
+  await writeFile(path, limit(), { signal });
 }
 
 /** Returns a function that explains a pause, once for each instance and status. */
@@ -106,6 +134,8 @@ async function throwFileError(
     if (error.status === 304 && known !== undefined) throw new KnownResultError(known);
     throw createRefusedError(error, input);
   }
+  if (error instanceof ResultTooLargeError)
+    throw new FileError('RESULT_TOO_LARGE', `${labelOf(input)}: ${error.message}`);
   if (!(error instanceof UnavailableError)) throw error;
   if (await client.isAlive()) throw new FileError('SERVER_FAILED', `${input}: ${error.message}.`);
   throw new StopError(`${error.message}.`);

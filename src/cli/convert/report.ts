@@ -202,6 +202,7 @@ const REASONS: Readonly<Record<string, string>> = {
   OUTPUT_EXISTS: 'with an existing result',
   OUTPUT_FULL: 'disk full',
   OUTPUT_UNWRITABLE: 'result not writable',
+  PROXY_413: 'too large for a proxy',
   SAME_RESULT: 'with the same result name',
   SERVER_FAILED: 'no response from a server',
   SOURCE_CHANGED: 'changed while read',

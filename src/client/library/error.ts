@@ -5,6 +5,9 @@ import type { ErrorDetails, Reason } from './types.ts';
 const BUSY_STATUSES = [429, 503];
 /** Delay before a repetition if the response has no Retry-After, in s. */
 const DEFAULT_RETRY_S = 5;
+const PAYLOAD_TOO_LARGE = 413;
+/** Reason of a 413 without details: the service always states them, so a proxy refused the request. */
+const PROXY_REASON = 'proxy_413';
 
 /** The service, or a proxy before it, responded with an error. The message can be displayed. */
 export class ImagemillError extends Error {
@@ -16,18 +19,17 @@ export class ImagemillError extends Error {
   /** Time after which the request can be sent again, in s. Undefined if the response does not state it. */
   readonly retryAfter: number | undefined;
 
-  constructor(status: number, details?: ErrorDetails, retryAfter?: number) {
-    super(
-      details?.message ?? `The server responded with status ${status}, and without a message of imagemill.`,
-    );
+  /** @param sentBytes size of the body of the request; undefined if it is unknown */
+  constructor(status: number, details?: ErrorDetails, retryAfter?: number, sentBytes?: number) {
+    super(details?.message ?? describeForeignError(status, sentBytes));
     this.status = status;
     this.details = details;
     this.retryAfter = retryAfter;
   }
 
-  /** Names the error, for programs. Undefined if the response is that of a proxy. */
-  get reason(): Reason | undefined {
-    return this.details?.reason;
+  /** Names the error, for programs. If the response is that of a proxy, `proxy_413`, or undefined for other statuses. */
+  get reason(): Reason | typeof PROXY_REASON | undefined {
+    return this.details?.reason ?? (this.status === PAYLOAD_TOO_LARGE ? PROXY_REASON : undefined);
   }
 
   /** Delay before a repetition of the request, in s. Undefined if the status is neither 429 nor 503. */
@@ -36,12 +38,29 @@ export class ImagemillError extends Error {
   }
 }
 
+/** Describes a response that is not the service's. */
+function describeForeignError(status: number, sentBytes: number | undefined): string {
+  if (status !== PAYLOAD_TOO_LARGE)
+    return `The server responded with status ${status}, and without a message of imagemill.`;
+  const size = sentBytes === undefined ? 'the request' : formatBytes(sentBytes);
+  return `A proxy in front of the server refused ${size}. Send less, or raise its limit (nginx: client_max_body_size).`;
+}
+
+const formatBytes = (bytes: number): string =>
+  bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${Math.round(bytes / 1e5) / 10} MB`;
+
 /**
  * Returns the error that a response states. Those of a proxy can have any body.
  *
  * @param retryAfter the header `Retry-After`
+ * @param sentBytes size of the body of the request; undefined if it is unknown
  */
-export function toError(status: number, body: string, retryAfter: string | null): ImagemillError {
+export function toError(
+  status: number,
+  body: string,
+  retryAfter: string | null,
+  sentBytes?: number,
+): ImagemillError {
   let details: ErrorDetails | undefined;
   try {
     const { error } = JSON.parse(body) as { readonly error?: ErrorDetails };
@@ -53,5 +72,6 @@ export function toError(status: number, body: string, retryAfter: string | null)
     status,
     details,
     /^\d+(?:\.\d+)?$/.test(retryAfter ?? '') ? Number(retryAfter) : undefined,
+    sentBytes,
   );
 }

@@ -2,7 +2,8 @@
  * @module The package `imagemill/client`: converts images with a running service, in Node.js and in browsers. It imports only
  * its own files, so that applications can copy its folder.
  */
-import { toError } from './error.ts';
+import { ImagemillError, toError } from './error.ts';
+import { fetchFromHost, readText } from './transport.ts';
 import type {
   BatchOptions,
   ConvertOptions,
@@ -16,8 +17,11 @@ import type {
 export { ImagemillError } from './error.ts';
 export type * from './types.ts';
 
-/** Longest delay before a repetition, in s. If the service asks for a longer one, the request fails. */
-const MAX_RETRY_S = 120;
+/** Maximum time that a request waits for its repetitions by default, in ms. */
+const MAX_WAIT_MS = 120_000;
+/** Maximum size of a response that is read as text, in bytes: of an error, and of JSON. A longer error has no message. */
+const MAX_ERROR_BYTES = 64 * 1024;
+const MAX_JSON_BYTES = 16 * 1024 ** 2;
 /** Repetitions of a request by default. */
 const DEFAULT_RETRIES = 4;
 /** Media types of results. A proxy can respond with 200 and a page, for example to log in. */
@@ -32,7 +36,7 @@ type Body = NonNullable<RequestInit['body']>;
 
 /** The file that a request returns. */
 export interface Result {
-  /** File name, which the service derives from that of the image. */
+  /** File name, which the service derives from that of the image. Has no folders. */
   readonly name: string;
   /** Media type. */
   readonly type: string;
@@ -58,6 +62,13 @@ export interface ClientSettings {
   readonly key?: string | undefined;
   /** How often a request is repeated after 429 or 503. Default: 4. */
   readonly retries?: number | undefined;
+  /**
+   * Maximum time that a request waits for its repetitions, in ms. If the service asks for more, the request fails with its error.
+   * Default: 120 000.
+   */
+  readonly maxWaitMs?: number | undefined;
+  /** Called before a request waits, with the error of its response and the time in ms. */
+  readonly onRetry?: ((error: ImagemillError, waitMs: number) => void) | undefined;
   /** Replaces the global `fetch`. */
   readonly fetch?: typeof globalThis.fetch | undefined;
 }
@@ -79,7 +90,8 @@ type PlainSettings = Pick<RequestSettings, 'signal' | 'headers'>;
 
 /**
  * Sends requests to a service, and repeats those that it cannot accept at the moment. All functions throw an {@link ImagemillError}
- * for a response with an error, the reason of the signal if it aborts, and the error of `fetch` if the connection fails.
+ * for a response with an error, the reason of the signal if it aborts, a `TypeError` that names the address if the connection fails, and
+ * an `Error` if the service redirects to another host.
  */
 export interface Client {
   /** Address of the API, with `/api/v1`. */
@@ -111,22 +123,33 @@ export function createClient(url: string, settings: ClientSettings = {}): Client
     { signal, headers }: PlainSettings,
     body?: Image | FormData,
   ): Promise<Response> {
-    const { key, retries = DEFAULT_RETRIES, fetch = globalThis.fetch } = settings;
+    const { key, retries = DEFAULT_RETRIES, maxWaitMs = MAX_WAIT_MS, onRetry } = settings;
     const init = {
       ...{ method: body ? 'POST' : 'GET', body: (body ?? null) as Body },
       headers: { ...(key && { Authorization: `Bearer ${key}` }), ...headers },
       ...{ signal: signal ?? null, duplex: 'half' as const }, // fetch requires `duplex` for streams
     };
+    let waitedMs = 0;
     for (let repeated = 0; ; repeated += 1) {
-      const response = await fetch(base + path, init);
+      const response = await fetchFromHost(settings.fetch ?? globalThis.fetch, base, path, init);
       if (response.ok && accepted.test(response.headers.get('content-type') ?? '')) return response;
       const { status, headers: stated } = response;
-      const error = toError(status, await response.text(), stated.get('retry-after'));
-      const { retryDelayS = Number.POSITIVE_INFINITY } = error;
+      const text = (await readText(response, MAX_ERROR_BYTES)) ?? '';
+      const error = toError(status, text, stated.get('retry-after'), body && sizeOf(body));
+      const waitMs = (error.retryDelayS ?? Number.POSITIVE_INFINITY) * 1000;
       const isStream = body !== undefined && 'getReader' in body;
-      if (repeated >= retries || retryDelayS > MAX_RETRY_S || isStream) throw error;
-      await wait(retryDelayS * 1000, signal);
+      if (repeated >= retries || waitedMs + waitMs > maxWaitMs || isStream) throw error;
+      onRetry?.(error, waitMs);
+      await wait(waitMs, signal);
+      waitedMs += waitMs;
     }
+  }
+
+  /** Parses the JSON of a response. */
+  async function parse<T>(response: Response): Promise<T> {
+    const text = await readText(response, MAX_JSON_BYTES);
+    if (text === undefined) throw new ImagemillError(response.status);
+    return JSON.parse(text) as T;
   }
 
   /** Sends an image as the body, or in a form. */
@@ -160,14 +183,13 @@ export function createClient(url: string, settings: ClientSettings = {}): Client
       return toResult(await send('/batch', RESULT_TYPE, settings, toForm(options, 'files', images)));
     },
     async identify(image, options = {}, settings = {}) {
-      const response = await sendImage('/identify', image, options, JSON_TYPE, settings);
-      return (await response.json()) as ImageDescription;
+      return parse(await sendImage('/identify', image, options, JSON_TYPE, settings));
     },
     async formats(settings = {}) {
-      return (await (await send('/formats', JSON_TYPE, settings)).json()) as Formats;
+      return parse(await send('/formats', JSON_TYPE, settings));
     },
     async health(settings = {}) {
-      return (await (await send('/health', JSON_TYPE, settings)).json()) as Health;
+      return parse(await send('/health', JSON_TYPE, settings));
     },
   };
 }
@@ -178,6 +200,17 @@ function toForm(options: BatchOptions, field: string, images: Iterable<Blob>): F
   for (const [name, value] of toFields(options)) form.append(name, value);
   for (const image of images) form.append(field, image);
   return form;
+}
+
+/** Returns the size of a body in bytes, without the headers of the parts of a form. Undefined for a stream. */
+function sizeOf(body: Image | FormData): number | undefined {
+  if (body instanceof FormData)
+    return [...body.values()].reduce(
+      (sum, part) => sum + (part instanceof Blob ? part.size : part.length),
+      0,
+    );
+  if (body instanceof Blob) return body.size;
+  return 'byteLength' in body ? body.byteLength : undefined;
 }
 
 /** Returns options as text fields. */
@@ -200,10 +233,20 @@ const encodeName = (name: string): string =>
     (character) => `%${character.charCodeAt(0).toString(16)}`,
   );
 
-/** Returns the file name in `Content-Disposition` (RFC 6266). The encoded one has all characters. */
+/** Returns the last component of the file name in `Content-Disposition`, so that it names no other folder. Empty if there is none. */
 function nameIn(disposition: string): string {
+  const name = statedName(disposition).split(/[/\\]/).at(-1) ?? '';
+  return name === '.' || name === '..' ? '' : name;
+}
+
+/** Returns the file name in `Content-Disposition` (RFC 6266). The encoded one has all characters. */
+function statedName(disposition: string): string {
   const encoded = /filename\*=UTF-8''([^;]+)/i.exec(disposition)?.[1];
-  if (encoded !== undefined) return decodeURIComponent(encoded);
+  try {
+    if (encoded !== undefined) return decodeURIComponent(encoded);
+  } catch {
+    // The encoding is invalid.
+  }
   const [, quoted, token = ''] = /filename=(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))/i.exec(disposition) ?? [];
   return quoted?.replaceAll(/\\(.)/g, '$1') ?? token;
 }

@@ -42,6 +42,8 @@ export type Position =
 export interface ResultOptions {
   /** `auto` chooses the best format that the header `Accept` permits. Default: `webp`. */
   readonly output_format?: OutputFormat | 'auto' | undefined;
+  /** The same as `output_format`. */
+  readonly format?: OutputFormat | 'auto' | undefined;
   /**
    * 1 gives the smallest file, 100 the best quality. Applies to webp, jpg, pdf, avif, jxl. 100 is lossless
    * for jxl. Default: `80`.
