@@ -60,7 +60,7 @@ const ROWS = {
     (limit, isBatch) => ({ limit, ...(isBatch && { setting: 'MAX_BATCH_FILES' as const }) }),
   ),
   TOO_MANY_FIELDS: badRequest(
-    (max: number) => `Too many form fields: at most ${max} allowed in one request.`,
+    (max: number) => `Too many fields: at most ${max} allowed in one request.`,
     ({ maxFields }) => [maxFields],
     (limit) => ({ limit }),
   ),

@@ -57,6 +57,8 @@ export function parseVariants(
   base: readonly TextField[],
   { parse, names, maxVariants }: VariantRules,
 ): Variant[] {
+  // Each value has an entry or more. Parsing all values that a form can have would take several milliseconds.
+  if (values.length > maxVariants) throw serviceError('TOO_MANY_VARIANTS', values.length, maxVariants);
   const entries = values.flatMap(readEntries);
   if (entries.length > maxVariants) throw serviceError('TOO_MANY_VARIANTS', entries.length, maxVariants);
   const taken = new Set<string>();

@@ -9,7 +9,7 @@ import { ALL_INPUT_TYPES } from '../formats.ts';
 import { createDeflations } from './archive-entries.ts';
 import { checkClient, identifyClients, trustProxies } from './clients.ts';
 import { errorHandler, notFound } from './error-handler.ts';
-import { API_PREFIX, checkHead, ignoreLongHeaders } from './head.ts';
+import { API_PREFIX, checkHead } from './head.ts';
 import { imaginaryRouter, imaginaryRoutes } from './imaginary/routes.ts';
 import type { Metrics } from './metrics.ts';
 import {
@@ -94,7 +94,6 @@ export function createApp(deps: AppDeps): Express {
     imaginary.some((route) => path === route || isBelow(route, `${path}/`));
   const isOutside = (path: string): boolean =>
     !PROBES.includes(path) && !isBelow(`${API_PREFIX}/`, `${path}/`) && !isImaginary(path);
-  app.use(ignoreLongHeaders);
   app.use(commonHeaders);
   app.use(
     recordRequests({

@@ -110,9 +110,6 @@ export function trustProxies(app: Express, { TRUST_PROXY, TRUSTED_CLIENTS }: Con
   app.set(SHARED_ADDRESS, (address: string) => isProxy(address, 0) || isTrusted(address, 0));
 }
 
-/** Maximum number of proxies on the way of a request. Earlier addresses in `X-Forwarded-For` are not read. */
-const MAX_HOPS = 100;
-
 /**
  * Returns the address of a request's client: the first one that is not a trusted proxy's, from that of the connection to the start of
  * `X-Forwarded-For`. If a trusted proxy forwards something else, returns that of the connection.
@@ -121,7 +118,7 @@ function clientAddress({ socket, headers }: IncomingMessage, isProxy: TrustFunct
   const { remoteAddress = '' } = socket;
   const forwarded = String(headers['x-forwarded-for'] ?? '');
   let address = remoteAddress;
-  for (let [hop, end] = [0, forwarded.length]; hop < MAX_HOPS && end > 0 && isProxy(address, hop); hop += 1) {
+  for (let [hop, end] = [0, forwarded.length]; end > 0 && isProxy(address, hop); hop += 1) {
     const comma = forwarded.lastIndexOf(',', end - 1);
     address = forwarded.slice(comma + 1, end).trim();
     end = comma;

@@ -1,4 +1,5 @@
 /** @module Checks the target and the headers of each request, and limits those that are slow to parse. */
+import type { IncomingMessage } from 'node:http';
 import type { Request, RequestHandler } from 'express';
 import { serviceError } from '../errors.ts';
 
@@ -46,11 +47,17 @@ function headBytes({ method, originalUrl, httpVersion, rawHeaders }: Request): n
 /** Headers that are slow to parse, and the length in bytes from which on they are ignored. Browsers send at most 200 bytes. */
 const [SLOW_HEADERS, MAX_SLOW_BYTES] = [['accept', 'accept-encoding'], 2048] as const;
 
-/** Ignores headers that are slow to parse and longer than any client needs. */
-export const ignoreLongHeaders: RequestHandler = ({ headers }, _res, next) => {
+/**
+ * Removes headers that are slow to parse and longer than any client needs. Of `X-Forwarded-For`, keeps the end: the nearest proxies
+ * have added it.
+ */
+export function limitHeaders({ headers }: IncomingMessage): void {
   for (const name of SLOW_HEADERS) if ((headers[name]?.length ?? 0) > MAX_SLOW_BYTES) delete headers[name];
-  next();
-};
+  const forwarded = String(headers['x-forwarded-for'] ?? '');
+  if (forwarded.length <= MAX_SLOW_BYTES) return;
+  const end = forwarded.slice(-MAX_SLOW_BYTES);
+  headers['x-forwarded-for'] = end.slice(end.indexOf(',') + 1);
+}
 
 /** A valid `Host` value by RFC 9112, section 3.2: characters of RFC 3986, or nothing. */
 const HOST = /^[\w.~!$&'()*+,;=%:[\]-]*$/;

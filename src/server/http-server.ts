@@ -10,7 +10,7 @@ import { serviceError } from '../errors.ts';
 import { maxOpenFiles } from '../files/system.ts';
 import { connectionKey, identifyClient } from './clients.ts';
 import { RESPONSE_SENT } from './error-handler.ts';
-import { INVALID_PATH, MAX_HEAD_BYTES, parseTarget } from './head.ts';
+import { INVALID_PATH, limitHeaders, MAX_HEAD_BYTES, parseTarget } from './head.ts';
 import { probeConnections } from './middleware.ts';
 import {
   afterResponse,
@@ -44,7 +44,10 @@ export function createHttpServer(
     IMAGINARY_PATH,
   }: Pick<Config, 'UPLOAD_TIMEOUT_MS' | 'IMAGINARY_PATH'>,
 ) {
-  const connections = new Connections(connectionLimits(), (req) => identifyClient(app, req).key);
+  const connections = new Connections(connectionLimits(), (req) => {
+    limitHeaders(req);
+    return identifyClient(app, req).key;
+  });
   const exchangesOn = (socket: Socket): readonly Exchange[] => connections.exchangesOn(socket);
   const handle = (req: IncomingMessage, res: ServerResponse): void => {
     const target = req.url ?? '';

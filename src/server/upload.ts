@@ -279,10 +279,23 @@ export function imageBodyOf(
   return { name: nameIn(dispositions), options, isDeclared };
 }
 
-/** Returns the parameters in the query string of a request. */
-export function queryOf({ url = '' }: IncomingMessage): URLSearchParams {
+const queries = new WeakMap<IncomingMessage, URLSearchParams>();
+
+/**
+ * Returns the parameters in the query string of a request. Parses them once: 64 kB take up to a millisecond.
+ *
+ * @throws {ServiceError} TOO_MANY_FIELDS
+ */
+export function queryOf(req: IncomingMessage): URLSearchParams {
+  const known = queries.get(req);
+  if (known) return known;
+  const { url = '' } = req;
   const start = url.indexOf('?');
-  return new URLSearchParams(start < 0 ? '' : url.slice(start));
+  const text = start < 0 ? '' : url.slice(start);
+  if (text.split('&', MAX_FIELDS + 1).length > MAX_FIELDS) throw serviceError('TOO_MANY_FIELDS', MAX_FIELDS);
+  const query = new URLSearchParams(text);
+  queries.set(req, query);
+  return query;
 }
 
 /** Converts an error of a body whose media type is not that of an image: the client may have meant another body. */

@@ -66,7 +66,7 @@ describe('hostile requests', () => {
   it('rejects 5000 fields and leaves no file', async () => {
     const parts = Array.from({ length: 5000 }, (_, at) => part(`name="f${at}"`, 'x'));
     const { outcome } = await post(...parts, file());
-    expect(outcome).to.equal('400 Too many form fields: at most 100 allowed in one request.');
+    expect(outcome).to.equal('400 Too many fields: at most 100 allowed in one request.');
     await nothingLeft();
   });
 

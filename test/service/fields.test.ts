@@ -135,6 +135,6 @@ describe('form fields', () => {
   it('are rejected beyond 100', async () => {
     const part = '--xyz\r\nContent-Disposition: form-data; name="x"\r\n\r\n1\r\n';
     const { outcome } = await convertRaw(service.base, [part.repeat(150), '--xyz--\r\n']);
-    expect(outcome).to.equal('400 Too many form fields: at most 100 allowed in one request.');
+    expect(outcome).to.equal('400 Too many fields: at most 100 allowed in one request.');
   });
 });

@@ -93,6 +93,19 @@ describe('POST /convert with an image as the body', () => {
     expect(message).to.match(/^There is no query parameter "size", "file"\. .*output_format.*quality/);
   });
 
+  it('rejects more than 100 query parameters, also those of a form, without a look at each', async () => {
+    for (const [parameters, expected] of [
+      [100, '400 field_repeated'],
+      [101, '400 too_many_fields'],
+    ] as const) {
+      const { status, body } = await send(`?${'width=5&'.repeat(parameters).slice(0, -1)}`, 'image/jpeg');
+      expect(`${status} ${JSON.parse(body.toString()).error.reason}`).to.equal(expected);
+    }
+    const form = 'multipart/form-data; boundary=x';
+    const { body } = await send(`?${'a&'.repeat(101)}`, form);
+    expect(JSON.parse(body.toString()).error.reason).to.equal('too_many_fields');
+  });
+
   it('rejects invalid and repeated options before it reads the body', async () => {
     for (const [query, reason] of [
       ['width=0', 'field_invalid'],

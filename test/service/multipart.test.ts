@@ -199,7 +199,7 @@ describe('MAX_BATCH_FILES', () => {
   it('above 200 rejects one field too many and names the limit', async () => {
     await startShared({ MAX_BATCH_FILES: '250' });
     expect((await batch([...files(1), ...fields(101)])).outcome).to.equal(
-      '400 Too many form fields: at most 100 allowed in one request.',
+      '400 Too many fields: at most 100 allowed in one request.',
     );
   });
 });

@@ -140,6 +140,16 @@ describe('rate limit', () => {
     expect(await from('2001:db8:1:3::1')).to.equal('4');
   });
 
+  it('reads only the last 2 kB of X-Forwarded-For, which the nearest proxies have written', async () => {
+    await start({ RATE_LIMIT_PER_MINUTE: '9', TRUST_PROXY: '1' });
+    const forged = (at: number) => `${`192.0.2.${at}, `.repeat(1000)}203.0.113.1`;
+    expect([await from(forged(1)), await from(forged(2))]).to.deep.equal(['8', '7']);
+    await service.stop();
+    await start({ RATE_LIMIT_PER_MINUTE: '9', TRUST_PROXY: 'true' });
+    const long = (first: string) => `${first}, ${'192.0.2.1, '.repeat(200)}192.0.2.2`;
+    expect([await from(long('203.0.113.1')), await from(long('203.0.113.2'))]).to.deep.equal(['8', '7']);
+  });
+
   it('ignores the port, brackets and zone of a forwarded address', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '9', TRUST_PROXY: 'loopback' });
     expect(await from('203.0.113.1')).to.equal('8');

@@ -100,14 +100,18 @@ const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer');
 /** Creates middleware that exempts requests with the right key from the rate limit, and marks those with a wrong one. */
 function checkKey(key: string | undefined): RequestHandler {
   return (req, _res, next) => {
-    const given = paramsOf(req).key ?? req.get('api-key') ?? '';
-    if (key !== undefined)
-      changeClient(
-        req,
-        timingSafeEqual(sha256(given), sha256(key))
-          ? { perMinute: 0, error: undefined }
-          : { error: serviceError('API_KEY_INVALID') },
-      );
+    try {
+      if (key !== undefined) {
+        const given = paramsOf(req).key ?? req.get('api-key') ?? '';
+        const isRight = timingSafeEqual(sha256(given), sha256(key));
+        changeClient(
+          req,
+          isRight ? { perMinute: 0, error: undefined } : { error: serviceError('API_KEY_INVALID') },
+        );
+      }
+    } catch (error) {
+      changeClient(req, { error: error as ServiceError }); // it counts, as a wrong key does
+    }
     next();
   };
 }

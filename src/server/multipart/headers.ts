@@ -192,14 +192,17 @@ function parseWith(text: string, rules: QuotingRules): ParameterizedValue | unde
   return { value: value.trim().toLowerCase(), parameters };
 }
 
-/** Splits at the semicolons that are not in quotation marks. */
+/** Maximum number of parameters of a header, with empty ones. Each takes up to 1 µs, and no known header has ten. */
+const MAX_PARAMETERS = 100;
+
+/** Splits at the semicolons that are not in quotation marks. Returns undefined if the text is malformed or has too many. */
 function split(text: string, { piece }: QuotingRules): string[] | undefined {
   const pieces: string[] = [];
   let at = 0;
   while (at < text.length) {
     piece.lastIndex = at;
     const match = piece.exec(text);
-    if (!match) return undefined;
+    if (!match || pieces.length > MAX_PARAMETERS) return undefined;
     pieces.push(match[1] as string);
     at += match[0].length;
   }

@@ -29,7 +29,7 @@ import {
   setResultHeaders,
   setServerTiming,
 } from '../response.ts';
-import { imageBodyOf, type ReceivedBody, receiveBody } from '../upload.ts';
+import { imageBodyOf, queryOf, type ReceivedBody, receiveBody } from '../upload.ts';
 
 export interface FormRouteDeps<Options> {
   readonly config: Config;
@@ -233,7 +233,7 @@ function formRoute<Options>(
     const imageOptions = image && parse(image.options, accept); // rejects wrong parameters before the upload
     // Another body gets NOT_MULTIPART.
     if (!image && req.is('multipart/form-data')) {
-      const misplaced = [...FILE_PARTS, ...names].find((name) => Object.hasOwn(req.query, name));
+      const misplaced = [...FILE_PARTS, ...names].find((name) => queryOf(req).has(name));
       if (misplaced !== undefined) throw serviceError('FIELD_IN_QUERY', misplaced);
     }
     await receiveBody({ req, res, workspaces, rules, image }, (body) => {

@@ -196,6 +196,7 @@ describe('MultipartNormalizer', () => {
 
   describe('rejects a body', () => {
     for (const [what, body] of [
+      ['whose part has more than 100 parameters', form(`name="file"${';'.repeat(101)}`)],
       [
         'with other characters after a boundary',
         part('Content-Disposition: form-data; name=a', 'x\r\n--xyzzy\r\n') + END,
