@@ -14,6 +14,7 @@ export default defineConfig({
       input: {
         main: 'src/main.ts',
         'svg-worker': 'src/svg-worker.ts',
+        'remove-worker': 'src/remove-worker.ts',
         'verify-worker': 'src/verify-worker.ts',
       },
       output: {

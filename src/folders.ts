@@ -16,6 +16,9 @@ export const ASSETS_DIR = fileURLToPath(new URL('../assets', import.meta.url));
 /** Program of the thread that rewrites SVGs. */
 export const SVG_WORKER = findProgram('svg-worker');
 
+/** Program of the thread that removes folders. */
+export const REMOVE_WORKER = findProgram('remove-worker');
+
 /** Program of the process that verifies results. It has its own file because it starts in half of the time of the whole program. */
 export const VERIFY_WORKER = fileURLToPath(findProgram('verify-worker'));
 

@@ -15,6 +15,7 @@ import { INPUTS, OUTPUTS, type OutputType } from '../formats.ts';
 import type { RepairContext } from '../images/containers/file.ts';
 import type { ImageInfo, Size } from '../images/image-info.ts';
 import { countArgumentBytes, MAX_ARGUMENT_BYTES } from '../process/command.ts';
+import { maxToolFileBytes } from '../process/sandbox/configure.ts';
 import { UNREADABLE_KINDS } from './output/tool-errors.ts';
 import { EXTERNAL_ENCODERS } from './plan/encode.ts';
 import { planJob } from './plan/index.ts';
@@ -27,6 +28,7 @@ import {
   peakRasterSize,
   renderedPages,
   sizesToMake,
+  staysVector,
 } from './plan/size.ts';
 import type { Step, StepContext } from './plan/step.ts';
 import type { ConversionJob, PlannedJob } from './plan/types.ts';
@@ -57,6 +59,8 @@ export interface RunningConversion extends FileConversion, StepContext {
   deadline: number;
   /** New paths of the files that were moved out of the folder, by name. */
   readonly movedOut: Map<string, Promise<string>>;
+  /** See {@link maxFolderBytes}. */
+  readonly maxBytes: number;
 }
 
 /**
@@ -225,7 +229,7 @@ const MAX_BYTES_PER_PIXEL: Readonly<Record<OutputType, number>> = {
   jpg: 4.2,
   gif: 2,
   bmp: 3.1,
-  pdf: 4,
+  pdf: 8, // twice: ImageMagick first writes each page to a file of its own, which stays
   avif: 4.2,
   jxl: 4.6,
   tiff: 5.1,
@@ -265,6 +269,22 @@ export function estimateDiskBytes(job: ConversionJob, inputBytes: number): numbe
   const kept = EXTERNAL_ENCODERS[options.format] ? 0 : pixels * KEPT_BYTES_PER_PIXEL;
   const again = options.maxBytes ? kept + result : 0;
   return Math.ceil(inputBytes + FIXED_BYTES + scaled + between + result + again);
+}
+
+/** Bytes of metadata, besides a multiple of the input, that tools may unpack and copy to intermediate files. */
+const MAX_METADATA_BYTES = 16 * 1024 ** 2;
+
+/**
+ * Returns the maximum bytes of all files in the folder of a conversion: what is reserved for it, and metadata. If its size is not
+ * known, several files can be as large as `maxToolFileBytes`: the decoded image, its frames and the result.
+ */
+export function maxFolderBytes(jobs: readonly ConversionJob[], inputBytes: number, config: Config): number {
+  const isUnknown = ({ image, options }: ConversionJob): boolean =>
+    image.type === 'svg' && staysVector(options);
+  const estimates = jobs.map((job) => (isUnknown(job) ? undefined : estimateDiskBytes(job, inputBytes)));
+  const most = 4 * maxToolFileBytes(config);
+  const bytes = estimates.reduce<number>((sum, estimate) => sum + (estimate ?? most), 0);
+  return bytes + 4 * inputBytes + MAX_METADATA_BYTES;
 }
 
 /** Returns the size of the raster image. For a PDF of an SVG, which has no pixels, it is the size of a PNG. */

@@ -9,6 +9,7 @@ import {
   acceptJobs,
   estimateDiskBytes,
   type FileConversion,
+  maxFolderBytes,
   type RunningConversion,
   type Target,
 } from './accept-jobs.ts';
@@ -198,6 +199,7 @@ async function prepare(conversion: Conversion): Promise<RunJob<Converted[]>> {
       // Recorded commands must not depend on the load of the machine.
       threads: source.onCommand ? 1 : Math.min(1 + idleSlots, maxThreads),
       movedOut: new Map(),
+      maxBytes: maxFolderBytes(jobs, inputBytes, config),
       deadline: progress.startedAt + config.CONVERT_TIMEOUT_MS,
       runPart: createPartRunner(slot, conversion.signal, (lostMs) => {
         progress.queuedMs = queuedMs + lostMs;

@@ -35,7 +35,9 @@ import { chooseAnchor, REDUCED_BYTES } from './plan/attention.ts';
 import { iconSize } from './plan/encode.ts';
 import { canShare, planAgain, planTogether, selectPrinted } from './plan/index.ts';
 import { createJob } from './plan/job.ts';
+import { outputsOf } from './plan/outputs.ts';
 import { renderSmaller } from './plan/rasterize.ts';
+import { countPages } from './plan/size.ts';
 import { completeStep, type Step } from './plan/step.ts';
 import {
   type ConversionJob,
@@ -222,6 +224,9 @@ const SVG_TIMEOUT_MS = 15_000;
 /** Maximum memory for rendering an SVG, in bytes. 50 megapixels take a fifth of it. */
 const SVG_MAX_MEMORY = 1024 ** 3;
 
+/** Maximum number of files in the folder of a conversion, besides two for each frame or page. */
+const MAX_NAMES = 1000;
+
 /**
  * Runs commands one after another, and returns everything that they printed.
  *
@@ -253,13 +258,11 @@ async function runSteps(
   return printed;
 }
 
-async function runStep(
-  { tool, args, stdin, rendersTo, deflateLevel }: Step,
-  { options }: ConversionJob,
-  conversion: RunningConversion,
-): Promise<Output> {
-  const { source, config, toolchain, run, runPart, movedOut } = conversion;
+async function runStep(step: Step, job: ConversionJob, conversion: RunningConversion): Promise<Output> {
+  const { tool, args, stdin, rendersTo, deflateLevel } = step;
+  const { source, config, toolchain, run, runPart, movedOut, maxBytes } = conversion;
   const { folder } = source;
+  const { image } = job;
   const isSvg = tool === 'rsvg';
   const limit =
     isSvg && config.CONVERT_TIMEOUT_MS > SVG_TIMEOUT_MS
@@ -274,6 +277,9 @@ async function runStep(
       file: (toolchain[tool] as Tool).path,
       args,
       cwd: folder,
+      outputs: outputsOf(step, job),
+      maxBytes,
+      maxNames: MAX_NAMES + 2 * (image.animation?.delaysMs.length ?? countPages(image)),
       timeoutMs: Math.min(remainingMs, limit.ms),
       signal,
       ...input,
@@ -284,7 +290,7 @@ async function runStep(
   try {
     return await runPart(attempt);
   } catch (error) {
-    throw translateToolError(error, tool, source, limit, options.format);
+    throw translateToolError(error, tool, source, limit, job.options.format);
   }
 }
 

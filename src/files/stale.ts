@@ -2,6 +2,7 @@
 
 import { lstat, mkdtemp, readdir, readFile, readlink, rm, rmdir, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { removeTree } from './remove.ts';
 
 /** Age after which a folder without a known owner is removed, in ms: from another container, or without an owner file. */
 const STALE_MS = 24 * 60 * 60 * 1000;
@@ -27,7 +28,7 @@ async function sweepFolder(path: string, now: number): Promise<boolean> {
   const { owner, changedMs } = folder;
   if ((owner && (await isAlive(owner))) ?? changedMs > now - STALE_MS) return false;
   // A folder without an owner is certain to be an unfinished folder of an instance only if it is empty.
-  const removed = owner ? rm(path, { recursive: true, force: true }) : rmdir(path);
+  const removed = owner ? removeTree(path) : rmdir(path);
   return removed.then(
     () => true,
     () => false,

@@ -19,6 +19,7 @@ import {
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createDiskSpace, MIN_FREE_BYTES } from './disk-space.ts';
+import { removeTree } from './remove.ts';
 import { makeInstanceFolder } from './stale.ts';
 import { createFolders, isInMemory } from './system.ts';
 
@@ -194,11 +195,11 @@ export async function removeFolder(path: string): Promise<void> {
       // rmSync of Node.js 24 stops without an error at an entry that something else removes meanwhile.
       if (!existsSync(path)) return;
     }
-    await rm(path, { recursive: true, force: true, maxRetries: 3 });
+    await removeTree(path);
   } catch {
     // The folder has changed during the removal, or a tool has removed the permissions of a folder in it.
     await restoreRights(path);
-    await rm(path, { recursive: true, force: true, maxRetries: 3 });
+    await removeTree(path);
   }
 }
 

@@ -7,6 +7,12 @@ export interface Command {
   readonly args: readonly string[];
   /** The job's folder: the working directory, and the only place for temporary files. */
   readonly cwd: string;
+  /** Names of the only files in `cwd` that the program can write. Without them, it can make files there. */
+  readonly outputs?: readonly string[] | undefined;
+  /** Maximum number of files in `cwd`. */
+  readonly maxNames?: number;
+  /** Maximum bytes of all files in `cwd`, and of each file that the program writes. */
+  readonly maxBytes?: number;
   /** Absolute path of the file that the program reads on standard input. */
   readonly stdin?: string;
   /** Level of zlib with which the program compresses, instead of its own: 0 (not at all) to 9. */
@@ -47,8 +53,8 @@ export type RunCommand = (command: Command) => Promise<Output>;
 /** Maximum size of each captured stream, in bytes. A damaged file can cause an endless number of warnings. */
 export const MAX_OUTPUT_BYTES = 64 * 1024;
 
-/** Reason why a command did not succeed. `spawn-failed`: the program did not start. */
-export type FailureReason = 'exit' | 'signal' | 'timeout' | 'cancelled' | 'spawn-failed';
+/** Reason why a command did not succeed. `files`: it wrote too many. `spawn-failed`: the program did not start. */
+export type FailureReason = 'exit' | 'signal' | 'timeout' | 'cancelled' | 'files' | 'spawn-failed';
 
 /** Known details of a failed command. */
 export interface CommandEnd {
@@ -99,6 +105,7 @@ const LIMITS: Readonly<Record<string, KillReason>> = { SIGXCPU: 'cpu_time', SIGX
  */
 export function killReason({ reason, signal }: CommandError): KillReason | undefined {
   if (reason === 'timeout' || reason === 'cancelled') return reason;
+  if (reason === 'files') return 'file_size';
   if (reason !== 'signal') return undefined;
   return LIMITS[signal ?? ''] ?? 'signal';
 }

@@ -16,6 +16,7 @@ import type { Confinement } from './fork-server/server.ts';
 import type { ForkServers } from './fork-server/servers.ts';
 import { startOnce } from './single-process.ts';
 import type { Exit, JobEnd, RunningJob } from './start.ts';
+import { watchFolder } from './watch-folder.ts';
 
 /** Returns the limits and rights of a command. */
 export type Confine = (command: Command) => Confinement;
@@ -30,11 +31,18 @@ interface ConfineOptions extends Pick<Confinement, 'memoryBytes' | 'fileBytes' |
 }
 
 /** Creates the function that confines each command, with the limits of its time and memory. */
-export function createConfine({ readable, memoryBytes, ...others }: ConfineOptions): Confine {
+export function createConfine({ readable, memoryBytes, fileBytes, ...others }: ConfineOptions): Confine {
   // The kernel counts the time of all threads. Node.js makes a system call for their number.
   const threads = availableParallelism();
-  return ({ file, timeoutMs, cpuSeconds = Number.POSITIVE_INFINITY, memoryBytes: requested }) => ({
+  return ({
+    file,
+    timeoutMs,
+    cpuSeconds = Number.POSITIVE_INFINITY,
+    memoryBytes: requested,
+    maxBytes = fileBytes,
+  }) => ({
     ...others,
+    fileBytes: Math.min(maxBytes, fileBytes),
     memoryBytes: Math.min(requested ?? memoryBytes, memoryBytes),
     // At most one second later than the time limit of the service.
     cpuSeconds: Math.min(cpuSeconds, Math.ceil(timeoutMs / 1000) * threads + 1),
@@ -60,12 +68,15 @@ export function createRunner(deps: RunnerDeps): RunCommand {
       throw new CommandError('spawn-failed', `${command.file} did not start`, { cause });
     });
     let stopped: FailureReason | undefined;
-    const cancelTimeout = killOnTimeout(command, (reason) => {
+    const stop = (reason: FailureReason): void => {
       stopped ??= reason;
       job.kill();
-    });
+    };
+    const cancelTimeout = killOnTimeout(command, stop);
+    const endWatch = watchFolder(command, () => stop('files'));
     const end = await job.ended;
     cancelTimeout();
+    endWatch();
     if (end.exit.exitCode !== 0 || stopped) throw toCommandError(end, stopped, command);
     return { stdout: end.stdout, stderr: end.stderr };
   };
@@ -77,8 +88,8 @@ export const createProbeRunner = (searchPath: string): RunCommand =>
 
 async function start(deps: RunnerDeps, command: Command): Promise<RunningJob> {
   const { library, confine, servers } = deps;
-  const { file, args, cwd, stdin } = command;
-  const job = { args: [file, ...args], env: environmentOf(deps, command), cwd, stdin };
+  const { file, args, cwd, outputs, stdin } = command;
+  const job = { args: [file, ...args], env: environmentOf(deps, command), cwd, outputs, stdin };
   if (!library || !confine) return startOnce(job);
   const confined = { ...job, confinement: confine(command) };
   return servers?.serves(file) ? servers.run(confined, file) : startOnce(confined, library);

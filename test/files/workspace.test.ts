@@ -139,6 +139,25 @@ describe('workspace', () => {
 });
 
 describe('removeFolder', () => {
+  it('removes thousands of files without listing them in the thread of the service', async () => {
+    const folder = await makeTempDir('crowded');
+    const inner = join(folder, 'request', '1');
+    await mkdir(inner, { recursive: true });
+    for (let at = 0; at < 5000; at += 1) fs.writeFileSync(join(inner, `${at}`), '');
+    // Requests to the threads of Node.js that this one makes: one for each file, if it removes them itself.
+    const code = `
+      import { createHook } from 'node:async_hooks';
+      let calls = 0;
+      createHook({ init: (_, type) => { calls += type.startsWith('FS') ? 1 : 0; } }).enable();
+      const { removeFolder } = await import('${source('workspace.ts')}');
+      calls = 0;
+      await removeFolder('${join(folder, 'request')}');
+      console.log(calls);`;
+    const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', code], { encoding: 'utf8' });
+    expect(await readdir(folder)).to.deep.equal([]);
+    expect(Number(stdout)).to.be.within(1, 200);
+  });
+
   it('restores the permissions that a tool has removed from its folders', async () => {
     const folder = await makeTempDir('locked');
     const inner = join(folder, 'request', 'job', 'deep');

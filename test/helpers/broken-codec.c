@@ -180,6 +180,42 @@ static long make(const char *folder, const char *name) {
   return fd < 0 ? -1 : openat(fd, name, O_CREAT | O_WRONLY, 0600);
 }
 
+/* Makes 1.5 million empty files. */
+static long make_many(void) {
+  char name[32];
+  for (int i = 0; i < 1500000; i++) {
+    snprintf(name, sizeof name, "evil-%d", i);
+    int fd = open(name, O_CREAT | O_WRONLY, 0600);
+    if (fd < 0) return -1;
+    close(fd);
+  }
+  return 0;
+}
+
+/* Writes to a file until a limit ends it. */
+static long fill(const char *name) {
+  static char much[1 << 20];
+  int fd = open(name, O_CREAT | O_WRONLY, 0600);
+  if (fd < 0) return -1;
+  while (write(fd, much, sizeof much) > 0) {}
+  return 0;
+}
+
+/* Fills files of 16 MiB. */
+static long fill_disk(void) {
+  char name[32];
+  static char much[16 << 20];
+  for (int i = 0; i < 1000; i++) {
+    snprintf(name, sizeof name, "full-%d", i);
+    int fd = open(name, O_CREAT | O_WRONLY, 0600);
+    if (fd < 0 || write(fd, much, sizeof much) < 0) return -1;
+    close(fd);
+  }
+  return 0;
+}
+
+static const char *output = "";
+
 /* Call numbers that an older C library may lack. */
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
@@ -263,6 +299,9 @@ static long attempt(const char *what, long pid, const char *path) {
   TRY("mkfifo", mknodat(AT_FDCWD, "pipe", S_IFIFO | 0600, 0))
   TRY("mknod", mknodat(AT_FDCWD, "zero", S_IFCHR | 0600, 0x105))
   TRY("swap-input", swap_input(path))
+  TRY("make-many", make_many())
+  TRY("fill-disk", fill_disk())
+  TRY("unlink-output", unlink(output))
   TRY("inotify", syscall(SYS_inotify_init1, 0))
   TRY("fanotify", syscall(SYS_fanotify_init, 0, 0))
   TRY("name_to_handle_at", syscall(SYS_name_to_handle_at, AT_FDCWD, path, buffer, buffer + 64, 0))
@@ -312,12 +351,7 @@ static long attempt(const char *what, long pid, const char *path) {
   /* Abnormal ends. */
   TRY("abort", (abort(), 0))
   TRY("hang", (sleep(60), 0))
-  TRY("fill", ({
-        int fd = open("full", O_CREAT | O_WRONLY, 0600);
-        static char much[1 << 20];
-        while (write(fd, much, sizeof much) > 0) {}
-        -1L;
-      }))
+  TRY("fill", fill(output))
   TRY("none", 0)
   errno = 0;
   return -2;
@@ -338,6 +372,8 @@ int main(int count, char **args) {
   }
   if (unusual && syscall(SYS_ioprio_get, 1, 0) < 0) return 4;
 
+  for (int i = 1; i + 1 < count; i++)
+    if (strcmp(args[i], "-o") == 0) output = args[i + 1];
   static char drawing[65536];
   size_t length_read = fread(drawing, 1, sizeof drawing - 1, stdin);
   drawing[length_read] = 0;
@@ -355,7 +391,6 @@ int main(int count, char **args) {
     report_text("OTHER INPUT ");
     report_text(drawing);
   }
-  for (int i = 1; i + 1 < count; i++)
-    if (strcmp(args[i], "-o") == 0) draw(args[i + 1]);
+  if (*output) draw(output);
   return 0;
 }

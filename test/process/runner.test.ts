@@ -159,6 +159,17 @@ sleep 60`;
         await eventually(() => !isRunning(pid));
     });
 
+    for (const [what, body] of [
+      ['files', 'while :; do : > file-$i; i=$((i + 1)); done'],
+      ['bytes', 'while :; do echo 0123456789 > file-$i; i=$((i + 1)); done'],
+    ] as const) {
+      it(`kills a command that writes more ${what} than it may`, async () => {
+        const limits = what === 'files' ? { maxNames: 50, maxBytes: 1e9 } : { maxNames: 1e9, maxBytes: 1000 };
+        const error = await failure(run(await script(`i=0; ${body}`, limits)));
+        expect(error).to.be.instanceOf(CommandError).with.property('reason', 'files');
+      });
+    }
+
     it('kills a command and its children when the client disconnects, even if they ignore SIGTERM', async () => {
       const cwd = await makeTempDir('cancel');
       const client = new AbortController();

@@ -60,6 +60,7 @@ export async function createVerifier(engine: ConversionEngine, jobs: number, pic
           ...LARGE_PAGES,
         },
         cwd: folder,
+        outputs: [],
         // V8 reserves address space far beyond the memory that it uses. 0 is no limit.
         confinement: { memoryBytes: 0, cpuSeconds: 0, fileBytes: 1, files: 256, readable },
       },

@@ -110,6 +110,7 @@ export function translateToolError(
   if (ABORTING_TOOLS.includes(tool) && ABORT_SIGNALS.includes(error.signal))
     return serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label);
   if (error.reason === 'cancelled') return new ClientDisconnectedError({ cause: error });
+  if (error.reason === 'files') return serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label);
   if (error.reason === 'timeout') return serviceErrorFrom(error, 'CONVERSION_TIMEOUT', label, limit);
   if (error.reason === 'spawn-failed')
     return serviceErrorFrom(error, isShortage(error.cause) ? 'OVERLOADED' : 'CONVERTER_UNAVAILABLE');

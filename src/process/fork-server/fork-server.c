@@ -24,7 +24,8 @@
  *
  * Confinement (confine), in this order: all other descriptors closed, process group, signal at the end of the parent,
  * resource limits, no capabilities, no new privileges, Landlock, seccomp filter. Landlock permits reading what the service
- * lists, writing only in the folder of the job, and executing nothing; newer kernels also deny TCP, abstract UNIX sockets
+ * lists and the folder of the job, writing only the files that the job must write, which are made before, and executing
+ * nothing; for a job whose files are not known before, it permits making files. Newer kernels also deny TCP, abstract UNIX sockets
  * and signals. The filter (assets/seccomp) is last, so it permits nothing for the sake of this file. A job whose
  * confinement fails in any step ends with EXIT_NOT_CONFINED, before any code of the program.
  *
@@ -69,8 +70,8 @@ static struct { /* a job, as its fields describe it; all strings are in `body` *
   struct header header;
   char body[MAX_REQUEST];
   char *words[MAX_WORDS], *rules[MAX_RULES]; /* words: arguments, NULL, variables, NULL */
-  size_t argument_count, variable_count, rule_count;
-  const char *folder, *input, *filter, *all_files;
+  size_t argument_count, variable_count, rule_count, output_count;
+  const char *folder, *outputs, *input, *filter, *all_files, *makes_files;
   rlim_t limits[4];
 } request;
 
@@ -131,7 +132,11 @@ static int parse_field(char field, char *value) {
     case 'u': request.all_files = value; return 0; /* Landlock restricts nothing; without it, what no rule permits is denied */
     case 'r': /* file or folder that may be read */
       return request.rule_count == MAX_RULES ? E2BIG : (request.rules[request.rule_count++] = value, 0);
-    case 'd': request.folder = value; return 0; /* working folder, and the only one that may be written */
+    case 'd': request.folder = value; return 0; /* working folder */
+    case 'o': /* file of the folder that may be written; the body has all of them in a row */
+      request.outputs = request.outputs ?: value;
+      return request.output_count++, 0;
+    case 'c': request.makes_files = value; return 0; /* the job may make and write files in its folder */
     case 'i': request.input = value; return 0;  /* file on standard input */
     case 's': request.filter = value; return 0; /* file with a seccomp filter */
     default: return EBADMSG;
@@ -164,8 +169,8 @@ static _Noreturn void fail(const char *step) {
 }
 
 /* Rights of Landlock, as in linux/landlock.h, of which older systems have only a part. */
-enum { WRITE_FILE = 1 << 1, READ_FILE = 1 << 2, READ_DIR = 1 << 3, REMOVE_FILE = 1 << 5, MAKE_REG = 1 << 8 };
-enum { TRUNCATE = 1 << 14, OF_FILES = WRITE_FILE | READ_FILE | TRUNCATE, IN_JOB = OF_FILES | READ_DIR | REMOVE_FILE | MAKE_REG };
+enum { WRITE_FILE = 1 << 1, READ_FILE = 1 << 2, READ_DIR = 1 << 3, MAKE_REG = 1 << 8, TRUNCATE = 1 << 14 };
+enum { OF_FILES = WRITE_FILE | READ_FILE | TRUNCATE };
 
 static void permit(int ruleset, const char *path, uint64_t rights, uint64_t known) {
   struct { uint64_t rights; int32_t parent; } __attribute__((packed)) rule = {rights & known, open(path, O_PATH | O_CLOEXEC)};
@@ -191,7 +196,14 @@ static void restrict_files(void) {
   if (ruleset < 0) fail("Landlock");
   for (size_t i = 0; i < request.rule_count; i++)
     permit(ruleset, request.rules[i], READ_FILE | READ_DIR, known);
-  permit(ruleset, request.folder, IN_JOB, known);
+  permit(ruleset, request.folder, READ_FILE | READ_DIR | (request.makes_files ? OF_FILES | MAKE_REG : 0), known);
+  const char *output = request.outputs;
+  for (size_t i = 0; i < request.output_count; i++, output += strlen(output) + 2) { /* NUL and the letter of the next field */
+    int file = open(output, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600); /* later, the job cannot make it */
+    if (file < 0) fail(output);
+    close(file);
+    permit(ruleset, output, OF_FILES, known);
+  }
   if (syscall(LANDLOCK_RESTRICT, ruleset, 0) < 0 || close(ruleset) < 0) fail("Landlock");
 }
 

@@ -199,6 +199,8 @@ export interface Job {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
+  /** Names of the only files in `cwd` that the job can write. Without them, it can make files in `cwd`. */
+  readonly outputs?: readonly string[] | undefined;
   readonly stdin?: string | undefined;
   readonly confinement: Confinement;
 }
@@ -209,12 +211,13 @@ export const HEADER_BYTES = 12;
 const MAX_REQUEST_BYTES = 2 * 1024 ** 2;
 
 /** @throws {Error} for a job that the server would not accept */
-export function encodeJob(id: number, { args, env, cwd, stdin, confinement }: Job): Buffer {
+export function encodeJob(id: number, { args, env, cwd, outputs, stdin, confinement }: Job): Buffer {
   const { memoryBytes, cpuSeconds, fileBytes, files, readable, filter } = confinement;
   const fields = [
     ...args.map((arg) => `a${arg}`),
     ...Object.entries(env).map(([name, value]) => `e${name}=${value}`),
     `d${cwd}`,
+    ...(outputs?.map((name) => `o${name}`) ?? ['c']),
     ...(stdin === undefined ? [] : [`i${stdin}`]),
     ...[`m${Math.floor(memoryBytes)}`, `t${cpuSeconds}`, `z${Math.ceil(fileBytes)}`, `n${files}`],
     ...(readable === 'all' ? ['u'] : readable.map((path) => `r${path}`)),

@@ -17,6 +17,8 @@ export interface Trial {
   readonly stdin?: string;
   /** Name of the file that the tool must write. */
   readonly result: string;
+  /** Whether the tool must be able to make files other than the result. */
+  readonly makesFiles?: boolean;
 }
 
 /** A tool that the sandbox must support. */
@@ -128,6 +130,7 @@ function magickTrial({ reads, writes, major }: Magick): Trial {
       ...[...avif, '-append', 'PNG:out.png'],
     ],
     result: 'out.png',
+    makesFiles: true,
   };
 }
 
@@ -151,7 +154,7 @@ export function listTrials(toolchain: Toolchain): (TestedTool & { readonly name:
  */
 export async function runTrial(
   file: string,
-  { files, args, stdin = '', result }: Trial,
+  { files, args, stdin = '', result, makesFiles = false }: Trial,
   run: RunCommand,
   home: string,
 ): Promise<boolean> {
@@ -163,7 +166,14 @@ export async function runTrial(
     // As in every conversion, the input is outside the folder that the tool can write to.
     const input = join(folder, 'stdin');
     await writeFile(input, stdin);
-    await run({ file, args, cwd, timeoutMs: TRIAL_TIMEOUT_MS, stdin: input });
+    await run({
+      file,
+      args,
+      cwd,
+      ...(!makesFiles && { outputs: [result] }),
+      timeoutMs: TRIAL_TIMEOUT_MS,
+      stdin: input,
+    });
     return (await stat(join(cwd, result))).size > 0;
   } catch {
     return false;

@@ -83,6 +83,7 @@ const ATTEMPTS: readonly Attempt[] = [
   ...onFiles('link', 'image', '/etc/passwd'),
   ...onFiles('symlink', 'image', '/etc/passwd'),
   ...onFiles('name_to_handle_at', 'image'),
+  ...['make-many', 'fill-disk', 'unlink-output'].map((name) => ({ name, errors: BY_FILES })),
   ...refused(['shmget', 'semget', 'msgget', 'mq_open', 'add_key', 'request_key', 'keyctl']),
   ...refused(['memfd_create', 'execveat']),
   ...[{ name: 'execve', errors: BY_FILES }],
