@@ -231,7 +231,7 @@ export interface ImageDescription {
   readonly pages: number;
   /** Whether the image can have transparent pixels. */
   readonly alpha: boolean | null;
-  /** Bits per channel. */
+  /** Bits per channel, or per index of a palette. */
   readonly bits: number | null;
   /** Model of the stored colours. */
   readonly colour_space: 'rgb' | 'grey' | 'cmyk' | 'lab' | null;
