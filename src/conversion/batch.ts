@@ -1,6 +1,7 @@
 /** @module Converts the files of a batch, with the same options. */
+import pLimit from 'p-limit';
 import { errorOfFile, isFileError, type ServiceError } from '../errors.ts';
-import { discardSource, inputSize } from './convert-file.ts';
+import { ownInput } from './inspect.ts';
 import { digestOf } from './key.ts';
 import type { ConversionInput, ConversionOutcome, OnError } from './types.ts';
 
@@ -70,19 +71,14 @@ export async function convertBatch(
       started.set(digest, { file, outcomes });
       return outcomes;
     }
-    await discardSource(file, inputSize(file));
+    await using _unused = ownInput(file, 0);
     const outcomes = await duplicate.outcomes;
     return outcomes?.map((outcome) =>
       'error' in outcome ? { ...outcome, error: locate(outcome.error, duplicate.file, file) } : outcome,
     );
   }
 
-  const all: (readonly ConversionOutcome[] | undefined)[] = [];
-  const rest = files.entries();
-  const convertRest = async (): Promise<void> => {
-    for (const [at, file] of rest) all[at] = await convertOnce(file, await digestOf(file));
-  };
-  await Promise.all(Array.from({ length: MAX_AT_ONCE }, convertRest));
+  const all = await pLimit(MAX_AT_ONCE).map(files, async (file) => convertOnce(file, await digestOf(file)));
   if (firstError !== undefined) throw firstError;
   return all.filter((outcomes) => outcomes !== undefined);
 }

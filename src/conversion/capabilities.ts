@@ -14,9 +14,10 @@ import {
   type OutputType,
 } from '../formats.ts';
 import type { Grant } from '../process/policy.ts';
-import type { Magick, Toolchain, ToolSearch } from '../process/toolchain.ts';
+import { isAtLeast, type Magick, type Toolchain, type ToolSearch } from '../process/toolchain.ts';
 import { TOOL_NAMES, TOOLS, type ToolName } from '../tools.ts';
 import { magickDecoder, toolsFor } from './plan/job.ts';
+import type { ToolContext } from './plan/types.ts';
 
 interface Problem {
   /** What ImageMagick cannot do with a format; undefined if a tool is missing. */
@@ -44,6 +45,26 @@ const CODER_PACKAGES: Readonly<Record<string, string>> = {
   AVIF: 'libheif-plugin-dav1d',
   HEIC: 'libheif-plugin-libde265',
 };
+
+/**
+ * Oldest version of ImageMagick with which this project has tested `-alpha off-if-opaque`. Early releases of ImageMagick 7 do
+ * not have it.
+ */
+const DROPS_OPAQUE_ALPHA_SINCE = '7.1.1-43';
+
+/** libjxl 0.7 states 8 bits for every alpha channel (https://github.com/libjxl/libjxl/pull/1786). */
+const STATES_DEEP_ALPHA_SINCE = '0.8';
+
+/** Returns the properties of the tools that plans depend on. */
+export function toolContext({ magick, cjxl, dwebp, img2webp }: Toolchain): ToolContext {
+  return {
+    magick: magick?.major ?? 7,
+    dropsOpaqueAlpha: magick !== undefined && isAtLeast(magick.version, DROPS_OPAQUE_ALPHA_SINCE),
+    scalesWebp: dwebp !== undefined,
+    assemblesWebp: img2webp !== undefined,
+    statesDeepAlpha: cjxl !== undefined && isAtLeast(cjxl.version, STATES_DEEP_ALPHA_SINCE),
+  };
+}
 
 /**
  * Determines the conversions that work, among the standard formats and the extra ones.

@@ -8,9 +8,10 @@ import { inspect } from '../images/index.ts';
 import { completePng } from '../images/png-repair.ts';
 import { copyExifToText } from '../images/png-text.ts';
 import { splitFrames } from '../images/png-writer.ts';
-import { conversionLimit, type RunningConversion } from './accept-jobs.ts';
+import { conversionLimit } from './admit.ts';
 import { invalidOutputError } from './output/tool-errors.ts';
 import { INPUT_FILE } from './plan/types.ts';
+import type { RunningConversion } from './types.ts';
 
 /**
  * Inspects a decoded image: its actual size, its profile and its frames. Writes each frame to a separate file.

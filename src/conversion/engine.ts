@@ -21,18 +21,19 @@ import {
   detectCapabilities,
   grantsFor,
   preparedCoders,
+  toolContext,
   toolSearch,
 } from './capabilities.ts';
-import { createConvert, type FileConverter, toolContext } from './convert-file.ts';
+import { createConvert, type FileConverter } from './convert.ts';
 import { createIdentify, type Identify } from './identify.ts';
-import { MAX_PREPARATIONS } from './prepare.ts';
-import { createQueue } from './queue/queue.ts';
+import { MAX_PREPARATIONS } from './inspect.ts';
+import { ConversionQueue } from './queue/queue.ts';
 import type { ConversionEvent } from './types.ts';
 
 // Re-exported for the server, which imports nothing from the process layer.
 export { KILL_REASONS, type KillReason } from '../process/command.ts';
 export { RENEWAL_REASONS, type RenewalReason } from '../process/fork-server/servers.ts';
-export { type ConversionQueue, createQueue } from './queue/queue.ts';
+export { ConversionQueue } from './queue/queue.ts';
 
 /** Maximum number of threads of a tool, as in the policy. Each thread takes up to 72 MiB of address space. */
 const MAX_THREADS = 8;
@@ -116,15 +117,15 @@ export async function createConversionEngine(
       assets: ASSETS_DIR,
       library: FORK_SERVER_LIBRARY,
       readable: grantsFolder ? [grantsFolder] : [],
-      // Conversions, and inspections of PDFs: no other preparation runs a tool.
-      concurrency: config.CONCURRENCY + MAX_PREPARATIONS.pdf + 2 * RESERVED_SLOTS,
+      // pdfinfo runs during preparations, and all others during conversions.
+      concurrency: RESERVED_SLOTS + Math.max(config.CONCURRENCY, MAX_PREPARATIONS.pdf),
       onRenewal: (reason) => events.serverRenewed?.(reason),
     });
     const { layers, servers, toolchain, refused } = tools;
     const capabilities = requireCapabilities(config, tools, log);
     await assertPolicyEnforced(workspaces, toolchain, tools.run, limits);
     const run = reportFailures(tools.run, log, (reason) => events.toolKilled?.(reason));
-    const queue = createQueue({
+    const queue = new ConversionQueue({
       concurrency: config.CONCURRENCY,
       queueLimit: config.QUEUE_LIMIT,
       reservedSlots: RESERVED_SLOTS,

@@ -7,22 +7,22 @@ import { INPUTS, listLabels, OUTPUTS } from '../formats.ts';
 import { withReader } from '../images/containers/file.ts';
 import { describeProfile } from '../images/icc.ts';
 import type { ImageInfo, Size } from '../images/image-info.ts';
-import { acceptJob } from './accept-jobs.ts';
+import { planResult } from './admit.ts';
 import type { Capabilities } from './capabilities.ts';
 import { type ExplanationJson, explainJob, toJson } from './explain.ts';
-import { digestOf } from './key.ts';
-import { DEFAULT_OPTIONS } from './options.ts';
-import { iconSize } from './plan/encode.ts';
-import { createJob } from './plan/job.ts';
-import { countPages, sizesToMake } from './plan/size.ts';
-import { type ConvertOptions, INPUT_FILE, type PlannedJob } from './plan/types.ts';
 import {
   createRepairContext,
   preparationKind,
   repairAndInspect,
   resolveFormat,
   storeExternalProfile,
-} from './prepare.ts';
+} from './inspect.ts';
+import { digestOf } from './key.ts';
+import { DEFAULT_OPTIONS } from './options.ts';
+import { iconSize } from './plan/encode.ts';
+import { createJob } from './plan/job.ts';
+import { countPages, sizesToMake } from './plan/size.ts';
+import { type ConvertOptions, INPUT_FILE, type PlannedJob } from './plan/types.ts';
 import type { ConversionQueue } from './queue/queue.ts';
 import type { ConversionInput, Machine } from './types.ts';
 
@@ -66,7 +66,7 @@ export function createIdentify(deps: IdentifyDeps): Identify {
 }
 
 /** Repairs and inspects the image of an input. A plan also needs its profile. */
-async function inspectInput(
+async function inspectFor(
   source: ConversionInput,
   wanted: WantedConversion | undefined,
   deps: IdentifyDeps,
@@ -90,7 +90,7 @@ async function describe(
   const { type } = source;
   const { size: bytes } = statSync(join(source.folder, INPUT_FILE)); // before a repair changes the file
   const sha256 = await digestOf(source);
-  const inspected = await catchFileError(() => inspectInput(source, wanted, deps, signal));
+  const inspected = await catchFileError(() => inspectFor(source, wanted, deps, signal));
   const image = 'value' in inspected ? inspected.value : undefined;
   const resolved = wanted && image && resolveFormat(wanted.options, image);
   const accepted = 'value' in inspected ? await accept(inspected.value, source, resolved, deps) : inspected;
@@ -144,7 +144,7 @@ async function accept(
     catchFileError(() => {
       if (!inputs.includes(source.type))
         throw serviceError('UNSUPPORTED_TYPE', source.label, listLabels(inputs), INPUTS[source.type].label);
-      const job = acceptJob(image, { options, suffix: '' }, { ...deps, source });
+      const job = planResult(image, options, '', { ...deps, source });
       const { label, maxDimension = Number.POSITIVE_INFINITY } = OUTPUTS[options.format];
       if (sizesToMake(job).some(({ width, height }) => Math.max(width, height) > maxDimension))
         throw serviceError('OUTPUT_DIMENSION_TOO_LARGE', source.label, label, maxDimension);

@@ -1,15 +1,10 @@
 /** @module Inspects a PDF with pdfinfo, before it is planned: the number of its pages, and the sizes of those that it needs. */
 import type { ImageFacts, Page } from '../images/image-info.ts';
-import { conversionLimit } from './accept-jobs.ts';
+import { conversionLimit } from './admit.ts';
 import { invalidOutputError, translateToolError } from './output/tool-errors.ts';
 import { keepsAllPages } from './plan/size.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
-import type { ConversionInput, Machine } from './types.ts';
-
-/** What the inspection of a PDF needs to run pdfinfo. */
-export interface InspectionContext extends Pick<Machine, 'config' | 'toolchain' | 'run'> {
-  readonly signal: AbortSignal;
-}
+import type { ConversionInput, Inspector } from './types.ts';
 
 type Pages = Required<Pick<ImageFacts<'pdf'>, 'pages' | 'pageCount'>>;
 
@@ -38,7 +33,7 @@ const MAX_MEMORY_BYTES = 1024 ** 3;
 export async function inspectPdf(
   source: ConversionInput,
   requested: readonly ConvertOptions[],
-  { config, toolchain: { pdfinfo }, run, signal }: InspectionContext,
+  { config, toolchain: { pdfinfo }, run, signal }: Inspector,
 ): Promise<ImageFacts<'pdf'>> {
   if (!pdfinfo) return {};
   const limit = config.CONVERT_TIMEOUT_MS > INSPECTION_LIMIT.ms ? INSPECTION_LIMIT : conversionLimit(config);

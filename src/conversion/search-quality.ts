@@ -4,7 +4,7 @@
  */
 import { rm } from 'node:fs/promises';
 import { serviceError } from '../errors.ts';
-import type { VerifiedOutput } from './output/result.ts';
+import type { CheckedResult } from './output/result.ts';
 
 /** Lowest quality that the search tries. Below it, images are not usable. */
 export const MIN_QUALITY = 10;
@@ -82,9 +82,9 @@ export async function encodeWithin(
   maxBytes: number,
   from: number,
   label: string,
-  encode: (quality: number) => Promise<VerifiedOutput>,
-): Promise<VerifiedOutput & Encoded> {
-  let best: (VerifiedOutput & Encoded) | undefined;
+  encode: (quality: number) => Promise<CheckedResult>,
+): Promise<CheckedResult & Encoded> {
+  let best: (CheckedResult & Encoded) | undefined;
   const attempts = await searchQuality(from, maxBytes, async (quality) => {
     const result = await encode(quality);
     const fits = result.bytes <= maxBytes;

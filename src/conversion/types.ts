@@ -3,10 +3,11 @@ import type { Config } from '../config.ts';
 import type { BatchFile, ServiceError } from '../errors.ts';
 import type { DiskAccount } from '../files/disk-space.ts';
 import type { InputType, OutputType } from '../formats.ts';
+import type { RepairContext } from '../images/containers/file.ts';
 import type { Note } from '../notes.ts';
 import type { RunCommand } from '../process/command.ts';
 import type { Toolchain } from '../process/toolchain.ts';
-import type { Step } from './plan/step.ts';
+import type { Step, StepContext } from './plan/step.ts';
 import type { ConvertOptions, ToolContext } from './plan/types.ts';
 
 /** What every conversion uses of this machine. */
@@ -17,6 +18,33 @@ export interface Machine {
   readonly run: RunCommand;
   /** Absolute path of an sRGB profile. */
   readonly srgbProfile: string;
+}
+
+/** A conversion of a file. */
+export interface FileConversion extends Machine {
+  readonly source: ConversionInput;
+  readonly onError: OnError;
+  readonly signal: AbortSignal;
+}
+
+/** A conversion that has a slot. */
+export interface RunningConversion extends FileConversion, StepContext {
+  /** Limits of the repairs of the input. */
+  readonly repairs: RepairContext;
+  /** Maximum bytes of all files in its folder; see `maxFolderBytes`. */
+  readonly maxBytes: number;
+  /** Time at which the conversion times out, on the clock of `performance.now()`. */
+  readonly deadline: number;
+}
+
+/** What the inspection of a file needs to run a program. */
+export type Inspector = Pick<FileConversion, 'config' | 'toolchain' | 'run' | 'signal'>;
+
+/** The file of an input, until it is disposed. */
+export interface OwnedInput extends AsyncDisposable {
+  /** Its size, for which disk space is reserved. A repair can change it. */
+  readonly bytes: number;
+  readonly repairs: RepairContext;
 }
 
 /** A file to convert. */
@@ -115,7 +143,7 @@ export interface ConversionEvent {
 /**
  * Converts one file; `createConvert` implements it. Removes the input, also after a failure. Leaves only the result on disk.
  *
- * @param group files of one group share the queue as one client; see `ConversionQueue.run`
+ * @param group files of one group share the queue as one client; see `ConversionQueue`
  * @throws {ServiceError} that names the file
  * @throws {KnownResultError} if the caller has the result
  * @throws {ClientDisconnectedError} if the signal aborts

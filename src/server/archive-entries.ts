@@ -6,7 +6,7 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { crc32, createDeflateRaw } from 'node:zlib';
-import { type ConversionQueue, createQueue } from '../conversion/engine.ts';
+import { ConversionQueue } from '../conversion/engine.ts';
 import { hashFile } from '../conversion/key.ts';
 import type { ConversionOutcome } from '../conversion/types.ts';
 import { ServiceError } from '../errors.ts';
@@ -37,7 +37,7 @@ const MAX_DEFLATIONS = 2;
 
 /** Creates the queue of the files that are deflated: one at a time for each client. */
 export function createDeflations(): ConversionQueue {
-  return createQueue({
+  return new ConversionQueue({
     concurrency: MAX_DEFLATIONS,
     queueLimit: Number.POSITIVE_INFINITY, // at most one file of each batch waits
     maxPerClient: 1,

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { INPUT_FILE } from '../conversion/plan/types.ts';
-import { storeInput } from '../conversion/prepare.ts';
+import { storeInput } from '../conversion/store.ts';
 import type { ConversionInput, TextField } from '../conversion/types.ts';
 import { errorOfFile, isFileError, type ServiceError, serviceError } from '../errors.ts';
 import { unzip } from '../files/unzip.ts';

@@ -2,7 +2,7 @@ import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { expect } from 'chai';
 import { ico, iconBitmap } from '../../scripts/fixtures/writers.ts';
-import { createRepairContext, prepareInput, repairAfterError } from '../../src/conversion/prepare.ts';
+import { createRepairContext, inspectInput, repairAfterError } from '../../src/conversion/inspect.ts';
 import { serviceError } from '../../src/errors.ts';
 import type { DiskAccount } from '../../src/files/disk-space.ts';
 import type { InputType } from '../../src/formats.ts';
@@ -26,7 +26,7 @@ interface Repair {
 }
 const prepared = (what: string, type: InputType, file: Repair['file']): Repair => ({
   ...{ what, type, file },
-  repair: (path, context) => prepareInput({ folder: dirname(path), type, label: 'x' }, [OPTIONS], context),
+  repair: (path, context) => inspectInput({ folder: dirname(path), type, label: 'x' }, [OPTIONS], context),
 });
 const bitmap = iconBitmap({ width: 16, height: 16, data: Buffer.alloc(16 * 16 * 4, 200) });
 const REPAIRS: readonly Repair[] = [
@@ -107,7 +107,7 @@ describe('the disk space of a repair', () => {
     ] as const) {
       await writeFile(path, bytes);
       const limits = createRepairContext({ folder, type: 'tiff', label: 'x' }, maxBytes, () => {});
-      await prepareInput({ folder, type: 'tiff', label: 'x' }, [OPTIONS], limits);
+      await inspectInput({ folder, type: 'tiff', label: 'x' }, [OPTIONS], limits);
       expect((await stat(path)).size > bytes.length, `at most ${maxBytes} bytes`).to.equal(grows);
     }
   });

@@ -1,6 +1,5 @@
-import { mock } from 'node:test';
 import { expect } from 'chai';
-import { createQueue } from '../../src/conversion/queue/queue.ts';
+import { ConversionQueue, type JobOwner, type Slot } from '../../src/conversion/queue/queue.ts';
 import { ClientDisconnectedError, type ServiceError } from '../../src/errors.ts';
 
 /** Creates a job that runs until `end` is called. */
@@ -20,7 +19,7 @@ const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 describe('conversion queue', () => {
   it('runs as many jobs at once as it has slots, and the others in the order of arrival', async () => {
-    const queue = createQueue({ concurrency: 2, queueLimit: 10 });
+    const queue = new ConversionQueue({ concurrency: 2, queueLimit: 10 });
     const log: string[] = [];
     const jobs = ['a', 'b', 'c', 'd'].map((name) => openJob(log, name));
     const results = jobs.map((job) => queue.run(job.start, { signal }));
@@ -34,10 +33,10 @@ describe('conversion queue', () => {
   });
 
   it('tells a job how many slots are idle when it starts, and none while others wait', async () => {
-    const pool = createQueue({ concurrency: 3, queueLimit: 10 });
+    const pool = new ConversionQueue({ concurrency: 3, queueLimit: 10 });
     const idle: number[] = [];
     const { promise, resolve } = Promise.withResolvers<void>();
-    const start = (_waitedMs: number, idleSlots: number) => {
+    const start = ({ idleSlots }: Slot) => {
       idle.push(idleSlots);
       return promise;
     };
@@ -52,7 +51,7 @@ describe('conversion queue', () => {
   });
 
   it('rejects a job with 503 while the queue is full, and accepts the next one afterwards', async () => {
-    const queue = createQueue({ concurrency: 1, queueLimit: 1 });
+    const queue = new ConversionQueue({ concurrency: 1, queueLimit: 1 });
     const log: string[] = [];
     const running = openJob(log, 'running');
     const waiting = openJob(log, 'waiting');
@@ -70,12 +69,12 @@ describe('conversion queue', () => {
   });
 
   it('runs jobs in free slots when the queue limit is 0', async () => {
-    const queue = createQueue({ concurrency: 1, queueLimit: 0 });
+    const queue = new ConversionQueue({ concurrency: 1, queueLimit: 0 });
     expect(await queue.run(async () => 'done', { signal })).to.equal('done');
   });
 
   it('drops a waiting job immediately when its client disconnects, and frees its place', async () => {
-    const queue = createQueue({ concurrency: 1, queueLimit: 1 });
+    const queue = new ConversionQueue({ concurrency: 1, queueLimit: 1 });
     const log: string[] = [];
     const running = openJob(log, 'running');
     const first = queue.run(running.start, { signal });
@@ -90,14 +89,14 @@ describe('conversion queue', () => {
   });
 
   it('rejects a job whose client has already disconnected', async () => {
-    const gone = await createQueue({ concurrency: 1, queueLimit: 1 })
+    const gone = await new ConversionQueue({ concurrency: 1, queueLimit: 1 })
       .run(async () => 'never', { signal: AbortSignal.abort() })
       .catch((error) => error);
     expect(gone).to.be.instanceOf(ClientDisconnectedError);
   });
 
   it('rejects with the error of the job, and runs the next job', async () => {
-    const queue = createQueue({ concurrency: 1, queueLimit: 5 });
+    const queue = new ConversionQueue({ concurrency: 1, queueLimit: 5 });
     const failing = queue.run(() => Promise.reject(new Error('broken')), { signal });
     const next = queue.run(async () => 'next', { signal });
     expect(await failing.catch((error: Error) => error.message)).to.equal('broken');
@@ -105,7 +104,7 @@ describe('conversion queue', () => {
   });
 
   describe('with groups of jobs', () => {
-    const batchOf = (queue: ReturnType<typeof createQueue>, log: string[], name: string, size: number) => {
+    const batchOf = (queue: ConversionQueue, log: string[], name: string, size: number) => {
       const group = {};
       return Array.from({ length: size }, (_, at) => {
         const job = openJob(log, `${name}${at}`);
@@ -115,7 +114,7 @@ describe('conversion queue', () => {
     };
 
     it('starts a single job before the waiting jobs of a batch of twenty', async () => {
-      const queue = createQueue({ concurrency: 2, queueLimit: 100 });
+      const queue = new ConversionQueue({ concurrency: 2, queueLimit: 100 });
       const log: string[] = [];
       const batch = batchOf(queue, log, 'batch', 20);
       await settled();
@@ -133,7 +132,7 @@ describe('conversion queue', () => {
       [4, 4],
     ] as const) {
       it(`starts a single job next, with ${batches} batches of twenty on ${concurrency} slots`, async () => {
-        const queue = createQueue({ concurrency, queueLimit: 100 });
+        const queue = new ConversionQueue({ concurrency, queueLimit: 100 });
         const log: string[] = [];
         const jobs = Array.from({ length: batches }, (_, at) =>
           batchOf(queue, log, `batch${at}-`, 20),
@@ -151,7 +150,7 @@ describe('conversion queue', () => {
     }
 
     it('alternates between two batches, and keeps the order within each', async () => {
-      const queue = createQueue({ concurrency: 2, queueLimit: 100 });
+      const queue = new ConversionQueue({ concurrency: 2, queueLimit: 100 });
       const log: string[] = [];
       const first = batchOf(queue, log, 'a', 3);
       await settled();
@@ -169,7 +168,7 @@ describe('conversion queue with several clients', () => {
   /** Fills all slots with jobs that the test ends one at a time. */
   function stage(concurrency: number, queueLimit = 10_000, reservedSlots = 0) {
     const time = { ms: 0 };
-    const queue = createQueue({ concurrency, queueLimit, reservedSlots, now: () => time.ms });
+    const queue = new ConversionQueue({ concurrency, queueLimit, reservedSlots, now: () => time.ms });
     const started: string[] = [];
     const ends: (() => void)[] = [];
     const refused: string[] = [];
@@ -339,123 +338,17 @@ describe('conversion queue with several clients', () => {
   });
 });
 
-describe('conversion queue with a client that waits while another one has several slots', () => {
-  beforeEach(() => mock.timers.enable({ apis: ['setTimeout', 'Date'] }));
-  afterEach(() => mock.timers.reset());
-
-  /** Fills the slots with jobs that give back their slot when they are asked to. */
-  function stage(concurrency: number, reservedSlots = 1) {
-    const queue = createQueue({ concurrency, queueLimit: 100, reservedSlots, now: () => Date.now() });
-    const log: string[] = [];
-    const ends = new Map<string, () => void>();
-    const send = (client: string, name: string, owner: AbortSignal = signal): Promise<string> =>
-      queue.run(
-        async (_waitedMs, _idleSlots, slot) => {
-          log.push(`start ${name}`);
-          const stopped = new Promise((resolve) => slot.stop.addEventListener('abort', resolve));
-          const ended = new Promise<void>((resolve) => ends.set(name, resolve));
-          await Promise.race([ended, stopped.then(() => log.push(`stop ${name}`))]);
-          if (!slot.stop.aborted) return name;
-          await slot.returnToQueue();
-          log.push(`start ${name} again`);
-          await ended;
-          return name;
-        },
-        { signal: owner, client },
-      );
-    const pass = async (ms: number): Promise<void> => {
-      mock.timers.tick(ms);
-      await settled();
-    };
-    const end = async (name: string): Promise<void> => {
-      ends.get(name)?.();
-      await settled();
-    };
-    return { queue, log, send, pass, end };
-  }
-
-  it('stops the longest job of that one within two seconds, and starts it again when no other job of its client runs', async () => {
-    const { log, send, pass, end, queue } = stage(2);
-    const first = send('greedy', 'a');
-    await pass(1);
-    for (const name of ['b', 'c']) void send('greedy', name);
-    await pass(0);
-    void send('other', 'd');
-    await pass(0);
-    const third = send('third', 'e');
-    await pass(1000);
-    expect(log).to.deep.equal(['start a', 'start b', 'start d']);
-    await pass(999);
-    expect(log.splice(0)).to.deep.equal(['start a', 'start b', 'start d', 'stop a', 'start e']);
-    await end('e');
-    expect(await third).to.equal('e');
-    await end('d');
-    expect(log.splice(0), 'another job of the client starts first').to.deep.equal(['start c']);
-    await end('b');
-    expect(log).to.deep.equal([]);
-    await end('c');
-    expect(log).to.deep.equal(['start a again']);
-    await end('a');
-    expect(await first).to.equal('a');
-    expect(queue.stats()).to.deep.equal({ waiting: 0, running: 0 });
-  });
-
-  it('gives a slot to each of ten such clients within two seconds', async () => {
-    const { log, send, pass, end } = stage(4);
-    for (let at = 0; at < 20; at += 1) void send('greedy', `greedy${at}`);
-    await pass(0);
-    void send('reserved', 'reserved');
-    await pass(0);
-    log.length = 0;
-    for (let at = 0; at < 10; at += 1) {
-      void send(`client${at}`, `client${at}`);
-      await pass(1999);
-      expect(log).to.include(`start client${at}`);
-      await end(`client${at}`);
-      await pass(500);
-    }
-  });
-
-  it('stops no job of clients that have one slot each', async () => {
-    const { log, send, pass } = stage(2);
-    for (const name of ['a', 'b', 'c', 'd']) void send(name, name);
-    await pass(0);
-    await pass(10_000);
-    expect(log).to.deep.equal(['start a', 'start b', 'start c']);
-  });
-
-  it('stops a job of the client that used most slot time', async () => {
-    const { log, send, pass, end } = stage(4);
-    void send('long', 'early');
-    await pass(0);
-    await pass(30_000);
-    await end('early');
-    log.length = 0;
-    for (const name of ['short', 'long']) for (const at of [1, 2]) void send(name, `${name}${at}`);
-    await pass(0);
-    void send('reserved', 'reserved');
-    await pass(0);
-    void send('waiting', 'waiting');
-    await pass(1999);
-    expect(log.slice(-2)).to.deep.equal(['stop long1', 'start waiting']);
-  });
-
-  it('rejects a stopped job when its client disconnects', async () => {
-    const { send, pass, queue } = stage(2);
-    const gone = new AbortController();
-    const result = send('greedy', 'a', gone.signal).catch((error) => error);
-    void send('greedy', 'b');
-    await pass(0);
-    void send('other', 'c');
-    await pass(0);
-    void send('third', 'd');
-    await pass(1999);
-    expect(queue.stats()).to.deep.equal({ waiting: 1, running: 3 });
-    gone.abort();
-    expect(await result).to.be.instanceOf(ClientDisconnectedError);
-    expect(queue.stats()).to.deep.equal({ waiting: 0, running: 3 });
-  });
-});
+/** Prepares a job, and runs what its preparation returns. */
+async function prepareAndRun(
+  queue: ConversionQueue,
+  prepare: () => Promise<() => Promise<string>>,
+  owner: JobOwner,
+): Promise<string> {
+  using place = queue.enter(owner);
+  const run = await place.prepare(prepare);
+  using _slot = await place.start();
+  return await run();
+}
 
 describe('conversion queue with preparations', () => {
   /** Returns a preparation that ends when `end` is called, and whether it has started. */
@@ -473,13 +366,13 @@ describe('conversion queue with preparations', () => {
   }
 
   it('counts jobs that wait for their preparation, and refuses one before it is prepared when the queue is full', async () => {
-    const queue = createQueue({ concurrency: 1, queueLimit: 2, maxPreparations: { main: 1 } });
+    const queue = new ConversionQueue({ concurrency: 1, queueLimit: 2, maxPreparations: { main: 1 } });
     const log: string[] = [];
     const open = ['a', 'b', 'c'].map((name) => openPreparation(log, name));
-    const results = open.map(({ prepare }) => queue.prepareAndRun(prepare, { signal }));
-    const refused = await queue
-      .prepareAndRun(openPreparation(log, 'd').prepare, { signal })
-      .catch((error: ServiceError) => error.code);
+    const results = open.map(({ prepare }) => prepareAndRun(queue, prepare, { signal }));
+    const refused = await prepareAndRun(queue, openPreparation(log, 'd').prepare, { signal }).catch(
+      (error: ServiceError) => error.code,
+    );
     await settled();
     expect(refused).to.equal('QUEUE_FULL');
     expect(queue.stats()).to.deep.equal({ waiting: 3, running: 0 });
@@ -490,13 +383,13 @@ describe('conversion queue with preparations', () => {
   });
 
   it('frees the place of a job at once when its client disconnects during the preparation, and rejects after it', async () => {
-    const queue = createQueue({ concurrency: 1, queueLimit: 1, maxPreparations: { main: 1 } });
+    const queue = new ConversionQueue({ concurrency: 1, queueLimit: 1, maxPreparations: { main: 1 } });
     const log: string[] = [];
     const gone = new AbortController();
     const { prepare, end } = openPreparation(log, 'gone');
-    const result = queue
-      .prepareAndRun(prepare, { signal: gone.signal })
-      .catch((error) => void log.push(error.constructor.name));
+    const result = prepareAndRun(queue, prepare, { signal: gone.signal }).catch(
+      (error) => void log.push(error.constructor.name),
+    );
     await settled();
     gone.abort();
     await settled();
@@ -508,7 +401,7 @@ describe('conversion queue with preparations', () => {
   });
 
   it('prepares a job of a client without one in a reserved slot, while another client has all others', async () => {
-    const queue = createQueue({
+    const queue = new ConversionQueue({
       concurrency: 1,
       queueLimit: 9,
       maxPreparations: { main: 2 },
@@ -518,9 +411,9 @@ describe('conversion queue with preparations', () => {
     const open = ['a', 'b', 'c', 'other'].map((name) => openPreparation(log, name));
     const results = open
       .slice(0, 3)
-      .map(({ prepare }) => queue.prepareAndRun(prepare, { signal, client: 'first' }));
+      .map(({ prepare }) => prepareAndRun(queue, prepare, { signal, client: 'first' }));
     await settled();
-    results.push(queue.prepareAndRun(open[3]?.prepare ?? expect.fail(), { signal, client: 'other' }));
+    results.push(prepareAndRun(queue, open[3]?.prepare ?? expect.fail(), { signal, client: 'other' }));
     await settled();
     expect(log).to.deep.equal(['prepare a', 'prepare b', 'prepare other']);
     for (const { end } of open) end();
@@ -529,12 +422,19 @@ describe('conversion queue with preparations', () => {
 
   it('prepares the job of the client that used preparations least, whether it runs afterwards or not', async () => {
     let ms = 0;
-    const queue = createQueue({ concurrency: 1, queueLimit: 9, maxPreparations: { svg: 1 }, now: () => ms });
+    const queue = new ConversionQueue({
+      concurrency: 1,
+      queueLimit: 9,
+      maxPreparations: { svg: 1 },
+      now: () => ms,
+    });
     const log: string[] = [];
     const add = (client: string, isWhole: boolean) => {
       const { prepare, end } = openPreparation(log, client);
       const owner = { signal, client, kind: 'svg' } as const;
-      const result = isWhole ? queue.prepare(prepare, owner) : queue.prepareAndRun(prepare, owner);
+      const result: Promise<unknown> = isWhole
+        ? queue.prepare(prepare, owner)
+        : prepareAndRun(queue, prepare, owner);
       return { result, end };
     };
     const jobs = [add('greedy', true), add('greedy', false), add('greedy', true), add('other', false)];
@@ -545,13 +445,18 @@ describe('conversion queue with preparations', () => {
       jobs[order]?.end();
       await jobs[order]?.result;
     }
-    const expected = ['prepare greedy', 'prepare other', 'run other', 'prepare greedy', 'run greedy'];
-    expect(log.slice(0, 5)).to.deep.equal(expected);
+    const prepared = log.filter((entry) => entry.startsWith('prepare'));
+    expect(prepared).to.deep.equal(['prepare greedy', 'prepare other', 'prepare greedy', 'prepare greedy']);
+    expect(log.filter((entry) => entry.startsWith('run'))).to.deep.equal(['run other', 'run greedy']);
     expect(queue.stats()).to.deep.equal({ waiting: 0, running: 0 });
   });
 
   it('prepares jobs of one kind while those of another kind have all their places', async () => {
-    const queue = createQueue({ concurrency: 1, queueLimit: 9, maxPreparations: { pdf: 1, main: 1 } });
+    const queue = new ConversionQueue({
+      concurrency: 1,
+      queueLimit: 9,
+      maxPreparations: { pdf: 1, main: 1 },
+    });
     const log: string[] = [];
     const [first, second, other] = ['pdf', 'next pdf', 'image'].map((name) => openPreparation(log, name));
     const results = [first, second].map((one) =>
@@ -565,11 +470,11 @@ describe('conversion queue with preparations', () => {
   });
 
   it('rejects with the error of a preparation, and prepares the next job', async () => {
-    const queue = createQueue({ concurrency: 1, queueLimit: 5, maxPreparations: { main: 1 } });
-    const failing = queue.prepareAndRun(() => Promise.reject(new Error('broken')), { signal });
+    const queue = new ConversionQueue({ concurrency: 1, queueLimit: 5, maxPreparations: { main: 1 } });
+    const failing = prepareAndRun(queue, () => Promise.reject(new Error('broken')), { signal });
     const { prepare, end } = openPreparation([], 'next');
     end();
-    const next = queue.prepareAndRun(prepare, { signal });
+    const next = prepareAndRun(queue, prepare, { signal });
     expect(await failing.catch((error: Error) => error.message)).to.equal('broken');
     expect(await next).to.equal('next');
     expect(queue.stats()).to.deep.equal({ waiting: 0, running: 0 });

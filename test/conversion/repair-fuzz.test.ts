@@ -4,8 +4,8 @@ import { expect } from 'chai';
 import { seeded } from '../../scripts/stress/random.ts';
 import { loadConfig } from '../../src/config.ts';
 import { decodeInProcess } from '../../src/conversion/decoded.ts';
+import { inspectInput, repairAfterError } from '../../src/conversion/inspect.ts';
 import { INPUT_FILE } from '../../src/conversion/plan/types.ts';
-import { prepareInput, repairAfterError } from '../../src/conversion/prepare.ts';
 import { type ErrorCode, ServiceError } from '../../src/errors.ts';
 import { ALL_INPUT_TYPES, type InputType } from '../../src/formats.ts';
 import type { ImageInfo } from '../../src/images/image-info.ts';
@@ -49,7 +49,7 @@ async function repairs(type: InputType, bytes: Buffer, stripMetadata: boolean): 
     if (!(error instanceof ServiceError && EXPECTED.includes(error.code))) throw error;
   };
   const options = { format: 'png', quality: 80, stripMetadata } as const;
-  const image = await prepareInput(source, [options], context).catch(ignoreExpected);
+  const image = await inspectInput(source, [options], context).catch(ignoreExpected);
   if (image?.type === 'png') await repairAfterError(PALETTE_ERROR, image, folder, context);
   const uncounted = statSync(path).size - Math.max(size, bytes.length);
   if (uncounted > MAX_UNCOUNTED) expect.fail(`${uncounted} bytes that were not counted`);

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { grantsFor } from '../../src/conversion/capabilities.ts';
-import { createConvert, toolContext } from '../../src/conversion/convert-file.ts';
+import { grantsFor, toolContext } from '../../src/conversion/capabilities.ts';
+import { createConvert } from '../../src/conversion/convert.ts';
 import type { ConversionEngine } from '../../src/conversion/engine.ts';
 import type { Convert } from '../../src/conversion/types.ts';
 import type { InputType, OutputType } from '../../src/formats.ts';
@@ -57,14 +57,13 @@ describe('threads of a conversion', () => {
 
   /** Creates the function under test for a queue with a number of idle slots. */
   function converter(idleSlots: number, maxThreads: number): Convert {
-    const slot = { stop: new AbortController().signal, returnToQueue: async () => {} };
+    const slot = { waitedMs: 0, idleSlots, [Symbol.dispose]() {} };
+    const place = { prepare: <T>(work: () => T) => work(), start: async () => slot, [Symbol.dispose]() {} };
     return createConvert({
       config: testConfig({ CONVERT_TIMEOUT_MS: '60000' }),
       toolchain: engine.toolchain,
       tools: toolContext(engine.toolchain),
-      queue: {
-        prepareAndRun: async (prepare) => (await prepare())(0, idleSlots, slot),
-      },
+      queue: { enter: () => place },
       run(command) {
         commands.push(command);
         return run(command);

@@ -8,7 +8,7 @@ import { Readable } from 'node:stream';
 import { expect } from 'chai';
 import { bytesOfBatch, withWorkingFolder } from '../../src/cli/context.ts';
 import { loadConfig } from '../../src/config.ts';
-import { storeInput } from '../../src/conversion/prepare.ts';
+import { storeInput } from '../../src/conversion/store.ts';
 import { OWNER_FILE } from '../../src/files/stale.ts';
 import { isInMemory, workingFolder } from '../../src/files/system.ts';
 import { createWorkspaces } from '../../src/files/workspace.ts';

@@ -1,5 +1,5 @@
 /** @module Limits of repairs, for tests of single repairs. */
-import { createRepairContext } from '../../src/conversion/prepare.ts';
+import { createRepairContext } from '../../src/conversion/inspect.ts';
 import type { ConversionInput } from '../../src/conversion/types.ts';
 import type { RepairContext } from '../../src/images/containers/file.ts';
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Response } from 'express';
 import { convertBatch } from '../../src/conversion/batch.ts';
-import { createQueue } from '../../src/conversion/queue/queue.ts';
+import { ConversionQueue } from '../../src/conversion/queue/queue.ts';
 import type { ConversionInput } from '../../src/conversion/types.ts';
 import { ClientDisconnectedError, serviceError } from '../../src/errors.ts';
 import { createDiskSpace } from '../../src/files/disk-space.ts';
@@ -251,7 +251,7 @@ describe('convertBatch', () => {
   const done = { ...CONVERTED, path: '/out', bytes: 1 };
 
   it('throws the first failure only after all running conversions have stopped', async () => {
-    const pool = createQueue({ concurrency: 2, queueLimit: 10 });
+    const pool = new ConversionQueue({ concurrency: 2, queueLimit: 10 });
     const log: string[] = [];
     const convertOne = (source: ConversionInput, signal: AbortSignal, group?: object) =>
       pool.run(

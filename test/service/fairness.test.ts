@@ -82,43 +82,6 @@ for (const [kind, [settings, sender]] of Object.entries(KINDS))
         await Promise.all(batches);
       });
     }
-
-    it('gives a slot back within two seconds to a third client, while a second one holds the reserved slot, and gets its own result later', async () => {
-      const folder = await makeTempDir('stopped');
-      const wait = `until [ -e ${folder}/end-$size ] || [ -e ${folder}/end ]; do sleep 0.02; done`;
-      const tool = `size=$(wc -c < in); echo $size >> ${folder}/started; ${wait}; ${COPY_SCENE}`;
-      await start({ ...settings, MAGICK_BIN: await fakeMagick(tool), CONCURRENCY: '2' });
-      const started = async (): Promise<number[]> =>
-        (await readFile(join(folder, 'started'), 'utf8').catch(() => '')).trim().split('\n').map(Number);
-      /** Sends a photo with this number of bytes behind it. */
-      const send = (client: number, bytes: number) =>
-        sendFrom(
-          sender(client),
-          `${current().base}/convert`,
-          formWith(Buffer.concat([photo, Buffer.alloc(bytes)])),
-        );
-      const sizeOf = (bytes: number): number => photo.length + bytes;
-
-      const first = send(5, 1);
-      await eventually(async () => (await started()).includes(sizeOf(1)));
-      const same = send(5, 2);
-      await eventually(async () => (await started()).includes(sizeOf(2)));
-      const second = send(6, 3);
-      await eventually(async () => (await started()).includes(sizeOf(3)));
-      const third = send(9, 4);
-      await eventually(async () => (await started()).includes(sizeOf(4)));
-      expect(await conversionsWaiting(current().base), 'the stopped conversion').to.equal(1);
-      await writeFile(join(folder, `end-${sizeOf(4)}`), '');
-      const { status, response } = await third;
-      await readBody(response);
-      expect(status).to.equal(200);
-      await writeFile(join(folder, 'end'), '');
-      for (const sent of await Promise.all([first, same, second])) {
-        expect(sent.status).to.equal(200);
-        expect(await readBody(sent.response)).to.deep.equal(await fixture('scene.webp'));
-      }
-      expect(await started()).to.deep.equal([1, 2, 3, 4, 1].map(sizeOf));
-    });
   });
 
 describe('a service with CONCURRENCY=100', () => {

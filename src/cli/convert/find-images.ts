@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import { accessSync, constants, type Dirent } from 'node:fs';
 import { glob, readdir, stat } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, normalize, relative, resolve } from 'node:path';
-import { unsupportedType } from '../../conversion/prepare.ts';
+import { unsupportedType } from '../../conversion/store.ts';
 import { serviceError } from '../../errors.ts';
 import { isInside } from '../../files/system.ts';
 import { INPUTS, type InputType } from '../../formats.ts';

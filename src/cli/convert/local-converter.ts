@@ -6,7 +6,7 @@ import { addAbortSignal, type Readable } from 'node:stream';
 import type { Config } from '../../config.ts';
 import { type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
 import { INPUT_FILE } from '../../conversion/plan/types.ts';
-import { storeInput } from '../../conversion/prepare.ts';
+import { storeInput } from '../../conversion/store.ts';
 import type { ConversionInput } from '../../conversion/types.ts';
 import { KnownResultError, StartupError } from '../../errors.ts';
 import type { InputType, OutputType } from '../../formats.ts';

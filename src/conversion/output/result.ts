@@ -1,5 +1,5 @@
 /**
- * @module Verifies the file that the tools have written, corrects its metadata, and collects the notes of a result from the output of
+ * @module Checks the file that the tools have written, corrects its metadata, and collects the notes of a result from the output of
  * the tools.
  */
 import { closeSync, constants, fstatSync, opendirSync, openSync, readSync, writeSync } from 'node:fs';
@@ -29,29 +29,29 @@ interface OutputContext {
 }
 
 /** Valid output of a conversion. */
-export interface VerifiedOutput {
+export interface CheckedResult {
   readonly path: string;
   readonly bytes: number;
 }
 
 /**
- * Verifies the result, and completes its metadata.
+ * Checks the result, and completes its metadata.
  *
  * @param stdout what the commands printed
  * @throws {ServiceError} CORRUPT_IMAGE, if there is no valid result; removes an invalid one
  */
-export async function verifyOutput(
+export async function checkResult(
   source: OutputContext,
   job: ConversionJob,
   stdout: string,
-): Promise<VerifiedOutput> {
+): Promise<CheckedResult> {
   const { image, options, suffix } = job;
   assertAllFramesRead(image, stdout, source);
   if (job.isTranscoded) await assertRestored(source);
-  const verified = await moveOutput(source, job);
-  if (options.format === 'pdf') correctPdfTitle(verified.path, parse(nameFile(job.output, suffix)).name);
-  if (options.format !== 'jxl' || options.stripMetadata || job.isTranscoded) return verified;
-  return addJxlMetadata(verified, join(source.folder, nameFile(FILE_TO_ENCODE, suffix)));
+  const checked = await moveOutput(source, job);
+  if (options.format === 'pdf') correctPdfTitle(checked.path, parse(nameFile(job.output, suffix)).name);
+  if (options.format !== 'jxl' || options.stripMetadata || job.isTranscoded) return checked;
+  return addJxlMetadata(checked, join(source.folder, nameFile(FILE_TO_ENCODE, suffix)));
 }
 
 /**
@@ -60,7 +60,7 @@ export async function verifyOutput(
  * The result is moved because a tool could replace a file in its folder after the check. No tool can access a path
  * beside the folder, so the file need not stay open until it is sent. A large batch would need too many descriptors.
  */
-async function moveOutput(source: OutputContext, job: ConversionJob): Promise<VerifiedOutput> {
+async function moveOutput(source: OutputContext, job: ConversionJob): Promise<CheckedResult> {
   const { options, suffix } = job;
   const output = nameFile(job.output, suffix);
   const outputs = await findOutputs(source.folder, parse(output).name);
@@ -207,7 +207,7 @@ type Metadata = Partial<Record<'Exif' | 'xml ', Buffer>>;
  *
  * @param png path of the PNG that was encoded
  */
-export async function addJxlMetadata(result: VerifiedOutput, png: string): Promise<VerifiedOutput> {
+export async function addJxlMetadata(result: CheckedResult, png: string): Promise<CheckedResult> {
   const metadata = await metadataOf(png);
   return withFile(result.path, 'r+', async (file) => {
     const present = await boxNames(file, result.bytes);

@@ -8,6 +8,7 @@ import { createReducingJob, explainAttention } from './attention.ts';
 import * as colours from './colour.ts';
 import * as decoding from './decode.ts';
 import * as encoding from './encode.ts';
+import { createJob } from './job.ts';
 import * as rendering from './rasterize.ts';
 import * as resizing from './resize.ts';
 import { countPages, staysVector } from './size.ts';
@@ -36,6 +37,12 @@ export function plan(job: ConversionJob): Plan {
 
 /** Returns the job with its plan. */
 export const planJob = (job: ConversionJob): PlannedJob => ({ ...job, plan: plan(job) });
+
+/** Plans a job again for another image or other options of the same size. */
+export const planAnew = (
+  { image, options, tools, suffix }: ConversionJob,
+  changes: Partial<Pick<ConversionJob, 'image' | 'options'>>,
+): PlannedJob => planJob(createJob(changes.image ?? image, changes.options ?? options, tools, suffix));
 
 /**
  * Plans the rendering of an SVG to find out its size. The size is that of the rendered PNG.

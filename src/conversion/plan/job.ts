@@ -9,7 +9,7 @@ import type { ToolName } from '../../tools.ts';
 import { EXTERNAL_ENCODERS } from './encode.ts';
 import { pageFiles } from './rasterize.ts';
 import { scaleDecoding } from './scaled-decoding.ts';
-import { fitAll, keepsAllFrames, selectPages, staysVector } from './size.ts';
+import { extentOf, staysVector } from './size.ts';
 import { OUTPUT } from './step.ts';
 import {
   type ConversionJob,
@@ -35,9 +35,8 @@ export function createJob(
   suffix = '',
 ): ConversionJob {
   const { type, animation, decoded } = image;
-  const allFrames = keepsAllFrames(image, options);
-  const pages = selectPages(image, options);
-  const fittings = fitAll({ image, options, pages, keepsAllFrames: allFrames });
+  const extent = extentOf(image, options);
+  const { pages, fittings, keepsAllFrames: allFrames } = extent;
   const isTrusted = decoded || pages.length === 1 || TRUSTED_HEADERS.includes(type);
   const trustedFitting = isTrusted ? fittings[0] : undefined;
   const decoder = decoded ? undefined : externalDecoder(type, tools.magick);
@@ -53,7 +52,7 @@ export function createJob(
     trustedFitting && isWhole ? scaleDecoding(image, trustedFitting.resized, options, tools) : undefined;
   const programs: ToolName[] = scaledDecoding && type === 'webp' ? ['dwebp', ...last] : last;
   return {
-    ...{ image, options, tools, suffix, decoder, programs, keepsAllFrames: allFrames, pages, fittings },
+    ...{ ...extent, tools, suffix, decoder, programs },
     output: `${OUTPUT}.${options.format}`,
     ...{ scaledDecoding, isTranscoded },
     rasterized: rendered ?? decoded ?? (decoder && [DECODED_FILE]),

@@ -6,6 +6,17 @@ import { DPI, OUTPUTS } from '../../formats.ts';
 import { type Area, type ImageInfo, type Page, type Size, turnSize } from '../../images/image-info.ts';
 import type { Anchor, ConversionJob, ConvertOptions, Fit, Fitting, Position } from './types.ts';
 
+/** The sizes of an image and of its result, and what they depend on. The limits apply to them. */
+export type Extent = Pick<ConversionJob, 'image' | 'options' | 'pages' | 'keepsAllFrames' | 'fittings'>;
+
+/** Derives the sizes of an image and of its result. */
+export function extentOf(image: ImageInfo, options: ConvertOptions): Extent {
+  const given = {
+    ...{ image, options, pages: selectPages(image, options), keepsAllFrames: keepsAllFrames(image, options) },
+  };
+  return { ...given, fittings: fitAll(given) };
+}
+
 /** Returns whether all frames are converted: by default if the output can be animated, and on request as pages. */
 export function keepsAllFrames(
   { animation }: Pick<ImageInfo, 'animation'>,
@@ -71,10 +82,10 @@ function parseCrop(crop: string, size: Size): Area {
 const ROUNDING_ERROR = 1e-6;
 
 /** Returns the upright size of an image or page whose edge the crop exceeds; undefined if there is none. */
-export function findCropOutside(job: ConversionJob): Size | undefined {
-  const { crop } = job.options;
+export function findCropOutside(extent: Extent): Size | undefined {
+  const { crop } = extent.options;
   if (crop === undefined) return undefined;
-  return uprightSizes(job).find((size) => {
+  return uprightSizes(extent).find((size) => {
     const { x, y, width, height } = parseCrop(crop, size);
     return Math.max(x + width - size.width, y + height - size.height) > ROUNDING_ERROR;
   });
@@ -84,7 +95,7 @@ export function findCropOutside(job: ConversionJob): Size | undefined {
 export const POINTS_PER_INCH = 72;
 
 /** Returns the pages to convert. Those of a PDF have the size in pixels at the resolution of the options. */
-export function selectPages(
+function selectPages(
   { type, pages = [] }: Pick<ImageInfo, 'type' | 'pages'>,
   options: ConvertOptions,
 ): readonly Page[] {
@@ -104,8 +115,8 @@ export const isRenderedToFit = ({ image, options }: Pick<ConversionJob, 'image' 
   image.type === 'svg' || (image.type === 'pdf' && options.crop === undefined);
 
 /** Returns the size in pixels at which each page of a PDF is rendered. */
-export function renderedPages(job: ConversionJob): readonly Partial<Size>[] {
-  return isRenderedToFit(job) ? job.fittings.map(({ resized }) => resized) : job.pages;
+export function renderedPages(extent: Extent): readonly Partial<Size>[] {
+  return isRenderedToFit(extent) ? extent.fittings.map(({ resized }) => resized) : extent.pages;
 }
 
 /** Size in pixels at which an SVG is rendered for an icon: that of the icon's largest image. */
@@ -182,7 +193,7 @@ export function fitAll({
 }
 
 /** Returns the largest size in pixels of each frame or page to convert, from the resize on. */
-export function sizesToMake({ image, options, fittings }: ConversionJob): Size[] {
+export function sizesToMake({ image, options, fittings }: Extent): Size[] {
   if (image.type !== 'svg')
     return fittings.map(({ resized, result }) => ({
       width: Math.max(resized.width, result.width),

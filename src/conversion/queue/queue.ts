@@ -2,55 +2,14 @@
  * @module Queue of conversions. It limits how many are prepared and how many run at once, and shares slots and places
  * fairly between clients.
  */
-import pLimit, { type LimitFunction } from 'p-limit';
 import { ClientDisconnectedError, serviceError } from '../../errors.ts';
-import {
-  addJob,
-  createUsages,
-  leastServed,
-  type Moment,
-  NEGLIGIBLE_MS,
-  PREPARATION_KINDS,
-  type PreparationKind,
-  type QueueClient,
-  type QueuedJob,
-  type RunJob,
-  type Usages,
-} from './queued-job.ts';
+import { createUsages, leastServed, type Moment, NEGLIGIBLE_MS, type Usages } from './usage.ts';
 
-export { createPartRunner, type PreparationKind, type RunJob, type RunPart } from './queued-job.ts';
-
-/** Runs jobs, a limited number at once, and schedules them fairly between clients. */
-export interface ConversionQueue {
-  /**
-   * Runs `job` when a slot is free.
-   *
-   * A free slot goes to the client with the fewest running jobs. Among these clients, it goes to the one that has waited
-   * longest since it arrived or was last served, minus the slot time that it used recently. Within a client, the same
-   * rule selects a group. Within a group, jobs run in the order of their arrival. A reserved slot goes only to clients
-   * without a running job.
-   *
-   * When a client without a running job has waited for {@link MAX_WAIT_MS} while others have several, the one of these that used
-   * most slot time gives a slot back: that of the job that has run longest. Each job is stopped once at most. It continues
-   * when no other job of its client runs, so that a client with several running jobs always has one that can be stopped.
-   *
-   * When the queue is full, a new job replaces the newest waiting job of the client with the most waiting jobs, if the
-   * new job's client has fewer. So the queue rejects jobs only of clients that have filled their own share.
-   *
-   * @throws {ServiceError} QUEUE_FULL when the queue is full, or when a job of another client replaces this one
-   * @throws {ClientDisconnectedError} if the signal aborts before the job starts; the job then never starts
-   */
-  run<T>(job: RunJob<T>, owner: JobOwner): Promise<T>;
-  /**
-   * Prepares a job when a place for that is free, and runs it like {@link run}. It counts as waiting from its arrival
-   * until it starts. If it leaves the queue during its preparation, the promise rejects after the preparation.
-   */
-  prepareAndRun<T>(prepare: () => Promise<RunJob<T>>, owner: PreparationOwner): Promise<T>;
-  /** Runs a job that consists of a preparation, when a place for that is free. It counts as waiting until it starts. */
-  prepare<T>(job: RunJob<T>, owner: PreparationOwner): Promise<T>;
-  /** Returns the numbers of waiting and running jobs. Jobs that are prepared count as waiting. */
-  stats(): { readonly waiting: number; readonly running: number };
-}
+/**
+ * Kinds of preparations, which have separate slots, so that a slow kind delays no other: SVGs take turns in threads, and PDFs wait
+ * for a tool.
+ */
+export type PreparationKind = 'main' | 'svg' | 'pdf';
 
 export interface QueueOptions {
   /** Maximum number of running jobs, without those in reserved slots. */
@@ -68,239 +27,294 @@ export interface QueueOptions {
 }
 
 /** Client and request that a job belongs to. */
-interface JobOwner {
+export interface JobOwner {
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
   /** Key of the client. All jobs without a key belong to one client. */
   readonly client?: string | undefined;
   /** Request that the job belongs to, if the request can have several jobs. */
   readonly group?: object | undefined;
-}
-
-interface PreparationOwner extends JobOwner {
   /** Default: `main`. */
   readonly kind?: PreparationKind;
 }
 
+/** The right to run. Disposing it gives the slot to the next job. */
+export interface Slot extends Disposable {
+  /** Time that the job has waited for its slots, in ms. */
+  readonly waitedMs: number;
+  /** Number of slots that are idle, and that no other job waits for. */
+  readonly idleSlots: number;
+}
+
+/** A place in the queue. Disposing it leaves the queue. */
+export interface Place extends Disposable {
+  /**
+   * Waits for a slot for preparations, and runs `work` in it. The job keeps its place meanwhile.
+   *
+   * @throws {ServiceError} QUEUE_FULL if a job of another client has taken the place, after `work` has ended if it has started
+   * @throws {ClientDisconnectedError} if the client has disconnected, likewise
+   */
+  prepare<T>(work: () => Promise<T>): Promise<T>;
+  /**
+   * Waits for a slot. The job leaves the queue when it gets one.
+   *
+   * @throws {ServiceError} QUEUE_FULL if a job of another client has taken the place
+   * @throws {ClientDisconnectedError} if the client disconnects
+   */
+  start(): Promise<Slot>;
+}
+
 /** Slots of one kind: for preparations of one kind, or for running jobs. */
-interface Stage {
-  /** The kind of preparations; undefined for running jobs. */
-  readonly kind?: PreparationKind;
+class Stage {
+  active = 0;
+  readonly usageOf: Usages = createUsages();
   readonly slots: number;
   readonly reserved: number;
   readonly maxPerClient: number;
-  /** Enforces `slots` and `reserved`. */
-  readonly limit: LimitFunction;
-  /** State of the jobs that wait for these slots, and their state afterwards. */
-  readonly serves: QueuedJob['state'];
-  readonly becomes: QueuedJob['state'];
-  active: number;
-  readonly usageOf: Usages;
+
+  constructor(slots: number, reserved: number, maxPerClient: number) {
+    this.slots = slots;
+    this.reserved = reserved;
+    this.maxPerClient = maxPerClient;
+  }
 }
 
-/** Maximum wait of a client without a running job while another client has several, in ms. Stopping a job takes longer. */
-const MAX_WAIT_MS = 1500;
+/** A client of the queue. */
+interface QueueClient {
+  readonly key: string | undefined;
+  /** Jobs with a place in the queue, in the order of arrival. */
+  readonly jobs: QueuedJob[];
+}
+
+/** A job that waits or is prepared. */
+interface QueuedJob {
+  readonly arrival: Moment;
+  readonly client: QueueClient;
+  readonly group: object;
+  /** The stage with whose slot the job leaves the queue. */
+  readonly last: Stage;
+  /** The slot that the job waits for. */
+  wanted?: Wanted | undefined;
+  waitedMs: number;
+  /** Why the job has left the queue without its slot. */
+  dropped?: Error;
+  /** Ends the wait for the end of the connection. */
+  readonly leave: () => void;
+}
+
+interface Wanted {
+  readonly stage: Stage;
+  /** Start of the wait, in ms. */
+  readonly since: number;
+  readonly resolve: (slot: Slot) => void;
+  readonly reject: (error: Error) => void;
+}
 
 /** Interval for forgetting clients without jobs, in ms. */
 const SWEEP_INTERVAL_MS = 15_000;
 
-export function createQueue({
-  concurrency,
-  queueLimit,
-  reservedSlots = 0,
-  maxPerClient = Number.POSITIVE_INFINITY,
-  maxPreparations = {},
-  now = () => performance.now(),
-}: QueueOptions): ConversionQueue {
-  const preparing = PREPARATION_KINDS.map((kind): Stage => {
-    const slots = maxPreparations[kind] ?? Number.POSITIVE_INFINITY;
-    return {
-      ...{ kind, serves: 'unprepared', becomes: 'preparing', active: 0, usageOf: createUsages() },
-      ...{ slots, reserved: reservedSlots, maxPerClient: slots, limit: pLimit(slots + reservedSlots) },
-    };
-  });
-  const total = concurrency + reservedSlots;
-  const running: Stage = {
-    ...{ serves: 'ready', becomes: 'running', active: 0, usageOf: createUsages() },
-    ...{ slots: concurrency, reserved: reservedSlots, maxPerClient, limit: pLimit(total) },
-  };
-  const stages = [...preparing, running];
+/**
+ * Runs jobs, a limited number at once, and schedules them fairly between clients.
+ *
+ * A free slot goes to the client with the fewest running jobs. Among these clients, it goes to the one that has waited longest since
+ * it arrived or was last served, minus the slot time that it used recently. Within a client, the same rule selects a group. Within
+ * a group, jobs run in the order of their arrival. A reserved slot goes only to clients without a running job.
+ *
+ * When the queue is full, a new job replaces the newest waiting job of the client with the most waiting jobs, if the new job's
+ * client has fewer. So the queue rejects jobs only of clients that have filled their own share.
+ */
+export class ConversionQueue {
+  readonly #queueLimit: number;
+  readonly #now: () => number;
+  readonly #preparing: Readonly<Record<PreparationKind, Stage>>;
+  readonly #running: Stage;
+  readonly #stages: readonly Stage[];
   /** Clients with jobs, and those that used slots recently. */
-  const clients = new Map<string | undefined, QueueClient>();
-  /** Running jobs, the one that has run longest first. */
-  const runningJobs = new Set<QueuedJob>();
-  let stopTimer: NodeJS.Timeout | undefined;
-  let order = 0;
-  let waiting = 0;
-  let nextSweep = 0;
+  readonly #clients = new Map<string | undefined, QueueClient>();
+  /** Number of jobs with a place. */
+  #waiting = 0;
+  #order = 0;
+  #nextSweep = 0;
 
-  function nextMoment(): Moment {
-    order += 1;
-    return { ms: now(), order };
+  constructor(options: QueueOptions) {
+    const { reservedSlots = 0, maxPerClient = Number.POSITIVE_INFINITY, maxPreparations = {} } = options;
+    const preparing = (slots = Number.POSITIVE_INFINITY) => new Stage(slots, reservedSlots, slots);
+    this.#queueLimit = options.queueLimit;
+    this.#now = options.now ?? (() => performance.now());
+    this.#preparing = {
+      main: preparing(maxPreparations.main),
+      svg: preparing(maxPreparations.svg),
+      pdf: preparing(maxPreparations.pdf),
+    };
+    this.#running = new Stage(options.concurrency, reservedSlots, maxPerClient);
+    this.#stages = [...Object.values(this.#preparing), this.#running];
   }
 
-  /** Returns the client with this key, and adds it if it is unknown. */
-  function getClient(key: string | undefined): QueueClient {
-    const client = clients.get(key) ?? { key, waiting: [] };
-    clients.set(key, client);
-    return client;
-  }
-
-  const isIdle = (client: QueueClient): boolean =>
-    client.waiting.length === 0 && stages.every((stage) => stage.usageOf(client, now()).running === 0);
-
-  /** Forgets clients without jobs whose slot time is negligible. */
-  function forgetIdleClients(): void {
-    if (now() < nextSweep) return;
-    nextSweep = now() + SWEEP_INTERVAL_MS;
-    for (const client of clients.values()) {
-      const isNegligible = stages.every((stage) => stage.usageOf(client, now()).usedMs < NEGLIGIBLE_MS);
-      if (isIdle(client) && isNegligible) clients.delete(client.key);
-    }
-  }
-
-  function enterQueue(job: QueuedJob): void {
-    job.client.waiting.push(job);
-    job.client.waiting.sort((a, b) => a.arrival.order - b.arrival.order);
-    waiting += 1;
-    queueMicrotask(fillSlots);
-  }
-
-  function leaveQueue(job: QueuedJob): void {
-    job.client.waiting.splice(job.client.waiting.indexOf(job), 1);
-    waiting -= 1;
-  }
-
-  /** Returns whether no place is free for a new job of this client that needs a slot of this stage. */
-  function isFull(client: QueueClient, { slots, reserved, active }: Stage): boolean {
-    // Waiting jobs fill idle slots at once.
-    return waiting >= queueLimit + Math.max(0, slots + (isIdle(client) ? reserved : 0) - active);
+  /** Returns the numbers of waiting and running jobs. Jobs that are prepared count as waiting. */
+  stats(): { readonly waiting: number; readonly running: number } {
+    return { waiting: this.#waiting, running: this.#running.active };
   }
 
   /**
-   * Drops the newest job of the client with the most waiting jobs, unless `newcomer` has as many. Returns whether it
-   * did.
+   * Takes a place for a job that is prepared before it runs.
+   *
+   * @throws {ServiceError} QUEUE_FULL
+   * @throws {ClientDisconnectedError} if the signal has aborted
    */
-  function freePlace(newcomer: QueueClient): boolean {
-    const longest = [...clients.values()].reduce((most, client) =>
-      client.waiting.length > most.waiting.length ? client : most,
+  enter(owner: JobOwner): Place {
+    return this.#enter(owner, this.#running);
+  }
+
+  /**
+   * Runs a job that needs no preparation when a slot is free.
+   *
+   * @throws {ServiceError} QUEUE_FULL
+   * @throws {ClientDisconnectedError} if the signal aborts before the job starts; the job then never starts
+   */
+  async run<T>(work: (slot: Slot) => Promise<T>, owner: JobOwner): Promise<T> {
+    using place = this.enter(owner);
+    using slot = await place.start();
+    return await work(slot);
+  }
+
+  /** Runs a job that consists of a preparation, when a slot for that is free. Throws as {@link run}. */
+  async prepare<T>(work: () => Promise<T>, owner: JobOwner): Promise<T> {
+    using place = this.#enter(owner, this.#preparing[owner.kind ?? 'main']);
+    return await place.prepare(work);
+  }
+
+  #enter({ signal, client: key, group = {}, kind = 'main' }: JobOwner, last: Stage): Place {
+    if (signal.aborted) throw new ClientDisconnectedError();
+    const client = this.#clients.get(key) ?? { key, jobs: [] };
+    this.#clients.set(key, client);
+    if (this.#isFull(client, last) && !this.#freePlace(client)) throw serviceError('QUEUE_FULL');
+    const disconnect = (): void => this.#drop(job, new ClientDisconnectedError());
+    const leave = (): void => signal.removeEventListener('abort', disconnect);
+    const job: QueuedJob = { arrival: this.#moment(), client, group, last, waitedMs: 0, leave };
+    signal.addEventListener('abort', disconnect);
+    client.jobs.push(job);
+    this.#waiting += 1;
+    return {
+      prepare: async (work) => {
+        using _slot = await this.#waitFor(job, this.#preparing[kind]);
+        const prepared = await work().catch((error) => Promise.reject(job.dropped ?? error));
+        if (job.dropped) throw job.dropped;
+        return prepared;
+      },
+      start: () => this.#waitFor(job, this.#running),
+      [Symbol.dispose]: () => this.#leave(job),
+    };
+  }
+
+  /** Returns whether no place is free for a new job of this client that needs a slot of this stage. */
+  #isFull(client: QueueClient, { slots, reserved, active }: Stage): boolean {
+    // Waiting jobs fill idle slots at once.
+    return (
+      this.#waiting >= this.#queueLimit + Math.max(0, slots + (this.#isIdle(client) ? reserved : 0) - active)
     );
-    if (newcomer.waiting.length >= longest.waiting.length) return false;
-    const dropped = longest.waiting.at(-1) as QueuedJob;
-    leaveQueue(dropped);
-    dropped.reject(serviceError('QUEUE_FULL'));
+  }
+
+  /** Drops the newest job of the client with the most waiting jobs, unless `newcomer` has as many. Returns whether it did. */
+  #freePlace(newcomer: QueueClient): boolean {
+    const longest = [...this.#clients.values()].reduce((most, client) =>
+      client.jobs.length > most.jobs.length ? client : most,
+    );
+    if (newcomer.jobs.length >= longest.jobs.length) return false;
+    this.#drop(longest.jobs.at(-1) as QueuedJob, serviceError('QUEUE_FULL'));
     return true;
   }
 
+  /** Takes the place of a job, which then fails with `error`. */
+  #drop(job: QueuedJob, error: Error): void {
+    this.#leave(job);
+    job.dropped = error;
+    job.wanted?.reject(error);
+    job.wanted = undefined;
+  }
+
+  /** Removes a job from the queue, unless it has left. */
+  #leave(job: QueuedJob): void {
+    const at = job.client.jobs.indexOf(job);
+    if (at === -1) return;
+    job.client.jobs.splice(at, 1);
+    this.#waiting -= 1;
+    job.leave();
+  }
+
+  #waitFor(job: QueuedJob, stage: Stage): Promise<Slot> {
+    if (job.dropped) return Promise.reject(job.dropped);
+    const { promise, ...settle } = Promise.withResolvers<Slot>();
+    job.wanted = { stage, since: this.#now(), ...settle };
+    queueMicrotask(() => this.#fillSlots());
+    return promise;
+  }
+
+  #fillSlots(): void {
+    for (const stage of this.#stages)
+      for (let job = this.#selectNext(stage); job; job = this.#selectNext(stage)) this.#grant(job, stage);
+  }
+
   /** Returns the job that gets the next free slot of a stage, or undefined if no slot is free or no job can have it. */
-  function selectNext(stage: Stage): QueuedJob | undefined {
+  #selectNext(stage: Stage): QueuedJob | undefined {
     const free = stage.slots - stage.active;
     if (free + stage.reserved <= 0) return undefined;
-    const ms = now();
-    const candidates = [...clients.values()].filter((client) => {
-      if (client.waiting.length === 0) return false;
+    const ms = this.#now();
+    const wants = ({ wanted }: QueuedJob): boolean => wanted?.stage === stage;
+    const candidates = [...this.#clients.values()].filter((client) => {
+      if (client.jobs.length === 0) return false;
       const used = stage.usageOf(client, ms).running;
-      return (free > 0 || used === 0) && used < stage.maxPerClient && client.waiting.some(canRun);
+      return (free > 0 || used === 0) && used < stage.maxPerClient && client.jobs.some(wants);
     });
-    const client = leastServed(
-      candidates,
-      stage.usageOf,
-      (each) => (each.waiting.find(canRun) as QueuedJob).arrival,
-      ms,
-    );
-    const jobs = client?.waiting.filter(canRun) ?? [];
-    return leastServed(
-      jobs,
-      ({ group }) => stage.usageOf(group, ms),
-      ({ arrival }) => arrival,
-      ms,
-    );
-
-    function canRun({ state, kind, stop, client: owner }: QueuedJob): boolean {
-      if (state !== stage.serves || (stage.kind && stage.kind !== kind)) return false;
-      return !stop.signal.aborted || stage.usageOf(owner, ms).running === 0;
-    }
+    const firstOf = ({ jobs }: QueueClient): Moment => (jobs.find(wants) as QueuedJob).arrival;
+    const client = leastServed(candidates, stage.usageOf, firstOf, ms);
+    const groupUsage = ({ group }: QueuedJob) => stage.usageOf(group, ms);
+    return leastServed(client?.jobs.filter(wants) ?? [], groupUsage, ({ arrival }) => arrival, ms);
   }
 
-  /** Stops a job for each client that has waited too long, and sets a timer for the next client. */
-  function stopJobs(): void {
-    clearTimeout(stopTimer);
-    const ms = now();
-    const waitsMs = [...clients.values()].flatMap((client) => {
-      const next = client.waiting.find(({ state }) => state === 'ready');
-      return next && running.usageOf(client, ms).running === 0 ? ms - next.waitsSince : [];
-    });
-    const late = waitsMs.filter((waitMs) => waitMs >= MAX_WAIT_MS).length;
-    const stopping = [...runningJobs].filter(({ state }) => state !== 'running').length;
-    for (let count = stopping; count < late; count += 1) stopLongestJob(ms);
-    const longest = Math.max(...waitsMs.filter((waitMs) => waitMs < MAX_WAIT_MS));
-    if (longest >= 0) stopTimer = setTimeout(stopJobs, Math.ceil(MAX_WAIT_MS - longest)).unref();
+  #grant(job: QueuedJob, stage: Stage): void {
+    const { since, resolve } = job.wanted as Wanted;
+    job.wanted = undefined;
+    job.waitedMs += this.#now() - since;
+    if (stage === job.last) this.#leave(job);
+    stage.active += 1;
+    for (const user of [job.client, job.group]) stage.usageOf(user, this.#now()).running += 1;
+    const idleSlots = Math.max(0, this.#running.slots - this.#running.active - this.#waiting);
+    resolve({ waitedMs: job.waitedMs, idleSlots, [Symbol.dispose]: () => this.#release(job, stage) });
   }
 
-  function stopLongestJob(ms: number): void {
-    const jobs = [...runningJobs].filter(({ state }) => state === 'running');
-    const usedMs = ([job]: readonly QueuedJob[]): number =>
-      job ? running.usageOf(job.client, ms).usedMs : 0;
-    const [most] = [...Map.groupBy(jobs, ({ client }) => client).values()]
-      .filter(({ length }) => length > 1)
-      .sort((a, b) => usedMs(b) - usedMs(a));
-    const longest = most?.find(({ stop }) => !stop.signal.aborted);
-    if (!longest) return;
-    longest.state = 'stopping';
-    longest.stop.abort();
-  }
-
-  function fillSlots(): void {
-    for (const stage of stages) {
-      for (let job = selectNext(stage); job; job = selectNext(stage)) {
-        job.state = stage.becomes;
-        if (stage === running) runningJobs.add(job);
-        if (stage === running || job.isPreparation) leaveQueue(job);
-        stage.active += 1;
-        for (const user of [job.client, job.group]) stage.usageOf(user, now()).running += 1;
-        void stage.limit(serve, stage, job);
-      }
-    }
-    stopJobs();
-  }
-
-  async function serve(stage: Stage, job: QueuedJob): Promise<void> {
-    const settleCaller = await job.serve();
-    runningJobs.delete(job);
-    const lastServed = nextMoment();
+  #release({ client, group }: QueuedJob, stage: Stage): void {
+    const lastServed = this.#moment();
     stage.active -= 1;
-    for (const user of [job.client, job.group]) {
-      const usage = stage.usageOf(user, now());
+    for (const user of [client, group]) {
+      const usage = stage.usageOf(user, this.#now());
       usage.running -= 1;
       usage.lastServed = lastServed;
     }
-    forgetIdleClients();
-    // Settle last, so that the slot is free for a caller that immediately adds another job.
-    settleCaller();
-    queueMicrotask(fillSlots);
+    this.#forgetIdleClients();
+    queueMicrotask(() => this.#fillSlots());
   }
 
-  function add<T>(
-    prepared: RunJob<T> | undefined,
-    prepare: () => Promise<RunJob<T>>,
-    { signal, client: key, group = {}, kind = 'main' }: PreparationOwner,
-    isPreparation = false,
-  ): Promise<T> {
-    if (signal.aborted) return Promise.reject(new ClientDisconnectedError());
-    const client = getClient(key);
-    const last = isPreparation ? preparing.find((stage) => stage.kind === kind) : undefined;
-    if (isFull(client, last ?? running) && !freePlace(client))
-      return Promise.reject(serviceError('QUEUE_FULL'));
-
-    const job = { prepared, prepare, isPreparation, kind, signal, arrival: nextMoment(), client, group };
-    const idleSlots = (): number => Math.max(0, concurrency - running.active - waiting);
-    return addJob(job, { now, idleSlots, enter: enterQueue, leave: leaveQueue });
+  /** Forgets clients without jobs whose slot time is negligible. */
+  #forgetIdleClients(): void {
+    if (this.#now() < this.#nextSweep) return;
+    this.#nextSweep = this.#now() + SWEEP_INTERVAL_MS;
+    for (const client of this.#clients.values()) {
+      const isNegligible = this.#stages.every(
+        (stage) => stage.usageOf(client, this.#now()).usedMs < NEGLIGIBLE_MS,
+      );
+      if (this.#isIdle(client) && isNegligible) this.#clients.delete(client.key);
+    }
   }
 
-  return {
-    run: (job, owner) => add(job, async () => job, owner),
-    prepareAndRun: (prepare, owner) => add(undefined, prepare, owner),
-    prepare: (job, owner) => add(job, async () => job, owner, true),
-    stats: () => ({ waiting, running: running.active }),
-  };
+  #isIdle(client: QueueClient): boolean {
+    return (
+      client.jobs.length === 0 &&
+      this.#stages.every((stage) => stage.usageOf(client, this.#now()).running === 0)
+    );
+  }
+
+  #moment(): Moment {
+    this.#order += 1;
+    return { ms: this.#now(), order: this.#order };
+  }
 }

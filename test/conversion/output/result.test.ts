@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { verifyOutput } from '../../../src/conversion/output/result.ts';
+import { checkResult } from '../../../src/conversion/output/result.ts';
 import { createJob } from '../../../src/conversion/plan/job.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
 
@@ -16,7 +16,7 @@ describe('the result of a tool', () => {
     const folder = join(await makeTempDir('result'), 'job');
     await mkdir(folder);
     for (const name of names) await writeFile(join(folder, name), SIGNATURE);
-    return verifyOutput({ folder, type: 'png', label: 'The file' }, job, '');
+    return checkResult({ folder, type: 'png', label: 'The file' }, job, '');
   }
   const many = Array.from({ length: 1000 }, (_, index) => `frame-${index}`);
 

@@ -1,18 +1,10 @@
 /**
- * @module Derives the jobs of a file, one for each result, and rejects those that exceed a limit or cannot work here. Estimates the disk
- * space of a conversion. All of this happens before a tool starts.
+ * @module Plans each result of a file, and rejects those that exceed a limit or cannot work here. Estimates the disk space of a
+ * conversion. All of this happens before a tool starts.
  */
 import type { Config } from '../config.ts';
-import {
-  errorOfFile,
-  isFileError,
-  type ServiceError,
-  serviceError,
-  serviceErrorFrom,
-  type TimeLimit,
-} from '../errors.ts';
+import { serviceError, serviceErrorFrom, type TimeLimit } from '../errors.ts';
 import { INPUTS, OUTPUTS, type OutputType } from '../formats.ts';
-import type { RepairContext } from '../images/containers/file.ts';
 import type { ImageInfo, Size } from '../images/image-info.ts';
 import { countArgumentBytes, MAX_ARGUMENT_BYTES } from '../process/command.ts';
 import { maxToolFileBytes } from '../process/sandbox/configure.ts';
@@ -22,6 +14,7 @@ import { planJob } from './plan/index.ts';
 import { createJob, misreadLabel } from './plan/job.ts';
 import {
   countPages,
+  type Extent,
   findCropOutside,
   fitAll,
   keepsAllPages,
@@ -30,89 +23,28 @@ import {
   sizesToMake,
   staysVector,
 } from './plan/size.ts';
-import type { Step, StepContext } from './plan/step.ts';
-import type { ConversionJob, PlannedJob } from './plan/types.ts';
-import type { RunPart } from './queue/queue.ts';
-import type { ConversionInput, Machine, OnError } from './types.ts';
-
-/** One result to make of a file. */
-export type Target = Pick<ConversionJob, 'options' | 'suffix'>;
-
-/** A conversion of a file, from its arrival to its results. */
-export interface FileConversion extends Machine {
-  readonly source: ConversionInput;
-  readonly signal: AbortSignal;
-  /** Names of the variants by the suffix of their target. The only result of a file has the name ''. */
-  readonly names: ReadonlyMap<string, string>;
-  /** Limits of the repairs of the input. */
-  readonly repairs: RepairContext;
-  readonly onError: OnError;
-  /** Errors of the variants that are skipped, by the suffix of their target. */
-  readonly failures: Map<string, ServiceError>;
-}
-
-/** A conversion that has got a slot. */
-export interface RunningConversion extends FileConversion, StepContext {
-  /** Runs each command, again if another client has needed the slot of the conversion. */
-  readonly runPart: RunPart;
-  /** Time at which the conversion times out, on the clock of `performance.now()`. */
-  deadline: number;
-  /** New paths of the files that were moved out of the folder, by name. */
-  readonly movedOut: Map<string, Promise<string>>;
-  /** See {@link maxFolderBytes}. */
-  readonly maxBytes: number;
-}
-
-/**
- * Does a part of the work for each result, one after another. With `onError: 'skip'`, the error of a variant is recorded, and the
- * variant is left out.
- */
-export async function forEachTarget<T extends Pick<Target, 'suffix'>, R>(
-  targets: readonly T[],
-  { source, names, onError, failures }: FileConversion,
-  work: (target: T) => Promise<R> | R,
-): Promise<R[]> {
-  const done: R[] = [];
-  for (const target of targets) {
-    try {
-      done.push(await work(target));
-    } catch (cause) {
-      const name = names.get(target.suffix);
-      if (!name || !isFileError(cause)) throw cause;
-      const error = errorOfFile(cause, `${source.label} (variant "${name}")`, source.batchFile);
-      if (onError === 'fail') throw error;
-      failures.set(target.suffix, error);
-    }
-  }
-  return done;
-}
-
-/**
- * Derives and plans the jobs of an image.
- *
- * @throws {ServiceError} if the image exceeds a limit, or if it cannot be converted on this machine
- */
-export async function acceptJobs(
-  image: ImageInfo,
-  targets: readonly Target[],
-  conversion: FileConversion,
-): Promise<PlannedJob[]> {
-  const jobs = await forEachTarget(targets, conversion, (target) => acceptJob(image, target, conversion));
-  checkTogether(jobs, conversion.config, conversion.source.label);
-  return jobs;
-}
+import type { Step } from './plan/step.ts';
+import type { ConversionJob, ConvertOptions, PlannedJob } from './plan/types.ts';
+import type { ConversionInput, Machine } from './types.ts';
 
 const CONTRADICTORY = new Error('the parts of the header contradict each other');
 
+/** What a result is planned with. */
+interface PlanContext extends Pick<Machine, 'config' | 'toolchain' | 'tools'> {
+  readonly source: ConversionInput;
+}
+
 /**
- * Derives and plans the job of one result.
+ * Plans one result.
  *
- * @throws {ServiceError} as {@link acceptJobs}
+ * @param suffix two digits that distinguish its files; empty for the only result of a file
+ * @throws {ServiceError} if the image exceeds a limit, or if it cannot be converted on this machine
  */
-export function acceptJob(
+export function planResult(
   image: ImageInfo,
-  { options, suffix }: Target,
-  { source, tools, config, toolchain }: Omit<Machine, 'run' | 'srgbProfile'> & Pick<FileConversion, 'source'>,
+  options: ConvertOptions,
+  suffix: string,
+  { source, tools, config, toolchain }: PlanContext,
 ): PlannedJob {
   const { type, label, readsMisread } = source;
   if (type === 'pdf' && options.format === 'pdf') throw serviceError('PDF_TO_PDF', label);
@@ -155,10 +87,10 @@ const MAX_DRAWN_SIDE = 32_767;
  * @param label name of the file in messages
  * @throws {ServiceError} with status 413, naming the value, the limit and the setting
  */
-export function checkLimits(job: ConversionJob, config: Config, label: string): void {
-  const { image, options } = job;
+export function checkLimits(extent: Extent, config: Config, label: string): void {
+  const { image, options } = extent;
   const { MAX_PIXELS, MAX_TOTAL_PIXELS, MAX_FRAMES, maxSide } = config;
-  const pages = countedPages(job);
+  const pages = countedPages(extent);
   const sizes = [image.largest ?? {}, peakRasterSize(image, options), ...pages];
   const sideLimit = image.type === 'svg' ? Math.min(maxSide, MAX_DRAWN_SIDE) : maxSide;
   for (const { width = 0, height = 0 } of sizes) {
@@ -172,22 +104,22 @@ export function checkLimits(job: ConversionJob, config: Config, label: string): 
   const isOnePage = image.type === 'pdf' && !keepsAllPages(options);
   const frames = Math.max(image.animation?.delaysMs.length ?? 0, isOnePage ? 1 : countPages(image));
   if (frames > MAX_FRAMES) throw serviceError('TOO_MANY_FRAMES', label, frames, MAX_FRAMES);
-  const total = totalPixels(job);
+  const total = totalPixels(extent);
   if (total > MAX_TOTAL_PIXELS)
     throw serviceError('TOO_MANY_TOTAL_PIXELS', label, frames, total, MAX_TOTAL_PIXELS);
-  const outside = findCropOutside(job);
+  const outside = findCropOutside(extent);
   if (outside)
     throw serviceError('CROP_OUTSIDE', label, options.crop as string, outside.width, outside.height);
-  checkResultLimits(job, config, label);
+  checkResultLimits(extent, config, label);
 }
 
 /** Checks the result, which is larger than the image if it is enlarged or gets borders. */
 function checkResultLimits(
-  job: ConversionJob,
+  extent: Extent,
   { MAX_PIXELS, MAX_TOTAL_PIXELS, maxSide }: Config,
   label: string,
 ): void {
-  const sizes = sizesToMake(job);
+  const sizes = sizesToMake(extent);
   for (const { width, height } of sizes) {
     if (Math.max(width, height) > maxSide || width * height > MAX_PIXELS)
       throw serviceError('RESULT_TOO_LARGE', label, width, height, MAX_PIXELS, maxSide);
@@ -202,20 +134,24 @@ function checkResultLimits(
  *
  * @throws {ServiceError} with status 413
  */
-function checkTogether(jobs: readonly ConversionJob[], { MAX_TOTAL_PIXELS }: Config, label: string): void {
+export function admitTogether(
+  jobs: readonly ConversionJob[],
+  { MAX_TOTAL_PIXELS }: Config,
+  label: string,
+): void {
   const total = countPixels(jobs.flatMap(sizesToMake));
   if (jobs.length > 1 && total > MAX_TOTAL_PIXELS)
     throw serviceError('VARIANTS_TOO_LARGE_IN_TOTAL', label, jobs.length, total, MAX_TOTAL_PIXELS);
 }
 
 /** Returns the pages whose pixels count: all of a TIFF, but only those of a PDF that are rendered. */
-const countedPages = (job: ConversionJob): readonly Partial<Size>[] =>
-  job.image.type === 'pdf' ? renderedPages(job) : (job.image.pages ?? []);
+const countedPages = (extent: Extent): readonly Partial<Size>[] =>
+  extent.image.type === 'pdf' ? renderedPages(extent) : (extent.image.pages ?? []);
 
 /** Returns the pixels of all frames or pages. Each frame is expanded to the canvas before anything else. */
-function totalPixels(job: ConversionJob): number {
-  const { width = 0, height = 0, animation } = job.image;
-  return animation ? width * height * animation.delaysMs.length : countPixels(countedPages(job));
+function totalPixels(extent: Extent): number {
+  const { width = 0, height = 0, animation } = extent.image;
+  return animation ? width * height * animation.delaysMs.length : countPixels(countedPages(extent));
 }
 
 /**

@@ -7,23 +7,17 @@ import type { ImageInfo } from '../images/image-info.ts';
 import { inspect } from '../images/index.ts';
 import { MAX_ARGUMENT_BYTES, type Output } from '../process/command.ts';
 import type { Tool } from '../process/toolchain.ts';
-import {
-  acceptJob,
-  acceptJobs,
-  checkLimits,
-  conversionLimit,
-  forEachTarget,
-  longestCommand,
-  type RunningConversion,
-} from './accept-jobs.ts';
+import { checkLimits, conversionLimit, longestCommand, planResult } from './admit.ts';
 import { decodeInProcess, readDecoded } from './decoded.ts';
+import { movedInput, repairAfterError } from './inspect.ts';
+import { DEFAULT_OPTIONS } from './options.ts';
 import {
+  type CheckedResult,
+  checkResult,
   collectNotes,
   inspectResult,
   isNoFile,
   keptMetadata,
-  type VerifiedOutput,
-  verifyOutput,
 } from './output/result.ts';
 import {
   assertNotDenied,
@@ -33,53 +27,61 @@ import {
 } from './output/tool-errors.ts';
 import { chooseAnchor, REDUCED_BYTES } from './plan/attention.ts';
 import { iconSize } from './plan/encode.ts';
-import { canShare, planAgain, planTogether, selectPrinted } from './plan/index.ts';
-import { createJob } from './plan/job.ts';
+import { canShare, planAgain, planAnew, planTogether, selectPrinted } from './plan/index.ts';
 import { outputsOf } from './plan/outputs.ts';
 import { renderSmaller } from './plan/rasterize.ts';
-import { countPages } from './plan/size.ts';
-import { completeStep, type Step } from './plan/step.ts';
+import { countPages, extentOf } from './plan/size.ts';
+import { completeStep, nameFile, type Step } from './plan/step.ts';
 import {
   type ConversionJob,
   DECODED_FILE,
   type Fitting,
+  INPUT_FILE,
   type PlannedJob,
   RASTERIZED_FILE,
 } from './plan/types.ts';
-import { repairAfterError } from './prepare.ts';
 import { encodeWithin } from './search-quality.ts';
-import type { ConversionInput, ConversionResult } from './types.ts';
+import { type Attempt, attemptEach, valuesOf } from './targets.ts';
+import type { ConversionInput, ConversionResult, RunningConversion } from './types.ts';
 
-/** A result, by the suffix of its target. */
-export type Converted = Omit<ConversionResult, 'key' | 'queuedMs' | 'preparedMs' | 'convertedMs'> & {
-  readonly suffix: string;
-};
+/** A result, without what its conversion adds. */
+export type Converted = Omit<ConversionResult, 'key' | 'queuedMs' | 'preparedMs' | 'convertedMs'>;
 
-/** Converts a file to its results. Those that fail and are skipped are missing. */
-export async function runJobs(
-  planned: readonly PlannedJob[],
-  running: RunningConversion,
-): Promise<Converted[]> {
+type Jobs = readonly Attempt<PlannedJob>[];
+
+/** Converts a file to its results. */
+export async function run(planned: Jobs, running: RunningConversion): Promise<Attempt<Converted>[]> {
+  const [first] = valuesOf(planned);
+  if (first?.image.type === 'svg') await moveOut(running.source.folder);
   const measured = await measure(await decodeFirst(planned, running), running);
   return encodeAll(await chooseParts(measured, running), running);
 }
 
+/**
+ * Moves the file that librsvg reads on standard input out of the folder that the tool can change. The file is opened outside of the
+ * sandbox: inside its folder, the tool could replace it by a link to any other file.
+ */
+const moveOut = (folder: string): Promise<void> =>
+  workFiles(folder).rename(join(folder, INPUT_FILE), movedInput(folder));
+
+/** Plans all results again, from what a command has shown of the image. */
+function replan(image: ImageInfo, jobs: Jobs, running: RunningConversion): Promise<Attempt<PlannedJob>[]> {
+  return attemptEach(jobs, running, ({ options }, suffix) => planResult(image, options, suffix, running));
+}
+
 /** Converts a file that ImageMagick cannot read to PNG, and inspects the PNG. */
-async function decodeFirst(
-  jobs: readonly PlannedJob[],
-  running: RunningConversion,
-): Promise<readonly PlannedJob[]> {
+async function decodeFirst(jobs: Jobs, running: RunningConversion): Promise<Jobs> {
   const { source, config } = running;
-  const [first] = jobs;
+  const all = valuesOf(jobs);
+  const [first] = all;
   if (!first) return jobs;
-  const { image } = first;
-  if (image.decoder) return acceptJobs(await decodeInProcess(image.decoder, image, running), jobs, running);
-  const { decoding } = first.plan;
-  if (!decoding) return jobs;
-  await runSteps([decoding], first, running).catch((error) => {
+  const { image, plan } = first;
+  if (image.decoder) return replan(await decodeInProcess(image.decoder, image, running), jobs, running);
+  if (!plan.decoding) return jobs;
+  await runSteps([plan.decoding], first, running).catch((error) => {
     throw explainRareEncoding(error, image, source);
   });
-  const keepsMetadata = jobs.some(({ options }) => !options.stripMetadata);
+  const keepsMetadata = all.some(({ options }) => !options.stripMetadata);
   const decoded = await readDecoded(image, source.folder, DECODED_FILE, config, keepsMetadata).catch(
     (error) => {
       throw isNoFile(error) || error.code === 'EEXIST'
@@ -87,42 +89,33 @@ async function decodeFirst(
         : error;
     },
   );
-  return acceptJobs(decoded, jobs, running);
+  return replan(decoded, jobs, running);
 }
 
 /** Renders an SVG to find out its size, if a plan depends on it and the header does not state it reliably. */
-async function measure(
-  jobs: readonly PlannedJob[],
-  running: RunningConversion,
-): Promise<readonly PlannedJob[]> {
-  const job = jobs.find(({ plan }) => plan.measuring);
+async function measure(jobs: Jobs, running: RunningConversion): Promise<Jobs> {
+  const { source, config } = running;
+  const job = valuesOf(jobs).find(({ plan }) => plan.measuring);
   if (job?.image.type !== 'svg' || !job.plan.measuring) return jobs;
-  const ownSize = {
-    format: 'png',
-    width: undefined,
-    height: undefined,
-    fit: undefined,
-    crop: undefined,
-  } as const;
-  await runSteps([job.plan.measuring], { ...job, options: { ...job.options, ...ownSize } }, running);
-  const { width = 0, height = 0 } = await inspectRendered(running.source, RASTERIZED_FILE);
-  return acceptJobs({ ...job.image, width, height, styled: false }, jobs, running);
+  const { stderr } = await runStep(job.plan.measuring, job, running);
+  assertNotDenied(stderr);
+  const rendered = await inspectRendered(source, RASTERIZED_FILE);
+  checkLimits(extentOf(rendered, { ...DEFAULT_OPTIONS, format: 'png' }), config, source.label);
+  const { width = 0, height = 0 } = rendered;
+  return replan({ ...job.image, width, height, styled: false }, jobs, running);
 }
 
 /** Chooses what `position=attention` keeps. Results of the same part of the image share its reduced image. */
-async function chooseParts(
-  jobs: readonly PlannedJob[],
-  running: RunningConversion,
-): Promise<readonly PlannedJob[]> {
+async function chooseParts(jobs: Jobs, running: RunningConversion): Promise<Jobs> {
   const bitmaps = new Map<string, Uint8Array>();
-  return forEachTarget(jobs, running, async (job) => {
+  return attemptEach(jobs, running, async (job) => {
     const { reducing } = job.plan;
     if (!reducing) return job;
     const steps = JSON.stringify(reducing.plan.steps);
     const bitmap = bitmaps.get(steps) ?? (await reduce(reducing, running));
     bitmaps.set(steps, bitmap);
-    const options = { ...job.options, anchor: chooseAnchor(bitmap, job.fittings[0] as Fitting) };
-    return acceptJob(job.image, { ...job, options }, running);
+    const anchor = chooseAnchor(bitmap, job.fittings[0] as Fitting);
+    return planAnew(job, { options: { ...job.options, anchor } });
   });
 }
 
@@ -138,14 +131,15 @@ async function reduce(job: PlannedJob, running: RunningConversion): Promise<Uint
 
 /** Encodes all results with one command if possible. If that fails, each has a command of its own, and an error of its own. */
 async function encodeAll(
-  jobs: readonly PlannedJob[],
+  attempts: Jobs,
   running: RunningConversion,
   isRepaired = false,
-): Promise<Converted[]> {
+): Promise<Attempt<Converted>[]> {
+  const jobs = valuesOf(attempts);
   const [first] = jobs;
+  const encodeEach = () => attemptEach(attempts, running, (job) => encodeOrRepair(job, running));
   const together = canShare(jobs) ? planTogether(jobs) : [];
-  if (!first || together.length === 0 || longestCommand(together) > MAX_ARGUMENT_BYTES)
-    return forEachTarget(jobs, running, (job) => encodeOrRepair(job, running));
+  if (!first || together.length === 0 || longestCommand(together) > MAX_ARGUMENT_BYTES) return encodeEach();
   const shared = await runSteps(together, first, running).catch((error) => {
     if (!isFileError(error) || error.code === 'CONVERSION_TIMEOUT') throw error;
     return error;
@@ -155,30 +149,25 @@ async function encodeAll(
       stdout: selectPrinted(shared.stdout, jobs.indexOf(job)),
       stderr: shared.stderr,
     });
-    return forEachTarget(jobs, running, (job) => encode(job, running, printedFor(job)));
+    return attemptEach(attempts, running, (job) => encode(job, running, printedFor(job)));
   }
-  const repaired = isRepaired ? undefined : await repair(shared, first, running);
-  if (repaired) return encodeAll(await acceptJobs(repaired, jobs, running), running, true);
-  return forEachTarget(jobs, running, (job) => encodeOrRepair(job, running));
+  const image = isRepaired ? undefined : await repair(shared, first, running);
+  if (!image) return encodeEach();
+  return encodeAll(await attemptEach(attempts, running, (job) => planAnew(job, { image })), running, true);
 }
+
+/** Repairs the image after an error; see {@link repairAfterError}. */
+const repair = (error: Error, { image }: ConversionJob, { source, repairs }: RunningConversion) =>
+  repairAfterError(error, image, source.folder, repairs);
 
 async function encodeOrRepair(job: PlannedJob, running: RunningConversion): Promise<Converted> {
   try {
     return await encode(job, running);
   } catch (error) {
-    const repaired = await repair(error as Error, job, running);
-    if (!repaired) throw explainRareEncoding(error as Error, job.image, running.source);
-    return encode(acceptJob(repaired, job, running), running);
+    const image = await repair(error as Error, job, running);
+    if (!image) throw explainRareEncoding(error as Error, job.image, running.source);
+    return encode(planAnew(job, { image }), running);
   }
-}
-
-/** Repairs the image after an error; see {@link repairAfterError}. */
-function repair(
-  error: Error,
-  { image }: ConversionJob,
-  { source, repairs }: RunningConversion,
-): Promise<ImageInfo | undefined> {
-  return repairAfterError(error, image, source.folder, repairs);
 }
 
 /**
@@ -187,19 +176,19 @@ function repair(
  * @param shared output of the command that has written this and other results
  */
 async function encode(job: PlannedJob, running: RunningConversion, shared?: Output): Promise<Converted> {
-  const { image, options, suffix, plan } = job;
+  const { image, options, plan } = job;
   const { maxBytes, quality } = options;
   const rest = shared ? plan.steps.slice(job.programs.indexOf('magick') + 1) : plan.steps;
   const printed = { stdout: '', stderr: '', ...shared };
-  const encodeAt = async (tried: number): Promise<VerifiedOutput> => {
+  const encodeAt = async (tried: number): Promise<CheckedResult> => {
     const attempt = { ...job, options: { ...options, quality: tried } };
     const steps = tried === quality ? rest : [planAgain(attempt)];
     const { stdout, stderr } = await runSteps(steps, attempt, running);
     printed.stdout += stdout;
     printed.stderr += stderr;
-    return verifyOutput(running.source, attempt, printed.stdout);
+    return checkResult(running.source, attempt, printed.stdout);
   };
-  const result: VerifiedOutput & { readonly quality?: number } =
+  const result: CheckedResult & { readonly quality?: number } =
     maxBytes === undefined
       ? await encodeAt(quality)
       : await encodeWithin(maxBytes, quality, running.source.label, encodeAt);
@@ -210,7 +199,6 @@ async function encode(job: PlannedJob, running: RunningConversion, shared?: Outp
   const { width, height } = format === 'ico' ? iconSize(options) : (shown ?? {});
   return {
     ...result,
-    suffix,
     format,
     width,
     height,
@@ -242,14 +230,12 @@ async function runSteps(
   const printed = { stdout: '', stderr: '' };
   const queue = [...steps];
   for (let next = queue.shift(); next; next = queue.shift()) {
-    const step = completeStep(next, conversion, job.suffix);
-    source.onCommand?.(step);
-    const { stdout, stderr } = await runStep(step, job, conversion);
+    const { stdout, stderr } = await runStep(next, job, conversion);
     printed.stdout += stdout;
     printed.stderr += stderr;
-    if (step.rendersTo) {
-      const rendered = await inspectRendered(source, step.rendersTo);
-      checkLimits(createJob(rendered, { ...job.options, crop: undefined }, job.tools), config, source.label);
+    if (next.rendersTo) {
+      const rendered = await inspectRendered(source, nameFile(next.rendersTo, job.suffix));
+      checkLimits(extentOf(rendered, { ...job.options, crop: undefined }), config, source.label);
       const again = renderSmaller(job, rendered);
       if (again) queue.unshift(again);
     }
@@ -258,40 +244,32 @@ async function runSteps(
   return printed;
 }
 
-async function runStep(step: Step, job: ConversionJob, conversion: RunningConversion): Promise<Output> {
-  const { tool, args, stdin, rendersTo, deflateLevel } = step;
-  const { source, config, toolchain, run, runPart, movedOut, maxBytes } = conversion;
+async function runStep(given: Step, job: ConversionJob, conversion: RunningConversion): Promise<Output> {
+  const { source, config, toolchain, run: runCommand, deadline, signal, maxBytes } = conversion;
   const { folder } = source;
-  const { image } = job;
+  const { image, options, suffix } = job;
+  const step = completeStep(given, conversion, suffix);
+  const { tool, args, stdin, rendersTo, deflateLevel } = step;
+  source.onCommand?.(step);
   const isSvg = tool === 'rsvg';
   const limit =
     isSvg && config.CONVERT_TIMEOUT_MS > SVG_TIMEOUT_MS
       ? { ms: SVG_TIMEOUT_MS, work: 'SVGs' }
       : conversionLimit(config);
-  const input = stdin !== undefined && { stdin: await moveOut(movedOut, folder, stdin) };
-  const attempt = async (signal: AbortSignal): Promise<Output> => {
-    // Under the system call filter, librsvg cannot replace a file: GLib calls fchown and fchmod for that.
-    if (rendersTo) await workFiles(folder).rm(join(folder, rendersTo), { recursive: true, force: true });
-    const remainingMs = Math.max(1, Math.ceil(conversion.deadline - performance.now()));
-    return run({
-      file: (toolchain[tool] as Tool).path,
-      args,
-      cwd: folder,
-      outputs: outputsOf(step, job),
-      maxBytes,
-      maxNames: MAX_NAMES + 2 * (image.animation?.delaysMs.length ?? countPages(image)),
-      timeoutMs: Math.min(remainingMs, limit.ms),
-      signal,
-      ...input,
-      ...(deflateLevel !== undefined && { deflateLevel }),
-      ...(isSvg && { memoryBytes: SVG_MAX_MEMORY }),
-    });
-  };
-  try {
-    return await runPart(attempt);
-  } catch (error) {
-    throw translateToolError(error, tool, source, limit, job.options.format);
-  }
+  // Under the system call filter, librsvg cannot replace a file: GLib calls fchown and fchmod for that.
+  if (rendersTo) await workFiles(folder).rm(join(folder, rendersTo), { recursive: true, force: true });
+  const remainingMs = Math.max(1, Math.ceil(deadline - performance.now()));
+  return runCommand({
+    file: (toolchain[tool] as Tool).path,
+    ...{ args, cwd: folder, timeoutMs: Math.min(remainingMs, limit.ms), signal },
+    ...{ outputs: outputsOf(step, job), maxBytes },
+    maxNames: MAX_NAMES + 2 * (image.animation?.delaysMs.length ?? countPages(image)),
+    ...(stdin !== undefined && { stdin: movedInput(folder) }),
+    ...(deflateLevel !== undefined && { deflateLevel }),
+    ...(isSvg && { memoryBytes: SVG_MAX_MEMORY }),
+  }).catch((error) => {
+    throw translateToolError(error, tool, source, limit, options.format);
+  });
 }
 
 /**
@@ -303,21 +281,4 @@ function inspectRendered(source: ConversionInput, name: string): Promise<ImageIn
   return inspect(join(source.folder, name), 'png').catch((error: NodeJS.ErrnoException) => {
     throw isNoFile(error) ? invalidOutputError(`${name}: ${error.code}`, source) : error;
   });
-}
-
-/**
- * Moves a file that a tool reads on standard input out of the folder that the tool can change, but only once. The file
- * is opened outside of the sandbox: inside its folder, the tool could replace it by a link to any other file.
- *
- * @returns the new path, beside the folder
- */
-function moveOut(movedOut: RunningConversion['movedOut'], folder: string, name: string): Promise<string> {
-  const path = `${folder}.${name}`;
-  const moved =
-    movedOut.get(name) ??
-    workFiles(path)
-      .rename(join(folder, name), path)
-      .then(() => path);
-  movedOut.set(name, moved);
-  return moved;
 }

@@ -1,8 +1,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { storeExternalProfile } from '../../src/conversion/inspect.ts';
 import { inspectPdf } from '../../src/conversion/inspect-pdf.ts';
-import { storeExternalProfile } from '../../src/conversion/prepare.ts';
 import type { ImageInfo } from '../../src/images/image-info.ts';
 import { inspect } from '../../src/images/index.ts';
 import { type Command, CommandError } from '../../src/process/command.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { loadConfig } from '../../src/config.ts';
-import { acceptJob, checkLimits, estimateDiskBytes } from '../../src/conversion/accept-jobs.ts';
+import { checkLimits, estimateDiskBytes, planResult } from '../../src/conversion/admit.ts';
 import { createJob } from '../../src/conversion/plan/job.ts';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
 import type { ConversionInput } from '../../src/conversion/types.ts';
@@ -53,11 +53,7 @@ describe('an animation with more frames than a command can name', () => {
     const accept = (frames: number) => {
       const delaysMs = Array.from({ length: frames }, (_, at) => 20 + 10 * (at % 2));
       const image: ImageInfo = { type: 'gif', width: 1, height: 1, animation: { delaysMs, loopCount: 0 } };
-      return acceptJob(
-        image,
-        { options: { format: 'webp', quality: 80, stripMetadata: true }, suffix: '' },
-        machine,
-      );
+      return planResult(image, { format: 'webp', quality: 80, stripMetadata: true }, '', machine);
     };
     expect(accept(30_000).plan.steps).to.have.length(2);
     expect(() => accept(100_000))

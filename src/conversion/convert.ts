@@ -1,0 +1,178 @@
+/** @module One conversion, from a stored file to its results: inspect, plan, admit, wait, run, describe. */
+import { KnownResultError } from '../errors.ts';
+import type { OutputType } from '../formats.ts';
+import { maxToolFileBytes } from '../process/sandbox/configure.ts';
+import { admitTogether, estimateDiskBytes, maxFolderBytes, planResult } from './admit.ts';
+import { type Explanation, explainJob } from './explain.ts';
+import { inspectInput, ownInput, preparationKind, resolveFormat } from './inspect.ts';
+import { canonicalPlan, conversionKey, digestOf } from './key.ts';
+import type { ConvertOptions, PlannedJob } from './plan/types.ts';
+import type { ConversionQueue, Slot } from './queue/queue.ts';
+import { run } from './run.ts';
+import { type Attempt, attemptEach, onlyResult, toAttempts, valuesOf } from './targets.ts';
+import type {
+  ConversionEvent,
+  ConversionInput,
+  ConversionResult,
+  Convert,
+  ConvertVariants,
+  FileConversion,
+  Machine,
+  OwnedInput,
+  Variant,
+} from './types.ts';
+
+interface ConvertDeps extends Machine {
+  readonly queue: Pick<ConversionQueue, 'enter'>;
+  /** Maximum number of threads of a conversion. It uses those that no other conversion needs when it starts. */
+  readonly maxThreads: number;
+  /** Called when a conversion has finished. */
+  readonly onFinished?: ((conversion: ConversionEvent) => void) | undefined;
+}
+
+/** The functions that convert a file, to one result or to several, and the one that only plans. */
+export type FileConverter = ReturnType<typeof createConvert>;
+
+/** Creates the functions that convert files. */
+export function createConvert(deps: ConvertDeps) {
+  const { queue, config, toolchain, maxThreads } = deps;
+
+  const convertVariants: ConvertVariants = async (source, variants, onError, signal, group) => {
+    const conversion = { ...deps, source, onError, signal };
+    const report = createReport(conversion, variants);
+    await using input = ownInput(source, config.MAX_FILE_BYTES);
+    try {
+      using place = queue.enter({
+        ...{ signal, client: source.client, group, kind: preparationKind(source.type) },
+      });
+      const prepared = await place.prepare(() => prepare(input, variants, conversion));
+      using slot = await place.start();
+      const startedAt = performance.now();
+      report.start(slot, prepared.jobs);
+      const results = await withReservation(source, prepared.maxBytes, () =>
+        run(prepared.jobs, {
+          ...{ ...conversion, repairs: input.repairs },
+          // Recorded commands must not depend on the load of the machine.
+          threads: source.onCommand ? 1 : Math.min(1 + slot.idleSlots, maxThreads),
+          maxBytes: prepared.maxFolderBytes,
+          deadline: startedAt + config.CONVERT_TIMEOUT_MS,
+        }),
+      );
+      const times = {
+        ...{ queuedMs: slot.waitedMs, preparedMs: prepared.ms, convertedMs: performance.now() - startedAt },
+      };
+      report.end(results);
+      return results.map(({ name, suffix, ...result }) => {
+        const variant = name || undefined;
+        if ('error' in result) return { variant, error: result.error };
+        const key = prepared.keys.get(suffix) as string;
+        return { variant, converted: { ...result.value, ...times, key } };
+      });
+    } catch (error) {
+      report.fail(error);
+      source.onFailure?.(error);
+      throw error;
+    }
+  };
+
+  return {
+    convertVariants,
+    convert: (async (source, options, signal, group) => {
+      const [outcome] = await convertVariants(source, onlyResult(options), 'fail', signal, group);
+      return (outcome as { converted: ConversionResult }).converted;
+    }) satisfies Convert as Convert,
+    /**
+     * States what {@link Convert} would do. Removes the input.
+     *
+     * @throws {ServiceError} that names the file
+     */
+    async explain(source: ConversionInput, options: ConvertOptions): Promise<Explanation> {
+      const { signal } = new AbortController();
+      await using input = ownInput(source, config.MAX_FILE_BYTES);
+      const { digest, jobs } = await plan(input, onlyResult(options), {
+        ...{ ...deps, source, onError: 'fail', signal },
+      });
+      return explainJob(valuesOf(jobs)[0] as PlannedJob, digest, deps);
+    },
+  };
+
+  /** Plans the results, and derives what is known before the tools run. */
+  async function prepare(input: OwnedInput, variants: readonly Variant[], conversion: FileConversion) {
+    const started = performance.now();
+    const { digest, jobs } = await plan(input, variants, conversion);
+    const planned = valuesOf(jobs);
+    const keys = new Map(
+      planned.map((job) => [job.suffix, conversionKey(digest, canonicalPlan(job, toolchain))]),
+    );
+    const known = [...keys.values()].find((key) => conversion.source.knows?.(key));
+    if (known !== undefined) throw new KnownResultError(known);
+    const bytes = planned.map((job) => estimateDiskBytes(job, input.bytes) ?? maxToolFileBytes(config));
+    return {
+      ...{ jobs, keys, maxBytes: sum(bytes) },
+      maxFolderBytes: maxFolderBytes(planned, input.bytes, config),
+      ms: performance.now() - started,
+    };
+  }
+}
+
+/**
+ * Repairs and inspects the input, and plans each result within the limits.
+ *
+ * @throws {ServiceError} that names the file
+ */
+async function plan(input: OwnedInput, variants: readonly Variant[], conversion: FileConversion) {
+  const { source, config } = conversion;
+  const digest = await digestOf(source); // before a repair changes the file
+  const requested = variants.map(({ options }) => options);
+  const image = await inspectInput(source, requested, input.repairs, conversion);
+  const jobs = await attemptEach(toAttempts(variants), conversion, (options, suffix) =>
+    planResult(image, resolveFormat(options, image), suffix, conversion),
+  );
+  admitTogether(valuesOf(jobs), config, source.label);
+  return { digest, jobs };
+}
+
+/** Reserves disk space during a conversion. Afterwards, only the bytes of the results stay reserved. */
+async function withReservation<T extends { readonly bytes: number }>(
+  { disk }: ConversionInput,
+  maxBytes: number,
+  convert: () => Promise<Attempt<T>[]>,
+): Promise<Attempt<T>[]> {
+  const settle = await disk?.reserve(maxBytes);
+  let bytes = 0;
+  try {
+    const results = await convert();
+    bytes = sum(valuesOf(results).map((result) => result.bytes));
+    return results;
+  } finally {
+    settle?.(bytes);
+  }
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
+
+/** Creates the report of a conversion to the metrics. Its results share its time equally. */
+function createReport({ source, onFinished }: ConvertDeps & FileConversion, variants: readonly Variant[]) {
+  let formats: OutputType[] = variants.map(({ options }) => options.format);
+  let started: { readonly queuedMs: number; readonly at: number } | undefined;
+  const report = (format: OutputType, error: unknown): void => {
+    const ranMs = started && (performance.now() - started.at) / variants.length;
+    const { type: input, client } = source;
+    onFinished?.({ input, output: format, client, error, queuedMs: started?.queuedMs, ranMs });
+  };
+  return {
+    start({ waitedMs }: Slot, jobs: readonly Attempt<PlannedJob>[]): void {
+      started = { queuedMs: waitedMs, at: performance.now() };
+      formats = jobs.map(
+        (job, at) => ('value' in job ? job.value.options.format : formats[at]) as OutputType,
+      );
+    },
+    end(results: readonly Attempt<unknown>[]): void {
+      for (const [at, result] of results.entries())
+        report(formats[at] as OutputType, 'error' in result ? result.error : undefined);
+    },
+    fail(error: unknown): void {
+      if (!(error instanceof KnownResultError)) for (const format of formats) report(format, error);
+    },
+  };
+}

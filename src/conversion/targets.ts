@@ -1,0 +1,62 @@
+/** @module The results to make of a file, and what becomes of each: one that fails can be skipped. */
+import { errorOfFile, isFileError, type ServiceError } from '../errors.ts';
+import type { ConvertOptions } from './plan/types.ts';
+import type { ConversionInput, OnError, Variant } from './types.ts';
+
+/** What has become of one result of a file so far. */
+export type Attempt<T> = {
+  /** Name of the variant; empty for the only result of a file. */
+  readonly name: string;
+  /** Two digits that distinguish the files of this result from those of the others; empty for the only result. */
+  readonly suffix: string;
+} & ({ readonly value: T } | { readonly error: ServiceError });
+
+/** Returns the options of a file with one result, as a list of variants. */
+export const onlyResult = (options: ConvertOptions): Variant[] => [{ name: '', options }];
+
+/** Returns the options of each variant, for a start. */
+export const toAttempts = (variants: readonly Variant[]): Attempt<ConvertOptions>[] =>
+  variants.map(({ name, options }, at) => ({
+    name,
+    suffix: name && String(at).padStart(2, '0'),
+    value: options,
+  }));
+
+/** Returns the values of those that have not failed. */
+export const valuesOf = <T>(attempts: readonly Attempt<T>[]): T[] =>
+  attempts.flatMap((attempt) => ('value' in attempt ? [attempt.value] : []));
+
+/** A file, and whether a variant that fails is skipped. */
+interface Subject {
+  readonly source: ConversionInput;
+  readonly onError: OnError;
+}
+
+/**
+ * Does a part of the work for each result that has not failed, one after another.
+ *
+ * @throws {ServiceError} with `onError: 'fail'`, the first error of a variant, which it names; any error of the only result
+ */
+export async function attemptEach<T, R>(
+  attempts: readonly Attempt<T>[],
+  { source, onError }: Subject,
+  work: (value: T, suffix: string) => Promise<R> | R,
+): Promise<Attempt<R>[]> {
+  const done: Attempt<R>[] = [];
+  for (const attempt of attempts) {
+    const { name, suffix } = attempt;
+    if ('error' in attempt) {
+      done.push(attempt);
+      continue;
+    }
+    try {
+      done.push({ name, suffix, value: await work(attempt.value, suffix) });
+    } catch (cause) {
+      if (!name || !isFileError(cause)) throw cause;
+      const error = errorOfFile(cause, `${source.label} (variant "${name}")`, source.batchFile);
+      if (onError === 'fail') throw error;
+      done.push({ name, suffix, error });
+    }
+  }
+  return done;
+}
