@@ -25,7 +25,7 @@ import { readJp2, repairJp2 } from './jp2.ts';
 import { readJpeg } from './jpeg.ts';
 import { readJxl } from './jxl.ts';
 import { readPng } from './png.ts';
-import { hideLayers, readPsd } from './psd.ts';
+import { readPsd, repairPsd } from './psd.ts';
 import { readSvg } from './svg/inspect.ts';
 import { skipXmlPreamble } from './svg/markup.ts';
 import { repairSvg } from './svg/rewrite.ts';
@@ -170,7 +170,7 @@ const FORMATS: { readonly [Type in InputType]: Format<Type> } = {
   heic: { inspect: readHeif, repair: (target) => repairHeif(target, 'heic') },
   jxl: { inspect: readJxl },
   jp2: { inspect: readJp2, repair: repairJp2 },
-  psd: { inspect: readPsd, repair: hideLayers },
+  psd: { inspect: readPsd, repair: repairPsd },
   cur: { inspect: readIco, repair: keepBestImage },
   pdf: { inspect: async () => ({ profile: 'none', metadata: [], pixels: RGB_PIXELS }) }, // only pdfinfo reads more
 };

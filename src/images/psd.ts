@@ -1,5 +1,13 @@
-/** @module Reads the header and resources of a PSD, and hides its layers (Adobe Photoshop File Formats Specification, 2019). */
-import { type RepairTarget, WindowReader, writeAt } from './containers/file.ts';
+/** @module Reads the header and resources of a PSD, and repairs it (Adobe Photoshop File Formats Specification, 2019). */
+import {
+  bigEndian,
+  type RepairTarget,
+  readAt,
+  readRange,
+  replaceContent,
+  WindowReader,
+  writeAt,
+} from './containers/file.ts';
 import { readProfile } from './icc.ts';
 import type { ImageFacts, MetadataKind, PixelFormat, Profile } from './image-info.ts';
 
@@ -8,7 +16,7 @@ const HEADER_BYTES = 26;
 /** Maximum number of layers that Photoshop allows. */
 const MAX_LAYERS = 8000;
 
-const MODE = { cmyk: 4, lab: 9 } as const;
+const MODE = { grey: 1, indexed: 2, cmyk: 4, duotone: 8, lab: 9 } as const;
 /** Colour modes that ImageMagick decodes correctly. */
 const READABLE_MODES = [0, 1, 2, 3, 4, 8, 9];
 /** Colour spaces by the colour mode, and their numbers of channels. */
@@ -27,20 +35,23 @@ const METADATA: Readonly<Record<number, MetadataKind>> = {
   [RESOURCE.xmp]: 'xmp',
 };
 
+/** Offsets in the header (section "File Header Section"). */
+const AT = { version: 4, channels: 12, height: 14, width: 18, depth: 22, mode: 24 } as const;
+
 /** Reads size, colours and metadata, and whether the file has a merged image of its layers. */
 export async function readPsd(bytes: WindowReader): Promise<ImageFacts<'psd'>> {
   const header = Buffer.from(await bytes.read(0, HEADER_BYTES));
   if (header.length < HEADER_BYTES) return {};
-  const [depth, mode] = [header.readUInt16BE(22), header.readUInt16BE(24)];
+  const [depth, mode] = [header.readUInt16BE(AT.depth), header.readUInt16BE(AT.mode)];
   const colourTable = await lengthAt(bytes, HEADER_BYTES);
   const resources = await readResources(bytes, HEADER_BYTES + 4 + colourTable);
   const { count } = await findLayerCount(bytes);
   const readable = READABLE_MODES.includes(mode) && READABLE_DEPTHS.includes(depth);
   const colourSpace = SPACES[mode] ?? 'rgb';
   return {
-    pixels: { alpha: header.readUInt16BE(12) > CHANNELS[colourSpace], bits: depth, colourSpace },
-    width: header.readUInt32BE(18),
-    height: header.readUInt32BE(14),
+    pixels: { alpha: header.readUInt16BE(AT.channels) > CHANNELS[colourSpace], bits: depth, colourSpace },
+    width: header.readUInt32BE(AT.width),
+    height: header.readUInt32BE(AT.height),
     ...(depth === 16 && { deep: true }),
     ...(mode === MODE.cmyk && { cmyk: true }),
     ...(mode === MODE.lab && { lab: true }),
@@ -96,12 +107,119 @@ async function readResources(bytes: WindowReader, start: number): Promise<ImageF
 }
 
 /**
+ * Repairs a PSD that ImageMagick would reject or show wrongly: hides its layers, and extra channels of the merged image.
+ *
+ * @throws {ServiceError} DISK_FULL if the disk has no space for the repaired file beside the input
+ */
+export async function repairPsd(target: RepairTarget): Promise<undefined> {
+  const layerCount = await hideLayers(target);
+  await hideExtraChannels(target, layerCount < 0);
+}
+
+/**
  * Reduces the layer count to one. Only the merged image is converted, but ImageMagick 7 counts layers as frames and
  * rejects too many. A file with more layers than Photoshop allows is not changed, and is rejected later.
+ *
+ * @returns the layer count as in {@link findLayerCount}
  */
-export async function hideLayers({ file }: RepairTarget): Promise<undefined> {
+async function hideLayers({ file }: RepairTarget): Promise<number> {
   const { offset, count } = await findLayerCount(new WindowReader(file));
   const one = Buffer.alloc(2);
   one.writeInt16BE(Math.sign(count));
   if (Math.abs(count) > 1 && Math.abs(count) <= MAX_LAYERS) await writeAt(file, offset, one);
+  return count;
+}
+
+/** Version of a PSD. A PSB, with version 2, has longer numbers. */
+const PSD = 1;
+/** Maximum number of channels and of rows of a PSD. */
+const MAX_CHANNELS = 56;
+const MAX_ROWS = 30_000;
+/** Compressions of the merged image: none, and PackBits, which lists the length of each row of each channel first. */
+const COMPRESSION = { none: 0, packBits: 1 } as const;
+
+/**
+ * Removes channels of the merged image that are neither colours nor transparency, such as spot colours: ImageMagick 6 would use one
+ * as the transparency of greys, and 7 would write them to a TIFF. Gives indexed colours the three channels that 6 requires. Duotones
+ * become the greys as which they are shown, because 7 ignores their transparency. Does not change an incomplete file.
+ */
+async function hideExtraChannels(target: RepairTarget, hasAlpha: boolean): Promise<void> {
+  const { file, maxBytes } = target;
+  const { bytes: header } = await readAt(file, 0, HEADER_BYTES);
+  const [mode, stored] = [header.readUInt16BE(AT.mode), header.readUInt16BE(AT.channels)];
+  const shown = shownChannels(mode, hasAlpha);
+  const isRight = shown.length === stored && !(mode === MODE.duotone && hasAlpha);
+  if (header.readUInt16BE(AT.version) !== PSD || isRight) return;
+  if (shown.length === 0 || !shown.every((channel) => channel < stored)) return;
+  const bytes = new WindowReader(file);
+  const resources = HEADER_BYTES + 4 + (await lengthAt(bytes, HEADER_BYTES));
+  const layers = resources + 4 + (await lengthAt(bytes, resources));
+  const merged = layers + 4 + (await lengthAt(bytes, layers));
+  const channels = await findChannels(target, header, merged);
+  if (!channels) return;
+  const kept = shown.map((channel) => channels[channel] as StoredChannel);
+  header.writeUInt16BE(shown.length, AT.channels);
+  if (mode === MODE.duotone) header.writeUInt16BE(MODE.grey, AT.mode);
+  const parts = [
+    header,
+    ...(mode === MODE.duotone ? [bigEndian(0, 4)] : [[HEADER_BYTES, resources] as const]),
+    [resources, merged + 2] as const,
+    ...kept.map(({ table }) => table),
+    ...kept.map(({ data }) => data),
+  ];
+  const length = (part: Buffer | Range): number => (Buffer.isBuffer(part) ? part.length : part[1] - part[0]);
+  const size = parts.reduce((sum, part) => sum + length(part), 0);
+  if (size > maxBytes) return;
+  const content = async function* (): AsyncGenerator<Buffer> {
+    for (const part of parts) {
+      if (Buffer.isBuffer(part)) yield part;
+      else yield* readRange(file, ...part);
+    }
+  };
+  await replaceContent(target, content(), size);
+}
+
+/** Returns the indices of the channels that a repaired file has; none if ImageMagick does not decode the mode. */
+function shownChannels(mode: number, hasAlpha: boolean): number[] {
+  if (mode === MODE.indexed) return [0, 0, 0];
+  const colours = SPACES[mode];
+  const length = colours ? CHANNELS[colours] + (hasAlpha ? 1 : 0) : 0;
+  return Array.from({ length }, (_, channel) => channel);
+}
+
+type Range = readonly [start: number, end: number];
+
+/** The lengths of the rows of a channel, if it is compressed, and its samples. */
+interface StoredChannel {
+  readonly table: Buffer;
+  readonly data: Range;
+}
+
+/**
+ * Finds the channels of the merged image, which starts at `merged`.
+ *
+ * @returns undefined if the file does not contain all of them, or if they are compressed in a way that Photoshop does not use
+ */
+async function findChannels(
+  { file }: RepairTarget,
+  header: Buffer,
+  merged: number,
+): Promise<StoredChannel[] | undefined> {
+  const [count, depth] = [header.readUInt16BE(AT.channels), header.readUInt16BE(AT.depth)];
+  const [height, width] = [header.readUInt32BE(AT.height), header.readUInt32BE(AT.width)];
+  if (count > MAX_CHANNELS || height > MAX_ROWS) return undefined;
+  const { size } = await file.stat();
+  const compression = (await readAt(file, merged, 2)).bytes.readUInt16BE();
+  const isPacked = compression === COMPRESSION.packBits;
+  const rowBytes = Math.ceil((width * depth) / 8);
+  const { bytes: table } = await readAt(file, merged + 2, isPacked ? 2 * height * count : 0);
+  let start = merged + 2 + table.length;
+  const channels = Array.from({ length: count }, (_, channel): StoredChannel => {
+    const rows = isPacked ? table.subarray(2 * height * channel, 2 * height * (channel + 1)) : table;
+    let length = isPacked ? 0 : height * rowBytes;
+    for (let at = 0; at < rows.length; at += 2) length += rows.readUInt16BE(at);
+    start += length;
+    return { table: rows, data: [start - length, start] };
+  });
+  return start <= size && (isPacked || compression === COMPRESSION.none) ? channels : undefined;
 }

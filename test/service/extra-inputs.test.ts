@@ -58,6 +58,7 @@ const row = (name: string, shows: string, picture: Row['picture'], least: number
   picture,
   least,
 });
+/** A PSD of `window()` by default. */
 const photoshop = (shows: string, options: Parameters<typeof psd>[1], picture: Row['picture']): Row => ({
   shows: `a PSD with ${shows}`,
   file: async () => psd(window(), options),
@@ -87,6 +88,23 @@ async function withUsualProfile(): Promise<Buffer> {
   const colour = box('colr', Buffer.concat([Buffer.from('prof'), USUAL_PROFILE]));
   return heif({ brand: 'heic', items: [{ ...item, properties: [...item.properties, colour] }] });
 }
+
+/** Channels of a PSD: greys, transparency, and a spot colour. */
+const [RED, TRANSPARENCY] = [0, 3].map((channel) => planesOf(window().data, 4)[channel] as Buffer) as [
+  Buffer,
+  Buffer,
+];
+const TRANSPARENT_GREY = [RED, TRANSPARENCY, RED.map((value) => 255 - value) as Buffer];
+/** A palette of 256 colours: reds, greens and blues. */
+const PALETTE = Buffer.from(
+  Array.from({ length: 768 }, (_, at) => [at, 255 - at, at * 7][at >> 8] as number),
+);
+
+/** Returns an image whose greys are the reds of another one. */
+const greyOf = ({ width, height, data }: Pixels): Pixels => ({
+  ...{ width, height },
+  data: Buffer.from(data.map((value, at) => (at % 4 === 3 ? value : (data[at & ~3] as number)))),
+});
 
 const ROWS: readonly Row[] = [
   row('scene.heic', '8 bits', scene, LOSSY),
@@ -160,14 +178,33 @@ const ROWS: readonly Row[] = [
     { channels: planesOf(window().data, 4), layers: 1 },
     covered,
   ),
-  photoshop('grey', { mode: 1, channels: planesOf(window().data, 4).slice(0, 1) }, () => {
-    const { width, height, data } = covered();
-    return {
-      width,
-      height,
-      data: data.map((value, at) => (at % 4 === 3 ? 255 : (data[at & ~3] ?? value))) as Buffer,
-    };
-  }),
+  photoshop('grey', { mode: 1, channels: [RED] }, () => greyOf(covered())),
+  photoshop('grey, transparency and a spot colour', { mode: 1, layers: -1, channels: TRANSPARENT_GREY }, () =>
+    greyOf(window()),
+  ),
+  photoshop(
+    'grey, transparency and a spot colour, of 16 bits in PackBits',
+    { mode: 1, depth: 16, packed: true, layers: -1, channels: TRANSPARENT_GREY },
+    () => greyOf(window()),
+  ),
+  photoshop(
+    'a duotone and transparency, as greys',
+    { mode: 8, table: Buffer.alloc(16, 7), layers: -1, channels: TRANSPARENT_GREY.slice(0, 2) },
+    () => greyOf(window()),
+  ),
+  ...([false, true] as const).map((packed) =>
+    photoshop(
+      `indexed colours ${packed ? 'in PackBits and' : 'and'} an extra channel`,
+      { mode: 2, packed, table: PALETTE, channels: [RED, RED] },
+      () => {
+        const { width, height, data } = greyOf(covered());
+        const inPalette = data.map((value, at) =>
+          at % 4 === 3 ? 255 : (PALETTE[256 * (at % 4) + value] as number),
+        );
+        return { width, height, data: Buffer.from(inPalette) };
+      },
+    ),
+  ),
   {
     shows: 'a CUR with hot spots in the fields that an icon uses for bits',
     file: async () =>
@@ -262,6 +299,14 @@ describe('the inputs that EXTRA_INPUTS enables', () => {
       const shown = await decode((await toPng(file)).body);
       expect(difference(shown, await decode(png)).max, options).to.equal(0);
     }
+  });
+
+  it('write no spot colour of a PSD to a TIFF', async () => {
+    const channels = [...planesOf(window().data, 4).slice(0, 3), ...TRANSPARENT_GREY.slice(1)];
+    const file = psd(window(), { channels });
+    const { body } = await converted(own.base, file, { format: 'tiff' });
+    expect(await sharp(body).metadata()).to.include({ channels: 3 });
+    expect(difference(await decode(body), covered()).psnr).to.be.at.least(LOSSLESS);
   });
 
   it('convert a CMYK PSD with its profile', async () => {
