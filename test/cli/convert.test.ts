@@ -1,3 +1,4 @@
+// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { hash } from 'node:crypto';
 import { cp, mkdir, readdir, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';

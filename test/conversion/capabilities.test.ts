@@ -1,3 +1,4 @@
+// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { expect } from 'chai';
 import { detectCapabilities } from '../../src/conversion/capabilities.ts';
 import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES, INPUTS, OUTPUTS } from '../../src/formats.ts';

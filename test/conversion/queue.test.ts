@@ -1,3 +1,4 @@
+// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { expect } from 'chai';
 import { ConversionQueue, type JobOwner, type Slot } from '../../src/conversion/queue/queue.ts';
 import { ClientDisconnectedError, type ServiceError } from '../../src/errors.ts';

@@ -1,3 +1,4 @@
+// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 /** @module Converts every fixture to several variants at once, and one by one, and compares the results byte by byte. */
 import { createHash } from 'node:crypto';
 import { readdirSync } from 'node:fs';

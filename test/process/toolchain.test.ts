@@ -1,3 +1,4 @@
+// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { dirname } from 'node:path';
 import { expect } from 'chai';
 import { findToolchain, isAtLeast, parseFormats } from '../../src/process/toolchain.ts';

@@ -1,3 +1,4 @@
+// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { expect } from 'chai';
 import { createLocalBackend } from '../../src/regress/backends.ts';
 import { compare } from '../../src/regress/compare.ts';

@@ -1,3 +1,4 @@
+// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { gif } from '../../scripts/fixtures/gif-writer.ts';

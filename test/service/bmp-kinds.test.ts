@@ -1,3 +1,4 @@
+// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 /** @module Converts every kind of file in BMP Suite, and checks the colours. */
 import { expect } from 'chai';
 import { CHECKED_ROW, GOOD, QUESTIONABLE } from '../helpers/bmp-kinds.ts';

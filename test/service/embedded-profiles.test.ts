@@ -1,3 +1,4 @@
+// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 /** @module Images with an ICC profile that is not sRGB, and JPEGs with an HDR gain map. */
 import { expect } from 'chai';
 import sharp from 'sharp';

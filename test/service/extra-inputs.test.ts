@@ -1,3 +1,4 @@
+// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import sharp, { type Sharp } from 'sharp';

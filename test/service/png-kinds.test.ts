@@ -1,3 +1,4 @@
+// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 /** @module Converts each kind of PNG that PngSuite has, generated here, and compares the result with the encoded pixels. */
 import { deflateSync } from 'node:zlib';
 import { expect } from 'chai';

@@ -1,3 +1,4 @@
+// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 /** @module Converts TIFFs with invalid or missing tags, which libtiff ignores and ImageMagick does not. */
 import { expect } from 'chai';
 import sharp from 'sharp';

@@ -1,3 +1,4 @@
+// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
