@@ -10,7 +10,7 @@ import { percentile } from '../statistics.ts';
 import { count, emptyTally } from './clients.ts';
 import { type Fault, type FaultParts, finish, type Outcome } from './fault.ts';
 import { NOISY_CLIENTS, type NoisyClient } from './noisy-clients.ts';
-import { startServer } from './server.ts';
+import { scratch, startServer } from './server.ts';
 
 /** Maximum time of another client's request at the 99th percentile on two processors, in ms. */
 const MAX_MS = { livez: 50, conversion: 250 };
@@ -37,7 +37,7 @@ export const NOISY_CLIENT_FAULTS: Readonly<Record<string, Fault>> = Object.fromE
 );
 
 async function runAttack(name: string, client: NoisyClient, parts: FaultParts): Promise<Outcome> {
-  const server = await startServer(client.settings?.(parts.magick));
+  const server = await startServer(client.settings?.(parts.magick, scratch));
   const tally = emptyTally();
   let requests = 0;
   const nextAddress = (): string => {

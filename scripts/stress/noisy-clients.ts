@@ -2,7 +2,11 @@
  * @module Attacks of one client during which other clients must be served as usual: a row for each. `noisy-client-faults.ts` runs each in
  * a worker thread, so that the attack does not delay the measurement, and checks all of them against the same figures.
  */
+
+import { spawnSync } from 'node:child_process';
+import { copyFileSync } from 'node:fs';
 import { connect } from 'node:net';
+import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import { gzipSync } from 'node:zlib';
 import { formWith, readBody, sendFrom } from '../../test/helpers/from-address.ts';
@@ -20,8 +24,11 @@ export interface Attack {
 
 /** A client that sends more than its share. Its requests come from an address other than those of the other clients. */
 export interface NoisyClient {
-  /** Settings of the server. `magick` is the path of the real ImageMagick. The default has no rate limit. */
-  readonly settings?: (magick: string) => Readonly<Record<string, string>>;
+  /**
+   * Settings of the server. `magick` is the path of the real ImageMagick, and `folder` is for files of the attack. The default has no
+   * rate limit.
+   */
+  readonly settings?: (magick: string, folder: string) => Readonly<Record<string, string>>;
   /** Attacks until the signal aborts. */
   readonly attack: (attack: Attack) => Promise<void>;
   /** The answers that the attacker may get. Default: any. */
@@ -104,6 +111,26 @@ const colourfulSvg = (number: number): Buffer => {
 };
 const SMALL_SVG = svgOf('<style>rect{fill:lch(50 0 0)}</style><rect width="9" height="9"/>');
 
+const BROKEN_CODEC = new URL('../../test/helpers/broken-codec.c', import.meta.url).pathname;
+/** Path of the program in the chroot of `scripts/debian-13.sh`, which has no compiler. */
+const BUILT_CODEC = '/usr/local/bin/imagemill-broken-codec';
+
+/** Sends SVGs to a server whose rsvg-convert runs this code of an attacker: see broken-codec.c. */
+const takenOver = (code: string, SANDBOX: 'on' | 'off'): NoisyClient => ({
+  settings(_, folder) {
+    const RSVG_BIN = join(folder, 'broken-codec');
+    if (spawnSync('cc', ['-O1', '-pthread', '-o', RSVG_BIN, BROKEN_CODEC]).status !== 0)
+      copyFileSync(BUILT_CODEC, RSVG_BIN);
+    return { RSVG_BIN, SANDBOX };
+  },
+  attack(run) {
+    const file = svgOf(`<!--attempt ${code} 0 / -->`);
+    return keepSending([ATTACKER], 4, '/convert', () => formWith(file))(run);
+  },
+  // Under the sandbox, it can make no file, and draws its pixel. Without one, it is killed.
+  expected: [SANDBOX === 'on' ? 200 : 413],
+});
+
 /** The attacks by the name that the report prints. */
 export const NOISY_CLIENTS: Readonly<Record<string, NoisyClient>> = {
   '20 connections with an Accept of 62 kB for an unknown path': {
@@ -147,6 +174,10 @@ export const NOISY_CLIENTS: Readonly<Record<string, NoisyClient>> = {
     },
     expected: [413],
   },
+  'a tool that makes millions of files': takenOver('make-many', 'on'),
+  'a tool that makes millions of files, without a sandbox': takenOver('make-many', 'off'),
+  'a tool that fills the disk': takenOver('fill-disk', 'on'),
+  'a tool that fills the disk, without a sandbox': takenOver('fill-disk', 'off'),
 };
 
 if (parentPort) {

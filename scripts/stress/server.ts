@@ -76,9 +76,13 @@ export async function listLeftovers(server: Pick<Server, 'tempDir' | 'outlived'>
   return [...filesLeft(server), ...processes().map((pid) => `process ${pid}`)];
 }
 
-/** Lists the files below the folder for working files. */
+/** Lists the files below the folder for working files. While the server removes a folder, lists only the instances. */
 export function filesLeft({ tempDir }: Pick<Server, 'tempDir'>): string[] {
-  return readdirSync(tempDir, { recursive: true }).map(String);
+  try {
+    return readdirSync(tempDir, { recursive: true }).map(String);
+  } catch {
+    return readdirSync(tempDir);
+  }
 }
 
 /** Lists processes whose working directory is below the folder. */
