@@ -21,7 +21,6 @@ import {
   rejectReserved,
   rejectWhileDraining,
   serverOptions,
-  useApiHeaders,
 } from './middleware.ts';
 import { createDocument, exampleOrigin } from './openapi/document.ts';
 import { OPERATIONS, type OperationId } from './openapi/operations.ts';
@@ -106,7 +105,7 @@ export function createApp(deps: AppDeps): Express {
   const limit = rateLimiter(deps.now, deps.sharedStore?.withFallback);
   const headers = express.Router();
   if (config.CORS_ORIGIN !== false) headers.use(corsHeaders(config.CORS_ORIGIN));
-  useApiHeaders(app, API_PREFIX, headers.use(limit));
+  app.use(API_PREFIX, headers.use(limit));
   // Orchestrators end a service whose probes fail, so probes do not count.
   app.use(outsideLimiter(isOutside, deps.now));
   app.use(checkHead(isImaginary));

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import cors from 'cors';
-import type { Express, Request, RequestHandler, Response, Router } from 'express';
+import type { Request, RequestHandler, Response, Router } from 'express';
 import type { Logger } from 'pino';
 import { type ErrorCode, serviceError } from '../errors.ts';
 
@@ -178,31 +178,6 @@ export function rejectWhileDraining(draining: AbortSignal | undefined): RequestH
     next(serviceError('SHUTTING_DOWN'));
   };
 }
-
-/** Express setting with the middleware that sets the headers of every API response. */
-const API_HEADERS = 'api headers';
-
-/** Resolves for each API response when its headers are set. The rate limit may have to wait for Redis. */
-const headersSet = new WeakMap<ServerResponse, Promise<void>>();
-
-/** Adds middleware that sets the headers of every API response, including those to requests that do not reach the app. */
-export function useApiHeaders(app: Express, path: string, middleware: RequestHandler): void {
-  app.use(path, (req, res, next) => {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    headersSet.set(res, promise);
-    middleware(req, res, (error?: unknown) => {
-      resolve();
-      next(error);
-    });
-  });
-  app.set(API_HEADERS, middleware);
-}
-
-/** Returns the middleware of {@link useApiHeaders}. */
-export const apiHeadersOf = (app: Express): RequestHandler => app.get(API_HEADERS);
-
-/** Resolves when the headers of an API response are set. */
-export const whenHeadersSet = (res: ServerResponse): Promise<void> | undefined => headersSet.get(res);
 
 /** Headers of a result that the API documents. */
 export const RESULT_HEADERS = [

@@ -1,13 +1,11 @@
-/** @module Sends error responses without Express, to requests that Node's HTTP parser rejects. */
+/** @module Sends error responses without Express, to requests that do not reach it. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Express, Request, Response } from 'express';
 import { ServiceError, serviceError } from '../errors.ts';
-import { identifyClient } from './clients.ts';
 import { errorBody, MAX_DISCARD_MS } from './error-handler.ts';
-import { apiHeadersOf, baseHeaders, whenHeadersSet } from './middleware.ts';
+import { baseHeaders } from './middleware.ts';
 
-const http = process.getBuiltinModule('node:http'); // not imported: see http-server.ts
+const { STATUS_CODES } = process.getBuiltinModule('node:http'); // not imported: see http-server.ts
 
 /** A request and its response. */
 export interface Exchange {
@@ -26,8 +24,13 @@ interface ClientError extends NodeJS.ErrnoException {
   readonly bytesParsed?: number;
 }
 
-/** `receiving` is the request whose body was being received. */
-type Listener = (error: ClientError | ServiceError, socket: Socket, receiving?: IncomingMessage) => void;
+/** The requests of a connection. */
+export interface OpenRequests {
+  /** Those without a complete response, in order. There is more than one if the client pipelines. */
+  readonly exchanges: readonly Exchange[];
+  /** The last request that was received, which may have a response. */
+  readonly last: IncomingMessage | undefined;
+}
 
 /** Service error for each code of Node's parser. Every other code means `MALFORMED_REQUEST`. */
 const PARSER_ERRORS: Readonly<Record<string, 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LARGE' | 'INCOMPLETE_BODY'>> = {
@@ -39,65 +42,25 @@ const PARSER_ERRORS: Readonly<Record<string, 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LA
 /**
  * Creates the listener for `clientError`. When the responses to earlier requests have been sent, the listener sends an
  * error response and closes the connection.
- *
- * @param exchangesOn returns the requests in progress on a connection, in order
  */
-export function createClientErrorHandler(
-  app: Express,
-  exchangesOn: (socket: Socket) => readonly Exchange[],
-): Listener {
+export function createClientErrorHandler(requestsOn: (socket: Socket) => OpenRequests) {
   const rejected = new WeakSet<Socket>();
-  return (error, socket, receiving) => {
+  return (error: ClientError | ServiceError, socket: Socket): void => {
     // Browsers open connections before they have a request. The timeout of one without a request is not an error.
     if (error.code === 'ECONNRESET' || socket.bytesRead === 0) return void socket.destroy();
     if (rejected.has(socket)) return;
     rejected.add(socket);
-    // Let the handlers of a request in the same packet start first: they set headers that the response needs.
-    setImmediate(() => {
-      const exchanges = exchangesOn(socket);
-      const broken = exchanges.find(({ req }) => req === receiving);
-      if (receiving && !broken) return closeGently(socket); // it has a response
-      const earlier = exchanges.at(broken ? -2 : -1);
-      const hasStarted = broken?.start === undefined;
-      if (broken) broken.start = undefined;
-      afterResponse(earlier, () =>
-        respond(app, fromParserError(error), socket, hasStarted ? broken?.res : undefined),
-      );
+    socket.removeAllListeners('data'); // of the parser: what follows is not HTTP
+    const { exchanges, last } = requestsOn(socket);
+    const isBody = last?.complete === false;
+    const broken = isBody ? exchanges.find(({ req }) => req === last) : undefined;
+    if (broken) broken.start = undefined;
+    afterResponse(exchanges.at(broken ? -2 : -1), () => {
+      if (isBody && broken?.res.headersSent !== false)
+        closeGently(socket); // it has a response
+      else sendRawError(socket, fromParserError(error));
     });
   };
-}
-
-/**
- * Sends the error response and closes the connection.
- *
- * @param res the response to the request with the malformed body, if it is the body that is malformed
- */
-async function respond(
-  app: Express,
-  error: ServiceError,
-  socket: Socket,
-  res: ServerResponse | undefined,
-): Promise<void> {
-  if (!res) return rejectRequest(app, socket, error);
-  await whenHeadersSet(res);
-  if (!res.headersSent) sendRawError(socket, error, res.getHeaders());
-  else closeGently(socket);
-}
-
-/**
- * Sends an error response to a request that did not reach the app, and closes the connection. The request counts toward
- * the rate limit of the connection's address: its path and its headers are not known.
- */
-export function rejectRequest(app: Express, socket: Socket, error: ServiceError): void {
-  const req = Object.assign(new http.IncomingMessage(socket), { url: '/' }) as Request;
-  const res = new http.ServerResponse(req) as Response;
-  identifyClient(app, req);
-  apiHeadersOf(app)(req, res, (limitError?: unknown) =>
-    sendRawError(socket, limitError instanceof ServiceError ? limitError : error, {
-      ...baseHeaders(),
-      ...res.getHeaders(),
-    }),
-  );
 }
 
 /** Calls `then` when the exchange has ended, or at once if there is none. */
@@ -120,20 +83,19 @@ function unknownMethod({ rawPacket, bytesParsed = 0 }: ClientError): string | un
   return /^([\w!#$%&'*+.^`|~-]{1,32}) \S+ HTTP\/1\.\d\r?\n/.exec(line)?.[1];
 }
 
-/** Writes an error response with the given headers to a connection, and closes the connection. */
-function sendRawError(socket: Socket, error: ServiceError, headers: Readonly<Record<string, unknown>>): void {
+/** Writes an error response to a connection, without the headers of the API, and closes the connection. */
+export function sendRawError(socket: Socket, error: ServiceError): void {
   if (!socket.writable) return void socket.destroySoon();
   const { status } = error;
   const body = JSON.stringify(errorBody(error));
-  // In lower case, as Node.js stores the headers of a response, so that each replaces a header of the same name.
   const lines = Object.entries({
-    ...headers,
-    date: new Date().toUTCString(),
-    connection: 'close',
-    'content-type': 'application/json; charset=utf-8',
-    'content-length': Buffer.byteLength(body),
+    ...baseHeaders(),
+    Date: new Date().toUTCString(),
+    Connection: 'close',
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': Buffer.byteLength(body),
   }).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
   closeGently(socket);
 }
 

@@ -4,9 +4,9 @@ import { ERROR_CODES, ERRORS, type ErrorCode } from '../../error-table.ts';
 import { ServiceError } from '../../errors.ts';
 import { listLabels } from '../../formats.ts';
 import { errorBody } from '../error-handler.ts';
+import { MIN_MEAN_CHUNK_BYTES } from '../http-server.ts';
 import { ALLOWED } from '../middleware.ts';
 import { MAX_FIELDS } from '../multipart/normalizer.ts';
-import { MIN_MEAN_CHUNK_BYTES } from '../request-reader.ts';
 import { MIN_BYTES_PER_SECOND } from '../upload.ts';
 import {
   contextHeaders,
