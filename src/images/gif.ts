@@ -24,6 +24,9 @@ const CONTROL = 0xf9;
 const APPLICATION = 0xff;
 /** Offset of the name in an application extension (section 26). */
 const NAME_AT = 3;
+/** Offset of the repeat count in a loop extension, and its length. */
+const REPEATS_AT = 16;
+const LOOP_BYTES = 19;
 /** Usual name of the loop extension, and another one, which browsers also accept. */
 const LOOP = 'NETSCAPE2.0';
 const OTHER_LOOP = 'ANIMEXTS1.0';
@@ -33,6 +36,10 @@ const XMP = 'XMP DataXMP';
 /** Checks for an application extension of this name. */
 const isNamed = ({ name, head }: GifBlock, wanted: string): boolean =>
   name === 'extension' && head[1] === APPLICATION && head.toString('latin1', NAME_AT, 14) === wanted;
+
+/** Checks for a loop extension with a repeat count. */
+const isLoop = (block: GifBlock): boolean =>
+  (isNamed(block, LOOP) || isNamed(block, OTHER_LOOP)) && block.head.length >= LOOP_BYTES;
 
 /** Checks for a graphic control extension, which applies to the frame after it (section 23). */
 const isControl = ({ name, head }: GifBlock): boolean => name === 'extension' && head[1] === CONTROL;
@@ -67,7 +74,7 @@ export async function readGif(bytes: WindowReader): Promise<ImageFacts<'gif'>> {
     // Of several controls before a frame, the last one counts, but ImageMagick keeps the transparent colour of an earlier one.
     if (isControl(block) && head.length >= 8)
       [delay, flags] = [head.readUInt16LE(4) * 10, (head[3] ?? 0) | (flags & TRANSPARENT)];
-    if (isNamed(block, LOOP) && head.length >= 19) loopCount = toLoopCount(head.readUInt16LE(16));
+    if (isNamed(block, LOOP) && isLoop(block)) loopCount = toLoopCount(head.readUInt16LE(REPEATS_AT));
     if (isNamed(block, XMP) && metadata.length === 0) metadata.push('xmp');
     truncated ||= end === undefined;
   }
@@ -147,6 +154,7 @@ async function findFlaws(bytes: WindowReader): Promise<Flaws> {
   const replacements: [number, Buffer][] = [];
   const uncontrolled: number[] = [];
   let otherLoop: GifBlock | undefined;
+  let [loop, laterLoop]: (GifBlock | undefined)[] = [];
   let hasFrame = false;
   let control: 'none' | 'earlier' | 'own' = 'none';
   /** Offset after the last complete frame. */
@@ -160,6 +168,8 @@ async function findFlaws(bytes: WindowReader): Promise<Flaws> {
       replacements.push([offset + 3, Buffer.of(flags ^ ((UNDEFINED_DISPOSAL ^ RESTORE_TO_PREVIOUS) << 2))]);
     if (isControl(block)) control = 'own';
     if (isNamed(block, OTHER_LOOP) && !hasFrame) otherLoop = block;
+    if (isLoop(block) && hasFrame) laterLoop = block;
+    if (isLoop(block) && !hasFrame) loop = block;
     const isFirst = name === 'image' && !hasFrame;
     if (isFirst) replacements.push([SCREEN_AT, canvasFor(screen, head)]);
     if (isFirst && otherLoop) replacements.push([otherLoop.offset + NAME_AT, Buffer.from(LOOP)]);
@@ -167,7 +177,7 @@ async function findFlaws(bytes: WindowReader): Promise<Flaws> {
     if (name === 'image' && control === 'own') control = 'earlier';
     if (end === undefined)
       return {
-        replacements,
+        replacements: [...replacements, ...replaceRepeats(loop, laterLoop)],
         uncontrolled,
         cut: { hasFrame, start, ...(name === 'image' && { frame: block }) },
       };
@@ -175,7 +185,12 @@ async function findFlaws(bytes: WindowReader): Promise<Flaws> {
     hasFrame = true;
     start = end;
   }
-  return { replacements, uncontrolled };
+  return { replacements: [...replacements, ...replaceRepeats(loop, laterLoop)], uncontrolled };
+}
+
+/** Replaces the repeat count before the first frame by a later one: the last one counts, but ImageMagick uses the first frame's. */
+function replaceRepeats(first: GifBlock | undefined, later: GifBlock | undefined): Flaws['replacements'] {
+  return first && later ? [[first.offset + REPEATS_AT, later.head.subarray(REPEATS_AT, REPEATS_AT + 2)]] : [];
 }
 
 /** Returns the canvas size that includes a frame. */

@@ -137,6 +137,25 @@ describe('animations', () => {
     expect((await toResult(one, { format: 'jpg' })).notes).to.equal('alpha-flattened');
   });
 
+  it('repeats a GIF as often as the last of its loop extensions states, also after its frames', async () => {
+    const file = await fixture('moving.gif');
+    const start = file.indexOf('NETSCAPE2.0') - 3;
+    const [before, after] = [file.subarray(0, start), file.subarray(start + 19, -1)];
+    const repeating = (count: number): Buffer =>
+      Buffer.concat([file.subarray(start, start + 16), Buffer.of(count, 0, 0)]);
+    for (const parts of [
+      [before, repeating(5), repeating(2), after],
+      [before, repeating(5), after, repeating(2)],
+    ]) {
+      const gif = Buffer.concat([...parts, file.subarray(-1)]);
+      expect((await sharp(gif).metadata()).loop).to.equal(3);
+      for (const fields of [{ format: 'gif' }, { format: 'gif', width: '20' }, { format: 'webp' }]) {
+        const { body } = await converted(service.base, gif, fields);
+        expect((await sharp(body).metadata()).loop, JSON.stringify(fields)).to.equal(3);
+      }
+    }
+  });
+
   it('keeps the maximum loop count from GIF to WebP', async () => {
     const gif = Buffer.from(await fixture('moving.gif'));
     gif.writeUInt16LE(0xffff, gif.indexOf('NETSCAPE2.0') + 13);
