@@ -12,6 +12,7 @@ import { makeMetadataUpright } from '../images/exif.ts';
 import { removeTransforms, takeProfile } from '../images/heif-repair.ts';
 import type { ImageInfo } from '../images/image-info.ts';
 import { inspect, repair } from '../images/index.ts';
+import { readJpegProfile } from '../images/jpeg.ts';
 import { completePalette, correctChecksums } from '../images/png-repair.ts';
 import { cutAfterFirstFrame, readWebpProfile } from '../images/webp.ts';
 import { inspectPdf } from './inspect-pdf.ts';
@@ -163,13 +164,18 @@ export async function storeExternalProfile(folder: string, image: ImageInfo): Pr
   return { ...image, profileFile };
 }
 
+const PROFILE_READERS: Readonly<Partial<Record<InputType, typeof takeProfile>>> = {
+  jpg: readJpegProfile,
+  webp: readWebpProfile,
+};
+
 function externalProfileOf(
   folder: string,
   { declaredColour, externalProfile, type }: ImageInfo,
 ): Promise<Buffer | undefined> | undefined {
   if (declaredColour) return declaredProfile(declaredColour);
   if (!externalProfile) return undefined;
-  return (type === 'webp' ? readWebpProfile : takeProfile)(join(folder, INPUT_FILE));
+  return (PROFILE_READERS[type] ?? takeProfile)(join(folder, INPUT_FILE));
 }
 
 const isDamaged = (error: Error): boolean => error instanceof ServiceError && error.code === 'CORRUPT_IMAGE';

@@ -1,10 +1,10 @@
 /** @module Reads the segments of a JPEG before its pixels (ITU-T T.81). */
 import { deflateRawSync } from 'node:zlib';
-import type { WindowReader } from './containers/file.ts';
+import { type WindowReader, withReader } from './containers/file.ts';
 import { jpegSegments, type Segment, START_OF_SCAN } from './containers/parts.ts';
 import { readOrientation } from './exif.ts';
 import { type ColourModel, isProfileFor, MAX_PROFILE_BYTES, readProfile } from './icc.ts';
-import { addFacts, type ImageFacts, isSameSize, type MetadataKind, type PixelFormat } from './image-info.ts';
+import { addFacts, type ImageFacts, isSameSize, type MetadataKind } from './image-info.ts';
 
 const QUANTIZATION_TABLES = 0xdb;
 /** Frame headers of lossless and hierarchical JPEG, Huffman and arithmetic (T.81, table B.1). */
@@ -34,9 +34,12 @@ const MAX_COMPONENTS = 4;
 const BLOCK = 8;
 /** Kinds of pixels by the number of components. */
 const COLOUR_MODELS: Readonly<Record<number, ColourModel>> = { 1: 'grey', 3: 'rgb', 4: 'cmyk' };
-/** Offsets in a segment of the number of this part of the profile, from 1, and of the part. */
-const SEQUENCE_AT = 12;
+/** Marker and name of a segment with a part of the profile. */
+const PROFILE_SEGMENT = 226;
+const PROFILE_NAME = 'ICC_PROFILE\0';
+/** Offset in a segment of a part of the profile, after the name, the number of the part from 1, and the number of parts. */
 const PROFILE_AT = 14;
+const MAX_PROFILE_PARTS = 255;
 /** Bytes of XMP in which a gain map is declared (Adobe's gain map specification, 1.0). */
 const MAX_XMP_START = 4096;
 
@@ -48,9 +51,9 @@ type PartialInfo = ImageFacts<'jpg'>;
  */
 export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
   let frame: PartialInfo = {};
-  let metadataInfo: PartialInfo = { profile: 'none', metadata: [] };
+  let metadataInfo: PartialInfo = { metadata: [] };
   let model: ColourModel | undefined;
-  let profile: PixelFormat['profile'];
+  const parts: ProfilePart[] = [];
   let step: number | undefined;
   let scan = 0;
   for await (const segment of jpegSegments(bytes)) {
@@ -71,17 +74,78 @@ export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
     }
     if (marker === QUANTIZATION_TABLES) step ??= await readMeanStep(bytes, offset);
     const parsed = await APP_SEGMENTS[marker]?.(bytes, segment);
-    const [sequence] = parsed?.profile ? await bytes.read(offset + SEQUENCE_AT, 1) : [];
-    if (sequence === 1) profile ??= { at: offset + PROFILE_AT, length: segment.length - PROFILE_AT };
+    const part = await readProfilePart(bytes, segment);
+    if (part && parts.length <= MAX_PROFILE_PARTS) parts.push(part);
     if (parsed && !isRepeated(parsed, metadataInfo)) metadataInfo = addFacts(metadataInfo, parsed);
   }
   const { pixels } = frame;
   if (!pixels) return {};
-  // The number of components is known only now: the frame header follows the profile.
-  if (profile && !(await isProfileFor(bytes, profile.at, model)))
-    metadataInfo = { ...metadataInfo, profile: 'unusable' };
+  const profile = parts.find(({ number }) => number === 1);
   const detailed = await isDetailed(bytes, scan, frame, step);
-  return { ...frame, ...metadataInfo, pixels: { ...pixels, profile }, ...(detailed && { detailed }) };
+  return {
+    ...{ ...frame, ...metadataInfo, pixels: { ...pixels, profile } },
+    ...(await readPartedProfile(bytes, parts, model)), // only now, because the frame header follows the profile
+    ...(detailed && { detailed }),
+  };
+}
+
+/** Part of a profile in a segment (ICC.1, B.4). */
+interface ProfilePart {
+  /** Number of the part, from 1, and the stated number of parts. */
+  readonly number: number;
+  readonly count: number;
+  readonly at: number;
+  readonly length: number;
+}
+
+async function readProfilePart(
+  bytes: WindowReader,
+  { marker, offset, length }: Segment,
+): Promise<ProfilePart | undefined> {
+  if (marker !== PROFILE_SEGMENT) return undefined;
+  const head = await bytes.read(offset, PROFILE_AT);
+  if (length < PROFILE_AT || !head.toString('latin1').startsWith(PROFILE_NAME)) return undefined;
+  const [number = 0, count = 0] = head.subarray(PROFILE_NAME.length);
+  return { number, count, at: offset + PROFILE_AT, length: length - PROFILE_AT };
+}
+
+/** Returns the parts in the order of their numbers. Like libjpeg, returns none if a part is missing or has the number of another. */
+function sortParts(parts: readonly ProfilePart[]): ProfilePart[] {
+  const sorted = parts.toSorted((one, other) => one.number - other.number);
+  const isRight = ({ number, count }: ProfilePart, at: number): boolean =>
+    number === at + 1 && count === parts.length;
+  return sorted.every(isRight) ? sorted : [];
+}
+
+/** ImageMagick joins the parts in the order in which the file has them, and ignores their numbers. */
+async function readPartedProfile(
+  bytes: WindowReader,
+  parts: readonly ProfilePart[],
+  model: ColourModel | undefined,
+): Promise<Pick<PartialInfo, 'profile' | 'externalProfile'>> {
+  if (parts.length === 0) return { profile: 'none' };
+  const sorted = sortParts(parts);
+  const [first] = sorted;
+  if (!first || !(await isProfileFor(bytes, first.at, model))) return { profile: 'unusable' };
+  if (sorted.length === 1) return { profile: await readProfile(bytes, first.at, first.length, model) };
+  return {
+    profile: 'other',
+    ...(sorted.some((part, at) => part !== parts[at]) && { externalProfile: true }),
+  };
+}
+
+/** Reads the profile of the JPEG at `path`, and puts its parts in order. */
+export function readJpegProfile(path: string): Promise<Buffer> {
+  return withReader(path, async (bytes) => {
+    const parts: ProfilePart[] = [];
+    for await (const segment of jpegSegments(bytes)) {
+      const part = await readProfilePart(bytes, segment);
+      if (part && parts.length <= MAX_PROFILE_PARTS) parts.push(part);
+    }
+    const contents: Buffer[] = [];
+    for (const { at, length } of sortParts(parts)) contents.push(Buffer.from(await bytes.read(at, length)));
+    return Buffer.concat(contents);
+  });
 }
 
 /** Reads the sampling factors of a frame header (T.81, A.1.1 and A.2). */
@@ -134,13 +198,11 @@ function hasEmptyAreas(sample: Buffer): boolean {
 }
 
 /** Checks for a repeated segment: the first of each kind counts, as in viewers. */
-function isRepeated(parsed: PartialInfo, { metadata = [], profile }: PartialInfo): boolean {
-  return parsed.profile === undefined
-    ? (parsed.metadata ?? []).every((kind) => metadata.includes(kind))
-    : profile !== 'none';
+function isRepeated({ metadata: kinds = [] }: PartialInfo, { metadata = [] }: PartialInfo): boolean {
+  return kinds.every((kind) => metadata.includes(kind));
 }
 
-/** Readers of application segments by marker (EXIF 2.32, 4.7; XMP part 3, 1.1.3; ICC.1, B.4; IPTC in Photoshop's). */
+/** Readers of application segments by marker (EXIF 2.32, 4.7; XMP part 3, 1.1.3; IPTC in Photoshop's). */
 const APP_SEGMENTS: Readonly<
   Record<number, (bytes: WindowReader, segment: Segment) => Promise<PartialInfo | undefined>>
 > = {
@@ -150,14 +212,6 @@ const APP_SEGMENTS: Readonly<
     if (!name.startsWith('http://ns.adobe.com/xap/1.0/')) return undefined;
     const xmp = await bytes.read(offset, Math.min(length, MAX_XMP_START));
     return { metadata: ['xmp'], ...(xmp.includes('hdrgm:Version') && { gainMap: true }) };
-  },
-  226: async (bytes, { offset, length }) => {
-    const head = await bytes.read(offset, PROFILE_AT);
-    if (!head.toString('latin1').startsWith('ICC_PROFILE\0')) return undefined;
-    const whole = head[13] === 1;
-    return {
-      profile: whole ? await readProfile(bytes, offset + PROFILE_AT, length - PROFILE_AT) : 'other',
-    };
   },
   237: async (bytes, { offset, length }) => {
     const resources = (await bytes.read(offset, Math.min(length, MAX_PROFILE_BYTES))).toString('latin1');

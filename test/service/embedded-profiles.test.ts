@@ -56,6 +56,75 @@ describe('an image with a profile of wide colours', () => {
   }
 });
 
+describe('a JPEG whose profile is in parts', () => {
+  const service = useService();
+  const browser = useBrowserDecoder();
+  /** A segment of a JPEG with a part of a profile, its number and the number of parts. */
+  type Part = readonly [number: number, count: number, part: Buffer];
+
+  async function fileOf(parts: readonly Part[]): Promise<Buffer> {
+    const segments = parts.map(([number, count, part]) =>
+      Buffer.concat([Buffer.from('ICC_PROFILE\0'), Buffer.of(number, count), part]),
+    );
+    return segments.reduceRight((jpeg, body) => withSegment(jpeg, 0xe2, body), await jpegOf(opened()));
+  }
+
+  it('has the colours that Chromium shows and the predicted notes, in any order and if it lacks parts', async () => {
+    const whole = await wideProfile('Display P3');
+    const [first, second] = [whole.subarray(0, 240), whole.subarray(240)];
+    const cases: Readonly<Record<string, readonly [parts: readonly Part[], isApplied: boolean]>> = {
+      'in order': [
+        [
+          [1, 2, first],
+          [2, 2, second],
+        ],
+        true,
+      ],
+      'in another order': [
+        [
+          [2, 2, second],
+          [1, 2, first],
+        ],
+        true,
+      ],
+      'without the second part': [[[1, 2, first]], false],
+      'a whole profile that is numbered as the second part': [[[2, 2, whole]], false],
+      'numbers from 0': [[[0, 1, whole]], false],
+      'another number of parts': [
+        [
+          [1, 3, first],
+          [2, 3, second],
+        ],
+        false,
+      ],
+    };
+    for (const [what, [parts, isApplied]] of Object.entries(cases)) {
+      const file = await fileOf(parts);
+      const note = isApplied ? ['colour-converted-to-srgb'] : [];
+      const { notes, body } = await converted(service.base, file, { format: 'png' });
+      expect(notes, what).to.equal(note[0] ?? null);
+      const { mae } = difference(await decode(body), await browser.show(file, 'image/jpeg'));
+      expect(mae, what).to.be.below(MAX_MEAN_ERROR);
+      const response = await fetch(`${service.base}/identify?output_format=png`, {
+        method: 'POST',
+        body: new Uint8Array(file),
+      });
+      const { conversion } = (await response.json()) as { conversion: { notes: string[] } };
+      expect(conversion.notes, what).to.deep.equal(note);
+    }
+  });
+
+  it('keeps the whole profile on request if its parts are in another order', async () => {
+    const whole = await wideProfile('Display P3');
+    const file = await fileOf([
+      [2, 2, whole.subarray(240)],
+      [1, 2, whole.subarray(0, 240)],
+    ]);
+    const { body } = await converted(service.base, file, { format: 'webp', strip_metadata: 'false' });
+    expect((await sharp(body).metadata()).icc?.equals(whole)).to.equal(true);
+  });
+});
+
 describe('an image with a profile', () => {
   const service = useService();
 

@@ -67,12 +67,13 @@ function isExactTransform({ image, fittings }: ConversionJob): boolean {
 
 /** @param exact see {@link isExactTransform} */
 function toSrgb(job: ConversionJob, exact = isExactTransform(job)): string[] {
-  const { cmyk, lab, profile, profileFile, declaredColour } = job.image;
+  const { type, cmyk, lab, profile, profileFile, declaredColour } = job.image;
   if (job.isPassthrough) return [];
-  const declared = declaredColour ? ['+profile', 'icc'] : []; // takes precedence over an embedded profile
+  // Declared colours take precedence over an embedded profile. That of a JPEG is external because ImageMagick would misread it.
+  const replaced = declaredColour || type === 'jpg' ? ['+profile', 'icc'] : [];
   // Selects how ImageMagick 7 converts colours.
   const transform = ['-define', `profile:highres-transform=${exact}`];
-  const assigned = profileFile ? [...declared, '-profile', `ICC:${profileFile}`] : [];
+  const assigned = profileFile ? [...replaced, '-profile', `ICC:${profileFile}`] : [];
   if (!convertsToSrgb(job)) {
     if (profile === 'unusable' && !declaredColour) return ['+profile', 'icc'];
     return profileFile ? [...transform, ...assigned] : [];
