@@ -28,26 +28,40 @@ export interface Verification {
   readonly max?: number;
   /** PSNR in dB; undefined if equal. */
   readonly psnr?: number;
-  /** Upper left corner of the worst block, and its frame, from 0. */
-  readonly worst?: { readonly x: number; readonly y: number; readonly frame: number };
+  /** Upper left corner of the worst block. */
+  readonly worst?: { readonly x: number; readonly y: number };
   /** The worst place as WebP in base64: expected beside found. */
   readonly picture?: string;
 }
 
-/** Options that `pixels` does not allow, because another program resizes differently. */
-export const RESIZING = ['width', 'height', 'crop'] as const;
+/** Options with which a result has the size of its source, and those that only reduce it. Others are not verified. */
+const SAME_SIZE: readonly string[] = [
+  ...(['format', 'accepted', 'quality', 'maxBytes', 'lossless', 'stripMetadata'] as const),
+  ...(['frames', 'pages', 'background'] as const),
+] satisfies (keyof ConvertOptions)[];
+const REDUCING: readonly string[] = ['width', 'height'] satisfies (keyof ConvertOptions)[];
+
+/** Values that change nothing. */
+const DEFAULTS: readonly unknown[] = ['inside', 'center'];
 
 /** Returns why results with these options cannot be verified; undefined if they can. */
 export function findUnverifiable(mode: VerifyMode, options: ConvertOptions): string | undefined {
   const { format, lossless = false, quality, stripMetadata } = options;
   const { label } = OUTPUTS[format];
-  if (options.fit === 'cover' && options.position === 'attention')
-    return 'another program chooses another part for --position attention';
+  if (format === 'pdf' || format === 'ico') return `--format ${format} is not verified`;
+  const given = Object.entries(options).flatMap(([name, value]) =>
+    value && !DEFAULTS.includes(value) ? name : [],
+  );
+  const other = given.find((name) => !SAME_SIZE.includes(name) && !REDUCING.includes(name));
+  if (other) {
+    const flag = other.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+    return `--${flag} is not verified, only results with the size of their source or reduced by --width and --height`;
+  }
   if (mode === 'visual') return undefined;
   if (format === 'jxl' && quality < 100 && !(lossless && !stripMetadata))
     return `${label} is lossy here: use visual, --quality 100, or for JPEG --lossless --keep-metadata`;
   if (!['png', 'bmp', 'tiff', 'jxl'].includes(format) && !(format === 'webp' && lossless))
     return `${label} is lossy here: use visual, png, bmp, tiff, or webp with --lossless`;
-  const resizing = RESIZING.find((name) => options[name] !== undefined);
-  return resizing && `--${resizing} changes every sample: use visual`;
+  const reducing = given.find((name) => REDUCING.includes(name));
+  return reducing && `--${reducing} changes every sample: use visual`;
 }

@@ -5,7 +5,7 @@ import { withProfileChunk } from '../../scripts/fixtures/writers.ts';
 import { seeded } from '../../scripts/stress/random.ts';
 import { decode } from '../../src/regress/image/codec.ts';
 import { verify as verifyResult } from '../../src/regress/verify.ts';
-import { edgeCase, edgeCasePath, fixturePath } from '../helpers/client.ts';
+import { edgeCase, fixturePath } from '../helpers/client.ts';
 import { useConvertFolder } from '../helpers/convert-folder.ts';
 import { madePhotos } from '../helpers/made-photos.ts';
 
@@ -29,7 +29,7 @@ describe('imagemill convert --verify, by the kind of source,', () => {
   const folder = useConvertFolder();
   const convert = (mode: string, format: string, ...args: readonly string[]) =>
     folder.run(['in', '-o', 'out', '--format', format, '--verify', mode, '--force', ...args], {
-      env: { EXTRA_OUTPUTS: 'tiff,avif,jxl,ico', EXTRA_INPUTS: 'heic' },
+      env: { EXTRA_OUTPUTS: 'tiff,avif,jxl', EXTRA_INPUTS: 'heic' },
     });
 
   it('passes images of 16 bits per channel with a profile, of colours and of greys', async () => {
@@ -72,11 +72,6 @@ describe('imagemill convert --verify, by the kind of source,', () => {
     expect((await verifyResult('visual', 'png', source, wrong, options)).reason).to.match(/colours shifted/);
   });
 
-  it('passes icons of a photo that is transparent in all degrees', async () => {
-    await folder.write('in/faded.png', await fadedPhoto(300, 200));
-    expect((await convert('visual', 'ico')).complaints).to.deep.equal([]);
-  });
-
   it('passes a photo that is transparent in all degrees over a background, with pixels and with visual', async () => {
     await folder.write('in/faded.png', await fadedPhoto(300, 200));
     for (const background of ['white', '#123', '#0a141e']) {
@@ -113,27 +108,6 @@ describe('imagemill convert --verify, by the kind of source,', () => {
     expect((await judge(2)).reason).to.match(/^256 pixels of a block differ by more than 1 of 255/);
   });
 
-  it('passes the pages of a TIFF that differ in size, orientation and colours, and fails if one is missing', async () => {
-    await folder.write('in/mixed.tiff', await readFile(edgeCasePath('mixed.tiff')));
-    for (const format of ['tiff', 'pdf', 'png', 'jpg'])
-      expect((await convert('visual', format)).complaints, format).to.deep.equal([]);
-    expect((await convert('pixels', 'tiff')).complaints).to.deep.equal([]);
-    const first = await readFile(folder.file('out/mixed.png'));
-    const options = { format: 'tiff', quality: 80, stripMetadata: true } as const;
-    const source = await edgeCase('mixed.tiff');
-    const result = await sharp(first).tiff().toBuffer();
-    expect((await verifyResult('visual', 'tiff', source, result, options)).reason).to.equal(
-      '1 frames instead of 4',
-    );
-    const box = { width: 20, height: 30 } as const;
-    await convert('visual', 'tiff', '--width', '20', '--height', '30', '--fit', 'cover');
-    const cut = await folder.read('out/mixed.tiff');
-    const judge = (fit: 'cover' | 'fill') =>
-      verifyResult('visual', 'tiff', source, cut, { ...options, ...box, fit });
-    expect(await judge('cover')).to.include({ passed: true });
-    expect(await judge('fill'), 'pages that are cut instead').to.include({ passed: false });
-  });
-
   it('passes a JPEG and a WebP of fine details that are made smaller, which sharp blurs if it decodes them at a smaller size', async () => {
     const [width, height] = [1600, 1200];
     const lines = Uint8Array.from({ length: width * height }, (_, at) =>
@@ -144,38 +118,6 @@ describe('imagemill convert --verify, by the kind of source,', () => {
     await folder.write('in/lines-webp.webp', await image.webp({ quality: 95 }).toBuffer());
     for (const format of ['png', 'jpg', 'webp'])
       expect((await convert('visual', format, '--width', '290')).complaints, format).to.deep.equal([]);
-  });
-
-  it('passes an image of sharp edges that is enlarged, which libvips moves by half a pixel, and fails one that is moved by a pixel', async () => {
-    const [width, height] = [60, 40];
-    const bars = Uint8Array.from({ length: width * height }, (_, at) => ((at % width) % 6 < 3 ? 40 : 215));
-    const image = sharp(bars, { raw: { width, height, channels: 1 } });
-    await folder.write('in/bars.png', await image.png().toBuffer());
-    for (const args of [
-      ['--width', '150'],
-      ['--width', '150', '--height', '120', '--fit', 'cover'],
-      ['--width', '150', '--height', '120', '--fit', 'contain'],
-      ['--width', '150', '--height', '120', '--fit', 'fill'],
-    ])
-      expect((await convert('visual', 'png', ...args, '--enlarge')).complaints, `${args}`).to.deep.equal([]);
-    expect((await convert('visual', 'ico')).complaints).to.deep.equal([]);
-    const options = { format: 'png', quality: 80, stripMetadata: true, width: 150, enlarge: true } as const;
-    const source = await folder.read('in/bars.png');
-    expect(await convert('visual', 'png', '--width', '150', '--enlarge')).to.include({ status: 0 });
-    const moved = sharp(folder.file('out/bars.png')).extract({ left: 1, top: 0, width: 149, height: 100 });
-    const result = await moved.extend({ right: 1, extendWith: 'copy' }).png().toBuffer();
-    expect(await verifyResult('visual', 'png', source, result, options)).to.include({ passed: false });
-  });
-
-  it('passes an image that is smaller than its box of contain, at each place', async () => {
-    await folder.put('scene.png', 'in/scene.png');
-    await folder.put('window.gif', 'in/window.gif');
-    for (const position of ['center', 'left top', 'right bottom'])
-      for (const background of [[], ['--background', '#123']]) {
-        const box = ['--width', '200', '--height', '250', '--fit', 'contain', '--position', position];
-        const { complaints } = await convert('visual', 'png', ...box, ...background);
-        expect(complaints, `${position} ${background}`).to.deep.equal([]);
-      }
   });
 
   it('passes AVIF and JPEG XL of fine grain and of letters in saturated colours', async () => {
@@ -233,19 +175,14 @@ describe('imagemill convert --verify, by the kind of source,', () => {
     }
   });
 
-  it('passes a PDF of a noisy JPEG that has all of its colour resolution', async () => {
-    const { next } = seeded(1);
-    const noise = Uint8Array.from({ length: 128 * 128 * 3 }, () => next() * 256);
-    const image = sharp(noise, { raw: { width: 128, height: 128, channels: 3 } });
-    const source = await image.jpeg({ quality: 100, chromaSubsampling: '4:4:4' }).toBuffer();
-    await folder.write('in/noise.jpg', source);
-    expect((await convert('visual', 'pdf')).complaints).to.deep.equal([]);
-  });
-
-  it('states that libvips does not read a type, instead of a fault of the file', async () => {
+  it('states that libvips does not read a type, or has no other decoder for it, instead of a fault', async () => {
     await folder.write('in/phone.heic', await readFile(fixturePath('../extra/phone.heic')));
     expect((await convert('visual', 'png')).complaints[0]).to.include(
-      'no independent decoder reads this HEIC: libvips has no decoder for it',
+      'this HEIC cannot be compared: libvips has no decoder for it',
+    );
+    await folder.put('scene.svg', 'in/phone.heic');
+    expect((await convert('visual', 'png')).complaints[0]).to.include(
+      'this SVG cannot be compared: libvips draws it with librsvg',
     );
   });
 });

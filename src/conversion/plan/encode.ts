@@ -103,7 +103,7 @@ const IS_DEEP = 'depth*(depth<1?QuantumRange:1)>8.5';
 const ICON_SIZES = [256, 48, 32, 16];
 
 /** Returns the sizes of the images in an icon. Width and height leave out larger sizes. */
-export function iconSizes({ width = 256, height = 256 }: ConversionJob['options']): number[] {
+function iconSizes({ width = 256, height = 256 }: ConversionJob['options']): number[] {
   const [smallest = 16] = ICON_SIZES.slice(-1);
   return ICON_SIZES.filter((size) => size <= Math.max(smallest, Math.min(width, height)));
 }

@@ -112,12 +112,7 @@ async function decodeWithSharp(file: Buffer): Promise<DecodedImage> {
 const DEEP_SPACES: Readonly<Record<string, string>> = { rgb16: 'srgb', grey16: 'b-w' };
 
 /** Decodes an image to sRGB, and divides it into its frames. */
-export async function toImage(
-  image: Sharp,
-  metadata: Metadata,
-  count: number,
-  mayBeTransparent = metadata.hasAlpha,
-): Promise<DecodedImage> {
+export async function toImage(image: Sharp, metadata: Metadata, count: number): Promise<DecodedImage> {
   const samples = metadata.icc && DEEP_SPACES[metadata.space];
   if (samples) image.pipelineColourspace(samples);
   const { data, info } = await image
@@ -125,7 +120,7 @@ export async function toImage(
     .ensureAlpha()
     .raw({ depth: 'uchar' })
     .toBuffer({ resolveWithObject: true });
-  const alpha = mayBeTransparent && clearHidden(data);
+  const alpha = metadata.hasAlpha && clearHidden(data);
   const height = info.height / count;
   const size = info.width * height * 4;
   const frames = Array.from({ length: count }, (_, at) => ({
@@ -153,34 +148,31 @@ export async function toReadable(file: Buffer, type: InputType | OutputType): Pr
   return first.png;
 }
 
-/** Reads the samples of 16 bits of all frames. */
-export async function readSamples(file: Buffer, animated: boolean): Promise<Uint16Array> {
-  const image = openImage(file, { animated, autoOrient: !animated });
+/** Reads the samples of 16 bits of the first image, upright. */
+export async function readSamples(file: Buffer): Promise<Uint16Array> {
+  const image = openImage(file, { autoOrient: true });
   const data = await image.toColourspace('rgb16').ensureAlpha().raw({ depth: 'ushort' }).toBuffer();
   return new Uint16Array(data.buffer, data.byteOffset, data.length / 2);
 }
 
 /** Encoders of sharp with the quality and the colour resolution that imagemill selects. */
-const ENCODERS: Partial<Record<OutputType, (image: Sharp, quality: number, sampling?: string) => Sharp>> = {
+const ENCODERS: Partial<Record<OutputType, (image: Sharp, quality: number) => Sharp>> = {
   webp: (image, quality) => image.webp({ quality }),
   avif: (image, quality) => image.avif({ quality, effort: 0, chromaSubsampling: '4:4:4' }),
-  jpg: (image, quality, sampling = quality < 90 ? '4:2:0' : '4:4:4') =>
-    image.jpeg({ quality, chromaSubsampling: sampling === '4:2:0' ? '4:2:0' : '4:4:4' }),
+  jpg: (image, quality) => image.jpeg({ quality, chromaSubsampling: quality < 90 ? '4:2:0' : '4:4:4' }),
 };
 
 /** Encodes an image as another encoder would, and decodes it; undefined if the format is not lossy. */
 export async function encodeAlike(
   { frames, facts }: DecodedImage,
   { format, quality, lossless }: ConvertOptions,
-  sampling: string | undefined,
 ): Promise<DecodedImage | undefined> {
-  const type = format === 'pdf' ? 'jpg' : format;
-  const encoder = lossless ? undefined : ENCODERS[type];
+  const encoder = lossless ? undefined : ENCODERS[format];
   if (!encoder) return undefined;
   const encoded = frames.map(async (frame) => {
     const image = openRaster(frame);
-    const file = encoder(type === 'jpg' ? image.removeAlpha() : image, quality, sampling);
-    return decode(await file.toBuffer(), type);
+    const file = encoder(format === 'jpg' ? image.removeAlpha() : image, quality);
+    return decode(await file.toBuffer(), format);
   });
   const images = await Promise.all(encoded);
   return { frames: images.map((image) => image.frames[0] as Raster), facts };
