@@ -22,11 +22,6 @@ export default defineConfig({
       input: {
         page: 'src/web/index.html',
         docs: 'src/web/docs.html',
-        'share-worker': 'src/web/share-worker.ts',
-      },
-      // A service worker has no hash in its name: browsers look for a new version at the same address.
-      output: {
-        entryFileNames: ({ name }) => (name === 'share-worker' ? '[name].js' : 'assets/[name]-[hash].js'),
       },
       checks: { bundlerTimings: false },
     },

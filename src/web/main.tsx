@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { render } from 'preact';
 import { backoff, enterKey } from './client/queue.ts';
-import { listenForFiles, receiveShared } from './state/add-files.ts';
+import { listenForFiles } from './state/add-files.ts';
 import { loadFormats } from './state/formats.ts';
 import { announcement, busy, compared, counts, items } from './state/items.ts';
 import { ActionBar } from './view/action-bar.tsx';
@@ -120,4 +120,3 @@ function Progress() {
 render(<Page />, document.getElementById('page') as HTMLElement);
 listenForFiles();
 loadFormats();
-receiveShared();

@@ -135,25 +135,13 @@ describe('GET /docs', () => {
       });
     }
 
-    it('has the header and the colours of the product, a link back, and the address of this server', async () => {
-      for (const scheme of ['light', 'dark'] as const) {
-        await open(scheme, '#/Conversion/convert');
-        await page.getByRole('button', { name: 'Execute' }).waitFor();
-        const colours = (selectors: readonly string[]) =>
-          page.evaluate<string[]>(
-            `${JSON.stringify(selectors)}.map((one) => getComputedStyle(document.querySelector(one)).backgroundColor)`,
-          );
-        const method = '.opblock-post .opblock-summary-method';
-        const [ground, button, post] = await colours(['body', '.execute', method]);
-        expect(button).to.equal(post);
-        const command = await page.locator('pre', { hasText: 'curl -F file=' }).textContent();
-        expect(command).to.include(`${origin}/api/v1/convert`);
-        expect(await page.locator('body').textContent()).to.not.include('localhost:3000');
-        await page.getByRole('link', { name: 'Convert images' }).click();
-        await page.getByRole('radio', { name: 'BMP' }).waitFor();
-        expect(await colours(['html', '.button'])).to.deep.equal([ground, button]);
-        if (scheme === 'light') await page.close();
-      }
+    it('has the address of this server in its examples, and a link to the web page', async () => {
+      await open('dark', '#/Conversion/convert');
+      const command = await page.locator('pre', { hasText: 'curl -F file=' }).textContent();
+      expect(command).to.include(`${origin}/api/v1/convert`);
+      expect(await page.locator('body').textContent()).to.not.include('localhost:3000');
+      await page.getByRole('link', { name: 'Convert images' }).click();
+      await page.getByRole('radio', { name: 'BMP' }).waitFor();
     });
 
     it('converts a selected file and offers the result', async () => {

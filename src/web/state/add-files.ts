@@ -34,23 +34,6 @@ export function listenForFiles(): void {
   });
 }
 
-/**
- * Adds images that a phone has shared with the installed page: they wait in the service worker, which receives them. It is
- * registered for this purpose only. Browsers have service workers only over HTTPS and on localhost. The form of another site can
- * hide its origin, as the system does. It opens in a tab, while the system opens the installed page.
- */
-export async function receiveShared(): Promise<void> {
-  const registered = navigator.serviceWorker?.register('share-worker.js', { scope: 'share/' });
-  const registration = await registered?.catch(() => undefined);
-  if (location.hash !== '#shared' || !registration?.active) return;
-  history.replaceState(null, '', location.pathname + location.search);
-  const { port1, port2 } = new MessageChannel();
-  port1.onmessage = ({ data: { files, isFromHere } }) => {
-    if (isFromHere || matchMedia('(display-mode: standalone)').matches) addFiles(files);
-  };
-  registration.active.postMessage('', [port2]);
-}
-
 /** A file in a folder; undefined if it cannot be read, for example because it was deleted meanwhile. */
 type FolderFile = AddedFile | undefined;
 
