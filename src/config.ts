@@ -80,9 +80,6 @@ const settings = z.object({
   RSVG_BIN: path.optional(),
   SANDBOX: oneOf('auto', 'on', 'off').default('auto'),
   FORK_SERVER: oneOf('on', 'off').default('on'),
-  /** Without effect. Earlier versions reused processes. */
-  WORKER_REUSE: z.string().optional(),
-  WORKER_SHARING: z.string().optional(),
   CORS_ORIGIN: z.string().transform(parseCorsOrigin).default('*'),
   LOG_FORMAT: oneOf('auto', 'json', 'pretty').default('auto'),
   LOG_LEVEL: oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent').default('info'),
@@ -104,8 +101,6 @@ export type Config = Readonly<
   z.output<typeof schema> & {
     /** Maximum width and height of an image and of its result, in pixels. No setting changes it. */
     maxSide: number;
-    /** Variables of the environment that are nearly settings, and what they were probably meant to be. */
-    misspelled: ReadonlyMap<string, string>;
   }
 >;
 
@@ -130,10 +125,7 @@ export class ConfigError extends Error {
 export function loadConfig(environment: Readonly<Record<string, string | undefined>>): Config {
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
   const result = schema.safeParse(given);
-  if (result.success) {
-    const misspelled = findMisspelled(Object.keys(given));
-    return Object.freeze({ ...result.data, maxSide: MAX_DIMENSION, misspelled });
-  }
+  if (result.success) return Object.freeze({ ...result.data, maxSide: MAX_DIMENSION });
   const invalid = result.error.issues.map(({ path: [name], message }) => ({ name: String(name), message }));
   throw new ConfigError(
     invalid.map(({ name, message }) => `${name}="${redacted(name, given)}": ${message}`),
@@ -141,57 +133,10 @@ export function loadConfig(environment: Readonly<Record<string, string | undefin
   );
 }
 
-/** Minimum length of a setting whose misspellings are reported. Shorter names are similar to other variables. */
-const MIN_SUGGESTED_LENGTH = 8;
-/** Letters of a name for each one that may be wrong. With more, `TMPDIR` would be a misspelled `TEMP_DIR`. */
-const LETTERS_PER_EDIT = 8;
-
-/** Finds names that are a setting but for a letter or two or for upper case, or that begin like one, such as `RATE_LIMIT`. */
-function findMisspelled(names: readonly string[]): ReadonlyMap<string, string> {
-  const known = Object.keys(settings.shape);
-  const suggested = known.filter((name) => name.length >= MIN_SUGGESTED_LENGTH);
-  const found = new Map<string, string>();
-  for (const name of names) {
-    if (known.includes(name) || !/^\w{6,40}$/.test(name)) continue;
-    const upper = name.toUpperCase();
-    const meant =
-      suggested.find((setting) => countEdits(upper, setting) <= setting.length / LETTERS_PER_EDIT) ??
-      suggested.find((setting) => upper.includes('_') && setting.startsWith(`${upper}_`));
-    if (meant) found.set(name, meant);
-  }
-  return found;
-}
-
-/** Counts the letters to insert, remove or replace to turn one text into the other. */
-function countEdits(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, at) => at);
-  for (const [index, letter] of [...from].entries()) {
-    const next = [index + 1];
-    for (let at = 1; at <= to.length; at += 1) {
-      const replaced = (row[at - 1] as number) + (letter === to[at - 1] ? 0 : 1);
-      next.push(Math.min(replaced, (row[at] as number) + 1, (next[at - 1] as number) + 1));
-    }
-    row = next;
-  }
-  return row[to.length] as number;
-}
-
 /** Returns a warning for each setting that is set, but has no effect. */
-export function listWithoutEffect(config: Config): string[] {
-  const newProcess = 'each image gets a new process';
-  const reasons = {
-    WORKER_REUSE: newProcess,
-    WORKER_SHARING: newProcess,
-    ...(config.IMAGINARY_PATH === undefined && { IMAGINARY_KEY: 'IMAGINARY_PATH is not set' }),
-  };
-  const unused = Object.entries(reasons).filter(
-    ([name]) => config[name as keyof typeof reasons] !== undefined,
-  );
-  const unknown = [...config.misspelled].map(([name, meant]) => [
-    name,
-    `there is no such setting. Did you mean ${meant}?`,
-  ]);
-  return [...unused, ...unknown].map(([name, reason]) => `${name} has no effect: ${reason}`);
+export function listWithoutEffect({ IMAGINARY_PATH, IMAGINARY_KEY }: Config): string[] {
+  const isUnused = IMAGINARY_KEY !== undefined && IMAGINARY_PATH === undefined;
+  return isUnused ? ['IMAGINARY_KEY has no effect: IMAGINARY_PATH is not set'] : [];
 }
 
 /** Settings whose values an error message hides. `REDIS_URL` can contain a password. */

@@ -43,7 +43,6 @@ export interface ProcessIdentity {
   readonly pid: number;
   readonly started: string;
   readonly namespace: string;
-  /** Unknown in folders of versions up to 0.2. */
   readonly boot?: string | undefined;
 }
 
@@ -51,8 +50,6 @@ const UNKNOWN = '0';
 /** Name of the file in an instance's folder that identifies the owner process. The tools cannot read it. */
 export const OWNER_FILE = 'owner.json';
 const NAME = 'imagemill-instance-';
-/** Name of the folders of version 0.1, which contains the identity of the process. */
-const NAME_OF_0_1 = /^imagemill-(\d+)-(\d+)-(\d+)-/;
 
 /** Returns the identity of a process, by default of this one. */
 export async function currentProcess(pid: number = process.pid): Promise<ProcessIdentity> {
@@ -87,15 +84,11 @@ export interface InstanceFolder {
 
 /** Returns the owner and age of a folder, or `undefined` if it is not a folder of an instance of this user. */
 export async function readInstanceFolder(path: string): Promise<InstanceFolder | undefined> {
-  const name = basename(path);
-  const [, pid, started, namespace] = NAME_OF_0_1.exec(name) ?? [];
-  if (!namespace && !name.startsWith(NAME)) return undefined;
+  if (!basename(path).startsWith(NAME)) return undefined;
   const info = await lstat(path).catch(() => undefined);
   // Other users can create the same names in a shared temporary folder.
   if (!info?.isDirectory() || info.uid !== process.getuid?.()) return undefined;
-  const owner =
-    pid && started && namespace ? { pid: Number(pid), started, namespace } : await readOwner(path);
-  return { owner, changedMs: info.mtimeMs };
+  return { owner: await readOwner(path), changedMs: info.mtimeMs };
 }
 
 async function readOwner(folder: string): Promise<ProcessIdentity | undefined> {

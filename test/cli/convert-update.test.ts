@@ -163,7 +163,7 @@ describe('imagemill convert --update', () => {
     it('deletes no file through a link that a line of the index names', async () => {
       await link('linked');
       const { mtimeMs: made } = await stat(join(outside, 'a.webp'));
-      const entry = { source: '../photos/gone.jpg', size: 1, mtime: 1, recipe: 'x', bytes: 8, made };
+      const entry = { source: '../photos/gone.jpg', size: 1, mtime: 1, optionsHash: 'x', bytes: 8, made };
       await mkdir(folder.file('out/.imagemill'));
       await writeFile(indexPath(), JSON.stringify({ result: 'linked/a.webp', ...entry }));
       const { status, lines } = await update(['--delete', '--yes']);
@@ -247,7 +247,7 @@ describe('imagemill convert --update', () => {
     const [input, output] = [folder.file('photos/a.jpg'), folder.file('out')];
     const job = { input, output: join(output, 'a.webp'), options: { format: 'webp' } as ConvertOptions };
     const open = async () =>
-      createResultFolder(output, await openResultIndex(output, undefined), () => 'recipe');
+      createResultFolder(output, await openResultIndex(output, undefined), () => 'hash');
     const [first, second] = [await open(), await open()];
     const source = await stat(input);
     const result = {
@@ -312,7 +312,7 @@ describe('imagemill convert --update', () => {
     const file = folder.file('precious');
     await writeFile(file, 'precious');
     const { mtimeMs: made, size: bytes } = await stat(file);
-    const gone = { source: '../photos/gone.jpg', size: 1, mtime: 1, recipe: '', bytes, made };
+    const gone = { source: '../photos/gone.jpg', size: 1, mtime: 1, optionsHash: '', bytes, made };
     for (const result of ['../precious', file])
       await appendFile(indexPath(), `\n${JSON.stringify({ result, ...gone })}`);
     const { status, lines } = await update(['--delete', '--yes']);

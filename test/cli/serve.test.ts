@@ -20,8 +20,7 @@ describe('imagemill serve', () => {
   const start = useProcesses();
 
   it('prints lines for people with LOG_FORMAT=pretty: the address to open, each request, warnings, and how it stops', async () => {
-    const without = { WORKER_REUSE: '50', IMAGINARY_KEY: 'secret' };
-    const service = start({ LOG_FORMAT: 'pretty', HOST: '0.0.0.0', ...without });
+    const service = start({ LOG_FORMAT: 'pretty', HOST: '0.0.0.0', IMAGINARY_KEY: 'secret' });
     const [, url] = await eventually(
       () => /^Open (http:\/\/localhost:\d+) in a browser\. To stop/m.exec(service.output()) ?? undefined,
     );
@@ -30,7 +29,6 @@ describe('imagemill serve', () => {
     service.child.kill('SIGTERM');
     expect(await service.ended()).to.equal(0);
     const lines = service.output().trim().split('\n');
-    expect(lines).to.include('Warning: WORKER_REUSE has no effect: each image gets a new process');
     expect(lines).to.include('Warning: IMAGINARY_KEY has no effect: IMAGINARY_PATH is not set');
     expect(service.output()).to.not.include('secret');
     expect(lines.at(-1)).to.equal('Stopped.');

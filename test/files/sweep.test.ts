@@ -56,16 +56,6 @@ describe('removeStaleWorkspaces', () => {
     other.kill('SIGKILL');
   });
 
-  it('removes folders of version 0.1, which have the process in their name', async () => {
-    const { pid, started, namespace } = await deadProcess();
-    const gone = `imagemill-${pid}-${started}-${namespace}-abcdef`;
-    const me = await currentProcess();
-    const live = `imagemill-${me.pid}-${me.started}-${me.namespace}-abcdef`;
-    for (const name of [gone, live]) await mkdir(join(tempDir, name, 'request-1'), { recursive: true });
-    expect(await removeStaleWorkspaces(tempDir)).to.deep.equal([gone]);
-    expect(await readdir(tempDir)).to.deep.equal([live]);
-  });
-
   it('keeps folders of another container for a day after their last change', async () => {
     const now = Date.now();
     const recent = await instanceFolder(tempDir, { pid: 7, started: '99', namespace: '1' });

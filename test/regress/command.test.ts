@@ -186,14 +186,6 @@ describe('imagemill regress', () => {
     ]);
   });
 
-  it('accepts the former name of --fingerprints-only with a warning', async () => {
-    const again = join(await makeTempDir('former'), 'fingerprints.json');
-    const { status, stderr } = await record(again, ['--figures-only']);
-    expect(stderr).to.include('imagemill: --figures-only is deprecated: use --fingerprints-only');
-    expect(status).to.equal(0);
-    expect(await readFile(again, 'utf8')).to.equal(await readFile(fingerprints, 'utf8'));
-  });
-
   it('distinguishes new errors, fixed errors and changes', async () => {
     const MAGICK_BIN = await patchedMagick('WEBP:image.webp) echo trouble >&2; exit 1 ;;');
     const broken = await check(baseline, [], { MAGICK_BIN });

@@ -56,8 +56,8 @@ export async function createResultFolder(
     const { size: bytes, mtimeMs: made } = await stat(job.output);
     // A link is a source of its own: the file that it leads to can be elsewhere, and can outlive it.
     const real = join(await realPathOf(dirname(job.input)), basename(job.input));
-    const recipe = hashOf(job.options);
-    return { source: relative(realOutput, real), size, mtime, recipe, key, verified, bytes, made };
+    const optionsHash = hashOf(job.options);
+    return { source: relative(realOutput, real), size, mtime, optionsHash, key, verified, bytes, made };
   };
   return {
     index,
@@ -71,7 +71,7 @@ export async function createResultFolder(
     /** Returns whether a result is complete, and made from the present source with the present options and tools. */
     async isUpToDate(job: OutputJob): Promise<boolean> {
       const entry = index.get(nameOf(job));
-      if (entry?.recipe !== hashOf(job.options) || !isVerified(entry)) return false;
+      if (entry?.optionsHash !== hashOf(job.options) || !isVerified(entry)) return false;
       const source = await stat(job.input).catch(() => undefined);
       return isSource(entry, source) && isResult(entry, await lstat(job.output).catch(() => undefined));
     },

@@ -23,8 +23,8 @@ export interface IndexEntry {
   readonly size: number;
   /** Time of the source's last change, in ms since the epoch. */
   readonly mtime: number;
-  /** Hash of the options and tools, see `hashOptions`. Files of earlier versions have this name of the key. */
-  readonly recipe: string;
+  /** Hash of the options and tools, see `hashOptions`. */
+  readonly optionsHash: string;
   /** See `conversionKey`. */
   readonly key?: string | undefined;
   /** How `--verify` has verified the result. */
@@ -51,8 +51,17 @@ interface Mark {
 /** What is known of a result. */
 type ResultRecord = IndexEntry | Mark;
 
+/** The record of a result. A mark `started` has the one before it, for a later `withdrawn`. */
+interface State {
+  readonly now: ResultRecord;
+  readonly before?: State | undefined;
+}
+type States = Map<string, State>;
+
 /** A line of the file. */
-type Line = ({ readonly result: string } & ResultRecord) | { readonly tools: string; readonly maker: string };
+type Line =
+  | ({ readonly result: string } & ResultRecord)
+  | { readonly tools: string; readonly versions: string };
 
 /** The index of an output folder. Paths of results are relative to that folder. */
 export type ResultIndex = Awaited<ReturnType<typeof openResultIndex>>;
@@ -75,14 +84,13 @@ export async function openResultIndex(output: string, shard: Shard | undefined, 
   if (!dryRun) {
     await createFolders(output);
     await makeRealFolder(folder);
-    await rm(join(folder, `incomplete${label}`), { recursive: true, force: true }); // of version 0.2
     await removeStaleWorkspaces(folder);
     temporary = await makeInstanceFolder(folder);
   }
 
   const toolVersions = new Map<string, string>();
-  const own = new Map<string, ResultRecord>();
-  const others = new Map<string, ResultRecord>();
+  const own: States = new Map();
+  const others: States = new Map();
   let lines = 0;
   /** Offset in the own file up to which it was read. */
   let position = 0;
@@ -108,10 +116,10 @@ export async function openResultIndex(output: string, shard: Shard | undefined, 
     const other = join(folder, file);
     isShared ||= other !== temporary && (await readInstanceFolder(other)) !== undefined;
     if (file === name || !/^index.*\.jsonl$/.test(file)) continue;
-    const records = new Map<string, ResultRecord>();
-    await readLines(other, 0, (line) => addLine(line, records, toolVersions));
-    for (const [result, record] of records)
-      if ((others.get(result)?.made ?? 0) <= record.made) others.set(result, record);
+    const states: States = new Map();
+    await readLines(other, 0, (line) => addLine(line, states, toolVersions));
+    for (const [result, state] of states)
+      if ((others.get(result)?.now.made ?? 0) <= state.now.made) others.set(result, state);
   }
   // Another command can append to the file at any time.
   if (!dryRun && !isShared && lines - own.size > Math.max(MIN_SUPERSEDED, own.size)) {
@@ -129,7 +137,7 @@ export async function openResultIndex(output: string, shard: Shard | undefined, 
   };
   const mark = (result: string, state: Mark['state']) => record(result, { state, made: Date.now() });
   const find = (result: string): ResultRecord | undefined => {
-    const [mine, other] = [own.get(result), others.get(result)];
+    const [mine, other] = [own.get(result)?.now, others.get(result)?.now];
     return other && (!mine || other.made > mine.made) ? other : mine;
   };
   const get = (result: string): IndexEntry | undefined => {
@@ -172,32 +180,23 @@ export async function openResultIndex(output: string, shard: Shard | undefined, 
     async setToolVersions(fingerprint: string, versions: string): Promise<void> {
       if (dryRun || toolVersions.get(fingerprint) === versions) return;
       toolVersions.set(fingerprint, versions);
-      await append({ tools: fingerprint, maker: versions });
+      await append({ tools: fingerprint, versions });
     },
   };
 }
 
-/**
- * The record that each mark `started` superseded, for a later `withdrawn`. It is not a field of the mark, because marks are
- * written to the file.
- */
-const beforeStart = new WeakMap<object, ResultRecord>();
-
 /** Adds the record of a line. In one file, later lines supersede earlier ones. */
-function addLine(line: Line, records: Map<string, ResultRecord>, toolVersions: Map<string, string>): void {
+function addLine(line: Line, states: States, toolVersions: Map<string, string>): void {
   if ('tools' in line) {
-    toolVersions.set(line.tools, line.maker);
+    toolVersions.set(line.tools, line.versions);
     return;
   }
-  const { result, ...record } = line;
-  const current = records.get(result);
-  if (record.state === 'started' && current) beforeStart.set(record, current);
-  if (record.state !== 'withdrawn') records.set(result, record);
-  else if (current?.state === 'started') {
-    const before = beforeStart.get(current);
-    if (before) records.set(result, before);
-    else records.delete(result);
-  }
+  const { result, ...now } = line;
+  const current = states.get(result);
+  if (now.state === 'started') states.set(result, { now, before: current });
+  else if (now.state !== 'withdrawn') states.set(result, { now });
+  else if (current?.before) states.set(result, current.before);
+  else if (current?.now.state === 'started') states.delete(result);
 }
 
 /** Flags of open(2) to read and to append. They make it fail with ELOOP for a link. */
@@ -256,8 +255,8 @@ const OUTSIDE = /^\/|(?:^|\/)\.\.(?:\/|$)/;
 
 /** Returns whether a JSON value is a line. The path of a result must not lead out of the output folder. */
 function isLine(value: unknown): value is Line {
-  const { tools, maker, result, source, state, made } = Object(value);
-  if (tools !== undefined) return typeof tools === 'string' && typeof maker === 'string';
+  const { tools, versions, result, source, state, made } = Object(value);
+  if (tools !== undefined) return typeof tools === 'string' && typeof versions === 'string';
   return (
     typeof result === 'string' &&
     !OUTSIDE.test(result) &&
@@ -268,14 +267,14 @@ function isLine(value: unknown): value is Line {
 
 /** Yields the lines that are not superseded. */
 function* linesOf(
-  own: ReadonlyMap<string, ResultRecord>,
-  others: ReadonlyMap<string, ResultRecord>,
+  own: Readonly<States>,
+  others: Readonly<States>,
   toolVersions: ReadonlyMap<string, string>,
 ): Generator<string> {
-  for (const [tools, maker] of toolVersions) yield `${JSON.stringify({ tools, maker })}\n`;
-  for (const [result, record] of own) {
-    const isNeeded = record.state !== 'removed' || others.has(result);
-    if (isNeeded) yield `${JSON.stringify({ result, ...record })}\n`;
+  for (const [tools, versions] of toolVersions) yield `${JSON.stringify({ tools, versions })}\n`;
+  for (const [result, { now }] of own) {
+    const isNeeded = now.state !== 'removed' || others.has(result);
+    if (isNeeded) yield `${JSON.stringify({ result, ...now })}\n`;
   }
 }
 
