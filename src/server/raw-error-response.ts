@@ -50,7 +50,7 @@ export function createClientErrorHandler(requestsOn: (socket: Socket) => OpenReq
     if (error.code === 'ECONNRESET' || socket.bytesRead === 0) return void socket.destroy();
     if (rejected.has(socket)) return;
     rejected.add(socket);
-    socket.removeAllListeners('data'); // of the parser: what follows is not HTTP
+    stopParser(socket);
     const { exchanges, last } = requestsOn(socket);
     const isBody = last?.complete === false;
     const broken = isBody ? exchanges.find(({ req }) => req === last) : undefined;
@@ -61,6 +61,16 @@ export function createClientErrorHandler(requestsOn: (socket: Socket) => OpenReq
       else sendRawError(socket, fromParserError(error));
     });
   };
+}
+
+/**
+ * Stops the parser of a connection, and discards what follows. The parser would create objects for all requests and chunks in the
+ * rest of a packet, and Node.js has no documented method to stop it.
+ */
+export function stopParser(socket: Socket & { readonly parser?: { pause(): void } | null }): void {
+  socket.parser?.pause();
+  socket.removeAllListeners('data');
+  socket.on('data', () => {}); // replaces the parser, which otherwise receives the bytes directly
 }
 
 /** Calls `then` when the exchange has ended, or at once if there is none. */
