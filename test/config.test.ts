@@ -91,7 +91,7 @@ describe('loadConfig', () => {
     ]);
   });
 
-  it('accepts an IMAGINARY_PATH that no other page has, and with REQUIRE_API_KEY=on only with IMAGINARY_KEY', () => {
+  it('accepts a free IMAGINARY_PATH, and with REQUIRE_API_KEY=on only with IMAGINARY_KEY', () => {
     const expected = 'expected /, or a path such as /imaginary that no other page of the service has';
     for (const path of ['imaginary', '//', '/a/', '/a//b', '/api', '/api/v1', '/docs/x', '/livez', '/a b'])
       expect(problemsOf({ IMAGINARY_PATH: path }), path).to.deep.equal([

@@ -173,7 +173,7 @@ describe('the service process', () => {
         expect(started.output()).to.include(`TEMP_DIR ${TEMP_DIR} cannot be written`);
       });
 
-    it('exits with 2 and reports that no program can be started, not missing tools, when /bin/sh is not executable', async function () {
+    it('exits with 2 and reports that no program can be started when /bin/sh is not executable', async function () {
       const broken = 'mount --bind /dev/null /bin/sh; exec "$@"';
       const apart = ['--user', '--map-root-user', '--mount', 'sh', '-ec', broken, 'sh'];
       requires(this, 'mounts', spawnSync('unshare', [...apart, 'true']).status === 0);

@@ -141,7 +141,7 @@ describe('createUniqueNamer', () => {
     ['straße', 'STRAẞE'],
     ['café', 'CAFE\u0301'],
   ] as const) {
-    it(`numbers "${second}" after "${first}", which is the same file where the case of letters does not count`, () => {
+    it(`numbers "${second}" after "${first}", which is the same file if case does not count`, () => {
       const uniqueName = createUniqueNamer();
       expect([first, second].map((base) => uniqueName(base, 'png'))).to.deep.equal([
         `${first}.png`,

@@ -24,7 +24,7 @@ describe('imagemill completion', () => {
     expect(offers('completion', '')).to.have.members(['bash', 'zsh', 'fish']);
   });
 
-  it('offers the options of the command and their values in bash, and leaves everything else to file names', () => {
+  it('offers the options of the command and their values in bash, and file names for everything else', () => {
     expect(offers('convert', 'photo.jpg', '--keep')).to.deep.equal(['--keep-metadata', '--keep-extension']);
     expect(offers('regress', 'record', '--ma')).to.deep.equal(['--matrix']);
     expect(offers('convert', '--fit', 'co')).to.deep.equal(['cover', 'contain']);

@@ -50,7 +50,7 @@ describe('imagemill convert with many files', () => {
     expect(summary.notes).to.include({ 'first-frame-only': 2 });
   });
 
-  it('replaces an earlier report, but no other file, such as an image that a pattern of the shell put behind --report', async () => {
+  it('replaces an earlier report, but no other file that a pattern of the shell put behind --report', async () => {
     for (const name of ['a.jpg', 'b.jpg']) await folder.put('scene.jpg', `photos/${name}`);
     const report = folder.file('report.csv');
     for (const input of ['photos', 'photos/a.jpg']) {
@@ -74,7 +74,7 @@ describe('imagemill convert with many files', () => {
     );
   });
 
-  it('keeps the extensions of images with the same result name, and the name of a result that exists already', async () => {
+  it('keeps the extensions of images with the same result name, and the name of an existing result', async () => {
     await folder.put('scene.jpg', 'photos/a.jpg');
     await folder.put('scene.jpg', 'photos/b.jpg');
     const update = () => folder.run(['photos', '-o', 'out', '--update'], { env });
@@ -111,7 +111,7 @@ describe('imagemill convert with many files', () => {
     ]);
   });
 
-  it('keeps the names of two images with the same result name if one has no extension of an image, but ignores other files', async () => {
+  it('keeps the names of two images with one result name, and ignores files that are no images', async () => {
     await folder.put('scene.jpg', 'photos/a.jpg');
     await folder.put('scene.png', 'photos/a.jpg_original');
     await folder.put('scene.jpg', 'photos/b.jpg');
@@ -150,7 +150,7 @@ describe('imagemill convert with many files', () => {
     expect(await folder.files('out')).to.deep.equal(['a.webp']);
   });
 
-  it('stops when the disk of the output is full, keeps complete results, and continues when the disk has space', async function () {
+  it('stops when the disk of the output is full, keeps complete results, and continues later', async function () {
     requires(this, 'mounts', process.getuid?.() === 0);
     for (let at = 0; at < 30; at += 1) await folder.put('scene.jpg', `photos/${at}.jpg`);
     await mkdir(folder.file('out'));
@@ -191,7 +191,7 @@ describe('imagemill convert with many files', () => {
       'The same command converts the rest, and reports these files as existing. With --update from the start, it would skip them.',
     ],
   ] as const) {
-    it(`stops on SIGINT ${options.join()}, leaves no incomplete files, and prints how to convert the remaining files`, async () => {
+    it(`stops on SIGINT ${options.join()}, leaves no incomplete files, and prints how to continue`, async () => {
       for (let at = 0; at < 50; at += 1) await folder.put('scene.jpg', `photos/${at}.jpg`);
       const complete = await readFile(fixturePath('scene.webp'));
       const limited = await folder.limitedTool(9);

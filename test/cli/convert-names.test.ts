@@ -12,7 +12,7 @@ describe("imagemill convert for a user's own files", () => {
       folder.path,
     );
 
-  it('converts an image of 60 megapixels and 12 MB, which the limits of the server reject, and rejects it with limits of its own', async () => {
+  it('converts an image beyond the limits of the server, and rejects it with limits of its own', async () => {
     const create = { width: 12_000, height: 5000, channels: 3, background: '#369' } as const;
     const image = await sharp({ create }).jpeg().toBuffer();
     await folder.write('wide.jpg', Buffer.concat([image, Buffer.alloc(12e6 - image.length)]));
@@ -51,7 +51,7 @@ describe("imagemill convert for a user's own files", () => {
     expect([status, await folder.files('out')]).to.deep.equal([0, ['a.jpg.webp', 'a.png.webp']]);
   });
 
-  it('replaces what Windows cannot store in names of files and folders with --safe-names, and overwrites no result', async () => {
+  it('replaces what Windows cannot store in names with --safe-names, and overwrites no result', async () => {
     for (const name of ['in/con/x:y?.jpg', 'in/a<b/c.jpg', 'in/a>b/c.jpg', 'in/a_b/d.jpg'])
       await folder.put('scene.jpg', name);
     const results = ['_con/x_y_.webp', 'a_b/c (2).webp', 'a_b/c.webp', 'a_b/d.webp'];
@@ -62,7 +62,7 @@ describe("imagemill convert for a user's own files", () => {
     expect(complaints[0]).to.include('would both become new/a_b/c.webp');
   });
 
-  it('prints with --dry-run what would be converted and deleted and why files would fail, and changes nothing', async () => {
+  it('prints with --dry-run what would be converted, deleted or fail, and changes nothing', async () => {
     await mkdir(folder.file('in'));
     for (const name of ['in/a.jpg', 'in/b.jpg', 'in/c.jpg']) await folder.put('scene.jpg', name);
     expect((await folder.run(['in', '-o', 'out', '--dry-run', '--update'])).lines).to.deep.equal([

@@ -44,7 +44,7 @@ describe('imagemill convert --shard', () => {
     return images;
   }
 
-  it(`converts ${FILES} files with ${SHARDS} processes, each file once, although one is killed and started again`, async () => {
+  it(`converts ${FILES} files with ${SHARDS} processes, each file once, although one is killed`, async () => {
     const folder = await createConvertFolder();
     const images = await createImages(folder);
     const log = await writeTempFile('log', '');

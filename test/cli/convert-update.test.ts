@@ -41,7 +41,7 @@ describe('imagemill convert --update', () => {
     folder.run(['photos', '-o', 'out', '--update', '--json', ...args], { env });
   const indexPath = () => folder.file('out/.imagemill/index.jsonl');
 
-  it('converts only files that are new or changed, or whose results are missing or made with other options or tools', async () => {
+  it('converts only files that are new or changed, or whose results are missing or out of date', async () => {
     for (const name of ['a.jpg', 'b.jpg', '2024/c.jpg']) await folder.put('scene.jpg', `photos/${name}`);
     expect(summaryOf((await update()).lines)).to.include({ converted: 3, upToDate: 0 });
     expect(await folder.files('out')).to.deep.equal(['2024/c.webp', 'a.webp', 'b.webp']);
@@ -102,7 +102,7 @@ describe('imagemill convert --update', () => {
     ['ς', 'σ'],
     ['straße', 'STRAẞE'],
   ] as const) {
-    it(`converts neither ${first}.png nor ${second}.png, which have one result where the case of letters does not count`, async () => {
+    it(`converts neither ${first}.png nor ${second}.png, which have one result if case does not count`, async () => {
       await folder.put('scene.png', `photos/${first}.png`);
       await folder.put('scene.png', `photos/${second}.png`);
       const { lines, status } = await update();

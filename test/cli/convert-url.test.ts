@@ -30,7 +30,7 @@ describe('imagemill convert --url', () => {
     (req, res) =>
       void req.resume().once('end', () => then(req, res));
 
-  it('prints the same lines, notes, messages, codes and exit status as the tools of this machine, and creates the same bytes', async () => {
+  it('prints the same lines and exit status, and creates the same bytes, as the tools of this machine', async () => {
     const service = await startService();
     closing.push(() => service.stop());
     await folder.put('scene.jpg', 'photos/a.jpg');
@@ -101,7 +101,7 @@ describe('imagemill convert --url', () => {
     expect({ status, complaints, requests }).to.deep.equal({ status: 0, complaints: [], requests: 2 });
   });
 
-  it('names the file in each message, and groups failures by the reason of the service, or the status of a proxy', async () => {
+  it('names the file in each message, and groups failures by reason, or by the status of a proxy', async () => {
     const answers = new Map([
       [
         'a.jpg',
@@ -313,7 +313,7 @@ describe('imagemill convert --url', () => {
     });
   }
 
-  it('loses nothing and writes nothing twice while two of three instances behind nginx restart one after the other', async () => {
+  it('loses nothing and writes nothing twice while two of three instances behind nginx restart', async () => {
     const [nginxPort = 0, ...ports] = await freePorts(4);
     const { env, setLimit } = await folder.limitedTool(20);
     const start = async (port: number): Promise<ServiceProcess> => {

@@ -108,7 +108,7 @@ describe('imagemill convert --verify, by the kind of source,', () => {
     expect((await judge(2)).reason).to.match(/^256 pixels of a block differ by more than 1 of 255/);
   });
 
-  it('passes a JPEG and a WebP of fine details that are made smaller, which sharp blurs if it decodes them at a smaller size', async () => {
+  it('passes a JPEG and a WebP of fine details that are made smaller', async () => {
     const [width, height] = [1600, 1200];
     const lines = Uint8Array.from({ length: width * height }, (_, at) =>
       Math.hypot((at % width) - 500, Math.floor(at / width) - 400) % 26 < 11 ? 40 : 215,

@@ -168,7 +168,7 @@ describe('imagemill convert --verify', () => {
     );
   });
 
-  it('names the pictures of failures by results, so that those of the variants of a preset do not replace each other', async () => {
+  it('names the pictures of failures by results, so that those of variants do not replace each other', async () => {
     await folder.put('scene.png', 'in/scene.png');
     await folder.put('scene.png', 'in/a/scene.png');
     const variants = [

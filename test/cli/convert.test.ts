@@ -35,7 +35,7 @@ describe('imagemill convert', () => {
     expect(await folder.files('made')).to.deep.equal(['IMG_0001.tiff', 'photo.tiff']);
   });
 
-  it('converts to the format of the extension of -o, prints the change in size, and leaves no files in TEMP_DIR', async () => {
+  it('converts to the format of the extension of -o, prints the change in size, and leaves no files', async () => {
     await folder.put('scene.jpg', 'photo.jpg');
     const { lines, outcome } = await folder.runProcess(['photo.jpg', '-o', 'photo.webp']);
     expect(outcome).to.equal('0');
@@ -53,7 +53,7 @@ describe('imagemill convert', () => {
     expect(lines[0]).to.match(/ \(−99%\)$/);
   });
 
-  it('keeps subfolders, skips files that are not images, and reports a file with an image extension and other content', async () => {
+  it('keeps subfolders, skips files that are not images, and reports other content with an extension', async () => {
     await mkdir(folder.file('photos/2024/may'), { recursive: true });
     await folder.put('scene.png', 'photos/a.png');
     await folder.put('scene.jpg', 'photos/2024/may/b.jpg');

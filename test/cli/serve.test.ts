@@ -19,7 +19,7 @@ const ROOT = new URL('../..', import.meta.url).pathname;
 describe('imagemill serve', () => {
   const start = useProcesses();
 
-  it('prints lines for people with LOG_FORMAT=pretty: the address to open, each request, warnings, and how it stops', async () => {
+  it('prints lines for people with LOG_FORMAT=pretty: the address, requests, warnings and the stop', async () => {
     const service = start({ LOG_FORMAT: 'pretty', HOST: '0.0.0.0', IMAGINARY_KEY: 'secret' });
     const [, url] = await eventually(
       () => /^Open (http:\/\/localhost:\d+) in a browser\. To stop/m.exec(service.output()) ?? undefined,

@@ -56,7 +56,7 @@ describe('a conversion', () => {
   }
 
   for (const format of ALL_OUTPUT_TYPES) {
-    it(`to ${format} reserves disk space for the largest possible result, keeps only what the result needs, and removes its input`, async () => {
+    it(`to ${format} reserves space for the largest result, keeps what it needs, and removes its input`, async () => {
       const files = [
         ...INPUT_TYPES.map((type) => [type, fixturePath(`scene.${type}`)] as const),
         ...EXTRA_INPUT_TYPES.map((type) => [type, extraPath(`scene.${type}`)] as const),

@@ -67,7 +67,7 @@ describe('the health check', () => {
     expect(state.tries).to.equal(2);
   });
 
-  it('reports success while only files of requests fill the disk, and failure when it is full without them', async () => {
+  it('reports success while files of requests fill the disk, and failure when it is full without them', async () => {
     let free = 20 * MIB;
     const { state, works, workspaces } = await setUp(async () => free);
     const upload = await workspaces.open({ client: 'a', bytes: 2 * MIB });

@@ -21,7 +21,7 @@ describe('an external profile', () => {
     return { image: await storeExternalProfile(folder, image), folder };
   };
 
-  it('is in a file whose name depends on the colours, because ImageMagick 7 remembers profiles by their names', async () => {
+  it('is in a file whose name depends on the colours: ImageMagick 7 remembers profiles by name', async () => {
     const names = await Promise.all(
       ['declared-adobe.png', 'declared-p3.png', 'declared-p3.avif', 'declared-pq.avif'].map(
         async (name) => (await stored(name)).image.profileFile,

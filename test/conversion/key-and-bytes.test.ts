@@ -62,7 +62,7 @@ describe('conversion keys of all fixtures in all formats', () => {
     })).catch(() => undefined);
 
   for (const folder of ['images', 'extra']) {
-    it(`are equal exactly if the bytes of fixtures/${folder} are, except for listed reasons, however the options are spelled`, async () => {
+    it(`are equal exactly if the bytes of fixtures/${folder} are, except for listed reasons`, async () => {
       const files = new URL(`../../fixtures/${folder}/`, import.meta.url).pathname;
       const occurring = new Set<string>();
       const unexplained: string[] = [];

@@ -61,7 +61,7 @@ describe('the conversion key', () => {
     expect(keyOf(drawing, {}, newer)).to.not.equal(keyOf(drawing));
   });
 
-  it('does not change with defaults that are written out, with their order, or with a box that is larger than the image', () => {
+  it('does not change with explicit defaults, their order, or a box larger than the image', () => {
     const sized: ImageInfo = { type: 'png', width: 400, height: 300 };
     const spellings: readonly Partial<ConvertOptions>[] = [
       { fit: 'inside', position: 'center', enlarge: false, frames: 'all', pages: 'all', lossless: false },

@@ -78,7 +78,7 @@ describe('the preparation of files', () => {
     }
   });
 
-  it('has one SVG of a client at a time, to convert or to describe, and starts with that of another client at once', async () => {
+  it('has one SVG of a client at a time, and starts with that of another client at once', async () => {
     const packed = gzipSync('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>');
     const started: string[] = [];
     const gates: (() => void)[] = [];

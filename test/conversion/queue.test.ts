@@ -204,7 +204,7 @@ describe('conversion queue with several clients', () => {
     [2, 10],
     [8, 10],
   ] as const) {
-    it(`starts the one job of a client next, on ${concurrency} slots, although another client has ${batches} batches and 50 single jobs waiting`, async () => {
+    it(`starts the one job of a client next, on ${concurrency} slots, before ${batches} batches of another client`, async () => {
       const { send, sendBatch, started, endOldest } = stage(concurrency);
       for (let at = 0; at < batches; at += 1) sendBatch('greedy', `batch${at}`);
       for (let at = 0; at < 50; at += 1) send('greedy', `single${at}`);
@@ -250,7 +250,7 @@ describe('conversion queue with several clients', () => {
     });
   }
 
-  it('drops the newest job of the client with the most waiting jobs when a client with fewer meets a full queue', async () => {
+  it('drops the newest job of the client with most waiting jobs for a client with fewer', async () => {
     const { send, refused, queue, started, endOldest } = stage(1, 3);
     for (const name of ['running', 'a', 'b', 'c']) send('greedy', name);
     await settled();
@@ -271,7 +271,7 @@ describe('conversion queue with several clients', () => {
   });
 
   for (const concurrency of [1, 2, 8]) {
-    it(`starts the job of a client without running jobs at once, although another client holds all ${concurrency} slots`, async () => {
+    it(`starts the job of a client without running jobs, although another holds all ${concurrency} slots`, async () => {
       const { send, started } = stage(concurrency, 10_000, 1);
       for (let at = 0; at < 50; at += 1) send('greedy', `greedy.${at}`);
       await settled();
@@ -312,7 +312,7 @@ describe('conversion queue with several clients', () => {
     expect(long).to.be.within(1, 3);
   });
 
-  it('lets a client whose jobs took long wait for that time at most, although others always have waiting jobs', async () => {
+  it('lets a client whose jobs took long wait for that time at most, although others have jobs', async () => {
     const { send, started, endOldest, time } = stage(1);
     send('long', 'first');
     await settled();
@@ -366,7 +366,7 @@ describe('conversion queue with preparations', () => {
     return { prepare, end: resolve };
   }
 
-  it('counts jobs that wait for their preparation, and refuses one before it is prepared when the queue is full', async () => {
+  it('counts jobs that wait for their preparation, and refuses one before that when it is full', async () => {
     const queue = new ConversionQueue({ concurrency: 1, queueLimit: 2, maxPreparations: { main: 1 } });
     const log: string[] = [];
     const open = ['a', 'b', 'c'].map((name) => openPreparation(log, name));
@@ -383,7 +383,7 @@ describe('conversion queue with preparations', () => {
     expect(queue.stats()).to.deep.equal({ waiting: 0, running: 0 });
   });
 
-  it('frees the place of a job at once when its client disconnects during the preparation, and rejects after it', async () => {
+  it('frees the place of a job whose client disconnects during the preparation, and rejects after it', async () => {
     const queue = new ConversionQueue({ concurrency: 1, queueLimit: 1, maxPreparations: { main: 1 } });
     const log: string[] = [];
     const gone = new AbortController();

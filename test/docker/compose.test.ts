@@ -36,7 +36,7 @@ describe('the files for Docker', () => {
       expect(services[name].profiles, name).to.deep.equal(['scale']);
   });
 
-  it('give every service a read-only file system, no capabilities, no new privileges, a process limit and a non-root user', async () => {
+  it('give every service a read-only file system, no privileges, a process limit and a non-root user', async () => {
     const { services } = await compose();
     const dockerfile = await read('docker/Dockerfile');
     for (const [name, service] of Object.entries<typeof services>(services)) {

@@ -185,7 +185,7 @@ describe('the resources for Kubernetes', () => {
     }
   });
 
-  it('run the bulk job with one shard per pod, options that the command accepts, and folders that are mounted', async () => {
+  it('run the bulk job with one shard per pod, valid options, and folders that are mounted', async () => {
     const { metadata, spec } = await find('Job', 'imagemill-bulk');
     const { namespace, images } = await kustomization();
     expect(metadata.namespace).to.equal(namespace);

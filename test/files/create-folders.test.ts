@@ -16,7 +16,7 @@ describe('createFolders', () => {
     expect((await readdir(folder, { recursive: true })).sort()).to.deep.equal(['a', 'a/b', 'a/b/c', 'a/b/d']);
   });
 
-  it('throws EEXIST or ENOTDIR when a file has the name of the folder or of a parent, or a link leads nowhere', async () => {
+  it('throws EEXIST or ENOTDIR when a file has the name of a folder, or a link leads nowhere', async () => {
     const folder = await makeTempDir('file');
     const [file, link] = [join(folder, 'file'), join(folder, 'link')];
     await writeFile(file, '');

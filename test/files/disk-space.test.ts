@@ -128,7 +128,7 @@ describe('disk space accounting', () => {
     expect(await codeOf(open('d', 90))).to.equal('DISK_FULL');
   });
 
-  it('cuts off only as many of the slowest responses of clients over their share as a client under its share needs', async () => {
+  it('cuts off only as many slow responses of clients over their share as another client needs', async () => {
     const { openStored, openAnswer, open } = disk(100);
     const cut: string[] = [];
     await openAnswer('slow', 20, 30_000, cut);

@@ -34,7 +34,7 @@ describe('repairs of hostile files', () => {
     });
   }
 
-  it('return CONVERSION_TIMEOUT for an SVG that the thread never finishes, and rewrite the next one in a new thread', async () => {
+  it('return CONVERSION_TIMEOUT for an SVG that never finishes, and rewrite the next in a new thread', async () => {
     const rewrite = createThreadRewriter(STUCK_THREAD, 2000);
     const [stuck, next] = [failure(rewrite('stuck', 'The file')), rewrite('next', 'The next file')];
     expect(await stuck).to.include({

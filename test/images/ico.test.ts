@@ -28,7 +28,7 @@ describe('an icon', () => {
     expect([type, file.readUInt32BE(16), file.readUInt32BE(20)]).to.deep.equal(['png', 256, 256]);
   });
 
-  it('with images of equal size is replaced by the one with the most bits, even if only the image states the number', async () => {
+  it('with images of equal size is replaced by the one with the most bits, as the image states them', async () => {
     const file = ico([4, 32, 8].map((bits) => ({ side: 16, bytes: bitmap(16, bits) })));
     for (const entry of [6, 22, 38]) file.writeUInt16LE(0, entry + 6);
     const { file: best } = await kept(file);
@@ -50,7 +50,7 @@ describe('an icon', () => {
     }
   });
 
-  it('is complete although the directory states another length, the file ends in the mask, or the header states a palette', async () => {
+  it('is complete although its directory, its mask or its header contradicts the file', async () => {
     const image = bitmap(16);
     const made = () => ico([{ side: 16, bytes: image }]);
     const { file: expected } = await kept(made());

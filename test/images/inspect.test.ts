@@ -103,7 +103,7 @@ describe('inspecting a header', () => {
     }
   });
 
-  it('of a JPEG returns that it is detailed if it has lines in empty areas, even if it has as few bytes as a photo', async () => {
+  it('of a JPEG returns that it is detailed if it has lines in empty areas, whatever its bytes', async () => {
     const [width, height] = [1200, 900];
     const draw = (value: (x: number, y: number) => number): Promise<Buffer> => {
       const samples = Array.from({ length: width * height }, (_, at) =>
@@ -139,7 +139,7 @@ describe('inspecting a header', () => {
     expect(still).to.not.have.property('animation');
   });
 
-  it('of a GIF states that all frames are opaque, unless the first is not or a frame uncovers transparency', async () => {
+  it('of a GIF states that all frames are opaque, unless the first is not or one uncovers transparency', async () => {
     const [width, height] = [8, 6];
     const palette = Array.from({ length: 4 }, () => [200, 40, 40] as const);
     const whole = { x: 0, y: 0, width, height, colour: 0, disposal: 1 };

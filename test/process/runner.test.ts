@@ -119,7 +119,7 @@ for (const mode of MODES) {
       expect([error.reason, error.exitCode, error.signal]).to.deep.equal(['signal', undefined, 'SIGSEGV']);
     });
 
-    it('reports exit status 127 as a signal after abort(3), and as spawn-failed after an error of the dynamic linker', async () => {
+    it('reports exit status 127 as a signal after abort(3), and as spawn-failed after a linker error', async () => {
       expect((await failure(run(await script('exit 127')))).reason).to.equal('signal');
       for (const words of [
         'tool: error while loading shared libraries: libtool.so.1: cannot open shared object file',
@@ -230,7 +230,7 @@ sleep 60`;
     }
 
     if (mode === 'by single starts')
-      it('reports spawn-failed, and gives the program no arguments, when the library of the confinement is missing', async () => {
+      it('reports spawn-failed, and passes no arguments, when the library of the confinement is missing', async () => {
         const once = createRunner({ ...SEARCH, library: '/nonexistent.so', confine: () => LIMITS });
         const touch = await command('/usr/bin/touch', { args: ['touched'] });
         expect((await failure(once(touch))).reason).to.equal('spawn-failed');

@@ -11,7 +11,7 @@ const INTERRUPTING = `it('interrupts', (done) => {
 });`;
 
 describe('mocha with the configuration of this project', () => {
-  it('ends with a status other than 0 after SIGINT, so that npm test does not report that all tests passed', async () => {
+  it('ends with a status other than 0 after SIGINT, so that npm test does not report success', async () => {
     const file = await writeTempFile('interrupting.test.ts', INTERRUPTING);
     expect((await runNode([MOCHA, '--jobs', '2', file])).status).to.equal(1);
   });

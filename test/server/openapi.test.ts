@@ -131,7 +131,7 @@ describe('the OpenAPI document', () => {
     });
   }
 
-  it('has no default for the format, since clients would send it in addition to the other name of the field', () => {
+  it('has no default for the format, since clients would send it beside the other name of the field', () => {
     for (const name of ['ConvertForm', 'BatchForm']) {
       const { properties = {} } = documentWith().components.schemas[name] as Schema;
       for (const field of ['output_format', 'format'])

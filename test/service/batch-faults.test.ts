@@ -137,7 +137,7 @@ describe('POST /batch with failures', () => {
     if (process.platform === 'linux') await eventually(async () => (await descriptors()).length === 0);
   });
 
-  it('throws ClientDisconnectedError and no unhandled rejection when the client disconnects before the archive is sent', async () => {
+  it('throws ClientDisconnectedError only when the client disconnects before the archive is sent', async () => {
     await start({});
     const closed = new ServerResponse(new IncomingMessage(new Socket()));
     closed.destroy();
@@ -182,7 +182,7 @@ describe('POST /batch with failures', () => {
     expect(maxFiles).to.be.below(21);
   });
 
-  it('cuts the connection without a warning of Node.js when a result file is missing while the archive is sent', async () => {
+  it('cuts the connection without a warning when a result is missing while the archive is sent', async () => {
     const warnings: string[] = [];
     const onWarning = ({ name }: Error) => void warnings.push(name);
     process.on('warning', onWarning);

@@ -39,7 +39,7 @@ describe('POST /batch', () => {
 
   describe('for valid files', () => {
     for (const format of ['webp', 'bmp', 'pdf'] as const) {
-      it(`converts twenty files of all input types to ${format}, in order, with the same pixels as single conversions`, async () => {
+      it(`converts twenty files of all types to ${format}, in order, with the pixels of single conversions`, async () => {
         const types = [...INPUT_TYPES, ...INPUT_TYPES, 'png', 'jpg'] as const;
         const files = await Promise.all(
           types.map(

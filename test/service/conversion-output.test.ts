@@ -163,7 +163,7 @@ describe('conversion output', () => {
       });
     }
 
-    it('that the output format cannot hold is reported in X-Conversion-Notes, and the temporary file adds none', async () => {
+    it('that the output format cannot hold is in X-Conversion-Notes, and the temporary file adds none', async () => {
       const everything = await edgeCase('everything.jpg');
       const keep = async (format: OutputType) => {
         const fields = { format, strip_metadata: 'false' };

@@ -21,7 +21,7 @@ describe('GET /docs', () => {
     return [...page.matchAll(/(?:href|src)="\.(\/[^"]+\.(?:js|css))"/g)].map(([, path]) => path as string);
   };
 
-  it('returns an HTML page with a strict Content-Security-Policy: no other origins, inline scripts or eval', async () => {
+  it('returns an HTML page with a strict Content-Security-Policy: no other origins, no inline code', async () => {
     for (const path of ['/docs', '/docs/']) {
       const { status, headers, body } = await sendForm(origin + path);
       expect([status, headers.get('content-type')]).to.deep.equal([200, 'text/html; charset=UTF-8']);

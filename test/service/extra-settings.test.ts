@@ -22,7 +22,7 @@ describe('EXTRA_INPUTS and EXTRA_OUTPUTS', () => {
   const services = useOwnServices();
   const formats = async () => jsonOf(await sendForm(`${services.current().base}/formats`));
 
-  it('enable no formats by default, so that these are rejected with 415, which names the format and EXTRA_INPUTS, and 400', async () => {
+  it('enable no formats by default, so that these are rejected with 415 or 400, which name the setting', async () => {
     await services.start({});
     const { base } = services.current();
     expect(await formats()).to.deep.include({

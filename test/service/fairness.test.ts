@@ -31,7 +31,7 @@ for (const [kind, [settings, sender]] of Object.entries(KINDS))
     };
 
     for (const concurrency of [1, 2]) {
-      it(`does not delay another client, who gets the next slots in turn, and gets 503 itself, with CONCURRENCY=${concurrency}`, async () => {
+      it(`does not delay another client, and gets 503 itself, with CONCURRENCY=${concurrency}`, async () => {
         const folder = await makeTempDir('order');
         // Every conversion records the size of its input, and ends when the file `end-<name of the record>` or `end` exists.
         const wait = `until [ -e ${folder}/end-$id ] || [ -e ${folder}/end ]; do sleep 0.02; done`;

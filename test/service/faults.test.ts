@@ -36,7 +36,7 @@ describe('POST /convert with failures', () => {
   };
 
   describe('of the tool', () => {
-    it('returns 413 with the limit and its setting, without Retry-After, and kills the process when a tool hangs', async () => {
+    it('returns 413 with the limit and its setting, and kills the process when a tool hangs', async () => {
       const pidFile = join(await makeTempDir('pid'), 'pid');
       await start({
         MAGICK_BIN: await fakeMagick(`trap '' TERM; echo $$ > ${pidFile}; sleep 60`),

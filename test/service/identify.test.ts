@@ -85,7 +85,7 @@ describe('POST /identify', () => {
   });
 
   for (const folder of ['images', 'traps', 'extra']) {
-    it(`agrees with sharp about the fixtures in ${folder}, or with exiftool about those that sharp cannot read`, async () => {
+    it(`agrees with sharp about the fixtures in ${folder}, or with exiftool about other formats`, async () => {
       await startShared({ EXTRA_INPUTS: 'all' });
       const names = readdirSync(FIXTURES + folder).filter((name) => !/\.(?:json|md)$/.test(name));
       const others: string[] = [];
@@ -171,7 +171,7 @@ describe('POST /identify', () => {
     }
   });
 
-  it('describes the size of a drawing, of an icon and of a rotated HEIC as the headers of the result state it', async () => {
+  it('describes the size of a drawing, an icon and a rotated HEIC as the headers of the result do', async () => {
     await startShared({ EXTRA_INPUTS: 'heic', EXTRA_OUTPUTS: 'ico' });
     const drawing = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="33.5" height="77.25"/>');
     for (const [file, query, size] of [

@@ -56,7 +56,7 @@ describe('a JPEG 2000', () => {
     await expectShown(subsampleAll(tiles), scene());
   });
 
-  it('whose colours alone are subsampled is sYCC, also if it is a codestream or its header states another colour space', async () => {
+  it('whose colours alone are subsampled is sYCC, also if its header states another colour space', async () => {
     const file = await extra('subsampled.jp2');
     await expectShown(codestreamOf(file), scene(), 27);
     await expectShown(withColour(file, colourBox(JP2_COLOURS.srgb)), scene(), 27);
@@ -102,7 +102,7 @@ describe('a JPEG 2000', () => {
     await expectShown(await extra('uneven.j2k'), { width, height, data: repeated });
   });
 
-  it('with a colour specification that only its vendor knows has the default colours, and keeps its transparency', async () => {
+  it('with a colour specification of a vendor has the default colours, and keeps its transparency', async () => {
     const vendor = { name: 'colr', body: Buffer.from(`\x04\0\0${'vendor'.padEnd(16)}`, 'latin1') };
     await expectShown(withColour(await greyAlpha(), vendor), await decode(await greyWindow()));
     await expectShown(withColour(await extra('scene.jp2'), vendor), scene());

@@ -150,7 +150,7 @@ describe('the picture', () => {
 
   for (const irot of [0, 1, 2, 3] as const) {
     for (const imir of [undefined, 0, 1] as const) {
-      it(`of a transparent AVIF with irot ${irot} and imir ${imir} is rotated and then mirrored with its alpha`, async () => {
+      it(`of a transparent AVIF with irot ${irot} and imir ${imir} is rotated and mirrored with its alpha`, async () => {
         const shown = await toPixels(await mirrored(await turned(transparent(), irot), imir));
         expect(difference(await converted(await rotatedAvif({ irot, imir }), 'png'), shown).psnr).to.be.above(
           50,

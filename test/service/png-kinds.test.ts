@@ -254,7 +254,7 @@ describe('every kind of PNG in PngSuite', () => {
   });
 
   for (const interlaced of [false, true])
-    it(`with wrong checksums of its chunks is converted if its data is ${interlaced ? 'interlaced' : 'not interlaced'} and whole`, async () => {
+    it(`with wrong checksums is converted if its data is ${interlaced ? 'interlaced' : 'sequential'} and whole`, async () => {
       const png: Png = { width: 20, height: 13, type: 'rgb', depth: 8, interlaced };
       const file = encode(png);
       const data = file.indexOf('IDAT');

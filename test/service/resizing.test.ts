@@ -183,7 +183,7 @@ describe('shrinking to a much smaller size', () => {
   };
 
   for (const [fit, scaleOf] of Object.entries(SCALES))
-    it(`by ${fit} moves the far edges of a JPEG by at most 0.08 pixels, for 1 to 40 pixels beyond a multiple of eight`, async () => {
+    it(`by ${fit} moves the far edges of a JPEG by at most 0.08 pixels, for sides beyond whole blocks`, async () => {
       const [box, side] = [{ width: 300, height: 200 }, 96];
       for (let more = 1; more <= 40; more += 1) {
         const [width, height] = [1200 + more, 880 + more];

@@ -174,7 +174,7 @@ describe('adding files to the page', () => {
     expect(await listed(page, 1)).to.deep.equal(['scene.png']);
   });
 
-  it('shows the middle of an SVG that has only a viewBox, without the size that the browser invents for it', async () => {
+  it('shows the middle of an SVG that has only a viewBox, without a size that the browser invents', async () => {
     const page = await open(service);
     const squares = ['red', 'lime', 'blue'].map((c, at) => `<path fill="${c}" d="M${at * 30} 0h30v30h-30"/>`);
     const svg = (attributes: string) =>

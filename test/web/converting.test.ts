@@ -195,7 +195,7 @@ describe('converting on the page', () => {
     await broken.waitFor({ state: 'detached' });
   });
 
-  it('rejects files before the upload by the limits of the server, offers Remove, and sends only the others', async () => {
+  it('rejects files beyond the limits before the upload, offers Remove, and sends only the others', async () => {
     await using small = await startService({ MAX_FILE_BYTES: '2100000', MAX_PIXELS: '5100000' });
     const page = await open(small);
     const sent: string[] = [];
@@ -229,7 +229,7 @@ describe('converting on the page', () => {
     await page.getByRole('button', { name: 'Convert 1 again' }).waitFor();
   });
 
-  it('explains the limits of the server in megapixels, without the name of a setting, also for a drawing, whose size only the server checks', async () => {
+  it('explains the limits of the server in megapixels, without a setting, also for a drawing', async () => {
     await using small = await startService({ MAX_PIXELS: '5100000' });
     const page = await open(small);
     const svg = '<svg xmlns="http://www.w3.org/2000/svg" width="3000" height="2100"/>';

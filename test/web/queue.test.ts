@@ -378,7 +378,7 @@ describe('the page of a server that needs an API key', () => {
   const { open } = useBrowser();
   const { start, current } = useOwnServices();
 
-  it('asks for the key before and after a wrong one, keeps it for the tab, and names it in the curl command', async () => {
+  it('asks for the key again after a wrong one, keeps it for the tab, and names it in the curl command', async () => {
     const { key, line } = createApiKey('page') as { key: string; line: string };
     const API_KEYS_FILE = await writeTempFile('keys', line);
     await start({ API_KEYS_FILE, REQUIRE_API_KEY: 'on' });

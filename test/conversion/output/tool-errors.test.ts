@@ -33,7 +33,7 @@ describe('a failed command', () => {
     expect(explained(new CommandError('cancelled', 'x'))).to.be.instanceOf(ClientDisconnectedError);
   });
 
-  it('that exceeded its time limit becomes 413, with the limit and its setting, or the note that it is fixed', () => {
+  it('that exceeded its time limit becomes 413, with the limit and its setting, if it has one', () => {
     const error = new CommandError('timeout', 'x');
     expect(explained(error)).to.include({
       status: 413,
@@ -64,7 +64,7 @@ describe('a failed command', () => {
     }
   });
 
-  it('of libjxl or libavif that aborted becomes RESOURCE_LIMIT_EXCEEDED, since they abort only without memory', () => {
+  it('of libjxl or libavif that aborted becomes RESOURCE_LIMIT_EXCEEDED: it had no memory', () => {
     for (const end of [{ signal: 'SIGABRT' }, { signal: 'SIGILL' }, { signal: 'SIGSEGV' }] as const) {
       const error = new CommandError('exit', 'x', end);
       expect(explained(error, 'cjxl')).to.include({ code: 'RESOURCE_LIMIT_EXCEEDED', status: 413 });
@@ -103,7 +103,7 @@ describe('a failed command', () => {
     });
   });
 
-  it('of rsvg-convert beyond 32767 pixels per side becomes DRAWING_TOO_LARGE, which names the limit and what helps', () => {
+  it('of rsvg-convert beyond 32767 pixels per side becomes DRAWING_TOO_LARGE, with what helps', () => {
     const stderr = 'The resulting image would be larger than 32767 pixels on either dimension.\nLibrsvg …\n';
     const error = explained(failed(stderr), 'rsvg');
     expect(error).to.include({ code: 'DRAWING_TOO_LARGE', status: 413 });
@@ -112,7 +112,7 @@ describe('a failed command', () => {
     );
   });
 
-  it('of img2webp without a message becomes DISK_FULL, and that of a side too large names the limit of WebP', () => {
+  it('of img2webp without a message becomes DISK_FULL, and that of a large side names the limit', () => {
     for (const [stderr, code] of [
       ['', 'DISK_FULL'],
       ['Invalid 16384x4 dimension for PNM\n', 'OUTPUT_DIMENSION_TOO_LARGE'],

@@ -94,7 +94,7 @@ describe('the plan', () => {
     const resizing = (width: number, height: number, given: Partial<ConvertOptions>): string =>
       /JPEG:in\[0\] (.*?) -orient/.exec(lines({ type: 'jpg', width, height }, given)[0] ?? '')?.[1] ?? '';
 
-    it('leaves out a partial column or row, and repeats the last whole one beyond the edge, so that no edge moves', () => {
+    it('leaves out a partial column or row, and repeats the last whole one, so that no edge moves', () => {
       expect(resizing(4000, 3000, { width: 200 })).to.equal(`${FILTER} -resize 200x150!`);
       expect(resizing(4001, 3001, { width: 200 })).to.equal(
         `-crop 500x375+0+0 +repage ${FILTER} -resize 200x150!`,
@@ -125,7 +125,7 @@ describe('the plan', () => {
     });
 
     for (const fit of FITS)
-      it(`by ${fit} moves no edge by more than 0.06 pixels, for all sides up to 40 pixels beyond a multiple of eight`, () => {
+      it(`by ${fit} moves no edge by more than 0.06 pixels, for sides up to 40 beyond a multiple of eight`, () => {
         let scaled = 0;
         for (const target of [150, 301, 500])
           for (let width = 1601; width <= 1640; width += 1)
@@ -155,7 +155,7 @@ describe('the plan', () => {
         lines({ type: 'png', width, height, profile: 'none' }, given)[0] ?? '',
       )?.[1] ?? '';
 
-    it('averages blocks of pixels that leave three times the size of the result, from three pixels a side on', () => {
+    it('averages blocks that leave three times the size of the result, from three pixels a side on', () => {
       expect(resizing(3840, 2160, { width: 300 })).to.equal(`-scale 960x540! ${FILTER} -resize 300x169!`);
       expect(resizing(2001, 1501, { width: 220 })).to.equal(`-scale 667x500! ${FILTER} -resize 220x165!`);
       for (const width of [2000, 900, 400, 223])
@@ -488,7 +488,7 @@ describe('the plan', () => {
       ]);
     });
 
-    it('to other formats is rendered by librsvg from standard input at the final size, then converted without resizing', () => {
+    it('to other formats is rendered by librsvg at the final size, then converted without resizing', () => {
       const steps = planSteps(job({ type: 'svg' }, { format: 'jpg', width: 400, height: 300 }));
       expect(steps[0]).to.deep.equal({
         tool: 'rsvg',
@@ -672,7 +672,7 @@ describe('the plan', () => {
   });
 
   describe('for transparency', () => {
-    it('flattens it onto white or the requested colour if the format has none, and reports whether there was any', () => {
+    it('flattens it onto white or a colour if the format has none, and reports whether there was any', () => {
       for (const format of ['jpg', 'bmp', 'pdf'] as const) {
         const line = (given: Partial<ConvertOptions>) => lines({ type: 'png' }, { format, ...given })[0];
         expect(line({})).to.include(

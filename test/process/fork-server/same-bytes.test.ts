@@ -68,7 +68,7 @@ describe('conversions in fork servers', () => {
     expect(started).to.equal(0);
   });
 
-  it('give the same keys, bytes, notes and errors as new starts of the tools, for every fixture and output', async function () {
+  it('give the same keys, bytes, notes and errors as new starts of the tools, for every fixture', async function () {
     this.timeout(3_600_000);
     const jobs = images.flatMap((path) =>
       FORMATS.map((format) => ({ path, options: { format, quality: 80, stripMetadata: true } })),
