@@ -194,7 +194,7 @@ export function estimateDiskBytes(job: ConversionJob, inputBytes: number): numbe
   const deep = image.deep ? 2 : 1;
   const { columns, rows } = (programs[0] === 'dwebp' && job.scaledDecoding) || {};
   const scaled = columns && rows ? columns.decoded * rows.decoded * PPM_BYTES_PER_PIXEL : 0;
-  const pngs = programs.length - (scaled ? 2 : 1) + (image.decoder || decoder ? 1 : 0);
+  const pngs = programs.length - (scaled ? 2 : 1) + (image.incomplete || decoder ? 1 : 0);
   const pixels = resultPixels(job);
   const between = pngs * Math.max(decoded, pixels) * MAX_BYTES_PER_PIXEL.png * deep;
   const perPixel =

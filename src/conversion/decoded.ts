@@ -1,8 +1,7 @@
-/** @module Decodes an input to PNG in this process, and reads the PNG that an external program has decoded an input to. */
+/** @module Completes a truncated PNG, and reads the PNG that an external program has decoded an input to. */
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { ClientDisconnectedError, isDiskFull, serviceErrorFrom } from '../errors.ts';
-import { decodeBitmap } from '../images/bmp-decode.ts';
 import type { ImageInfo } from '../images/image-info.ts';
 import { inspect } from '../images/index.ts';
 import { completePng } from '../images/png-repair.ts';
@@ -54,31 +53,25 @@ export async function readDecoded(
   };
 }
 
-type Decode = (path: string, image: ImageInfo, signal: AbortSignal) => Promise<ImageInfo | undefined>;
-
-const DECODERS: Readonly<Record<NonNullable<ImageInfo['decoder']>, Decode>> = {
-  bmp: decodeBitmap,
-  png: (path, _, signal) => completePng(path, signal),
-};
-
 /**
- * Turns an image that ImageMagick misreads or rejects into a PNG.
+ * Completes a truncated PNG, which ImageMagick rejects.
  *
  * @throws {ServiceError} if the file has no pixels, or if time or disk space run out
  * @throws {ClientDisconnectedError} if the signal aborts
  */
-export async function decodeInProcess(
-  decoder: keyof typeof DECODERS,
-  image: ImageInfo,
-  { source, config, signal, deadline }: Pick<RunningConversion, 'source' | 'config' | 'signal' | 'deadline'>,
-): Promise<ImageInfo> {
+export async function completeInput({
+  source,
+  config,
+  signal,
+  deadline,
+}: Pick<RunningConversion, 'source' | 'config' | 'signal' | 'deadline'>): Promise<ImageInfo> {
   const timeout = AbortSignal.timeout(Math.max(1, Math.ceil(deadline - performance.now())));
   const path = join(source.folder, INPUT_FILE);
-  const decoded = await DECODERS[decoder](path, image, AbortSignal.any([signal, timeout])).catch((cause) => {
+  const completed = await completePng(path, AbortSignal.any([signal, timeout])).catch((cause) => {
     if (signal.aborted) throw new ClientDisconnectedError({ cause });
     if (timeout.aborted)
       throw serviceErrorFrom(cause, 'CONVERSION_TIMEOUT', source.label, conversionLimit(config));
     throw isDiskFull(cause) ? serviceErrorFrom(cause, 'DISK_FULL') : cause;
   });
-  return decoded ?? Promise.reject(invalidOutputError('an image without pixels', source));
+  return completed ?? Promise.reject(invalidOutputError('an image without pixels', source));
 }

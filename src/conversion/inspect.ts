@@ -5,16 +5,17 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ServiceError, serviceErrorFrom } from '../errors.ts';
 import { removeFolder, workFiles } from '../files/workspace.ts';
-import type { InputType } from '../formats.ts';
+import { type InputType, isHeif } from '../formats.ts';
 import { declaredProfile } from '../images/colour/declared-colour.ts';
-import { HeaderTooComplexError, type RepairContext } from '../images/containers/file.ts';
+import { HeaderTooComplexError, type RepairContext, readAt, withFile } from '../images/containers/file.ts';
 import { makeMetadataUpright } from '../images/exif.ts';
 import { removeTransforms, takeProfile } from '../images/heif-repair.ts';
+import { MAX_EXTRACTED_BYTES } from '../images/icc.ts';
 import type { ImageInfo } from '../images/image-info.ts';
 import { inspect, repair } from '../images/index.ts';
 import { readJpegProfile } from '../images/jpeg.ts';
 import { completePalette, correctChecksums } from '../images/png-repair.ts';
-import { cutAfterFirstFrame, readWebpProfile } from '../images/webp.ts';
+import { cutAfterFirstFrame } from '../images/webp.ts';
 import { inspectPdf } from './inspect-pdf.ts';
 import { chooseFormat } from './options.ts';
 import { isPaletteError, isProfileError } from './output/tool-errors.ts';
@@ -164,18 +165,16 @@ export async function storeExternalProfile(folder: string, image: ImageInfo): Pr
   return { ...image, profileFile };
 }
 
-const PROFILE_READERS: Readonly<Partial<Record<InputType, typeof takeProfile>>> = {
-  jpg: readJpegProfile,
-  webp: readWebpProfile,
-};
-
-function externalProfileOf(
-  folder: string,
-  { declaredColour, externalProfile, type }: ImageInfo,
-): Promise<Buffer | undefined> | undefined {
+async function externalProfileOf(folder: string, image: ImageInfo): Promise<Buffer | undefined> {
+  const { declaredColour, externalProfile, type, pixels } = image;
   if (declaredColour) return declaredProfile(declaredColour);
   if (!externalProfile) return undefined;
-  return (PROFILE_READERS[type] ?? takeProfile)(join(folder, INPUT_FILE));
+  const path = join(folder, INPUT_FILE);
+  if (isHeif(type)) return takeProfile(path);
+  if (type === 'jpg') return readJpegProfile(path); // in several parts
+  const { at = 0, length = 0 } = pixels?.profile ?? {};
+  if (length === 0 || length > MAX_EXTRACTED_BYTES) return undefined;
+  return (await withFile(path, 'r', (file) => readAt(file, at, length))).bytes;
 }
 
 const isDamaged = (error: Error): boolean => error instanceof ServiceError && error.code === 'CORRUPT_IMAGE';

@@ -32,7 +32,7 @@ export function canonicalPlan(job: PlannedJob, toolchain: Toolchain): CanonicalP
   const { image, options, plan } = job;
   const first = firstSteps(plan, CANONICAL);
   const steps = [...first, ...plan.steps.map((step) => completeStep(step, CANONICAL, ''))];
-  const isOpen = first.length > 0 || image.decoder !== undefined || options.maxBytes !== undefined;
+  const isOpen = first.length > 0 || image.incomplete === true || options.maxBytes !== undefined;
   return { steps, versions: versionsOf(steps, job, toolchain), ...(isOpen && { options }) };
 }
 

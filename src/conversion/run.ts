@@ -8,7 +8,7 @@ import { inspect } from '../images/index.ts';
 import { MAX_ARGUMENT_BYTES, type Output } from '../process/command.ts';
 import type { Tool } from '../process/toolchain.ts';
 import { checkLimits, conversionLimit, longestCommand, planResult } from './admit.ts';
-import { decodeInProcess, readDecoded } from './decoded.ts';
+import { completeInput, readDecoded } from './decoded.ts';
 import { movedInput, repairAfterError } from './inspect.ts';
 import { DEFAULT_OPTIONS } from './options.ts';
 import {
@@ -76,7 +76,7 @@ async function decodeFirst(jobs: Jobs, running: RunningConversion): Promise<Jobs
   const [first] = all;
   if (!first) return jobs;
   const { image, plan } = first;
-  if (image.decoder) return replan(await decodeInProcess(image.decoder, image, running), jobs, running);
+  if (image.incomplete) return replan(await completeInput(running), jobs, running);
   if (!plan.decoding) return jobs;
   await runSteps([plan.decoding], first, running).catch((error) => {
     throw explainRareEncoding(error, image, source);

@@ -2,8 +2,9 @@
  * @module Reads the headers of a BMP: its file header, and a device-independent bitmap (DIB), which is also an image of an icon
  * that is not a PNG. Accepts the same headers as browsers: Windows (40 to 124 bytes) and OS/2 (12 to 64 bytes).
  */
-import { type RepairTarget, readAt, type WindowReader, writeAt } from './containers/file.ts';
-import { type ImageFacts, RGB_PIXELS } from './image-info.ts';
+import { littleEndian, type RepairTarget, readAt, WindowReader, writeAt } from './containers/file.ts';
+import { readProfile } from './icc.ts';
+import { type ImageFacts, type MisreadKind, RGB_PIXELS } from './image-info.ts';
 
 /** How a bitmap stores its pixels. */
 export interface Dib {
@@ -16,20 +17,18 @@ export interface Dib {
   readonly runLength?: 4 | 8 | 24;
   /** Bit masks for 16 and 32 bits per pixel. The mask of a missing channel is 0. */
   readonly masks?: Masks;
-  /** Red, green and blue of each index. */
-  readonly palette?: Buffer;
+  /** Whether the compression is one that only Windows CE knows, with a mask for alpha (BI_ALPHABITFIELDS). */
+  readonly alphaBitFields: boolean;
+  /** Number of colours in the palette. 0 for true colour. */
+  readonly colours: number;
   readonly pixelsAt: number;
   /** Position of an embedded colour profile in the file. */
   readonly profile?: { readonly at: number; readonly length: number };
   readonly headerBytes: number;
-  /** Whether the palette, if there is one, has exactly one colour for every index. False for true colour with a palette. */
-  readonly fullPalette: boolean;
-  /** Whether a 1-bit mask for transparency follows the pixels. */
-  readonly icon: boolean;
 }
 
 /** Bit masks of the channels. */
-export interface Masks {
+interface Masks {
   readonly red: number;
   readonly green: number;
   readonly blue: number;
@@ -87,17 +86,17 @@ export async function readDib(
   const masks = masksOf(fields, length, { bits, compression, isOs2, icon });
   const isKnown = compression === COMPRESSION.rgb || masks !== undefined || runLength !== undefined;
   if (!isKnown || width <= 0 || height === 0 || !(isCore ? CORE_BITS : BITS).includes(bits)) return undefined;
-  if (masks && !areValid(masks)) return undefined;
   const paletteAt = at + length + (length === INFO_HEADER ? masksFollow(compression, isOs2) : 0);
   const entry = isCore ? 3 : 4;
-  const palette = await readPalette(bytes, { at: paletteAt, bits, used, entry, end: pixelsAt });
+  const available = pixelsAt > paletteAt ? Math.floor((pixelsAt - paletteAt) / entry) : used || 2 ** bits;
+  const stated = bits > 8 ? used : used || 2 ** bits;
   return {
-    ...{ width, height, bits: bits as Dib['bits'], topDown: stored < 0, icon, headerBytes: length },
+    ...{ width, height, bits: bits as Dib['bits'], topDown: stored < 0, headerBytes: length },
     ...(runLength && { runLength }),
     ...(masks && { masks }),
-    ...(palette && { palette: palette.colours }),
-    fullPalette: palette ? palette.colours.length === 3 * 2 ** bits && used <= 2 ** bits : used === 0,
-    pixelsAt: pixelsAt || paletteAt + (palette?.bytes ?? used * 4),
+    alphaBitFields: compression === COMPRESSION.alphaBitFields,
+    colours: bits > 8 ? 0 : Math.min(stated, 2 ** bits, available),
+    pixelsAt: pixelsAt || paletteAt + stated * entry,
     ...profileOf(fields, length, at),
   };
 }
@@ -147,42 +146,6 @@ function masksOf(fields: Buffer, length: number, context: MaskContext): Masks | 
   return { red: mask(0), green: mask(4), blue: mask(8), alpha: hasAlpha ? mask(12) : 0 };
 }
 
-/** Checks that each mask is one run of bits, and that no bit belongs to two masks. */
-function areValid({ red, green, blue, alpha }: Masks): boolean {
-  const all = [red, green, blue, alpha].map((mask) => BigInt(mask));
-  const isRun = (mask: bigint): boolean => ((mask + (mask & -mask)) & mask) === 0n;
-  const sum = all.reduce((one, other) => one + other);
-  return all.every(isRun) && sum === all.reduce((one, other) => one | other);
-}
-
-interface PalettePlace {
-  readonly at: number;
-  readonly bits: number;
-  /** Stated number of colours. 0 means all. */
-  readonly used: number;
-  readonly entry: 3 | 4;
-  readonly end: number;
-}
-
-/** Reads the palette. It is shorter than its header states if the pixels start before its end. */
-async function readPalette(
-  bytes: WindowReader,
-  { at, bits, used, entry, end }: PalettePlace,
-): Promise<{ colours: Buffer; bytes: number } | undefined> {
-  if (bits > 8) return undefined;
-  const all = 2 ** bits;
-  const stated = used === 0 ? all : used;
-  const available = end > at ? Math.floor((end - at) / entry) : stated;
-  const count = Math.min(stated, all, available);
-  const stored = await bytes.read(at, count * entry);
-  const colours = Buffer.alloc(Math.floor(stored.length / entry) * 3);
-  for (let index = 0; index * 3 < colours.length; index += 1) {
-    const [blue = 0, green = 0, red = 0] = stored.subarray(index * entry);
-    colours.set([red, green, blue], index * 3);
-  }
-  return { colours, bytes: stated * entry };
-}
-
 function profileOf(fields: Buffer, length: number, at: number): Pick<Dib, 'profile'> {
   if (length < V5_HEADER || fields.readUInt32LE(56) !== PROFILE_EMBEDDED) return {};
   return { profile: { at: at + fields.readUInt32LE(112), length: fields.readUInt32LE(116) } };
@@ -198,45 +161,54 @@ const FILE_HEADER = 14;
 const PIXELS_AT = 10;
 
 /** Reads how a BMP stores its pixels; undefined if its header is invalid. */
-export async function readBmpLayout(bytes: WindowReader): Promise<Dib | undefined> {
+async function readBmpLayout(bytes: WindowReader): Promise<Dib | undefined> {
   const header = await bytes.read(0, FILE_HEADER);
   if (header.length < FILE_HEADER) return undefined;
   return readDib(bytes, { at: FILE_HEADER, pixelsAt: header.readUInt32LE(PIXELS_AT), icon: false });
 }
 
-/** Reads the size of a BMP, and whether ImageMagick decodes it correctly. */
+/** Reads the size of a BMP, its profile, and whether ImageMagick misreads it. */
 export async function readBmp(bytes: WindowReader): Promise<ImageFacts<'bmp'>> {
   const layout = await readBmpLayout(bytes);
-  if (!layout) return { decoder: 'bmp' }; // the decoder rejects it
-  const { width, height, bits, masks, profile } = layout;
-  // The pixels then follow the palette, as in browsers. ImageMagick rejects such a file.
-  const statesNoOffset = (await bytes.read(PIXELS_AT, 4)).readUInt32LE() === 0;
+  if (!layout) return {};
+  const { width, height, bits, masks, profile: place, runLength } = layout;
+  const profile = place ? await readProfile(bytes, place.at, place.length, 'rgb') : 'none';
+  const misread = misreadKindsOf(layout);
   return {
-    ...{ width, height, metadata: [] },
-    pixels: { ...RGB_PIXELS, bits: Math.min(bits, 8), alpha: (masks?.alpha ?? 0) !== 0, profile },
+    ...{ width, height, metadata: [], profile },
+    pixels: { ...RGB_PIXELS, bits: Math.min(bits, 8), alpha: (masks?.alpha ?? 0) !== 0, profile: place },
     opaque: bits === 32 && masks?.alpha === 0,
     ...(bits <= 8 && { paletteKind: 'palette' }),
-    ...(statesNoOffset || !isPlain(layout) || !(await isComplete(bytes, layout)) ? { decoder: 'bmp' } : {}),
+    ...(runLength && { rareEncoding: 'bmp-runs' }),
+    // ImageMagick ignores the profile.
+    ...((profile === 'srgb' || profile === 'other') && { externalProfile: true }),
+    ...(misread.length > 0 && { misread }),
   };
 }
 
-/**
- * Checks for the common kinds, which ImageMagick decodes correctly and fastest. It misreads or rejects some of all
- * others: unusual bit masks, alpha, profiles, run-length encoding with gaps, 2 bits per pixel, palettes with too few or too many
- * colours, and palettes beside true colour.
- */
-function isPlain({ bits, runLength, masks, fullPalette, profile, headerBytes }: Dib): boolean {
-  if (runLength || profile || !fullPalette || bits === 2 || bits === 16) return false;
-  if (!USUAL_HEADERS.includes(headerBytes)) return false;
-  return bits !== 32 || (masks?.alpha === 0 && masks.red === 0xff0000 && headerBytes === 40);
+/** Lengths of the headers that both versions of ImageMagick read: OS/2 1.x, Windows 3, 95 and 98, and Photoshop. */
+const READ_HEADERS: readonly number[] = [CORE_HEADER, INFO_HEADER, V3_HEADER, V4_HEADER, V5_HEADER];
+
+function misreadKindsOf({ bits, masks, headerBytes, alphaBitFields }: Dib): MisreadKind[] {
+  return [
+    ...(READ_HEADERS.includes(headerBytes) ? [] : ['bmp-header' as const]),
+    ...(masks && !isScaled(bits, masks) ? ['bmp-masks' as const] : []),
+    ...(bits === 2 ? ['bmp-2-bits' as const] : []),
+    ...(alphaBitFields ? ['bmp-alpha-bit-fields' as const] : []),
+  ];
 }
 
-/** Lengths of the headers of OS/2 1.x, and of Windows 3, 95 and 98. */
-const USUAL_HEADERS: readonly number[] = [12, 40, 108, 124];
-
-async function isComplete(bytes: WindowReader, layout: Dib): Promise<boolean> {
-  const end = layout.pixelsAt + strideOf(layout) * layout.height;
-  return (await bytes.read(end - 1, 1)).length === 1;
+/**
+ * Returns whether ImageMagick scales the values of all channels to the full range. It does so for 5 bits, 6 bits of green, and 8 bits
+ * or more. Each mask must be one run of bits, and no bit may belong to two masks.
+ */
+function isScaled(bits: number, { red, green, blue, alpha }: Masks): boolean {
+  const all = [red, green, blue, alpha];
+  const [r, g, b, a] = all.map((mask) => /^(1+)0*$/.exec(mask.toString(2))?.[1]?.length ?? 0);
+  const sum = all.reduce((one, other) => one + other);
+  if (sum !== all.reduce((one, other) => (one | other) >>> 0)) return false;
+  if (bits === 16) return r === 5 && (g === 5 || g === 6) && b === 5 && alpha === 0;
+  return [r, g, b, alpha === 0 ? 8 : a].every((width = 0) => width >= 8);
 }
 
 /** Offset of the four-byte file size in a BMP (BITMAPFILEHEADER). */
@@ -246,14 +218,34 @@ const PLANES_AT = { core: FILE_HEADER + 8, other: FILE_HEADER + 12 } as const;
 /** Position of the endpoints and gammas of calibrated colours (BITMAPV4HEADER, bV4Endpoints to bV4GammaBlue). */
 const CALIBRATION = { at: FILE_HEADER + 60, length: 48 } as const;
 
+/** Offset of the compression, of the number of colours, and of the masks. */
+const COMPRESSION_AT = FILE_HEADER + 16;
+const COLOURS_AT = FILE_HEADER + 32;
+const MASKS_AT = FILE_HEADER + INFO_HEADER;
+
 /**
- * Resets fields of a BMP that viewers ignore. Many files state a wrong size, and ImageMagick 6 rejects a size that is larger
- * than the file. Both versions reject a number of planes other than 1. Browsers ignore calibrated colours in a BMP, but
- * ImageMagick would copy them to a PNG that keeps metadata, where browsers apply them.
+ * Corrects fields of a BMP that viewers ignore. Many files state a wrong size, and ImageMagick 6 rejects a size that is larger
+ * than the file. Both versions reject a number of planes other than 1, more colours than indices, and a missing offset of the pixels,
+ * and ignore alpha without bit fields. Browsers ignore calibrated colours in a BMP, but ImageMagick would copy them to a PNG that
+ * keeps metadata, where browsers apply them. Adds missing padding of the last row.
  */
 export async function repairBmp({ file }: RepairTarget): Promise<undefined> {
   await writeAt(file, LENGTH_AT, Buffer.alloc(4));
   const header = (await readAt(file, FILE_HEADER, 4)).bytes.readUInt32LE();
   await writeAt(file, header === CORE_HEADER ? PLANES_AT.core : PLANES_AT.other, Buffer.of(1, 0));
   if (header >= V4_HEADER) await writeAt(file, CALIBRATION.at, Buffer.alloc(CALIBRATION.length));
+  const layout = await readBmpLayout(new WindowReader(file));
+  if (!layout) return;
+  const { bits, width, height, colours, masks, pixelsAt, runLength } = layout;
+  await writeAt(file, PIXELS_AT, littleEndian(pixelsAt, 4));
+  if (header >= INFO_HEADER) await writeAt(file, COLOURS_AT, littleEndian(colours, 4));
+  if (header >= V3_HEADER && masks?.alpha) {
+    await writeAt(file, COMPRESSION_AT, littleEndian(COMPRESSION.bitFields, 4));
+    for (const [at, mask] of [masks.red, masks.green, masks.blue, masks.alpha].entries())
+      await writeAt(file, MASKS_AT + at * 4, littleEndian(mask, 4));
+  }
+  const padding = strideOf(layout) - Math.ceil((width * bits) / 8);
+  const missing = pixelsAt + strideOf(layout) * height - (await file.stat()).size;
+  if (!runLength && missing > 0 && missing <= padding)
+    await writeAt(file, (await file.stat()).size, Buffer.alloc(missing));
 }

@@ -3,7 +3,7 @@
  * image does no harm, and an embedded PNG is converted as a PNG. Reads the header of an icon that was reduced to one bitmap.
  */
 import type { FileHandle } from 'node:fs/promises';
-import { type Dib, readDib, strideOf } from './bmp.ts';
+import { readDib, strideOf } from './bmp.ts';
 import { type RepairTarget, readAt, readRange, replaceContent, WindowReader } from './containers/file.ts';
 import { type ImageFacts, RGB_PIXELS } from './image-info.ts';
 import { PNG_SIGNATURE } from './png-writer.ts';
@@ -16,23 +16,22 @@ const BITMAP_HEADER = 40;
 /** Offset of the image, after the directory and its only entry. */
 const IMAGE_AT = HEADER_BYTES + ENTRY_BYTES;
 
-/** Reads how an icon reduced to one bitmap stores its pixels; undefined if its header is invalid. */
-export function readIconLayout(bytes: WindowReader): Promise<Dib | undefined> {
-  return readDib(bytes, { at: IMAGE_AT, pixelsAt: 0, icon: true });
-}
+/** Bits per pixel of the bitmaps that ImageMagick reads in an icon. */
+const READ_BITS: readonly number[] = [1, 4, 8, 24, 32];
+/** Bit mask of red unless an icon states masks, which ImageMagick ignores. */
+const RED = 0xff0000;
 
 /** Reads the size of an icon reduced to one bitmap; the stored height includes the mask. */
 export async function readIco(bytes: WindowReader): Promise<ImageFacts<'ico'>> {
-  const layout = await readIconLayout(bytes);
+  const layout = await readDib(bytes, { at: IMAGE_AT, pixelsAt: 0, icon: true });
   const pixels = { ...RGB_PIXELS, alpha: true }; // by the mask, if not by the pixels
   if (!layout) return { pixels };
-  const { width, height, bits, masks, fullPalette, headerBytes } = layout;
-  const isPlain =
-    headerBytes === BITMAP_HEADER && bits !== 16 && bits !== 2 && fullPalette && !layout.topDown;
-  const hasUsualMasks = bits !== 32 || (masks?.red === 0xff0000 && masks.alpha === 0xff000000);
+  const { width, height, bits, masks, headerBytes, topDown } = layout;
+  const isUsual = headerBytes === BITMAP_HEADER && READ_BITS.includes(bits) && !topDown;
+  const hasUsualMasks = bits !== 32 || (masks?.red === RED && masks.alpha !== 0);
   return {
     ...{ width, height, profile: 'none', metadata: [], pixels },
-    ...(!isPlain || !hasUsualMasks ? { decoder: 'bmp' } : {}),
+    ...(!isUsual || !hasUsualMasks ? { misread: ['icon-bitmap'] } : {}),
   };
 }
 

@@ -35,8 +35,8 @@ interface OwnFacts {
   readonly png: {
     /** Number of rows that the file of a truncated image contains. */
     readonly shownRows?: number;
-    /** The image is completed in this process before planning, because ImageMagick rejects it. */
-    readonly decoder?: 'png';
+    /** Its end is missing. The file is completed before planning, because ImageMagick rejects it. */
+    readonly incomplete?: boolean;
   };
   readonly pdf: {
     /** The pages that a conversion can need: upright, in points. */
@@ -96,8 +96,7 @@ interface HeifFacts {
 interface BitmapFacts {
   /** The fourth byte per pixel is not alpha. */
   readonly opaque?: boolean;
-  /** The image is decoded in this process before planning, because ImageMagick misreads it. */
-  readonly decoder?: 'bmp';
+  readonly rareEncoding?: RareEncoding;
 }
 
 /** Properties that images of any type can have. */
@@ -273,7 +272,12 @@ export type MisreadKind =
   | 'icc-lab'
   | 'sensor-mosaic'
   | 'tiled-cmyk-jpeg'
-  | 'alpha-without-properties';
+  | 'alpha-without-properties'
+  | 'bmp-header'
+  | 'bmp-masks'
+  | 'bmp-2-bits'
+  | 'bmp-alpha-bit-fields'
+  | 'icon-bitmap';
 
 /** Timing and frames of an animation. */
 export interface Animation {
@@ -312,4 +316,9 @@ export interface FrameDisposal {
  * Encodings that some versions of the libraries cannot decode. A file is rejected only if its conversion fails.
  * `jpeg-process`: lossless, hierarchical or 12-bit JPEG.
  */
-export type RareEncoding = 'jpeg-process' | 'tiff-jpeg-2000' | 'tiff-jpeg-xl' | 'jxl-alpha-depth';
+export type RareEncoding =
+  | 'jpeg-process'
+  | 'tiff-jpeg-2000'
+  | 'tiff-jpeg-xl'
+  | 'jxl-alpha-depth'
+  | 'bmp-runs';

@@ -1,73 +1,15 @@
 /**
- * @module Writes a PNG of rows of red, green, blue and alpha, a chunk of one (W3C PNG, third edition, sections 5 and 11), or each
- * frame of an animated one (section 4.9).
+ * @module Writes a chunk of a PNG (W3C PNG, third edition, sections 5 and 11), or each frame of an animated one (section 4.9).
  */
-import { createWriteStream } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import { promisify } from 'node:util';
-import { crc32, createDeflate, deflate } from 'node:zlib';
+import { crc32 } from 'node:zlib';
 import { bigEndian } from './containers/file.ts';
 import { withWrittenChunks } from './containers/parts.ts';
 import type { Animation } from './image-info.ts';
 
 /** First bytes of every PNG. */
 export const PNG_SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
-/** 8 bits per channel, with alpha. */
-const FORMAT = Buffer.from([8, 6, 0, 0, 0]);
-const PIXEL_BYTES = 4;
-
-/** Properties of a PNG to write. */
-export interface PngHead {
-  readonly width: number;
-  readonly height: number;
-  /** ICC profile. */
-  readonly profile?: Buffer | undefined;
-}
-
-/**
- * Writes a new file, with only a few blocks in memory.
- *
- * @param blocks whole rows, from the top
- * @throws {Error} with code EEXIST if the file exists
- */
-export async function writePng(
-  path: string,
-  head: PngHead,
-  blocks: AsyncIterable<Buffer>,
-  signal: AbortSignal,
-): Promise<void> {
-  const scanlines = Readable.from(withFilters(blocks, head.width * PIXEL_BYTES), { objectMode: false });
-  const file = createWriteStream(path, { flags: 'wx' });
-  await pipeline(scanlines, createDeflate({ level: 1 }), (data) => encodeChunks(head, data), file, {
-    signal,
-  });
-}
-
-/** Prepends filter type 0 (none) to each row. */
-async function* withFilters(blocks: AsyncIterable<Buffer>, rowBytes: number): AsyncGenerator<Buffer> {
-  for await (const block of blocks) {
-    const rows = block.length / rowBytes;
-    const filtered = Buffer.alloc(rows * (rowBytes + 1));
-    for (let row = 0; row < rows; row += 1) {
-      block.copy(filtered, row * (rowBytes + 1) + 1, row * rowBytes, (row + 1) * rowBytes);
-    }
-    yield filtered;
-  }
-}
-
-async function* encodeChunks(head: PngHead, data: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  yield PNG_SIGNATURE;
-  yield pngChunk('IHDR', Buffer.concat([bigEndian(head.width, 4), bigEndian(head.height, 4), FORMAT]));
-  if (head.profile) {
-    const name = Buffer.from('profile\0\0', 'latin1');
-    yield pngChunk('iCCP', Buffer.concat([name, await promisify(deflate)(head.profile, { level: 1 })]));
-  }
-  for await (const piece of data) yield pngChunk('IDAT', piece);
-  yield pngChunk('IEND', Buffer.alloc(0));
-}
 
 /** Encodes a chunk with its length and checksum. */
 export function pngChunk(name: string, body: Buffer): Buffer {

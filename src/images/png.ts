@@ -67,7 +67,7 @@ export async function readPng(bytes: WindowReader): Promise<PartialInfo> {
   return {
     ...info,
     pixels,
-    ...(!isComplete && count < MAX_PNG_CHUNKS && { decoder: 'png' }), // which completes it
+    ...(!isComplete && count < MAX_PNG_CHUNKS && { incomplete: true }),
     ...declared,
     ...(declared.declaredColour && (colourType & COLOUR_BIT) === 0 && { profile: 'grey' }),
     // Some files announce frames that they do not have.

@@ -135,7 +135,7 @@ async function readFractions(tiff: TiffReader, tag: IfdEntry | undefined): Promi
   return [0, 8, 16].map((at) => tiff.numberIn(raw, at, 4) / tiff.numberIn(raw, at + 4, 4));
 }
 
-type TiffKind = Exclude<MisreadKind, 'alpha-without-properties'>;
+type TiffKind = Exclude<MisreadKind, 'alpha-without-properties' | `bmp-${string}` | 'icon-bitmap'>;
 
 const RULES: Readonly<Record<TiffKind, (encoding: TiffEncoding) => boolean>> = {
   'old-jpeg': ({ compression }) => compression === COMPRESSION.oldJpeg,

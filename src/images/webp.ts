@@ -1,8 +1,8 @@
 /** @module Reads a WebP, and cuts an animation after its first frame (RFC 9649). */
-import { littleEndian, readAt, WindowReader, withFile, writeAt } from './containers/file.ts';
+import { littleEndian, WindowReader, withFile, writeAt } from './containers/file.ts';
 import { type Part, riffChunks } from './containers/parts.ts';
 import { readOrientation } from './exif.ts';
-import { MAX_EXTRACTED_BYTES, readProfile } from './icc.ts';
+import { readProfile } from './icc.ts';
 import {
   type Area,
   addFacts,
@@ -162,15 +162,5 @@ export function cutAfterFirstFrame(path: string): Promise<void> {
       await writeAt(file, 4, littleEndian(end - 8, 4)); // length of the RIFF chunk
       return file.truncate(end);
     }
-  });
-}
-
-/** Reads the profile of the animation at `path`, which ImageMagick ignores. It is the first chunk after VP8X (section 2.7). */
-export function readWebpProfile(path: string): Promise<Buffer | undefined> {
-  return withFile(path, 'r', async (file) => {
-    for await (const { name, offset, length } of riffChunks(new WindowReader(file), 2)) {
-      if (name === 'ICCP' && length <= MAX_EXTRACTED_BYTES) return (await readAt(file, offset, length)).bytes;
-    }
-    return undefined;
   });
 }

@@ -11,6 +11,14 @@ import { useEngine } from '../helpers/service.ts';
 /** Minimum difference of a channel that is visible. */
 const VISIBLE = 6;
 
+/** Extensions of the fixtures, by a part of the label. */
+const EXTENSIONS = [
+  ['TIFF', 'tiff'],
+  ['AVIF', 'avif'],
+  ['BMP', 'bmp'],
+  ['icon', 'ico'],
+] as const;
+
 describe('a kind of file in the table of misread kinds', () => {
   const engine = useEngine();
 
@@ -36,7 +44,8 @@ describe('a kind of file in the table of misread kinds', () => {
 
   for (const [kind, { by, label }] of Object.entries(MISREAD_KINDS)) {
     it(`is misread by ImageMagick ${by.join(' and ')} and by no other version: ${label}`, async () => {
-      const fixture = `${kind}.${label.includes('AVIF') ? 'avif' : 'tiff'}`;
+      const extension = EXTENSIONS.find(([part]) => label.includes(part))?.[1];
+      const fixture = `${kind}.${extension}`;
       const version = engine.toolchain.magick?.major as 6 | 7;
       const isMisread = await isWrong(await convertAnyway(fixture), expectedResult(fixture));
       expect(isMisread, `versions in the row ${kind}`).to.equal(by.includes(version));

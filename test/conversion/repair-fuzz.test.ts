@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { seeded } from '../../scripts/stress/random.ts';
 import { loadConfig } from '../../src/config.ts';
-import { decodeInProcess } from '../../src/conversion/decoded.ts';
+import { completeInput } from '../../src/conversion/decoded.ts';
 import { inspectInput, repairAfterError } from '../../src/conversion/inspect.ts';
 import { INPUT_FILE } from '../../src/conversion/plan/types.ts';
 import { type ErrorCode, ServiceError } from '../../src/errors.ts';
@@ -58,8 +58,8 @@ async function repairs(type: InputType, bytes: Buffer, stripMetadata: boolean): 
   const others = readdirSync(folder).filter((name) => name !== INPUT_FILE && !name.endsWith('.icc'));
   if (others.length > 0) expect.fail(`leaves ${others}`);
   // If decoding fails, the folder is removed with what is left in it.
-  if (image?.decoder && pixels(image) <= MAX_DECODED_PIXELS)
-    await decodeInProcess(image.decoder, image, {
+  if (image?.incomplete && pixels(image) <= MAX_DECODED_PIXELS)
+    await completeInput({
       ...{ source, config: loadConfig({}), signal: new AbortController().signal },
       deadline: performance.now() + 60_000,
     }).catch(ignoreExpected);

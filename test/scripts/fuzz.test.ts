@@ -12,7 +12,7 @@ describe('npm run fuzz', () => {
     const folder = await makeTempDir('fuzz');
     await copyFile(fixturePath('scene.png'), join(folder, 'scene.png'));
     await copyFile(edgeCasePath('rle8.bmp'), join(folder, 'rle8.bmp'));
-    await copyFile(edgeCasePath('rle4-gaps.bmp'), join(folder, 'gaps.bmp'));
+    await copyFile(edgeCasePath('top-down.bmp'), join(folder, 'top-down.bmp'));
     const { status, stdout } = await runNode([
       SCRIPT,
       folder,

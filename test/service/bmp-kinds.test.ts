@@ -10,7 +10,7 @@ describe('every kind of BMP in BMP Suite', () => {
   const service = useService();
 
   for (const { names, make, shows } of [...GOOD, ...QUESTIONABLE]) {
-    it(`${names}: ${shows ? 'the colours are right' : 'is rejected with 400, as in browsers'}`, async () => {
+    it(`${names}: ${shows ? 'the colours are right' : 'is rejected with 400'}`, async () => {
       const { status, message, body } = await convert(service.base, await make(), { format: 'png' });
       expect(status, message).to.equal(shows ? 200 : 400);
       if (!shows) return;
@@ -22,7 +22,8 @@ describe('every kind of BMP in BMP Suite', () => {
         const [red = 0, green = 0, blue = 0, alpha = 255] = wanted;
         const actual = pixelAt(image, x, CHECKED_ROW);
         expect(actual[3]).to.equal(alpha);
-        if (alpha > 0) expect(actual.slice(0, 3)).to.deep.equal([red, green, blue]);
+        if (alpha > 0)
+          for (const [at, value] of [red, green, blue].entries()) expect(actual[at]).to.be.closeTo(value, 1);
       }
     });
   }

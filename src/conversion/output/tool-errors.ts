@@ -160,6 +160,7 @@ const RARE_ENCODINGS: Readonly<Record<RareEncoding, string>> = {
   'tiff-jpeg-xl': 'JPEG XL compression in a TIFF',
   'jxl-alpha-depth':
     'JPEG XL with transparency of other than 8 or 16 bits, or of fewer bits than its colours',
+  'bmp-runs': 'run-length encoding that skips pixels or ends early in a BMP',
 };
 
 /** Returns `UNSUPPORTED_ENCODING` instead of `CORRUPT_IMAGE` for a rare encoding, and other errors unchanged. */

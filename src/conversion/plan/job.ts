@@ -161,6 +161,14 @@ export const MISREAD_KINDS: Readonly<Record<MisreadKind, MisreadRow>> = {
   'sensor-mosaic': { label: 'raw data of a sensor in a TIFF', by: [7] },
   'tiled-cmyk-jpeg': { label: 'tiles of CMYK JPEG in a TIFF', by: BOTH },
   'alpha-without-properties': { label: 'an AVIF whose alpha states no size', by: [6] },
+  'bmp-header': { label: 'a header of OS/2 2.x, or of 52 bytes, in a BMP', by: BOTH },
+  'bmp-masks': { label: 'bit masks other than 5-5-5, 5-6-5 or from 8 bits on in a BMP', by: BOTH },
+  'bmp-2-bits': { label: '2 bits per pixel in a BMP', by: BOTH },
+  'bmp-alpha-bit-fields': { label: 'the compression BI_ALPHABITFIELDS in a BMP', by: BOTH },
+  'icon-bitmap': {
+    label: 'bit masks, 2 or 16 bits per pixel, rows from the top or a longer header in an icon',
+    by: BOTH,
+  },
 };
 
 /** Returns the label of the first kind, of the file or a page to convert, that this version of ImageMagick misreads. */
