@@ -47,7 +47,7 @@ describe('the interface of imaginary', () => {
     };
     const path = `/imaginary/?key=${encodeURIComponent(KEY)}`;
     expect(await statusOf(path, 60_000)).to.equal('200 false');
-    expect(await statusOf(path, 66_000)).to.equal('431 true'); // the parser does not state the path
+    expect(await statusOf(path, 66_000)).to.equal('431 false');
     for (const [path, isApi] of [
       ['/api/v1/formats', true],
       ['/docs', false],
