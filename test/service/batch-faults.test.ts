@@ -44,9 +44,9 @@ describe('POST /batch with failures', () => {
   /** Starts a batch that ends when the signal is aborted. */
   const postUntil = (signal: AbortSignal, body: FormData) =>
     fetch(`${current().base}/batch`, { method: 'POST', body, signal }).catch((error) => error);
-  /** Starts a service whose results have 30 MB. */
+  /** Starts a service whose results have 15 MB. */
   const startWithLargeResults = async () => {
-    const tool = `${COPY_SCENE}; head -c 30000000 /dev/zero >> image.webp`;
+    const tool = `${COPY_SCENE}; head -c 15000000 /dev/zero >> image.webp`;
     await start({ MAGICK_BIN: await fakeMagick(tool) });
   };
   /** Sends the only result of a batch, with an error. */

@@ -110,7 +110,7 @@ const CASES: Readonly<Record<Exclude<ErrorCode, keyof typeof ELSEWHERE>, Case>> 
   },
   CHUNKS_TOO_SMALL: {
     send: raw(`${HEAD}image/png\r\nTransfer-Encoding: chunked\r\n\r\n${'1\r\nx\r\n'.repeat(2100)}`),
-    details: { limit: 64 },
+    details: { limit: 32 },
   },
   NOT_MULTIPART: { send: send('', () => Buffer.from('{}'), 'application/json') },
   MALFORMED_MULTIPART: { send: send('', () => Buffer.from('x'), 'multipart/form-data; boundary=xyz') },

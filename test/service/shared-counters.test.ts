@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import { sendForm } from '../helpers/client.ts';
 import { type Daemon, freePorts, startRedis } from '../helpers/daemons.ts';
-import { exchange, parseAnswer } from '../helpers/raw-http.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
 
@@ -53,26 +52,6 @@ describe('rate limit with REDIS_URL', () => {
     expect(message).to.equal(`Too many requests: at most 5 per minute. Try again in ${wait} seconds.`);
     expect(headers.get('x-ratelimit-limit')).to.equal('5');
     expect(Number(headers.get('x-ratelimit-reset'))).to.be.within(before + 59, after + 61);
-  });
-
-  it('is shared for requests that are rejected before the app, and for those with a malformed body', async () => {
-    redis = await startRedis(port);
-    const [one, other] = [await start(), await start()];
-    const malformed = 'POST /api/v1/convert HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nno\r\n';
-    const seen = [];
-    for (const [{ base }, text] of [
-      [one, 'HELLO\r\n\r\n'],
-      [other, 'HELLO\r\n\r\n'],
-      [one, malformed],
-    ] as const) {
-      const { status, headers } = parseAnswer(await exchange(base, text));
-      seen.push([status, headers.get('x-ratelimit-remaining')]);
-    }
-    expect(seen).to.deep.equal([
-      [400, '4'],
-      [400, '3'],
-      [400, '2'],
-    ]);
   });
 
   it('falls back to local counters with a warning when Redis is down, and recovers', async () => {

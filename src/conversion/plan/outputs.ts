@@ -12,8 +12,9 @@ const afterOption: Outputs = (args) => args.slice(args.lastIndexOf('-o') + 1).sl
 const OUTPUTS_BY_TOOL: Readonly<Record<ToolName, Outputs>> = {
   magick(args, job) {
     const written = args.filter((_, at) => at === args.length - 1 || args[at - 1] === '-write');
-    // It writes each page of a PDF to a temporary file first.
-    if (written.some((arg) => arg.startsWith('PDF:'))) return undefined;
+    // It writes each page of a PDF to a temporary file first, and the tags of a TIFF (TIFFSetImageProperties of version 7).
+    const readsTiff = job.image.type === 'tiff' && !job.rasterized;
+    if (readsTiff || written.some((arg) => arg.startsWith('PDF:'))) return undefined;
     return written.flatMap((arg) => frameFiles(arg.slice(arg.indexOf(':') + 1), job));
   },
   rsvg: afterOption,
