@@ -3,8 +3,8 @@
  *
  * One server handles good, bad and hostile clients, while other servers go through one fault after another. Attacks of noisy clients
  * follow, without other load on the machine, because their figures depend on it. With `--only`, runs only the faults whose name
- * contains TEXT, without those clients. Prints a table. Exits with 1 if a response was wrong, files or processes were left behind,
- * memory grew, or a noisy client delayed others.
+ * contains TEXT, without those clients. Prints a table, which marks times of other clients beyond the goal as SLOW. Exits with 1 if a
+ * response was wrong, files or processes were left behind, or memory grew.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
