@@ -83,11 +83,6 @@ describe('the rendering of Chromium', () => {
       });
     }
   }
-
-  for (const { names, make } of QUESTIONABLE.filter(({ shows }) => !shows))
-    it(`of the BMP Suite kind ${names} fails`, async () => {
-      expect(await shownByChromium(await make()).catch(() => undefined)).to.equal(undefined);
-    });
 });
 
 /** Decodes all frames of an animation with Chromium, stacked vertically. The page must be of a local host. */
