@@ -170,26 +170,25 @@ export function headers(service: ApiContext): Readonly<Record<string, Header>> {
   return { ...always, ...(hasApiKeys(service.config) && { Authenticate }), ...contextHeaders(service) };
 }
 
-/** Returns the headers that depend on the settings. Every response of the API has them. */
+/** Returns the headers that depend on the settings. Every response of the API has them, except to a request that is not valid HTTP. */
 export function contextHeaders({ config }: ApiContext): Readonly<Record<string, Header>> {
   const { RATE_LIMIT_PER_MINUTE: perMinute, CORS_ORIGIN: origin } = config;
-  const counted = hasApiKeys(config) ? optional : (always: Header) => always; // a key can have no limit
   const [limit, remaining, reset] = RATE_LIMIT_HEADERS;
   const allowed = 'Access-Control-Allow-Origin';
   return {
     ...((perMinute > 0 || hasApiKeys(config)) && {
-      RateLimit: counted(
+      RateLimit: optional(
         atLeast(limit, 1, 'Maximum number of requests per client and minute.', perMinute || 60),
       ),
-      RateRemaining: counted(atLeast(remaining, 0, 'Number of requests left in this window.', 59)),
-      RateReset: counted(
+      RateRemaining: optional(atLeast(remaining, 0, 'Number of requests left in this window.', 59)),
+      RateReset: optional(
         atLeast(reset, 0, 'Start of the next window, as a Unix time in seconds.', 1_795_000_000),
       ),
     }),
     ...(origin !== false && {
       AllowOrigin:
         origin === '*'
-          ? constant(allowed, '*', 'Pages of any origin can read the response.')
+          ? optional(constant(allowed, '*', 'Pages of any origin can read the response.'))
           : {
               name: allowed,
               required: false,
@@ -197,10 +196,12 @@ export function contextHeaders({ config }: ApiContext): Readonly<Record<string, 
               schema: { type: 'string', enum: origin },
               example: origin[0] as string,
             },
-      ExposeHeaders: constant(
-        'Access-Control-Expose-Headers',
-        EXPOSED_HEADERS.join(','),
-        'Headers that scripts of other origins can read.',
+      ExposeHeaders: optional(
+        constant(
+          'Access-Control-Expose-Headers',
+          EXPOSED_HEADERS.join(','),
+          'Headers that scripts of other origins can read.',
+        ),
       ),
     }),
     Vary: {
