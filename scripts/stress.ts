@@ -2,7 +2,7 @@
  * @module Stress test: load and faults on a real server. `npm run test:stress -- [--seconds 600] [--seed 1] [--only TEXT]`.
  *
  * One server handles good, bad and hostile clients, while other servers go through one fault after another. Attacks of noisy clients
- * follow, without other load on the machine, because their figures depend on it. With `--only`, runs only the faults whose name
+ * follow, unless `--without-noisy-clients` is set, without other load on the machine, because their figures depend on it. With `--only`, runs only the faults whose name
  * contains TEXT, without those clients. Prints a table, which marks times of other clients beyond the goal as SLOW. Exits with 1 if a
  * response was wrong, files or processes were left behind, or memory grew.
  */
@@ -25,13 +25,15 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '600' },
     seed: { type: 'string', default: '1' },
     only: { type: 'string' },
+    'without-noisy-clients': { type: 'boolean', default: false },
   },
 });
 const seconds = Number(values.seconds);
 const seed = Number(values.seed);
 const chosen = (faults: Readonly<Record<string, Fault>>) =>
   Object.entries(faults).filter(([name]) => name.includes(values.only ?? ''));
-const [faults, noisyClients] = [chosen(FAULTS), chosen(NOISY_CLIENT_FAULTS)];
+const faults = chosen(FAULTS);
+const noisyClients = values['without-noisy-clients'] ? [] : chosen(NOISY_CLIENT_FAULTS);
 if (faults.length + noisyClients.length === 0) throw new Error(`no fault has a name with "${values.only}"`);
 const MIB = 1024 ** 2;
 /** Maximum growth in bytes of the median memory in use from the second to the last sixth of the run. */

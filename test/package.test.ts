@@ -196,7 +196,8 @@ await createClient('').convert(new Blob([]), { output_format: 'wbp' });
         expect((await sendForm(`${origin}${path}`)).status, path).to.equal(200);
       }
       const [, script = ''] = /src="([^"]+)"/.exec((await sendForm(`${origin}/docs`)).body.toString()) ?? [];
-      expect((await sendForm(origin + script)).body.toString()).to.include('/api/v1/openapi.json');
+      const address = new URL(script, `${origin}/docs`).href;
+      expect((await sendForm(address)).body.toString()).to.include('api/v1/openapi.json');
     } finally {
       child.kill('SIGTERM');
       await ended;
