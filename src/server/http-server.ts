@@ -130,17 +130,17 @@ function sendContinueWhenRead(req: IncomingMessage, res: ServerResponse): void {
 function limitChunks(req: IncomingMessage, onError: (error: Error) => void): void {
   if (req.headers['transfer-encoding'] === undefined) return;
   let [chunks, bytes] = [0, 0];
-  req.once('resume', () =>
-    req.on('data', ({ length }: Buffer) => {
-      chunks += 1;
-      bytes += length;
-      if (bytes >= (chunks - MAX_SMALL_CHUNKS) * MIN_MEAN_CHUNK_BYTES) return;
-      // Chunks that are buffered already no longer reach any listener.
-      req.unpipe();
-      req.removeAllListeners('data');
-      onError(serviceError('CHUNKS_TOO_SMALL', MIN_MEAN_CHUNK_BYTES));
-    }),
-  );
+  const push = req.push.bind(req);
+  // Counts chunks when the parser adds them: up to 64 KiB are buffered before a handler reads any.
+  req.push = (chunk: Buffer | null): boolean => {
+    if (chunk === null) return push(chunk);
+    chunks += 1;
+    bytes += chunk.length;
+    if (bytes >= (chunks - MAX_SMALL_CHUNKS) * MIN_MEAN_CHUNK_BYTES) return push(chunk);
+    req.push = () => false;
+    onError(serviceError('CHUNKS_TOO_SMALL', MIN_MEAN_CHUNK_BYTES));
+    return false;
+  };
 }
 
 /** Maximum numbers of open connections. */
