@@ -76,7 +76,7 @@ export async function finish(
  * Maximum CPU time of a turn of the event loop, in ms, on a machine without {@link slowness}. Unlike the time of a response, that
  * does not depend on other processes.
  */
-const MAX_TURN_MS = 250;
+const MAX_TURN_MS = 100;
 
 /** Returns whether a turn of the event loop took too long, as a list of problems. */
 export const turnProblems = (longestTurnMs: number): string[] =>
