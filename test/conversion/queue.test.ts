@@ -33,6 +33,19 @@ describe('conversion queue', () => {
     expect(await Promise.all(results)).to.deep.equal(['a', 'b', 'c', 'd']);
   });
 
+  it('does not start a job whose client disconnects after it gets its slot', async () => {
+    const queue = new ConversionQueue({ concurrency: 1, queueLimit: 1 });
+    const client = new AbortController();
+    const log: string[] = [];
+    const job = openJob(log, 'job');
+    job.end();
+    const result = queue.run(job.start, { signal: client.signal }).catch((error) => error);
+    // Slots are granted in a microtask, and the job starts in later ones.
+    queueMicrotask(() => client.abort());
+    expect(await result).to.be.instanceOf(ClientDisconnectedError);
+    expect(log).to.deep.equal([]);
+  });
+
   it('tells a job how many slots are idle when it starts, and none while others wait', async () => {
     const pool = new ConversionQueue({ concurrency: 3, queueLimit: 10 });
     const idle: number[] = [];

@@ -254,11 +254,16 @@ describe('convertBatch', () => {
   it('throws the first failure only after all running conversions have stopped', async () => {
     const pool = new ConversionQueue({ concurrency: 2, queueLimit: 10 });
     const log: string[] = [];
+    const secondStarted = Promise.withResolvers<void>();
     const convertOne = (source: ConversionInput, signal: AbortSignal, group?: object) =>
       pool.run(
         async () => {
           log.push(`start ${source.label}`);
-          if (source.label === 'a') throw serviceError('CORRUPT_IMAGE', 'a', 'PNG');
+          if (source.label === 'a') {
+            await secondStarted.promise;
+            throw serviceError('CORRUPT_IMAGE', 'a', 'PNG');
+          }
+          secondStarted.resolve();
           await once(signal, 'abort');
           await new Promise((resolve) => setImmediate(resolve));
           log.push(`stopped ${source.label}`);

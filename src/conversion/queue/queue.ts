@@ -174,6 +174,8 @@ export class ConversionQueue {
   async run<T>(work: (slot: Slot) => Promise<T>, owner: JobOwner): Promise<T> {
     using place = this.enter(owner);
     using slot = await place.start();
+    // The signal can abort after the slot is granted and before this line runs.
+    if (owner.signal.aborted) throw new ClientDisconnectedError();
     return await work(slot);
   }
 
