@@ -1,7 +1,6 @@
 /**
  * @module Benchmarks the service beside a plain sharp server, the bare command line and an echo server: `npm run bench
- * -- [--quick] [--crowd] [--thumbnails] [--only PART] [--out NAME]`. Alternates between them in one run. Writes `bench/NAME.md` and
- * `bench/NAME.svg`. `scripts/measure.ts` has other measurements.
+ * -- [--quick] [--crowd] [--thumbnails] [--only PART] [--out NAME]`. Alternates between them in one run. Writes `bench/NAME.md`.
  */
 
 import { mkdirSync, mkdtempDisposableSync, writeFileSync } from 'node:fs';
@@ -12,11 +11,10 @@ import { pino } from 'pino';
 import sharpModule from 'sharp';
 import { loadConfig } from '../src/config.ts';
 import { createConversionEngine } from '../src/conversion/engine.ts';
-import { type Bar, barChart } from './bar-chart.ts';
 import { commandLineMs, type Tools } from './bench/command-line.ts';
 import { type Image, makeImages } from './bench/images.ts';
 import { type Job, type Measured, measure, nameOf } from './bench/load.ts';
-import { labelOf, overSharp, type Row, table } from './bench/report.ts';
+import { type Row, table } from './bench/report.ts';
 import { SHARP_OPTIONS } from './bench/settings.ts';
 import { summary } from './bench/summary.ts';
 import { type ServerProcess, startServerProcess } from './processes/start.ts';
@@ -126,8 +124,7 @@ async function compare(
   for (let round = 0; round < rounds; round += 1) {
     for (const name of ['imagemill', 'sharp', 'echo'] as const) {
       if (name === 'sharp' && !(job.format in SHARP_OPTIONS)) continue;
-      const length = { seconds: name === 'echo' ? seconds / 4 : seconds };
-      const measurement = await measure(servers[name], job, count, length);
+      const measurement = await measure(servers[name], job, count, name === 'echo' ? seconds / 4 : seconds);
       if (measurement) measured[name].push(measurement);
     }
     const ms = count === 1 ? await commandLineMs(job, tools, seconds) : undefined;
@@ -150,17 +147,6 @@ async function findTools(): Promise<Tools & { readonly versions: string }> {
   return { magick: { path: magick.path, major: magick.major }, rsvg: rsvg.path, versions };
 }
 
-/** Returns a bar with the spread, if sharp has a result. */
-function barOf(row: Row): Bar[] {
-  const ratio = overSharp(row);
-  if (!ratio) return [];
-  const { median, least, most } = ratio;
-  const colour = median >= 1 ? '#2a7f62' : '#b5542c';
-  return [
-    { label: labelOf(row), from: 1, to: median, colour, text: median.toFixed(2), range: [least, most] },
-  ];
-}
-
 function report(rows: readonly Row[], { versions }: { readonly versions: string }): void {
   mkdirSync(outFolder, { recursive: true });
   const machine = `${availableParallelism()} processors (${cpus()[0]?.model}), Linux ${release()}`;
@@ -174,16 +160,5 @@ function report(rows: readonly Row[], { versions }: { readonly versions: string 
     table(rows),
   ];
   writeFileSync(join(outFolder, `${flags.out}.md`), `${text.join('\n\n')}\n`);
-  const busiest = rows.filter((row) => row.clients === 8 && !row.crowd);
-  writeFileSync(
-    join(outFolder, `${flags.out}.svg`),
-    barChart(
-      'Conversions per second with 8 clients, relative to the sharp server',
-      busiest.flatMap(barOf),
-      [1 / 8, 8],
-      [0.25, 0.5, 1, 2, 4],
-      '×',
-    ),
-  );
   console.log(text.slice(2, -2).join('\n'));
 }

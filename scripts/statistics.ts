@@ -27,16 +27,6 @@ export const spread = (values: readonly number[]): Spread => ({
 export const formatSpread = ({ median, least, most }: Spread, digits = 2): string =>
   `${median.toFixed(digits)} (${least.toFixed(digits)}–${most.toFixed(digits)})`;
 
-/**
- * Formats a Markdown table: its head, and the cells of its rows.
- *
- * @param hasNumbers whether all columns but the first are aligned right
- */
-export function markdownTable(
-  head: readonly string[],
-  rows: readonly (readonly string[])[],
-  hasNumbers = false,
-): string {
-  const alignments = head.map((_, at) => (hasNumbers && at > 0 ? '--:' : '---'));
-  return [head, alignments, ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
-}
+/** Formats a Markdown table: its head, and the cells of its rows. */
+export const markdownTable = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
+  [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');

@@ -8,12 +8,10 @@ const IMAGE: Image = { name: 'any', type: 'png', pixels: 1, bytes: Buffer.from('
 
 describe('load generator of the benchmark', () => {
   const addresses: (string | undefined)[] = [];
-  const requests: string[] = [];
   let server: Server;
   before((done) => {
     server = createServer((req, res) => {
       addresses.push(req.socket.remoteAddress);
-      requests.push(`${req.url} ${req.headers['content-length']}`);
       req.resume().on('end', () => res.end());
     }).listen(0, '127.0.0.1', done);
   });
@@ -30,26 +28,17 @@ describe('load generator of the benchmark', () => {
   });
 
   async function send(crowd: boolean): Promise<number> {
-    await measure(target(), { image: IMAGE, format: 'png', crowd }, 2, { count: 20 });
+    await measure(target(), { image: IMAGE, format: 'png', crowd }, 2, 0.2);
     return new Set(addresses).size;
   }
 
   it('sends all requests of a pair from one address', async () => {
     expect(await send(false)).to.equal(1);
-    expect(addresses.length).to.be.at.least(20);
+    expect(addresses.length).to.be.at.least(4); // two of each client
   });
 
   it('sends each request of a crowd from its own address', async () => {
     expect(await send(true)).to.equal(addresses.length);
-    expect(addresses.length).to.be.at.least(20);
-  });
-
-  it('sends an image as the body with the options in the address', async () => {
-    requests.length = 0;
-    const job = { image: IMAGE, format: 'png', side: 5, asBody: true };
-    await measure(target(), job, 1, { count: 1 });
-    expect(new Set(requests)).to.deep.equal(
-      new Set(['/api/v1/convert?output_format=png&quality=80&width=5&height=5 3']),
-    );
+    expect(addresses.length).to.be.at.least(4); // two of each client
   });
 });

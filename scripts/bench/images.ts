@@ -95,7 +95,7 @@ function enlargedScreen(width: number, height: number): Sharp {
  * Generates noise in octaves; finer octaves are fainter. As JPEG it takes about as many bits per pixel as a photo: 1.8
  * at quality 90.
  */
-export async function photo(width: number, height: number): Promise<Sharp> {
+async function photo(width: number, height: number): Promise<Sharp> {
   const random = seeded(width);
   const octaves = await Promise.all(
     [4, 16, 64, 256, 1024].map((cells) => noise(random, cells, width, height)),

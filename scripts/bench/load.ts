@@ -16,8 +16,6 @@ export interface Job {
   readonly side?: number | undefined;
   /** Whether each request comes from a different address, so that the service counts it as another client. */
   readonly crowd?: boolean | undefined;
-  /** Whether the image itself is the body, with the options in the address, instead of a form. */
-  readonly asBody?: boolean | undefined;
 }
 
 /** Formats a conversion, such as `photo 3 MP → jpg 300`. */
@@ -35,14 +33,9 @@ export interface Measured {
   readonly bytes: number;
   /** Peak private memory of the server and its descendants, in bytes. */
   readonly memoryBytes: number;
-  /** Number of conversions, without the first of each client. */
-  readonly count: number;
 }
 
 const SAMPLE_MS = 200;
-
-/** Duration of a measurement in seconds, or its number of conversions. */
-export type Length = { readonly seconds: number } | { readonly count: number };
 
 /**
  * Measures a conversion with a number of concurrent clients. The first response of each client is a warm-up.
@@ -54,7 +47,7 @@ export async function measure(
   { pid, base }: Pick<ServerProcess, 'pid' | 'base'>,
   job: Job,
   clients: number,
-  length: Length,
+  seconds: number,
 ): Promise<Measured | undefined> {
   // A crowd needs a connection per request, since an address belongs to a connection.
   const agent = new Agent({ keepAlive: !job.crowd, maxSockets: clients });
@@ -72,17 +65,13 @@ export async function measure(
     const latencies: number[] = [];
     const cpuBefore = othersCpuMs();
     const started = performance.now();
-    const shouldContinue = (): boolean =>
-      'count' in length
-        ? latencies.length < length.count
-        : performance.now() - started < length.seconds * 1000;
     const client = async (): Promise<void> => {
       do {
         const sent = performance.now();
         const { status } = await send();
         if (status !== 200) throw new Error(`${status} for ${job.image.name} to ${job.format}`);
         latencies.push(performance.now() - sent);
-      } while (shouldContinue());
+      } while (performance.now() - started < seconds * 1000);
     };
     await Promise.all(Array.from({ length: clients }, client));
     const elapsed = performance.now() - started;
@@ -94,7 +83,6 @@ export async function measure(
       perSecond: (latencies.length / elapsed) * 1000,
       cpuMs,
       bytes: firstAnswer.bytes,
-      count: latencies.length,
       memoryBytes: Math.max(memoryBytes, memoryOfTree(pid).private),
     };
   } finally {
@@ -102,22 +90,19 @@ export async function measure(
   }
 }
 
-/** A request: its query string, the type of its body, and its body. */
+/** A request: the type of its body, and its body. */
 interface Upload {
-  readonly query: string;
   readonly type: string;
   readonly body: Buffer;
 }
 
 /** Encodes a request once for all clients. */
-async function encode({ image, format, side, asBody }: Job): Promise<Upload> {
+async function encode({ image, format, side }: Job): Promise<Upload> {
   const size = side && { width: String(side), height: String(side) };
   const fields = { output_format: format, quality: String(QUALITY), ...size };
-  const query = `?${new URLSearchParams(fields)}`;
-  if (asBody) return { query, type: 'application/octet-stream', body: image.bytes };
   const form = new Response(formWith(image.bytes, 'file', fields));
   const type = form.headers.get('content-type') ?? '';
-  return { query: '', type, body: Buffer.from(await form.arrayBuffer()) };
+  return { type, body: Buffer.from(await form.arrayBuffer()) };
 }
 
 interface Answer {
@@ -133,16 +118,11 @@ function nextAddress(): string {
   return `127.${1 + (lastAddress >> 16)}.${(lastAddress >> 8) & 255}.${lastAddress & 255}`;
 }
 
-function post(
-  agent: Agent,
-  base: string,
-  { query, type, body }: Upload,
-  localAddress?: string,
-): Promise<Answer> {
+function post(agent: Agent, base: string, { type, body }: Upload, localAddress?: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const headers = { 'Content-Type': type, 'Content-Length': body.length };
     const options = { agent, method: 'POST', headers, ...(localAddress && { localAddress }) };
-    const sent = request(`${base}/convert${query}`, options, (res) => {
+    const sent = request(`${base}/convert`, options, (res) => {
       let bytes = 0;
       res.on('data', (chunk: Buffer) => {
         bytes += chunk.length;

@@ -54,9 +54,6 @@ export function othersCpuMs(): number {
   return all - (own.user + own.system) / 1000;
 }
 
-/** Returns the CPU time of one process in ms; 0 if it has ended. */
-export const cpuMsOf = (pid: number): number => readEntry(pid)?.cpuMs ?? 0;
-
 /** Returns the memory in bytes of a process: resident pages, and those of them without a file behind them. */
 export function memoryOf(pid: number): { readonly resident: number; readonly private: number } {
   const [, resident = 0, shared = 0] = readProc(pid, 'statm').split(' ').map(Number);
@@ -72,10 +69,6 @@ export function memoryOfTree(root: number): ReturnType<typeof memoryOf> {
   const sum = (of: 'resident' | 'private'): number => all.reduce((total, one) => total + one[of], 0);
   return { resident: sum('resident'), private: sum('private') };
 }
-
-/** Returns the maximum resident memory of a process so far, in bytes (`VmHWM`); 0 if it has ended. */
-export const peakResidentBytes = (pid: number): number =>
-  Number(/^VmHWM:\s+(\d+) kB$/m.exec(readProc(pid, 'status'))?.[1] ?? 0) * 1024;
 
 /** Returns the parent and the CPU time in ms of a process; undefined if it has ended. */
 function readEntry(pid: number): { pid: number; parent: number; cpuMs: number } | undefined {
