@@ -9,7 +9,8 @@ import type { ToolName } from '../../tools.ts';
 import { EXTERNAL_ENCODERS } from './encode.ts';
 import { pageFiles } from './rasterize.ts';
 import { scaleDecoding } from './scaled-decoding.ts';
-import { extentOf, staysVector } from './size.ts';
+import { honours } from './short-paths.ts';
+import { type DrawingOptions, extentOf, staysVector } from './size.ts';
 import { OUTPUT } from './step.ts';
 import {
   type ConversionJob,
@@ -46,10 +47,10 @@ export function createJob(
     : programsFor(type, options, allFrames && assembles(options, tools));
   const drawing = last[0] === 'rsvg' && last.length > 1 ? [RASTERIZED_FILE] : undefined;
   const rendered = type === 'pdf' ? pageFiles({ image, pages }) : drawing;
-  const isWhole = options.crop === undefined;
-  const isUnresized = isWhole && !options.width && !options.height;
   const scaledDecoding =
-    trustedFitting && isWhole ? scaleDecoding(image, trustedFitting.resized, options, tools) : undefined;
+    trustedFitting && honours('scaledDecoding', options)
+      ? scaleDecoding(image, trustedFitting.resized, options, tools)
+      : undefined;
   const programs: ToolName[] = scaledDecoding && type === 'webp' ? ['dwebp', ...last] : last;
   return {
     ...{ ...extent, tools, suffix, decoder, programs },
@@ -57,7 +58,7 @@ export function createJob(
     ...{ scaledDecoding, isTranscoded },
     rasterized: rendered ?? decoded ?? (decoder && [DECODED_FILE]),
     frameCount: Math.max(allFrames ? (animation?.delaysMs.length ?? 1) : 1, pages.length),
-    isPassthrough: isUnresized && type === 'gif' && options.format === 'gif' && allFrames,
+    isPassthrough: type === 'gif' && options.format === 'gif' && allFrames && honours('passthrough', options),
     trustedFitting,
   };
 }
@@ -68,10 +69,11 @@ export function createJob(
  */
 function transcodes(
   { type, orientation = 1, cmyk = false, profile }: ImageInfo,
-  { format, lossless = false, stripMetadata, width, height, crop }: ConvertOptions,
+  options: ConvertOptions,
 ): boolean {
-  const keepsPixels = !width && !height && crop === undefined && orientation === 1;
+  const { format, lossless = false, stripMetadata } = options;
   const isWanted = type === 'jpg' && format === 'jxl' && lossless && !stripMetadata;
+  const keepsPixels = orientation === 1 && honours('transcoding', options);
   return isWanted && keepsPixels && !cmyk && profile !== 'unusable';
 }
 
@@ -95,18 +97,19 @@ const RENDERERS: Readonly<Partial<Record<InputType, readonly ToolName[]>>> = {
   pdf: ['pdftocairo'],
 };
 
-function programsFor(
-  type: InputType,
-  options: Pick<ConvertOptions, 'format' | 'fit' | 'crop'>,
-  isAssembled: boolean,
-): ToolName[] {
-  const { format, fit } = options;
-  // librsvg writes no metadata that would have to be removed. The borders of `contain` can have a background colour that must not
-  // fill transparent parts of the drawing.
-  if (type === 'svg' && (staysVector(options) || (format === 'png' && fit !== 'contain'))) return ['rsvg'];
+function programsFor(type: InputType, options: DrawingOptions, isAssembled: boolean): ToolName[] {
+  const { format } = options;
+  if (type === 'svg' && (staysVector(options) || isDrawing(options))) return ['rsvg'];
   const last = isAssembled ? 'img2webp' : (EXTERNAL_ENCODERS[format]?.tool ?? 'magick');
   return [...(RENDERERS[type] ?? []), 'magick', ...(last === 'magick' ? [] : [last])];
 }
+
+/**
+ * Returns whether the PNG of librsvg is the result. It has no metadata that would have to be removed. The borders of `contain` can
+ * have a background colour that must not fill transparent parts of the drawing.
+ */
+const isDrawing = (options: DrawingOptions): boolean =>
+  options.format === 'png' && options.fit !== 'contain' && honours('drawing', options);
 
 /** Returns the external program that decodes files of this type; undefined if ImageMagick reads them itself. */
 function externalDecoder(type: InputType, magick: 6 | 7): ToolName | undefined {

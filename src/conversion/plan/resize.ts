@@ -12,6 +12,7 @@ import { OUTPUTS } from '../../formats.ts';
 import { isSameSize, type Size } from '../../images/image-info.ts';
 import { isOpaqueAnimation, orient } from './decode.ts';
 import type { ScaledDecoding } from './scaled-decoding.ts';
+import { honours } from './short-paths.ts';
 import {
   boxGeometry,
   cropOffset,
@@ -147,7 +148,7 @@ function orientsLast(job: ConversionJob): boolean {
   if (job.scaledDecoding) return true;
   const { width = 0, height = 0, orientation = 1 } = image;
   const isRotated = orientation > 1 && !job.keepsAllFrames && !job.rasterized && job.pages.length === 0;
-  if (!fitting || !isRotated || options.crop !== undefined) return false;
+  if (!fitting || !isRotated || !honours('lateRotation', options)) return false;
   return fitting.resized.width * fitting.resized.height < width * height;
 }
 

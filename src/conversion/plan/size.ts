@@ -4,6 +4,7 @@
  */
 import { DPI, OUTPUTS } from '../../formats.ts';
 import { type Area, type ImageInfo, type Page, type Size, turnSize } from '../../images/image-info.ts';
+import { honours } from './short-paths.ts';
 import type { Anchor, ConversionJob, ConvertOptions, Fit, Fitting, Position } from './types.ts';
 
 /** The sizes of an image and of its result, and what they depend on. The limits apply to them. */
@@ -129,13 +130,14 @@ export function drawingBox(options: ConvertOptions): ConvertOptions {
   return { ...options, width: width ?? side, height: height ?? side, enlarge: true };
 }
 
+/** Options of a drawing, without those that every request has. */
+export type DrawingOptions = Partial<ConvertOptions> & Pick<ConvertOptions, 'format'>;
+
 /** Returns whether an SVG stays vector. The borders of `contain` would show what a crop cuts off. */
-export const staysVector = ({
-  format,
-  fit,
-  crop,
-}: Pick<ConvertOptions, 'format' | 'fit' | 'crop'>): boolean =>
-  format === 'pdf' && !(crop !== undefined && fit === 'contain');
+export const staysVector = (options: DrawingOptions): boolean =>
+  options.format === 'pdf' &&
+  !(options.crop !== undefined && options.fit === 'contain') &&
+  honours('vectors', options);
 
 /**
  * Returns the size in pixels of the largest image in memory before it is resized: the stored image, or the rendered

@@ -1,0 +1,44 @@
+/**
+ * @module The short paths of a plan, which leave out stages of ImageMagick, and the options that each honours. Any other option that
+ * is set sends the job the long way, so that no path can ignore an option that was added later. Pure.
+ */
+import type { ConvertOptions } from './types.ts';
+
+type OptionName = keyof ConvertOptions;
+
+/** Options of the encoder and of other inputs. They change nothing that a short path leaves out. */
+const ENCODING = [
+  ...(['format', 'accepted', 'quality', 'lossless', 'maxBytes', 'stripMetadata'] as const),
+  ...(['frames', 'pages', 'dpi', 'background'] as const),
+];
+/** Options that have no effect without a width or a height. */
+const FITTING = ['fit', 'position', 'anchor', 'enlarge'] as const;
+const SIZE = ['width', 'height', ...FITTING] as const;
+
+/** The options that each path honours. */
+export const SHORT_PATHS = {
+  /** librsvg writes a PDF of vectors. */
+  vectors: [...ENCODING, ...SIZE, 'crop'],
+  /** librsvg writes the PNG that is the result. */
+  drawing: [...ENCODING, ...SIZE, 'crop'],
+  /** cjxl stores the data of a JPEG, from which its bytes can be restored. */
+  transcoding: [...ENCODING, ...FITTING],
+  /** The frames of a GIF are copied. */
+  passthrough: [...ENCODING, ...FITTING],
+  /** libjpeg or dwebp decodes at a smaller size. */
+  scaledDecoding: [...ENCODING, ...SIZE],
+  /** The image is rotated after it is resized. */
+  lateRotation: [...ENCODING, ...SIZE],
+} as const satisfies Readonly<Record<string, readonly OptionName[]>>;
+
+/** A name in {@link SHORT_PATHS}. */
+export type ShortPath = keyof typeof SHORT_PATHS;
+
+/** Values that mean the same as no value. */
+const NEUTRAL: readonly unknown[] = [undefined, false, 'inside', 'center'];
+
+/** Returns whether a path honours every option that is set. */
+export function honours(path: ShortPath, options: Partial<ConvertOptions>): boolean {
+  const honoured: readonly string[] = SHORT_PATHS[path];
+  return Object.entries(options).every(([name, value]) => honoured.includes(name) || NEUTRAL.includes(value));
+}

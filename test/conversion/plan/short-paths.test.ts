@@ -1,0 +1,68 @@
+import { expect } from 'chai';
+import { createJob } from '../../../src/conversion/plan/job.ts';
+import { orientFirst } from '../../../src/conversion/plan/resize.ts';
+import { SHORT_PATHS, type ShortPath } from '../../../src/conversion/plan/short-paths.ts';
+import type { ConversionJob, ConvertOptions } from '../../../src/conversion/plan/types.ts';
+import type { ImageInfo } from '../../../src/images/image-info.ts';
+
+/** Images and options that take each path, and how a job shows that it does. */
+const PATHS: Readonly<
+  Record<ShortPath, readonly [ImageInfo, Partial<ConvertOptions>, (job: ConversionJob) => boolean]>
+> = {
+  vectors: [{ type: 'svg', width: 40, height: 30 }, { format: 'pdf' }, isOnlyDrawn],
+  drawing: [{ type: 'svg', width: 40, height: 30 }, { format: 'png' }, isOnlyDrawn],
+  transcoding: [
+    { type: 'jpg', width: 40, height: 30, profile: 'none' },
+    { format: 'jxl', lossless: true, stripMetadata: false },
+    ({ isTranscoded }) => isTranscoded,
+  ],
+  passthrough: [
+    { type: 'gif', width: 40, height: 30, animation: { delaysMs: [100, 100], loopCount: 0 } },
+    { format: 'gif' },
+    ({ isPassthrough }) => isPassthrough,
+  ],
+  scaledDecoding: [
+    { type: 'jpg', width: 4000, height: 3000, profile: 'none' },
+    { width: 200, height: 150 },
+    ({ scaledDecoding }) => scaledDecoding !== undefined,
+  ],
+  lateRotation: [
+    { type: 'png', width: 400, height: 300, orientation: 6, profile: 'none' },
+    { width: 20, height: 20 },
+    (job) => orientFirst(job).length === 0,
+  ],
+};
+
+function isOnlyDrawn({ programs }: ConversionJob): boolean {
+  return programs.join() === 'rsvg';
+}
+
+/** A value of every option that can change a result, except the format. The compiler demands that of a new one. */
+const VALUES: Readonly<Required<Omit<ConvertOptions, 'format' | 'accepted' | 'stripMetadata' | 'quality'>>> =
+  {
+    ...{ crop: '1,1,9,9', width: 10, height: 10, fit: 'fill', position: 'top', anchor: { x: 0, y: 0 } },
+    ...{ enlarge: true, maxBytes: 900, lossless: true, frames: 'all', pages: 'first', dpi: 72 },
+    background: '#112233',
+  };
+
+function takes(path: ShortPath, more: object = {}): boolean {
+  const [image, options, isTaken] = PATHS[path];
+  const given = { format: 'webp', quality: 80, stripMetadata: true, ...options, ...more } as const;
+  return isTaken(createJob(image, given, { magick: 7 }));
+}
+
+describe('the short paths of a plan', () => {
+  for (const path of Object.keys(PATHS) as ShortPath[]) {
+    it(`take ${path} with each option that it honours, and the long way with any other`, () => {
+      const honoured: readonly string[] = SHORT_PATHS[path];
+      expect(takes(path)).to.equal(true);
+      for (const [name, value] of Object.entries(VALUES))
+        expect(takes(path, { [name]: value }), name).to.equal(honoured.includes(name));
+    });
+
+    it(`never take ${path} with an option that it does not know`, () => {
+      expect(takes(path, { sparkle: true })).to.equal(false);
+      expect(takes(path, { sparkle: undefined })).to.equal(true);
+    });
+  }
+});
