@@ -1,12 +1,9 @@
-import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { scene, square } from '../../scripts/fixtures/scene.ts';
 import { ico, iconBitmap } from '../../scripts/fixtures/writers.ts';
-import { findInPackage } from '../../src/folders.ts';
 import { decode } from '../../src/regress/image/codec.ts';
 import { digestOf, distance, fingerprintsOf } from '../../src/regress/image/fingerprint.ts';
-import { CHOICE } from '../../src/regress/image/jxl.ts';
 import { convert, fixture } from '../helpers/client.ts';
 import { extra } from '../helpers/extra.ts';
 import { decode as decodeOtherwise, difference, type Pixels } from '../helpers/pixels.ts';
@@ -29,11 +26,6 @@ describe('the decoders of regress', () => {
       }
     });
   }
-
-  it('find the instructions in the present version of jxl-oxide whose change makes decoding faster', () => {
-    const program = readFileSync(findInPackage('jxl-oxide-wasm/module.wasm'));
-    expect(program.indexOf(CHOICE)).to.be.above(0).and.to.equal(program.lastIndexOf(CHOICE));
-  });
 
   it('decode every page of a PDF, and every frame of an animation with its delay', async () => {
     const pages = await convert(service.base, await fixture('pages.tiff'), { format: 'pdf' });

@@ -13,23 +13,8 @@ export interface JxlFrame {
 
 let isLoaded = false;
 
-/**
- * Instructions of the encoder of PNGs, miniz_oxide: `4096, 528384, level, select` chooses its flags. The second constant includes the
- * flag for storing bytes instead of compressing them, which is for level 0.
- */
-export const CHOICE = Buffer.from('4180204180a02020011b', 'hex');
-/** The constants exchanged: the level in use, which is 6, stores. */
-const EXCHANGED = Buffer.from('4180a02041802020011b', 'hex');
-
-/**
- * Loads the decoder. Version 0.12.5 returns pixels only as PNG, and their compression would take most of the time, so that it is turned
- * off. In a version without these instructions, it is not, and the decoder is slower.
- */
 function load(): void {
-  const module = readFileSync(findInPackage('jxl-oxide-wasm/module.wasm'));
-  const at = module.indexOf(CHOICE);
-  if (at >= 0) EXCHANGED.copy(module, at);
-  initSync({ module });
+  initSync({ module: readFileSync(findInPackage('jxl-oxide-wasm/module.wasm')) });
   isLoaded = true;
 }
 
