@@ -1,13 +1,14 @@
-/** @module Health check that converts a tiny image, and conversions of other images that this process has made. */
+/** @module Health check that converts a tiny image. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ErrorCode, isDiskFull, ServiceError } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
+import type { OutputType } from '../formats.ts';
 import { ONE_PIXEL } from '../process/policy.ts';
 import type { ConversionEngine } from './engine.ts';
 import { DEFAULT_OPTIONS } from './options.ts';
-import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
-import type { ConversionInput, ConversionResult, Convert } from './types.ts';
+import { INPUT_FILE } from './plan/types.ts';
+import type { Convert } from './types.ts';
 
 /** Time after which a result is out of date, in milliseconds. */
 const CACHE_TTL_MS = 10_000;
@@ -31,11 +32,11 @@ export function createHealthCheck(
   let ttlMs = CACHE_TTL_MS;
   return () => {
     if (lastResult === undefined || now() - triedAt >= ttlMs) {
-      const trial = convertOnePixel(convert, workspaces);
+      const trial = works(convert, workspaces);
       triedAt = now();
       ttlMs = CACHE_TTL_MS; // one trial at a time, unless it takes longer than that
-      void trial.then((works) => {
-        if (!works) ttlMs = FAILURE_TTL_MS;
+      void trial.then((isHealthy) => {
+        if (!isHealthy) ttlMs = FAILURE_TTL_MS;
       });
       const before = lastResult;
       lastResult = trial;
@@ -45,30 +46,32 @@ export function createHealthCheck(
   };
 }
 
-/** An image that this process has made. */
-interface MadeImage extends Pick<ConversionInput, 'type' | 'label' | 'client'> {
-  readonly bytes: Buffer | string;
-}
-
-/** Converts an image that this process has made, and passes the result to `use` before it is removed. */
-export function convertMade<T>(
+/**
+ * Converts a PNG of one pixel, and removes the result.
+ *
+ * @returns the time of the conversion in ms, without waiting
+ */
+export function convertOnePixel(
   { convert, workspaces }: Pick<ConversionEngine, 'convert' | 'workspaces'>,
-  { bytes, ...image }: MadeImage,
-  options: Partial<ConvertOptions> & Pick<ConvertOptions, 'format'>,
-  use: (result: ConversionResult) => T | Promise<T>,
-): Promise<T> {
+  format: OutputType,
+): Promise<number> {
   return workspaces.use({}, async (workspace) => {
     const folder = await workspace.folder('image');
-    await writeFile(join(folder, INPUT_FILE), bytes);
-    const all = { ...DEFAULT_OPTIONS, ...options };
-    return use(await convert({ folder, ...image }, all, new AbortController().signal));
+    await writeFile(join(folder, INPUT_FILE), ONE_PIXEL);
+    const input = { folder, type: 'png', label: 'The pixel' } as const;
+    const { convertedMs } = await convert(
+      input,
+      { ...DEFAULT_OPTIONS, format },
+      new AbortController().signal,
+    );
+    return convertedMs;
   });
 }
 
-async function convertOnePixel(convert: Convert, workspaces: Workspaces): Promise<boolean> {
+async function works(convert: Convert, workspaces: Workspaces): Promise<boolean> {
   try {
-    const pixel = { type: 'png', label: 'The trial', bytes: ONE_PIXEL } as const;
-    return await convertMade({ convert, workspaces }, pixel, { format: 'png' }, () => true);
+    await convertOnePixel({ convert, workspaces }, 'png');
+    return true;
   } catch (error) {
     if (isCode(error, 'QUEUE_FULL') || isCode(error, 'OVERLOADED')) return true; // overloaded, but healthy
     // A disk that only the files of current requests fill is healthy, too.

@@ -195,15 +195,20 @@ describe('imagemill doctor', () => {
     }
   });
 
-  it('detects by rendering text which scripts have fonts', async () => {
+  it('says for which scripts fontconfig has fonts, and that it does not know without fc-list', async () => {
     const { row } = await rowsOf({});
     expect(row('fonts')?.found).to.match(/^SVG text in Latin, Cyrillic, Greek/);
     const folder = await makeTempDir('fonts');
     await writeFile(join(folder, 'none.conf'), '<fontconfig><dir>/nonexistent</dir></fontconfig>');
-    const body = `FONTCONFIG_FILE=${folder}/none.conf exec $(command -v rsvg-convert) "$@"`;
-    const fontless = await rowsOf({ RSVG_BIN: await writeScript('rsvg', body), SANDBOX: 'off' });
+    const list = join(folder, 'fc-list');
+    const body = `FONTCONFIG_FILE=${folder}/none.conf PATH=${process.env.PATH} exec fc-list "$@"`;
+    await writeFile(list, `#!/bin/sh\n${body}\n`, { mode: 0o755 });
+    const fontless = await rowsOf({ PATH: `${folder}:${process.env.PATH}` });
     expect([fontless.status, fontless.row('fonts')?.state]).to.deep.equal([0, 'warn']);
     expect(fontless.row('fonts')?.found).to.match(/^SVG text in no script; boxes instead of Latin/);
+    const rsvg = await writeScript('rsvg', 'echo rsvg-convert version 2.54.7');
+    const unknown = await rowsOf({ RSVG_BIN: rsvg, PATH: temp });
+    expect(unknown.row('fonts')).to.deep.include({ state: 'warn', advice: ['apt install fontconfig'] });
   });
 
   it('prints colours on a terminal unless NO_COLOR is set', async () => {

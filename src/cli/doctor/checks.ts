@@ -6,7 +6,8 @@ import { isAtLeast } from '../../process/toolchain.ts';
 import { plural } from '../../text.ts';
 import { PATH_SETTINGS, TOOLS, type ToolName } from '../../tools.ts';
 import { type CheckResult, type DoctorReport, fail, ok, warn } from './collect.ts';
-import { conversion, fonts, redis, webPage, workingFiles } from './functional-checks.ts';
+import { fonts } from './fonts.ts';
+import { conversion, redis, webPage, workingFiles } from './functional-checks.ts';
 
 /** Tools that a service can need without `EXTRA_INPUTS` and `EXTRA_OUTPUTS`. */
 const STANDARD_TOOLS: readonly ToolName[] = ['magick', 'rsvg', 'heif', 'img2webp', 'dwebp'];
