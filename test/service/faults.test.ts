@@ -119,18 +119,6 @@ describe('POST /convert with failures', () => {
       });
     }
 
-    for (const [text, status] of [
-      ["width or height exceeds limit `in' @ error/cache.c/OpenPixelCache/3928.", 413],
-      ["cache resources exhausted `in' @ error/cache.c/OpenPixelCache/4095.", 413],
-      ["unable to write file `image.webp' @ error/constitute.c/WriteImage/1362.", 503],
-      [NOT_ALLOWED, 500],
-    ] as const) {
-      it(`returns ${status} when the tool prints "${text.slice(0, 40)}…"`, async () => {
-        await startWithTool(`${printMessage(text)}; exit 1`);
-        expect((await convert(current().base, photo)).status).to.equal(status);
-      });
-    }
-
     it('rejects the result of a tool that exits with 0 after a policy error', async () => {
       const real = fixturePath('scene.webp');
       await startWithTool(`${printMessage(NOT_ALLOWED)}; cp ${real} image.webp`);
@@ -293,34 +281,12 @@ describe('POST /convert with failures', () => {
     }
   });
 
-  for (const [what, text, status, message] of [
-    ['is not HTTP', 'HELLO\r\n\r\n', 400, 'The request is not valid HTTP.'],
-    [
-      'has no Host header',
-      'GET /api/v1/health HTTP/1.1\r\nConnection: close\r\n\r\n',
-      400,
-      'The request must have one valid Host header.',
-    ],
-    [
-      'has an unknown Expect value',
-      'GET /api/v1/health HTTP/1.1\r\nHost: x\r\nExpect: magic\r\nConnection: close\r\n\r\n',
-      200,
-      '',
-    ],
-    [
-      'has too large headers',
-      `GET / HTTP/1.1\r\nX: ${'x'.repeat(70_000)}`,
-      431,
-      'The request headers are too large.',
-    ],
-  ] as const) {
-    it(`returns ${status} in the error format for a request that ${what}`, async () => {
-      await startShared({});
-      const socket = await dial(current().base);
-      socket.write(text);
-      expect(await readAll(socket)).to.match(new RegExp(`^HTTP/1\\.1 ${status} [^]*${message}`));
-    });
-  }
+  it('ignores an unknown value of Expect', async () => {
+    await startShared({});
+    const socket = await dial(current().base);
+    socket.write('GET /api/v1/health HTTP/1.1\r\nHost: x\r\nExpect: magic\r\nConnection: close\r\n\r\n');
+    expect(await readAll(socket)).to.match(/^HTTP\/1\.1 200 /);
+  });
 
   it('returns 400 with a request id for a truncated body on a half-open connection', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '60' });

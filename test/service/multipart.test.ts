@@ -32,46 +32,20 @@ describe('a multipart request', () => {
   const file = (parameters = '; filename="a.png"', type?: string) =>
     part(`form-data; name="file"${parameters}`, IMAGE, type);
 
+  const emptyInput = (name: string) =>
+    part(`form-data; name="${name}"; filename=""`, '', 'application/octet-stream');
+
   for (const [what, body, type] of [
     ['a semicolon after the boundary parameter', file() + END, `${TYPE};`],
     ['a quoted boundary', file() + END, 'Multipart/Form-Data; charset=utf-8; boundary="xyz"'],
-    ['whitespace after its boundaries', `--xyz \t\r\n${file().slice(7)}--xyz-- \r\n`, TYPE],
-    ['an image type and no file name', file('', 'image/png') + END, TYPE],
-    ['an empty file name and bytes', file('; filename=""') + END, TYPE],
-    ['an extended file name in an unknown charset', file(`; filename*=foo''x`) + END, TYPE],
-    ['a truncated extended file name', file(`; filename*=UTF-8''%`) + END, TYPE],
-    ['an unquoted file name with spaces', file('; filename=my photo.png') + END, TYPE],
-    ['a file name that ends in a backslash', file('; filename="a\\"') + END, TYPE],
-    [
-      'an empty file input before the file',
-      part('form-data; name="file"; filename=""', '', 'application/octet-stream') + file() + END,
-      TYPE,
-    ],
-    [
-      'an empty file input after the file',
-      file() + part('form-data; name="file"; filename=""', '', 'application/octet-stream') + END,
-      TYPE,
-    ],
-    [
-      'an empty file input of another name',
-      file() + part('form-data; name="logo"; filename=""', '', 'application/octet-stream') + END,
-      TYPE,
-    ],
+    ['an empty file input before the file', emptyInput('file') + file() + END, TYPE],
+    ['an empty file input after the file', file() + emptyInput('file') + END, TYPE],
+    ['an empty file input of another name', file() + emptyInput('logo') + END, TYPE],
   ] as const) {
     it(`with ${what} is accepted`, async () => {
       succeeds(await single(body, type));
     });
   }
-
-  it('with an unsupported extended file name uses the plain one', async () => {
-    const answer = succeeds(await single(file(`; filename*=foo''x; filename="b.png"`) + END));
-    expect(nameIn(answer)).to.equal('attachment; filename=b.webp');
-  });
-
-  it('keeps an unquoted file name with spaces', async () => {
-    const answer = succeeds(await single(file('; filename=my photo.png') + END));
-    expect(nameIn(answer)).to.equal('attachment; filename="my photo.webp"');
-  });
 
   for (const charset of ['utf-8', 'us-ascii', 'iso-8859-1', 'utf-16le', 'Shift_JIS', 'windows-1251', 'foo']) {
     it(`with a field in the charset ${charset} uses its value`, async () => {
@@ -89,9 +63,7 @@ describe('a multipart request', () => {
   });
 
   it('with only an empty file input has no file', async () => {
-    const { outcome } = await single(
-      part('form-data; name="file"; filename=""', '', 'application/octet-stream') + END,
-    );
+    const { outcome } = await single(emptyInput('file') + END);
     expect(outcome).to.equal('400 No file was sent: a file part named "file" is required.');
   });
 
@@ -108,37 +80,14 @@ describe('a multipart request', () => {
     expect((await readZip(answer.body)).map(({ name }) => name)).to.deep.equal(['a.webp', 'b.webp']);
   });
 
-  for (const [what, body, type, sentence] of [
-    ['two boundary parameters', file() + END, `${TYPE}; boundary=abc`, /boundary/],
-    ['an empty boundary', file() + END, 'multipart/form-data; boundary=""', /boundary/],
-    [
-      'a boundary of 71 characters',
-      file() + END,
-      `multipart/form-data; boundary=${'x'.repeat(71)}`,
-      /boundary/,
-    ],
-    [
-      'a field with two names',
-      part('form-data; name="file"; name="quality"', '80') + file() + END,
-      TYPE,
-      /malformed/,
-    ],
-    [
-      'a part that is not a form field',
-      part('attachment; name="file"', IMAGE) + file() + END,
-      TYPE,
-      /malformed/,
-    ],
-    [
-      'a boundary inside a file, followed by more characters',
-      part('form-data; name="file"; filename=a', `${IMAGE}\r\n--xyzzy`) + END,
-      TYPE,
-      /malformed/,
-    ],
+  for (const [what, parameters] of [
+    ['two boundary parameters', 'boundary=xyz; boundary=abc'],
+    ['an empty boundary', 'boundary=""'],
+    ['a boundary of 71 characters', `boundary=${'x'.repeat(71)}`],
   ] as const) {
     it(`with ${what} is rejected because other parsers may read it differently`, async () => {
-      const { status, message } = await single(body, type);
-      expect(`${status} ${message}`).to.match(/^400 /).and.match(sentence);
+      const { outcome } = await single(file() + END, `multipart/form-data; ${parameters}`);
+      expect(outcome).to.match(/^400 .*boundary/);
     });
   }
 

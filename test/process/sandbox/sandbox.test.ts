@@ -1,17 +1,20 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { realpathSync } from 'node:fs';
 import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { FORK_SERVER_LIBRARY } from '../../../src/folders.ts';
-import { CommandError, type RunCommand } from '../../../src/process/command.ts';
+import type { CommandError, RunCommand } from '../../../src/process/command.ts';
 import type { ForkServers } from '../../../src/process/fork-server/servers.ts';
-import { createRunner } from '../../../src/process/runner.ts';
-import { findSandbox, type SandboxLayers } from '../../../src/process/sandbox/layers.ts';
+import { createRunner, type RunnerDeps } from '../../../src/process/runner.ts';
+import {
+  findSandbox,
+  type Sandbox,
+  type SandboxLayers,
+  type SandboxOptions,
+} from '../../../src/process/sandbox/layers.ts';
 import { buildBrokenCodec } from '../../helpers/broken-codec.ts';
 import { convert, converted, expectSuccess, fixture, jsonOf, sendForm } from '../../helpers/client.ts';
 import { startForkServers } from '../../helpers/fork-servers.ts';
@@ -38,12 +41,36 @@ async function filtersOf(list: string): Promise<string> {
   return folder;
 }
 
+const PICTURE = 'open("out", "w").write("image")';
 /** Trial that Python must pass under the allow-list. */
 const WRITES = {
   files: {},
-  args: ['-I', '-S', '-c', 'open("out", "w").write("image")'],
+  args: ['-I', '-S', '-c', PICTURE],
   result: 'out',
 };
+
+/** The tool to confine, with a trial that it passes. */
+const TOOL = { path: PYTHON, versionProbe: { args: ['--version'], pattern: /^Python 3/ }, trial: WRITES };
+
+/** Returns a confinement of {@link TOOL}, and how its jobs are run. */
+async function confine(
+  options: Partial<SandboxOptions> = {},
+  deps: Partial<RunnerDeps> = {},
+): Promise<{ sandbox: Sandbox; run: RunCommand }> {
+  const sandbox = await findSandbox({
+    tools: [TOOL],
+    readable: [ASSETS],
+    limits: { memoryBytes: 512 * MIB, fileBytes: MIB },
+    filters: `${ASSETS}/seccomp`,
+    folder: await makeTempDir('trial'),
+    createTrialRunner: (confine) => createRunner({ ...DEPS, ...deps, confine }),
+    ...options,
+  });
+  return { sandbox, run: createRunner({ ...DEPS, ...deps, confine: sandbox.confine }) };
+}
+
+/** Arguments of Python for a program. */
+const programArgs = (program: string) => ['-I', '-S', '-c', program];
 
 const CASES = (['allow-list', 'deny-list'] as const).flatMap((syscalls) =>
   [false, true].map((served) => ({ syscalls, served })),
@@ -58,16 +85,9 @@ for (const { syscalls, served } of CASES) {
 
     before(async () => {
       if (served) servers = await startForkServers([PYTHON]);
-      const sandbox = await findSandbox({
-        tools: [{ path: PYTHON, versionProbe: { args: ['--version'], pattern: /^Python 3/ }, trial: WRITES }],
-        readable: [ASSETS],
-        limits: { memoryBytes: 512 * MIB, fileBytes: MIB },
-        filters: await filtersOf(syscalls),
-        folder: await makeTempDir('trial'),
-        createTrialRunner: (confine) => createRunner({ ...DEPS, confine, servers }),
-      });
-      layers = sandbox.layers;
-      run = createRunner({ ...DEPS, confine: sandbox.confine, servers });
+      const confined = await confine({ filters: await filtersOf(syscalls) }, { servers });
+      layers = confined.sandbox.layers;
+      run = confined.run;
     });
     after(() => servers?.close());
     beforeEach(async () => {
@@ -76,13 +96,11 @@ for (const { syscalls, served } of CASES) {
     });
 
     /** Returns the output of the program, or how it ended. */
-    const attempt = async (program: string, timeoutMs = 60_000): Promise<string> => {
-      const isolated = ['-I', '-S', '-c', program];
-      return run({ file: PYTHON, args: isolated, cwd: folder, timeoutMs }).then(
+    const attempt = (program: string, timeoutMs = 60_000): Promise<string> =>
+      run({ file: PYTHON, args: programArgs(program), cwd: folder, timeoutMs }).then(
         ({ stdout }) => stdout.trim(),
         (error: CommandError) => `${error.reason}: ${error.stderr.trim().split('\n').at(-1)}`,
       );
-    };
 
     it('has every layer', () => {
       expect(layers).to.deep.equal({
@@ -103,90 +121,33 @@ for (const { syscalls, served } of CASES) {
       expect(await readdir(folder)).to.have.members(['in', 'out']);
     });
 
-    it('denies running a shell or another program', async () => {
-      for (const program of ['/bin/sh', '/usr/bin/env', '/usr/bin/id']) {
-        const tried = await attempt(
-          `import os; os.execv(${JSON.stringify(program)}, ["x", "-c", "echo ran"])`,
-        );
-        expect(tried, program).to.match(/^exit: .*(PermissionError|FileNotFoundError)/);
-      }
-    });
-
-    it('denies running a program that the job has written', async () => {
-      const tried = await attempt(
-        'import os; open("evil", "w").write("#!/bin/sh\\necho ran"); os.chmod("evil", 0o755); os.execv("./evil", ["evil"])',
-      );
-      expect(tried).to.match(/^exit: .*(PermissionError|FileNotFoundError)/);
-    });
-
-    it('denies reading files of the machine and of other jobs', async () => {
+    /** One attempt for each layer. broken-codec.test.ts has all of them. */
+    it('denies what only an attacker needs', async () => {
       const neighbour = join(folder, '..', 'neighbour');
       await mkdir(neighbour);
       await writeFile(join(neighbour, 'in'), 'secret');
-      await writeFile(join(folder, '..', 'above'), 'secret');
-      for (const path of [
-        join(neighbour, 'in'),
-        '../neighbour/in',
-        '../above',
-        '/etc/passwd',
-        '/etc/hostname',
-        '/proc/1/environ',
-        process.execPath,
-        '/root/.bashrc',
-      ]) {
-        expect(await attempt(`print(open(${JSON.stringify(path)}, "rb").read(1))`), path).to.match(
-          /^exit: .*(PermissionError|FileNotFoundError|NotADirectoryError)/,
-        );
-      }
-    });
-
-    it('denies writing and removing files outside the folder of the job', async () => {
-      const neighbour = join(folder, '..', 'neighbour');
-      await mkdir(neighbour);
-      await writeFile(join(neighbour, 'in'), 'image');
+      await writeFile(join(folder, 'in'), 'image');
+      const marker = `marker${process.hrtime.bigint()}`;
       for (const [what, program] of [
-        ['a file of another job', `open(${JSON.stringify(join(neighbour, 'new'))}, "w")`],
-        ['a change in one', `open(${JSON.stringify(join(neighbour, 'in'))}, "a")`],
-        ['its end', `import os; os.remove(${JSON.stringify(join(neighbour, 'in'))})`],
-        ['a file of the project', `open(${JSON.stringify(`${ASSETS}/evil`)}, "w")`],
-        ['a file of the system', 'open("/usr/share/evil", "w")'],
-        ['a file beside everything', 'open("/evil", "w")'],
-        ['a device', 'open("/dev/evil", "w")'],
+        ['a shell', 'os.execv("/bin/sh", ["sh", "-c", "echo ran"])'],
+        ['a program of its own', 'open("evil", "w").write("#!/bin/sh"); os.execv("./evil", ["evil"])'],
+        ['reading the file of another job', 'open("../neighbour/in")'],
+        ['reading a file of the machine', 'open("/etc/hostname")'],
+        ['a new file in the folder of another job', 'open("../neighbour/new", "w")'],
+        ['removing the file of another job', 'os.remove("../neighbour/in")'],
+        ['a socket', 'socket.create_connection(("127.0.0.1", 9), 2)'],
+        ['a signal to the service', `os.kill(${process.pid}, 0)`], // only checks the permission: kill(2)
+        ['a process', `os.fork() # ${marker}`],
+        ['the limits of the service', `resource.prlimit(${process.pid}, resource.RLIMIT_NOFILE, (9, 9))`],
+        ['signals through a file', `fcntl.fcntl(open("f", "w"), fcntl.F_SETOWN, ${process.pid})`],
+        ['the permissions of a file', 'os.chmod("in", 0)'],
+        ['a link', 'os.symlink("/etc/passwd", "other")'],
       ] as const) {
-        expect(await attempt(program), what).to.match(/^exit: .*(PermissionError|FileNotFoundError|OSError)/);
+        const tried = await attempt(`import fcntl, os, resource, socket; ${program}`);
+        expect(tried, what).to.match(/^exit: .*(PermissionError|FileNotFoundError|OSError|not permitted)/);
       }
       expect(await readdir(neighbour)).to.deep.equal(['in']);
-    });
-
-    it('denies sockets of every family, and all network connections', async () => {
-      for (const family of ['AF_INET', 'AF_INET6', 'AF_UNIX', 'AF_NETLINK']) {
-        const tried = await attempt(`import socket; socket.socket(socket.${family}, socket.SOCK_DGRAM)`);
-        expect(tried, family).to.match(/^exit: .*PermissionError/);
-      }
-      const server = createServer((socket) => socket.end('reached')).listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      try {
-        const { port } = server.address() as { port: number };
-        const connect = `import socket; print(socket.create_connection(("127.0.0.1", ${port}), 2).recv(9))`;
-        expect(await attempt(connect)).to.match(/^exit: .*(PermissionError|OSError|ConnectionRefusedError)/);
-      } finally {
-        server.close();
-      }
-    });
-
-    it('opens no file descriptor except the standard streams', async () => {
-      const open =
-        'import os\nfor fd in range(3, 20):\n  try: os.fstat(fd); print(fd)\n  except OSError: pass';
-      expect(await attempt(open)).to.equal('');
-    });
-
-    it('denies signals to the service and to other processes', async () => {
-      for (const pid of [process.pid, process.ppid]) {
-        // Signal 0 only checks the permission: kill(2).
-        expect(await attempt(`import os; os.kill(${pid}, 0)`)).to.match(
-          /^exit: .*(PermissionError|ProcessLookupError)/,
-        );
-      }
+      await eventually(() => processesWhere('cmdline', (text) => text.includes(marker)).length === 0);
     });
 
     it('limits memory', async () => {
@@ -195,15 +156,10 @@ for (const { syscalls, served } of CASES) {
     });
 
     it('limits CPU time independently of wall-clock time', async () => {
-      const { reason } = (await run({
-        file: PYTHON,
-        args: ['-I', '-S', '-c', 'import resource; print(resource.getrlimit(resource.RLIMIT_CPU))'],
-        cwd: folder,
-        timeoutMs: 59_200,
-      }).then(({ stdout }) => ({ reason: stdout.trim() }))) as { reason: string };
+      const limits = await attempt('import resource; print(resource.getrlimit(resource.RLIMIT_CPU))', 59_200);
       // Soft limit: the time limit, rounded up, of each processor, plus one second. The hard limit (SIGKILL) is one second later.
       const seconds = 60 * availableParallelism();
-      expect(reason).to.equal(`(${seconds + 1}, ${seconds + 2})`);
+      expect(limits).to.equal(`(${seconds + 1}, ${seconds + 2})`);
     });
 
     it('limits the size of a file, and writes no core dump', async () => {
@@ -219,66 +175,6 @@ for (const { syscalls, served } of CASES) {
         `import ctypes; print(ctypes.CDLL(None).prctl(${PR_GET_NO_NEW_PRIVS}, 0, 0, 0, 0))`,
       );
       expect(asked).to.equal('1');
-    });
-
-    for (const [how, program] of [
-      ['a fork', 'if os.fork() == 0: time.sleep(60)'],
-      ['a fork in a session of its own', 'if os.fork() == 0: os.setsid(); time.sleep(60)'],
-      ['a double fork', 'if os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0: time.sleep(60)'],
-    ] as const) {
-      it(`denies ${how}`, async () => {
-        const marker = `marker${process.hrtime.bigint()}`;
-        const tried = await attempt(`import os, time # ${marker}\n${program}\nprint("forked")`);
-        expect(tried).to.match(/^exit: PermissionError/);
-        await eventually(() => processesWhere('cmdline', (text) => text.includes(marker)).length === 0);
-      });
-    }
-
-    it('denies new namespaces', async () => {
-      for (const [what, flag] of [
-        ['users', 0x1000_0000],
-        ['mounts', 0x0002_0000],
-        ['processes', 0x2000_0000],
-      ] as const) {
-        expect(await attempt(`import ctypes; print(ctypes.CDLL(None).unshare(${flag}))`), what).to.equal(
-          '-1',
-        );
-      }
-    });
-
-    it('denies changing the priority of other processes, and signals through files', async () => {
-      for (const [what, program] of [
-        ['limits', `import resource; resource.prlimit(${process.pid}, resource.RLIMIT_NOFILE, (9, 9))`],
-        ['its own limits', 'import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (9, 9))'],
-        ['scheduling', `import os; os.sched_setscheduler(${process.pid}, os.SCHED_IDLE, os.sched_param(0))`],
-        ['processors', `import os; os.sched_setaffinity(${process.pid}, [0])`],
-        ['priority', `import os; os.setpriority(os.PRIO_PROCESS, ${process.pid}, 19)`],
-        ['owner', `import fcntl; fcntl.fcntl(open("f", "w"), fcntl.F_SETOWN, ${process.pid})`],
-        ['signal', 'import fcntl; fcntl.fcntl(open("f", "w"), fcntl.F_SETSIG, 9)'],
-      ] as const) {
-        expect(await attempt(program), what).to.match(/^exit: .*(PermissionError|not permitted|not allowed)/);
-      }
-    });
-
-    it('denies changing the permissions, times or names of files', async () => {
-      await writeFile(join(folder, 'in'), 'image');
-      for (const program of [
-        ...['os.chmod("in", 0)', 'os.chown("in", 1, 1)', 'os.utime("in", (1, 1))'],
-        ...['os.setxattr("in", "user.a", b"b")', 'os.link("in", "other")'],
-        ...['os.symlink("/etc/passwd", "other")', 'os.mkfifo("other")'],
-      ]) {
-        expect(await attempt(`import os; ${program}`), program).to.match(/^exit: .*PermissionError/);
-      }
-    });
-
-    it('reports a timeout as different from a failure', async () => {
-      const error = await run({
-        file: PYTHON,
-        args: ['-c', 'while True: pass'],
-        cwd: folder,
-        timeoutMs: 500,
-      }).catch((failure) => failure);
-      expect(error).to.be.instanceOf(CommandError).and.include({ reason: 'timeout' });
     });
   });
 }
@@ -305,19 +201,14 @@ describe('sandbox on a kernel whose Landlock has no right to truncate', () => {
   for (const syscalls of ['allow-list', 'deny-list'] as const) {
     it(`denies emptying files that the tool can read, with the ${syscalls}`, async function () {
       requires(this, 'compiler', spawnSync('cc', ['--version']).status === 0);
-      const deps = { ...DEPS, library: `${FORK_SERVER_LIBRARY}:${await buildOlderLandlock()}` };
       const [readable, cwd] = [await makeTempDir('readable'), await makeTempDir('job')];
       const file = join(readable, 'policy.xml');
       await writeFile(file, 'policy');
-      const { confine, layers } = await findSandbox({
-        tools: [{ path: PYTHON, versionProbe: { args: ['--version'], pattern: /^Python 3/ }, trial: WRITES }],
-        readable: [ASSETS, readable],
-        limits: { memoryBytes: 512 * MIB, fileBytes: MIB },
-        filters: await filtersOf(syscalls),
-        folder: await makeTempDir('trial'),
-        createTrialRunner: (confine) => createRunner({ ...deps, confine }),
-      });
-      expect(layers).to.include({ files: 'landlock', syscalls });
+      const { sandbox, run } = await confine(
+        { readable: [ASSETS, readable], filters: await filtersOf(syscalls) },
+        { library: `${FORK_SERVER_LIBRARY}:${await buildOlderLandlock()}` },
+      );
+      expect(sandbox.layers).to.include({ files: 'landlock', syscalls });
       const attempts = [
         'os.open(path, os.O_RDONLY | os.O_TRUNC)',
         'os.open(path, 3 | os.O_TRUNC)',
@@ -332,21 +223,15 @@ libc = ctypes.CDLL(None, use_errno=True)
 def fail(): raise OSError(ctypes.get_errno(), 'refused')
 path = ${JSON.stringify(file)}
 ${attempt}`;
-        const args = ['-I', '-S', '-c', program];
-        const run = createRunner({ ...deps, confine });
-        const tried = await failure(run({ file: PYTHON, args, cwd, timeoutMs: 60_000 }));
+        const command = { file: PYTHON, args: programArgs(program), cwd, timeoutMs: 60_000 };
+        const tried = await failure(run(command));
         expect(tried.stderr, attempt).to.match(/PermissionError|Function not implemented|Errno 38/);
         expect(await readFile(file, 'utf8'), attempt).to.equal('policy');
       }
       const changes =
         'open("out", "w").write("one"); open("out", "w").write("two"); print(open("out").read())';
-      const args = ['-I', '-S', '-c', changes];
-      const { stdout } = await createRunner({ ...deps, confine })({
-        file: PYTHON,
-        args,
-        cwd,
-        timeoutMs: 60_000,
-      });
+      const command = { file: PYTHON, args: programArgs(changes), cwd, timeoutMs: 60_000 };
+      const { stdout } = await run(command);
       expect(stdout).to.equal('two\n');
     });
   }
@@ -356,31 +241,16 @@ describe('files of single tools', () => {
   it('are readable for the tool that needs them, and for no other tool', async () => {
     const [python, env] = [await makeTempDir('python'), await makeTempDir('env')];
     for (const folder of [python, env]) await writeFile(join(folder, 'file'), 'content');
-    const { confine } = await findSandbox({
+    const other = { ...TOOL, path: '/usr/bin/env', versionProbe: { args: ['--version'], pattern: /^env/ } };
+    const { run } = await confine({
       tools: [
-        {
-          path: PYTHON,
-          versionProbe: { args: ['--version'], pattern: /^Python 3/ },
-          trial: WRITES,
-          reads: [python],
-        },
-        {
-          path: '/usr/bin/env',
-          versionProbe: { args: ['--version'], pattern: /^env/ },
-          trial: WRITES,
-          reads: [env],
-        },
+        { ...TOOL, reads: [python] },
+        { ...other, reads: [env] },
       ],
-      readable: [ASSETS],
-      limits: { memoryBytes: 512 * MIB, fileBytes: MIB },
-      filters: `${ASSETS}/seccomp`,
-      folder: await makeTempDir('trial'),
-      createTrialRunner: (confine) => createRunner({ ...DEPS, confine }),
     });
     const read = async (path: string): Promise<string> => {
-      const args = ['-I', '-S', '-c', `print(open("${path}").read())`];
-      const command = { file: PYTHON, args, cwd: await makeTempDir('job'), timeoutMs: 60_000 };
-      return createRunner({ ...DEPS, confine })(command).then(
+      const args = programArgs(`print(open("${path}").read())`);
+      return run({ file: PYTHON, args, cwd: await makeTempDir('job'), timeoutMs: 60_000 }).then(
         ({ stdout }) => stdout.trim(),
         ({ stderr }: CommandError) => (/Permission|No such file/.test(stderr) ? 'refused' : stderr),
       );
@@ -395,16 +265,8 @@ describe('choice of the seccomp filter', () => {
   let runs = 0;
   const layersFor = async (...trials: readonly string[]): Promise<SandboxLayers> => {
     runs = 0;
-    const sandbox = await findSandbox({
-      tools: trials.map((program) => ({
-        path: PYTHON,
-        versionProbe: { args: ['--version'], pattern: /^Python 3/ },
-        trial: { ...WRITES, args: ['-I', '-S', '-c', program] },
-      })),
-      readable: [ASSETS],
-      limits: { memoryBytes: 512 * MIB, fileBytes: MIB },
-      filters: `${ASSETS}/seccomp`,
-      folder: await makeTempDir('choice'),
+    const { sandbox } = await confine({
+      tools: trials.map((program) => ({ ...TOOL, trial: { ...WRITES, args: programArgs(program) } })),
       createTrialRunner: (confine) => {
         const run = createRunner({ ...DEPS, confine });
         return (command) => {
@@ -415,7 +277,6 @@ describe('choice of the seccomp filter', () => {
     });
     return sandbox.layers;
   };
-  const PICTURE = 'open("out", "w").write("image")';
 
   it('selects the deny-list when a tool makes a system call that is not on the allow-list', async () => {
     const waits = `import signal; signal.setitimer(signal.ITIMER_REAL, 60); ${PICTURE}`;
@@ -481,22 +342,16 @@ describe('a tool that cannot be confined', () => {
 
   it('gets the limits of a script if it is one, and the others stay confined', async () => {
     const script = await writeScript('rsvg', 'cat /etc/hostname');
-    const { confine, layers, refused } = await findSandbox({
+    const { sandbox, run } = await confine({
       tools: [PYTHON, script].map((path) => ({
         ...{ path, trial: WRITES },
         versionProbe: { args: ['--version'], pattern: /./ },
       })),
-      readable: [ASSETS],
-      limits: { memoryBytes: 512 * MIB, fileBytes: MIB },
-      filters: `${ASSETS}/seccomp`,
-      folder: await makeTempDir('trial'),
-      createTrialRunner: (confine) => createRunner({ ...DEPS, confine }),
     });
-    expect([layers.files, refused]).to.deep.equal(['none', []]);
-    const run = createRunner({ ...DEPS, confine });
+    expect([sandbox.layers.files, sandbox.refused]).to.deep.equal(['none', []]);
     const job = { cwd: await makeTempDir('job'), timeoutMs: 60_000 };
     await run({ file: script, args: [], ...job });
-    const args = ['-I', '-S', '-c', 'open("/etc/hostname")'];
+    const args = programArgs('open("/etc/hostname")');
     expect((await failure(run({ file: PYTHON, args, ...job }))).stderr).to.include('PermissionError');
   });
 });
