@@ -24,9 +24,7 @@ interface ToolRow {
    * `EXTRA_OUTPUTS` enables; or none, because it only makes some faster.
    */
   readonly neededFor: 'standard' | 'magick-6' | 'extras' | 'speed';
-  /** What does not work without it, in a warning at startup. */
-  readonly withoutIt?: string;
-  /** The same for `imagemill doctor`. */
+  /** What does not work without it. */
   readonly lacks: string;
   /** The same with ImageMagick 7, which does not need it. */
   readonly lacksWith7?: string;
@@ -67,8 +65,7 @@ export const TOOLS: Readonly<Record<ToolName, ToolRow>> = {
     project: 'ImageMagick',
     debianPackage: 'imagemagick',
     neededFor: 'standard',
-    withoutIt: 'only SVG to PNG and PDF works',
-    lacks: 'only SVG to PNG and SVG to PDF work',
+    lacks: 'only SVG to PNG and PDF works',
     reads: ['/etc', '/usr/share', '/usr/local/share'].flatMap((folder) =>
       [6, 7].map((major) => `${folder}/ImageMagick-${major}`),
     ),
@@ -81,7 +78,6 @@ export const TOOLS: Readonly<Record<ToolName, ToolRow>> = {
     project: 'librsvg',
     debianPackage: 'librsvg2-bin',
     neededFor: 'standard',
-    withoutIt: 'SVG is not read',
     lacks: 'no SVG',
     reads: FONTS,
     prepare: 'fontconfig',
@@ -93,8 +89,7 @@ export const TOOLS: Readonly<Record<ToolName, ToolRow>> = {
     project: 'libheif',
     debianPackage: 'libheif-examples',
     neededFor: 'magick-6',
-    withoutIt: 'AVIF is not read, since ImageMagick 6 reads it with wrong colours',
-    lacks: 'no AVIF',
+    lacks: 'no AVIF', // ImageMagick 6 reads it with wrong colours
   },
   // Decodes WebP at a smaller size.
   dwebp: {
@@ -108,8 +103,7 @@ export const TOOLS: Readonly<Record<ToolName, ToolRow>> = {
     ...{ ...named('img2webp'), ...LIBWEBP },
     probe: { args: ['-version'], pattern: /^(?:WebP Encoder version: )?(\d[\d.]*)/m },
     neededFor: 'magick-6',
-    withoutIt: 'animations are not converted to WebP, since ImageMagick 6 writes them wrongly',
-    lacks: 'no animated WebP',
+    lacks: 'no animated WebP', // ImageMagick 6 writes it wrongly
     lacksWith7: 'animated WebP takes up to twice as long, and can be several times larger',
   },
   djxl: {

@@ -76,79 +76,76 @@ export function detectCapabilities(
   settings: ExtraSettings,
   refused: ReadonlyMap<ToolName, string> = new Map(),
 ): Capabilities {
-  const supports = (input: InputType, output: OutputType): boolean =>
-    findMissing(toolchain, input, output) === undefined;
-  const { inputs, outputs } = enabledTypes(settings);
-  const { EXTRA_INPUTS, EXTRA_OUTPUTS } = settings;
-  const unavailableFor = (setting: keyof ExtraSettings, input: InputType, output: OutputType) => {
-    const type = setting === 'EXTRA_INPUTS' ? input : output;
-    const cause = findMissing(toolchain, input, output, refused);
-    return cause === undefined
-      ? []
-      : { setting, message: `${setting}: ${type} does not work here: ${cause}` };
+  const { magick } = toolchain;
+  const version = magick?.major ?? 7;
+  /** Returns why a conversion does not work; undefined if it does. */
+  const findProblem = (input: InputType, output: OutputType): string | undefined => {
+    const needed = toolsFor(input, output, version);
+    const tool = needed.find((name) => toolchain[name] === undefined);
+    if (tool)
+      return (
+        refused.get(tool) ?? `${TOOLS[tool].label} not found. ${installAdvice(TOOLS[tool].debianPackage)}`
+      );
+    if (!magick || !needed.includes('magick')) return undefined;
+    const coder = magickDecoder(input, version) ?? 'PNG'; // which the other programs write for ImageMagick
+    return [missingCoder(magick, 'read', coder), missingCoder(magick, 'write', OUTPUTS[output].coder)].find(
+      (problem) => problem !== undefined,
+    )?.message;
   };
+  const supports = (input: InputType, output: OutputType) => findProblem(input, output) === undefined;
+  const { inputs, outputs } = enabledTypes(settings);
+  const named = [
+    ...listNamed(settings.EXTRA_INPUTS).map(
+      (type) => ['EXTRA_INPUTS', type, findProblem(type, 'png')] as const,
+    ),
+    ...listNamed(settings.EXTRA_OUTPUTS).map(
+      (type) => ['EXTRA_OUTPUTS', type, findProblem('png', type)] as const,
+    ),
+  ];
   return {
     supports,
     inputs: inputs.filter((input) => outputs.some((output) => supports(input, output))),
     outputs: outputs.filter((output) => inputs.some((input) => supports(input, output))),
-    problems: [...missingTools(toolchain, refused), ...missingCoders(toolchain)],
-    unavailable: [
-      ...listNamed(EXTRA_INPUTS).flatMap((type) => unavailableFor('EXTRA_INPUTS', type, 'png')),
-      ...listNamed(EXTRA_OUTPUTS).flatMap((type) => unavailableFor('EXTRA_OUTPUTS', 'png', type)),
+    problems: [
+      ...missingTools(toolchain)
+        .filter((name) => !refused.has(name))
+        .map(missingTool),
+      ...(magick ? missingCoders(magick) : []),
     ],
+    unavailable: named.flatMap(([setting, type, cause]) =>
+      cause === undefined ? [] : { setting, message: `${setting}: ${type} does not work here: ${cause}` },
+    ),
   };
 }
 
 /** Returns the types that a setting enables by name. */
 const listNamed = <T>(types: 'all' | readonly T[]): readonly T[] => (types === 'all' ? [] : types);
 
-/** Returns a message about the tool or coder that a conversion lacks; undefined if it works. */
-function findMissing(
-  toolchain: Toolchain,
-  input: InputType,
-  output: OutputType,
-  refused?: ReadonlyMap<ToolName, string>,
-): string | undefined {
-  const { magick } = toolchain;
-  const needed = toolsFor(input, output, magick?.major ?? 7);
-  const tool = needed.find((name) => toolchain[name] === undefined);
-  if (tool)
-    return (
-      refused?.get(tool) ?? `${TOOLS[tool].label} not found. ${installAdvice(TOOLS[tool].debianPackage)}`
-    );
-  if (!magick || !needed.includes('magick')) return undefined;
-  const read = magickDecoder(input, magick.major) ?? 'PNG'; // which the other programs write for ImageMagick
-  if (!magick.reads.has(read)) return cannot(magick, 'read', read);
-  const written = OUTPUTS[output].coder;
-  return magick.writes.has(written) ? undefined : cannot(magick, 'write', written);
-}
-
-function cannot({ path }: Magick, verb: 'read' | 'write', coder: string): string {
-  return `ImageMagick at ${path} cannot ${verb} ${coder}. ${installAdvice(CODER_PACKAGES[coder] ?? TOOLS.magick.debianPackage)}`;
-}
-
 const installAdvice = (debianPackage: string): string => `On Debian: apt install ${debianPackage}`;
 
-function missingTools(toolchain: Toolchain, refused: ReadonlyMap<ToolName, string>): Problem[] {
-  const needed = TOOL_NAMES.map((name) => ({ name, ...TOOLS[name] })).filter(
-    ({ neededFor }) =>
-      neededFor === 'standard' || (neededFor === 'magick-6' && toolchain.magick?.major === 6),
-  );
-  return needed
-    .filter(({ name }) => toolchain[name] === undefined && !refused.has(name))
-    .map(({ label, withoutIt, debianPackage }) => ({
-      message: `${label} not found: ${withoutIt}. ${installAdvice(debianPackage)}`,
-    }));
+/** Returns the tools that standard conversions need and that were not found. */
+function missingTools(toolchain: Toolchain): ToolName[] {
+  const needs = toolchain.magick?.major === 6 ? ['standard', 'magick-6'] : ['standard'];
+  return TOOL_NAMES.filter((name) => needs.includes(TOOLS[name].neededFor) && !toolchain[name]);
 }
 
-function missingCoders({ magick }: Toolchain): Problem[] {
-  if (!magick) return [];
-  const problem = (verb: 'read' | 'write', coder: string): Problem[] =>
-    magick[`${verb}s`].has(coder) ? [] : [{ verb, message: cannot(magick, verb, coder) }];
-  return [
-    ...codersRead(INPUT_TYPES, magick.major).flatMap((coder) => problem('read', coder)),
-    ...OUTPUT_TYPES.flatMap((type) => problem('write', OUTPUTS[type].coder)),
+const missingTool = (tool: ToolName): Problem => ({
+  message: `${TOOLS[tool].label} not found: ${TOOLS[tool].lacks}. ${installAdvice(TOOLS[tool].debianPackage)}`,
+});
+
+/** Returns the coders that standard conversions need and that ImageMagick does not have. */
+function missingCoders(magick: Magick): Problem[] {
+  const needed = [
+    ...codersRead(INPUT_TYPES, magick.major).map((coder) => ['read', coder] as const),
+    ...OUTPUT_TYPES.map((type) => ['write', OUTPUTS[type].coder] as const),
   ];
+  return needed.flatMap(([verb, coder]) => missingCoder(magick, verb, coder) ?? []);
+}
+
+function missingCoder(magick: Magick, verb: 'read' | 'write', coder: string): Problem | undefined {
+  if (magick[`${verb}s`].has(coder)) return undefined;
+  const advice = installAdvice(CODER_PACKAGES[coder] ?? TOOLS.magick.debianPackage);
+  return { verb, message: `ImageMagick at ${magick.path} cannot ${verb} ${coder}. ${advice}` };
 }
 
 /** The formats that the operator enables. `all` means all that work on this machine. */
@@ -178,7 +175,7 @@ export function toolSearch(config: Config): ToolSearch {
 }
 
 /** Returns the tools that the formats need in addition to the standard ones. */
-export function optionalTools(settings: ExtraSettings): ToolName[] {
+function optionalTools(settings: ExtraSettings): ToolName[] {
   const { inputs, outputs } = extraTypes(settings);
   const tools = [
     // The optional tools are the same for both versions of ImageMagick.

@@ -76,16 +76,19 @@ interface EngineEvents {
 }
 
 /**
- * Creates the engine: removes files of dead processes, finds the tools, sets up the sandbox and tests the policy.
+ * Creates the engine: finds the tools, removes files of dead processes, sets up the sandbox and tests the policy.
  *
+ * @param known the tools, if the caller has found them
  * @throws {StartupError} if nothing can be converted, or not safely
  */
 export async function createConversionEngine(
   config: Config,
   log: Logger,
   events: Partial<EngineEvents> = {},
+  known?: Toolchain,
 ): Promise<ConversionEngine> {
-  assertSystem();
+  const found = known ?? (await findTools(config));
+  checkNamedTools(config, found);
   await assertProtections(ASSETS_DIR);
   for (const warning of listWithoutEffect(config)) log.warn(warning);
   // Without TEMP_DIR, an earlier start may have chosen the other folder.
@@ -101,7 +104,6 @@ export async function createConversionEngine(
   };
   try {
     const folder = await openRoot(workspaces, config);
-    const found = await findTools(config, folder);
     const possible = detectCapabilities(found, config);
     const limits = magickLimits(config);
     const grantsFolder = await writeGrants(possible, found, folder);
@@ -153,7 +155,7 @@ export async function createConversionEngine(
  *
  * @throws {StartupError} if this process can open too few files, or cannot see its processes
  */
-export function assertSystem(): void {
+function assertSystem(): void {
   const files = maxOpenFiles();
   if (files < TOOL_OPEN_FILES)
     throw new StartupError(
@@ -174,16 +176,18 @@ async function openRoot(workspaces: Workspaces, { TEMP_DIR }: Config): Promise<s
   });
 }
 
-/** @param folder working directory of the probes */
-async function findTools(config: Config, folder: string): Promise<Toolchain> {
+/**
+ * Finds the tools that the settings need.
+ *
+ * @throws {StartupError} if this process cannot start programs, so that every tool would be reported as missing
+ */
+export async function findTools(config: Config): Promise<Toolchain> {
+  assertSystem();
   const probe = createProbeRunner(config.PATH);
-  // If no process can be started, every tool would be reported as missing.
-  await probe({ file: '/bin/sh', args: ['-c', ':'], cwd: folder, timeoutMs: 10_000 }).catch((cause) => {
+  await probe({ file: '/bin/sh', args: ['-c', ':'], cwd: '/', timeoutMs: 10_000 }).catch((cause) => {
     throw new StartupError(`No program can be started: ${cause.cause?.message ?? cause.message}`, { cause });
   });
-  const toolchain = await findToolchain(toolSearch(config));
-  checkNamedTools(config, toolchain);
-  return toolchain;
+  return findToolchain(toolSearch(config));
 }
 
 /** @throws {StartupError} if nothing can be converted, or if a format that a setting names does not work */

@@ -59,7 +59,8 @@ export async function fingerprintTools(search: ToolSearch): Promise<string> {
   return hash('sha256', (await Promise.all(lines)).join('\n'));
 }
 
-function searchedTools({ optional = [] }: ToolSearch): ToolName[] {
+/** Returns the tools that a search looks for. */
+export function searchedTools({ optional = [] }: ToolSearch): ToolName[] {
   return TOOL_NAMES.filter((name) => TOOLS[name].neededFor !== 'extras' || optional.includes(name));
 }
 

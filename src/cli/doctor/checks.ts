@@ -1,20 +1,17 @@
 /** @module The list of checks, and the checks of settings, tools, formats, policy and sandbox. */
 import { openApiKeys } from '../../api-keys.ts';
-import { detectCapabilities, enabledTypes, optionalTools } from '../../conversion/capabilities.ts';
+import { detectCapabilities, enabledTypes, toolSearch } from '../../conversion/capabilities.ts';
 import { NO_LAYERS } from '../../process/sandbox/layers.ts';
-import { isAtLeast } from '../../process/toolchain.ts';
+import { isAtLeast, searchedTools } from '../../process/toolchain.ts';
 import { plural } from '../../text.ts';
-import { PATH_SETTINGS, TOOLS, type ToolName } from '../../tools.ts';
+import { PATH_SETTINGS, TOOLS } from '../../tools.ts';
 import { type CheckResult, type DoctorReport, fail, ok, warn } from './collect.ts';
 import { fonts } from './fonts.ts';
 import { conversion, redis, webPage, workingFiles } from './functional-checks.ts';
 
-/** Tools that a service can need without `EXTRA_INPUTS` and `EXTRA_OUTPUTS`. */
-const STANDARD_TOOLS: readonly ToolName[] = ['magick', 'rsvg', 'heif', 'img2webp', 'dwebp'];
-
 function tools({ toolchain, refused, config }: DoctorReport): CheckResult[] {
   const major = toolchain.magick?.major;
-  return [...STANDARD_TOOLS, ...optionalTools(config)].map((key) => {
+  return searchedTools(toolSearch(config)).map((key) => {
     const { label, debianPackage, neededFor, lacks, lacksWith7 } = TOOLS[key];
     const name = key === 'magick' ? 'ImageMagick' : label;
     const tool = toolchain[key];

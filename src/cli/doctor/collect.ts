@@ -2,19 +2,17 @@
  * @module Collects the data for the checks of the `doctor` command. Continues after invalid settings and missing
  * tools.
  */
-import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { type Config, ConfigError, loadConfig } from '../../config.ts';
-import { toolSearch } from '../../conversion/capabilities.ts';
-import { assertSystem, createConversionEngine } from '../../conversion/engine.ts';
-import { StartupError, toStartupError } from '../../errors.ts';
-import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
+import { createConversionEngine, findTools } from '../../conversion/engine.ts';
+import { StartupError } from '../../errors.ts';
+import { createWorkspaces } from '../../files/workspace.ts';
 import { ASSETS_DIR } from '../../folders.ts';
 import { MAX_DIMENSION } from '../../formats.ts';
 import { isPolicyEnforced } from '../../process/policy.ts';
 import { createRunner } from '../../process/runner.ts';
-import { findToolchain } from '../../process/toolchain.ts';
+import type { Magick } from '../../process/toolchain.ts';
+import type { ToolName } from '../../tools.ts';
 import { type CliContext, CliError, createWarningCollector, withWorkingFolder } from '../context.ts';
 import type { ServiceSettings } from './settings-file.ts';
 
@@ -40,22 +38,25 @@ export type DoctorReport = Awaited<ReturnType<typeof collectReport>>;
 /**
  * Collects the report. The caller must close its engine.
  *
- * @throws {CliError} if no program can be started or no file can be written
+ * @throws {CliError} if no program can be started
  */
 export async function collectReport({ env, ...settingsFile }: ServiceSettings) {
   const { config, settingProblems } = loadValidSettings(env);
   const { log, warnings } = createWarningCollector();
-  const tools = await findTools(config).catch((cause) => {
-    const error = toStartupError(cause, config);
+  const found = await findTools(config).catch((error) => {
     throw error instanceof StartupError ? new CliError(error.message) : error;
   });
   /** The conversion engine, or the error that prevents it from starting. */
-  const engine = await createConversionEngine(config, log).catch((error) => {
+  const engine = await createConversionEngine(config, log, {}, found).catch((error) => {
     if (error instanceof StartupError) return error;
     throw error;
   });
-  const { toolchain, refused } = engine instanceof Error ? { ...tools, refused: new Map() } : engine;
-  return { config, settingProblems, settingsFile, ...tools, toolchain, refused, engine, warnings };
+  const { toolchain, refused } =
+    engine instanceof Error ? { toolchain: found, refused: new Map<ToolName, string>() } : engine;
+  /** Whether ImageMagick enforces the policy, without which the engine does not start; undefined if this is not known. */
+  const policyEnforced =
+    toolchain.magick && (!(engine instanceof Error) || (await enforcesPolicy(toolchain.magick, config)));
+  return { config, settingProblems, settingsFile, toolchain, policyEnforced, refused, engine, warnings };
 }
 
 /** Loads the settings. If some are invalid, ignores them and loads the rest. */
@@ -69,36 +70,23 @@ function loadValidSettings(env: CliContext['env']): { config: Config; settingPro
   }
 }
 
-/** Limits for version probes, which need far less. */
+/** Limits of the check of the policy, which needs far less. */
 const LIMITS = { side: MAX_DIMENSION, pixels: 10_000, memoryBytes: 1024 ** 3 };
 
-/** Finds the tools. Starting a program needs a folder, so falls back to the system's if TEMP_DIR is unusable. */
-async function findTools(config: Config) {
-  assertSystem();
-  const { PATH: searchPath } = config;
-  const workspaces = await openFirstUsable([config.TEMP_DIR, tmpdir()]);
+/**
+ * Asks ImageMagick without the sandbox and TEMP_DIR, which may be why the engine did not start.
+ *
+ * @returns undefined if no file can be written
+ */
+async function enforcesPolicy(magick: Magick, config: Config): Promise<boolean | undefined> {
+  const workspaces = createWorkspaces(tmpdir());
+  const limits = { ...LIMITS, frames: config.MAX_FRAMES };
+  const run = createRunner({ searchPath: config.PATH, policyFolder: ASSETS_DIR, limits });
   try {
-    const toolchain = await findToolchain(toolSearch(config));
-    const { magick } = toolchain;
-    const limits = { ...LIMITS, frames: config.MAX_FRAMES };
-    const runWithPolicy = createRunner({ searchPath, policyFolder: ASSETS_DIR, limits });
-    const folder = join(await workspaces.root(), 'policy');
-    await mkdir(folder);
-    return {
-      toolchain,
-      /** Whether ImageMagick enforces the policy; undefined without ImageMagick. */
-      policyEnforced: magick && (await isPolicyEnforced(magick, runWithPolicy, folder, limits)),
-    };
+    return await workspaces.use({}, ({ path }) => isPolicyEnforced(magick, run, path, limits));
+  } catch {
+    return undefined;
   } finally {
     await workspaces.close();
   }
-}
-
-async function openFirstUsable(folders: readonly string[]): Promise<Workspaces> {
-  for (const folder of folders) {
-    const workspaces = createWorkspaces(folder);
-    const usable = await workspaces.root().catch(() => undefined);
-    if (usable) return workspaces;
-  }
-  throw new CliError(`${folders.join(' or ')} is not writable: set TEMP_DIR to a writable folder.`);
 }
