@@ -29,17 +29,12 @@ export async function readDecoded(
   config: Config,
   keepsMetadata: boolean,
 ): Promise<ImageInfo> {
-  const {
-    width,
-    height,
-    profile,
-    deep,
-    flat,
-    hasIgnoredFrames: animated,
-  } = await inspect(join(folder, output), 'png');
+  const { width, height, deep, flat, ...png } = await inspect(join(folder, output), 'png');
+  // djxl 0.7 writes a profile of greys for greys of sRGB, which need none.
+  const profile = png.profile === 'grey' && image.profile === 'none' ? 'unusable' : png.profile;
   if (keepsMetadata && image.metadata?.includes('exif')) await copyExifToText(join(folder, output));
   const maxFrames = Math.min(config.MAX_FRAMES, config.MAX_TOTAL_PIXELS / ((width ?? 1) * (height ?? 1)));
-  const frames = animated ? await splitFrames(folder, output, maxFrames) : undefined;
+  const frames = png.hasIgnoredFrames ? await splitFrames(folder, output, maxFrames) : undefined;
   const { deep: _deep, hasIgnoredFrames: _ignored, hasUncountedFrames: _uncounted, ...rest } = image;
   return {
     ...rest,

@@ -4,7 +4,7 @@
 import { type BitReader, type Choices, readBits } from './containers/bits.ts';
 import type { WindowReader } from './containers/file.ts';
 import { boxes } from './containers/parts.ts';
-import type { ImageFacts, MetadataKind, Orientation, Size } from './image-info.ts';
+import type { ImageFacts, MetadataKind, Orientation, Profile, Size } from './image-info.ts';
 
 /** Bytes to read for the headers. Real files have fewer, although a name of an extra channel can have 1 KiB. */
 const HEADER_BYTES = 8 * 1024;
@@ -30,11 +30,12 @@ const CHANNEL = { alpha: 0, spot: 2, black: 4, colourFilter: 5 } as const;
 export async function readJxl(bytes: WindowReader): Promise<ImageFacts<'jxl'>> {
   const { metadata, size, header } = await readJxlHeader(bytes);
   if (!header) return { metadata };
-  const { hasAlpha: alpha, depths, isCmyk, isGrey, orientation } = header;
+  const { hasAlpha: alpha, depths, isCmyk, isGrey, orientation, profile } = header;
   const [bits = 8] = depths;
   return {
     ...size,
     metadata,
+    ...(profile && { profile }),
     pixels: { alpha, bits, colourSpace: isCmyk ? 'cmyk' : isGrey ? 'grey' : 'rgb', orientation },
     ...(bits > 8 && { deep: true }),
     ...decodedDepth(header),
@@ -81,14 +82,17 @@ interface JxlHeader {
   readonly isPremultiplied: boolean;
   readonly isCmyk: boolean;
   readonly isGrey: boolean;
+  /** Whether djxl writes a profile other than sRGB. Undefined if only decoding shows that. */
+  readonly profile?: Profile;
 }
 
 const DEFAULT_HEADER: JxlHeader = {
   ...{ depths: [8], orientation: 1, isAnimated: false },
   ...{ hasAlpha: false, isPremultiplied: false, isCmyk: false, isGrey: false },
+  profile: 'none',
 };
-/** Number of the colour space of greys (table D.4). */
-const GREY = 1;
+/** Numbers of the colour space of greys, and of the white point, primaries and transfer function of sRGB (tables D.4 to D.7). */
+const COLOURS = { grey: 1, d65: 1, srgb: 1, srgbCurve: 13 } as const;
 
 const METADATA: Readonly<Record<string, MetadataKind>> = { Exif: 'exif', 'xml ': 'xmp' };
 
@@ -130,15 +134,27 @@ function readProperties(bits: BitReader): JxlHeader {
   const channels = Array.from({ length: count }, () => readChannel(bits));
   const alpha = channels.filter(({ type }) => type === CHANNEL.alpha);
   bits.flag(); // whether the colours are XYB
-  const isDefaultColour = bits.flag();
-  if (!isDefaultColour) bits.flag(); // whether there is a profile
   return {
     depths: [depth, ...alpha.map((channel) => channel.depth)],
     ...{ orientation, isAnimated, hasAlpha: alpha.length > 0 },
     isPremultiplied: alpha[0]?.isAssociated === true,
     isCmyk: channels.some(({ type }) => type === CHANNEL.black),
-    isGrey: !isDefaultColour && bits.pick(...ENUM) === GREY,
+    ...readColours(bits),
   };
+}
+
+/** Reads whether the colours are sRGB. libjxl describes many profiles by numbers, and compresses others in a way that only decoders know. */
+function readColours(bits: BitReader): Pick<JxlHeader, 'isGrey' | 'profile'> {
+  if (bits.flag()) return { isGrey: false, profile: 'none' };
+  const hasProfile = bits.flag();
+  const isGrey = bits.pick(...ENUM) === COLOURS.grey;
+  if (hasProfile) return { isGrey };
+  const isSrgb =
+    bits.pick(...ENUM) === COLOURS.d65 &&
+    (isGrey || bits.pick(...ENUM) === COLOURS.srgb) &&
+    !bits.flag() && // whether the curve is a gamma
+    bits.pick(...ENUM) === COLOURS.srgbCurve;
+  return { isGrey, profile: isSrgb ? 'none' : isGrey ? 'grey' : 'other' };
 }
 
 /** Reads the orientation, and skips the intrinsic size, the preview and the timing of the animation. */

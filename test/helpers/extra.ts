@@ -28,12 +28,12 @@ export async function decodeAny(file: Uint8Array, type: string): Promise<Pixels>
  */
 const decodeJxl = async (file: Uint8Array): Promise<Pixels> => decodeByPillow(await runDjxl(file, 'png'));
 
-/** Encodes a PNG as a JPEG XL with cjxl, without loss and in sRGB. */
+/** Encodes a PNG as a JPEG XL with cjxl: without loss and in sRGB, unless the options state others. */
 export async function runCjxl(png: Uint8Array, ...options: readonly string[]): Promise<Buffer> {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'imagemill-jxl-'));
   const [from, to] = [join(folder.path, 'in.png'), join(folder.path, 'out.jxl')];
   await writeFile(from, png);
-  const colours = ['-x', 'color_space=RGB_D65_SRG_Rel_SRG'];
+  const colours = options.includes('-x') ? [] : ['-x', 'color_space=RGB_D65_SRG_Rel_SRG'];
   await pipe('cjxl', [from, to, '-d', '0', '--quiet', ...colours, ...options], Buffer.alloc(0));
   return readFile(to);
 }

@@ -7,7 +7,7 @@ import { type HeifItem, heif, itemsOf, phonePhoto } from '../../scripts/fixtures
 import { psd } from '../../scripts/fixtures/psd.ts';
 import { open, scene, square } from '../../scripts/fixtures/scene.ts';
 import { cur, iconBitmap } from '../../scripts/fixtures/writers.ts';
-import { convert, converted, type Fields, fixture } from '../helpers/client.ts';
+import { convert, converted, type Fields, fixture, jsonOf, sendForm } from '../helpers/client.ts';
 import { ALL_EXTRAS, extra, runCjxl } from '../helpers/extra.ts';
 import { byPillow, decodeByPillow } from '../helpers/pillow.ts';
 import { decode, difference, type Pixels, pixelAt } from '../helpers/pixels.ts';
@@ -264,6 +264,29 @@ describe('the inputs that EXTRA_INPUTS enables', () => {
     if (status === 400)
       expect(message).to.contain('transparency of other than 8 or 16 bits'); // djxl 0.7
     else expect(difference(await decode(body), window()).max).to.be.at.most(1);
+  });
+
+  it('have the predicted note about converted colours of a JPEG XL, and none for greys of sRGB', async () => {
+    const picture = open(scene()).removeAlpha();
+    const colours = await picture.clone().png().toBuffer();
+    const greys = await picture.clone().toColourspace('b-w').png().toBuffer();
+    const note = 'colour-converted-to-srgb';
+    for (const [file, space, notes] of [
+      [colours, 'RGB_D65_SRG_Rel_SRG', []],
+      [greys, 'Gra_D65_Rel_SRG', []],
+      [greys, 'Gra_D65_Rel_g0.454500', [note]],
+      [colours, 'RGB_D65_SRG_Rel_Lin', [note]],
+      [colours, 'RGB_D65_202_Rel_PeQ', [note]],
+      [colours, 'RGB_DCI_SRG_Rel_SRG', [note]],
+    ] as const)
+      for (const distance of [0, 1]) {
+        const options = ['-d', String(distance), '-x', `color_space=${space}`];
+        const body = new Uint8Array(await runCjxl(file, ...options));
+        const what = `${space} at a distance of ${distance}`;
+        expect((await toPng(body)).notes ?? '', what).to.equal(notes.join());
+        const answer = await sendForm(`${own.base}/identify?format=png`, { method: 'POST', body });
+        expect(jsonOf(answer).conversion.notes, what).to.deep.equal(notes);
+      }
   });
 
   it('divide the colours of a JPEG XL by its alpha if they are multiplied by it', async () => {

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
+import { basename } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { profileSegment, withSegment } from '../../scripts/fixtures/writers.ts';
@@ -171,6 +172,28 @@ describe('POST /identify', () => {
     }
   });
 
+  it('predicts the notes of every fixture, except what only its pixels show', async () => {
+    await startShared({ EXTRA_INPUTS: 'all' });
+    const ofPixels = ['alpha-flattened', 'partial-alpha-lost', 'truncated-input'];
+    const unknownColours = ['p3.jxl']; // only a decoder can read its profile
+    const files = ['images', 'traps', 'extra'].flatMap((folder) =>
+      readdirSync(FIXTURES + folder).map((name) => `${FIXTURES}${folder}/${name}`),
+    );
+    const seen = new Set<string>();
+    for (const path of files.filter(
+      (one) => !/\.(?:json|md)$/.test(one) && !unknownColours.includes(basename(one)),
+    ))
+      for (const format of ['png', 'gif']) {
+        const { status, notes } = await convert(current().base, readFileSync(path), { format });
+        if (status !== 200) continue;
+        const { conversion } = await identify(readFileSync(path), `?format=${format}`);
+        const left = (all: readonly string[] = []) => all.filter((note) => note && !ofPixels.includes(note));
+        expect(left(conversion?.notes), `${path} to ${format}`).to.deep.equal(left(notes?.split(', ')));
+        for (const note of left(conversion?.notes)) seen.add(note);
+      }
+    expect(seen).to.have.all.keys('colour-converted-to-srgb', 'first-frame-only', 'first-page-only');
+  });
+
   it('describes the size of a drawing, an icon and a rotated HEIC as the headers of the result do', async () => {
     await startShared({ EXTRA_INPUTS: 'heic', EXTRA_OUTPUTS: 'ico' });
     const drawing = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="33.5" height="77.25"/>');
@@ -329,6 +352,24 @@ describe('POST /identify with a form', () => {
         ['jpg', 'png'].slice(0, files.length),
       );
     }
+  });
+
+  it('predicts the note of unknown fields for every image', async () => {
+    const { json } = await send([
+      ['files', await fixture('scene.jpg')],
+      ['files', await fixture('moving.gif')],
+      ['format', 'png'],
+      ['colour', 'red'],
+    ]);
+    expect(json.images.map(({ conversion }: ImageDescription) => conversion?.notes)).to.deep.equal([
+      ['unknown-fields-ignored'],
+      ['first-frame-only', 'unknown-fields-ignored'],
+    ]);
+    const { json: described } = await send([
+      ['file', await fixture('scene.jpg')],
+      ['colour', 'red'],
+    ]);
+    expect(described).to.not.have.property('conversion');
   });
 
   it('is 415 if a file is no image, and names the file', async () => {

@@ -11,7 +11,7 @@ import * as encoding from './encode.ts';
 import { createJob } from './job.ts';
 import * as rendering from './rasterize.ts';
 import * as resizing from './resize.ts';
-import { countPages, staysVector } from './size.ts';
+import { countPages, staysVector, wantsAllFrames } from './size.ts';
 import { DWEBP_THREADS, JXL_THREADS, KEPT_FILE, nameFile, SCALED_FILE, type Step, THREADS } from './step.ts';
 import {
   type ConversionJob,
@@ -152,11 +152,14 @@ function ignoreBmpSize({ image }: ConversionJob): string[] {
 }
 
 /** Notes that are known before the commands run, in a fixed order. */
-const NOTE_RULES: readonly { readonly note: Note; readonly applies: (job: ConversionJob) => boolean }[] = [
+const NOTE_RULES: readonly {
+  readonly note: Note;
+  readonly applies: (job: ConversionJob) => boolean | undefined;
+}[] = [
   {
     note: 'first-frame-only',
-    applies: ({ image, keepsAllFrames }) =>
-      image.hasIgnoredFrames === true || (image.animation !== undefined && !keepsAllFrames),
+    applies: ({ image: { animation, hasIgnoredFrames, hasUncountedFrames }, options }) =>
+      hasIgnoredFrames || ((animation !== undefined || hasUncountedFrames) && !wantsAllFrames(options)),
   },
   { note: 'first-page-only', applies: ({ image, pages }) => pages.length < countPages(image) },
   { note: 'truncated-input', applies: ({ image }) => image.truncated === true },

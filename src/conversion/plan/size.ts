@@ -19,11 +19,14 @@ export function extentOf(image: ImageInfo, options: ConvertOptions): Extent {
 }
 
 /** Returns whether all frames are converted: by default if the output can be animated, and on request as pages. */
-export function keepsAllFrames(
+export const keepsAllFrames = (
   { animation }: Pick<ImageInfo, 'animation'>,
-  { format, frames }: Pick<ConvertOptions, 'format' | 'frames'>,
-): boolean {
-  if (!animation || frames === 'first') return false;
+  options: Pick<ConvertOptions, 'format' | 'frames'>,
+): boolean => animation !== undefined && wantsAllFrames(options);
+
+/** Returns whether all frames of an animation would be converted. */
+export function wantsAllFrames({ format, frames }: Pick<ConvertOptions, 'format' | 'frames'>): boolean {
+  if (frames === 'first') return false;
   return OUTPUTS[format].animation || (OUTPUTS[format].pages && frames === 'all');
 }
 

@@ -193,7 +193,8 @@ export function identifyRoute(
     isBatch: true,
     acceptsImage: true,
   };
-  return formRoute(deps, rules, async ({ files, isSingle, options, client, disk, signal }, _req, res) => {
+  return formRoute(deps, rules, async (form, _req, res) => {
+    const { files, isSingle, options, notes, client, disk, signal } = form;
     const received = files.filter(isReceived);
     if (options) varyByFormat(res, options.options);
     setLogFields(res, {
@@ -201,8 +202,13 @@ export function identifyRoute(
       files: files.length,
     });
     const images = [];
-    for (const { name, ...file } of received)
-      images.push({ name: name || null, ...(await identify({ ...file, disk, client }, options, signal)) });
+    for (const { name, ...file } of received) {
+      const { conversion, ...image } = await identify({ ...file, disk, client }, options, signal);
+      images.push({
+        ...{ name: name || null, ...image },
+        ...(conversion && { conversion: { ...conversion, notes: [...conversion.notes, ...notes] } }),
+      });
+    }
     if (signal.aborted) throw new ClientDisconnectedError();
     res.setHeader('Cache-Control', 'no-store');
     res.json(isSingle ? images[0] : { images });
