@@ -6,7 +6,7 @@ import base from '../.mocharc.json' with { type: 'json' };
 export const UNIT_TESTS = globSync([
   'test/{config,text,import-rules}.test.ts',
   'test/client/{streamed-file,types}.test.ts',
-  'test/conversion/{admit,capabilities,decoded,disk,health-check,inspect,key,queue}.test.ts',
+  'test/conversion/{admit,capabilities,decoded,disk,forms,health-check,inspect,key,queue}.test.ts',
   'test/conversion/plan/*.test.ts',
   'test/images/{detect,hostile-repairs,ico}.test.ts',
   'test/conversion/output/tool-errors.test.ts',

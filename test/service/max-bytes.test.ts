@@ -136,15 +136,6 @@ describe('max_bytes', () => {
     }
   });
 
-  for (const format of ['png', 'gif', 'bmp', 'pdf']) {
-    it(`is rejected for ${format}, with field, value, format and expected values`, async () => {
-      const { outcome } = await convert(service.base, photo, { format, max_bytes: '50000' });
-      expect(outcome).to.equal(
-        `400 Invalid max_bytes "50000": expected a format with a quality to lower (webp, jpg), which ${format} does not have.`,
-      );
-    });
-  }
-
   it('of a batch applies to each file, and each quality is stated', async () => {
     const small = await fixture('scene.jpg');
     const files = [small, photo, small].map((file, at): FormFile => [`${at}.jpg`, file]);

@@ -8,17 +8,11 @@ import {
   type Fields,
   type FormFile,
   fixture,
-  formOf,
-  postForm,
   sendBatch,
 } from '../helpers/client.ts';
 import { decode, difference, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
-
-const POSITION_NAMES =
-  'one of center, top, right top, right, right bottom, bottom, left bottom, left, left top, attention, ' +
-  'centre, north, northeast, east, southeast, south, southwest, west, northwest';
 
 /** Options other than format, quality and size, and the notes on a result. */
 describe('frames, pages, background and notes', () => {
@@ -78,15 +72,6 @@ describe('frames, pages, background and notes', () => {
     }
   });
 
-  for (const name of ['mauve-ish', 'nocolour', 'transparent', 'currentcolor', 'canvas', 'inherit']) {
-    it(`background=${name} is rejected with 400, because it is not a colour`, async () => {
-      const { outcome } = await convert(service.base, await fixture('window.png'), {
-        background: name,
-      });
-      expect(outcome).to.match(/^400 /).and.include('expected a colour as #rgb, #rrggbb or a name of CSS');
-    });
-  }
-
   for (const file of ['scene.jpg', 'window.png', 'moving.gif']) {
     it(`lossless=true keeps every visible pixel of ${file} in a WebP, regardless of the quality`, async () => {
       const source = await fixture(file);
@@ -94,12 +79,6 @@ describe('frames, pages, background and notes', () => {
       expect(difference(await decode(body), await decode(source)).max).to.equal(0);
     });
   }
-
-  it('lossless=true together with max_bytes is rejected with 400', async () => {
-    const fields = { lossless: 'true', max_bytes: '5000' };
-    const { outcome } = await convert(service.base, await fixture('scene.jpg'), fields);
-    expect(outcome).to.equal('400 Invalid lossless "true": expected false if max_bytes is set.');
-  });
 
   it('background changes nothing in formats with alpha', async () => {
     for (const format of ['webp', 'png', 'gif'] as const) {
@@ -115,60 +94,6 @@ describe('frames, pages, background and notes', () => {
       .png()
       .toBuffer();
     expect((await converted(opaque, { format: 'jpg' })).notes).to.equal(null);
-  });
-
-  for (const [field, value, expected] of [
-    ['frames', 'second', 'all or first'],
-    ['pages', '1', 'all or first'],
-    ['background', 'whitish', 'a colour as #rgb, #rrggbb or a name of CSS'],
-    ['background', '#12345', 'a colour as #rgb, #rrggbb or a name of CSS'],
-    ['background', '#12345678', 'a colour as #rgb, #rrggbb or a name of CSS'],
-    ['background', '#ff00ff;', 'a colour as #rgb, #rrggbb or a name of CSS'],
-    ['fit', 'crop', 'one of inside, cover, contain, fill'],
-    ['fit', 'cover', 'width and height, of which both are missing'],
-    ['fit', 'contain', 'width and height, of which both are missing'],
-    ['fit', 'fill', 'width and height, of which both are missing'],
-    ['position', 'top left', POSITION_NAMES],
-    ['position', '5', POSITION_NAMES],
-    ['position', 'constructor', POSITION_NAMES],
-    ['enlarge', 'maybe', 'true or false (or 1/0, yes/no, on/off)'],
-    ['max_bytes', '0', 'a whole number from 1 to 2147483648'],
-    ['max_bytes', '-1', 'a whole number from 1 to 2147483648'],
-    ['max_bytes', '200k', 'a whole number from 1 to 2147483648'],
-    ['max_bytes', '2147483649', 'a whole number from 1 to 2147483648'],
-  ] as const) {
-    it(`${field}="${value}" is rejected by both endpoints, with the expected values`, async () => {
-      for (const [path, part] of [
-        ['convert', 'file'],
-        ['batch', 'files'],
-      ] as const) {
-        const { outcome } = await postForm(
-          `${service.base}/${path}`,
-          formOf({ [field]: value }, [['a.png', await fixture('scene.png')]], part),
-        );
-        expect(outcome).to.equal(`400 Invalid ${field} "${value}": expected ${expected}.`);
-      }
-    });
-  }
-
-  for (const fit of ['cover', 'contain', 'fill']) {
-    it(`fit=${fit} with one side is rejected, even if the image is smaller`, async () => {
-      for (const side of ['width', 'height']) {
-        const { outcome } = await convert(service.base, await fixture('scene.png'), {
-          fit,
-          [side]: '500',
-        });
-        expect(outcome).to.equal(
-          `400 Invalid fit "${fit}": expected width and height, of which ${side === 'width' ? 'height' : 'width'} is missing.`,
-        );
-      }
-    });
-  }
-
-  it('empty values of fit, position, enlarge and max_bytes are ignored', async () => {
-    const empty = { fit: '', position: '', enlarge: '', max_bytes: '' };
-    const { body } = await converted(await fixture('scene.png'), { ...empty, format: 'png', width: '300' });
-    expect((await sharp(body).metadata()).width).to.equal(120);
   });
 
   it('a batch applies fit, position and enlarge to every file', async () => {

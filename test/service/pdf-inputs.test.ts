@@ -83,14 +83,6 @@ describe('a PDF as input', () => {
     }
   });
 
-  for (const dpi of ['35', '601', '1.5']) {
-    it(`is rejected with dpi=${dpi}, with 400`, async () => {
-      expect((await post(page(''), { dpi })).outcome).to.equal(
-        `400 Invalid dpi "${dpi}": expected a whole number from 36 to 600.`,
-      );
-    });
-  }
-
   it('is drawn at the size of the result, so that edges stay sharp in every size', async () => {
     for (const [fields, size] of [
       [{ width: '37' }, [37, 22]],

@@ -1,0 +1,123 @@
+import { expect } from 'chai';
+import { createParsers } from '../../src/conversion/forms.ts';
+import { ServiceError } from '../../src/errors.ts';
+import { OUTPUT_TYPES } from '../../src/formats.ts';
+import type { Fields } from '../helpers/client.ts';
+import { testConfig } from '../helpers/service.ts';
+
+/** Parses the fields of one result. */
+const parse = (fields: Fields) =>
+  createParsers(OUTPUT_TYPES, testConfig()).convert(Object.entries(fields)).options;
+
+/** Returns the status and the message for fields that are rejected. */
+function outcome(fields: Fields): string {
+  try {
+    parse(fields);
+    return 'accepted';
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    return `${error.status} ${error.message}`;
+  }
+}
+
+const SIDE = 'a whole number from 1 to 16384';
+const BOOLEAN = 'true or false (or 1/0, yes/no, on/off)';
+const FRACTIONS = ['0', '16385', '-5', '10.5', 'auto', '100px'];
+const POSITIONS =
+  'one of center, top, right top, right, right bottom, bottom, left bottom, left, left top, attention, ' +
+  'centre, north, northeast, east, southeast, south, southwest, west, northwest';
+
+/** Values of a field that are rejected with what is expected, and values that are accepted, besides an empty one. */
+type Row = readonly [expected: string, rejected: readonly string[], accepted: readonly string[]];
+const VALUES: Readonly<Record<string, Row>> = {
+  format: [
+    'one of webp, png, jpg, gif, bmp, pdf, auto',
+    ['svg', 'exe', 'png ', '__proto__', 'constructor'],
+    ['WebP', 'jpeg', 'auto'],
+  ],
+  quality: [
+    'a whole number from 1 to 100',
+    ['0', '101', '-1', '8.5', '80%', 'high', '1e2', ' 80', '0x10', '99999999999'],
+    ['1', '100', '080'],
+  ],
+  width: [SIDE, FRACTIONS, ['1', '16384']],
+  height: [SIDE, FRACTIONS, ['1', '16384']],
+  strip_metadata: [
+    BOOLEAN,
+    ['2', 'maybe', 'nope', 'truee'],
+    ['true', 'FALSE', '1', '0', 'Yes', 'no', 'on', 'OFF'],
+  ],
+  enlarge: [BOOLEAN, ['maybe'], ['yes']],
+  frames: ['all or first', ['second'], ['FIRST']],
+  pages: ['all or first', ['1'], ['all']],
+  background: [
+    'a colour as #rgb, #rrggbb or a name of CSS',
+    [
+      ...['whitish', '#12345', '#12345678', '#ff00ff;', 'mauve-ish', 'nocolour', 'transparent'],
+      ...['currentcolor', 'canvas', 'inherit'],
+    ],
+    ['#0080ff', '#0F8', 'c0ffee', 'RebeccaPurple'],
+  ],
+  fit: ['one of inside, cover, contain, fill', ['crop'], ['inside']],
+  position: [POSITIONS, ['top left', '5', 'constructor'], ['WEST', 'Right Bottom', 'attention']],
+  max_bytes: ['a whole number from 1 to 2147483648', ['0', '-1', '200k', '2147483649'], ['1', '2147483648']],
+  dpi: ['a whole number from 36 to 600', ['35', '601', '1.5'], ['36', '600']],
+  crop: [
+    'left,top,width,height',
+    ['1,1,1', '0,0,0,5', '0,0,5,0%', '-1,0,5,5', '0,0,1.5,5', '0,0,5,5,5', '0;0;5;5', '0,0,1e3,5'],
+    ['0,0,5,5', '0,0,50%,12.5%'],
+  ],
+};
+
+describe('the fields of a form', () => {
+  for (const [field, [expected, rejected, accepted]] of Object.entries(VALUES)) {
+    it(`named ${field} accept the values that they describe, and are rejected with them otherwise`, () => {
+      for (const value of rejected)
+        expect(outcome({ [field]: value })).to.include(
+          `400 Invalid ${field} "${value}": expected ${expected}`,
+        );
+      for (const value of accepted) expect(outcome({ [field]: value }), value).to.equal('accepted');
+      expect(parse({ [field]: '' }), 'an empty value').to.deep.equal(parse({}));
+    });
+  }
+
+  it('have two names for the format, which must not differ', () => {
+    for (const [fields, format] of [
+      [{}, 'webp'],
+      [{ output_format: 'png' }, 'png'],
+      [{ format: 'png', output_format: 'png' }, 'png'],
+      [{ format: 'jpeg', output_format: 'JPG' }, 'jpg'],
+      [{ format: '', output_format: 'gif' }, 'gif'],
+    ] as const)
+      expect(parse(fields).format, JSON.stringify(fields)).to.equal(format);
+    expect(outcome({ format: 'png', output_format: 'gif' })).to.match(
+      /^400 .*"output_format" \("gif"\).*"format" \("png"\)/,
+    );
+  });
+
+  it('are checked even if the format has no quality', () => {
+    expect(outcome({ format: 'png', quality: '101' })).to.match(/^400 Invalid quality/);
+  });
+
+  it('need both sides to cover, contain or fill a box', () => {
+    for (const fit of ['cover', 'contain', 'fill'])
+      for (const [sides, missing] of [
+        [{}, 'both are missing'],
+        [{ width: '500' }, 'height is missing'],
+        [{ height: '500' }, 'width is missing'],
+      ] as const)
+        expect(outcome({ fit, ...sides })).to.equal(
+          `400 Invalid fit "${fit}": expected width and height, of which ${missing}.`,
+        );
+  });
+
+  it('limit the bytes only of formats with a quality to lower, and not without loss', () => {
+    for (const format of ['png', 'gif', 'bmp', 'pdf'])
+      expect(outcome({ format, max_bytes: '50000' })).to.equal(
+        `400 Invalid max_bytes "50000": expected a format with a quality to lower (webp, jpg), which ${format} does not have.`,
+      );
+    expect(outcome({ lossless: 'true', max_bytes: '5000' })).to.equal(
+      '400 Invalid lossless "true": expected false if max_bytes is set.',
+    );
+  });
+});
