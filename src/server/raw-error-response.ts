@@ -64,14 +64,24 @@ export function createClientErrorHandler(requestsOn: (socket: Socket) => OpenReq
 }
 
 /**
- * Stops the parser of a connection, and discards what follows. The parser would create objects for all requests and chunks in the
- * rest of a packet, and Node.js has no documented method to stop it.
+ * Stops the parser of a connection, and discards what follows. The parser would create objects for all requests in the rest of a
+ * packet, which are up to 3600, and Node.js has no documented method to stop it.
  */
-export function stopParser(socket: Socket & { readonly parser?: { pause(): void } | null }): void {
+export function stopParser(socket: Socket & { readonly parser?: Parser | null }): void {
+  // `pause` works only between packets. Within a packet, the parser stops at the next request if that seems to be an upgrade.
   socket.parser?.pause();
+  if (socket.parser) socket.parser.onIncoming = () => UPGRADE;
   socket.removeAllListeners('data');
   socket.on('data', () => {}); // replaces the parser, which otherwise receives the bytes directly
 }
+
+/** The parser of a connection in Node.js (`lib/_http_common.js`). */
+interface Parser {
+  pause(): void;
+  /** Is called with each request, and returns {@link UPGRADE} if what follows is not HTTP. */
+  onIncoming: () => number;
+}
+const UPGRADE = 2;
 
 /** Calls `then` when the exchange has ended, or at once if there is none. */
 export function afterResponse(exchange: Exchange | undefined, then: () => void): void {

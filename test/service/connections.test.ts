@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { expect } from 'chai';
@@ -218,6 +219,18 @@ describe('pipelined requests', () => {
       expect((await sendForm(`${current().base}/health`)).status).to.equal(200);
     });
   }
+
+  it('are not parsed after the connection is closed', async () => {
+    await start({});
+    let parsed = 0;
+    const onRequest = (): void => {
+      parsed += 1;
+    };
+    subscribe('http.server.request.start', onRequest);
+    expect(await exchange(current().base, HEALTH.repeat(1000))).to.equal('');
+    unsubscribe('http.server.request.start', onRequest);
+    expect(parsed).to.be.within(1, 5);
+  });
 
   it('whose responses are not read have their connection closed after the deadline of slow readers', async () => {
     await start({ UPLOAD_TIMEOUT_MS: '1000' });
