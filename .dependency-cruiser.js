@@ -22,7 +22,7 @@ const OWNERS = {
   '@csstools/css-color-parser': 'src/images/svg/css.ts',
   '@csstools/css-parser-algorithms': 'src/images/svg/css.ts',
   '@csstools/css-tokenizer': 'src/images/svg/css.ts',
-  archiver: 'src/server/archive-response.ts',
+  archiver: 'src/server/archive.ts',
   busboy: 'src/server/multipart/normalizer.ts',
   'client-zip': 'src/web/actions/archive.ts',
   commander: 'src/cli/(program|convert-commands|regress|completion).ts',

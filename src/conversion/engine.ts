@@ -33,7 +33,6 @@ import type { ConversionEvent } from './types.ts';
 // Re-exported for the server, which imports nothing from the process layer.
 export { KILL_REASONS, type KillReason } from '../process/command.ts';
 export { RENEWAL_REASONS, type RenewalReason } from '../process/fork-server/servers.ts';
-export { ConversionQueue } from './queue/queue.ts';
 
 /** Maximum number of threads of a tool, as in the policy. Each thread takes up to 72 MiB of address space. */
 const MAX_THREADS = 8;

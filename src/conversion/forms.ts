@@ -59,7 +59,7 @@ const convertForm = (outputs: readonly OutputType[]) =>
       .optional()
       .meta({
         description:
-          'Several results of the image: a JSON array of objects with a `name` and any options of this form. The other fields apply to all of them. The field can be repeated, with one object each. The response is an archive of all results, with a `manifest.json`, or `multipart/mixed` if `Accept` asks for it.',
+          'Several results of the image: a JSON array of objects with a `name` and any options of this form. The other fields apply to all of them. The field can be repeated, with one object each. The response is an archive of all results, with a `manifest.json`.',
         examples: [
           '[{"name":"card","width":300},{"name":"zoom","format":"jpg"}]',
           '{"name":"card","width":300,"height":200,"fit":"cover"}',

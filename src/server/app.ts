@@ -6,7 +6,6 @@ import type { Config } from '../config.ts';
 import type { ConversionEngine } from '../conversion/engine.ts';
 import { createParsers, formSchemas, type Presets } from '../conversion/forms.ts';
 import { ALL_INPUT_TYPES } from '../formats.ts';
-import { createDeflations } from './archive-entries.ts';
 import { checkClient, identifyClients, trustProxies } from './clients.ts';
 import { errorHandler, notFound } from './error-handler.ts';
 import { API_PREFIX, checkHead } from './head.ts';
@@ -129,7 +128,7 @@ function apiRouter(deps: AppDeps): Router {
   const { inputs, outputs } = deps.capabilities;
   const parse = createParsers(outputs, config, presets);
   const fields = formSchemas(outputs, presets);
-  const form = { ...deps, accepts: inputs, deflations: createDeflations() };
+  const form = { ...deps, accepts: inputs };
 
   const router = express.Router(ROUTING);
   router.use(rejectWhileDraining(draining));

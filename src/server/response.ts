@@ -16,10 +16,24 @@ import type { Note } from '../notes.ts';
 import { MAX_NAME_UNITS, truncate } from '../text.ts';
 import { setLogFields } from './middleware.ts';
 
-/** Maximum size of a result that is sent from memory, and of all such results together, in bytes. Others are sent in chunks. */
-const [INLINE_MAX_BYTES, INLINE_TOTAL_BYTES] = [1024 ** 2, 32 * 1024 ** 2];
+/** Maximum size of a result that is sent from memory, in bytes. Others are sent in chunks. */
+const INLINE_MAX_BYTES = 1024 ** 2;
+/** Maximum size of all results and entries of archives that are being sent from memory, in bytes. */
+const INLINE_TOTAL_BYTES = 32 * 1024 ** 2;
 /** Bytes of all results that are being sent from memory. */
 let inlineBytes = 0;
+
+/** Counts bytes that are sent from memory, until the returned object is disposed of. Returns undefined if there are too many. */
+export function holdInMemory(bytes: number): Disposable | undefined {
+  if (inlineBytes + bytes > INLINE_TOTAL_BYTES) return undefined;
+  inlineBytes += bytes;
+  return {
+    [Symbol.dispose]() {
+      inlineBytes -= bytes;
+    },
+  };
+}
+
 const CHUNK_BYTES = 256 * 1024;
 
 export interface SendOptions {
@@ -49,8 +63,11 @@ export async function sendResult(
   const watch = monitorResponse(res, stallMs);
   disk.registerResponse(watch);
   try {
-    if (bytes <= INLINE_MAX_BYTES && inlineBytes + bytes <= INLINE_TOTAL_BYTES) {
-      await sendInline(res, path, bytes);
+    using memory = bytes <= INLINE_MAX_BYTES ? holdInMemory(bytes) : undefined;
+    if (memory) {
+      const body = readFileSync(path);
+      setDigest(res, hash('sha256', body, 'buffer'));
+      await finished(res.end(body));
     } else {
       setDigest(res, Buffer.from(await hashFile(path), 'hex'));
       await sendStream(res, path);
@@ -59,17 +76,6 @@ export async function sendResult(
     throw toSendError(cause);
   } finally {
     watch.end();
-  }
-}
-
-async function sendInline(res: Response, path: string, bytes: number): Promise<void> {
-  inlineBytes += bytes;
-  try {
-    const body = readFileSync(path);
-    setDigest(res, hash('sha256', body, 'buffer'));
-    await finished(res.end(body));
-  } finally {
-    inlineBytes -= bytes;
   }
 }
 
@@ -84,7 +90,7 @@ async function sendStream(res: Response, path: string): Promise<void> {
 }
 
 /** Returns the value of `Content-Disposition` for a file called `name`. */
-export function attachment(name: string): string {
+function attachment(name: string): string {
   return contentDisposition(name, { fallback: asciiFallback(name) });
 }
 

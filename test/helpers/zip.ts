@@ -1,7 +1,7 @@
 /** @module Reads and writes ZIP archives. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib';
+import { crc32, deflateRawSync, type InflateRaw, inflateRawSync } from 'node:zlib';
 import { expect } from 'chai';
 import { fromBufferPromise } from 'yauzl';
 import { type ClientResponse, expectSuccess } from './client.ts';
@@ -37,32 +37,52 @@ export async function readZip(file: Buffer): Promise<ZipEntry[]> {
   return entries;
 }
 
+/** An entry as a streaming reader finds it. */
+interface StreamedEntry {
+  readonly name: string;
+  readonly content: Buffer;
+  /** Size of the entry's data in the archive. */
+  readonly bytes: number;
+  /** Whether the size is in front of the data, which is then stored, not deflated. */
+  readonly isStored: boolean;
+}
+
 /**
- * Reads an archive from front to back as streaming readers such as ZipInputStream of Java do: by local headers alone.
- * The headers must have sizes and checksums, and no bytes may remain before the central directory.
+ * Reads an archive from front to back as streaming readers such as ZipInputStream of Java do: by local headers alone. Data
+ * whose size follows it (APPNOTE.TXT, section 4.3.9) must be deflated, and no bytes may remain before the central directory.
  *
  * @throws {Error} otherwise
  */
-export function readZipStream(file: Buffer): { name: string; content: Buffer }[] {
-  const entries: { name: string; content: Buffer }[] = [];
+export function readZipStream(file: Buffer): StreamedEntry[] {
+  const entries: StreamedEntry[] = [];
   let at = 0;
   while (file.readUInt32LE(at) === 0x04034b50) {
-    const flags = file.readUInt16LE(at + 6);
-    if ((flags & 8) !== 0) throw new Error('sizes and checksum are behind the data');
-    if ((flags & 0x800) === 0) throw new Error('the name is not said to be UTF-8');
-    const method = file.readUInt16LE(at + 8);
-    const compressedSize = file.readUInt32LE(at + 18);
+    const isStored = (file.readUInt16LE(at + 6) & 8) === 0;
+    if (file.readUInt16LE(at + 8) !== (isStored ? 0 : 8)) throw new Error('the end of the data is unknown');
     const nameEnd = at + 30 + file.readUInt16LE(at + 26);
-    const start = nameEnd + file.readUInt16LE(at + 28);
-    const data = file.subarray(start, start + compressedSize);
-    const content = method === 8 ? inflateRawSync(data) : data;
-    if (content.length !== file.readUInt32LE(at + 22)) throw new Error('the size is wrong');
-    if (crc32(content) !== file.readUInt32LE(at + 14)) throw new Error('the checksum is wrong');
-    entries.push({ name: file.toString('utf8', at + 30, nameEnd), content: Buffer.from(content) });
-    at = start + compressedSize;
+    const name = file.toString('utf8', at + 30, nameEnd);
+    const data = file.subarray(nameEnd + file.readUInt16LE(at + 28));
+    const { content, bytes } = isStored ? take(data, file.readUInt32LE(at + 18)) : inflate(data);
+    const descriptor = isStored ? at + 14 : file.length - data.length + bytes + 4;
+    if (crc32(content) !== file.readUInt32LE(descriptor)) throw new Error('the checksum is wrong');
+    if (bytes !== file.readUInt32LE(descriptor + 4)) throw new Error('the size in the archive is wrong');
+    if (content.length !== file.readUInt32LE(descriptor + 8)) throw new Error('the size is wrong');
+    entries.push({ name, content, bytes, isStored });
+    at = isStored ? file.length - data.length + bytes : descriptor + 12;
   }
   if (file.readUInt32LE(at) !== 0x02014b50) throw new Error('there is something between entries');
   return entries;
+}
+
+const take = (data: Buffer, bytes: number) => ({ content: data.subarray(0, bytes), bytes });
+
+/** Inflates the data at the start of a buffer. */
+function inflate(data: Buffer): { content: Buffer; bytes: number } {
+  const { buffer, engine } = inflateRawSync(data, { info: true }) as unknown as {
+    buffer: Buffer;
+    engine: InflateRaw;
+  };
+  return { content: buffer, bytes: engine.bytesWritten };
 }
 
 /**

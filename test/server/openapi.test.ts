@@ -191,7 +191,7 @@ describe('the OpenAPI document', () => {
   it('lists only the output formats of this machine', () => {
     const { paths, components } = documentWith({}, ['jpg', 'pdf']);
     expect(Object.keys(paths['/convert']?.post?.responses['200']?.content ?? {})).to.deep.equal([
-      ...['image/jpeg', 'application/pdf', 'application/zip', 'multipart/mixed'],
+      ...['image/jpeg', 'application/pdf', 'application/zip'],
     ]);
     expect(components.schemas.ConvertForm?.properties?.output_format?.enum).to.deep.equal([
       ...['jpg', 'pdf', 'auto'],

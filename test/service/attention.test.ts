@@ -6,7 +6,7 @@ import { seeded } from '../../scripts/stress/random.ts';
 import { convert, converted, edgeCase, type Fields } from '../helpers/client.ts';
 import { drawPdf } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
-import { readZipStream } from '../helpers/zip.ts';
+import { readZip } from '../helpers/zip.ts';
 
 type Area = Readonly<Record<'left' | 'top' | 'width' | 'height', number>>;
 
@@ -288,7 +288,7 @@ describe('position=attention', () => {
       { name: 'fixed', width: 100, height: 100, position: 'right' },
     ];
     const { body } = await ask(whole, [1, 1], { variants: JSON.stringify(variants) });
-    const files = new Map(readZipStream(body).map(({ name, content }) => [name, content]));
+    const files = new Map((await readZip(body)).map(({ name, content }) => [name, content]));
     for (const { name, width, height, ...rest } of variants) {
       const single = await ask(whole, [width, height], rest);
       const file = `photo-${name}.${rest.format ?? 'png'}`;

@@ -59,12 +59,11 @@ describe('POST /batch', () => {
     }
 
     it('returns the documented headers', async () => {
-      const { headers, body } = await batch([['a.jpg', photo]]);
+      const { headers } = await batch([['a.jpg', photo]]);
       expect(Object.fromEntries(headers)).to.deep.include({
         'content-type': 'application/zip',
         'content-disposition': 'attachment; filename=converted.zip',
         'cache-control': 'no-store',
-        'content-length': String(body.length),
         'x-content-type-options': 'nosniff',
       });
       expect(headers.get('server-timing')).to.match(
@@ -96,11 +95,11 @@ describe('POST /batch', () => {
 
     for (const format of OUTPUT_TYPES) {
       it(`${format === 'bmp' ? 'compresses' : 'does not compress'} ${format} entries in the archive`, async () => {
-        const { headers, body } = await batch([['a.jpg', photo]], { format });
+        const { body } = await batch([['a.jpg', photo]], { format });
         const [entry] = await readZip(body);
         expect(entry?.compressed).to.equal(format === 'bmp');
-        expect(headers.get('content-length')).to.equal(String(body.length));
-        expect(readZipStream(body)).to.deep.equal([{ name: `a.${format}`, content: entry?.content }]);
+        const [streamed] = readZipStream(body);
+        expect(streamed).to.deep.include({ name: `a.${format}`, content: entry?.content });
       });
     }
   });
@@ -159,7 +158,7 @@ describe('POST /batch', () => {
         const answer = await batch(pairs.map(([name]): FormFile => [name, photo]));
         expect(await namesIn(answer)).to.deep.equal(pairs.map(([, name]) => name));
         for (const { name, utf8 } of await readZip(answer.body)) {
-          expect(utf8, name).to.equal(true);
+          expect(utf8, name).to.equal(/\P{ASCII}/u.test(name));
         }
       });
     }

@@ -91,39 +91,6 @@ describe('variants', () => {
     );
   });
 
-  it('are sent as multipart/mixed if the request accepts that', async () => {
-    const headers = { accept: 'multipart/mixed' };
-    const answer = await convert(
-      service.base,
-      photo,
-      { variants: JSON.stringify([CARD, { name: 'plain', format: 'bmp', width: 20 }]) },
-      'x.jpg',
-      headers,
-    );
-    expect(answer.status).to.equal(200);
-    const type = answer.headers.get('content-type') ?? '';
-    expect(type).to.match(/^multipart\/mixed; boundary=/);
-    expect(Number(answer.headers.get('content-length'))).to.equal(answer.body.length);
-    const parts = answer.body.toString('latin1').split(`--${type.split('=')[1]}`);
-    expect([parts.shift(), parts.pop()]).to.deep.equal(['', '--\r\n']);
-    const contents = parts.map((part) => {
-      const [head = '', ...rest] = part.split('\r\n\r\n');
-      const content = Buffer.from(rest.join('\r\n\r\n').slice(0, -2), 'latin1');
-      expect(head).to.include(`Content-Length: ${content.length}`);
-      return { head, content };
-    });
-    expect(contents.map(({ head }) => /Content-Type: (\S+)/.exec(head)?.[1])).to.deep.equal([
-      ...['image/webp', 'image/bmp', 'application/json'],
-    ]);
-    expect(contents[0]?.head).to.include('filename=x-card.webp');
-    expect(await sharp(contents[0]?.content).metadata()).to.include({
-      format: 'webp',
-      width: 60,
-      height: 40,
-    });
-    expect(JSON.parse(String(contents[2]?.content))).to.have.lengthOf(2);
-  });
-
   it('are made of each file of a batch, which shares the results of identical files', async () => {
     const sent = ['one.jpg', 'broken.jpg', 'two.jpg'].map(
       (name): FormFile => [name, name === 'broken.jpg' ? photo.subarray(0, 100) : photo],

@@ -25,7 +25,7 @@ const MAX_JSON_BYTES = 16 * 1024 ** 2;
 /** Repetitions of a request by default. */
 const DEFAULT_RETRIES = 4;
 /** Media types of results. A proxy can respond with 200 and a page, for example to log in. */
-const RESULT_TYPE = /^(?:image\/|application\/(?:pdf|zip)|multipart\/mixed)/;
+const RESULT_TYPE = /^(?:image\/|application\/(?:pdf|zip))/;
 const JSON_TYPE = /^application\/json/;
 
 /** An image: a `File` or other `Blob`, its bytes, or a stream of them. A stream can be sent only once, without repetitions. */

@@ -52,21 +52,21 @@ const HEADERS = {
     EXAMPLE_ID,
   ),
   NoSniff: constant('X-Content-Type-Options', 'nosniff', 'Browsers use the declared media type only.'),
-  ContentLength: atLeast('Content-Length', 0, 'Size of the body in bytes.', 48_210),
+  ContentLength: optional(
+    atLeast('Content-Length', 0, 'Size of the body in bytes. Absent from archives.', 48_210),
+  ),
   NotStored: constant('Cache-Control', 'no-store', 'Caches do not store the response.'),
   Revalidated: constant('Cache-Control', 'no-cache', 'Caches revalidate the response before each use.'),
   FileName: sometimes(
     'Content-Disposition',
     '^attachment; filename=',
-    'The sanitized name of the input, with the extension of the output format (RFC 6266). Absent from `multipart/mixed`.',
+    'The sanitized name of the input, with the extension of the output format (RFC 6266).',
     'attachment; filename=photo.webp',
   ),
-  ArchiveName: optional(
-    constant(
-      'Content-Disposition',
-      'attachment; filename=converted.zip',
-      'File name of the archive. Absent from `multipart/mixed`.',
-    ),
+  ArchiveName: constant(
+    'Content-Disposition',
+    'attachment; filename=converted.zip',
+    'File name of the archive.',
   ),
   ServerTiming: matching(
     'Server-Timing',
@@ -208,7 +208,7 @@ export function contextHeaders({ config }: ApiContext): Readonly<Record<string, 
       ...matching(
         'Vary',
         `^${VARIES}(?:, ${VARIES})*$`,
-        'The headers of the request on which the response depends: `Accept` for `output_format=auto`, variants and problem details, `Origin` if only pages of some origins can read the response, and `Access-Control-Request-Headers` for OPTIONS.',
+        'The headers of the request on which the response depends: `Accept` for `output_format=auto` and problem details, `Origin` if only pages of some origins can read the response, and `Access-Control-Request-Headers` for OPTIONS.',
         'Accept',
       ),
       required: Array.isArray(origin),

@@ -47,7 +47,7 @@ const ENDPOINTS = {
       ],
       content: ({ outputs }) => ({
         ...Object.fromEntries(outputs.map((output) => [OUTPUTS[output].mediaType, FILE])),
-        ...ARCHIVES,
+        'application/zip': FILE,
       }),
     },
   },
@@ -64,8 +64,8 @@ const ENDPOINTS = {
     form: 'batch',
     success: {
       description: 'A ZIP archive of the converted files. It can be read as a stream.',
-      headers: ['ContentLength', 'ArchiveName', 'NotStored', 'ServerTiming', 'NotesOfMany', 'QualityOfMany'],
-      content: () => ARCHIVES,
+      headers: ['ArchiveName', 'NotStored', 'ServerTiming', 'NotesOfMany', 'QualityOfMany'],
+      content: () => ({ 'application/zip': FILE }),
     },
   },
   identify: {
@@ -157,9 +157,6 @@ const IDENTIFIED = {
   ...{ profile: 'Display P3', hdr: null, metadata: ['exif'], convertible: true, problem: null },
   sha256: '5f8e3cf6a3a892aaabbdbb6cf273894493773960d4a324b105fee46eef430f11',
 };
-
-/** Media types of several results. */
-const ARCHIVES = { 'application/zip': FILE, 'multipart/mixed': FILE };
 
 export const OPENAPI_VERSION = '3.1.1';
 

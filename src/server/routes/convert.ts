@@ -1,8 +1,8 @@
 /** @module The routes that convert files. Each receives a form, converts its files, sends the result and deletes all files. */
-import type { Request, RequestHandler, Response } from 'express';
+import type { RequestHandler, Response } from 'express';
 import type { Config } from '../../config.ts';
 import { type ConvertBatchFile, convertBatch } from '../../conversion/batch.ts';
-import type { ConversionEngine, ConversionQueue } from '../../conversion/engine.ts';
+import type { ConversionEngine } from '../../conversion/engine.ts';
 import { type FormOptions, type Presets, skipsErrors } from '../../conversion/forms.ts';
 import type { Identify, WantedConversion } from '../../conversion/identify.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
@@ -18,7 +18,7 @@ import type { Workspaces } from '../../files/workspace.ts';
 import type { InputType } from '../../formats.ts';
 import type { Note } from '../../notes.ts';
 import { baseNameOf } from '../../text.ts';
-import { sendArchive } from '../archive-response.ts';
+import { sendArchive } from '../archive.ts';
 import type { ReceivedFile, RejectedFile, UploadOptions } from '../file-collector.ts';
 import { setLogFields } from '../middleware.ts';
 import {
@@ -44,8 +44,6 @@ export interface ConvertRouteDeps
   extends FormRouteDeps<FormOptions>,
     Pick<ConversionEngine, 'convert' | 'convertVariants'> {
   readonly presets: Presets;
-  /** Queue of the results that are deflated for archives. */
-  readonly deflations: ConversionQueue;
 }
 
 /** Creates the handler of `POST /convert`, which converts one image. */
@@ -60,7 +58,7 @@ export function convertRoute(deps: ConvertRouteDeps): RequestHandler {
     acceptsImage: true,
   };
 
-  return formRoute(deps, rules, async (form, req, res) => {
+  return formRoute(deps, rules, async (form, res) => {
     const { files, client, disk, signal, uploadedMs } = form;
     const { options, variants, onError } = form.options;
     const file = files[0] as ReceivedFile;
@@ -70,7 +68,7 @@ export function convertRoute(deps: ConvertRouteDeps): RequestHandler {
     const source = { ...file, disk, client };
     if (variants.length > 0) {
       const outcomes = await convertVariants(source, variants, onError, signal);
-      return sendAll(deps, form, [outcomes], req, res);
+      return sendAll(deps, form, [outcomes], res);
     }
 
     const ifNoneMatch = res.req.headers['if-none-match'];
@@ -108,7 +106,7 @@ export function batchRoute(deps: ConvertRouteDeps): RequestHandler {
     skipInvalid: (fields) => skipsErrors(fields, presets),
   };
 
-  return formRoute(deps, rules, async (form, req, res) => {
+  return formRoute(deps, rules, async (form, res) => {
     const { files, client, disk, signal } = form;
     const { options, variants, onError } = form.options;
     const received = files.filter(isReceived);
@@ -124,21 +122,21 @@ export function batchRoute(deps: ConvertRouteDeps): RequestHandler {
     const outcomes = files.map((file) =>
       isReceived(file) ? (all.next().value as readonly ConversionOutcome[]) : [{ error: file.error }],
     );
-    await sendAll(deps, form, outcomes, req, res);
+    await sendAll(deps, form, outcomes, res);
   });
 }
 
-/** Declares that the response depends on `Accept` if the client accepts several formats or archives. */
-function varyByFormat(res: Response, { accepted }: ConvertOptions, variants: readonly Variant[] = []): void {
-  if (accepted || variants.length > 0) res.vary('Accept');
+/** Declares that the response depends on `Accept` if a format does. */
+function varyByFormat(res: Response, options: ConvertOptions, variants: readonly Variant[] = []): void {
+  if ([options, ...variants.map((variant) => variant.options)].some(({ accepted }) => accepted))
+    res.vary('Accept');
 }
 
 /** Sends all results of a request. `outcomes` has those of each file. */
 async function sendAll(
-  { config, deflations }: ConvertRouteDeps,
-  { files, options, notes, client, disk, signal, uploadedMs, receivedAt }: ReceivedForm<FormOptions>,
+  { config }: ConvertRouteDeps,
+  { files, options, notes, disk, signal, uploadedMs, receivedAt }: ReceivedForm<FormOptions>,
   outcomes: readonly (readonly ConversionOutcome[])[],
-  req: Request,
   res: Response,
 ): Promise<void> {
   const { manifest, variants } = options;
@@ -153,11 +151,7 @@ async function sendAll(
   const convertedMs = performance.now() - receivedAt;
   setServerTiming(res, { ...firstWait(converted), uploadedMs, convertedMs });
   if (variants.length === 0) setBatchHeaders(res, converted);
-  await sendArchive(res, results, {
-    ...{ stallMs: config.UPLOAD_TIMEOUT_MS, disk, signal },
-    ...{ deflations, client, manifest, deflateTimeoutMs: config.CONVERT_TIMEOUT_MS },
-    isMixed: variants.length > 0 && req.accepts(['application/zip', 'multipart/mixed']) === 'multipart/mixed',
-  });
+  await sendArchive(res, results, { stallMs: config.UPLOAD_TIMEOUT_MS, disk, manifest });
 }
 
 /** Adds the notes of the request to those of a result. */
@@ -193,7 +187,7 @@ export function identifyRoute(
     isBatch: true,
     acceptsImage: true,
   };
-  return formRoute(deps, rules, async (form, _req, res) => {
+  return formRoute(deps, rules, async (form, res) => {
     const { files, isSingle, options, notes, client, disk, signal } = form;
     const received = files.filter(isReceived);
     if (options) varyByFormat(res, options.options);
@@ -231,7 +225,7 @@ const FILE_PARTS = ['file', 'files', 'files[]', 'files[0]'];
 function formRoute<Options>(
   { workspaces, parse, fields: names }: FormRouteDeps<Options>,
   rules: UploadOptions,
-  respond: (form: ReceivedForm<Options>, req: Request, res: Response) => Promise<void>,
+  respond: (form: ReceivedForm<Options>, res: Response) => Promise<void>,
 ): RequestHandler {
   return async (req, res) => {
     const image = imageBodyOf(req, rules, names);
@@ -244,7 +238,7 @@ function formRoute<Options>(
     }
     await receiveBody({ req, res, workspaces, rules, image }, (body) => {
       const notes: Note[] = hasUnknown(body.fields, names) ? ['unknown-fields-ignored'] : [];
-      return respond({ ...body, options: imageOptions ?? parse(body.fields, accept), notes }, req, res);
+      return respond({ ...body, options: imageOptions ?? parse(body.fields, accept), notes }, res);
     });
   };
 }
