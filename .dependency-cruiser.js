@@ -48,13 +48,13 @@ const ORDER = ['files', 'client', 'images', 'process', 'conversion', 'server', '
 const forbid = (name, from, to) => ({ name, severity: 'error', from, to });
 
 const LAYERS = [
-  // A plan is derived from data. It imports the formats, the tools, the notes, the errors, the properties of images and itself.
+  // A plan is derived from data. It imports the formats, the options, the tools, the notes, the errors, the properties of images and itself.
   forbid(
     'plan-is-pure',
     { path: '^src/conversion/plan/' },
     {
       path: '.',
-      pathNot: ['^src/conversion/plan/', '^src/(formats|errors|notes|tools|images/image-info).ts$'],
+      pathNot: ['^src/conversion/plan/', '^src/(formats|options|errors|notes|tools|images/image-info).ts$'],
     },
   ),
   // Readers of images know bytes. They know neither options nor plans, tools or requests.
@@ -91,18 +91,13 @@ const LAYERS = [
     { path: '^src/server/openapi/' },
     { path: ['^src/(process|files)/', 'node_modules/express'], dependencyTypes: ['local', 'npm'] },
   ),
-  // The page imports the formats, the notes and text functions. It requests everything else over HTTP.
+  // The page imports the formats, the options, the notes and text functions. It requests everything else over HTTP.
   forbid(
     'web-app-uses-the-api',
     { path: '^src/web/' },
     {
       path: '^src/',
-      pathNot: [
-        '^src/web/',
-        '^src/(formats|notes|text).ts$',
-        '^src/conversion/plan/types.ts$',
-        '^src/client/library/',
-      ],
+      pathNot: ['^src/web/', '^src/(formats|options|notes|text).ts$', '^src/client/library/'],
     },
   ),
   // Applications copy the client. It imports nothing.

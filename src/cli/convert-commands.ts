@@ -1,5 +1,6 @@
 /** @module The `convert` and `explain` commands: their options and help. The actions are loaded on demand. */
 import type { Command } from 'commander';
+import { describeFlag, OPTION_NAMES } from '../options.ts';
 import { type CliContext, CliError } from './context.ts';
 import type { ConvertFlags } from './convert.ts';
 import type { ExplainFlags } from './explain.ts';
@@ -118,42 +119,14 @@ export function addConvert(program: Command, context: CliContext, onExit: (statu
 
 /** Adds the options that determine a result. */
 function withImageOptions(command: Command, defaultFormat: string): Command {
-  return command
+  command
     .option('--preset <name>', 'options of this name in --presets; other options take precedence')
     .option('--presets <file>', 'YAML or JSON file with presets (default: PRESETS_FILE)')
     .option(
       '-f, --format <name>',
       `webp, png, jpg, gif, bmp, pdf, or one of EXTRA_OUTPUTS (default: ${defaultFormat})`,
-    )
-    .option('-q, --quality <1-100>', 'quality of webp, jpg, pdf, avif and jxl (default: 80)')
-    .option(
-      '--crop <l,t,w,h>',
-      'part of the upright image, in pixels or percent (25%,0,50%,100%), before the fit',
-    )
-    .option('--width <pixels>', 'maximum width; without --enlarge, only SVGs are enlarged')
-    .option('--height <pixels>', 'maximum height')
-    .option(
-      '--fit <inside|cover|contain|fill>',
-      'how to fit the image into --width and --height (default: inside)',
-    )
-    .option(
-      '--position <place>',
-      'part that cover keeps: top, "right top" …, or attention; or place in the box of contain (default: center)',
-    )
-    .option('--enlarge', 'allow enlargement')
-    .option(
-      '--lossless',
-      'write WebP without loss, and with --keep-metadata JPEG XL from which a JPEG can be restored',
-    )
-    .option('--max-bytes <bytes>', 'maximum size of webp, jpg, avif and jxl: lowers the quality as needed')
-    .option('--frames <all|first>', 'frames of an animation (default: all if the output can be animated)')
-    .option('--pages <all|first>', 'pages of a TIFF or PDF that is converted to PDF or TIFF (default: all)')
-    .option('--dpi <dpi>', 'pixels per inch of a page of a PDF, 36 to 600 (default: 144)')
-    .option(
-      '--background <colour>',
-      'colour that replaces transparency and fills the borders of contain, #rgb, #rrggbb or a CSS name (default: white)',
-    )
-    .option('--keep-metadata', 'keep EXIF, IPTC, XMP and the colour profile');
+    );
+  return OPTION_NAMES.reduce((all, name) => all.option(...describeFlag(name)), command);
 }
 
 /** Collects the values of an option that may be repeated. */

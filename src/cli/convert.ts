@@ -63,7 +63,7 @@ export async function convert(
   const report = createReport({ json, quiet: isQuiet, verbose: verbose || !inputs.areMany, dryRun, csv });
 
   const formats = results.map(({ options }) => options.format);
-  const fields = toFormFields(flags, formats[0] as OutputType, outputs);
+  const fields = toFormFields(flags, formats[0] as OutputType);
   const { urls } = bulk;
   const converter = startOnDemand(() =>
     urls.length > 0

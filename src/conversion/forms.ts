@@ -5,7 +5,7 @@ import { serviceError } from '../errors.ts';
 import { explainDisabled, hasBytesLimit, OUTPUT_NAMES, type OutputType } from '../formats.ts';
 import { sanitizeForDisplay } from '../text.ts';
 import type { WantedConversion } from './identify.ts';
-import { acceptedFormats, DEFAULT_FORMAT, flag, oneOf, optionFields } from './options.ts';
+import { acceptedFormats, DEFAULT_FORMAT, flag, oneOf, optionFields, toOptionValues } from './options.ts';
 import type { ConvertOptions } from './plan/types.ts';
 import type { OnError, Parse, TextField, Variant } from './types.ts';
 import { parseVariants, VARIANTS_FIELD, withOverrides } from './variants.ts';
@@ -248,7 +248,8 @@ function toOptions(
   outputs: readonly OutputType[],
   accept: string | undefined,
 ): ConvertOptions {
-  const { output_format, format, ...rest } = toOptionNames(checked);
+  const { output_format, format } = checked;
+  const rest = toOptionValues(checked);
   if (output_format && format && output_format !== format) {
     const sent = (field: string) => fields.find(([name, value]) => name === field && value !== '')?.[1] ?? '';
     throw serviceError('CONFLICTING_FORMATS', sent('output_format'), sent('format'));
@@ -297,13 +298,4 @@ export function findConflict(
   if (lossless && maxBytes !== undefined)
     return { field: 'lossless', value: 'true', expected: 'false if max_bytes is set' };
   return undefined;
-}
-
-/** Renames the fields whose names in the API are not those of {@link ConvertOptions}. */
-export function toOptionNames<T extends z.output<z.ZodObject<ReturnType<typeof optionFields>>>>({
-  max_bytes: maxBytes,
-  strip_metadata: stripMetadata,
-  ...others
-}: T) {
-  return { ...others, maxBytes, stripMetadata };
 }

@@ -1,14 +1,22 @@
 /**
- * @module Checks and descriptions of the conversion options, as fields of a form or of a command line. Messages and the API
+ * @module Checks of the conversion options, as fields of a form or of a command line, from the table of options. Messages and the API
  * reference are generated from them. Chooses the output format of `output_format=auto`: the best one that the client accepts.
  */
 import { z } from 'zod';
 import { serviceError } from '../errors.ts';
-import { DPI, hasBytesLimit, MAX_DIMENSION, OUTPUT_NAMES, OUTPUTS, type OutputType } from '../formats.ts';
+import { hasBytesLimit, OUTPUT_NAMES, OUTPUTS, type OutputType } from '../formats.ts';
 import type { ImageInfo } from '../images/image-info.ts';
 import { colourByName } from '../images/svg/css.ts';
-import { type ConvertOptions, FITS, POSITIONS, type Position } from './plan/types.ts';
-import { MIN_QUALITY } from './search-quality.ts';
+import {
+  fieldName,
+  OPTION_NAMES,
+  OPTIONS,
+  type OptionName,
+  type OptionType,
+  type OptionValues,
+  optionRow,
+} from '../options.ts';
+import type { ConvertOptions } from './plan/types.ts';
 
 /** Creates a check for a whole number from `min` to `max`. */
 export const integer = (min: number, max: number) => {
@@ -27,13 +35,18 @@ const trueOrFalse = z.stringbool({
 });
 /** Creates a check for a yes or no. */
 export const flag = (fallback: boolean, description: string) =>
-  trueOrFalse.default(fallback).describe(`${description} Also \`1/0\`, \`yes/no\`, \`on/off\`.`);
+  trueOrFalse.default(fallback).describe(describeFlag(description));
+
+const describeFlag = (description: string): string => `${description} Also \`1/0\`, \`yes/no\`, \`on/off\`.`;
 
 /** Output format of a request without one. */
 export const DEFAULT_FORMAT: OutputType = 'webp';
 
 /** The options of a request without any, except its format. */
-export const DEFAULT_OPTIONS = { quality: 80, stripMetadata: true } as const;
+export const DEFAULT_OPTIONS = {
+  quality: OPTIONS.quality.default,
+  stripMetadata: OPTIONS.stripMetadata.default,
+} as const;
 
 /** Creates a check for an output format. `outputs` are the enabled formats. */
 export const outputFormat = (outputs: readonly OutputType[]) =>
@@ -49,31 +62,23 @@ export const oneOf = <const T extends string>(...words: [T, ...T[]]) =>
     .toLowerCase()
     .pipe(z.enum(words, words.length > 2 ? `one of ${words.join(', ')}` : words.join(' or ')));
 
-/** Other names of positions, from sharp. */
-const POSITION_ALIASES: Readonly<Record<string, Position>> = {
-  centre: 'center',
-  north: 'top',
-  northeast: 'right top',
-  east: 'right',
-  southeast: 'right bottom',
-  south: 'bottom',
-  southwest: 'left bottom',
-  west: 'left',
-  northwest: 'left top',
-};
-
-const position = z
-  .string()
-  .toLowerCase()
-  .transform((word) => (Object.hasOwn(POSITION_ALIASES, word) ? POSITION_ALIASES[word] : word))
-  .pipe(z.enum(POSITIONS, `one of ${[...POSITIONS, ...Object.keys(POSITION_ALIASES)].join(', ')}`));
+/** Creates a check for one of several words or their other names, in any case. */
+function words({ labels, aliases = {} }: Extract<OptionType, { kind: 'words' }>) {
+  const names = Object.keys(labels);
+  const expected = [...names, ...Object.keys(aliases)];
+  return z
+    .string()
+    .toLowerCase()
+    .transform((word) => (Object.hasOwn(aliases, word) ? aliases[word] : word))
+    .pipe(z.enum(names, expected.length > 2 ? `one of ${expected.join(', ')}` : expected.join(' or ')));
+}
 
 const CROP = 'left,top,width,height, each in whole pixels or with a % in percent, and no side of 0';
 const LENGTH = String.raw`(?:\d{1,5}|\d{1,3}(?:\.\d{1,6})?%)`;
 const POSITIVE = `(?=[^,]*[1-9])${LENGTH}`;
 
 /** Area as `left,top,width,height`. */
-const crop = z.string().regex(new RegExp(`^${LENGTH},${LENGTH},${POSITIVE},${POSITIVE}$`), CROP);
+const area = z.string().regex(new RegExp(`^${LENGTH},${LENGTH},${POSITIVE},${POSITIVE}$`), CROP);
 
 const COLOUR = 'a colour as #rgb, #rrggbb or a name of CSS';
 
@@ -95,91 +100,43 @@ const namedColour = z
 
 const colour = z.union([hexColour, namedColour], COLOUR);
 
-/** Maximum of `max_bytes`: more than any result can have. */
-const MAX_BYTES = 2 ** 31;
-
-const pagedFormats = (outputs: readonly OutputType[]): string =>
-  outputs
-    .filter((type) => OUTPUTS[type].pages)
-    .map((type) => OUTPUTS[type].label)
-    .join(' or ');
+/** Creates the check of a value, from text. */
+function checkFor(type: OptionType): z.ZodType {
+  switch (type.kind) {
+    case 'integer':
+      return integer(type.min, type.max);
+    case 'flag':
+      return trueOrFalse;
+    case 'words':
+      return words(type);
+    case 'area':
+      return area;
+    case 'colour':
+      return colour;
+  }
+}
 
 /**
  * Creates the checks of the options, by field name. Every value is text, from a form or a command line.
  *
  * @param outputs the enabled output formats, which the descriptions name
  */
-export const optionFields = (outputs: readonly OutputType[]) => ({
-  quality: integer(1, 100)
-    .default(DEFAULT_OPTIONS.quality)
-    .describe(
-      `1 gives the smallest file, 100 the best quality. Applies to ${outputs.filter((type) => OUTPUTS[type].quality).join(', ')}.${outputs.includes('jxl') ? ' 100 is lossless for jxl.' : ''}`,
-    ),
-  crop: crop.optional().meta({
-    description:
-      'Part of the image to convert, as `left,top,width,height` in pixels of the upright image, or with a `%` in percent of its side. Applies before `width`, `height` and `fit`. An error if it is not inside of the image. Applies to each frame and each page.',
-    examples: ['100,50,640,480', '25%,25%,50%,50%'],
-  }),
-  width: integer(1, MAX_DIMENSION)
-    .optional()
-    .meta({
-      description:
-        'Maximum width in pixels. The image is scaled to fit and keeps its aspect ratio, unless `fit` is set. It is enlarged only with `enlarge`. An SVG is rendered at the requested size.',
-      examples: [1200],
-    }),
-  height: integer(1, MAX_DIMENSION)
-    .optional()
-    .meta({ description: 'Maximum height in pixels, as for `width`.', examples: [800] }),
-  fit: oneOf(...FITS)
-    .default('inside')
-    .meta({
-      description:
-        'How the image fits into `width` and `height`, as in sharp. `inside`: no larger than either. `cover`: exactly this size, cropped. `contain`: exactly this size, with borders. `fill`: exactly this size, stretched. All except `inside` require both `width` and `height`. Without `enlarge`, a smaller image is not enlarged: `cover` only crops, `contain` adds wider borders, `fill` only shrinks.',
-      examples: ['inside', 'cover'], // Swagger UI starts with the first
-    }),
-  position: position.default('center').meta({
-    description: `The part that \`cover\` keeps, and the place where \`contain\` puts the image, in any case. With \`attention\`, edges, skin tones and saturation decide what \`cover\` keeps. Also ${Object.keys(
-      POSITION_ALIASES,
-    )
-      .map((name) => `\`${name}\``)
-      .join(', ')}.`,
-    examples: ['center', 'right top', 'attention'],
-  }),
-  enlarge: flag(false, 'Whether an image can be enlarged. An SVG is always rendered at the requested size.'),
-  lossless: flag(
-    false,
-    'Whether a WebP has exactly the pixels of the image, regardless of `quality`. With `strip_metadata=false`, an upright JPEG becomes a JPEG XL from which its bytes can be restored. Otherwise ignored. Excludes `max_bytes`.',
-  ),
-  max_bytes: integer(1, MAX_BYTES)
-    .optional()
-    .meta({
-      description: `Maximum size of the result in bytes. If the result is larger at \`quality\`, the quality is lowered as far as necessary, but not below ${MIN_QUALITY}. \`X-Conversion-Quality\` states the quality that was used. If that is not sufficient, the request fails. Applies to ${outputs.filter(hasBytesLimit).join(', ')}; an error for other formats.`,
-      examples: [200_000],
-    }),
-  strip_metadata: flag(
-    DEFAULT_OPTIONS.stripMetadata,
-    'Whether to remove EXIF, IPTC, XMP and the colour profile. If false, they are kept if the format supports them.',
-  ),
-  frames: oneOf('all', 'first')
-    .optional()
-    .describe(
-      'Frames of an animation to convert. Default: all if the output can be animated, otherwise the first. A PDF gets one page per frame only with `all`.',
-    ),
-  pages: oneOf('all', 'first')
-    .optional()
-    .describe(`Pages of a TIFF or a PDF to convert to a ${pagedFormats(outputs)}. Default: all.`),
-  dpi: integer(DPI.min, DPI.max)
-    .optional()
-    .meta({
-      description: `Pixels per inch of a page of a PDF, before it is fitted into \`width\` and \`height\`. Ignored for other images. Default: ${DPI.default}.`,
-      examples: [300],
-    }),
-  background: colour.optional().meta({
-    description:
-      'Colour that replaces transparency if the format has none, and colour of the borders of `fit=contain`, as `#rgb`, `#rrggbb` or a name of CSS. Default: white, and transparent for borders if the format has transparency.',
-    examples: ['#ffffff', '#08f', 'rebeccapurple'],
-  }),
-});
+export function optionFields(outputs: readonly OutputType[]): Record<string, z.ZodType> {
+  const check = (name: OptionName): z.ZodType => {
+    const { type, default: fallback, description, examples } = optionRow(name);
+    const text = typeof description === 'string' ? description : description(outputs);
+    const checked = checkFor(type);
+    return (fallback === undefined ? checked.optional() : checked.default(fallback)).meta({
+      description: type.kind === 'flag' ? describeFlag(text) : text,
+      ...(examples && { examples }),
+    });
+  };
+  return Object.fromEntries(OPTION_NAMES.map((name) => [fieldName(name), check(name)]));
+}
+
+/** Returns the parsed values of {@link optionFields} by the names of the options. Ignores other fields. */
+export const toOptionValues = (checked: Readonly<Record<string, unknown>>): OptionValues =>
+  Object.fromEntries(OPTION_NAMES.map((name) => [name, checked[fieldName(name)]])) as unknown as OptionValues;
 
 /** Formats that can be chosen, with the quality value that the client gives each, above 0 and up to 1. */
 export type AcceptedFormats = Readonly<Partial<Record<OutputType, number>>>;

@@ -4,10 +4,9 @@
  */
 import { rm } from 'node:fs/promises';
 import { serviceError } from '../errors.ts';
+import { MIN_QUALITY } from '../options.ts';
 import type { CheckedResult } from './output/result.ts';
 
-/** Lowest quality that the search tries. Below it, images are not usable. */
-export const MIN_QUALITY = 10;
 /** Maximum number of encodes of one image. */
 export const MAX_ENCODES = 6;
 

@@ -1,6 +1,7 @@
 /** @module Which results can be verified, and what a verification states. Loads no decoder. */
 import type { ConvertOptions } from '../conversion/plan/types.ts';
 import { type InputType, OUTPUTS } from '../formats.ts';
+import { flagName, isOptionSet } from '../options.ts';
 
 /** How a result is verified: by equal samples, or by the thresholds of `regress`. */
 export type VerifyMode = 'pixels' | 'visual';
@@ -41,22 +42,15 @@ const SAME_SIZE: readonly string[] = [
 ] satisfies (keyof ConvertOptions)[];
 const REDUCING: readonly string[] = ['width', 'height'] satisfies (keyof ConvertOptions)[];
 
-/** Values that change nothing. */
-const DEFAULTS: readonly unknown[] = ['inside', 'center'];
-
 /** Returns why results with these options cannot be verified; undefined if they can. */
 export function findUnverifiable(mode: VerifyMode, options: ConvertOptions): string | undefined {
   const { format, lossless = false, quality, stripMetadata } = options;
   const { label } = OUTPUTS[format];
   if (format === 'pdf' || format === 'ico') return `--format ${format} is not verified`;
-  const given = Object.entries(options).flatMap(([name, value]) =>
-    value && !DEFAULTS.includes(value) ? name : [],
-  );
+  const given = Object.entries(options).flatMap(([name, value]) => (isOptionSet(name, value) ? name : []));
   const other = given.find((name) => !SAME_SIZE.includes(name) && !REDUCING.includes(name));
-  if (other) {
-    const flag = other.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-    return `--${flag} is not verified, only results with the size of their source or reduced by --width and --height`;
-  }
+  if (other)
+    return `${flagName(other)} is not verified, only results with the size of their source or reduced by --width and --height`;
   if (mode === 'visual') return undefined;
   if (format === 'jxl' && quality < 100 && !(lossless && !stripMetadata))
     return `${label} is lossy here: use visual, --quality 100, or for JPEG --lossless --keep-metadata`;

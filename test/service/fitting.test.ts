@@ -2,8 +2,8 @@
 import { expect } from 'chai';
 import sharp, { type FitEnum, type Sharp } from 'sharp';
 import { frame } from '../../scripts/fixtures/scene.ts';
-import { POSITIONS } from '../../src/conversion/plan/types.ts';
 import { OUTPUT_TYPES, OUTPUTS, type OutputType } from '../../src/formats.ts';
+import { OPTIONS } from '../../src/options.ts';
 import { convert, converted, edgeCase, type Fields, fixture } from '../helpers/client.ts';
 import {
   decode,
@@ -90,7 +90,7 @@ describe('fit, position and enlarge', () => {
   for (const fit of ['cover', 'contain'] as const) {
     it(`fit=${fit} puts the image at every position exactly where sharp does`, async () => {
       const file = await waves(161, 121).png().toBuffer();
-      for (const position of POSITIONS.filter((one) => one !== 'attention')) {
+      for (const position of Object.keys(OPTIONS.position.type.labels).filter((one) => one !== 'attention')) {
         // For an odd number of cropped or added pixels, both round differently.
         await expectSame(file, { fit, position, width: 59, height: 80 });
         await expectSame(file, { fit, position, width: 75, height: 41 });

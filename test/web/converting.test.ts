@@ -348,7 +348,7 @@ describe('the options on the page', () => {
     await page.getByLabel('Animations').selectOption('All frames');
     await page.locator('[name=pages]').selectOption('First page');
     expect(String(await queryOf(page))).to.equal(
-      'output_format=pdf&background=%23ff0000&frames=all&pages=first',
+      'output_format=pdf&frames=all&pages=first&background=%23ff0000',
     );
     await pick(page, [extraPath('scene.pdf')]);
     expect(await page.getByLabel('PDF resolution').getAttribute('placeholder')).to.equal('144');

@@ -2,27 +2,28 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
 import type { Config } from '../../config.ts';
-import { createParsers, findConflict, type Presets, toOptionNames } from '../../conversion/forms.ts';
-import { DEFAULT_FORMAT, integer, optionFields, outputFormat } from '../../conversion/options.ts';
+import { createParsers, findConflict, type Presets } from '../../conversion/forms.ts';
+import {
+  DEFAULT_FORMAT,
+  integer,
+  optionFields,
+  outputFormat,
+  toOptionValues,
+} from '../../conversion/options.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import type { TextField } from '../../conversion/types.ts';
 import { ServiceError, StartupError, serviceError } from '../../errors.ts';
 import { explainDisabled, type OutputType } from '../../formats.ts';
+import { fieldName, flagName, OPTION_NAMES, type OptionName, optionRow } from '../../options.ts';
 import { sanitizeForDisplay } from '../../text.ts';
 import { CliError } from '../context.ts';
 
-/** The flag of a field of the API: `max_bytes` is `maxBytes`. */
-type FlagOf<Field extends string> = Field extends `${infer First}_${infer Rest}`
-  ? `${First}${Capitalize<Rest>}`
-  : Field;
-type OptionFlag = FlagOf<Exclude<keyof ReturnType<typeof optionFields>, 'strip_metadata'>>;
-
 /** Options as given on the command line. A flag without a value is true. */
-export interface Flags extends Readonly<Partial<Record<OptionFlag, string | true>>> {
+export interface Flags extends Readonly<Partial<Record<OptionName, string | true>>> {
   readonly format?: string;
   readonly preset?: string;
   readonly presets?: string;
-  readonly keepMetadata?: boolean;
+  readonly keepMetadata?: true;
   readonly jobs?: string;
   readonly force?: boolean;
   readonly quiet?: boolean;
@@ -51,11 +52,11 @@ export interface Flags extends Readonly<Partial<Record<OptionFlag, string | true
  */
 export function parseOptions(flags: Flags, outputs: readonly OutputType[]) {
   const others = { format: outputFormat(outputs).optional(), jobs: integer(1, 1024).optional() };
-  const given = { ...optionTexts(flags, outputs), format: flags.format, jobs: flags.jobs };
+  const given = { ...optionTexts(flags), format: flags.format, jobs: flags.jobs };
   const result = z.object({ ...optionFields(outputs), ...others }).safeParse(given);
   if (result.success) {
-    const { format, jobs, ...options } = toOptionNames(result.data);
-    return { format, jobs, options };
+    const { format, jobs } = result.data;
+    return { format, jobs, options: toOptionValues(result.data) };
   }
   const lines = result.error.issues.map(({ path, message }) => {
     const name = String(path[0]);
@@ -67,27 +68,20 @@ export function parseOptions(flags: Flags, outputs: readonly OutputType[]) {
 }
 
 /** Returns the options that were given, as texts by the field name of the API. */
-function optionTexts(flags: Flags, outputs: readonly OutputType[]): Record<string, string> {
-  const given = Object.keys(optionFields(outputs)).flatMap((name) => {
-    const value = flags[name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase()) as OptionFlag];
-    return value === undefined ? [] : [[name, String(value)] as const];
+function optionTexts(flags: Flags): Record<string, string> {
+  const given: Readonly<Record<string, unknown>> = { ...flags };
+  const texts = OPTION_NAMES.flatMap((name) => {
+    const { opposite } = optionRow(name).flag;
+    const value = given[opposite ?? name];
+    return value === undefined ? [] : [[fieldName(name), opposite ? 'false' : String(value)] as const];
   });
-  return { ...Object.fromEntries(given), ...(flags.keepMetadata && { strip_metadata: 'false' }) };
-}
-
-/** Converts `max_bytes` to `--max-bytes`. */
-function flagName(field: string): string {
-  return `--${field.replaceAll('_', '-')}`;
+  return Object.fromEntries(texts);
 }
 
 /** Returns the options as form fields of the API. */
-export function toFormFields(
-  flags: Flags,
-  format: OutputType,
-  outputs: readonly OutputType[],
-): [string, string][] {
+export function toFormFields(flags: Flags, format: OutputType): [string, string][] {
   const { preset } = flags;
-  const fields = { ...optionTexts(flags, outputs), output_format: format };
+  const fields = { ...optionTexts(flags), output_format: format };
   return Object.entries(preset === undefined ? fields : { ...fields, preset });
 }
 
@@ -133,7 +127,7 @@ export async function parseResults(
   try {
     const setting = file === undefined ? 'PRESETS_FILE' : '--presets';
     const presets = readPresets(path, outputs, config, setting);
-    const fields: TextField[] = Object.entries(optionTexts(flags, outputs));
+    const fields: TextField[] = Object.entries(optionTexts(flags));
     return parsePreset(preset, format === undefined ? fields : [...fields, ['format', format]], {
       presets,
       ...{ outputs, config },

@@ -2,6 +2,7 @@
  * @module The short paths of a plan, which leave out stages of ImageMagick, and the options that each honours. Any other option that
  * is set sends the job the long way, so that no path can ignore an option that was added later. Pure.
  */
+import { isOptionSet } from '../../options.ts';
 import type { ConvertOptions } from './types.ts';
 
 type OptionName = keyof ConvertOptions;
@@ -34,11 +35,10 @@ export const SHORT_PATHS = {
 /** A name in {@link SHORT_PATHS}. */
 export type ShortPath = keyof typeof SHORT_PATHS;
 
-/** Values that mean the same as no value. */
-const NEUTRAL: readonly unknown[] = [undefined, false, 'inside', 'center'];
-
 /** Returns whether a path honours every option that is set. */
 export function honours(path: ShortPath, options: Partial<ConvertOptions>): boolean {
   const honoured: readonly string[] = SHORT_PATHS[path];
-  return Object.entries(options).every(([name, value]) => honoured.includes(name) || NEUTRAL.includes(value));
+  return Object.entries(options).every(
+    ([name, value]) => honoured.includes(name) || !isOptionSet(name, value),
+  );
 }

@@ -4,8 +4,9 @@
  */
 import { DPI, OUTPUTS } from '../../formats.ts';
 import { type Area, type ImageInfo, type Page, type Size, turnSize } from '../../images/image-info.ts';
+import type { Fit, Position } from '../../options.ts';
 import { honours } from './short-paths.ts';
-import type { Anchor, ConversionJob, ConvertOptions, Fit, Fitting, Position } from './types.ts';
+import type { Anchor, ConversionJob, ConvertOptions, Fitting } from './types.ts';
 
 /** The sizes of an image and of its result, and what they depend on. The limits apply to them. */
 export type Extent = Pick<ConversionJob, 'image' | 'options' | 'pages' | 'keepsAllFrames' | 'fittings'>;

@@ -2,74 +2,25 @@
 import type { OutputType } from '../../formats.ts';
 import type { ImageInfo, Page, Size } from '../../images/image-info.ts';
 import type { Note } from '../../notes.ts';
+import type { OptionValues } from '../../options.ts';
 import type { ToolName } from '../../tools.ts';
 import type { ScaledDecoding } from './scaled-decoding.ts';
 import type { Step } from './step.ts';
 
-export interface ConvertOptions {
+/** Options of a result, parsed. The table of options describes them. */
+export type ConvertOptions = OptionValues & {
   readonly format: OutputType;
   /** Quality values by format, for `output_format=auto`. The best of these formats replaces `format` before planning. */
   readonly accepted?: Readonly<Partial<Record<OutputType, number>>> | undefined;
-  /** 1 (lowest) to 100 (highest). Applies to webp, jpg, pdf, avif and jxl. */
-  readonly quality: number;
-  /**
-   * Part of the upright image to convert: `left,top,width,height` in pixels, or with a `%` in percent. Default: all of it.
-   */
-  readonly crop?: string | undefined;
-  /** Maximum width of the result in pixels. `fit` defines how the image fits. */
-  readonly width?: number | undefined;
-  /** Maximum height of the result in pixels. */
-  readonly height?: number | undefined;
-  /** How the image fits into the box of width and height. Default: `inside`. */
-  readonly fit?: Fit | undefined;
-  /** Part that `cover` keeps, and place where `contain` puts the image. Default: `center`. */
-  readonly position?: Position | undefined;
   /** Set for `attention` when the part has been chosen. */
   readonly anchor?: Anchor | undefined;
-  /** Whether a raster image can be enlarged. Default: false. An SVG is rendered at any size. */
-  readonly enlarge?: boolean | undefined;
-  /** Maximum size of the result in bytes. The quality is lowered as far as necessary. */
-  readonly maxBytes?: number | undefined;
-  /** Whether a WebP is lossless, and a JPEG becomes a JPEG XL without loss if its metadata is kept. Default: false. */
-  readonly lossless?: boolean | undefined;
-  readonly stripMetadata: boolean;
-  /** Frames of an animation to convert. Default: all if the output can be animated, otherwise the first. */
-  readonly frames?: AllOrFirst | undefined;
-  /** Pages of a TIFF or a PDF to convert to a format with pages. Default: all. */
-  readonly pages?: AllOrFirst | undefined;
-  /** Pixels per inch of a page of a PDF, before it is fitted. Default: 144. */
-  readonly dpi?: number | undefined;
-  /**
-   * Colour that replaces transparency if the output has none, and colour of the borders of `contain`, as #rrggbb.
-   * Default: white if the output has no transparency, otherwise transparent.
-   */
-  readonly background?: string | undefined;
-}
-
-/**
- * Ways to fit an image into a box. `inside`: no larger than the box. `cover`: exactly the box, cropped. `contain`:
- * exactly the box, with borders. `fill`: exactly the box, stretched.
- */
-export const FITS = ['inside', 'cover', 'contain', 'fill'] as const;
-/** One of {@link FITS}. */
-export type Fit = (typeof FITS)[number];
+};
 
 /** Share of the cropped or added pixels to the left of the image, and share above it, 0 to 1. */
 export interface Anchor {
   readonly x: number;
   readonly y: number;
 }
-
-/** Positions of an image in its box, with the names of sharp. */
-export const POSITIONS = [
-  ...(['center', 'top', 'right top', 'right', 'right bottom'] as const),
-  ...(['bottom', 'left bottom', 'left', 'left top', 'attention'] as const),
-] as const;
-/** One of {@link POSITIONS}. */
-export type Position = (typeof POSITIONS)[number];
-
-/** Which frames or pages of a file are converted. */
-export type AllOrFirst = 'all' | 'first';
 
 /** Properties of the tools that a plan depends on. */
 export interface ToolContext {

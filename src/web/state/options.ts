@@ -1,110 +1,68 @@
 /** @module The conversion options of the page, in its address and in localStorage. */
 import { computed, signal } from '@preact/signals';
-import type { AllOrFirst, Fit, Position } from '../../conversion/plan/types.ts';
-import { DPI, hasBytesLimit, MAX_DIMENSION, OUTPUT_NAMES, OUTPUTS, type OutputType } from '../../formats.ts';
+import { hasBytesLimit, OUTPUT_NAMES, OUTPUTS, type OutputType } from '../../formats.ts';
+import {
+  fieldName,
+  OPTION_NAMES,
+  type OPTIONS,
+  type OptionName,
+  type OptionValue,
+  optionRow,
+} from '../../options.ts';
+
+type Rows = typeof OPTIONS;
+/** Name of an option that the page offers. */
+export type PageOption = { [N in OptionName]: Rows[N] extends { control: object } ? N : never }[OptionName];
+/** An option of the page: numbers and colours are texts as typed, and empty for the default of the API. */
+type PageValue<N extends OptionName> = Rows[N]['type']['kind'] extends 'flag'
+  ? boolean
+  : Rows[N]['type']['kind'] extends 'words'
+    ? OptionValue<N> | (Rows[N] extends { default: unknown } ? never : '')
+    : string;
 
 /**
  * Conversion options. As a query string with the field names of the API, they are in the page's address and
  * localStorage.
  */
-export interface Options {
+export type Options = { readonly [N in PageOption]: PageValue<N> } & {
   /** A name of the server for options, which then are unknown here; empty for none. */
   readonly preset: string;
   readonly format: OutputType;
-  /** 1 to 100. */
-  readonly quality: number;
-  /** Maximum width in pixels, as typed; empty for no limit. */
-  readonly width: string;
-  readonly height: string;
-  readonly fit: Fit;
-  readonly position: Position;
-  readonly enlarge: boolean;
-  /** Has an effect only for formats that can be lossless or lossy. */
-  readonly lossless: boolean;
-  /** Maximum size of a result in kB, as typed, possibly with decimals; empty for no limit. */
-  readonly maxKilobytes: string;
-  readonly keepMetadata: boolean;
-  /** Colour of borders, and of what was transparent, as #rrggbb; empty for the default of the format. */
-  readonly background: string;
-  /** Frames of an animation; empty for the default of the format. */
-  readonly frames: AllOrFirst | '';
-  /** Pages of a file; empty for the default, all. */
-  readonly pages: AllOrFirst | '';
-  /** Pixels per inch of a page of a PDF, as typed; empty for the default. */
-  readonly dpi: string;
-}
+};
 
-/** Labels of the ways to fit an image into a box. */
-export const FIT_LABELS: Readonly<Record<Fit, string>> = {
-  inside: 'Fit inside',
-  cover: 'Fill and crop',
-  contain: 'Add borders',
-  fill: 'Stretch',
-};
-/** Labels of the positions, row by row. */
-export const POSITION_LABELS: Readonly<Record<Position, string>> = {
-  ...{ 'left top': 'Top left', top: 'Top', 'right top': 'Top right' },
-  ...{ left: 'Left', center: 'Centre', right: 'Right' },
-  ...{ 'left bottom': 'Bottom left', bottom: 'Bottom', 'right bottom': 'Bottom right' },
-  attention: 'Automatic',
-};
 /** Fits for which the position has an effect. */
-const POSITIONED: readonly Fit[] = ['cover', 'contain'];
+const POSITIONED: readonly Options['fit'][] = ['cover', 'contain'];
 
-const ALL_OR_FIRST: Readonly<Record<AllOrFirst, true>> = { all: true, first: true };
-const KILOBYTE = 1000;
-/** Minimum of `max_bytes` that the API accepts, in kB. */
-export const MIN_KILOBYTES = 0.001;
-/** Maximum of `max_bytes` that the API accepts, in kB. */
-export const MAX_KILOBYTES = 2 ** 31 / KILOBYTE;
+const fieldOf = (name: keyof Options): string => (name === 'format' ? 'output_format' : fieldName(name));
 
-/** Fields of the API whose names differ from those of the options. */
-const FIELD_NAMES: Readonly<Partial<Record<keyof Options, string>>> = {
-  format: 'output_format',
-  maxKilobytes: 'max_bytes',
-  keepMetadata: 'strip_metadata',
-};
-const fieldOf = (name: keyof Options): string => FIELD_NAMES[name] ?? name;
-
-/** Creates a parser of a whole number from 1 to `max`. */
-const upTo =
-  (max: number) =>
-  (text: string): string =>
-    /^\d{1,10}$/.test(text) && Number(text) >= 1 && Number(text) <= max ? text : '';
-/** Creates a parser of a value that has a label. */
-const oneOf =
-  <T extends string, F extends string>(labels: Readonly<Record<T, unknown>>, fallback: F) =>
-  (text: string): T | F =>
-    Object.hasOwn(labels, text) ? (text as T) : fallback;
+const isPageOption = (name: OptionName): name is PageOption => optionRow(name).control !== undefined;
+const PAGE_OPTIONS = OPTION_NAMES.filter(isPageOption);
+const NAMES: readonly (keyof Options)[] = ['preset', 'format', ...PAGE_OPTIONS];
 
 /** Parses the value of a field. Returns the default of the API for an empty or invalid one. */
-const PARSERS: { readonly [Name in keyof Options]: (text: string) => Options[Name] } = {
-  preset: (text) => text,
-  format: (text) => OUTPUT_NAMES.get(text.toLowerCase()) ?? 'webp',
-  quality: (text) => Number(upTo(100)(text)) || 80,
-  width: upTo(MAX_DIMENSION),
-  height: upTo(MAX_DIMENSION),
-  fit: oneOf(FIT_LABELS, 'inside'),
-  position: oneOf(POSITION_LABELS, 'center'),
-  enlarge: (text) => text === 'true',
-  lossless: (text) => text === 'true',
-  maxKilobytes(text) {
-    const bytes = upTo(MAX_KILOBYTES * KILOBYTE)(text);
-    return bytes && String(Number(bytes) / KILOBYTE);
-  },
-  keepMetadata: (text) => text === 'false',
-  background: parseColour,
-  frames: oneOf(ALL_OR_FIRST, ''),
-  pages: oneOf(ALL_OR_FIRST, ''),
-  dpi: upTo(DPI.max),
-};
-const NAMES = Object.keys(PARSERS) as readonly (keyof Options)[];
+function parseValue(name: PageOption, text: string): string | boolean {
+  const { type, default: fallback = '', control } = optionRow(name);
+  switch (type.kind) {
+    case 'flag':
+      return text === String(!fallback) ? !fallback : fallback === true;
+    case 'words':
+      return Object.hasOwn(type.labels, text) ? text : String(fallback);
+    case 'integer': {
+      const isValid = /^\d{1,10}$/.test(text) && Number(text) >= type.min && Number(text) <= type.max;
+      return isValid ? String(Number(text) / (control?.factor ?? 1)) : String(fallback);
+    }
+    default:
+      return parseColour(text);
+  }
+}
 
 /** Parses a query string. Invalid values count as absent. */
 function parseOptions(query: URLSearchParams): Options {
   const textOf = (name: keyof Options): string =>
     query.get(fieldOf(name)) ?? (name === 'format' ? query.get('format') : undefined) ?? '';
-  return Object.fromEntries(NAMES.map((name) => [name, PARSERS[name](textOf(name))])) as unknown as Options;
+  const parsed = PAGE_OPTIONS.map((name) => [name, parseValue(name, textOf(name))] as const);
+  const format = OUTPUT_NAMES.get(textOf('format').toLowerCase()) ?? 'webp';
+  return { ...(Object.fromEntries(parsed) as Options), preset: textOf('preset'), format };
 }
 
 /** Defaults of the API. */
@@ -197,16 +155,12 @@ export const summary = computed(() => {
     .join(' · ');
 });
 
-/** Returns the values of the fields. An empty one is absent. */
-const toTexts = (all: Options): Readonly<Record<keyof Options, string>> => ({
-  ...all,
-  quality: String(all.quality),
-  enlarge: String(all.enlarge),
-  lossless: String(all.lossless),
-  maxKilobytes: all.maxKilobytes && String(Math.round(Number(all.maxKilobytes) * KILOBYTE)),
-  keepMetadata: String(!all.keepMetadata),
-});
-const DEFAULT_TEXTS = toTexts(DEFAULTS);
+/** Returns the text of a field; empty if it is absent. */
+function toText(all: Options, name: keyof Options): string {
+  const text = String(all[name]);
+  const factor = name === 'preset' || name === 'format' ? undefined : optionRow(name).control?.factor;
+  return factor && text !== '' ? String(Math.round(Number(text) * factor)) : text;
+}
 
 /** @param hasFormat whether the format is not that of the preset */
 function toFields(all: Options, hasFormat: boolean): URLSearchParams {
@@ -218,20 +172,18 @@ function toFields(all: Options, hasFormat: boolean): URLSearchParams {
     position: hasPosition(all),
     enlarge: preset !== '' || width !== '' || height !== '',
     lossless: OUTPUTS[format].lossless,
-    maxKilobytes: hasBytesLimit(format) && !lossless,
+    maxBytes: hasBytesLimit(format) && !lossless,
   };
   const isSent = (name: keyof Options, text: string): boolean => {
     if (name === 'preset') return true;
     if (name === 'format') return hasFormat;
-    return preset === '' ? text !== DEFAULT_TEXTS[name] : isSet(name);
+    return preset === '' ? text !== toText(DEFAULTS, name) : isSet(name);
   };
-  const texts = toTexts(all);
   return new URLSearchParams(
-    NAMES.flatMap((name) =>
-      texts[name] !== '' && isSent(name, texts[name]) && (hasEffect[name] ?? true)
-        ? [[fieldOf(name), texts[name]]]
-        : [],
-    ),
+    NAMES.flatMap((name) => {
+      const text = toText(all, name);
+      return text !== '' && isSent(name, text) && (hasEffect[name] ?? true) ? [[fieldOf(name), text]] : [];
+    }),
   );
 }
 

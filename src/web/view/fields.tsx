@@ -1,14 +1,24 @@
 import { OUTPUTS, type OutputType } from '../../formats.ts';
-import { isLossless, isSet, type Options, options, setOption, unset } from '../state/options.ts';
+import { type Control, OPTIONS, optionRow } from '../../options.ts';
+import {
+  isLossless,
+  isSet,
+  type Options,
+  options,
+  type PageOption,
+  setOption,
+  unset,
+} from '../state/options.ts';
 
 /** Slider for the quality, if the format has one. */
 export function QualityField({ format }: { format: OutputType }) {
   const { quality } = options.value;
+  const { type, control } = OPTIONS.quality;
   if (!OUTPUTS[format].quality) return null;
   return (
     <label class="field quality">
       <span class="label">
-        Quality{' '}
+        {control.label}{' '}
         <span class="number" aria-hidden="true">
           {isSet('quality') ? quality : 'preset'}
         </span>
@@ -16,12 +26,12 @@ export function QualityField({ format }: { format: OutputType }) {
       <input
         type="range"
         name="quality"
-        min="1"
-        max="100"
+        min={type.min}
+        max={type.max}
         value={quality}
         {...(!isSet('quality') && { 'aria-valuetext': 'as in the preset' })}
         disabled={isLossless({ ...options.value, format })}
-        onInput={({ currentTarget }) => setOption('quality', currentTarget.valueAsNumber)}
+        onInput={({ currentTarget }) => setOption('quality', currentTarget.value)}
       />
     </label>
   );
@@ -30,13 +40,19 @@ export function QualityField({ format }: { format: OutputType }) {
 /** Names of the options that have such values. */
 type OptionOf<T> = { [K in keyof Options]: Options[K] extends T ? K : never }[keyof Options];
 
+/** Names of the options of the page with a kind of value. */
+type OptionOfKind<K extends string> = {
+  [N in PageOption]: (typeof OPTIONS)[N]['type']['kind'] extends K ? N : never;
+}[PageOption];
+
 interface SelectProps<K extends OptionOf<string>> {
-  label: string;
   name: K;
+  /** By default, that of the option. */
+  label?: string;
   /** Label of the first choice, an empty value. By default, there is one if a preset has the value. */
   none?: string;
-  /** Labels by value, in the order of the list. */
-  labels: Readonly<Record<Exclude<Options[K], ''>, string>>;
+  /** Labels by value, in the order of the list. By default, those of the option. */
+  labels?: Readonly<Record<string, string>>;
   /** What an empty value means, which is stored instead of this one, except to override a preset. */
   fallback?: Options[K];
   disabled?: boolean;
@@ -46,7 +62,9 @@ interface SelectProps<K extends OptionOf<string>> {
 
 /** A list of choices, with the reason if it is disabled. */
 export function Select<K extends OptionOf<string>>(props: SelectProps<K>) {
-  const { label, name, labels, fallback, disabled = false, hint } = props;
+  const { name, fallback, disabled = false, hint } = props;
+  const row = name === 'preset' || name === 'format' ? undefined : optionRow(name);
+  const { label = row?.control?.label, labels = row?.type.kind === 'words' ? row.type.labels : {} } = props;
   const { preset } = options.value;
   const none = props.none ?? (preset && 'As in the preset');
   return (
@@ -64,7 +82,7 @@ export function Select<K extends OptionOf<string>>(props: SelectProps<K>) {
           }}
         >
           {none && <option value="">{none}</option>}
-          {Object.entries<string>(labels).map(([option, text]) => (
+          {Object.entries(labels).map(([option, text]) => (
             <option key={option} value={option}>
               {text}
             </option>
@@ -76,23 +94,17 @@ export function Select<K extends OptionOf<string>>(props: SelectProps<K>) {
   );
 }
 
-interface CheckProps {
-  label: string;
-  name: OptionOf<boolean>;
-  /** What it does. */
-  details: string;
-}
-
 /** A checkbox, in its third state if a preset has the value. */
-export function Check({ label, name, details }: CheckProps) {
+export function Check({ name }: { name: OptionOfKind<'flag'> }) {
+  const { label, details, inverted = false } = optionRow(name).control ?? {};
   return (
     <label class="check">
       <input
         type="checkbox"
         name={name}
-        checked={options.value[name]}
+        checked={options.value[name] !== inverted}
         indeterminate={!isSet(name)}
-        onChange={({ currentTarget }) => setOption(name, currentTarget.checked)}
+        onChange={({ currentTarget }) => setOption(name, currentTarget.checked !== inverted)}
       />
       <span>
         {label} <small>{details}</small>
@@ -102,33 +114,31 @@ export function Check({ label, name, details }: CheckProps) {
 }
 
 interface NumberProps {
-  label: string;
-  name: 'width' | 'height' | 'dpi' | 'maxKilobytes';
-  unit: string;
-  /** By default 1. */
-  min?: number;
-  max: number;
-  /** By default whole numbers. */
-  step?: 'any';
+  name: OptionOfKind<'integer'>;
+  /** By default, that of the option. */
+  label?: string;
   /** What an empty value means. By default, any number. */
   fallback?: number;
   disabled?: boolean;
 }
 
-/** Input for a limit. The browser validates it and does not submit an invalid form. */
+/** Input for a number. The browser validates it and does not submit an invalid form. */
 export function NumberField(props: NumberProps) {
-  const { label, name, unit, min = 1, max, step = '1', fallback = 'any', disabled = false } = props;
+  const { name, fallback = 'any', disabled = false } = props;
+  const { type, control } = OPTIONS[name];
+  const { unit, factor }: Control = control;
+  const { label = control.label } = props;
   return (
     <label class="field">
       <span class="label">{label}</span>
       <span class="with-unit">
         <input
           type="number"
-          inputMode={step === 'any' ? 'decimal' : 'numeric'}
+          inputMode={factor ? 'decimal' : 'numeric'}
           name={name}
-          min={min}
-          max={max}
-          step={step}
+          min={type.min / (factor ?? 1)}
+          max={type.max / (factor ?? 1)}
+          step={factor ? 'any' : 1}
           placeholder={String(options.value.preset ? 'preset' : fallback)}
           value={options.value[name]}
           disabled={disabled}

@@ -1,23 +1,19 @@
 import { signal, useSignal } from '@preact/signals';
-import type { AllOrFirst } from '../../conversion/plan/types.ts';
-import { DPI, hasBytesLimit, INPUTS, MAX_DIMENSION, OUTPUTS } from '../../formats.ts';
+import { DPI, hasBytesLimit, INPUTS, OUTPUTS } from '../../formats.ts';
+import { OPTIONS } from '../../options.ts';
 import { convert } from '../actions/convert.ts';
 import { command } from '../actions/curl.ts';
 import { inputTypeOf } from '../format.ts';
 import { formats } from '../state/formats.ts';
 import { announcement, items, pending } from '../state/items.ts';
 import {
-  FIT_LABELS,
   fields,
   hasBox,
   hasPosition,
   isExact,
   isLossless,
   isSet,
-  MAX_KILOBYTES,
-  MIN_KILOBYTES,
   options,
-  POSITION_LABELS,
   setOption,
   summary,
   unset,
@@ -98,28 +94,12 @@ function OptionsForm() {
       </fieldset>
       <QualityField format={format} />
       <div class="sides">
-        <NumberField
-          label={isExact(options.value) ? 'Width' : 'Max width'}
-          name="width"
-          unit="px"
-          max={MAX_DIMENSION}
-        />
-        <NumberField
-          label={isExact(options.value) ? 'Height' : 'Max height'}
-          name="height"
-          unit="px"
-          max={MAX_DIMENSION}
-        />
+        <NumberField name="width" {...(isExact(options.value) && { label: 'Width' })} />
+        <NumberField name="height" {...(isExact(options.value) && { label: 'Height' })} />
       </div>
-      <Select
-        label="Fit"
-        name="fit"
-        labels={FIT_LABELS}
-        disabled={!hasBox(options.value)}
-        hint="Needs a width and a height."
-      />
+      <Select name="fit" disabled={!hasBox(options.value)} hint="Needs a width and a height." />
       <Special />
-      <Check label="Keep metadata" name="keepMetadata" details="camera, location, colour profile" />
+      <Check name="stripMetadata" />
       <More />
     </form>
   );
@@ -140,9 +120,6 @@ const Segment = ({ label, value, checked, onChoose }: SegmentProps) => (
   </label>
 );
 
-const FRAMES: Readonly<Record<AllOrFirst, string>> = { all: 'All frames', first: 'First frame' };
-const PAGES: Readonly<Record<AllOrFirst, string>> = { all: 'All pages', first: 'First page' };
-
 /** Options for some kinds of files. They are visible if a file in the list needs them, or if they are set. */
 function Special() {
   const { preset, format, fit, background, frames, pages, dpi } = options.value;
@@ -157,21 +134,12 @@ function Special() {
         <Background fallback={preset ? 'as in the preset' : alpha === 'none' ? 'white' : 'transparent'} />
       )}
       {(((animation || hasPages) && inputs.some((input) => input.animation)) || frames !== '') && (
-        <Select label="Animations" name="frames" labels={FRAMES} fallback={animation ? 'all' : 'first'} />
+        <Select name="frames" fallback={animation ? 'all' : 'first'} />
       )}
       {((hasPages && inputs.some((input) => input.pages)) || pages !== '') && (
-        <Select label="Pages" name="pages" labels={PAGES} fallback="all" />
+        <Select name="pages" fallback="all" />
       )}
-      {(types.includes('pdf') || dpi !== '') && (
-        <NumberField
-          label="PDF resolution"
-          name="dpi"
-          unit="dpi"
-          min={DPI.min}
-          max={DPI.max}
-          fallback={DPI.default}
-        />
-      )}
+      {(types.includes('pdf') || dpi !== '') && <NumberField name="dpi" fallback={DPI.default} />}
     </>
   );
 }
@@ -182,7 +150,7 @@ function Background({ fallback }: { fallback: string }) {
   return (
     <div class="field">
       <label class="label" for="background">
-        Background
+        {OPTIONS.background.control.label}
       </label>
       <span class="colour">
         <input
@@ -219,27 +187,13 @@ function More() {
       <summary>More</summary>
       <div class="options">
         <Select
-          label="Position"
           name="position"
-          labels={POSITION_LABELS}
           disabled={!hasPosition(options.value)}
           hint="Needs the fit Fill and crop, or Add borders."
         />
-        {hasBytesLimit(format) && (
-          <NumberField
-            label="Max file size"
-            name="maxKilobytes"
-            unit="kB"
-            min={MIN_KILOBYTES}
-            max={MAX_KILOBYTES}
-            step="any"
-            disabled={isLossless(options.value)}
-          />
-        )}
-        <Check label="Enlarge" name="enlarge" details="images that are smaller than the maximum size" />
-        {OUTPUTS[format].lossless && (
-          <Check label="Lossless" name="lossless" details="keeps every pixel, for a larger file" />
-        )}
+        {hasBytesLimit(format) && <NumberField name="maxBytes" disabled={isLossless(options.value)} />}
+        <Check name="enlarge" />
+        {OUTPUTS[format].lossless && <Check name="lossless" />}
       </div>
     </details>
   );

@@ -2,14 +2,10 @@ import { expect } from 'chai';
 import { plan, planAgain } from '../../../src/conversion/plan/index.ts';
 import { createJob, misreadLabel, toolsFor } from '../../../src/conversion/plan/job.ts';
 import { renderSmaller } from '../../../src/conversion/plan/rasterize.ts';
-import {
-  type ConversionJob,
-  type ConvertOptions,
-  FITS,
-  type ToolContext,
-} from '../../../src/conversion/plan/types.ts';
+import type { ConversionJob, ConvertOptions, ToolContext } from '../../../src/conversion/plan/types.ts';
 import { colourOf } from '../../../src/images/colour/declared-colour.ts';
 import type { ImageFacts, ImageInfo, Page } from '../../../src/images/image-info.ts';
+import { type Fit, OPTIONS } from '../../../src/options.ts';
 import { complete, planSteps } from '../../helpers/plans.ts';
 
 const SEVEN: ToolContext = { magick: 7 };
@@ -124,7 +120,7 @@ describe('the plan', () => {
       expect([3360, 3368, 3364].map((width) => scaleFor(width, uneven))).to.deep.equal([2, 8, 8]);
     });
 
-    for (const fit of FITS)
+    for (const fit of Object.keys(OPTIONS.fit.type.labels) as Fit[])
       it(`by ${fit} moves no edge by more than 0.06 pixels, for sides up to 40 beyond a multiple of eight`, () => {
         let scaled = 0;
         for (const target of [150, 301, 500])

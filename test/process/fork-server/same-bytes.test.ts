@@ -6,8 +6,9 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import { seeded } from '../../../scripts/stress/random.ts';
 import { type ConversionEngine, createConversionEngine } from '../../../src/conversion/engine.ts';
-import { type ConvertOptions, FITS } from '../../../src/conversion/plan/types.ts';
+import type { ConvertOptions } from '../../../src/conversion/plan/types.ts';
 import { hasBytesLimit, type InputType, OUTPUTS, type OutputType } from '../../../src/formats.ts';
+import { type Fit, OPTIONS } from '../../../src/options.ts';
 import { convertWith, typeOf } from '../../helpers/engine.ts';
 import { ALL_EXTRAS } from '../../helpers/extra.ts';
 import { testConfig } from '../../helpers/service.ts';
@@ -96,7 +97,13 @@ function someOptions(): ConvertOptions {
     format,
     quality: pick([40, 80, 95]),
     stripMetadata: pick([true, true, false]),
-    ...pick([{}, {}, { width: 20 }, { width: 50 }, ...FITS.map((fit) => ({ fit, width: 40, height: 50 }))]),
+    ...pick([
+      {},
+      {},
+      { width: 20 },
+      { width: 50 },
+      ...(Object.keys(OPTIONS.fit.type.labels) as Fit[]).map((fit) => ({ fit, width: 40, height: 50 })),
+    ]),
     enlarge: pick([false, true]),
     maxBytes: hasBytesLimit(format) ? pick([undefined, undefined, 1000]) : undefined,
     background: pick([undefined, undefined, '#123456']),

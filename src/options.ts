@@ -1,0 +1,269 @@
+/**
+ * @module The table of options. Fields of the API, flags of the command line, controls of the page and the types of a plan derive
+ * from it. Each row describes one option; the documents list them by hand, and a test compares both.
+ */
+import { DPI, hasBytesLimit, MAX_DIMENSION, OUTPUTS, type OutputType } from './formats.ts';
+
+/** Values that an option can have. */
+export type OptionType =
+  | { readonly kind: 'integer'; readonly min: number; readonly max: number }
+  | { readonly kind: 'flag' }
+  /** Words in any case, with the label of each on the page, and other names. */
+  | {
+      readonly kind: 'words';
+      readonly labels: Readonly<Record<string, string>>;
+      readonly aliases?: Readonly<Record<string, string>>;
+    }
+  /** An area of an image, as `left,top,width,height`. */
+  | { readonly kind: 'area' }
+  /** A colour of CSS, as #rrggbb once it is checked. */
+  | { readonly kind: 'colour' };
+
+/** How the page shows an option. */
+export interface Control {
+  readonly label: string;
+  /** What a flag does, beside its label. */
+  readonly details?: string;
+  /** Whether a flag of the page means the opposite. */
+  readonly inverted?: true;
+  readonly unit?: string;
+  /** How many units of the API a unit of the page has. Default: 1. */
+  readonly factor?: number;
+}
+
+/** Flag of the command line. Its name is that of the option: `--max-bytes`. */
+interface FlagRow {
+  readonly short?: string;
+  /** Name of a flag that means the opposite, instead of the option. */
+  readonly opposite?: string;
+  /** Name of the value in the help. By default, the words of the option. */
+  readonly value?: string;
+  /** Help, without the default if there is one. */
+  readonly help: string;
+}
+
+/** One option. */
+interface OptionRow {
+  readonly type: OptionType;
+  /** Value without the option, if that is a value. */
+  readonly default?: string | number | boolean;
+  /** Sentences for the API reference in Markdown, without the default. They can depend on the enabled output formats. */
+  readonly description: string | ((outputs: readonly OutputType[]) => string);
+  readonly examples?: readonly (string | number)[];
+  readonly flag: FlagRow;
+  /** Absent if the page does not offer the option. */
+  readonly control?: Control;
+}
+
+/** Lowest quality at which a result is encoded for `max_bytes`. Below it, images are not usable. */
+export const MIN_QUALITY = 10;
+/** Maximum of `max_bytes`: more than any result can have. */
+const MAX_BYTES = 2 ** 31;
+
+const POSITION_ALIASES = {
+  centre: 'center',
+  north: 'top',
+  northeast: 'right top',
+  east: 'right',
+  southeast: 'right bottom',
+  south: 'bottom',
+  southwest: 'left bottom',
+  west: 'left',
+  northwest: 'left top',
+} as const;
+
+const listOutputs = (outputs: readonly OutputType[], has: (type: OutputType) => boolean): string =>
+  outputs.filter(has).join(', ');
+
+/** All options of a result, except its format, in the order of the API reference. */
+export const OPTIONS = {
+  quality: {
+    type: { kind: 'integer', min: 1, max: 100 },
+    default: 80,
+    description: (outputs) =>
+      `1 gives the smallest file, 100 the best quality. Applies to ${listOutputs(outputs, (type) => OUTPUTS[type].quality)}.${outputs.includes('jxl') ? ' 100 is lossless for jxl.' : ''}`,
+    flag: { short: '-q', value: '1-100', help: 'quality of webp, jpg, pdf, avif and jxl' },
+    control: { label: 'Quality' },
+  },
+  crop: {
+    type: { kind: 'area' },
+    description:
+      'Part of the image to convert, as `left,top,width,height` in pixels of the upright image, or with a `%` in percent of its side. Applies before `width`, `height` and `fit`. An error if it is not inside of the image. Applies to each frame and each page.',
+    examples: ['100,50,640,480', '25%,25%,50%,50%'],
+    flag: {
+      value: 'l,t,w,h',
+      help: 'part of the upright image, in pixels or percent (25%,0,50%,100%), before the fit',
+    },
+  },
+  width: {
+    type: { kind: 'integer', min: 1, max: MAX_DIMENSION },
+    description:
+      'Maximum width in pixels. The image is scaled to fit and keeps its aspect ratio, unless `fit` is set. It is enlarged only with `enlarge`. An SVG is rendered at the requested size.',
+    examples: [1200],
+    flag: { value: 'pixels', help: 'maximum width; without --enlarge, only SVGs are enlarged' },
+    control: { label: 'Max width', unit: 'px' },
+  },
+  height: {
+    type: { kind: 'integer', min: 1, max: MAX_DIMENSION },
+    description: 'Maximum height in pixels, as for `width`.',
+    examples: [800],
+    flag: { value: 'pixels', help: 'maximum height' },
+    control: { label: 'Max height', unit: 'px' },
+  },
+  fit: {
+    type: {
+      kind: 'words',
+      labels: { inside: 'Fit inside', cover: 'Fill and crop', contain: 'Add borders', fill: 'Stretch' },
+    },
+    default: 'inside',
+    description:
+      'How the image fits into `width` and `height`, as in sharp. `inside`: no larger than either. `cover`: exactly this size, cropped. `contain`: exactly this size, with borders. `fill`: exactly this size, stretched. All except `inside` require both `width` and `height`. Without `enlarge`, a smaller image is not enlarged: `cover` only crops, `contain` adds wider borders, `fill` only shrinks.',
+    examples: ['inside', 'cover'], // Swagger UI starts with the first
+    flag: { help: 'how to fit the image into --width and --height' },
+    control: { label: 'Fit' },
+  },
+  position: {
+    type: {
+      kind: 'words',
+      labels: {
+        ...{ center: 'Centre', top: 'Top', 'right top': 'Top right', right: 'Right' },
+        ...{ 'right bottom': 'Bottom right', bottom: 'Bottom', 'left bottom': 'Bottom left' },
+        ...{ left: 'Left', 'left top': 'Top left', attention: 'Automatic' },
+      },
+      aliases: POSITION_ALIASES,
+    },
+    default: 'center',
+    description: `The part that \`cover\` keeps, and the place where \`contain\` puts the image, in any case. With \`attention\`, edges, skin tones and saturation decide what \`cover\` keeps. Also ${Object.keys(
+      POSITION_ALIASES,
+    )
+      .map((name) => `\`${name}\``)
+      .join(', ')}.`,
+    examples: ['center', 'right top', 'attention'],
+    flag: {
+      value: 'place',
+      help: 'part that cover keeps: top, "right top" …, or attention; or place in the box of contain',
+    },
+    control: { label: 'Position' },
+  },
+  enlarge: {
+    type: { kind: 'flag' },
+    default: false,
+    description: 'Whether an image can be enlarged. An SVG is always rendered at the requested size.',
+    flag: { help: 'allow enlargement' },
+    control: { label: 'Enlarge', details: 'images that are smaller than the maximum size' },
+  },
+  lossless: {
+    type: { kind: 'flag' },
+    default: false,
+    description:
+      'Whether a WebP has exactly the pixels of the image, regardless of `quality`. With `strip_metadata=false`, an upright JPEG becomes a JPEG XL from which its bytes can be restored. Otherwise ignored. Excludes `max_bytes`.',
+    flag: {
+      help: 'write WebP without loss, and with --keep-metadata JPEG XL from which a JPEG can be restored',
+    },
+    control: { label: 'Lossless', details: 'keeps every pixel, for a larger file' },
+  },
+  maxBytes: {
+    type: { kind: 'integer', min: 1, max: MAX_BYTES },
+    description: (outputs) =>
+      `Maximum size of the result in bytes. If the result is larger at \`quality\`, the quality is lowered as far as necessary, but not below ${MIN_QUALITY}. \`X-Conversion-Quality\` states the quality that was used. If that is not sufficient, the request fails. Applies to ${listOutputs(outputs, hasBytesLimit)}; an error for other formats.`,
+    examples: [200_000],
+    flag: { value: 'bytes', help: 'maximum size of webp, jpg, avif and jxl: lowers the quality as needed' },
+    control: { label: 'Max file size', unit: 'kB', factor: 1000 },
+  },
+  stripMetadata: {
+    type: { kind: 'flag' },
+    default: true,
+    description:
+      'Whether to remove EXIF, IPTC, XMP and the colour profile. If false, they are kept if the format supports them.',
+    flag: { opposite: 'keepMetadata', help: 'keep EXIF, IPTC, XMP and the colour profile' },
+    control: { label: 'Keep metadata', details: 'camera, location, colour profile', inverted: true },
+  },
+  frames: {
+    type: { kind: 'words', labels: { all: 'All frames', first: 'First frame' } },
+    description:
+      'Frames of an animation to convert. Default: all if the output can be animated, otherwise the first. A PDF gets one page per frame only with `all`.',
+    flag: { help: 'frames of an animation (default: all if the output can be animated)' },
+    control: { label: 'Animations' },
+  },
+  pages: {
+    type: { kind: 'words', labels: { all: 'All pages', first: 'First page' } },
+    description: (outputs) =>
+      `Pages of a TIFF or a PDF to convert to a ${outputs
+        .filter((type) => OUTPUTS[type].pages)
+        .map((type) => OUTPUTS[type].label)
+        .join(' or ')}. Default: all.`,
+    flag: { help: 'pages of a TIFF or PDF that is converted to PDF or TIFF (default: all)' },
+    control: { label: 'Pages' },
+  },
+  dpi: {
+    type: { kind: 'integer', min: DPI.min, max: DPI.max },
+    description: `Pixels per inch of a page of a PDF, before it is fitted into \`width\` and \`height\`. Ignored for other images. Default: ${DPI.default}.`,
+    examples: [300],
+    flag: {
+      value: 'dpi',
+      help: `pixels per inch of a page of a PDF, ${DPI.min} to ${DPI.max} (default: ${DPI.default})`,
+    },
+    control: { label: 'PDF resolution', unit: 'dpi' },
+  },
+  background: {
+    type: { kind: 'colour' },
+    description:
+      'Colour that replaces transparency if the format has none, and colour of the borders of `fit=contain`, as `#rgb`, `#rrggbb` or a name of CSS. Default: white, and transparent for borders if the format has transparency.',
+    examples: ['#ffffff', '#08f', 'rebeccapurple'],
+    flag: {
+      value: 'colour',
+      help: 'colour that replaces transparency and fills the borders of contain, #rgb, #rrggbb or a CSS name (default: white)',
+    },
+    control: { label: 'Background' },
+  },
+} as const satisfies Readonly<Record<string, OptionRow>>;
+
+type Rows = typeof OPTIONS;
+/** Name of an option. */
+export type OptionName = keyof Rows;
+/** The names of all options, in order. */
+export const OPTION_NAMES = Object.keys(OPTIONS) as readonly OptionName[];
+/** Returns the row of an option, for code that treats all options alike. */
+export const optionRow = (name: OptionName): OptionRow => OPTIONS[name];
+
+/** Value of an option, parsed. */
+export type OptionValue<N extends OptionName> = Rows[N]['type'] extends infer T
+  ? T extends { kind: 'words'; labels: infer L }
+    ? keyof L
+    : T extends { kind: 'integer' }
+      ? number
+      : T extends { kind: 'flag' }
+        ? boolean
+        : string
+  : never;
+
+/** Options that every conversion states. */
+type Required = 'quality' | 'stripMetadata';
+/** Parsed options of a result, except its format. */
+export type OptionValues = { readonly [N in Required]: OptionValue<N> } & {
+  readonly [N in Exclude<OptionName, Required>]?: OptionValue<N> | undefined;
+};
+
+/** Returns the field of the API for an option: `max_bytes` for `maxBytes`. */
+export const fieldName = (name: string): string =>
+  name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+/** Returns the flag of the command line for an option or a field: `--max-bytes`. */
+export const flagName = (name: string): string => `--${fieldName(name).replaceAll('_', '-')}`;
+
+/** Returns the flag of an option with its value as in a help, such as `-q, --quality <1-100>`, and its description. */
+export function describeFlag(name: OptionName): [flags: string, help: string] {
+  const { type, flag, default: fallback } = optionRow(name);
+  const value = flag.value ?? (type.kind === 'words' && Object.keys(type.labels).join('|'));
+  const flags = [flag.short, `${flagName(flag.opposite ?? name)}${value ? ` <${value}>` : ''}`];
+  const isStated = fallback !== undefined && type.kind !== 'flag';
+  return [flags.filter(Boolean).join(', '), `${flag.help}${isStated ? ` (default: ${fallback})` : ''}`];
+}
+
+/** Returns whether an option has another value than its default. Unknown names count if they have a value. */
+export const isOptionSet = (name: string, value: unknown): boolean =>
+  value !== undefined && value !== (OPTIONS as Readonly<Record<string, OptionRow>>)[name]?.default;
+
+/** Ways to fit an image into a box. */
+export type Fit = OptionValue<'fit'>;
+/** Position of an image in its box, with the name of sharp. */
+export type Position = OptionValue<'position'>;
