@@ -97,7 +97,7 @@ const LAYERS = [
     { path: '^src/web/' },
     {
       path: '^src/',
-      pathNot: ['^src/web/', '^src/(formats|options|notes|text).ts$', '^src/client/library/'],
+      pathNot: ['^src/web/', '^src/(formats|options|notes|shell|text).ts$', '^src/client/library/'],
     },
   ),
   // Applications copy the client. It imports nothing.

@@ -29,29 +29,6 @@ export function sanitizeForDisplay(text: string, maxUnits = 40): string {
 /** Returns whether a path has U+FFFD, which Node.js writes for bytes of a name that are not UTF-8. */
 export const isInvalidName = (path: string): boolean => path.includes('\ufffd');
 
-/** Quotes a word for a POSIX shell. */
-function shellQuote(word: string): string {
-  return `'${word.replaceAll("'", "'\\''")}'`;
-}
-
-/** Words that need no quotes in a POSIX shell. */
-const UNQUOTED = /^[\w@%+=:,./-]+$/;
-
-/**
- * Formats words as a command line for a POSIX shell, with quotes where they are needed.
- *
- * @param stdin file on standard input, whose name needs no quotes
- */
-export function shellWords(words: readonly string[], stdin?: string): string {
-  const line = words.map((word) => (UNQUOTED.test(word) ? word : shellQuote(word))).join(' ');
-  return stdin === undefined ? line : `${line} < ${stdin}`;
-}
-
-/** Quotes a file name for `-F field=@NAME` of curl, which would interpret `;`, `,`, `"` or `\`. */
-export function curlFileName(name: string): string {
-  return /[;,"\\]/.test(name) ? `"${name.replace(/["\\]/g, '\\$&')}"` : name;
-}
-
 /** Formats a count with its noun in the singular or plural. */
 export const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
@@ -67,6 +44,20 @@ export function formatBytes(bytes: number): string {
     power += 1;
   }
   return `${value.toFixed(power > 0 && value < 9.95 ? 1 : 0)} ${BYTE_UNITS[power]}`;
+}
+
+/**
+ * Formats the change of a size as a signed percentage, such as −45%; – if there was nothing before.
+ *
+ * @param digits number of decimals
+ */
+export function formatChange(before: number, after: number, digits = 0): string {
+  if (before === 0) return '–';
+  // A result is never empty, so do not round down to −100%.
+  const percent = Math.max(-99, (after / before - 1) * 100).toFixed(digits);
+  const number = percent.replace('-', '');
+  const sign = Number(number) === 0 ? '±' : percent === number ? '+' : '−';
+  return `${sign}${number}%`;
 }
 
 /** Formats a limit exactly: in bytes, and from 1000 on also with three significant digits in units of 1000. */

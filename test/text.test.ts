@@ -5,10 +5,10 @@ import {
   baseNameOf,
   createUniqueNamer,
   formatBytes,
+  formatChange,
   lastComponentOf,
   portableName,
   sanitizeForDisplay,
-  shellWords,
   truncate,
 } from '../src/text.ts';
 
@@ -49,11 +49,16 @@ describe('text of a client in a message', () => {
   });
 });
 
-describe('shellWords', () => {
-  it('quotes only the words that a shell would change', () => {
-    expect(shellWords(['curl', '-F', 'file=@a b.jpg', "it's", '', '$HOME', 'http://x:1/a_b%20c'])).to.equal(
-      `curl -F 'file=@a b.jpg' 'it'\\''s' '' '$HOME' http://x:1/a_b%20c`,
-    );
+describe('formatChange', () => {
+  it('has a sign, at least −99% for what a result saves, and no percentage without a size before', () => {
+    const changes = [
+      formatChange(200, 110),
+      formatChange(100, 166),
+      formatChange(1000, 1),
+      formatChange(0, 1),
+    ];
+    expect(changes).to.deep.equal(['−45%', '+66%', '−99%', '–']);
+    expect([formatChange(1000, 1001), formatChange(1000, 1001, 1)]).to.deep.equal(['±0%', '+0.1%']);
   });
 });
 

@@ -4,7 +4,7 @@ import base from '../.mocharc.json' with { type: 'json' };
 
 /** The unit tests. A test belongs here if it starts no program except Node.js, and takes a few seconds at most. */
 export const UNIT_TESTS = globSync([
-  'test/{config,text,import-rules}.test.ts',
+  'test/{config,shell,text,import-rules}.test.ts',
   'test/client/{streamed-file,types}.test.ts',
   'test/conversion/{admit,capabilities,decoded,disk,forms,health-check,inspect,key,queue}.test.ts',
   'test/conversion/plan/*.test.ts',

@@ -2,10 +2,8 @@
 import { resolve } from 'node:path';
 import { enabledTypes } from '../conversion/capabilities.ts';
 import type { ConversionEngine } from '../conversion/engine.ts';
-import { type Explanation, toJson } from '../conversion/explain.ts';
-import { INPUT_FILE } from '../conversion/plan/types.ts';
+import { type Explanation, formatCommands, formatCopy, toJson } from '../conversion/explain.ts';
 import { INPUTS, OUTPUTS } from '../formats.ts';
-import { shellWords } from '../text.ts';
 import { type CliContext, loadLocalSettings } from './context.ts';
 import { labelOf } from './convert/converter.ts';
 import { createInputs } from './convert/inputs.ts';
@@ -55,9 +53,7 @@ function print(
   { json = false, commands = false }: ExplainFlags,
 ): void {
   const { image, sentences, key, limits, steps } = explained;
-  const shell = steps.map(({ tool, args, stdin }) =>
-    shellWords([toolchain[tool]?.path ?? tool, ...args], stdin),
-  );
+  const shell = formatCommands(steps, (tool) => toolchain[tool]?.path ?? tool);
   if (json) {
     const more = commands && { commands: shell };
     console.log(JSON.stringify({ input: path, variant, ...toJson(explained), ...more }));
@@ -71,6 +67,5 @@ function print(
   console.log(`  limits: ${pixels / 1e6} megapixels, ${frames} frames, ${ms / 1000} s`);
   console.log(`  key: ${key}`);
   if (!commands) return;
-  console.log(`  ${shellWords(['cp', '--', resolve(path), INPUT_FILE])}`);
-  for (const line of shell) console.log(`  ${line}`);
+  for (const line of [formatCopy(resolve(path)), ...shell]) console.log(`  ${line}`);
 }

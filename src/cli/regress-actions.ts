@@ -25,6 +25,7 @@ import {
   summarize,
 } from '../regress/report/summary.ts';
 import { abortOnSignals, type CliContext, CliError, loadSettings } from './context.ts';
+import { createProgress } from './progress.ts';
 
 type Environment = CliContext['env'];
 
@@ -154,10 +155,15 @@ async function recordImages(
   const converter: Backend = await (url
     ? createHttpBackend(url, config.IMAGEMILL_API_KEY)
     : createLocalBackend(config));
-  const progress = createCounter('converted');
+  const bar = createProgress();
+  const progress = (image: string, all: number): void => {
+    bar?.setTotal(all);
+    bar?.ended(image);
+  };
   try {
     return await record({ images, matrix, converter, folder, repeat: Number(repeat), signal, progress });
   } finally {
+    bar?.end();
     await converter.close();
   }
 }
@@ -169,10 +175,11 @@ async function report(
   files: ReportFiles,
   signal: AbortSignal,
 ): Promise<number> {
-  const progress = createCounter('compared');
-  const findings = await compare(before, after, matrix, (done, all) => {
+  const bar = createProgress();
+  const findings = await compare(before, after, matrix, (image, all) => {
     signal.throwIfAborted();
-    progress(done, all);
+    bar?.setTotal(all);
+    bar?.ended(image);
   });
   const skipped = before.rows.filter((row) => !matrix.thresholds(row.image, row.case)).length;
   if (skipped > 0) console.error(`imagemill: the matrix skips ${skipped} results of the baseline`);
@@ -206,12 +213,6 @@ async function write(path: string, text: string): Promise<void> {
   } catch (error) {
     throw new CliError(`${path} cannot be written: ${(error as Error).message}`);
   }
-}
-
-/** Returns a function that prints the progress, if standard error is a terminal. */
-function createCounter(what: string): (done: number, all: number) => void {
-  if (!process.stderr.isTTY) return () => {};
-  return (done, all) => process.stderr.write(`\r${what} ${done} of ${all}${done === all ? '\n' : ''}`);
 }
 
 /** Errors whose message is sufficient for the user. Other errors are printed with their stack. */

@@ -1,10 +1,12 @@
 /** @module What a conversion would do, and why, before any tool runs. */
 import type { ImageInfo } from '../images/image-info.ts';
 import type { Note } from '../notes.ts';
+import { shellWords } from '../shell.ts';
+import type { ToolName } from '../tools.ts';
 import { type CanonicalPlan, canonicalPlan, conversionKey, firstSteps } from './key.ts';
 import { explain } from './plan/index.ts';
 import { completeStep, type Step } from './plan/step.ts';
-import type { PlannedJob } from './plan/types.ts';
+import { INPUT_FILE, type PlannedJob } from './plan/types.ts';
 import type { Machine } from './types.ts';
 
 /** What a conversion would do. */
@@ -65,3 +67,14 @@ export function explainJob(
     limits: limits as Explanation['limits'],
   };
 }
+
+/**
+ * Formats the commands of steps as lines for a shell. They run in a folder with the source, see {@link formatCopy}.
+ *
+ * @param pathOf returns the program of a tool
+ */
+export const formatCommands = (steps: readonly Step[], pathOf: (tool: ToolName) => string): string[] =>
+  steps.map(({ tool, args, stdin }) => shellWords([pathOf(tool), ...args], stdin));
+
+/** Formats the command that copies a source to where the commands of a conversion read it. */
+export const formatCopy = (path: string): string => shellWords(['cp', '--', path, INPUT_FILE]);

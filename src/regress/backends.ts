@@ -9,13 +9,14 @@ import { ImagemillError } from '../client/library/index.ts';
 import { createServiceClient, type ServiceClient, UnavailableError } from '../client/service-client.ts';
 import type { Config } from '../config.ts';
 import { type ConversionEngine, createConversionEngine } from '../conversion/engine.ts';
+import { formatCommands } from '../conversion/explain.ts';
 import type { Step } from '../conversion/plan/step.ts';
 import { INPUT_FILE } from '../conversion/plan/types.ts';
 import type { ConversionInput } from '../conversion/types.ts';
 import { ServiceError, StartupError } from '../errors.ts';
 import { ALL_INPUT_TYPES, type InputType } from '../formats.ts';
 import { DETECTION_BYTES, detectFileType } from '../images/index.ts';
-import { curlFileName, shellWords } from '../text.ts';
+import { formatCurl } from '../shell.ts';
 import { TOOLS, type ToolName } from '../tools.ts';
 import { type Case, RegressError } from './matrix.ts';
 
@@ -85,8 +86,11 @@ export async function createHttpBackend(url: string, key: string | undefined): P
     tools: { server: base, imagemill: version },
     concurrency: HTTP_CONCURRENCY,
     async convert(image, testCase, signal) {
-      const commands = [formatCurl(base, image, testCase)];
-      const request = { path: image.path, name: basename(image.name), fields: testCase.fields };
+      const { fields, options } = testCase;
+      const output = ['-o', `${testCase.name}.${options.format}`];
+      const form = { fields, fileField: 'file', files: [image.name] } as const;
+      const commands = [formatCurl({ url: `${base}/convert`, output, ...form })];
+      const request = { path: image.path, name: basename(image.name), fields };
       const receive = async (response: Response) => Buffer.from(await response.arrayBuffer());
       try {
         const { received: bytes, ms, notes } = await client.convert(request, receive, signal);
@@ -98,13 +102,6 @@ export async function createHttpBackend(url: string, key: string | undefined): P
     },
     async close() {},
   };
-}
-
-/** Formats the curl command that repeats a conversion. */
-function formatCurl(base: string, { name }: Image, { name: caseName, fields, options }: Case): string {
-  const form = [...fields.map(([field, value]) => `${field}=${value}`), `file=@${curlFileName(name)}`];
-  const output = `${caseName}.${options.format}`;
-  return shellWords(['curl', ...form.flatMap((part) => ['-F', part]), `${base}/convert`, '-o', output]);
 }
 
 /** Client name of all images. */
@@ -155,7 +152,7 @@ async function convertImage(
   };
   try {
     const { file: bytes, convertedMs, notes } = await run('file', { onCommand: (step) => steps.push(step) });
-    return { made: { bytes, ms: Math.round(convertedMs), notes }, commands: formatCommands(engine, steps) };
+    return { made: { bytes, ms: Math.round(convertedMs), notes }, commands: formatSteps(engine, steps) };
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof ServiceError)) throw error;
@@ -166,7 +163,7 @@ async function convertImage(
       () => undefined,
     );
     signal.throwIfAborted();
-    return { refused: { status, message }, misread, commands: formatCommands(engine, steps) };
+    return { refused: { status, message }, misread, commands: formatSteps(engine, steps) };
   } finally {
     await workspace.remove();
   }
@@ -178,11 +175,10 @@ export async function detectImageType(path: string): Promise<InputType | undefin
   return ALL_INPUT_TYPES.find((one) => one === type);
 }
 
-/** Formats the commands of a conversion, with file names relative to its folder. */
-function formatCommands({ toolchain }: ConversionEngine, steps: readonly Step[]): string[] {
-  return steps.map(({ tool, args, stdin }) =>
-    shellWords([basename(toolchain[tool]?.path ?? tool), ...args.map(shortenAssetPath)], stdin),
-  );
+/** Formats the commands of a conversion, without the folders of this machine. */
+function formatSteps({ toolchain }: ConversionEngine, steps: readonly Step[]): string[] {
+  const short = steps.map((step) => ({ ...step, args: step.args.map(shortenAssetPath) }));
+  return formatCommands(short, (tool) => basename(toolchain[tool]?.path ?? tool));
 }
 
 /** Makes the paths of imagemill's own assets relative to the repository. */

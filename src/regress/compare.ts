@@ -18,19 +18,19 @@ import { type Comparison, comparisonWith, type Finding, isFailure } from './verd
  * Compares two recordings row by row.
  *
  * @param before the baseline; its matrix sets the thresholds
- * @param progress called after each row with the number of rows done
+ * @param progress called after each row, with the name of its image and the number of all rows
  */
 export async function compare(
   before: Recording,
   after: Recording,
   { thresholds } = before.matrix,
-  progress: (done: number, all: number) => void = () => {},
+  progress: (image: string, all: number) => void = () => {},
 ): Promise<Finding[]> {
   const previous = new Map(before.rows.map((row) => [rowKey(row), row]));
   const current = new Map(after.rows.map((row) => [rowKey(row), row]));
   const keys = [...new Set([...previous.keys(), ...current.keys()])];
   const findings: Finding[] = [];
-  for (const [done, key] of keys.entries()) {
+  for (const key of keys) {
     const [one, other] = [previous.get(key), current.get(key)];
     const { image, case: name } = (one ?? other) as Row;
     const allowed = thresholds(image, name);
@@ -38,7 +38,7 @@ export async function compare(
     // Compare sequentially: decoded images are large.
     const outcome = one && other ? await compareRows(one, other, { before, after, allowed }) : unmatched(one);
     findings.push({ image, case: name, before: one, after: other, ...outcome });
-    progress(done + 1, keys.length);
+    progress(image, keys.length);
   }
   return findings;
 }

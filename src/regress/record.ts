@@ -21,7 +21,7 @@ export interface RecordOptions {
   readonly repeat?: number;
   readonly signal: AbortSignal;
   /** Called after each conversion with the number of conversions done. */
-  readonly progress?: (done: number, all: number) => void;
+  readonly progress?: (image: string, all: number) => void;
 }
 
 /**
@@ -66,11 +66,10 @@ export async function record(options: RecordOptions): Promise<Recording> {
       .map((testCase) => ({ image, testCase })),
   );
   const rows: Row[] = [];
-  let done = 0;
   const find = () => jobs.entries();
   await forEachItem(find, converter.concurrency, options.signal, async ([index, job], signal) => {
     rows[index] = await recordOne(job.image, job.testCase, { ...options, signal });
-    options.progress?.(++done, jobs.length);
+    options.progress?.(job.image.name, jobs.length);
   });
   return {
     tools: converter.tools,

@@ -2,14 +2,6 @@
 import { INPUTS, type InputType } from '../formats.ts';
 import { formatBytes } from '../text.ts';
 
-/** Formats the change of the file size in whole per cent. */
-export function formatChange(before: number, after: number): string {
-  const percent = Math.round((after / before - 1) * 100);
-  if (percent === 0) return 'same size';
-  // A result is never empty, so do not round up to 100 %.
-  return percent < 0 ? `−${Math.min(-percent, 99)} %` : `+${percent} %`;
-}
-
 /** Formats what all results together save, or cost. */
 export const formatSaved = (before: number, after: number): string =>
   after > before ? `${formatBytes(after - before)} larger` : `${formatBytes(before - after)} saved`;

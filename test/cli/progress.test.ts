@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createProgress } from '../../src/cli/convert/progress.ts';
+import { createProgress } from '../../src/cli/progress.ts';
 
 /** Creates a progress bar on a terminal that only records, with a clock that the test moves. */
 function createBar(columns = 200) {
@@ -8,7 +8,7 @@ function createBar(columns = 200) {
     shown += text;
   };
   const stream = { isTTY: true, columns, write };
-  const bar = createProgress('failed', stream as unknown as NodeJS.WriteStream, () => now);
+  const bar = createProgress(stream as unknown as NodeJS.WriteStream, () => now);
   if (!bar) throw new Error('no progress bar');
   return {
     bar,

@@ -264,7 +264,7 @@ describe('imagemill regress', () => {
     expect(findings).to.have.length(12);
     const small = findings.find((one) => one.case === 'small' && one.image === 'scene.png');
     expect(small?.after?.commands).to.deep.equal([
-      `curl -F format=png -F width=70 -F file=@scene.png ${service.base}/convert -o small.png`,
+      `curl --fail-with-body -o small.png -F format=png -F width=70 -F file=@scene.png ${service.base}/convert`,
     ]);
   });
 

@@ -167,7 +167,7 @@ describe('the comparison dialog', () => {
     await last;
     release();
     await output.getByText(await sent('10')).waitFor();
-    expect(await output.textContent()).to.match(/ [−+]\d+ %$/);
+    expect(await output.textContent()).to.match(/ [−+]\d+%$/);
     expect(most()).to.equal(1);
     expect(aborted).to.equal(1);
 

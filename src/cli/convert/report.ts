@@ -1,10 +1,10 @@
 /** @module Prints results to standard output and errors to standard error, or both as JSON lines. Writes the table of `--report`. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { isReplaceable, systemReason } from '../../files/system.ts';
-import { formatBytes, sanitizeForDisplay, truncate } from '../../text.ts';
+import { formatBytes, formatChange, sanitizeForDisplay, truncate } from '../../text.ts';
 import { CliError } from '../context.ts';
+import { createProgress } from '../progress.ts';
 import { type ConvertedFile, type FileErrorCode, MAX_LABEL_LENGTH, type OutputJob } from './converter.ts';
-import { createProgress } from './progress.ts';
 
 type Done = Pick<ConvertedFile, 'bytesBefore' | 'bytesAfter' | 'ms' | 'notes' | 'quality' | 'verification'>;
 
@@ -154,7 +154,7 @@ function formatResult(
 ): string {
   const [from, to] = namesOf(input, output);
   const named = notes.length > 0 ? `  ${notes.join(', ')}` : '';
-  const rest = `  ${formatChange(bytesBefore, bytesAfter)}${named}`;
+  const rest = `  ${formatSizes(bytesBefore, bytesAfter)}${named}`;
   const line = `${from} → ${to}${rest}`;
   if (width === undefined || line.length <= width) return line;
   const short = shortenPath(to, Math.max(MIN_PATH_LENGTH, width - rest.length));
@@ -177,7 +177,7 @@ function formatSummary(
 ): string {
   const done = dryRun
     ? `${converted} to convert`
-    : `${converted} converted: ${formatChange(bytesBefore, bytesAfter)}`;
+    : `${converted} converted: ${formatSizes(bytesBefore, bytesAfter)}`;
   const parts = [
     converted > 0 ? done : dryRun ? 'none to convert' : 'none converted',
     ...(notes.size > 0 ? [formatCounts(notes, (note) => `with ${note}`)] : []),
@@ -273,10 +273,6 @@ function quoteCsv(value: ReportRow[(typeof COLUMNS)[number]]): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Formats a change of size, such as "139 kB → 76 kB (−45%)". */
-function formatChange(before: number, after: number): string {
-  // A result is never empty, so do not round down to −100%.
-  const percent = before === 0 ? 0 : Math.max(-99, Math.round((after / before - 1) * 100));
-  const sign = percent === 0 ? '±' : percent > 0 ? '+' : '−';
-  return `${formatBytes(before)} → ${formatBytes(after)} (${sign}${Math.abs(percent)}%)`;
-}
+/** Formats sizes before and after, such as "139 kB → 76 kB (−45%)". */
+const formatSizes = (before: number, after: number): string =>
+  `${formatBytes(before)} → ${formatBytes(after)} (${formatChange(before, after)})`;

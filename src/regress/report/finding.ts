@@ -2,8 +2,8 @@
  * @module The part of the HTML report that shows one finding, with its images as data URLs, small enough for one page, and
  * numbers in it.
  */
-import { INPUT_FILE } from '../../conversion/plan/types.ts';
-import { formatBytes, shellWords } from '../../text.ts';
+import { formatCopy } from '../../conversion/explain.ts';
+import { formatBytes } from '../../text.ts';
 import { decode, encode } from '../image/codec.ts';
 import {
   compositeOver,
@@ -200,12 +200,5 @@ ${changed && one && other && html`<p>after</p>`}<pre><code>${other || one}</code
 function script(row: Row | undefined): string {
   if (!row || row.commands.length === 0) return '';
   if (row.commands[0]?.startsWith('curl ')) return row.commands.join('\n');
-  return [shellWords(['cp', '--', row.image, INPUT_FILE]), ...row.commands].join('\n');
-}
-
-/** Formats a relative change as a signed percentage; – if there was nothing before. */
-export function formatChange(before: number, after: number): string {
-  if (before === 0) return '–';
-  const share = (after / before - 1) * 100;
-  return `${share >= 0 ? '+' : '−'}${Math.abs(share).toFixed(1)}%`;
+  return [formatCopy(row.image), ...row.commands].join('\n');
 }

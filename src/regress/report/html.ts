@@ -3,10 +3,10 @@ import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ASSETS_DIR } from '../../folders.ts';
-import { formatBytes } from '../../text.ts';
+import { formatBytes, formatChange } from '../../text.ts';
 import type { Recording } from '../record.ts';
 import { bySeverity, type Finding, isFailure, type ReasonKind, VERDICT_NAMES, VERDICTS } from '../verdict.ts';
-import { findingCard, formatChange, renderImages } from './finding.ts';
+import { findingCard, renderImages } from './finding.ts';
 import { html, Markup } from './markup.ts';
 import { countVerdicts, summarize } from './summary.ts';
 
@@ -92,7 +92,7 @@ function overview(findings: readonly Finding[], before: Recording, after: Record
 <p class="brand">imagemill regress</p>
 <h1 class="${failures > 0 ? 'bad' : 'good'}">${failures > 0 ? `${failures} of ${total} results changed` : `None of ${total} results changed`}</h1>
 <p class="lead">${failures > 0 && `${visible.length === 0 ? 'None' : visible.length} of them look different or are errors. `}${images} images, each converted in up to ${new Set(findings.map((one) => one.case)).size} ways.
-All results together: ${formatBytes(bytes[0])} → ${formatBytes(bytes[1])} (${formatChange(...bytes)})${ms[0] > 0 && ms[1] > 0 && `, ${(ms[0] / 1000).toFixed(1)} → ${(ms[1] / 1000).toFixed(1)} seconds of conversion (${formatChange(...ms)})`}.</p>
+All results together: ${formatBytes(bytes[0])} → ${formatBytes(bytes[1])} (${formatChange(...bytes, 1)})${ms[0] > 0 && ms[1] > 0 && `, ${(ms[0] / 1000).toFixed(1)} → ${(ms[1] / 1000).toFixed(1)} seconds of conversion (${formatChange(...ms, 1)})`}.</p>
 <div class="tables">
 ${tools(before, after)}
 ${byReason(findings)}
@@ -141,7 +141,7 @@ function byCase(findings: readonly Finding[]): Markup {
     return html`<tr><th scope="row"><button type="button" class="link" data-pick-case="${name}">${name}</button></th>${shown.map(
       (verdict) =>
         html`<td class="number ${counts[verdict] > 0 && VERDICTS[verdict].fails ? 'bad' : ''}">${counts[verdict] || '·'}</td>`,
-    )}<td class="number">${formatChange(...bytes)}</td></tr>`;
+    )}<td class="number">${formatChange(...bytes, 1)}</td></tr>`;
   };
   return html`<section class="wide"><h2>Cases</h2><table><thead><tr><th></th>${shown.map(
     (verdict) => html`<th scope="col" class="number">${verdict}</th>`,

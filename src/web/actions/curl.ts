@@ -1,6 +1,6 @@
 /** @module The curl commands that convert the files of the list. */
 import { computed } from '@preact/signals';
-import { curlFileName, shellWords } from '../../text.ts';
+import { formatCurl } from '../../shell.ts';
 import { apiKey, SERVICE_URL } from '../client/api.ts';
 import { formats } from '../state/formats.ts';
 import { items, queryOf } from '../state/items.ts';
@@ -16,31 +16,26 @@ export const command = computed(() => {
   const result = format && resultName(name, format);
   // curl -OJ does not overwrite files, so a result with the name of the input would fail.
   const output = result === name && result ? ['-o', result.replace(/(?=\.[^.]*$)/, ' (2)')] : ['-OJ'];
-  const query = first ? queryOf(first) : queryFor();
-  return curl(output, 'convert', [...fieldsOf(query), `file=@${curlFileName(first?.path ?? name)}`]);
+  return curl(output, 'convert', first ? queryOf(first) : queryFor(), [first?.path ?? name]);
 });
 
 /** Formats one command per archive: for the files with equal options, as many as `POST /batch` accepts. */
 function batchCommands(): string {
   const size = formats.value?.limits.max_batch_files ?? items.value.length;
-  const archives = [...Map.groupBy(items.value, queryOf)].flatMap(([query, group]) => {
-    const files = group.map(({ path }) => `files=@${curlFileName(path)}`);
-    // The server needs on_error before the files, to skip those that it rejects during the upload.
-    return chunk(files, size).map((part) => [...fieldsOf(query), 'on_error=skip', ...part]);
-  });
+  const archives = [...Map.groupBy(items.value, queryOf)].flatMap(([query, group]) =>
+    chunk(group, size).map((part) => ({ query, paths: part.map(({ path }) => path) })),
+  );
   return archives
-    .map((form, at) =>
+    .map(({ query, paths }, at) =>
       curl(
         archives.length > 1 ? ['-o', `converted-${at + 1}-of-${archives.length}.zip`] : ['-OJ'],
         'batch',
-        form,
+        query,
+        paths,
       ),
     )
     .join('\n');
 }
-
-const fieldsOf = (query: string): string[] =>
-  [...new URLSearchParams(query)].map(([name, value]) => `${name}=${value}`);
 
 /** Splits a list into chunks of at most `size` items. */
 function chunk<T>(all: readonly T[], size: number): T[][] {
@@ -48,11 +43,19 @@ function chunk<T>(all: readonly T[], size: number): T[][] {
   return Array.from({ length: count }, (_, at) => all.slice(at * size, (at + 1) * size));
 }
 
-/** Formats a curl command. It fails for an error response, and saves its message. */
-function curl(output: readonly string[], endpoint: 'convert' | 'batch', form: readonly string[]): string {
-  const parts = form.flatMap((part) => ['-F', part]);
-  // The shell replaces the variable: the key itself does not belong on the screen.
-  const key = apiKey.value ? ' -H "Authorization: Bearer $API_KEY"' : '';
-  const words = ['--fail-with-body', ...output, ...parts, `${SERVICE_URL}api/v1/${endpoint}`];
-  return `curl${key} ${shellWords(words)}`;
+function curl(
+  output: readonly string[],
+  endpoint: 'convert' | 'batch',
+  query: string,
+  files: readonly string[],
+): string {
+  const isBatch = endpoint === 'batch';
+  return formatCurl({
+    ...{ output, files },
+    url: `${SERVICE_URL}api/v1/${endpoint}`,
+    // The server needs on_error before the files, to skip those that it rejects during the upload.
+    fields: [...new URLSearchParams(query), ...(isBatch ? [['on_error', 'skip'] as const] : [])],
+    fileField: isBatch ? 'files' : 'file',
+    keyVariable: apiKey.value ? 'API_KEY' : undefined,
+  });
 }

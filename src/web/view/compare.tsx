@@ -1,9 +1,9 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
-import { formatBytes } from '../../text.ts';
+import { formatBytes, formatChange } from '../../text.ts';
 import { isArchive, isPdf } from '../actions/convert.ts';
 import { followed, followOptions } from '../actions/follow-options.ts';
-import { formatChange, typeLabel } from '../format.ts';
+import { typeLabel } from '../format.ts';
 import { compared, type Item } from '../state/items.ts';
 import { options } from '../state/options.ts';
 import { useZoom } from './events.ts';
@@ -164,7 +164,7 @@ function ComparedImages({ file, isReadable, result, labels }: ComparedProps) {
             max="100"
             value={split.value}
             aria-label="Position of the divider between original and result"
-            aria-valuetext={`${split.value} %`}
+            aria-valuetext={`${split.value}%`}
             onInput={({ currentTarget }) => {
               split.value = currentTarget.valueAsNumber;
             }}

@@ -3,10 +3,10 @@
 import { computed, signal, useComputed } from '@preact/signals';
 import { OUTPUTS, type OutputType } from '../../formats.ts';
 import { NOTES } from '../../notes.ts';
-import { formatBytes } from '../../text.ts';
+import { formatBytes, formatChange } from '../../text.ts';
 import { convert, isArchive } from '../actions/convert.ts';
 import type { Preview } from '../client/preview.ts';
-import { formatChange, typeLabel } from '../format.ts';
+import { typeLabel } from '../format.ts';
 import { formats } from '../state/formats.ts';
 import { compared, type Item, isStale, items, type Result, remove, stateOf } from '../state/items.ts';
 import { formatLabel } from '../state/options.ts';
@@ -174,7 +174,7 @@ function FileState({ item }: { item: Item }) {
     case 'uploading':
       return (
         <p class="file-state number">
-          Uploading {Math.floor(state.share * 100)} %
+          Uploading {Math.floor(state.share * 100)}%
           <progress value={state.share} aria-label={`Upload of ${item.file.name}`} />
         </p>
       );

@@ -1,5 +1,5 @@
 /** @module A progress bar in the last line of a terminal, with the rate and the time left. */
-import { sanitizeForDisplay } from '../../text.ts';
+import { sanitizeForDisplay } from '../text.ts';
 
 const BAR_WIDTH = 24;
 const CLEAR_LINE = '\r\u001b[K';
@@ -12,14 +12,8 @@ const RATE_WINDOW_MS = 30_000;
 /** Time after which the rate is shown, in ms. */
 const MIN_RATE_MS = 1000;
 
-/**
- * Creates a progress bar.
- *
- * @param failure label of the number of files that `failed` counts
- * @returns undefined if the stream is not a terminal
- */
+/** Creates a progress bar; undefined if the stream is not a terminal. */
 export function createProgress(
-  failure = 'failed',
   stream: NodeJS.WriteStream = process.stderr,
   now: () => number = () => performance.now(),
 ) {
@@ -34,7 +28,7 @@ export function createProgress(
   const draw = (): void => {
     drawnAt = now();
     const [oldest = ''] = running;
-    const failures = failed > 0 ? `${failed} ${failure}` : '';
+    const failures = failed > 0 ? `${failed} failed` : '';
     const parts = [formatCount(ended, total), failures, formatRate(rate.perSecond(), ended, total)];
     const line = [...parts, sanitizeForDisplay(oldest, MAX_NAME_LENGTH)]
       .filter((part) => part !== '')

@@ -1,0 +1,46 @@
+/** @module Formats command lines for a POSIX shell. Runs in Node.js and in browsers. */
+
+/** Words that need no quotes in a POSIX shell. */
+const UNQUOTED = /^[\w@%+=:,./-]+$/;
+
+const quote = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
+
+/**
+ * Formats words as a command line, with quotes where they are needed.
+ *
+ * @param stdin file on standard input, whose name needs no quotes
+ */
+export function shellWords(words: readonly string[], stdin?: string): string {
+  const line = words.map((word) => (UNQUOTED.test(word) ? word : quote(word))).join(' ');
+  return stdin === undefined ? line : `${line} < ${stdin}`;
+}
+
+/** A form that curl sends. */
+interface CurlForm {
+  readonly url: string;
+  readonly fields: readonly (readonly [name: string, value: string])[];
+  /** Name of the form field of each file. */
+  readonly fileField: 'file' | 'files';
+  /** Paths of the files, after the fields. */
+  readonly files: readonly string[];
+  /** Options that name the output, such as `-o photo.webp`. */
+  readonly output: readonly string[];
+  /** Variable of the shell with the API key, which does not belong on a screen itself. */
+  readonly keyVariable?: string | undefined;
+}
+
+/** Formats a curl command. It fails for an error response, and saves its message. */
+export function formatCurl({ url, fields, fileField, files, output, keyVariable }: CurlForm): string {
+  const parts = [
+    ...fields.map(([name, value]) => `${name}=${value}`),
+    ...files.map((path) => `${fileField}=@${quoteForCurl(path)}`),
+  ];
+  const words = ['--fail-with-body', ...output, ...parts.flatMap((part) => ['-F', part]), url];
+  const header = keyVariable === undefined ? '' : ` -H "Authorization: Bearer $${keyVariable}"`;
+  return `curl${header} ${shellWords(words)}`;
+}
+
+/** Quotes a path for `-F NAME=@PATH` of curl, which would interpret `;`, `,`, `"` or `\`. */
+function quoteForCurl(path: string): string {
+  return /[;,"\\]/.test(path) ? `"${path.replace(/["\\]/g, '\\$&')}"` : path;
+}
