@@ -75,7 +75,7 @@ export function changeClient(req: IncomingMessage, changes: Partial<Client>): vo
 }
 
 /** Value of `WWW-Authenticate` (RFC 6750). */
-export const BEARER = 'Bearer realm="imagemill"';
+const BEARER = 'Bearer realm="imagemill"';
 
 /** Creates middleware that rejects a wrong API key, a wrong client ID and, if keys are required, requests without a key. */
 export function checkClient({ REQUIRE_API_KEY }: Config): RequestHandler {

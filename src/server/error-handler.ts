@@ -15,7 +15,8 @@ import {
   serviceErrorFrom,
   toPublicError,
 } from '../errors.ts';
-import { RESULT_HEADERS, setLogFields } from './middleware.ts';
+import { setLogFields } from './middleware.ts';
+import { RESULT_HEADERS } from './result-headers.ts';
 
 const { STATUS_CODES } = process.getBuiltinModule('node:http'); // not imported: see http-server.ts
 
@@ -62,7 +63,7 @@ export function errorHandler(
 
 /** Headers that an error response must not have. */
 const REMOVED_HEADERS = [
-  ...RESULT_HEADERS,
+  ...Object.keys(RESULT_HEADERS),
   ...['Cache-Control', 'Content-Length', 'Image-Height', 'Image-Width'],
 ];
 

@@ -9,6 +9,7 @@ import cors from 'cors';
 import type { Request, RequestHandler, Response, Router } from 'express';
 import type { Logger } from 'pino';
 import { type ErrorCode, serviceError } from '../errors.ts';
+import { RESULT_HEADERS } from './result-headers.ts';
 
 /** Valid `X-Request-Id` of a request: safe in a log and in a header. */
 export const REQUEST_ID_PATTERN = /^[\w.:-]{1,128}$/;
@@ -179,24 +180,14 @@ export function rejectWhileDraining(draining: AbortSignal | undefined): RequestH
   };
 }
 
-/** Headers of a result that the API documents. */
-export const RESULT_HEADERS = [
-  ...['Content-Disposition', 'Repr-Digest', 'ETag', 'Server-Timing', 'X-Conversion-Key'],
-  ...['X-Conversion-Notes', 'X-Conversion-Quality', 'X-Image-Height', 'X-Image-Width'],
+/** Response headers that scripts of other sites may read. */
+const EXPOSED_HEADERS = [
+  ...Object.keys(RESULT_HEADERS),
+  ...['Retry-After', 'X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'X-Request-Id'],
 ];
 
-/** Headers that state the rate limit of the client, the requests left in the window, and its end. */
-export const RATE_LIMIT_HEADERS = [
-  'X-RateLimit-Limit',
-  'X-RateLimit-Remaining',
-  'X-RateLimit-Reset',
-] as const;
-
-/** Response headers that scripts of other sites may read. */
-export const EXPOSED_HEADERS = [...RESULT_HEADERS, 'Retry-After', ...RATE_LIMIT_HEADERS, 'X-Request-Id'];
-
 /** Methods of the API; OPTIONS needs no permission. */
-export const METHODS = ['GET', 'HEAD', 'POST'];
+const METHODS = ['GET', 'HEAD', 'POST'];
 
 /** Time for which browsers can cache the response to a preflight, in seconds: a day. */
 const PREFLIGHT_TTL_S = 86_400;

@@ -3,9 +3,9 @@ import type { Config } from '../../config.ts';
 import { serviceError } from '../../errors.ts';
 import { errorBody } from '../error-handler.ts';
 import { ALLOWED, REQUEST_ID_PATTERN } from '../middleware.ts';
-import { EXAMPLE_KEY, hasApiKeys, hasClientIds, headers } from './headers.ts';
+import { RESULT_HEADERS } from '../result-headers.ts';
 import { FILE, methodsOperation, OPENAPI_VERSION, OPERATIONS, type Operation } from './operations.ts';
-import { responses } from './responses.ts';
+import { hasApiKeys, hasClientIds, responses } from './responses.ts';
 import { type ApiContext, type Json, queryParameters, schemas } from './schemas.ts';
 
 /**
@@ -46,9 +46,7 @@ export function createDocument(base: string, service: ApiContext): Json {
         ...(hasClientIds(service.config) && { ClientId: CLIENT_ID }),
       },
       ...(hasApiKeys(service.config) && { securitySchemes: { ApiKey: { type: 'http', scheme: 'bearer' } } }),
-      headers: Object.fromEntries(
-        Object.entries(headers(service)).map(([key, { name: _, ...header }]) => [key, header]),
-      ),
+      headers: RESULT_HEADERS,
       schemas: schemas(service),
     },
   };
@@ -108,7 +106,7 @@ const KNOWN_KEY = {
   description:
     'Entity tags of results that the client has. If the result would have one of them, the response is 304, and no tool runs. The file is uploaded in any case.',
   schema: { type: 'string' },
-  example: `"${EXAMPLE_KEY}"`,
+  example: '"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"',
 };
 
 const CLIENT_ID = {

@@ -1,7 +1,7 @@
 /** @module The endpoints: method, path, description and successful response. The app adds a route for each. */
 import { OUTPUTS } from '../../formats.ts';
 import type { Method } from '../middleware.ts';
-import type { HeaderName } from './headers.ts';
+import { RESULT_HEADERS, type ResultHeader } from '../result-headers.ts';
 import { type ApiContext, BINARY, formatsBody, type Json } from './schemas.ts';
 
 /** A method of a path. */
@@ -17,7 +17,7 @@ export interface Operation {
   readonly isPublic?: boolean;
   readonly success: {
     readonly description: string;
-    readonly headers: readonly HeaderName[];
+    readonly headers?: readonly ResultHeader[];
     /** Absent if the response has no body. */
     readonly content?: (service: ApiContext) => Json;
   };
@@ -40,11 +40,7 @@ const ENDPOINTS = {
     form: 'convert',
     success: {
       description: 'The converted file.',
-      headers: [
-        ...(['ContentLength', 'FileName', 'NotStored', 'ServerTiming', 'Notes', 'Quality'] as const),
-        ...(['ImageWidth', 'ImageHeight', 'Digest'] as const),
-        ...(['ConversionKey', 'ETag'] as const),
-      ],
+      headers: Object.keys(RESULT_HEADERS) as ResultHeader[],
       content: ({ outputs }) => ({
         ...Object.fromEntries(outputs.map((output) => [OUTPUTS[output].mediaType, FILE])),
         'application/zip': FILE,
@@ -64,7 +60,7 @@ const ENDPOINTS = {
     form: 'batch',
     success: {
       description: 'A ZIP archive of the converted files. It can be read as a stream.',
-      headers: ['ArchiveName', 'NotStored', 'ServerTiming', 'NotesOfMany', 'QualityOfMany'],
+      headers: ['Content-Disposition', 'Server-Timing', 'X-Conversion-Notes', 'X-Conversion-Quality'],
       content: () => ({ 'application/zip': FILE }),
     },
   },
@@ -80,7 +76,6 @@ const ENDPOINTS = {
     form: 'identify',
     success: {
       description: 'The description of the image, or a list.',
-      headers: ['ContentLength', 'NotStored'],
       content: () => jsonContent('Identified', IDENTIFIED),
     },
   },
@@ -91,7 +86,6 @@ const ENDPOINTS = {
     description: 'The formats that the tools on this machine support, and the limits of the server.',
     success: {
       description: 'The input and output formats, and the limits.',
-      headers: ['ContentLength'],
       content: (service) => jsonContent('Formats', formatsBody(service)),
     },
   },
@@ -102,7 +96,6 @@ const ENDPOINTS = {
     description: 'Status, version and current time of the service.',
     success: {
       description: 'The service is available.',
-      headers: ['ContentLength', 'NotStored'],
       content: ({ version }) =>
         jsonContent('Health', { status: 'ok', version, timestamp: '2026-11-21T01:46:55.265Z' }),
     },
@@ -115,7 +108,6 @@ const ENDPOINTS = {
     isPublic: true,
     success: {
       description: 'The document.',
-      headers: ['ContentLength', 'Revalidated'],
       content: ({ version }) =>
         jsonContent('Reference', {
           openapi: OPENAPI_VERSION,
@@ -139,14 +131,13 @@ export const OPERATIONS = Object.entries(ENDPOINTS).map(
 );
 
 /** Returns the operation that names the methods of an endpoint. */
-export const methodsOperation = ({ method, path, operationId }: Endpoint): Operation => ({
+export const methodsOperation = ({ path, operationId }: Endpoint): Operation => ({
   ...{ method: 'OPTIONS', path, operationId: `${operationId}Methods`, isPublic: true },
   summary: 'Methods of this path',
   description:
     'Also the response to a preflight request of a browser (CORS), which the rate limit never rejects.',
   success: {
     description: '`Allow` has the methods.',
-    headers: [method === 'GET' ? 'Allow' : 'AllowPost'],
   },
 });
 

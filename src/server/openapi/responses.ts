@@ -1,4 +1,5 @@
 /** @module The responses of each operation, with an example of every error. */
+import type { Config } from '../../config.ts';
 import type { ErrorScope, ExampleValues } from '../../error-row.ts';
 import { ERROR_CODES, ERRORS, type ErrorCode } from '../../error-table.ts';
 import { ServiceError } from '../../errors.ts';
@@ -7,17 +8,8 @@ import { errorBody } from '../error-handler.ts';
 import { MIN_MEAN_CHUNK_BYTES } from '../http-server.ts';
 import { ALLOWED } from '../middleware.ts';
 import { MAX_FIELDS } from '../multipart/normalizer.ts';
+import type { ResultHeader } from '../result-headers.ts';
 import { MIN_BYTES_PER_SECOND } from '../upload.ts';
-import {
-  contextHeaders,
-  EXAMPLE_ID,
-  type Header,
-  type HeaderName,
-  hasApiKeys,
-  hasClientIds,
-  headers,
-  PREFLIGHT,
-} from './headers.ts';
 import type { Operation } from './operations.ts';
 import type { ApiContext, Json } from './schemas.ts';
 
@@ -36,50 +28,40 @@ const STATUS_DESCRIPTIONS: Readonly<Record<number, string>> = {
   503: 'The service is overloaded, out of disk space, unable to start its tools, or shutting down.',
 };
 
+/** Returns whether a request can have an API key. */
+export const hasApiKeys = ({ API_KEYS_FILE }: Config): boolean => API_KEYS_FILE !== undefined;
+
+/** Returns whether a request can name its client. */
+export const hasClientIds = ({ TRUSTED_CLIENTS }: Config): boolean => TRUSTED_CLIENTS.length > 0;
+
 /** Returns the responses of an operation by status. */
 export function responses(operation: Operation, service: ApiContext): Record<string, Json> {
-  const { success, method } = operation;
-  const all = headers(service);
-  const refer = (...names: string[]): Json =>
-    Object.fromEntries(
-      [
-        ...COMMON,
-        ...names,
-        ...(method === 'OPTIONS' ? PREFLIGHT : []),
-        ...Object.keys(contextHeaders(service)),
-      ].map((name) => [(all[name] as Header).name, { $ref: `#/components/headers/${name}` }]),
-    );
-  const special: Readonly<Record<number, readonly HeaderName[]>> = {
-    401: ['Authenticate'],
-    405: [method === 'GET' ? 'Allow' : 'AllowPost'],
-    429: ['RetryAfter'],
-    503: ['RetryAfter'],
-  };
+  const { success, operationId } = operation;
   const errors = [...errorExamples(operation, service)].map(([status, examples]) => [
     status,
     {
       description: STATUS_DESCRIPTIONS[status],
-      headers: refer('ContentLength', ...(special[status] ?? [])),
       content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' }, examples } },
     },
   ]);
   return {
     [success.content ? 200 : 204]: {
       description: success.description,
-      headers: refer(...success.headers),
-      ...(success.content && { content: success.content(service) }),
+      headers: success.headers && refer(success.headers),
+      content: success.content?.(service),
     },
-    ...(operation.operationId === 'convert' && {
+    ...(operationId === 'convert' && {
       304: {
         description: 'The result has the key that `If-None-Match` lists. No tool was run.',
-        headers: refer('NotStored', 'ConversionKey', 'ETag'),
+        headers: refer(['ETag', 'X-Conversion-Key']),
       },
     }),
     ...Object.fromEntries(errors),
   };
 }
 
-const COMMON: readonly HeaderName[] = ['RequestId', 'NoSniff'];
+const refer = (names: readonly ResultHeader[]): Json =>
+  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 
 const CAN_RETURN: Readonly<Record<ErrorScope, (operation: Operation, service: ApiContext) => boolean>> = {
   connection: () => false,
@@ -104,7 +86,7 @@ function errorExamples(operation: Operation, service: ApiContext): Map<number, R
     maxFiles: isBatch ? config.MAX_BATCH_FILES : 1,
     allowed: ALLOWED[operation.method === 'POST' ? 'POST' : 'GET'],
     supported: listLabels(inputs),
-    requestId: EXAMPLE_ID,
+    requestId: '3f2c1d9e-5b1a-4a59-9d35-0c5f0f6b7a21',
     maxFields: MAX_FIELDS,
     minChunkBytes: MIN_MEAN_CHUNK_BYTES,
     minBytesPerSecond: MIN_BYTES_PER_SECOND,
