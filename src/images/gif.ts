@@ -1,5 +1,4 @@
 /** @module Reads a GIF, and repairs one that ImageMagick would reject or show differently from browsers (GIF89a specification). */
-import type { FileHandle } from 'node:fs/promises';
 import {
   HeaderTooComplexError,
   littleEndian,
@@ -8,7 +7,7 @@ import {
   WindowReader,
   writeAt,
 } from './containers/file.ts';
-import { type GifBlock, gifBlocks, walkSubBlocks } from './containers/parts.ts';
+import { type GifBlock, gifBlocks } from './containers/parts.ts';
 import { type ImageFacts, type MetadataKind, RGB_PIXELS } from './image-info.ts';
 
 /** Maximum loop count of a WebP. */
@@ -53,7 +52,7 @@ export async function readGif(bytes: WindowReader): Promise<ImageFacts<'gif'>> {
   const metadata: MetadataKind[] = [];
   let delay = 0;
   let loopCount = 1;
-  let truncated = false;
+  let [truncated, contradictory] = [false, false];
   let flags = 0;
   let first: { readonly head: Buffer; readonly flags: number } | undefined;
   let [clears, alpha] = [false, false];
@@ -76,15 +75,16 @@ export async function readGif(bytes: WindowReader): Promise<ImageFacts<'gif'>> {
       [delay, flags] = [head.readUInt16LE(4) * 10, (head[3] ?? 0) | (flags & TRANSPARENT)];
     if (isNamed(block, LOOP) && isLoop(block)) loopCount = toLoopCount(head.readUInt16LE(REPEATS_AT));
     if (isNamed(block, XMP) && metadata.length === 0) metadata.push('xmp');
-    truncated ||= end === undefined;
+    if (end === undefined && name === 'cut' && head.length === 0) truncated = true;
+    else contradictory ||= end === undefined;
   }
   // Frames over an opaque one uncover transparency only if they clear their area.
-  const opaque =
-    first && !clears && !truncated && (first.flags & TRANSPARENT) === 0 && isWhole(first.head, width, height);
+  const opaque = first && !clears && (first.flags & TRANSPARENT) === 0 && isWhole(first.head, width, height);
   return {
     ...{ width, height, paletteKind: 'palette', profile: 'none', metadata },
     pixels: { ...RGB_PIXELS, alpha },
     ...(truncated && { truncated }),
+    ...(contradictory && { contradictory }),
     ...(delaysMs.length > 1 && {
       animation: { delaysMs, loopCount, ...(opaque && { opaque }) },
     }),
@@ -109,18 +109,15 @@ function toLoopCount(repeats: number): number {
 
 /**
  * Enlarges the canvas to the first frame, and replaces a loop extension and a disposal method that ImageMagick does not know.
- * If the file is truncated within a frame, reduces that frame to its complete rows. Completes frames without a graphic control
- * extension.
+ * Completes frames without a graphic control extension.
  *
  * @throws {ServiceError} DISK_FULL if the repaired file is larger and the disk has no space for it
  */
 export async function repairGif(target: RepairTarget): Promise<undefined> {
   const { file } = target;
-  const bytes = new WindowReader(file);
   try {
-    const flaws = await findFlaws(bytes);
+    const flaws = await findFlaws(new WindowReader(file));
     for (const [at, replacement] of flaws.replacements) await writeAt(file, at, replacement);
-    if (flaws.cut) await repairCut(file, bytes, flaws.cut);
     await insertControls(flaws.uncontrolled, target);
   } catch (error) {
     if (!(error instanceof HeaderTooComplexError)) throw error; // the inspection reports it
@@ -132,16 +129,6 @@ interface Flaws {
   readonly replacements: readonly (readonly [at: number, bytes: Buffer])[];
   /** Offset of each image descriptor without a graphic control extension, if an earlier frame has one. */
   readonly uncontrolled: readonly number[];
-  /** Set if the file ends within or before a frame. */
-  readonly cut?: Cut;
-}
-
-interface Cut {
-  readonly hasFrame: boolean;
-  /** Offset of the first byte after the last complete frame. */
-  readonly start: number;
-  /** The incomplete frame, if the file contains its descriptor. */
-  readonly frame?: GifBlock;
 }
 
 const MAX_GIF_SIDE = 65_535;
@@ -157,12 +144,8 @@ async function findFlaws(bytes: WindowReader): Promise<Flaws> {
   let [loop, laterLoop]: (GifBlock | undefined)[] = [];
   let hasFrame = false;
   let control: 'none' | 'earlier' | 'own' = 'none';
-  /** Offset after the last complete frame. */
-  let start: number | undefined;
   for await (const block of gifBlocks(bytes)) {
-    const { name, offset, head, end } = block;
-    start ??= offset;
-    if (name === 'cut' && offset === start && head.length === 0) break; // only the trailer is missing
+    const { name, offset, head } = block;
     const flags = head[3] ?? 0;
     if (isControl(block) && ((flags >> 2) & 7) === UNDEFINED_DISPOSAL)
       replacements.push([offset + 3, Buffer.of(flags ^ ((UNDEFINED_DISPOSAL ^ RESTORE_TO_PREVIOUS) << 2))]);
@@ -175,15 +158,7 @@ async function findFlaws(bytes: WindowReader): Promise<Flaws> {
     if (isFirst && otherLoop) replacements.push([otherLoop.offset + NAME_AT, Buffer.from(LOOP)]);
     if (name === 'image' && control === 'earlier') uncontrolled.push(offset);
     if (name === 'image' && control === 'own') control = 'earlier';
-    if (end === undefined)
-      return {
-        replacements: [...replacements, ...replaceRepeats(loop, laterLoop)],
-        uncontrolled,
-        cut: { hasFrame, start, ...(name === 'image' && { frame: block }) },
-      };
-    if (name !== 'image') continue;
-    hasFrame = true;
-    start = end;
+    hasFrame ||= name === 'image';
   }
   return { replacements: [...replacements, ...replaceRepeats(loop, laterLoop)], uncontrolled };
 }
@@ -202,101 +177,6 @@ function canvasFor(screen: Buffer, descriptor: Buffer): Buffer {
   return Buffer.concat(sides.map((side) => littleEndian(side, 2)));
 }
 
-async function repairCut(
-  file: FileHandle,
-  bytes: WindowReader,
-  { hasFrame, start, frame }: Cut,
-): Promise<void> {
-  const isShown = frame !== undefined && (await keepCompleteRows(file, bytes, frame));
-  if (!isShown && hasFrame) await file.truncate(start);
-}
-
-/** Offset of the height in an image descriptor, offset of its flags, and the flag of an interlaced frame (section 20). */
-const HEIGHT_AT = 7;
-const FLAGS_AT = 9;
-const INTERLACED = 0x40;
-
-/**
- * Reduces the height of a frame to its complete rows. The area below becomes transparent.
- *
- * @returns whether the frame has a complete row, and all rows if it is interlaced
- */
-async function keepCompleteRows(
-  file: FileHandle,
-  bytes: WindowReader,
-  { offset, head, data }: GifBlock,
-): Promise<boolean> {
-  const [width, height] = [head.readUInt16LE(5), head.readUInt16LE(HEIGHT_AT)];
-  const [minCodeBits = 0] = await bytes.read(data - 1, 1);
-  const count = createPixelCounter(minCodeBits);
-  let pixels = 0;
-  let last = { at: data, length: 0 };
-  await walkSubBlocks(bytes, data, (at, body) => {
-    pixels = count(body);
-    last = { at, length: body.length };
-  });
-  const rows = width === 0 ? 0 : Math.min(height, Math.floor(pixels / width));
-  const isInterlaced = ((head[FLAGS_AT] as number) & INTERLACED) !== 0;
-  if (rows === 0 || (isInterlaced && rows < height)) return false;
-  await writeAt(file, offset + HEIGHT_AT, littleEndian(rows, 2));
-  await writeAt(file, last.at, Buffer.of(last.length));
-  if (last.length > 0) await writeAt(file, last.at + 1 + last.length, Buffer.of(0));
-  return true;
-}
-
-/** Maximum length of an LZW code (appendix F). */
-const MAX_CODE_BITS = 12;
-
-/**
- * Creates a counter of compressed pixels, which receives the data piece by piece and returns the number so far. An invalid code
- * ends the pixels.
- *
- * @param minCodeBits "LZW minimum code size", the byte before the data
- */
-function createPixelCounter(minCodeBits: number): (piece: Uint8Array) => number {
-  const clear = 1 << Math.min(minCodeBits, MAX_CODE_BITS - 1);
-  const end = clear + 1;
-  const lengths = new Uint16Array(1 << MAX_CODE_BITS).fill(1);
-  let pixels = 0;
-  let isOver = false;
-  let [codeBits, next, previous] = [minCodeBits + 1, clear + 2, -1];
-  let [bits, bitCount] = [0, 0];
-
-  function add(code: number): void {
-    if (code === clear) {
-      [codeBits, next, previous] = [minCodeBits + 1, clear + 2, -1];
-      return;
-    }
-    const isKnown = code < (previous < 0 ? clear : next);
-    if (code === end || (!isKnown && (code !== next || previous < 0))) {
-      isOver = true;
-      return;
-    }
-    if (previous >= 0 && next < lengths.length) {
-      lengths[next] = (lengths[previous] as number) + 1;
-      next += 1;
-      if (next === 1 << codeBits && codeBits < MAX_CODE_BITS) codeBits += 1;
-    }
-    pixels += lengths[code] as number;
-    previous = code;
-  }
-
-  return (piece) => {
-    for (const byte of piece) {
-      if (isOver) break;
-      bits |= byte << bitCount;
-      bitCount += 8;
-      while (bitCount >= codeBits && !isOver) {
-        const code = bits & ((1 << codeBits) - 1);
-        bits >>>= codeBits;
-        bitCount -= codeBits;
-        add(code);
-      }
-    }
-    return pixels;
-  };
-}
-
 /** A graphic control extension with the defaults: no transparency, no delay and no disposal (section 23). */
 const DEFAULT_CONTROL = Buffer.from([0x21, CONTROL, 4, 0, 0, 0, 0, 0]);
 
@@ -312,14 +192,13 @@ async function insertControls(
   { file, maxBytes, store }: RepairTarget,
 ): Promise<void> {
   const { size } = await file.stat();
-  const starts = descriptorsAt.filter((at) => at < size);
-  const [first] = starts;
-  const added = starts.length * DEFAULT_CONTROL.length;
+  const [first] = descriptorsAt;
+  const added = descriptorsAt.length * DEFAULT_CONTROL.length;
   if (first === undefined || size - first > MAX_MOVED_BYTES || size + added > maxBytes) return;
   const { bytes: end } = await readAt(file, first, size - first);
-  const parts = starts.flatMap((at, index) => [
+  const parts = descriptorsAt.flatMap((at, index) => [
     DEFAULT_CONTROL,
-    end.subarray(at - first, (starts[index + 1] ?? size) - first),
+    end.subarray(at - first, (descriptorsAt[index + 1] ?? size) - first),
   ]);
   await store(added);
   await writeAt(file, first, Buffer.concat(parts));

@@ -241,8 +241,6 @@ export interface GifBlock {
   readonly offset: number;
   /** Its first bytes, at most 19. Stays valid. */
   readonly head: Buffer;
-  /** Offset of the first sub-block. In an image, the byte "LZW minimum code size" precedes it. */
-  readonly data: number;
   /** Offset of the next block; undefined if the file ends before it. */
   readonly end: number | undefined;
 }
@@ -257,14 +255,14 @@ export async function* gifBlocks(bytes: ByteReader): AsyncGenerator<GifBlock> {
     const isImage = head[0] === IMAGE;
     if (head.length > 0 && !isImage && head[0] !== EXTENSION) return;
     if (head.length < (isImage ? DESCRIPTOR_BYTES : EXTENSION_BYTES)) {
-      yield { name: 'cut', offset, head, data: offset, end: undefined };
+      yield { name: 'cut', offset, head, end: undefined };
       return;
     }
     const data = isImage
       ? offset + DESCRIPTOR_BYTES + colourTableLength(head[FLAGS_AT] as number) + 1
       : offset + 2;
     const end = await walkSubBlocks(bytes, data);
-    yield { name: isImage ? 'image' : 'extension', offset, head, data, end };
+    yield { name: isImage ? 'image' : 'extension', offset, head, end };
     if (end === undefined) return;
     if (isImage) frames += 1;
     offset = end;
@@ -276,17 +274,11 @@ function colourTableLength(flags: number): number {
 }
 
 /**
- * Walks sub-blocks. Each has a length byte and that many bytes. Length 0 terminates them. The last sub-block of a truncated file
- * may be shorter than its length states.
+ * Walks sub-blocks. Each has a length byte and that many bytes. Length 0 terminates them.
  *
- * @param visit called with the offset and the content of each. The content is valid until the call returns.
  * @returns the offset after the terminator; undefined if the file ends before it
  */
-export async function walkSubBlocks(
-  bytes: ByteReader,
-  from: number,
-  visit?: (at: number, body: Buffer) => void,
-): Promise<number | undefined> {
+async function walkSubBlocks(bytes: ByteReader, from: number): Promise<number | undefined> {
   for (let offset = from; ; ) {
     const piece = await bytes.read(offset, READ_BYTES);
     if (piece.length === 0) return undefined;
@@ -296,7 +288,6 @@ export async function walkSubBlocks(
       if (length === 0) return offset + at + 1;
       const end = at + 1 + length;
       if (end > READ_BYTES) break; // it continues in the next piece
-      visit?.(offset + at, piece.subarray(at + 1, end));
       at = end;
     }
     offset += at;
