@@ -74,15 +74,9 @@ describe('responses', () => {
 
     for (const [name, expected] of [
       ['фото летом.png', 'фото летом.webp'],
-      ['naïve.png', 'naïve.webp'],
-      ['👩‍👩‍👧 family.png', '👩‍👩‍👧 family.webp'],
-      ['../../etc/passwd', 'passwd.webp'],
-      ['C:\\Users\\me\\cat.png', 'cat.webp'],
-      ['archive.tar.gz', 'archive.tar.webp'],
       ['a%0D%0ASet-Cookie: x=1.png', 'aSet-Cookie: x=1.webp'],
       ['a "b".png', 'a "b".webp'],
       ['a\nb %41.png', 'ab %41.webp'],
-      ['...', 'image.webp'],
     ] as const) {
       it(`name the result after ${JSON.stringify(name)}`, async () => {
         const { headers } = await convert(service.base, photo, {}, name);

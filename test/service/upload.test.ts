@@ -38,15 +38,6 @@ describe('the upload', () => {
         '--xyz\r\nContent-Disposition: form-data; name="file"\r\n\r\nphoto.jpg\r\n--xyz--\r\n',
       ));
 
-    it('is rejected if there are two', async () => {
-      const form = new FormData();
-      for (const name of ['a.jpg', 'b.jpg']) form.append('file', new Blob([new Uint8Array(photo)]), name);
-      const { outcome } = await sendForm(`${service.base}/convert`, { method: 'POST', body: form });
-      expect(outcome).to.equal(
-        '400 Too many files: at most 1 allowed in one request. For several files, use POST /api/v1/batch.',
-      );
-    });
-
     it('is rejected if it is empty', async () => {
       expect((await convert(service.base, Buffer.alloc(0))).outcome).to.equal(
         '400 The file is empty (0 bytes).',
@@ -148,23 +139,14 @@ describe('the upload', () => {
 
   describe('body', () => {
     it('must be a form or an image, and the message names a command for each', async () => {
-      for (const type of ['application/json', 'multipart/mixed; boundary=xyz', 'text/plain']) {
+      for (const type of [
+        ...['application/json', 'multipart/mixed; boundary=xyz', 'text/plain', 'multipart/form-data'],
+      ]) {
         const init = { method: 'POST', headers: { 'content-type': type }, body: '{}' };
         expect((await sendForm(`${service.base}/convert`, init)).outcome, type).to.equal(
           `400 ${NOT_MULTIPART}`,
         );
       }
-    });
-
-    it('must not be missing', async () => {
-      expect((await sendForm(`${service.base}/convert`, { method: 'POST' })).outcome).to.equal(
-        `400 ${NOT_MULTIPART}`,
-      );
-    });
-
-    it('must have a boundary', async () => {
-      const init = { method: 'POST', headers: { 'content-type': 'multipart/form-data' }, body: 'x' };
-      expect((await sendForm(`${service.base}/convert`, init)).outcome).to.equal(`400 ${NOT_MULTIPART}`);
     });
 
     it('must use the boundary it declares', () =>
@@ -173,12 +155,6 @@ describe('the upload', () => {
         'The multipart body is incomplete or malformed.',
         '--other\r\n\r\nx\r\n--other--\r\n',
       ));
-
-    it('must not end inside a file', () =>
-      refusedWith(400, /incomplete/, filePart('name="file"; filename="a.gif"').slice(0, -4)));
-
-    it('must not end inside the headers of a part', () =>
-      refusedWith(400, /incomplete/, '--xyz\r\nContent-Disposition: form-da'));
 
     it('must not be encoded', async () => {
       const headers = { 'content-type': 'multipart/form-data; boundary=xyz', 'content-encoding': 'gzip' };
