@@ -10,6 +10,7 @@ import { ATTACK_FAULTS } from './attacks.ts';
 import { add, type ClientRun, emptyTally, once, runClients } from './clients.ts';
 import { clientRun, type Fault, type FaultParts, finish, type Outcome, runLoad } from './fault.ts';
 import { INTERRUPTIONS } from './interruptions.ts';
+import { SLOW_CLIENT_FAULTS } from './noisy-client-faults.ts';
 import { noisyPhoto, type Request } from './requests.ts';
 import {
   filesLeft,
@@ -33,6 +34,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   'kill -9 and a start over the same folder': killAndRestart,
   ...INTERRUPTIONS,
   ...ATTACK_FAULTS,
+  ...SLOW_CLIENT_FAULTS,
 };
 
 /** Runs `body` in place of ImageMagick for the first half of the time. Then all requests must succeed again. */

@@ -8,8 +8,8 @@ import { formWith, readBody, sendFrom } from '../../test/helpers/from-address.ts
 import { memoryOf, slowness } from '../processes/usage.ts';
 import { percentile } from '../statistics.ts';
 import { count, emptyTally } from './clients.ts';
-import { type Fault, type FaultParts, finish, type Outcome } from './fault.ts';
-import { NOISY_CLIENTS, type NoisyClient } from './noisy-clients.ts';
+import { type Fault, type FaultParts, finish, type Outcome, turnProblems } from './fault.ts';
+import { NOISY_CLIENTS, type NoisyClient, SLOW_CLIENTS } from './noisy-clients.ts';
 import { scratch, startServer } from './server.ts';
 
 /** Goal for the time of another client's request at the 99th percentile on two idle processors, in ms. A slower one is marked SLOW. */
@@ -31,15 +31,20 @@ const REQUESTS_PER_ADDRESS = 30;
 const KINDS = ['livez', 'conversion'] as const;
 type Kind = (typeof KINDS)[number];
 
+const faultsOf = (clients: Readonly<Record<string, NoisyClient>>): Readonly<Record<string, Fault>> =>
+  Object.fromEntries(
+    Object.entries(clients).map(([name, client]) => [name, (parts) => runAttack(name, client, parts)]),
+  );
+
+/** {@link SLOW_CLIENTS} as faults of the stress test. */
+export const SLOW_CLIENT_FAULTS = faultsOf(SLOW_CLIENTS);
 /** {@link NOISY_CLIENTS} as faults of the stress test. */
-export const NOISY_CLIENT_FAULTS: Readonly<Record<string, Fault>> = Object.fromEntries(
-  Object.entries(NOISY_CLIENTS).map(([name, client]) => [name, (parts) => runAttack(name, client, parts)]),
-);
+export const NOISY_CLIENT_FAULTS = faultsOf(NOISY_CLIENTS);
 
 async function runAttack(name: string, client: NoisyClient, parts: FaultParts): Promise<Outcome> {
   const server = await startServer(client.settings?.(parts.magick, scratch));
   const tally = emptyTally();
-  let requests = 0;
+  let [requests, longestQueueMs] = [0, 0];
   const nextAddress = (): string => {
     const at = Math.floor(requests / REQUESTS_PER_ADDRESS);
     requests += 1;
@@ -59,6 +64,8 @@ async function runAttack(name: string, client: NoisyClient, parts: FaultParts): 
         formWith(client.otherImage ?? ONE_PIXEL),
       );
       await readBody(response);
+      const [, queued] = /queue;dur=([\d.]+)/.exec(String(response.headers['server-timing'])) ?? [];
+      longestQueueMs = Math.max(longestQueueMs, Number(queued ?? 0));
       return status;
     },
   };
@@ -106,7 +113,11 @@ async function runAttack(name: string, client: NoisyClient, parts: FaultParts): 
   for (const answer of Object.keys(answers))
     if (expected && !expected.map(String).includes(answer)) tally.wrong.push(`the attacker got ${answer}`);
 
+  const { maxQueueMs = Number.POSITIVE_INFINITY, mustNotBlock } = client;
+  if (longestQueueMs > maxQueueMs)
+    tally.wrong.push(`another client waited for ${longestQueueMs.toFixed(0)} ms in the queue`);
   const { longestTurnMs } = await server.measure();
+  if (mustNotBlock) tally.wrong.push(...turnProblems(longestTurnMs));
   const ended = performance.now();
   while (grownBytes() > MAX_KEPT_BYTES && performance.now() - ended < FREE_MS) {
     await pause(500);
@@ -115,6 +126,6 @@ async function runAttack(name: string, client: NoisyClient, parts: FaultParts): 
   const mb = (bytes: number): string => `${(bytes / 1e6).toFixed(0)} MB`;
   if (grownBytes() > MAX_KEPT_BYTES) tally.wrong.push(`${mb(grownBytes())} were not freed`);
   const got = Object.entries(answers).map(([answer, number]) => `${answer} ${number}`);
-  const figures = `${times.join('; ')}; longest turn ${longestTurnMs.toFixed(1)} ms of CPU time; memory ${mb(mostBytes)} above before, ${mb(grownBytes())} afterwards; the attacker got ${got.join(', ')}`;
+  const figures = `${times.join('; ')}; in the queue at most ${longestQueueMs.toFixed(0)} ms; longest turn ${longestTurnMs.toFixed(1)} ms of CPU time; memory ${mb(mostBytes)} above before, ${mb(grownBytes())} afterwards; the attacker got ${got.join(', ')}`;
   return { ...(await finish(parts, server, tally)), figures };
 }

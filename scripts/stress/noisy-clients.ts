@@ -11,7 +11,8 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { gzipSync } from 'node:zlib';
 import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { formWith, readBody, sendFrom } from '../../test/helpers/from-address.ts';
-import { slowPdf } from '../../test/helpers/hostile-files.ts';
+import { doublingSvg, slowPdf } from '../../test/helpers/hostile-files.ts';
+import { noise, noisyPhoto } from './requests.ts';
 
 /** What an attack knows of its run. */
 export interface Attack {
@@ -38,6 +39,10 @@ export interface NoisyClient {
   readonly isSaturating?: boolean;
   /** The image that the other clients convert. Default: a PNG of one pixel. */
   readonly otherImage?: Buffer;
+  /** Whether a turn of the event loop that takes too long fails the run. */
+  readonly mustNotBlock?: boolean;
+  /** Maximum time of the other clients' conversions in the queue, in ms. */
+  readonly maxQueueMs?: number;
 }
 
 /** Address of the attacker. The other clients have addresses in 127.1.0.0/16. */
@@ -84,13 +89,22 @@ const flood =
  * Sends forms from each address, some at once, again and again.
  *
  * @param path path from the base URL of the API
+ * @param waits whether to wait for the last responses at the end, instead of disconnecting
  */
 const keepSending =
-  (addresses: readonly string[], atOnce: number, path: string, form: () => FormData): NoisyClient['attack'] =>
+  (
+    addresses: readonly string[],
+    atOnce: number,
+    path: string,
+    form: () => FormData,
+    waits = false,
+  ): NoisyClient['attack'] =>
   async ({ base, signal, count }) => {
+    const stop = waits ? undefined : signal;
     const run = async (address: string): Promise<void> => {
       while (!signal.aborted) {
-        const sent = await sendFrom(address, base + path, form(), signal).catch(() => undefined);
+        const sent = await sendFrom(address, base + path, form(), stop).catch(() => undefined);
+        if (!sent && !stop?.aborted) count('lost');
         if (sent) count(sent.status);
         if (sent) await readBody(sent.response).catch(() => {}); // the attack can end meanwhile
       }
@@ -134,7 +148,66 @@ const takenOver = (code: string, SANDBOX: 'on' | 'off'): NoisyClient => ({
   expected: [SANDBOX === 'on' ? 200 : 413],
 });
 
-/** The attacks by the name that the report prints. */
+/**
+ * Maximum time in the queue of another client's conversion, in ms. With two attackers, it can wait for the end of a conversion: the
+ * default of CONVERT_TIMEOUT_MS, and the end of the process on a busy machine.
+ */
+const MAX_QUEUE_MS = 35_000;
+/** What a client gets for images that take as long as the time limit permits. */
+const SLOW = { expected: [200, 413, 503], maxQueueMs: MAX_QUEUE_MS } as const;
+/** Four requests at once from one client, and one from another. */
+const TWO_CLIENTS = [...Array<string>(4).fill(ATTACKER), '127.0.0.6'];
+
+const TURBULENCE = '<feTurbulence baseFrequency="0.05" numOctaves="9"/><feGaussianBlur stdDeviation="9"/>';
+const turbulentSvg = Buffer.from(
+  `<svg xmlns="http://www.w3.org/2000/svg" width="7000" height="7000"><filter id="f">${TURBULENCE.repeat(50)}</filter><rect width="7000" height="7000" filter="url(#f)"/></svg>`,
+);
+
+/** Clients with slow requests, by the name that the report prints. */
+export const SLOW_CLIENTS: Readonly<Record<string, NoisyClient>> = {
+  'SVGs of 49 megapixels with 50 turbulences and blurs, four at a time': {
+    ...SLOW,
+    attack: keepSending([ATTACKER], 4, '/convert', () => formWith(turbulentSvg)),
+  },
+  'SVGs of 49 megapixels of two clients': {
+    ...SLOW,
+    attack: keepSending(TWO_CLIENTS, 1, '/convert', () => formWith(turbulentSvg)),
+  },
+  'AVIFs of 14 megapixels of two clients': {
+    ...SLOW,
+    async attack(run) {
+      const avif = await noise(4320, 3240, 16).avif({ quality: 42, effort: 0 }).toBuffer(); // about 500 kB
+      const form = () => formWith(avif, 'file', { lossless: 'true' });
+      await keepSending(TWO_CLIENTS, 1, '/convert', form)(run);
+    },
+  },
+  'four batches of 20 BMP results': {
+    async attack(run) {
+      const photo = await noisyPhoto(1500, 1000, 20);
+      const files = Array.from({ length: 20 }, (_, at) => Buffer.concat([photo, Buffer.from(`${at}`)]));
+      await keepSending(
+        [ATTACKER],
+        4,
+        '/batch',
+        () => formWith(files, 'files', { format: 'bmp' }),
+        true,
+      )(run);
+    },
+    expected: [200],
+    maxQueueMs: MAX_QUEUE_MS,
+  },
+  'ten batches of SVGs with doubling custom properties': {
+    async attack(run) {
+      const files = Array.from({ length: 20 }, doublingSvg);
+      await keepSending([ATTACKER], 10, '/batch', () => formWith(files, 'files'), true)(run);
+    },
+    expected: [200],
+    mustNotBlock: true,
+    maxQueueMs: MAX_QUEUE_MS,
+  },
+};
+
+/** Clients that must not delay others, by the name that the report prints. Their figures need a machine without other load. */
 export const NOISY_CLIENTS: Readonly<Record<string, NoisyClient>> = {
   '20 connections with an Accept of 62 kB for an unknown path': {
     settings: LIMITED,
@@ -196,7 +269,7 @@ if (parentPort) {
   const stop = new AbortController();
   port.once('message', () => stop.abort());
   port.postMessage('started');
-  await (NOISY_CLIENTS[name] as NoisyClient).attack({
+  await ({ ...SLOW_CLIENTS, ...NOISY_CLIENTS }[name] as NoisyClient).attack({
     base,
     signal: stop.signal,
     count(answer) {
