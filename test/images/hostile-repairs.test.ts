@@ -22,17 +22,10 @@ describe('repairs of hostile files', () => {
   });
 
   // Quadratic time would be minutes: the test fails by its timeout.
-  for (const [name, text] of [
-    ['a drop shadow', (digits: string) => `<svg><feDropShadow dx="${digits}x"/></svg>`],
-    [
-      'a transform origin',
-      (digits: string) => `<svg><g transform-origin="${digits}x" transform="scale(2)"/></svg>`,
-    ],
-  ] as const) {
-    it(`read an invalid number of a million digits in ${name} in linear time`, () => {
-      expect(rewriteText(text('1'.repeat(1_000_000)))).to.be.a('string');
-    });
-  }
+  it('read an invalid number of a million digits in a drop shadow in linear time', () => {
+    for (const name of ['dx', 'stdDeviation'])
+      expect(rewriteText(`<svg><feDropShadow ${name}="${'1'.repeat(1_000_000)}x"/></svg>`)).to.be.a('string');
+  });
 
   it('return CONVERSION_TIMEOUT for an SVG that never finishes, and rewrite the next in a new thread', async () => {
     const rewrite = createThreadRewriter(STUCK_THREAD, 2000);
@@ -91,11 +84,6 @@ describe('repairs of hostile files', () => {
       'a custom property',
       '<style>:root { --a: [1</style><rect d="var(--a)"/>',
       '<style>:root { --a: [1</style><rect d="[1"/>',
-    ],
-    [
-      'a transform origin',
-      '<g style="transform: scale(2); transform-origin: calc(1px"/>',
-      '<g style="transform: scale(2); transform-origin: calc(1px"/>',
     ],
   ] as const) {
     it(`read an unclosed bracket in ${what} as if the end of the text closed it`, () => {

@@ -12,8 +12,6 @@ export interface Declaration {
   readonly name: string;
   readonly value: string;
   readonly start: number;
-  /** Offset after the value, without a semicolon. */
-  readonly end: number;
 }
 
 /** A rule of a style sheet. At-rules and nested rules are ignored, as librsvg does. */
@@ -37,7 +35,7 @@ export interface CssBudget {
 }
 
 /**
- * Number of tokens to parse: for each character of an SVG, in addition for any SVG, and at most. Each text is parsed up to four
+ * Number of tokens to parse: for each character of an SVG, in addition for any SVG, and at most. Each text is parsed up to three
  * times, and two to four characters of CSS are a token.
  */
 const TOKENS_PER_CHARACTER = 4;
@@ -123,10 +121,8 @@ function declarationsIn(tokens: readonly CSSToken[]): Declaration[] {
     const part = trim(tokens.slice(at, end));
     const colon = part.findIndex(([type]) => type === TokenType.Colon);
     const value = trim(part.slice(colon + 1));
-    if (part[0]?.[0] === TokenType.Ident && colon > 0 && value.length > 0) {
-      const range = { start: startOf(part[0]), end: endOf(part.at(-1)) };
-      declarations.push({ name: part[0][1], value: textOf(value), ...range });
-    }
+    if (part[0]?.[0] === TokenType.Ident && colon > 0 && value.length > 0)
+      declarations.push({ name: part[0][1], value: textOf(value), start: startOf(part[0]) });
     at = end;
   }
   return declarations;

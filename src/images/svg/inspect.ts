@@ -27,7 +27,7 @@ const FONT_SIZE = 12;
  */
 const STYLE_SHEETS = ['<style', ':style', '<?xml-stylesheet'];
 
-/** Features that browsers render and librsvg ignores. `var()`, colours and origins were resolved as far as possible. */
+/** Features that browsers render and librsvg ignores. `var()` and colours were resolved as far as possible. */
 const UNSUPPORTED_FEATURES = [
   ...['<foreignObject', ':foreignObject', '<textPath', ':textPath', 'textLength=', 'pathLength='],
   ...['@import', 'calc(', 'transform-origin'],

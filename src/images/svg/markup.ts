@@ -9,8 +9,6 @@ export interface Range {
 /** An attribute. The range covers the value without its quotes. */
 export interface Attribute extends Range {
   readonly name: string;
-  /** Offset of the name. Blanks can surround the `=` after it. */
-  readonly nameAt: number;
   readonly value: string;
 }
 
@@ -77,8 +75,7 @@ function tagAt(text: string, start: number): Tag | undefined {
     if (attributes.length === MAX_ATTRIBUTES) break;
     const value = found[2] ?? found[3] ?? '';
     const end = start + found.index + found[0].length - 1;
-    const nameAt = start + found.index + 1; // after the blank
-    attributes.push({ name: found[1] as string, nameAt, value, start: end - value.length, end });
+    attributes.push({ name: found[1] as string, value, start: end - value.length, end });
   }
   return { name, kind, attributes, start, end: start + whole.length };
 }

@@ -1,15 +1,13 @@
 /**
  * @module Rewrites the text of an SVG so that librsvg renders it like browsers. Resolves `var()` and new colour functions,
- * replaces `feDropShadow` before version 2.55 (Filter Effects 1, section 9.12) by other filters, and `transform-origin` by
- * translations (CSS Transforms 1, section 4), and writes `WIDTH` and `HEIGHT` of the root element in lower case.
+ * replaces `feDropShadow` before version 2.55 (Filter Effects 1, section 9.12) by other filters, and writes `WIDTH` and `HEIGHT` of
+ * the root element in lower case.
  */
-import type { Size } from '../image-info.ts';
 import {
   COLOUR_FUNCTIONS,
   type CssBudget,
   createCssBudget,
   createResolver,
-  type Declaration,
   parseDeclarations,
   parseRules,
   type Rule,
@@ -20,7 +18,6 @@ import {
   applyEdits,
   type Edit,
   type Markup,
-  parseViewBox,
   type Range,
   scanMarkup,
   type Tag,
@@ -103,7 +100,6 @@ const REWRITERS: readonly {
 }[] = [
   { markers: ['WIDTH', 'HEIGHT', 'Width:', 'Height:'], rewrite: lowerRootProperties },
   { markers: RESOLVED_FUNCTIONS, rewrite: resolveCss },
-  { markers: ['transform-origin'], rewrite: applyTransformOrigins },
   { markers: ['feDropShadow'], rewrite: expandDropShadows },
 ];
 
@@ -149,18 +145,12 @@ function expandDropShadows(text: string, { tags }: Markup): string {
 }
 
 /**
- * A number, or two of `stdDeviation`. Browsers and librsvg use 2 instead of any other value, such as a percentage. A character
- * reference can stand for anything.
+ * Values that are used: one number, or two of `stdDeviation`. Browsers and librsvg use 2 instead of any other value, such as a
+ * percentage. A character reference can stand for anything.
  */
-const NUMBER = /^\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?\s*$/i;
-const isNumber = ({ name, value }: Attribute): boolean =>
-  value.includes('&') ||
-  (name === 'stdDeviation'
-    ? value
-        .trim()
-        .split(/\s*,\s*|\s+/)
-        .every((part, at) => at < 2 && NUMBER.test(part))
-    : NUMBER.test(value));
+const NUMBER = '[+-]?(?:\\d+(?:\\.\\d*)?|\\.\\d+)(?:e[+-]?\\d+)?';
+const ONE = new RegExp(`&|^\\s*${NUMBER}\\s*$`, 'i');
+const ONE_OR_TWO = new RegExp(`&|^\\s*${NUMBER}(?:(?:\\s*,\\s*|\\s+)${NUMBER})?\\s*$`, 'i');
 
 /**
  * Returns the markup of the filters that replace a drop shadow.
@@ -178,106 +168,14 @@ function partsOf(text: string, { attributes, start, name }: Tag, id: number): st
     .map((one) => source(one));
   const part = (kind: string, rest: string): string => `<${prefix}${kind}${region}${rest}/>`;
   const [input, shadow, result] = [`shadow-of-${id}`, `shadow-${id}`, source(find('result'))];
-  const number = (key: string): string => {
-    const attribute = find(key);
-    return attribute && isNumber(attribute) ? source(attribute) : ` ${key}="2"`;
-  };
+  const number = (key: string, valid = ONE): string =>
+    valid.test(find(key)?.value ?? '') ? source(find(key)) : ` ${key}="2"`;
   return [
     part('feOffset', `${source(find('in'))} result="${input}"`), // gives the input a name, also if it has none
-    part('feGaussianBlur', ` in="${input}"${number('stdDeviation')}`),
+    part('feGaussianBlur', ` in="${input}"${number('stdDeviation', ONE_OR_TWO)}`),
     part('feOffset', `${number('dx')}${number('dy')} result="${shadow}"`),
     part('feFlood', flood.join('')),
     part('feComposite', ` operator="in" in2="${shadow}"`),
     `<${prefix}feMerge${region}${result}><${prefix}feMergeNode/><${prefix}feMergeNode in="${input}"/></${prefix}feMerge>`,
   ].join('');
-}
-
-/** An attribute or declaration: its whole range, and the offset of its value. */
-interface Property extends Range {
-  readonly name: string;
-  readonly value: string;
-  readonly valueAt: number;
-  /** Unit of lengths, which attributes do not have. */
-  readonly unit: '' | 'px';
-}
-
-/** Returns whether an element is a clip path in units of the element that it clips, to which its origin also refers. */
-const isRelative = ({ name, attributes }: Tag): boolean =>
-  name === 'clipPath' && attributes.some(({ value }) => value.trim() === 'objectBoundingBox');
-
-/**
- * Rewrites the transforms of elements and rules that also have an origin. Does not rewrite origins that depend on the
- * bounding box of an element, or that another rule than the transform sets. Does not change an SVG with too much CSS.
- */
-function applyTransformOrigins(text: string, { tags, styleSheets }: Markup, budget: CssBudget): string {
-  // Browsers do not transform the pattern of a context with the element that it fills.
-  if (/context-(?:fill|stroke)/.test(text) && tags.some(({ name }) => name === 'pattern')) return text;
-  // Percentages refer to the view box, if the document has a single `svg` element.
-  const [root, ...others] = tags.filter(({ name, kind }) => name === 'svg' && kind !== 'close');
-  const box = others.length > 0 ? undefined : root?.attributes.find(({ name }) => name === 'viewBox');
-  const size = parseViewBox(box?.value);
-  const isTransformed = styleSheets.some(({ start, end }) => text.slice(start, end).includes('transform'));
-  const rules = styleSheets.flatMap(({ start, end }) =>
-    parseRules(text.slice(start, end), budget).map((rule) => placed(rule.declarations, start)),
-  );
-  const elements = tags.filter((tag) => !isRelative(tag)).map((tag) => propertiesOf(tag, budget));
-  const edits = [
-    ...(tags.some(isRelative) ? [] : rules).flatMap((properties) => editsFor(properties, size, true)),
-    ...elements.flatMap((properties) => editsFor(properties, size, isTransformed)),
-  ];
-  return budget.tokens === 0 ? text : applyEdits(text, edits);
-}
-
-function placed(declarations: readonly Declaration[], by: number): Property[] {
-  return declarations.map(({ name, value, start, end }) => {
-    return { name, value, start: start + by, end: end + by, valueAt: end + by - value.length, unit: 'px' };
-  });
-}
-
-/** Returns the attributes of an element, and the declarations of its style, which take precedence. */
-function propertiesOf({ attributes }: Tag, budget: CssBudget): Property[] {
-  const own = attributes.filter(({ name }) => name.startsWith('transform'));
-  const { value = '', start = 0 } = attributes.findLast(({ name }) => name === 'style') ?? {};
-  return [
-    ...own.map((one) => ({
-      ...one,
-      start: one.nameAt,
-      end: one.end + 1,
-      valueAt: one.start,
-      unit: '' as const,
-    })),
-    ...placed(value.includes('transform') ? parseDeclarations(value, budget) : [], start),
-  ];
-}
-
-/** @param isTransformed whether a rule may set the transform, if none of the properties does */
-function editsFor(properties: readonly Property[], size: Size | undefined, isTransformed: boolean): Edit[] {
-  const find = (wanted: string) => properties.findLast(({ name }) => name === wanted);
-  const [transform, origin] = [find('transform'), find('transform-origin')];
-  const point = origin && !find('transform-box') && pointOf(origin.value, size);
-  if (!point || (!transform && isTransformed)) return [];
-  const origins = properties.filter(({ name }) => name === 'transform-origin');
-  const removals = origins.map(({ start, end }) => ({ start, end, text: '' }));
-  if (!transform) return removals;
-  const { value, valueAt, unit } = transform;
-  const by = (sign: number): string => `translate(${point.map((at) => `${sign * at}${unit}`).join(', ')})`;
-  return [...removals, { start: valueAt, end: valueAt + value.length, text: `${by(1)} ${value} ${by(-1)}` }];
-}
-
-const KEYWORDS: Readonly<Record<string, string>> = {
-  ...{ left: '0%', top: '0%', center: '50%', right: '100%', bottom: '100%' },
-};
-const POSITION = /^([+-]?(?:\d+(?:\.\d*)?|\.\d+))(px|%)?$/;
-
-/** Returns an origin in user units; undefined for relative values without a box, and for units other than px. */
-function pointOf(value: string, size: Size | undefined): number[] | undefined {
-  const words = value.replace('!important', '').trim().toLowerCase().split(/\s+/);
-  const [first = 'center', second = 'center'] = words;
-  const isSwapped = /^(?:top|bottom)$/.test(first) || /^(?:left|right)$/.test(second);
-  const point = (isSwapped ? [second, first] : [first, second]).map((word, axis) => {
-    const [, number, unit] = POSITION.exec(KEYWORDS[word] ?? word) ?? [];
-    const side = (axis === 0 ? size?.width : size?.height) ?? Number.NaN;
-    return unit === '%' && Number(number) !== 0 ? (Number(number) * side) / 100 : Number(number);
-  });
-  return point.some(Number.isNaN) ? undefined : point;
 }
