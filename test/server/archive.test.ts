@@ -51,7 +51,7 @@ describe('sendArchive', () => {
   /** Requests the archive of the results. */
   async function request(): Promise<IncomingMessage> {
     const { port } = server.address() as AddressInfo;
-    const [response] = await once(get({ port }), 'response');
+    const [response] = await once(get({ host: '127.0.0.1', port }), 'response');
     return response;
   }
   const readArchive = async () => readZipStream(await readBody(await request()));
