@@ -9,20 +9,27 @@ import base from '../.mocharc.json' with { type: 'json' };
 /** The exhaustive tests. */
 export const FULL_TESTS = [
   'test/process/fork-server/same-bytes.test.ts', // all fixtures in all formats
+  'test/process/fork-server/arbitrary-requests.test.ts', // random requests
   'test/cli/convert-shard.test.ts', // 2000 files
   'test/conversion/same-as-single.test.ts', // all fixtures in several variants
   'test/service/stalls.test.ts', // all attacks on the event loop
   'test/service/fixtures.test.ts', // all fixtures in all formats
   'test/cli/convert-verify.test.ts', // faults in all formats
+  'test/cli/convert-verify-sources.test.ts', // all kinds of sources
   'test/regress/planted.test.ts', // all defects and harmless changes in three sizes
   'test/regress/baseline.test.ts', // all fixtures in all formats
   'test/service/extra-outputs.test.ts', // all inputs in all optional formats
   'test/service/thousand-clients.test.ts', // 1300 requests at once
+  'test/service/instances.test.ts', // three instances behind nginx, with Redis
   'test/service/multipart.test.ts', // random bodies, and a thousand files
   'test/service/svg-features.test.ts',
   'test/web/same-as-browser.test.ts', // all images and options of the page
   'test/web/firefox.test.ts', // a second browser
+  'test/web/queue.test.ts', // all states of many files
+  'test/web/comparing.test.ts',
+  'test/web/phone.test.ts',
   'test/client/generated.test.ts', // installs generators of clients
+  'test/client/recipes.test.ts', // installs libraries of the examples
   'test/service/batch-zip.test.ts',
   'test/process/sandbox/broken-codec.test.ts', // all forbidden actions of a codec
   'test/conversion/threads.test.ts', // all fixtures
@@ -31,6 +38,7 @@ export const FULL_TESTS = [
   'test/service/reference.test.ts', // all documented responses
   'test/package.test.ts', // installs the package
   'test/docker/nginx.test.ts', // nginx before the service
+  'test/docker/kubernetes.test.ts', // the schemas of all resources
   'test/service/damaged.test.ts', // all kinds of damage
   'test/service/attention.test.ts', // twenty pictures
   'test/service/fitting.test.ts', // all sizes in all formats
@@ -39,7 +47,13 @@ export const FULL_TESTS = [
   'test/service/truncated.test.ts', // all files, truncated at many bytes
   'test/service/upright-metadata.test.ts', // all orientations in all formats
   'test/process/policy-bypass.test.ts', // all formats of ImageMagick
-  ...globSync('test/service/{bmp,jp2,picture,png}-kinds.test.ts').sort(), // all kinds of public test suites
+  'test/process/sandbox/codec-calls.test.ts', // all kinds of images in each codec
+  'test/service/early-refusal.test.ts', // bodies of 64 MiB from all clients
+  'test/service/extra-hostile.test.ts', // all kinds of hostile files
+  'test/service/edge-cases.test.ts', // all orientations and sizes in all formats
+  'test/service/tiff-tags.test.ts', // all tags
+  'test/service/identify-fixtures.test.ts', // all fixtures
+  ...globSync('test/service/{avif,bmp,jp2,picture,png}-kinds.test.ts').sort(), // all kinds of public test suites
   'test/service/embedded-profiles.test.ts', // all profiles in all formats
   'test/service/declared-colours.test.ts',
   'test/service/extra-fitting.test.ts',

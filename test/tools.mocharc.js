@@ -11,13 +11,11 @@ import { UNIT_TESTS } from './unit.mocharc.js';
 const SLOWEST = [
   'test/cli/convert-update.test.ts',
   'test/regress/command.test.ts',
-  'test/web/queue.test.ts',
   'test/web/converting.test.ts',
   'test/cli/convert-url.test.ts',
   'test/cli/convert-watch.test.ts',
   'test/cli/serve.test.ts',
   'test/service/slow-readers.test.ts',
-  'test/web/comparing.test.ts',
   'test/service/connections.test.ts',
   'test/cli/convert.test.ts',
   'test/main.test.ts',

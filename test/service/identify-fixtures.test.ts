@@ -1,0 +1,146 @@
+/** @module Describes every fixture, beside sharp, exiftool and the conversions. */
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { expect } from 'chai';
+import sharp from 'sharp';
+import type { ImageDescription } from '../../src/conversion/identify.ts';
+import { convert, expectSuccess, jsonOf, sendForm } from '../helpers/client.ts';
+import { useServiceWith } from '../helpers/service.ts';
+
+const FIXTURES = new URL('../../fixtures/', import.meta.url).pathname;
+
+/** Names of colour spaces in sharp. */
+const SPACES: Readonly<Record<string, string>> = {
+  ...{ srgb: 'rgb', rgb16: 'rgb', scrgb: 'rgb', 'b-w': 'grey', grey16: 'grey' },
+};
+const BITS: Readonly<Record<string, number>> = { uchar: 8, ushort: 16, float: 32 };
+
+/**
+ * Facts in which the service and sharp differ, by file. sharp stores 10 bits in 16, and fewer than 8 in 8; decodes greys of AVIF to
+ * colours; takes any extra channel for alpha; counts every image of a HEIF, and reduced-resolution pages of a TIFF; and does not
+ * report EXIF or IPTC of some formats, which exiftool does.
+ */
+const DIFFERENCES: Readonly<Record<string, readonly string[]>> = {
+  'broken-second.avif': ['count'],
+  'declared-pq.avif': ['bits'],
+  'deep-greys-of-video.avif': ['space', 'bits'],
+  'greys-of-video.avif': ['space'],
+  'everything.gif': ['metadata'],
+  'everything.png': ['metadata'],
+  'everything.tiff': ['metadata'],
+  'icc-lab.tiff': ['space'],
+  'other-inks.tiff': ['space'],
+  'sensor-mosaic.tiff': ['space'],
+  'no-size.svg': ['width', 'height'], // only rendering shows its size
+  'old-jpeg.tiff': ['alpha'],
+  'ycbcr-subsampled.tiff': ['alpha'],
+  'palette-extra-channel.tiff': ['alpha'],
+  'planar-unused-channel.tiff': ['alpha'],
+  'unused-channel.tiff': ['alpha'],
+  'profile-cut.jpg': ['profile'],
+  'profile-garbage.jpg': ['profile'],
+  'profile-lengths.png': ['profile'],
+  'signed-samples.tiff': ['bits'],
+  'white-half-float.tiff': ['bits'],
+  'white-is-zero-1.tiff': ['bits'],
+  'white-is-zero-2.tiff': ['bits'],
+  'white-is-zero-4.tiff': ['bits'],
+  'with-preview.tiff': ['count'],
+  'deep.heic': ['bits'],
+  'primary.heic': ['alpha', 'count'],
+  'turned.heic': ['orientation'], // sharp applies it
+};
+
+describe('POST /identify for every fixture', () => {
+  const service = useServiceWith({ EXTRA_INPUTS: 'all' });
+  const identify = async (file: Uint8Array, query = ''): Promise<ImageDescription> => {
+    const answer = await expectSuccess(
+      sendForm(`${service.base}/identify${query}`, { method: 'POST', body: new Uint8Array(file) }),
+    );
+    return jsonOf(answer);
+  };
+
+  for (const folder of ['images', 'traps', 'extra']) {
+    it(`agrees with sharp about the fixtures in ${folder}, or with exiftool about other formats`, async () => {
+      const names = readdirSync(FIXTURES + folder).filter((name) => !/\.(?:json|md)$/.test(name));
+      const others: string[] = [];
+      for (const name of names) {
+        const file = readFileSync(`${FIXTURES}${folder}/${name}`);
+        const image = await identify(file);
+        expect(image.sha256, name).to.equal(createHash('sha256').update(file).digest('hex'));
+        expect(image.bytes, name).to.equal(file.length);
+        const seen = await sharp(file, { animated: true })
+          .metadata()
+          .catch(() => undefined);
+        if (!seen) {
+          others.push(name);
+          continue;
+        }
+        const { orientation = 1, pages = 1, pageHeight = seen.height, exif, iptc, xmp } = seen;
+        const [width, height] = orientation > 4 ? [pageHeight, seen.width] : [seen.width, pageHeight];
+        const facts = {
+          ...{ width, height, orientation, count: pages },
+          ...{ alpha: seen.hasAlpha, space: SPACES[seen.space] ?? seen.space, bits: BITS[seen.depth] },
+          profile: seen.icc !== undefined,
+          metadata: [exif && 'exif', iptc && 'iptc', xmp && 'xmp'].filter(Boolean),
+        };
+        const said = {
+          ...{ width: image.width, height: image.height, orientation: image.orientation },
+          count: Math.max(image.frames ?? 0, image.pages),
+          ...{ alpha: image.alpha, space: image.colour_space, bits: image.bits },
+          profile: image.profile !== null,
+          metadata: [...image.metadata].sort(),
+        };
+        const keys = Object.keys(facts).filter((key) => !DIFFERENCES[name]?.includes(key)) as 'width'[];
+        const pick = (all: typeof facts | typeof said) =>
+          Object.fromEntries(keys.map((key) => [key, all[key]]));
+        expect(pick(said as never), name).to.deep.equal(pick(facts));
+      }
+      // It exits with 1, because the folders also contain files that it does not know.
+      const { stdout: output } = spawnSync('exiftool', [
+        '-json',
+        '-n',
+        '-ImageWidth',
+        '-ImageHeight',
+        '-r',
+        FIXTURES + folder,
+      ]);
+      const sizes = new Map(
+        JSON.parse(output.toString()).map((row: Record<string, unknown>) => [
+          String(row.SourceFile).split('/').at(-1),
+          row,
+        ]),
+      ) as Map<string, { ImageWidth?: number; ImageHeight?: number }>;
+      for (const name of others) {
+        const { ImageWidth, ImageHeight } = sizes.get(name) ?? {};
+        if (!ImageWidth || !ImageHeight || /\.(?:ico|cur|svg)$/.test(name)) continue; // exiftool reads the first image of an icon
+        const { width, height } = await identify(readFileSync(`${FIXTURES}${folder}/${name}`));
+        if (width !== null && height !== null)
+          expect([width, height].sort(), name).to.deep.equal([ImageWidth, Math.abs(ImageHeight)].sort());
+      }
+    });
+  }
+
+  it('predicts the notes of every fixture, except what only its pixels show', async () => {
+    const ofPixels = ['alpha-flattened', 'partial-alpha-lost', 'truncated-input'];
+    const unknownColours = ['p3.jxl']; // only a decoder can read its profile
+    const files = ['images', 'traps', 'extra'].flatMap((folder) =>
+      readdirSync(FIXTURES + folder).map((name) => `${FIXTURES}${folder}/${name}`),
+    );
+    const seen = new Set<string>();
+    for (const path of files.filter(
+      (one) => !/\.(?:json|md)$/.test(one) && !unknownColours.includes(basename(one)),
+    ))
+      for (const format of ['png', 'gif']) {
+        const { status, notes } = await convert(service.base, readFileSync(path), { format });
+        if (status !== 200) continue;
+        const { conversion } = await identify(readFileSync(path), `?format=${format}`);
+        const left = (all: readonly string[] = []) => all.filter((note) => note && !ofPixels.includes(note));
+        expect(left(conversion?.notes), `${path} to ${format}`).to.deep.equal(left(notes?.split(', ')));
+        for (const note of left(conversion?.notes)) seen.add(note);
+      }
+    expect(seen).to.have.all.keys('colour-converted-to-srgb', 'first-frame-only', 'first-page-only');
+  });
+});
