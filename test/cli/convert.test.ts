@@ -324,26 +324,6 @@ describe('imagemill convert', () => {
         '-o b.tif has an unknown extension (not one of webp, png, jpg, gif, bmp, pdf: EXTRA_OUTPUTS does not enable tiff): set --format, or end a folder with a slash.',
       ],
       [
-        'there is no such format',
-        ['a.jpg', '-o', 'b.webp', '--format', 'eps'],
-        'Invalid --format "eps": expected one of webp, png, jpg, gif, bmp, pdf.',
-      ],
-      [
-        'the bytes are no number',
-        ['a.jpg', '-o', 'b.webp', '--max-bytes', '10k'],
-        'Invalid --max-bytes "10k": expected a whole number from 1 to 2147483648.',
-      ],
-      [
-        'a format cannot be made smaller',
-        ['a.jpg', '-o', 'b.png', '--max-bytes', '1000'],
-        'Invalid --max-bytes "1000": expected a format with a quality to lower (webp, jpg), which png does not have.',
-      ],
-      [
-        'a box has one side only',
-        ['a.jpg', '-o', 'b.webp', '--fit', 'cover', '--width', '10'],
-        'Invalid --fit "cover": expected width and height, of which height is missing.',
-      ],
-      [
         '--lossless meets a maximum size',
         ['a.jpg', '-o', 'b.webp', '--lossless', '--max-bytes', '1000'],
         '--lossless and --max-bytes contradict each other.',

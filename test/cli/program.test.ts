@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
-import { MIN_NODE, supportsNode } from '../../src/cli/program.ts';
 import { runInProcess } from '../helpers/in-process.ts';
 
 describe('imagemill on an old version of Node.js', () => {
@@ -18,9 +17,13 @@ describe('imagemill on an old version of Node.js', () => {
   }
 
   it('compares the numbers of a version, and needs the version of package.json', async () => {
-    expect(JSON.parse(await readFile('package.json', 'utf8')).engines.node).to.equal(`>=${MIN_NODE}`);
-    const supported = ['22.17.0', '22.20.1', '24.0.0', '100.1.0', '18.20.1', '22.2.0', '22.16.9', '9.9.9'];
-    expect(supported.filter(supportsNode)).to.deep.equal(['22.17.0', '22.20.1', '24.0.0', '100.1.0']);
+    const needed = JSON.parse(await readFile('package.json', 'utf8')).engines.node.replace('>=', '');
+    const complaintsOf = async (nodeVersion: string) =>
+      (await runInProcess(['completion', 'bash'], { nodeVersion })).complaints.join();
+    for (const version of [`${needed}.0`, '22.20.1', '24.0.0', '100.1.0'])
+      expect(await complaintsOf(version), version).to.equal('');
+    for (const version of ['18.20.1', '22.2.0', '22.16.9', '9.9.9'])
+      expect(await complaintsOf(version)).to.include(`Node.js ${needed} or later is needed`);
   });
 });
 

@@ -90,15 +90,6 @@ describe('conversion output', () => {
         });
       }
     }
-
-    it('keeps a loop count of 1', async () => {
-      const raw = { width: 48, height: 64, channels: 4, pageHeight: 32 } as const;
-      const frames = sharp(Buffer.concat([frame(0).data, frame(2).data]), { raw });
-      const once = await frames.gif({ loop: 1, delay: [100, 100] }).toBuffer();
-      const { body } = await convert(service.base, once, { format: 'webp' });
-      const { pages, loop } = await sharp(body, { animated: true }).metadata();
-      expect({ pages, loop }).to.deep.equal({ pages: 2, loop: 1 });
-    });
   });
 
   describe('icon', () => {

@@ -150,11 +150,6 @@ describe('POST /convert with an image as the body', () => {
     });
   }
 
-  it('rejects an encoded body', async () => {
-    const { status } = await send('', 'image/jpeg', photo, { 'content-encoding': 'gzip' });
-    expect(status).to.equal(415);
-  });
-
   it('is no way to send a batch', async () => {
     const { outcome } = await sendForm(`${service.base}/batch?format=png`, {
       method: 'POST',

@@ -103,15 +103,6 @@ describe('image limits', () => {
     expect((await convert(current().base, file, box('cover', 200, 200, 'false'))).status).to.equal(200);
   });
 
-  it('16384 pixels per side is the limit for enlarged images, too', async () => {
-    await start({ MAX_PIXELS: '268435456' });
-    const file = await plain(1000, 1).png().toBuffer();
-    const fields = { fit: 'cover', enlarge: 'true', width: '10', height: '17' };
-    expect(await refusal(file, fields)).to.include(
-      '413 The file would become 17000 × 17 pixels. The limits are',
-    );
-  });
-
   it('MAX_TOTAL_PIXELS applies to frames and pages that are enlarged or get borders', async () => {
     await start({ MAX_TOTAL_PIXELS: '2000' });
     const wishes = [

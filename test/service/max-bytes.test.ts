@@ -153,12 +153,6 @@ describe('max_bytes', () => {
     const errors = (await readZip(body)).at(-1)?.content.toString();
     expect(errors).to.match(/File 2 \(\\"a\.jpg\\"\) cannot be reduced to 1500 bytes/);
   });
-
-  it('exposes the quality to scripts of other origins', async () => {
-    const { headers } = await converted(photo, {});
-    expect(headers.get('access-control-expose-headers')).to.include('X-Conversion-Quality');
-    expect(headers.get('x-conversion-quality')).to.equal(null);
-  });
 });
 
 describe('the encodes for max_bytes', () => {

@@ -123,9 +123,4 @@ describe('frames, pages, background and notes', () => {
     const window = (await readZip(body))[2]?.content as Buffer;
     expect(pixelAt(await decode(window), 60, 20)[1]).to.be.at.least(245);
   });
-
-  it('the notes header is exposed to other origins', async () => {
-    const { headers } = await converted(await fixture('scene.png'), {});
-    expect(headers.get('access-control-expose-headers')).to.include('X-Conversion-Notes');
-  });
 });

@@ -164,17 +164,6 @@ describe('HTTP protocol', () => {
       ).to.equal(200);
   });
 
-  it('returns 501 for an unsupported transfer coding', async () => {
-    await startShared({});
-    const { status, rest } = await send(
-      `POST /api/v1/convert HTTP/1.1\r\n${HEAD}${FORM_TYPE}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
-    );
-    expect([status, errorIn(rest).message]).to.deep.equal([
-      501,
-      'The only supported Transfer-Encoding is chunked.',
-    ]);
-  });
-
   describe('for the target of a request', () => {
     for (const target of [
       '/metrics#x', // proxies may read it as another path

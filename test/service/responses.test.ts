@@ -233,6 +233,7 @@ describe('responses', () => {
         expect(exposed).to.include.members([
           ...['Content-Disposition', 'X-RateLimit-Remaining', 'Retry-After'],
           ...['X-Image-Width', 'X-Image-Height', 'Repr-Digest'],
+          ...['X-Conversion-Notes', 'X-Conversion-Quality'],
         ]);
       }
     });

@@ -48,11 +48,6 @@ export function xyz(values: readonly number[]): Buffer {
   return element('XYZ ', fixed(values));
 }
 
-/** Encodes numbers as `sf32` (s15Fixed16ArrayType). */
-export function fixedArray(values: readonly number[]): Buffer {
-  return element('sf32', fixed(values));
-}
-
 /** Points of a sampled curve: the error of a 16-bit value is below 21. */
 const CURVE_POINTS = 1024;
 

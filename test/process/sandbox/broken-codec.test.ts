@@ -1,5 +1,5 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -16,7 +16,7 @@ import {
 import { makeTempDir } from '../../helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from '../../helpers/process.ts';
 import { requires } from '../../helpers/skips.ts';
-import { eventually, writeScript } from '../../helpers/util.ts';
+import { eventually, processesWhere, writeScript } from '../../helpers/util.ts';
 
 /**
  * @module Attacks of a compromised decoder on a real server. A program replaces rsvg-convert and attempts one attack per
@@ -125,17 +125,6 @@ function keptByKernel(): string {
   return lines.filter((line) => /evil|\b52428800\b/.test(line)).join('\n');
 }
 
-/** Returns the processes of this machine that run a program. */
-function processesOf(program: string): string[] {
-  return readdirSync('/proc').filter((pid) => {
-    try {
-      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith(program);
-    } catch {
-      return false; // the process has exited
-    }
-  });
-}
-
 for (const { name, list, FORK_SERVER } of [
   { name: 'broken-codec', list: 'allow-list', FORK_SERVER: 'on' },
   { name: 'broken-codec-unusual', list: 'deny-list', FORK_SERVER: 'on' },
@@ -206,7 +195,8 @@ for (const { name, list, FORK_SERVER } of [
       expect(await readFile(targets.image, 'utf8')).to.equal(SECRET);
       expect(await readdir(targets.victim)).to.deep.equal(['in']);
       expect(await stat(targets.victim)).to.include({ mode: 0o40700, mtimeMs: 1_000_000 });
-      await eventually(() => processesOf(program as string).length === 0);
+      const runs = (line: string) => line.startsWith(program as string);
+      await eventually(() => processesWhere('cmdline', runs).length === 0);
       await eventually(async () => {
         const requests = (await readdir(targets.home)).filter((folder) => folder.startsWith('request-'));
         return requests.length === 1; // only that of the other client
