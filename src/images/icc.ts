@@ -111,19 +111,14 @@ function inflateAfterName(chunk: Buffer): Buffer | undefined {
 }
 
 function describe(profile: Buffer): string | undefined {
-  const count = profile.length < 132 ? 0 : Math.min(profile.readUInt32BE(128), 100);
-  for (let at = 132; at + 12 <= Math.min(profile.length, 132 + 12 * count); at += 12) {
-    if (profile.toString('latin1', at, at + 4) !== 'desc') continue;
-    const tag = profile.subarray(profile.readUInt32BE(at + 4)).subarray(0, profile.readUInt32BE(at + 8));
-    const kind = tag.toString('latin1', 0, 4);
-    if (kind === 'desc' && tag.length >= 12)
-      return tag.toString('latin1', 12, 12 + tag.readUInt32BE(8)).replace(/\0.*$/s, '') || undefined;
-    if (kind !== 'mluc' || tag.length < 28) return undefined;
-    const text = tag.subarray(tag.readUInt32BE(24)).subarray(0, tag.readUInt32BE(20));
-    const whole = Buffer.from(text.subarray(0, text.length & ~1)); // an incomplete profile can end within a character
-    return whole.swap16().toString('utf16le').replace(/\0.*$/s, '') || undefined;
-  }
-  return undefined;
+  const tag = readTags(profile).get('desc');
+  const kind = tag?.toString('latin1', 0, 4);
+  if (tag && kind === 'desc' && tag.length >= 12)
+    return tag.toString('latin1', 12, 12 + tag.readUInt32BE(8)).replace(/\0.*$/s, '') || undefined;
+  if (!tag || kind !== 'mluc' || tag.length < 28) return undefined;
+  const text = tag.subarray(tag.readUInt32BE(24)).subarray(0, tag.readUInt32BE(20));
+  const whole = Buffer.from(text.subarray(0, text.length & ~1)); // an incomplete profile can end within a character
+  return whole.swap16().toString('utf16le').replace(/\0.*$/s, '') || undefined;
 }
 
 /** Compressed bytes that contain the header of a profile. */
@@ -176,12 +171,12 @@ function hasRightLengths(profile: Buffer): boolean {
 }
 
 function isSrgb(profile: Buffer): boolean {
-  const tags = readTagTable(profile);
+  const tags = readTags(profile);
   const values = readPrimaries(profile)?.flat();
   const matches = SRGB_PRIMARIES.every(
     (value, at) => Math.abs((values?.[at] ?? Number.NaN) - value) < PRIMARY_TOLERANCE,
   );
-  return matches && ['rTRC', 'gTRC', 'bTRC'].every((name) => isSrgbCurve(profile, tags.get(name)));
+  return matches && ['rTRC', 'gTRC', 'bTRC'].every((name) => isSrgbCurve(tags.get(name)));
 }
 
 /** Minimum determinant of usable primaries. That of sRGB is 0.2, and that of a display with half its saturation is 0.05. */
@@ -196,31 +191,27 @@ function isSingular(profile: Buffer): boolean {
 function readPrimaries(profile: Buffer): Matrix3 | undefined {
   if (profile.toString('latin1', 16, 20) !== 'RGB ' || profile.toString('latin1', 20, 24) !== 'XYZ ')
     return undefined;
-  const tags = readTagTable(profile);
+  const tags = readTags(profile);
   const [red, green, blue] = ['rXYZ', 'gXYZ', 'bXYZ'].map((name) => tags.get(name));
-  if (red === undefined || green === undefined || blue === undefined) return undefined;
-  if (TABLES.some((name) => tags.has(name))) return undefined;
-  const at = (tag: number): Vector => [
-    fixed(profile, tag + 8),
-    fixed(profile, tag + 12),
-    fixed(profile, tag + 16),
-  ];
-  return [at(red), at(green), at(blue)];
+  if (!red || !green || !blue || TABLES.some((name) => tags.has(name))) return undefined;
+  const xyz = (tag: Buffer): Vector => [fixed(tag, 8), fixed(tag, 12), fixed(tag, 16)];
+  return [xyz(red), xyz(green), xyz(blue)];
 }
 
-function readTagTable(profile: Buffer): Map<string, number> {
-  const count = Math.min(profile.readUInt32BE(128), MAX_TAGS);
-  const entry = (at: number): [string, number] => [
-    profile.toString('latin1', 132 + at * 12, 136 + at * 12),
-    profile.readUInt32BE(136 + at * 12),
+/** Finds the start of each tag by its name (ICC.1, 7.3). The content of a tag states its length, too. */
+function readTags(profile: Buffer): Map<string, Buffer> {
+  const complete = Math.max(0, Math.floor((profile.length - 132) / 12));
+  const count = complete && Math.min(profile.readUInt32BE(128), complete, MAX_TAGS);
+  const entry = (at: number): [string, Buffer] => [
+    profile.toString('latin1', at, at + 4),
+    profile.subarray(profile.readUInt32BE(at + 4)),
   ];
-  return new Map(Array.from({ length: count }, (_, at) => entry(at)));
+  return new Map(Array.from({ length: count }, (_, index) => entry(132 + index * 12)));
 }
 
 /** Compares a curve with sRGB's at every sixteenth, in the gamma-encoded scale. */
-function isSrgbCurve(profile: Buffer, at: number | undefined): boolean {
-  if (at === undefined) return false;
-  const curve = readCurve(profile, at);
+function isSrgbCurve(tag: Buffer | undefined): boolean {
+  const curve = tag && readCurve(tag);
   return (
     curve !== undefined &&
     Array.from({ length: 17 }, (_, step) => step / 16).every(
@@ -230,17 +221,15 @@ function isSrgbCurve(profile: Buffer, at: number | undefined): boolean {
 }
 
 /** Reads a curve as a function from 0..1 to 0..1; supports only the types that encode sRGB. */
-function readCurve(profile: Buffer, at: number): ((value: number) => number) | undefined {
-  const type = profile.toString('latin1', at, at + 4);
-  if (type === 'para' && profile.readUInt16BE(at + 8) === 3) {
-    const [g = 1, a = 1, b = 0, c = 1, d = 0] = [0, 1, 2, 3, 4].map((item) =>
-      fixed(profile, at + 12 + item * 4),
-    );
+function readCurve(tag: Buffer): ((value: number) => number) | undefined {
+  const type = tag.toString('latin1', 0, 4);
+  if (type === 'para' && tag.readUInt16BE(8) === 3) {
+    const [g = 1, a = 1, b = 0, c = 1, d = 0] = [0, 1, 2, 3, 4].map((item) => fixed(tag, 12 + item * 4));
     return (value) => (value >= d ? (a * value + b) ** g : c * value);
   }
-  const count = type === 'curv' ? profile.readUInt32BE(at + 8) : 0;
+  const count = type === 'curv' ? tag.readUInt32BE(8) : 0;
   if (count < 2) return undefined;
-  const sample = (index: number): number => profile.readUInt16BE(at + 12 + index * 2) / 65535;
+  const sample = (index: number): number => tag.readUInt16BE(12 + index * 2) / 65535;
   return (value) => {
     const place = value * (count - 1);
     const below = Math.min(Math.floor(place), count - 2);
@@ -248,6 +237,6 @@ function readCurve(profile: Buffer, at: number): ((value: number) => number) | u
   };
 }
 
-function fixed(profile: Buffer, at: number): number {
-  return profile.readInt32BE(at) / 65536;
+function fixed(tag: Buffer, at: number): number {
+  return tag.readInt32BE(at) / 65536;
 }
