@@ -54,7 +54,10 @@ const LAYERS = [
     { path: '^src/conversion/plan/' },
     {
       path: '.',
-      pathNot: ['^src/conversion/plan/', '^src/(formats|options|errors|notes|tools|images/image-info).ts$'],
+      pathNot: [
+        '^src/conversion/plan/',
+        '^src/(formats|options|errors|notes|tools|images/(image-info|kinds)).ts$',
+      ],
     },
   ),
   // Readers of images know bytes. They know neither options nor plans, tools or requests.

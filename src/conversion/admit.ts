@@ -8,10 +8,9 @@ import { INPUTS, OUTPUTS, type OutputType } from '../formats.ts';
 import type { ImageInfo, Size } from '../images/image-info.ts';
 import { countArgumentBytes, MAX_ARGUMENT_BYTES } from '../process/command.ts';
 import { maxToolFileBytes } from '../process/sandbox/configure.ts';
-import { UNREADABLE_KINDS } from './output/tool-errors.ts';
 import { EXTERNAL_ENCODERS } from './plan/encode.ts';
 import { planJob } from './plan/index.ts';
-import { createJob, misreadLabel } from './plan/job.ts';
+import { createJob, refusedLabel } from './plan/job.ts';
 import {
   countPages,
   type Extent,
@@ -53,9 +52,8 @@ export function planResult(
   const isUnknown = options.crop !== undefined && type !== 'svg' && !job.decoder && job.fittings.length === 0;
   if (isUnknown || [image, ...job.pages].some(({ contradictory }) => contradictory))
     throw serviceErrorFrom(CONTRADICTORY, 'CORRUPT_IMAGE', label, INPUTS[type].label);
-  const misread = readsMisread ? undefined : misreadLabel(job);
-  if (misread) throw serviceError('UNSUPPORTED_ENCODING', label, misread);
-  if (image.unreadable) throw serviceError('UNSUPPORTED_ENCODING', label, UNREADABLE_KINDS[image.unreadable]);
+  const refused = refusedLabel(job, readsMisread);
+  if (refused) throw serviceError('UNSUPPORTED_ENCODING', label, refused);
   if ([job.decoder, ...job.programs].some((tool) => tool && !toolchain[tool]))
     throw serviceError('CONVERSION_UNSUPPORTED', label, INPUTS[type].label, OUTPUTS[options.format].label);
   const planned = planJob(job);

@@ -21,13 +21,14 @@ import {
 } from './output/result.ts';
 import {
   assertNotDenied,
-  explainRareEncoding,
+  explainFailure,
   invalidOutputError,
   translateToolError,
 } from './output/tool-errors.ts';
 import { chooseAnchor, REDUCED_BYTES } from './plan/attention.ts';
 import { iconSize } from './plan/encode.ts';
 import { canShare, planAgain, planAnew, planTogether, selectPrinted } from './plan/index.ts';
+import { kindsOf } from './plan/job.ts';
 import { outputsOf } from './plan/outputs.ts';
 import { renderSmaller } from './plan/rasterize.ts';
 import { countPages, extentOf } from './plan/size.ts';
@@ -79,7 +80,7 @@ async function decodeFirst(jobs: Jobs, running: RunningConversion): Promise<Jobs
   if (image.incomplete) return replan(await completeInput(running), jobs, running);
   if (!plan.decoding) return jobs;
   await runSteps([plan.decoding], first, running).catch((error) => {
-    throw explainRareEncoding(error, image, source);
+    throw explainFailure(error, kindsOf(first), source);
   });
   const keepsMetadata = all.some(({ options }) => !options.stripMetadata);
   const decoded = await readDecoded(image, source.folder, DECODED_FILE, config, keepsMetadata).catch(
@@ -165,7 +166,7 @@ async function encodeOrRepair(job: PlannedJob, running: RunningConversion): Prom
     return await encode(job, running);
   } catch (error) {
     const image = await repair(error as Error, job, running);
-    if (!image) throw explainRareEncoding(error as Error, job.image, running.source);
+    if (!image) throw explainFailure(error as Error, kindsOf(job), running.source);
     return encode(planAnew(job, { image }), running);
   }
 }

@@ -4,7 +4,8 @@
  */
 import { littleEndian, type RepairTarget, readAt, WindowReader, writeAt } from './containers/file.ts';
 import { readProfile } from './icc.ts';
-import { type ImageFacts, type MisreadKind, RGB_PIXELS } from './image-info.ts';
+import { type ImageFacts, RGB_PIXELS } from './image-info.ts';
+import type { Kind } from './kinds.ts';
 
 /** How a bitmap stores its pixels. */
 export interface Dib {
@@ -171,30 +172,30 @@ async function readBmpLayout(bytes: WindowReader): Promise<Dib | undefined> {
 export async function readBmp(bytes: WindowReader): Promise<ImageFacts<'bmp'>> {
   const layout = await readBmpLayout(bytes);
   if (!layout) return {};
-  const { width, height, bits, masks, profile: place, runLength } = layout;
+  const { width, height, bits, masks, profile: place } = layout;
   const profile = place ? await readProfile(bytes, place.at, place.length, 'rgb') : 'none';
-  const misread = misreadKindsOf(layout);
+  const kinds = kindsOf(layout);
   return {
     ...{ width, height, metadata: [], profile },
     pixels: { ...RGB_PIXELS, bits: Math.min(bits, 8), alpha: (masks?.alpha ?? 0) !== 0, profile: place },
     opaque: bits === 32 && masks?.alpha === 0,
     ...(bits <= 8 && { paletteKind: 'palette' }),
-    ...(runLength && { rareEncoding: 'bmp-runs' }),
     // ImageMagick ignores the profile.
     ...((profile === 'srgb' || profile === 'other') && { externalProfile: true }),
-    ...(misread.length > 0 && { misread }),
+    ...(kinds.length > 0 && { kinds }),
   };
 }
 
 /** Lengths of the headers that both versions of ImageMagick read: OS/2 1.x, Windows 3, 95 and 98, and Photoshop. */
 const READ_HEADERS: readonly number[] = [CORE_HEADER, INFO_HEADER, V3_HEADER, V4_HEADER, V5_HEADER];
 
-function misreadKindsOf({ bits, masks, headerBytes, alphaBitFields }: Dib): MisreadKind[] {
+function kindsOf({ bits, masks, headerBytes, alphaBitFields, runLength }: Dib): Kind[] {
   return [
     ...(READ_HEADERS.includes(headerBytes) ? [] : ['bmp-header' as const]),
     ...(masks && !isScaled(bits, masks) ? ['bmp-masks' as const] : []),
     ...(bits === 2 ? ['bmp-2-bits' as const] : []),
     ...(alphaBitFields ? ['bmp-alpha-bit-fields' as const] : []),
+    ...(runLength ? ['bmp-runs' as const] : []),
   ];
 }
 

@@ -45,7 +45,7 @@ export async function readHeif(bytes: WindowReader): Promise<ImageFacts<'avif'>>
       propertiesOf(coded) ?? own,
       coded === undefined ? undefined : await readGreyRange(meta, bytes, coded),
     ),
-    ...(lacksAlphaSize && { misread: ['alpha-without-properties'] as const }),
+    ...(lacksAlphaSize && { kinds: ['alpha-without-properties'] as const }),
     // The colours are multiplied by the alpha (ISO/IEC 23008-12, 6.10.1.2).
     ...(references.some(({ type, from }) => type === 'prem' && from === primary) && { premultiplied: true }),
     metadata: items.flatMap(({ type }) => METADATA[type] ?? []),

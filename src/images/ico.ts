@@ -31,7 +31,7 @@ export async function readIco(bytes: WindowReader): Promise<ImageFacts<'ico'>> {
   const hasUsualMasks = bits !== 32 || (masks?.red === RED && masks.alpha !== 0);
   return {
     ...{ width, height, profile: 'none', metadata: [], pixels },
-    ...(!isUsual || !hasUsualMasks ? { misread: ['icon-bitmap'] } : {}),
+    ...(!isUsual || !hasUsualMasks ? { kinds: ['icon-bitmap'] } : {}),
   };
 }
 

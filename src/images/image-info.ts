@@ -1,5 +1,6 @@
 /** @module Properties of an image, as data. */
 import type { InputType } from '../formats.ts';
+import type { Kind } from './kinds.ts';
 
 /** An image. The properties are read from its header. A property that the header does not state is undefined. */
 export type ImageInfo = {
@@ -30,7 +31,6 @@ interface OwnFacts {
     readonly codedUnit?: CodedUnit;
     /** It has a gain map, with which some screens show it in HDR. */
     readonly gainMap?: boolean;
-    readonly rareEncoding?: RareEncoding;
   };
   readonly png: {
     /** Number of rows that the file of a truncated image contains. */
@@ -55,7 +55,6 @@ interface OwnFacts {
   readonly tiff: {
     /** Pages, without reduced-resolution versions. */
     readonly pages?: readonly Page[];
-    readonly rareEncoding?: RareEncoding;
   };
   readonly webp: {
     /** Area of the first frame, if it does not cover the whole canvas. */
@@ -72,7 +71,6 @@ interface OwnFacts {
   readonly jxl: {
     /** Bits per channel that the decoder must be told to write. */
     readonly decodedDepth?: 8 | 16;
-    readonly rareEncoding?: RareEncoding;
   };
 }
 
@@ -96,7 +94,6 @@ interface HeifFacts {
 interface BitmapFacts {
   /** The fourth byte per pixel is not alpha. */
   readonly opaque?: boolean;
-  readonly rareEncoding?: RareEncoding;
 }
 
 /** Properties that images of any type can have. */
@@ -112,8 +109,8 @@ interface CommonFacts {
   readonly cmyk?: boolean;
   readonly lab?: boolean;
   readonly profile?: Profile;
-  /** Reasons why a version of ImageMagick can misread the file. */
-  readonly misread?: readonly MisreadKind[];
+  /** Kinds of files that can be rejected. */
+  readonly kinds?: readonly Kind[];
   /** The tools get the profile as a file of its own. */
   readonly externalProfile?: boolean;
   /** Name of the file with the external profile, in the job's folder. */
@@ -132,8 +129,6 @@ interface CommonFacts {
   readonly deep?: boolean;
   /** The parts of the header contradict each other about the size or the samples, or it states an image that the file does not have. */
   readonly contradictory?: boolean;
-  /** Set if no tool shows such an image correctly. */
-  readonly unreadable?: UnreadableKind;
   /** PNG files, one per frame, that another program has decoded the image to. */
   readonly decoded?: readonly string[];
   /** An animation whose header does not state the number of frames. They are counted after decoding. */
@@ -176,15 +171,6 @@ export const turnSize = ({ width, height }: Size, orientation: Orientation = 1):
 /** Returns whether two sizes are equal. */
 export const isSameSize = (one: Size, other: Size): boolean =>
   one.width === other.width && one.height === other.height;
-
-/** Kinds of files that no tool decodes correctly. They are rejected before a tool starts. */
-export type UnreadableKind =
-  | 'cmyk-jxl'
-  | 'jp2-colours'
-  | 'jp2-subsampled'
-  | 'psd-without-merged-image'
-  | 'psd-mode'
-  | 'psd-layers';
 
 /**
  * Embedded colour profile: none, sRGB under any name, another one of colours or of greys, or one for other pixels or that cannot
@@ -233,7 +219,7 @@ export type MetadataKind = 'exif' | 'iptc' | 'xmp';
 /** Properties that a page has in common with images. */
 type PageFacts =
   | ('width' | 'height' | 'orientation' | 'paletteKind')
-  | ('cmyk' | 'lab' | 'profile' | 'premultiplied' | 'misread' | 'contradictory');
+  | ('cmyk' | 'lab' | 'profile' | 'premultiplied' | 'kinds' | 'contradictory');
 
 /** Page of a TIFF, with the decoder errors to correct, or of a PDF. */
 export interface Page extends Pick<CommonFacts, PageFacts> {
@@ -248,36 +234,6 @@ export interface Page extends Pick<CommonFacts, PageFacts> {
   /** The page has more channels than its colour space, and none of them is alpha. */
   readonly unusedSamples?: boolean;
 }
-
-/** Kinds of files that some versions of ImageMagick decode to a wrong image. `MISREAD_KINDS` describes each. */
-export type MisreadKind =
-  | 'old-jpeg'
-  | 'ycbcr-subsampled'
-  | 'ycbcr-matrix'
-  | 'stray-predictor'
-  | 'signed-samples'
-  | 'samples-24'
-  | 'samples-64'
-  | 'uneven-samples'
-  | 'white-half-float'
-  | 'planar-grey-alpha'
-  | 'planar-unused-channel'
-  | 'palette-extra-channel'
-  | 'planar-alpha-first'
-  | 'alpha-not-first'
-  | 'other-inks'
-  | 'float-lab'
-  | 'jpeg-lab'
-  | 'lightness-only'
-  | 'icc-lab'
-  | 'sensor-mosaic'
-  | 'tiled-cmyk-jpeg'
-  | 'alpha-without-properties'
-  | 'bmp-header'
-  | 'bmp-masks'
-  | 'bmp-2-bits'
-  | 'bmp-alpha-bit-fields'
-  | 'icon-bitmap';
 
 /** Timing and frames of an animation. */
 export interface Animation {
@@ -311,14 +267,3 @@ export interface FrameDisposal {
   /** Replaces the pixels under the frame, instead of blending with them. */
   readonly noBlend: boolean;
 }
-
-/**
- * Encodings that some versions of the libraries cannot decode. A file is rejected only if its conversion fails.
- * `jpeg-process`: lossless, hierarchical or 12-bit JPEG.
- */
-export type RareEncoding =
-  | 'jpeg-process'
-  | 'tiff-jpeg-2000'
-  | 'tiff-jpeg-xl'
-  | 'jxl-alpha-depth'
-  | 'bmp-runs';

@@ -117,17 +117,17 @@ async function readJp2Layout(bytes: WindowReader): Promise<Jp2Layout> {
 async function readColours(
   bytes: WindowReader,
   layout: Omit<Jp2Layout, 'image'>,
-): Promise<Pick<ImageFacts<'jp2'>, 'profile' | 'unreadable' | 'ycc'>> {
+): Promise<Pick<ImageFacts<'jp2'>, 'profile' | 'kinds' | 'ycc'>> {
   const { colour, components = 0, hasPalette, isSubsampled, siz } = layout;
   const { profile, space } = colour ?? {};
   const [first] = siz?.factors ?? [];
-  if (first?.some((factor) => factor > 1)) return { profile: 'none', unreadable: 'jp2-subsampled' };
-  if (!isKnown(layout)) return { profile: 'none', unreadable: 'jp2-colours' };
+  if (first?.some((factor) => factor > 1)) return { profile: 'none', kinds: ['jp2-subsampled'] };
+  if (!isKnown(layout)) return { profile: 'none', kinds: ['jp2-colours'] };
   if (!profile)
     return { profile: 'none', ...(space === JP2_COLOURS.sycc && components > 2 && { ycc: true }) };
   const { at, length } = profile;
   if (isSubsampled || !PROFILE_SPACES.includes(await readColourSpace(bytes, at)))
-    return { profile: 'none', unreadable: 'jp2-colours' };
+    return { profile: 'none', kinds: ['jp2-colours'] };
   const model = components > 2 || hasPalette ? 'rgb' : 'grey';
   return { profile: await readProfile(bytes, at, length, model) };
 }

@@ -69,7 +69,9 @@ export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
         cmyk: header[5] === 4,
         pixels: { alpha: false, bits: header[0] as number, colourSpace: model ?? 'rgb' },
         ...readCodedUnit(header),
-        ...((UNSUPPORTED_PROCESSES.includes(marker) || header[0] !== 8) && { rareEncoding: 'jpeg-process' }),
+        ...((UNSUPPORTED_PROCESSES.includes(marker) || header[0] !== 8) && {
+          kinds: ['jpeg-process'] as const,
+        }),
       };
     }
     if (marker === QUANTIZATION_TABLES) step ??= await readMeanStep(bytes, offset);

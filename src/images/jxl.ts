@@ -41,7 +41,7 @@ export async function readJxl(bytes: WindowReader): Promise<ImageFacts<'jxl'>> {
     ...decodedDepth(header),
     ...(header.isPremultiplied && { premultiplied: true }),
     ...(header.isAnimated && { hasUncountedFrames: true }),
-    ...(isCmyk && { unreadable: 'cmyk-jxl' }),
+    ...(isCmyk && { kinds: ['cmyk-jxl'] as const }),
   };
 }
 
@@ -49,13 +49,10 @@ export async function readJxl(bytes: WindowReader): Promise<ImageFacts<'jxl'>> {
  * Returns the bits per channel that djxl must write: 8 or 16, if not all channels have as many. djxl 0.7 writes wrong pixels
  * of other depths unless it is told to convert them, and cannot convert alpha.
  */
-function decodedDepth({
-  depths,
-  hasAlpha,
-}: JxlHeader): Pick<ImageFacts<'jxl'>, 'decodedDepth' | 'rareEncoding'> {
+function decodedDepth({ depths, hasAlpha }: JxlHeader): Pick<ImageFacts<'jxl'>, 'decodedDepth' | 'kinds'> {
   const decodedDepth = Math.max(...depths) > 8 ? 16 : 8;
   if (depths.every((depth) => depth === decodedDepth)) return {};
-  return { decodedDepth, ...(hasAlpha && { rareEncoding: 'jxl-alpha-depth' }) };
+  return { decodedDepth, ...(hasAlpha && { kinds: ['jxl-alpha-depth'] as const }) };
 }
 
 /** Reads the headers. The size and the header of the image are undefined if the file ends before them. */

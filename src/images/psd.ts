@@ -55,8 +55,8 @@ export async function readPsd(bytes: WindowReader): Promise<ImageFacts<'psd'>> {
     ...(depth === 16 && { deep: true }),
     ...(mode === MODE.cmyk && { cmyk: true }),
     ...(mode === MODE.lab && { lab: true }),
-    ...(!readable && { unreadable: 'psd-mode' }),
-    ...(Math.abs(count) > MAX_LAYERS && { unreadable: 'psd-layers' }),
+    ...(!readable && { kinds: ['psd-mode'] as const }),
+    ...(Math.abs(count) > MAX_LAYERS && { kinds: ['psd-layers'] as const }),
     ...resources,
   };
 }
@@ -103,7 +103,11 @@ async function readResources(bytes: WindowReader, start: number): Promise<ImageF
     if (number === RESOURCE.version) merged = (await bytes.read(data, 5))[4] !== 0;
     offset = data + length + (length & 1);
   }
-  return { profile, metadata: [...metadata], ...(!merged && { unreadable: 'psd-without-merged-image' }) };
+  return {
+    profile,
+    metadata: [...metadata],
+    ...(!merged && { kinds: ['psd-without-merged-image'] as const }),
+  };
 }
 
 /**

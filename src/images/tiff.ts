@@ -3,16 +3,8 @@ import type { WindowReader } from './containers/file.ts';
 import { type IfdEntry, type Tags, TiffReader } from './containers/ifd.ts';
 import { isOrientation } from './exif.ts';
 import { type ColourModel, readProfile } from './icc.ts';
-import type {
-  ImageFacts,
-  MetadataKind,
-  MisreadKind,
-  Page,
-  PixelFormat,
-  Profile,
-  RareEncoding,
-  Size,
-} from './image-info.ts';
+import type { ImageFacts, MetadataKind, Page, PixelFormat, Profile, Size } from './image-info.ts';
+import type { Kind } from './kinds.ts';
 
 /** Values of PhotometricInterpretation (TIFF 6.0, section 8 and later; Adobe, DNG and TIFF/EP for the last). */
 export const PHOTOMETRIC = {
@@ -135,9 +127,11 @@ async function readFractions(tiff: TiffReader, tag: IfdEntry | undefined): Promi
   return [0, 8, 16].map((at) => tiff.numberIn(raw, at, 4) / tiff.numberIn(raw, at + 4, 4));
 }
 
-type TiffKind = Exclude<MisreadKind, 'alpha-without-properties' | `bmp-${string}` | 'icon-bitmap'>;
+/** Compressions that libtiff of Debian 12 and 13 does not decode: those of Aperio and Leadtools, and of DNG 1.7 (tiff.h). */
+const JPEG_2000: readonly number[] = [33003, 33005, 34712];
+const JPEG_XL: readonly number[] = [50002, 52546];
 
-const RULES: Readonly<Record<TiffKind, (encoding: TiffEncoding) => boolean>> = {
+const KIND_RULES: Readonly<Partial<Record<Kind, (encoding: TiffEncoding) => boolean>>> = {
   'old-jpeg': ({ compression }) => compression === COMPRESSION.oldJpeg,
   'ycbcr-subsampled': (encoding) => encoding.subsampled && !isJpeg(encoding),
   'ycbcr-matrix': (encoding) => encoding.hasOwnMatrix && !isJpeg(encoding),
@@ -169,11 +163,13 @@ const RULES: Readonly<Record<TiffKind, (encoding: TiffEncoding) => boolean>> = {
   'sensor-mosaic': ({ photometric }) => photometric === PHOTOMETRIC.cfa,
   'tiled-cmyk-jpeg': (encoding) =>
     encoding.tiled && isJpeg(encoding) && encoding.photometric === PHOTOMETRIC.separated,
+  'tiff-jpeg-2000': ({ compression }) => JPEG_2000.includes(compression),
+  'tiff-jpeg-xl': ({ compression }) => JPEG_XL.includes(compression),
 };
 
 /** Returns all kinds that apply to a page. */
-function misreadKindsOf(encoding: TiffEncoding): MisreadKind[] {
-  return (Object.keys(RULES) as TiffKind[]).filter((kind) => RULES[kind](encoding));
+function kindsOf(encoding: TiffEncoding): Kind[] {
+  return (Object.keys(KIND_RULES) as Kind[]).filter((kind) => KIND_RULES[kind]?.(encoding));
 }
 
 /** Returns whether greys are decoded as their negative: for some depths, ImageMagick ignores that white is 0. */
@@ -211,14 +207,6 @@ const METADATA: readonly (readonly [tag: number, kind: MetadataKind])[] = [
 const TURNED_BY_DECODER: readonly number[] = [COMPRESSION.fax3, COMPRESSION.jpeg];
 /** Bits 0 and 2 of NewSubfileType: a reduced-resolution version, or the transparency mask, of another page. */
 const NO_PAGE = 1 | 4;
-/** Compressions that libtiff of Debian 12 and 13 does not decode: those of Aperio and Leadtools, and of DNG 1.7 (tiff.h). */
-const RARE_COMPRESSIONS: Readonly<Record<number, RareEncoding>> = {
-  33003: 'tiff-jpeg-2000',
-  33005: 'tiff-jpeg-2000',
-  34712: 'tiff-jpeg-2000',
-  50002: 'tiff-jpeg-xl',
-  52546: 'tiff-jpeg-xl',
-};
 const LAB: readonly (number | undefined)[] = [PHOTOMETRIC.cieLab, PHOTOMETRIC.iccLab, PHOTOMETRIC.ituLab];
 
 const TRUE_COLOURS: readonly (number | undefined)[] = [PHOTOMETRIC.rgb, PHOTOMETRIC.yCbCr];
@@ -278,7 +266,7 @@ function pageOf(index: number, tags: Tags, encoding: TiffEncoding): Page {
   const grey = photometric === PHOTOMETRIC.whiteIsZero || photometric === PHOTOMETRIC.blackIsZero;
   const stored = tags.get(TAG.orientation)?.value;
   const orientation = isOrientation(stored) ? stored : 1; // ImageMagick rejects other values
-  const misread = misreadKindsOf(encoding);
+  const kinds = kindsOf(encoding);
   return {
     index,
     ...(photometric === PHOTOMETRIC.palette && { paletteKind: 'palette' }),
@@ -291,15 +279,13 @@ function pageOf(index: number, tags: Tags, encoding: TiffEncoding): Page {
     ...(TURNED_BY_DECODER.includes(compression) && orientation > 1 && { mirroredFor: orientation }),
     ...(orientation > 1 && { orientation }),
     ...(encoding.contradictory && { contradictory: true }),
-    ...(misread.length > 0 && { misread }),
+    ...(kinds.length > 0 && { kinds }),
   };
 }
 
 /** Returns the properties of a file that only its first page determines. */
-function factsOf(tags: Tags, { compression, bits }: TiffEncoding): ImageFacts<'tiff'> {
-  const rareEncoding = RARE_COMPRESSIONS[compression];
+function factsOf(tags: Tags, { bits }: TiffEncoding): ImageFacts<'tiff'> {
   return {
-    ...(rareEncoding && { rareEncoding }),
     ...(bits > 8 && { deep: true }),
     metadata: METADATA.filter(([tag]) => tags.has(tag)).map(([, kind]) => kind),
   };

@@ -223,7 +223,7 @@ describe('inspecting a header', () => {
       { index: 3, width: 48, height: 32, profile: 'none', trueColour: true, orientation: 6 },
     ]);
     expect((await inspect(edgeCasePath('old-jpeg.tiff'), 'tiff')).pages).to.deep.equal([
-      { index: 0, width: 120, height: 80, profile: 'none', trueColour: true, misread: ['old-jpeg'] },
+      { index: 0, width: 120, height: 80, profile: 'none', trueColour: true, kinds: ['old-jpeg'] },
     ]);
     expect((await inspect(edgeCasePath('turned-jpeg.tiff'), 'tiff')).pages).to.deep.equal([
       { index: 0, width: 120, height: 80, profile: 'srgb', trueColour: true, orientation: 8, mirroredFor: 8 },
@@ -287,7 +287,7 @@ describe('inspecting a header', () => {
     expect(await inspect(edgeCasePath('moving.png'), 'png')).to.deep.include({ hasIgnoredFrames: true });
     expect(await inspect(edgeCasePath('moving.avif'), 'avif')).to.deep.include({ hasIgnoredFrames: true });
     expect(await inspect(edgeCasePath('lossless-coding.jpg'), 'jpg')).to.deep.include({
-      rareEncoding: 'jpeg-process',
+      kinds: ['jpeg-process'],
     });
   });
 

@@ -1,7 +1,7 @@
 /** @module Parses the messages of tools, and translates failures of tools into errors for the client. */
 import { ClientDisconnectedError, ServiceError, serviceErrorFrom, type TimeLimit } from '../../errors.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
-import type { ImageInfo, RareEncoding, UnreadableKind } from '../../images/image-info.ts';
+import type { KindRow } from '../../images/kinds.ts';
 import { CommandError } from '../../process/command.ts';
 import type { ToolName } from '../../tools.ts';
 
@@ -153,31 +153,12 @@ function isDenied(stderr: string): boolean {
   return messagesIn(stderr).some((message) => DENIED.test(message));
 }
 
-/** Labels of encodings that some versions of the libraries cannot decode. */
-const RARE_ENCODINGS: Readonly<Record<RareEncoding, string>> = {
-  'jpeg-process': 'lossless, hierarchical or 12-bit JPEG',
-  'tiff-jpeg-2000': 'JPEG 2000 compression in a TIFF',
-  'tiff-jpeg-xl': 'JPEG XL compression in a TIFF',
-  'jxl-alpha-depth':
-    'JPEG XL with transparency of other than 8 or 16 bits, or of fewer bits than its colours',
-  'bmp-runs': 'run-length encoding that skips pixels or ends early in a BMP',
-};
-
-/** Returns `UNSUPPORTED_ENCODING` instead of `CORRUPT_IMAGE` for a rare encoding, and other errors unchanged. */
-export function explainRareEncoding(error: Error, { rareEncoding }: ImageInfo, source: ErrorSubject): Error {
-  if (!rareEncoding || !(error instanceof ServiceError) || error.code !== 'CORRUPT_IMAGE') return error;
-  return serviceErrorFrom(error, 'UNSUPPORTED_ENCODING', source.label, RARE_ENCODINGS[rareEncoding]);
+/** Returns `UNSUPPORTED_ENCODING` instead of `CORRUPT_IMAGE` if libraries do not decode a kind of the file. Returns other errors unchanged. */
+export function explainFailure(error: Error, kinds: readonly KindRow[], source: ErrorSubject): Error {
+  const kind = kinds.find(({ refused }) => refused === 'on failure');
+  if (!kind || !(error instanceof ServiceError) || error.code !== 'CORRUPT_IMAGE') return error;
+  return serviceErrorFrom(error, 'UNSUPPORTED_ENCODING', source.label, kind.label);
 }
-
-/** Labels of files that the tools do not decode correctly. */
-export const UNREADABLE_KINDS: Readonly<Record<UnreadableKind, string>> = {
-  'cmyk-jxl': 'JPEG XL with CMYK colours',
-  'jp2-colours': 'JPEG 2000 with other colours than greys, RGB, sRGB or sYCC, such as CMYK or CIELab',
-  'jp2-subsampled': 'JPEG 2000 whose samples do not match its size',
-  'psd-without-merged-image': 'PSD without a merged image, saved without "Maximize Compatibility"',
-  'psd-layers': 'PSD with more than 8000 layers',
-  'psd-mode': 'PSD with multichannel colours or 32 bits per channel',
-};
 
 /** Returns whether a conversion failed because of the colour profile, and can succeed without it. */
 export function isProfileError({ cause }: Error): boolean {

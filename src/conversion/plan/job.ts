@@ -1,10 +1,11 @@
 /**
- * @module Derives from an image and the options of its conversion what the plan depends on, such as the programs that run. Lists the
- * kinds of files that no program decodes correctly. Pure.
+ * @module Derives from an image and the options of its conversion what the plan depends on, such as the programs that run, and
+ * whether it is of a kind that is rejected. Pure.
  */
 
 import { INPUTS, type InputType, isHeif, type OutputType } from '../../formats.ts';
-import type { ImageInfo, MisreadKind } from '../../images/image-info.ts';
+import type { ImageInfo } from '../../images/image-info.ts';
+import { KINDS, type KindRow } from '../../images/kinds.ts';
 import type { ToolName } from '../../tools.ts';
 import { EXTERNAL_ENCODERS } from './encode.ts';
 import { pageFiles } from './rasterize.ts';
@@ -123,60 +124,18 @@ export function magickDecoder(type: InputType, magick: 6 | 7): string | undefine
   return externalDecoder(type, magick) ? undefined : INPUTS[type].coder;
 }
 
-/** A kind of file that ImageMagick decodes to a wrong image without an error, or not at all although it is valid. */
-interface MisreadRow {
-  /** Names the kind in the error message: "FILE uses an unsupported encoding (…)". */
-  readonly label: string;
-  /** Major versions of ImageMagick that misread it. */
-  readonly by: readonly (6 | 7)[];
-}
-
-const BOTH = [6, 7] as const;
+/** Returns the kinds of a file and of its pages to convert. */
+export const kindsOf = ({ image, pages }: Pick<ConversionJob, 'image' | 'pages'>): KindRow[] =>
+  [image, ...pages].flatMap(({ kinds = [] }) => kinds).map((kind) => KINDS[kind]);
 
 /**
- * All kinds of files that ImageMagick is known to misread, measured with versions 6.9.11-60 and 7.1.1-43. The readers
- * in `images/` recognize them by the header. Files of these kinds are rejected: a clear error is better than a wrong
- * image.
+ * Returns the label of the first kind for which a job is rejected.
  *
- * `fixtures/traps/` has a file of each kind, with its name. The tests check for every row and version that it is still misread.
- * If they fail with a newer ImageMagick, remove the version from the row.
+ * @param readsMisread whether to convert kinds that this version of ImageMagick misreads
  */
-export const MISREAD_KINDS: Readonly<Record<MisreadKind, MisreadRow>> = {
-  'old-jpeg': { label: 'old-style JPEG in a TIFF', by: [6] },
-  'ycbcr-subsampled': { label: 'subsampled YCbCr colours outside of JPEG in a TIFF', by: BOTH },
-  'ycbcr-matrix': { label: 'YCbCr colours and coefficients of its own in a TIFF', by: BOTH },
-  'stray-predictor': { label: 'a predictor without LZW or Deflate in a TIFF', by: BOTH },
-  'signed-samples': { label: 'signed samples in a TIFF', by: BOTH },
-  'samples-24': { label: '24 bits per sample in a TIFF', by: [6] },
-  'samples-64': { label: '64 bits per sample in a TIFF', by: BOTH },
-  'uneven-samples': { label: 'samples of different sizes in a TIFF', by: BOTH },
-  'white-half-float': { label: '16-bit float samples whose white is 0 in a TIFF', by: BOTH },
-  'planar-grey-alpha': { label: 'extra channels in a planar greyscale TIFF', by: BOTH },
-  'planar-unused-channel': { label: 'extra channels that are not alpha in a planar TIFF', by: [7] },
-  'palette-extra-channel': { label: 'extra channels with a palette in a TIFF', by: [7] },
-  'planar-alpha-first': { label: 'more channels after alpha in a planar TIFF', by: BOTH },
-  'alpha-not-first': { label: 'other extra channels before alpha in a TIFF', by: BOTH },
-  'other-inks': { label: 'other inks than CMYK in a TIFF', by: BOTH },
-  'float-lab': { label: 'CIELab colours as floats in a TIFF', by: BOTH },
-  'jpeg-lab': { label: 'CIELab colours as JPEG in a TIFF', by: BOTH },
-  'lightness-only': { label: 'the lightness of CIELab only in a TIFF', by: [6] },
-  'icc-lab': { label: 'ICCLab or ITULab colours in a TIFF', by: BOTH },
-  'sensor-mosaic': { label: 'raw data of a sensor in a TIFF', by: [7] },
-  'tiled-cmyk-jpeg': { label: 'tiles of CMYK JPEG in a TIFF', by: BOTH },
-  'alpha-without-properties': { label: 'an AVIF whose alpha states no size', by: [6] },
-  'bmp-header': { label: 'a header of OS/2 2.x, or of 52 bytes, in a BMP', by: BOTH },
-  'bmp-masks': { label: 'bit masks other than 5-5-5, 5-6-5 or from 8 bits on in a BMP', by: BOTH },
-  'bmp-2-bits': { label: '2 bits per pixel in a BMP', by: BOTH },
-  'bmp-alpha-bit-fields': { label: 'the compression BI_ALPHABITFIELDS in a BMP', by: BOTH },
-  'icon-bitmap': {
-    label: 'bit masks, 2 or 16 bits per pixel, rows from the top or a longer header in an icon',
-    by: BOTH,
-  },
-};
-
-/** Returns the label of the first kind, of the file or a page to convert, that this version of ImageMagick misreads. */
-export function misreadLabel({ image, pages, tools }: ConversionJob): string | undefined {
-  const kinds = [image, ...pages].flatMap(({ misread = [] }) => misread);
-  const found = kinds.find((kind) => MISREAD_KINDS[kind].by.includes(tools.magick));
-  return found && MISREAD_KINDS[found].label;
-}
+export const refusedLabel = (job: ConversionJob, readsMisread = false): string | undefined =>
+  kindsOf(job).find(
+    ({ refused }) =>
+      refused === 'always' ||
+      (!readsMisread && typeof refused === 'object' && refused.includes(job.tools.magick)),
+  )?.label;

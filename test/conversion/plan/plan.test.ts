@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { plan, planAgain } from '../../../src/conversion/plan/index.ts';
-import { createJob, misreadLabel, toolsFor } from '../../../src/conversion/plan/job.ts';
+import { createJob, refusedLabel, toolsFor } from '../../../src/conversion/plan/job.ts';
 import { renderSmaller } from '../../../src/conversion/plan/rasterize.ts';
 import type { ConversionJob, ConvertOptions, ToolContext } from '../../../src/conversion/plan/types.ts';
 import { colourOf } from '../../../src/images/colour/declared-colour.ts';
@@ -780,17 +780,17 @@ describe('the plan', () => {
     });
 
     it('with old-style JPEG inside would be misread by version 6', () => {
-      const old: ImageInfo = { type: 'tiff', pages: [{ index: 0, misread: ['old-jpeg'] }] };
+      const old: ImageInfo = { type: 'tiff', pages: [{ index: 0, kinds: ['old-jpeg'] }] };
       const label = 'old-style JPEG in a TIFF';
-      const misreadBy = (tools: ToolContext, image = old) => misreadLabel(job(image, {}, tools));
+      const misreadBy = (tools: ToolContext, image = old) => refusedLabel(job(image, {}, tools));
       expect([misreadBy(SIX), misreadBy(SEVEN), misreadBy(SIX, picture)]).to.deep.equal([
         ...[label, undefined, undefined],
       ]);
     });
 
     it('is rejected only for pages that the result would show', () => {
-      const pages: Page[] = [{ index: 0 }, { index: 1, misread: ['icc-lab'] }];
-      const misreadIn = (format: 'png' | 'pdf') => misreadLabel(job({ type: 'tiff', pages }, { format }));
+      const pages: Page[] = [{ index: 0 }, { index: 1, kinds: ['icc-lab'] }];
+      const misreadIn = (format: 'png' | 'pdf') => refusedLabel(job({ type: 'tiff', pages }, { format }));
       expect([misreadIn('png'), misreadIn('pdf')]).to.deep.equal([
         ...[undefined, 'ICCLab or ITULab colours in a TIFF'],
       ]);
