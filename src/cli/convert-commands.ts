@@ -31,9 +31,9 @@ ico.
 
 In folders and patterns, a file with neither the extension nor the content of an
 image is skipped, and one with only the extension fails. If several results have
-the same name, the second one gets " (2)"; with --update and --shard, they keep
-the extensions of their sources: a.jpg.webp, a.png.webp. Without --force, no file
-is overwritten, except results of earlier runs with --update.
+the same name, the second one gets " (2)"; with --update and --shard, all results
+keep the extension of their source: a.jpg.webp, a.png.webp. Without --force, no
+file is overwritten, except results of earlier runs with --update.
 
 --update finds earlier results in the index .imagemill of the output folder, so it
 is needed from the first run. Without the index, only --force replaces them. Each

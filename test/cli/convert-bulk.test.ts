@@ -74,51 +74,32 @@ describe('imagemill convert with many files', () => {
     );
   });
 
-  it('keeps the extensions of images with the same result name, and the name of an existing result', async () => {
-    await folder.put('scene.jpg', 'photos/a.jpg');
+  it('gives results names that depend on no other file with --update and --shard', async () => {
     await folder.put('scene.jpg', 'photos/b.jpg');
     const update = () => folder.run(['photos', '-o', 'out', '--update'], { env });
     await update();
-    for (const name of ['A.png', 'b.png', 'b.gif'])
+    expect(await folder.files('out')).to.deep.equal(['b.jpg.webp']);
+    for (const name of ['b.png', 'b.gif', 'A.png'])
       await folder.put(`scene.${name.slice(2)}`, `photos/${name}`);
-    for (const converted of ['3 converted', 'none converted']) {
+    await folder.put('scene.jpg', 'photos/b.jpg_original');
+    const results = ['A.png.webp', 'b.gif.webp', 'b.jpg.webp', 'b.jpg_original.webp', 'b.png.webp'];
+    for (const converted of ['4 converted', 'none converted']) {
       const { status, lines } = await update();
       expect([status, lines.at(-1)?.split(':')[0]?.split(',')[0]]).to.deep.equal([0, converted]);
-      const results = ['A.png.webp', 'a.webp', 'b.gif.webp', 'b.png.webp', 'b.webp'];
       expect(await folder.files('out')).to.deep.equal(results);
     }
+    for (const part of ['1/2', '2/2'])
+      await folder.run(['photos/*', '-o', 'parts', '--shard', part], { env });
+    expect(await folder.files('parts')).to.deep.equal(results);
   });
 
-  it('keeps the extensions of images with the same result name in a new folder and of a pattern', async () => {
-    for (const name of ['a.jpg', 'a.png', 'b.jpg'])
-      await folder.put(`scene.${name.slice(2)}`, `photos/${name}`);
-    await folder.write('photos/b.txt', 'notes');
-    for (const [input, out] of [
-      ['photos', 'one'],
-      ['photos/*', 'two'],
-    ] as const) {
-      const { status } = await folder.run([input, '-o', out, '--update'], { env });
-      expect([status, await folder.files(out)]).to.deep.equal([0, ['a.jpg.webp', 'a.png.webp', 'b.webp']]);
-    }
-  });
-
-  it('converts neither of two images whose results a file system that ignores case would not distinguish', async () => {
+  it('converts the first of two images whose results a file system that ignores case would not distinguish', async () => {
     for (const name of ['ς.jpg', 'σ.jpg', 'ß.jpg', 'ẞ.jpg']) await folder.put('scene.jpg', `photos/${name}`);
     const { status, complaints } = await folder.run(['photos', '-o', 'out', '--update'], { env });
     expect([status, complaints.at(-1)]).to.deep.equal([
       1,
-      'imagemill: 4 of 4 files not converted: 4 with the same result name.',
+      'imagemill: 2 of 4 files not converted: 2 with the same result name.',
     ]);
-  });
-
-  it('keeps the names of two images with one result name, and ignores files that are no images', async () => {
-    await folder.put('scene.jpg', 'photos/a.jpg');
-    await folder.put('scene.png', 'photos/a.jpg_original');
-    await folder.put('scene.jpg', 'photos/b.jpg');
-    await folder.write('photos/b.txt', 'notes');
-    const { status } = await folder.run(['photos', '-o', 'out', '--update'], { env });
-    const results = ['a.jpg.webp', 'a.jpg_original.webp', 'b.webp'];
-    expect([status, await folder.files('out')]).to.deep.equal([0, results]);
   });
 
   it('converts the first of two images in different folders with the same result name', async () => {
@@ -126,9 +107,9 @@ describe('imagemill convert with many files', () => {
     const { status, complaints } = await folder.run(['one', 'two', '-o', 'out', '--update'], { env });
     expect([status, complaints[0]]).to.deep.equal([
       1,
-      'imagemill: two/a.jpg and one/a.jpg would both become out/a.webp: rename one of them, or use --keep-extension.',
+      'imagemill: two/a.jpg and one/a.jpg would both become out/a.jpg.webp: rename one of them.',
     ]);
-    expect(await folder.files('out')).to.deep.equal(['a.webp']);
+    expect(await folder.files('out')).to.deep.equal(['a.jpg.webp']);
   });
 
   it('reports broken and circular links and names that are not UTF-8, and converts the other files', async () => {

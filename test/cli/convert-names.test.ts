@@ -59,30 +59,35 @@ describe("imagemill convert for a user's own files", () => {
     expect(await folder.files('out')).to.deep.equal(results);
     const { status, complaints } = await folder.run(['in', '-o', 'new', '--safe-names', '--update']);
     expect([status, complaints.length]).to.deep.equal([1, 2]);
-    expect(complaints[0]).to.include('would both become new/a_b/c.webp');
+    expect(complaints[0]).to.include('would both become new/a_b/c.jpg.webp');
   });
 
   it('prints with --dry-run what would be converted, deleted or fail, and changes nothing', async () => {
     await mkdir(folder.file('in'));
     for (const name of ['in/a.jpg', 'in/b.jpg', 'in/c.jpg']) await folder.put('scene.jpg', name);
     expect((await folder.run(['in', '-o', 'out', '--dry-run', '--update'])).lines).to.deep.equal([
-      ...['in/a.jpg → out/a.webp', 'in/b.jpg → out/b.webp', 'in/c.jpg → out/c.webp', '3 to convert'],
+      ...[
+        'in/a.jpg → out/a.jpg.webp',
+        'in/b.jpg → out/b.jpg.webp',
+        'in/c.jpg → out/c.jpg.webp',
+        '3 to convert',
+      ],
     ]);
     expect(await folder.files()).to.deep.equal(['in/a.jpg', 'in/b.jpg', 'in/c.jpg']);
     await folder.run(['in', '-o', 'out', '--update']);
     await rm(folder.file('in/b.jpg'));
     await folder.put('scene.png', 'in/c.jpg');
     await folder.put('scene.png', 'in/d.jpg');
-    await folder.put('scene.png', 'out/d.webp');
+    await folder.put('scene.png', 'out/d.jpg.webp');
     await folder.write('in/e.jpg', 'no image');
     await folder.write('in/f.jpg', '');
     const before = await folder.files();
     const { status, lines, complaints } = await folder.run(['in', '-o', 'out', '--dry-run', '--delete']);
     expect([status, lines, complaints]).to.deep.equal([
       1,
-      ['in/c.jpg → out/c.webp', 'out/b.webp to delete', '1 to convert, 1 up to date, 1 to delete'],
+      ['in/c.jpg → out/c.jpg.webp', 'out/b.jpg.webp to delete', '1 to convert, 1 up to date, 1 to delete'],
       [
-        'imagemill: out/d.webp already exists: use --force to overwrite it.',
+        'imagemill: out/d.jpg.webp already exists: use --force to overwrite it.',
         'imagemill: in/e.jpg is not an image of a supported format (PNG, JPEG, GIF, BMP, TIFF, SVG, AVIF, ICO, WebP).',
         'imagemill: in/f.jpg is empty (0 bytes).',
         'imagemill: 3 of 5 files not converted: 1 empty, 1 with an existing result, 1 of an unsupported type.',
@@ -90,8 +95,8 @@ describe("imagemill convert for a user's own files", () => {
     ]);
     expect(await folder.files()).to.deep.equal(before);
     const json = await folder.run(['in', '-o', 'out', '--dry-run', '--delete', '--json']);
-    expect(json.lines).to.include('{"input":"in/c.jpg","output":"out/c.webp","toConvert":true}');
-    expect(json.lines).to.include('{"input":"in/b.jpg","output":"out/b.webp","toDelete":true}');
+    expect(json.lines).to.include('{"input":"in/c.jpg","output":"out/c.jpg.webp","toConvert":true}');
+    expect(json.lines).to.include('{"input":"in/b.jpg","output":"out/b.jpg.webp","toDelete":true}');
   });
 
   it('counts with --dry-run a source that was only touched as up to date, as the run itself does', async () => {
@@ -101,7 +106,7 @@ describe("imagemill convert for a user's own files", () => {
     await utimes(folder.file('in/a.jpg'), new Date(), new Date(1e12));
     await folder.put('scene.png', 'in/b.jpg');
     const dry = await folder.run([...update, '--dry-run']);
-    expect(dry.lines).to.deep.equal(['in/b.jpg → out/b.webp', '1 to convert, 1 up to date']);
+    expect(dry.lines).to.deep.equal(['in/b.jpg → out/b.jpg.webp', '1 to convert, 1 up to date']);
     expect((await folder.run(update)).lines.at(-1)).to.match(/^1 converted: .*, 1 up to date$/);
   });
 

@@ -85,17 +85,17 @@ describe('imagemill convert --preset', () => {
     expect(await done(...product)).to.deep.equal({ converted: 2, upToDate: 0 });
     await folder.write('presets.yaml', card(30).replace('height: 40', 'height: 20'));
     expect(await done(...product)).to.deep.equal({ converted: 1, upToDate: 1 });
-    expect(await size('out/a-square.webp')).to.deep.equal(['webp', 40, 20]);
+    expect(await size('out/a.jpg-square.webp')).to.deep.equal(['webp', 40, 20]);
   });
 
   it('sends the name to the instances of --url, which have presets of their own', async () => {
     const remote = ['--url', service.base, '--preset'];
     const { complaints } = await convert(...remote, 'card', '--format', 'png', '--width', '30', '--update');
     expect(complaints).to.deep.equal([]);
-    expect(await size('out/a.png')).to.deep.equal(['png', 30, 60]);
+    expect(await size('out/a.jpg.png')).to.deep.equal(['png', 30, 60]);
     const other = await convert(...remote, 'auto', '--format', 'png', '--width', '30', '--update');
-    expect(other.lines[0]).to.match(/^in\/a.jpg → out\/a.png/);
-    expect(await size('out/a.png')).to.deep.equal(['png', 30, 20]);
+    expect(other.lines[0]).to.match(/^in\/a.jpg → out\/a.jpg.png/);
+    expect(await size('out/a.jpg.png')).to.deep.equal(['png', 30, 20]);
     const several = await convert(...remote, 'product', '--format', 'gif');
     expect([several.status, several.complaints[0]]).to.deep.equal([
       1,

@@ -39,7 +39,7 @@ describe('imagemill convert --shard', () => {
       };
       const png = await sharp({ create }).png().toBuffer();
       await folder.write(`photos/${name}.png`, png);
-      images.set(`${name}.webp`, png);
+      images.set(`${name}.png.webp`, png);
     }
     return images;
   }

@@ -79,7 +79,7 @@ describe('imagemill convert with unreadable input', () => {
         'imagemill: Nothing was deleted, because not all of the input could be read.',
       ],
     ]);
-    expect(await folder.files('out')).to.deep.equal(['a.webp', 'closed/b.webp']);
+    expect(await folder.files('out')).to.deep.equal(['a.jpg.webp', 'closed/b.jpg.webp']);
   });
 
   it('reports names that are not UTF-8, of folders, of matches of a pattern and of arguments', async () => {

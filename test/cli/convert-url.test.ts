@@ -309,7 +309,7 @@ describe('imagemill convert --url', () => {
           'imagemill: 1 of 2 files not converted: 1 changed while read.',
         ],
       ]);
-      expect(await folder.files('out')).to.deep.equal(['same.webp']);
+      expect(await folder.files('out')).to.deep.equal(['same.jpg.webp']);
     });
   }
 
@@ -363,7 +363,7 @@ describe('imagemill convert --url', () => {
     const outputs = lines.slice(0, -1).map((line) => JSON.parse(line).output);
     expect(outputs).to.have.length(count);
     expect(new Set(outputs).size, 'each result once').to.equal(count);
-    const bytes = await folder.read('out/0.webp');
+    const bytes = await folder.read('out/0.jpg.webp');
     for (const name of await folder.files('out'))
       expect((await folder.read(join('out', name))).equals(bytes), name).to.equal(true);
   });

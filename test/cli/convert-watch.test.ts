@@ -25,7 +25,7 @@ describe('imagemill convert --watch', () => {
       env,
       async meanwhile(pid, printed) {
         try {
-          await resultOf('first.webp');
+          await resultOf('first.jpg.webp');
           await act(printed);
         } finally {
           process.kill(pid, 'SIGINT');
@@ -42,13 +42,13 @@ describe('imagemill convert --watch', () => {
     const ended = await watching(async () => {
       await folder.put('scene.png', 'photos/second.png');
       await folder.put('scene.jpg', 'photos/2024/may/third.jpg');
-      await resultOf('second.webp');
-      await resultOf('2024/may/third.webp');
+      await resultOf('second.png.webp');
+      await resultOf('2024/may/third.jpg.webp');
       await folder.put('scene.jpg', 'photos/2024/may/fourth.jpg');
-      await resultOf('2024/may/fourth.webp');
-      const [before, other] = [await resultOf('second.webp'), await fixture('window.png')];
+      await resultOf('2024/may/fourth.jpg.webp');
+      const [before, other] = [await resultOf('second.png.webp'), await fixture('window.png')];
       await folder.write('photos/second.png', other);
-      await eventually(async () => !(await resultOf('second.webp')).equals(before));
+      await eventually(async () => !(await resultOf('second.png.webp')).equals(before));
     });
     expect(ended.outcome).to.equal('130');
     expect(inputsOf(ended).sort()).to.deep.equal([
@@ -62,9 +62,9 @@ describe('imagemill convert --watch', () => {
       await folder.write('photos/bad.png', 'no image');
       await eventually(() => printed().includes('"error"'));
       await folder.put('scene.jpg', 'photos/later.jpg'); // a later search, which must not report the file again
-      await resultOf('later.webp');
+      await resultOf('later.jpg.webp');
       await folder.write('photos/bad.png', await fixture('scene.png'));
-      await resultOf('bad.webp');
+      await resultOf('bad.png.webp');
     });
     const errors = ended.lines.filter((line) => line.includes('"error"'));
     expect(errors).to.have.length(1);
@@ -77,7 +77,7 @@ describe('imagemill convert --watch', () => {
       env,
       async meanwhile(pid) {
         await folder.put('scene.jpg', 'photos/first.jpg');
-        await resultOf('first.webp');
+        await resultOf('first.jpg.webp');
         process.kill(pid, 'SIGTERM');
       },
     });
@@ -87,12 +87,12 @@ describe('imagemill convert --watch', () => {
   it('finds files in a folder that was removed and created again', async () => {
     const ended = await watching(async () => {
       await folder.put('scene.jpg', 'photos/may/second.jpg');
-      await resultOf('may/second.webp');
+      await resultOf('may/second.jpg.webp');
       await rm(folder.file('photos/may'), { recursive: true });
       await folder.put('scene.png', 'photos/may/third.png');
-      await resultOf('may/third.webp');
+      await resultOf('may/third.png.webp');
       await folder.put('scene.png', 'photos/may/fourth.png');
-      await resultOf('may/fourth.webp');
+      await resultOf('may/fourth.png.webp');
     });
     expect(inputsOf(ended).at(-1)).to.equal('photos/may/fourth.png');
   });
@@ -107,9 +107,9 @@ describe('imagemill convert --watch', () => {
     const bytes = await fixture('scene.png');
     await watching(async () => {
       await folder.write('photos/slow.png', bytes.subarray(0, 500));
-      await resultOf('slow.webp');
+      await resultOf('slow.png.webp');
       await folder.write('photos/slow.png', bytes);
-      await eventually(async () => (await resultOf('slow.webp')).subarray(-bytes.length).equals(bytes));
+      await eventually(async () => (await resultOf('slow.png.webp')).subarray(-bytes.length).equals(bytes));
     });
   });
 

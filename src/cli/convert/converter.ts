@@ -160,7 +160,7 @@ const MESSAGES = {
   OUTPUT_UNDELETABLE: (file: string, why: string) => `${file} cannot be deleted: ${why}.`,
   OUTPUT_FULL: (file: string) => `${file} cannot be written: the disk is full.`,
   SAME_RESULT: (file: string, other: string, result: string) =>
-    `${file} and ${other} would both become ${result}: rename one of them, or use --keep-extension.`,
+    `${file} and ${other} would both become ${result}: rename one of them.`,
   NAME_NOT_UTF8: (file: string) =>
     `${file}: the name is not valid UTF-8. Rename it, for example with convmv.`,
   NOT_VERIFIED: (file: string, why: string) =>

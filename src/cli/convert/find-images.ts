@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { accessSync, constants, type Dirent } from 'node:fs';
 import { glob, readdir, stat } from 'node:fs/promises';
-import { basename, dirname, isAbsolute, join, normalize, relative, resolve } from 'node:path';
+import { dirname, isAbsolute, join, normalize, relative, resolve } from 'node:path';
 import { unsupportedType } from '../../conversion/store.ts';
 import { serviceError } from '../../errors.ts';
 import { isInside } from '../../files/system.ts';
@@ -16,8 +16,6 @@ interface InputFile {
   readonly path: string;
   /** Folders between the argument and the file. They are also created in the output folder. */
   readonly relativeDir: string;
-  /** Names of the other images of the same folder whose results would have the same name. */
-  readonly rivals?: readonly string[] | undefined;
 }
 
 /** An argument, or a file in a folder, that cannot be converted. */
@@ -103,7 +101,6 @@ export async function* walkImages(folder: string, options: WalkOptions): AsyncGe
   }
   const relativeDir = relative(root, folder);
   const files = entries.filter(({ kind }) => kind !== 'folder');
-  const rivals = await findRivals(files, test);
   for (const { path, kind, isInvalid } of files) {
     if (isInvalid) {
       if (test.hasExtension(path)) yield { path, error: fileError('NAME_NOT_UTF8', path) };
@@ -111,9 +108,8 @@ export async function* walkImages(folder: string, options: WalkOptions): AsyncGe
     }
     const found = kind === 'link' ? await followLink(path, test) : await test.isImage(path);
     if (typeof found === 'object') yield found;
-    else if (found) yield { path, relativeDir, rivals: rivals.get(path) };
+    else if (found) yield { path, relativeDir };
   }
-  rivals.clear();
   for (const { kind, path, isInvalid } of entries) {
     if (kind !== 'folder') continue;
     if (isInvalid) yield { path, error: fileError('NAME_NOT_UTF8', path) };
@@ -155,28 +151,6 @@ function kindOf(dirent: Dirent): Entry['kind'] | undefined {
 const escapeBytes = (latin1: string): string =>
   latin1.replace(/[\x80-\xff]/g, (byte) => `\\x${byte.charCodeAt(0).toString(16).toUpperCase()}`);
 
-/** Returns the paths of the images whose results would have the same name, with the names of the others. */
-async function findRivals(
-  files: readonly (Pick<Entry, 'path'> & Partial<Entry>)[],
-  { hasExtension, isImage }: ImageTest,
-): Promise<Map<string, string[]>> {
-  const rivals = new Map<string, string[]>();
-  for (const group of Map.groupBy(files, ({ path }) => resultKey(dirname(path), basename(path))).values()) {
-    if (group.length === 1) continue; // so that only few files are read
-    const paths: string[] = [];
-    for (const { path, kind = 'file', isInvalid } of group) {
-      const isRegular = kind === 'file' && !isInvalid;
-      if (isRegular ? await isImage(path) : hasExtension(path)) paths.push(path);
-    }
-    if (paths.length === 1) continue;
-    for (const path of paths) {
-      const others = paths.filter((other) => other !== path).map((other) => basename(other));
-      rivals.set(path, others);
-    }
-  }
-  return rivals;
-}
-
 /** Returns whether a link leads to an image, or why the link is skipped. */
 async function followLink(path: string, { hasExtension, isImage }: ImageTest): Promise<boolean | Input> {
   const info = await stat(path).catch((error: Error) => error);
@@ -212,8 +186,6 @@ export async function* imagesMatching(pattern: string, options: PatternOptions):
   const { paths, errors } = await search(pattern, root);
   for (const path of paths) onMatch(resolve(path));
   for (const [folder, error] of errors) yield { path: folder, error: unreadable(error, folder) };
-  const candidates = paths.map((path) => ({ path }));
-  const rivals = await findRivals(candidates, test);
   for (const path of paths.sort()) {
     if (await isInOutput(path, root, isOutput)) continue;
     const info = await stat(path).catch((error: Error) => error);
@@ -222,7 +194,7 @@ export async function* imagesMatching(pattern: string, options: PatternOptions):
       const error = isInvalidName(path) ? fileError('NAME_NOT_UTF8', path) : unreadable(info, path);
       if (test.hasExtension(path)) yield { path, error };
     } else if (info.isFile() && (await test.isImage(path)))
-      yield { path, relativeDir: relative(root, dirname(path)), rivals: rivals.get(path) };
+      yield { path, relativeDir: relative(root, dirname(path)) };
   }
 }
 

@@ -194,7 +194,6 @@ export interface BulkOptions extends Naming {
  */
 export function parseBulkOptions(flags: Flags): BulkOptions {
   const { delete: deletes = false, watch = false, yes = false, dryRun = false, url: urls = [] } = flags;
-  const { keepExtension = false, safeNames = false } = flags;
   if (dryRun && watch) throw new CliError('--dry-run and --watch contradict each other.');
   if (urls.length > 0 && (flags.maxFileSize ?? flags.maxPixels) !== undefined)
     throw new CliError(
@@ -209,7 +208,9 @@ export function parseBulkOptions(flags: Flags): BulkOptions {
     throw new CliError('--delete requires --yes without a terminal, because it cannot ask for confirmation.');
   const shard = flags.shard === undefined ? undefined : parseShard(flags.shard);
   const update = flags.update || deletes || watch;
-  const naming = { keepExtension, safeNames };
+  // Otherwise, the name of a result would depend on files that other shards convert, or that arrive later.
+  const keepExtension = flags.keepExtension || update || shard !== undefined;
+  const naming = { keepExtension, safeNames: flags.safeNames ?? false };
   return { update, delete: deletes, yes: yes || dryRun, watch, dryRun, ...naming, shard, urls };
 }
 

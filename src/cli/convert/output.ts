@@ -79,22 +79,20 @@ export interface PlanOptions {
   readonly results: readonly WantedResult[];
   readonly inputs: Pick<Inputs, 'includes' | 'isOneFolder'>;
   readonly bulk: BulkOptions;
-  /** The index of the output folder, with `--update`. */
-  readonly resultFolder?: { madeFrom(job: OutputJob): boolean } | undefined;
 }
 
 /**
  * Determines the output paths of each input, one after the other. The second of two results with the same name gets ` (2)`, as in
  * a ZIP archive of the service. With `--update` or `--shard`, the name of a result must not depend on the other inputs, so that
- * both keep the extension of their source, unless an earlier run has made one with a shorter name.
+ * the second one is an error.
  */
 export async function* planOutputs(
   found: AsyncIterable<Input>,
-  { destination, results, inputs, bulk, resultFolder }: PlanOptions,
+  { destination, results, inputs, bulk }: PlanOptions,
 ): AsyncGenerator<PlannedOutput> {
   const { update, shard } = bulk;
   let uniqueName = createUniqueNamer();
-  /** The source of each result so far. */
+  /** The source of each result so far, if the second of a name is an error. */
   const sources = new Map<string, string>();
   let folder = '';
 
@@ -120,25 +118,17 @@ export async function* planOutputs(
         continue;
       }
       const suffix = variant === undefined ? '' : `-${variant}`;
-      const short = nameResult(relativeDir, name, bulk) + suffix;
-      if (!update && !shard) {
-        const output = join(destination.path, uniqueName(short, options.format));
+      const base = nameResult(relativeDir, name, bulk) + suffix;
+      const isFixed = update || shard !== undefined;
+      const result = isFixed ? `${base}.${options.format}` : uniqueName(base, options.format);
+      const output = join(destination.path, result);
+      const key = caseKey(result);
+      const other = isFixed ? sources.get(key) : undefined;
+      if (other !== undefined) yield { path, error: fileError('SAME_RESULT', path, other, output) };
+      else {
+        if (isFixed) sources.set(key, path);
         yield await protectInputs({ input: path, output, options }, inputs);
-        continue;
       }
-      const jobFor = (base: string): OutputJob => {
-        return { input: path, output: join(destination.path, `${base}.${options.format}`), options };
-      };
-      const { rivals = [] } = input;
-      const isLong = rivals.length > 0 && !resultFolder?.madeFrom(jobFor(short));
-      const long = nameResult(relativeDir, name, { ...bulk, keepExtension: true }) + suffix;
-      const job = jobFor(isLong ? long : short);
-      const key = caseKey(job.output);
-      const twin = rivals.find((rival) => caseKey(rival) === caseKey(name));
-      const other = twin === undefined ? sources.get(key) : join(path, '..', twin);
-      if (!sources.has(key)) sources.set(key, path);
-      if (other !== undefined) yield { path, error: fileError('SAME_RESULT', path, other, job.output) };
-      else yield await protectInputs(job, inputs);
     }
   }
 }

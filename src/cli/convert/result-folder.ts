@@ -65,9 +65,6 @@ export async function createResultFolder(
     output,
     /** Returns whether an earlier run wrote the result of a job, so that it may be replaced. */
     owns: (job: OutputJob): boolean => index.owns(nameOf(job)),
-    /** Returns whether an earlier run made the result of a job from the same source. */
-    madeFrom: (job: OutputJob): boolean =>
-      index.get(nameOf(job))?.source === relative(realOutput, resolve(job.input)),
     /** Returns whether a result is complete, and made from the present source with the present options and tools. */
     async isUpToDate(job: OutputJob): Promise<boolean> {
       const entry = index.get(nameOf(job));
