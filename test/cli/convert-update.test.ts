@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { createResultFolder } from '../../src/cli/convert/result-folder.ts';
-import { openResultIndex } from '../../src/cli/convert/result-index.ts';
+import { ResultIndex } from '../../src/cli/convert/result-index.ts';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
 import { currentProcess } from '../../src/files/stale.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
@@ -202,8 +202,8 @@ describe('imagemill convert --update', () => {
 
   it('keeps the mark of another run that has started a result, however often the index is read', async () => {
     const [one, other] = [
-      await openResultIndex(folder.file('out'), undefined),
-      await openResultIndex(folder.file('out'), undefined),
+      await ResultIndex.open(folder.file('out'), undefined),
+      await ResultIndex.open(folder.file('out'), undefined),
     ];
     await one.start('a.jpg.webp');
     await other.start('a.jpg.webp');
@@ -216,7 +216,7 @@ describe('imagemill convert --update', () => {
   });
 
   it('keeps the unfinished files of a run that is in progress, and removes those of one that was killed', async () => {
-    const index = await openResultIndex(folder.file('out'), undefined);
+    const index = await ResultIndex.open(folder.file('out'), undefined);
     await writeFile(join(index.temporary, 'unfinished'), '');
     const killed = folder.file('out/.imagemill/imagemill-instance-killed');
     await mkdir(killed);
@@ -247,7 +247,7 @@ describe('imagemill convert --update', () => {
     const [input, output] = [folder.file('photos/a.jpg'), folder.file('out')];
     const job = { input, output: join(output, 'a.jpg.webp'), options: { format: 'webp' } as ConvertOptions };
     const open = async () =>
-      createResultFolder(output, await openResultIndex(output, undefined), () => 'hash');
+      createResultFolder(output, await ResultIndex.open(output, undefined), () => 'hash');
     const [first, second] = [await open(), await open()];
     const source = await stat(input);
     const result = {

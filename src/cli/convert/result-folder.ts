@@ -21,11 +21,12 @@ import {
   type SourceState,
 } from './converter.ts';
 import { resultKey } from './find-images.ts';
+import type { IndexEntry } from './index-file.ts';
 import type { Inputs } from './inputs.ts';
 import type { BulkOptions } from './options.ts';
 import { assertInside, withWriteErrors, writeOutput } from './output.ts';
 import type { Report } from './report.ts';
-import { type IndexEntry, openResultIndex, type ResultIndex } from './result-index.ts';
+import { ResultIndex } from './result-index.ts';
 
 export type ResultFolder = Awaited<ReturnType<typeof createResultFolder>>;
 
@@ -48,7 +49,7 @@ export async function createResultFolder(
   const nameOf = (job: OutputJob): string => relative(output, job.output);
   const isVerified = (entry: IndexEntry): boolean => verify === undefined || entry.verified === verify;
 
-  const describe = async (
+  const createEntry = async (
     job: OutputJob,
     { size, mtimeMs: mtime }: SourceState,
     { key, verified }: Pick<IndexEntry, 'key' | 'verified'> = {},
@@ -86,7 +87,7 @@ export async function createResultFolder(
     async confirm(job: OutputJob, source: SourceState): Promise<void> {
       const name = nameOf(job);
       await withWriteErrors(job.output, async () =>
-        index.finish(name, await describe(job, source, index.get(name))),
+        index.finish(name, await createEntry(job, source, index.get(name))),
       );
     },
     /**
@@ -111,7 +112,7 @@ export async function createResultFolder(
       }
       if (sourceState)
         await withWriteErrors(job.output, async () =>
-          index.finish(name, await describe(job, sourceState, { key, verified: verification?.mode })),
+          index.finish(name, await createEntry(job, sourceState, { key, verified: verification?.mode })),
         );
     },
   };
@@ -154,7 +155,7 @@ export async function openResultFolder(
   version: string,
   verify: VerifyMode | undefined,
 ): Promise<ResultFolder> {
-  const index = await openResultIndex(output, shard, dryRun).catch((error) => {
+  const index = await ResultIndex.open(output, shard, dryRun).catch((error) => {
     throw new CliError(`${output} cannot be written: ${systemReason(error)}.`);
   });
   const fingerprint = urls.length > 0 ? undefined : await fingerprintTools(toolSearch(config));

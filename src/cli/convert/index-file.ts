@@ -1,0 +1,151 @@
+/** @module The file of an index: its lines, and what they say of each result. No link is followed: it can lead to any file. */
+import { constants } from 'node:fs';
+import { appendFile, open, rename } from 'node:fs/promises';
+import type { VerifyMode } from '../../regress/verifiable.ts';
+
+/** Record of a complete result. */
+export interface IndexEntry {
+  /** Path of the source, relative to the output folder. */
+  readonly source: string;
+  /** Size of the source in bytes. */
+  readonly size: number;
+  /** Time of the source's last change, in ms since the epoch. */
+  readonly mtime: number;
+  /** Hash of the options and tools, see `hashOptions`. */
+  readonly optionsHash: string;
+  /** See `conversionKey`. */
+  readonly key?: string | undefined;
+  /** How `--verify` has verified the result. */
+  readonly verified?: VerifyMode | undefined;
+  /** Size of the result in bytes. */
+  readonly bytes: number;
+  /** Time of the result's last change, in ms since the epoch. */
+  readonly made: number;
+  /** Only a {@link Mark} has one. */
+  readonly state?: undefined;
+}
+
+/** Any record but that of a complete result. */
+interface Mark {
+  /**
+   * `started`: the result can be incomplete. `removed`: its entry was removed. `withdrawn`: the last start wrote nothing, so that
+   * the record before it counts.
+   */
+  readonly state: 'started' | 'removed' | 'withdrawn';
+  /** Time of the mark, in ms since the epoch. */
+  readonly made: number;
+}
+
+/** What is known of a result. */
+export type ResultRecord = IndexEntry | Mark;
+
+/** The record of a result. A mark `started` has the one before it, for a later `withdrawn`. */
+interface State {
+  readonly now: ResultRecord;
+  readonly before?: State | undefined;
+}
+/** The records of all results of a file, by path. */
+export type States = Map<string, State>;
+
+/** A line of the file. */
+type Line =
+  | ({ readonly result: string } & ResultRecord)
+  | { readonly tools: string; readonly versions: string };
+
+/** Adds the record of a line. In one file, later lines supersede earlier ones. */
+export function addLine(line: Line, states: States, toolVersions: Map<string, string>): void {
+  if ('tools' in line) {
+    toolVersions.set(line.tools, line.versions);
+    return;
+  }
+  const { result, ...now } = line;
+  const current = states.get(result);
+  if (now.state === 'started') states.set(result, { now, before: current });
+  else if (now.state !== 'withdrawn') states.set(result, { now });
+  else if (current?.before) states.set(result, current.before);
+  else if (current?.now.state === 'started') states.delete(result);
+}
+
+/** Flags of open(2) to read and to append. They make it fail with ELOOP for a link. */
+const READ = constants.O_RDONLY | constants.O_NOFOLLOW;
+const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW;
+
+/**
+ * Reads the complete lines of a file; none if the file does not exist.
+ *
+ * @param start offset of the first line in bytes. If the file is shorter, it was rewritten, and is read from its start.
+ * @returns the offset of what follows; of the last line if that is incomplete
+ */
+export async function readLines(path: string, start: number, use: (line: Line) => void): Promise<number> {
+  const file = await open(path, READ).catch((error) => {
+    if (error.code !== 'ENOENT') throw error;
+  });
+  if (!file) return 0;
+  const { size } = await file.stat();
+  const from = start <= size ? start : 0;
+  if (from === size) {
+    await file.close();
+    return size;
+  }
+  let incomplete = '';
+  for await (const text of file.readLines({ start: from, end: size - 1 })) {
+    const line = parseLine(text);
+    if (line) use(line);
+    incomplete = line ? '' : text;
+  }
+  return size - Buffer.byteLength(incomplete);
+}
+
+/** Appends a line. The line break comes first, in case a crash or a full disk has truncated the previous line. */
+export const appendLine = (path: string, line: Line): Promise<void> =>
+  appendFile(path, `\n${JSON.stringify(line)}`, { flag: APPEND });
+
+/** Parses a line. A truncated or empty line is never valid JSON, and one that was written by hand can be anything. */
+function parseLine(text: string): Line | undefined {
+  try {
+    const line: unknown = JSON.parse(text);
+    return isLine(line) ? line : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A path that is absolute, or could lead out of a folder. */
+const OUTSIDE = /^\/|(?:^|\/)\.\.(?:\/|$)/;
+
+/** Returns whether a JSON value is a line. The path of a result must not lead out of the output folder. */
+function isLine(value: unknown): value is Line {
+  const { tools, versions, result, source, state, made } = Object(value);
+  if (tools !== undefined) return typeof tools === 'string' && typeof versions === 'string';
+  return (
+    typeof result === 'string' &&
+    !OUTSIDE.test(result) &&
+    typeof made === 'number' &&
+    typeof (state ?? source) === 'string'
+  );
+}
+
+/** Yields the lines that are not superseded. */
+export function* linesOf(
+  own: Readonly<States>,
+  others: Readonly<States>,
+  toolVersions: ReadonlyMap<string, string>,
+): Generator<string> {
+  for (const [tools, versions] of toolVersions) yield `${JSON.stringify({ tools, versions })}\n`;
+  for (const [result, { now }] of own) {
+    const isNeeded = now.state !== 'removed' || others.has(result);
+    if (isNeeded) yield `${JSON.stringify({ result, ...now })}\n`;
+  }
+}
+
+/** Replaces a file. The file is complete at every moment, also if the machine loses power. */
+export async function rewrite(path: string, temporary: string, lines: Iterable<string>): Promise<void> {
+  const file = await open(temporary, 'wx');
+  try {
+    await file.writeFile(lines);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(temporary, path);
+}
