@@ -13,7 +13,7 @@ export const UNIT_TESTS = globSync([
   'test/files/{disk-space,sweep}.test.ts',
   'test/process/command.test.ts',
   'test/regress/{compare,matrix}.test.ts',
-  'test/server/{archive,clients,openapi,response-rate,start-queue,upload,web-app}.test.ts',
+  'test/server/{archive,byte-rate,clients,openapi,response,start-queue,upload,web-app}.test.ts',
   'test/server/multipart/*.test.ts',
 ]);
 

@@ -11,7 +11,7 @@ import type { ConversionOutcome, ConversionResult } from '../conversion/types.ts
 import { OUTPUTS } from '../formats.ts';
 import { baseNameOf, createUniqueNamer, portableName } from '../text.ts';
 import { errorBody } from './error-handler.ts';
-import { holdInMemory, monitorResponse, type SendOptions, toSendError } from './response.ts';
+import { holdInMemory, pendingResponse, type SendOptions, toSendError } from './response.ts';
 
 /**
  * Maximum size of an entry that is stored, in bytes. archiver writes the size in front of an entry only if it has the whole entry
@@ -57,7 +57,7 @@ interface Entry {
 export async function sendArchive(
   res: Response,
   items: readonly ArchiveItem[],
-  { disk, stallMs, manifest }: ArchiveOptions,
+  { disk, manifest }: ArchiveOptions,
 ): Promise<void> {
   const entries = nameEntries(items);
   const lists = [
@@ -70,8 +70,7 @@ export async function sendArchive(
   const canCompress = entries.some(({ converted }) => !OUTPUTS[converted.format].compressed);
   const isCompressed = canCompress && compressedArchives < MAX_COMPRESSED_ARCHIVES;
   const archive = new ZipArchive({ zlib: { level: isCompressed ? DEFLATE_LEVEL : 0 } });
-  const watch = monitorResponse(res, stallMs);
-  disk.registerResponse(watch);
+  disk.registerResponse(pendingResponse(res));
   const sending = pipeline(archive, res);
   sending.catch(() => {}); // awaited below, but may reject earlier
   compressedArchives += Number(isCompressed);
@@ -93,7 +92,6 @@ export async function sendArchive(
     throw toSendError(cause);
   } finally {
     compressedArchives -= Number(isCompressed);
-    watch.end();
   }
 }
 

@@ -8,6 +8,7 @@ import type { Express } from 'express';
 import type { Config } from '../config.ts';
 import { serviceError } from '../errors.ts';
 import { maxOpenFiles } from '../files/system.ts';
+import { monitorRate } from './byte-rate.ts';
 import { connectionKey, identifyClient } from './clients.ts';
 import { RESPONSE_SENT } from './error-handler.ts';
 import { INVALID_PATH, limitHeaders, MAX_HEAD_BYTES, parseTarget } from './head.ts';
@@ -20,7 +21,7 @@ import {
   sendRawError,
   stopParser,
 } from './raw-error-response.ts';
-import { isTooSlow, sentBytes } from './response.ts';
+import { sentBytes } from './response.ts';
 import { StartQueue } from './start-queue.ts';
 
 // An import would also load HTTP/2 and undici, which `node:http` re-exports: 13 MiB (bench/README.md).
@@ -29,11 +30,17 @@ const { createServer } = process.getBuiltinModule('node:http');
 /** Time after the upload timeout in which the error response can still be sent, in milliseconds. */
 const RESPONSE_GRACE_MS = 5_000;
 
-/** Interval between checks for connections of slow clients, in milliseconds. */
+/** Interval between checks for connections whose request takes too long, in milliseconds. */
 const CONNECTIONS_CHECK_MS = 1_000;
 
 /** Maximum number of requests of a connection without a response. A client that pipelines more is disconnected. */
 const MAX_UNANSWERED = 4;
+
+/**
+ * Minimum rate of a response in bytes per second. Slower clients are disconnected. The kernel forwards the data of a slow reader in
+ * pieces of up to 2 MiB, so that the rate is averaged over a long time.
+ */
+const MIN_RESPONSE_BYTES_PER_SECOND = 4096;
 
 /** Number of chunks of a body that may be small. Programs that write a form in small pieces send fewer. */
 const MAX_SMALL_CHUNKS = 2000;
@@ -53,7 +60,7 @@ export function createHttpServer(
     IMAGINARY_PATH,
   }: Pick<Config, 'UPLOAD_TIMEOUT_MS' | 'IMAGINARY_PATH'>,
 ) {
-  const connections = new Connections(connectionLimits(), (req) => {
+  const connections = new Connections(connectionLimits(), uploadTimeoutMs, (req) => {
     limitHeaders(req);
     return identifyClient(app, req).key;
   });
@@ -91,8 +98,6 @@ export function createHttpServer(
     'clientError',
     createClientErrorHandler((socket) => connections.requestsOn(socket)),
   );
-  const watch = setInterval(() => connections.closeUnread(uploadTimeoutMs), CONNECTIONS_CHECK_MS).unref();
-  server.on('close', () => clearInterval(watch));
   return { server, closeIdle: (): void => connections.closeIdle() };
 }
 
@@ -214,8 +219,6 @@ interface Connection extends OpenRequests {
   readonly exchanges: Exchange[];
   last: IncomingMessage | undefined;
   unanswered: number;
-  /** Start of the current window, and the bytes sent before it; undefined if the client has read everything. */
-  unread: { readonly since: number; readonly before: number } | undefined;
 }
 
 /** Tracks open connections and the requests on them, and enforces the limits. */
@@ -224,12 +227,17 @@ class Connections {
   readonly #reserve = new ConnectionSlots(PROBE_RESERVE);
   readonly #open = new Map<Socket, Connection>();
   readonly #starts = new StartQueue();
+  readonly #rateWindowMs: number;
   readonly #clientKey: (req: IncomingMessage) => string;
   #closing = false;
 
-  /** @param clientKey returns the key of a request's client */
-  constructor(limits: ConnectionLimits, clientKey: (req: IncomingMessage) => string) {
+  /**
+   * @param rateWindowMs time over which the rate of responses is averaged, in ms
+   * @param clientKey returns the key of a request's client
+   */
+  constructor(limits: ConnectionLimits, rateWindowMs: number, clientKey: (req: IncomingMessage) => string) {
     this.#regular = new ConnectionSlots(limits);
+    this.#rateWindowMs = rateWindowMs;
     this.#clientKey = clientKey;
   }
 
@@ -243,8 +251,17 @@ class Connections {
     const slots = [this.#regular, this.#reserve].find((group) => group.take(socket, client));
     if (!slots) return void socket.destroy();
     if (slots === this.#reserve) probeConnections.add(socket);
-    this.#open.set(socket, { slots, exchanges: [], last: undefined, unanswered: 0, unread: undefined });
-    socket.once('close', () => this.#open.delete(socket));
+    this.#open.set(socket, { slots, exchanges: [], last: undefined, unanswered: 0 });
+    // The unsent part of a response takes memory, and its files take disk space.
+    const endMonitor = monitorRate(
+      () => (socket.writableLength > 0 ? sentBytes(socket) : undefined),
+      { bytesPerSecond: MIN_RESPONSE_BYTES_PER_SECOND, windowMs: this.#rateWindowMs },
+      () => socket.destroy(),
+    );
+    socket.once('close', () => {
+      endMonitor();
+      this.#open.delete(socket);
+    });
   }
 
   /**
@@ -294,20 +311,6 @@ class Connections {
   /** Returns the requests of a connection. */
   requestsOn(socket: Socket): OpenRequests {
     return this.#open.get(socket) ?? { exchanges: [], last: undefined };
-  }
-
-  /** Closes connections whose client has read less than the minimum rate of a response for `windowMs` milliseconds. */
-  closeUnread(windowMs: number): void {
-    const now = performance.now();
-    for (const [socket, connection] of this.#open) {
-      const sent = sentBytes(socket);
-      const { since, before } = connection.unread ?? { since: now, before: sent };
-      const isOver = now - since >= windowMs;
-      if (socket.writableLength === 0) connection.unread = undefined;
-      else if (!isOver) connection.unread = { since, before };
-      else if (isTooSlow(sent - before, windowMs)) socket.destroy();
-      else connection.unread = { since: now, before: sent };
-    }
   }
 
   /**

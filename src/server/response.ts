@@ -1,4 +1,4 @@
-/** @module Describes results in headers, sends them, and aborts responses that are read too slowly. */
+/** @module Describes results in headers, and sends them. */
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
@@ -38,8 +38,6 @@ const CHUNK_BYTES = 256 * 1024;
 
 export interface SendOptions {
   readonly format: OutputType;
-  /** Stall timeout in milliseconds; see {@link monitorResponse}. */
-  readonly stallMs: number;
   /** Disk space accounting of the request. */
   readonly disk: DiskAccount;
 }
@@ -54,14 +52,13 @@ export async function sendResult(
   res: Response,
   { path, bytes }: Pick<ConversionResult, 'path' | 'bytes'>,
   name: string,
-  { format, stallMs, disk }: SendOptions,
+  { format, disk }: SendOptions,
 ): Promise<void> {
   res.setHeader('Content-Type', OUTPUTS[format].mediaType);
   res.setHeader('Content-Length', bytes);
   res.setHeader('Content-Disposition', attachment(name));
   res.setHeader('Cache-Control', 'no-store');
-  const watch = monitorResponse(res, stallMs);
-  disk.registerResponse(watch);
+  disk.registerResponse(pendingResponse(res));
   try {
     using memory = bytes <= INLINE_MAX_BYTES ? holdInMemory(bytes) : undefined;
     if (memory) {
@@ -74,8 +71,6 @@ export async function sendResult(
     }
   } catch (cause) {
     throw toSendError(cause);
-  } finally {
-    watch.end();
   }
 }
 
@@ -211,45 +206,15 @@ export function toSendError(cause: unknown): unknown {
     : cause;
 }
 
-/**
- * Minimum rate of a response in bytes per second, averaged over one window. Slower responses occupy disk space for too
- * long. The kernel forwards the data of a slow reader in pieces of up to 2 MiB, so shorter windows are not meaningful.
- */
-export const MIN_RESPONSE_BYTES_PER_SECOND = 4096;
-
-export interface MonitoredResponse extends PendingResponse {
-  /** Stops monitoring, when the response has been sent or cannot be sent. */
-  end(): void;
-}
-
-/**
- * Monitors the rate of a response, and destroys the response if it stalls or is read too slowly. Its files occupy disk
- * space until it has been sent.
- *
- * @param windowMs stall timeout, and time over which the rate is averaged, in milliseconds
- */
-export function monitorResponse(res: ServerResponse, windowMs: number): MonitoredResponse {
+/** Returns what the disk space needs to know of a response whose files occupy it until they have been sent. */
+export function pendingResponse(res: ServerResponse): PendingResponse {
+  const { socket } = res;
   const started = performance.now();
-  const sentBefore = sentBytes(res.socket);
-  const cutOff = (): void => void res.destroy();
-  let sent = sentBefore;
-  const timer = setInterval(() => {
-    const before = sent;
-    sent = sentBytes(res.socket);
-    if (isTooSlow(sent - before, windowMs)) cutOff();
-  }, windowMs);
-  res.setTimeout(windowMs, cutOff);
+  const before = sentBytes(socket);
   return {
-    cutOff,
-    end: () => clearInterval(timer),
-    bytesPerSecond: () =>
-      (sentBytes(res.socket) - sentBefore) / Math.max(1, (performance.now() - started) / 1000),
+    cutOff: () => void res.destroy(),
+    bytesPerSecond: () => (sentBytes(socket) - before) / Math.max(1, (performance.now() - started) / 1000),
   };
-}
-
-/** Returns whether a client that read this many bytes in `windowMs` milliseconds is slower than the minimum rate. */
-export function isTooSlow(bytes: number, windowMs: number): boolean {
-  return bytes < (MIN_RESPONSE_BYTES_PER_SECOND * windowMs) / 1000;
 }
 
 /** Returns the number of bytes that the kernel has accepted. */

@@ -8,6 +8,7 @@ import { ClientDisconnectedError, ServiceError, serviceError, serviceErrorFrom }
 import type { DiskAccount } from '../files/disk-space.ts';
 import type { Workspace, Workspaces } from '../files/workspace.ts';
 import { sanitizeForDisplay } from '../text.ts';
+import { monitorRate } from './byte-rate.ts';
 import { clientOf } from './clients.ts';
 import {
   createFileCollector,
@@ -174,8 +175,10 @@ export async function receiveUpload(
   }
   const timeoutMs = rules.config.UPLOAD_TIMEOUT_MS;
   const timer = setTimeout(() => stop(serviceError('UPLOAD_TIMEOUT', timeoutMs)), timeoutMs);
-  const rateTimer = monitorRate(req, rules.rateWindowMs ?? RATE_WINDOW_MS, () =>
-    stop(serviceError('UPLOAD_TOO_SLOW', MIN_BYTES_PER_SECOND)),
+  const endMonitor = monitorRate(
+    () => (req.complete || req.isPaused() ? undefined : req.socket.bytesRead),
+    { bytesPerSecond: MIN_BYTES_PER_SECOND, windowMs: rules.rateWindowMs ?? RATE_WINDOW_MS },
+    () => stop(serviceError('UPLOAD_TOO_SLOW', MIN_BYTES_PER_SECOND)),
   );
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   for (const stream of [first, last])
@@ -189,7 +192,7 @@ export async function receiveUpload(
   await ended;
   await writing;
   clearTimeout(timer);
-  clearInterval(rateTimer);
+  endMonitor();
   if (failure) throw failure;
   if (collector.files.length === 0) throw serviceError('NO_FILE', rules.fileField);
   isSingle &&= collector.files.length === 1;
@@ -201,17 +204,6 @@ const TEXT_EXPECTED = `at most ${MAX_FIELD_BYTES} bytes. Send the rest in anothe
 interface BodyStreams {
   readonly first: Writable;
   readonly last: Writable;
-}
-
-/** Calls `onTooSlow` if the client sends too little within a window while the server is ready to receive. */
-function monitorRate(req: IncomingMessage, windowMs: number, onTooSlow: () => void): NodeJS.Timeout {
-  let before = req.socket.bytesRead;
-  return setInterval(() => {
-    const received = req.socket.bytesRead - before;
-    before += received;
-    const serverIsBusy = req.complete || req.isPaused();
-    if (!serverIsBusy && received < (MIN_BYTES_PER_SECOND * windowMs) / 1000) onTooSlow();
-  }, windowMs);
 }
 
 /** Returns the maximum size of the request's files, in bytes: its `Content-Length`, or the limit if that is less. */

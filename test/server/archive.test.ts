@@ -27,7 +27,7 @@ describe('sendArchive', () => {
     const sent = items;
     server = createServer(async (_req, res) => {
       const disk = await createDiskSpace(async () => undefined).open(undefined, 0);
-      const options = { disk, stallMs: 60_000, manifest: false };
+      const options = { disk, manifest: false };
       await sendArchive(res as unknown as Response, sent.splice(0), options).catch(() => {});
     });
     await once(server.listen(0, '127.0.0.1'), 'listening');

@@ -145,7 +145,7 @@ const SIMILAR: Readonly<Partial<Record<InputType, OutputType>>> = { svg: 'png', 
 function createConvertRoute(
   deps: Deps,
 ): (read: (query: Query) => readonly OperationCall[]) => RequestHandler {
-  const { config, convert, capabilities } = deps;
+  const { convert, capabilities } = deps;
   const { outputs } = capabilities;
   const parse = createOptionsParser(outputs);
   const parseNamed: typeof parse = (fields, accept) => {
@@ -176,7 +176,7 @@ function createConvertRoute(
       if (result.width)
         res.set({ 'Image-Width': String(result.width), 'Image-Height': String(result.height) });
       const name = `${baseNameOf(file.name)}.${format}`;
-      await sendResult(res, result, name, { format, stallMs: config.UPLOAD_TIMEOUT_MS, disk });
+      await sendResult(res, result, name, { format, disk });
     });
   };
 }

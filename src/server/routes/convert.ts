@@ -68,7 +68,7 @@ export function convertRoute(deps: ConvertRouteDeps): RequestHandler {
     const source = { ...file, disk, client };
     if (variants.length > 0) {
       const outcomes = await convertVariants(source, variants, onError, signal);
-      return sendAll(deps, form, [outcomes], res);
+      return sendAll(form, [outcomes], res);
     }
 
     const ifNoneMatch = res.req.headers['if-none-match'];
@@ -89,7 +89,7 @@ export function convertRoute(deps: ConvertRouteDeps): RequestHandler {
     setServerTiming(res, { ...result, uploadedMs });
     setResultHeaders(res, { ...result, notes: [...result.notes, ...form.notes] });
     const name = `${baseNameOf(file.name)}.${type}`;
-    await sendResult(res, result, name, { format: type, stallMs: config.UPLOAD_TIMEOUT_MS, disk });
+    await sendResult(res, result, name, { format: type, disk });
   });
 }
 
@@ -122,7 +122,7 @@ export function batchRoute(deps: ConvertRouteDeps): RequestHandler {
     const outcomes = files.map((file) =>
       isReceived(file) ? (all.next().value as readonly ConversionOutcome[]) : [{ error: file.error }],
     );
-    await sendAll(deps, form, outcomes, res);
+    await sendAll(form, outcomes, res);
   });
 }
 
@@ -134,7 +134,6 @@ function varyByFormat(res: Response, options: ConvertOptions, variants: readonly
 
 /** Sends all results of a request. `outcomes` has those of each file. */
 async function sendAll(
-  { config }: ConvertRouteDeps,
   { files, options, notes, disk, signal, uploadedMs, receivedAt }: ReceivedForm<FormOptions>,
   outcomes: readonly (readonly ConversionOutcome[])[],
   res: Response,
@@ -151,7 +150,7 @@ async function sendAll(
   const convertedMs = performance.now() - receivedAt;
   setServerTiming(res, { ...firstWait(converted), uploadedMs, convertedMs });
   if (variants.length === 0) setBatchHeaders(res, converted);
-  await sendArchive(res, results, { stallMs: config.UPLOAD_TIMEOUT_MS, disk, manifest });
+  await sendArchive(res, results, { disk, manifest });
 }
 
 /** Adds the notes of the request to those of a result. */
