@@ -123,6 +123,13 @@ describe('loadConfig', () => {
     ]);
   });
 
+  it('lists the known formats for an unknown one of EXTRA_INPUTS and EXTRA_OUTPUTS', () => {
+    expect(problemsOf({ EXTRA_INPUTS: 'heic,raw', EXTRA_OUTPUTS: 'avif,mp4' })).to.deep.equal([
+      'EXTRA_INPUTS="heic,raw": expected all, or a list of heic, jxl, jp2, psd, cur, pdf',
+      'EXTRA_OUTPUTS="avif,mp4": expected all, or a list of avif, jxl, tiff, ico',
+    ]);
+  });
+
   it('accepts a valid REDIS_URL, and hides an invalid one, since it may contain a password', () => {
     expect(problemsOf({ REDIS_URL: 'rediss://user:secret@cache.example:6380' })).to.deep.equal([]);
     for (const wrong of [
