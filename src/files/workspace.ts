@@ -18,7 +18,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { createDiskSpace, MIN_FREE_BYTES } from './disk-space.ts';
+import { DiskSpace, MIN_FREE_BYTES } from './disk-space.ts';
 import { removeTree } from './remove.ts';
 import { makeInstanceFolder } from './stale.ts';
 import { createFolders, isInMemory } from './system.ts';
@@ -95,7 +95,7 @@ export function createWorkspaces(tempDir: string, free = freeOn) {
   };
 
   const freeNow = async (): Promise<number | undefined> => free(await currentHome()).catch(() => undefined);
-  const space = createDiskSpace(freeNow);
+  const space = new DiskSpace(freeNow);
 
   /**
    * Creates a workspace.
@@ -154,7 +154,7 @@ export function createWorkspaces(tempDir: string, free = freeOn) {
     /** Returns the folder of this process, which contains all its workspaces. */
     root: currentHome,
     /** Returns the bytes that running requests have stored or can still store. */
-    reserved: space.held,
+    reserved: () => space.held(),
     /** Returns the free bytes of the disk, or `undefined` if they are unknown. */
     free: () => freeNow().catch(() => undefined),
     /**

@@ -1,12 +1,12 @@
 import { expect } from 'chai';
 import type { ServiceError } from '../../src/errors.ts';
-import { createDiskSpace, type DiskAccount, MIN_FREE_BYTES } from '../../src/files/disk-space.ts';
+import { type DiskAccount, DiskSpace, MIN_FREE_BYTES } from '../../src/files/disk-space.ts';
 
 const MIB = 1024 ** 2;
 
 /** Creates the accounting of a disk of this size plus the reserve. Its free space shrinks as requests store data. */
 function disk(mebibytes: number) {
-  const space = createDiskSpace(async () => mebibytes * MIB + MIN_FREE_BYTES - space.stored());
+  const space = new DiskSpace(async () => mebibytes * MIB + MIN_FREE_BYTES - space.stored());
   const open = (client: string | undefined, size = 0): Promise<DiskAccount> => space.open(client, size * MIB);
   /** Opens a request that has received `size` MiB. */
   const openStored = async (client: string, size: number): Promise<DiskAccount> => {
@@ -171,7 +171,7 @@ describe('disk space accounting', () => {
   }
 
   it('accepts every request when the free space is unknown', async () => {
-    const space = createDiskSpace(async () => undefined);
+    const space = new DiskSpace(async () => undefined);
     expect(await codeOf(space.open('a', 10 ** 15))).to.equal('OK');
   });
 });

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Response } from 'express';
-import { createDiskSpace } from '../../src/files/disk-space.ts';
+import { DiskSpace } from '../../src/files/disk-space.ts';
 import type { OutputType } from '../../src/formats.ts';
 import { type ArchiveItem, sendArchive } from '../../src/server/archive.ts';
 import { holdInMemory } from '../../src/server/response.ts';
@@ -26,7 +26,7 @@ describe('sendArchive', () => {
     folder = await makeTempDir('archive');
     const sent = items;
     server = createServer(async (_req, res) => {
-      const disk = await createDiskSpace(async () => undefined).open(undefined, 0);
+      const disk = await new DiskSpace(async () => undefined).open(undefined, 0);
       const options = { disk, manifest: false };
       await sendArchive(res as unknown as Response, sent.splice(0), options).catch(() => {});
     });

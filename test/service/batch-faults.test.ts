@@ -11,7 +11,7 @@ import { convertBatch } from '../../src/conversion/batch.ts';
 import { ConversionQueue } from '../../src/conversion/queue/queue.ts';
 import type { ConversionInput } from '../../src/conversion/types.ts';
 import { ClientDisconnectedError, serviceError } from '../../src/errors.ts';
-import { createDiskSpace } from '../../src/files/disk-space.ts';
+import { DiskSpace } from '../../src/files/disk-space.ts';
 import { sendArchive } from '../../src/server/archive.ts';
 import {
   conversionsWaiting,
@@ -53,7 +53,7 @@ describe('POST /batch with failures', () => {
     const path = join(await makeTempDir('result'), 'image');
     await copyFile(fixturePath('scene.webp'), path);
     const converted = { ...CONVERTED, path, bytes: (await stat(path)).size };
-    const disk = await createDiskSpace(async () => undefined).open(undefined, 0);
+    const disk = await new DiskSpace(async () => undefined).open(undefined, 0);
     const results = [{ index: 0, name: 'a', outcome: { converted } }];
     return failure(sendArchive(res as unknown as Response, results, { disk, manifest: false }));
   };
