@@ -1,28 +1,13 @@
-/**
- * @module Creates the HTTP server: timeouts, limits on connections, requests of a connection one by one, and requests that Express does
- * not receive.
- */
+/** @module Creates the HTTP server: timeouts, limits on chunks, and requests that Express does not receive. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
 import type { Config } from '../config.ts';
 import { serviceError } from '../errors.ts';
-import { maxOpenFiles } from '../files/system.ts';
-import { monitorRate } from './byte-rate.ts';
 import { connectionKey, identifyClient } from './clients.ts';
-import { RESPONSE_SENT } from './error-handler.ts';
+import { Connections } from './connections.ts';
 import { INVALID_PATH, limitHeaders, MAX_HEAD_BYTES, parseTarget } from './head.ts';
-import { probeConnections } from './middleware.ts';
-import {
-  afterResponse,
-  createClientErrorHandler,
-  type Exchange,
-  type OpenRequests,
-  sendRawError,
-  stopParser,
-} from './raw-error-response.ts';
-import { sentBytes } from './response.ts';
-import { StartQueue } from './start-queue.ts';
+import { afterResponse, createClientErrorHandler, sendRawError } from './raw-error-response.ts';
 
 // An import would also load HTTP/2 and undici, which `node:http` re-exports: 13 MiB (bench/README.md).
 const { createServer } = process.getBuiltinModule('node:http');
@@ -32,15 +17,6 @@ const RESPONSE_GRACE_MS = 5_000;
 
 /** Interval between checks for connections whose request takes too long, in milliseconds. */
 const CONNECTIONS_CHECK_MS = 1_000;
-
-/** Maximum number of requests of a connection without a response. A client that pipelines more is disconnected. */
-const MAX_UNANSWERED = 4;
-
-/**
- * Minimum rate of a response in bytes per second. Slower clients are disconnected. The kernel forwards the data of a slow reader in
- * pieces of up to 2 MiB, so that the rate is averaged over a long time.
- */
-const MIN_RESPONSE_BYTES_PER_SECOND = 4096;
 
 /** Number of chunks of a body that may be small. Programs that write a form in small pieces send fewer. */
 const MAX_SMALL_CHUNKS = 2000;
@@ -60,7 +36,7 @@ export function createHttpServer(
     IMAGINARY_PATH,
   }: Pick<Config, 'UPLOAD_TIMEOUT_MS' | 'IMAGINARY_PATH'>,
 ) {
-  const connections = new Connections(connectionLimits(), uploadTimeoutMs, (req) => {
+  const connections = new Connections(uploadTimeoutMs, (req) => {
     limitHeaders(req);
     return identifyClient(app, req).key;
   });
@@ -102,16 +78,6 @@ export function createHttpServer(
 }
 
 /**
- * Derives the connection limits from the maximum number of open files. A third is reserved for connections, the rest
- * for images and for the pipes of tools. One client may use a quarter of the connections and at most 1000, since an
- * idle connection takes about 19 kB of memory.
- */
-function connectionLimits(): ConnectionLimits {
-  const max = Math.floor(maxOpenFiles() / 3);
-  return { max, maxPerClient: Math.min(Math.ceil(max / 4), 1000) };
-}
-
-/**
  * Answers `Expect: 100-continue` with 100 when a handler starts to read the body. When the head alone decides, the
  * final status comes instead, as RFC 9110, section 10.1.1 requires. The connection then closes, because the server
  * cannot know whether the body still follows.
@@ -146,187 +112,4 @@ function limitChunks(req: IncomingMessage, onError: (error: Error) => void): voi
     onError(serviceError('CHUNKS_TOO_SMALL', MIN_MEAN_CHUNK_BYTES));
     return false;
   };
-}
-
-/** Maximum numbers of open connections. */
-interface ConnectionLimits {
-  readonly max: number;
-  /** Maximum for connections with the same client key. */
-  readonly maxPerClient: number;
-}
-
-/** Slots for probes, in addition to the regular limits. A probe needs its slot for milliseconds. */
-const PROBE_RESERVE: ConnectionLimits = { max: 64, maxPerClient: 4 };
-
-/** A set of connection slots. When all are taken, an idle connection is closed to free a slot. */
-class ConnectionSlots {
-  readonly #limits: ConnectionLimits;
-  readonly #clients = new Map<Socket, string | undefined>();
-  readonly #ofClient = new Map<string, Set<Socket>>();
-  /** Idle connections, the longest idle first. */
-  readonly #idle = new Set<Socket>();
-
-  constructor(limits: ConnectionLimits) {
-    this.#limits = limits;
-  }
-
-  /**
-   * Assigns a slot to a connection.
-   *
-   * @returns false if no slot is free and none can be freed
-   */
-  take(socket: Socket, client: string | undefined): boolean {
-    const { max, maxPerClient } = this.#limits;
-    const own = client === undefined ? undefined : (this.#ofClient.get(client) ?? new Set());
-    if (own && own.size >= maxPerClient && !this.#closeIdleOf(own)) return false;
-    if (this.#clients.size >= max && !this.#closeIdleOf(this.#idle)) return false;
-    this.#clients.set(socket, client);
-    if (client !== undefined && own) this.#ofClient.set(client, own.add(socket));
-    this.#idle.add(socket);
-    socket.once('close', () => this.#leave(socket));
-    return true;
-  }
-
-  /** Marks a connection as idle or busy. Only idle connections are closed to free a slot. */
-  setIdle(socket: Socket, idle: boolean): void {
-    this.#idle.delete(socket);
-    if (idle && this.#clients.has(socket)) this.#idle.add(socket);
-  }
-
-  #closeIdleOf(sockets: ReadonlySet<Socket>): boolean {
-    for (const socket of sockets) {
-      if (!this.#idle.has(socket)) continue;
-      socket.destroy();
-      this.#leave(socket);
-      return true;
-    }
-    return false;
-  }
-
-  #leave(socket: Socket): void {
-    const client = this.#clients.get(socket);
-    this.#clients.delete(socket);
-    this.#idle.delete(socket);
-    if (client === undefined) return;
-    const own = this.#ofClient.get(client);
-    own?.delete(socket);
-    if (own?.size === 0) this.#ofClient.delete(client);
-  }
-}
-
-interface Connection extends OpenRequests {
-  readonly slots: ConnectionSlots;
-  readonly exchanges: Exchange[];
-  last: IncomingMessage | undefined;
-  unanswered: number;
-}
-
-/** Tracks open connections and the requests on them, and enforces the limits. */
-class Connections {
-  readonly #regular: ConnectionSlots;
-  readonly #reserve = new ConnectionSlots(PROBE_RESERVE);
-  readonly #open = new Map<Socket, Connection>();
-  readonly #starts = new StartQueue();
-  readonly #rateWindowMs: number;
-  readonly #clientKey: (req: IncomingMessage) => string;
-  #closing = false;
-
-  /**
-   * @param rateWindowMs time over which the rate of responses is averaged, in ms
-   * @param clientKey returns the key of a request's client
-   */
-  constructor(limits: ConnectionLimits, rateWindowMs: number, clientKey: (req: IncomingMessage) => string) {
-    this.#regular = new ConnectionSlots(limits);
-    this.#rateWindowMs = rateWindowMs;
-    this.#clientKey = clientKey;
-  }
-
-  /**
-   * Assigns a slot to a new connection. When all regular slots are taken, it assigns one for probes only. When those
-   * are taken, too, it closes the connection.
-   *
-   * @param client client key of the address; undefined if the limit per client does not apply
-   */
-  open(socket: Socket, client: string | undefined): void {
-    const slots = [this.#regular, this.#reserve].find((group) => group.take(socket, client));
-    if (!slots) return void socket.destroy();
-    if (slots === this.#reserve) probeConnections.add(socket);
-    this.#open.set(socket, { slots, exchanges: [], last: undefined, unanswered: 0 });
-    // The unsent part of a response takes memory, and its files take disk space.
-    const endMonitor = monitorRate(
-      () => (socket.writableLength > 0 ? sentBytes(socket) : undefined),
-      { bytesPerSecond: MIN_RESPONSE_BYTES_PER_SECOND, windowMs: this.#rateWindowMs },
-      () => socket.destroy(),
-    );
-    socket.once('close', () => {
-      endMonitor();
-      this.#open.delete(socket);
-    });
-  }
-
-  /**
-   * Adds a request, and calls `start` when the responses to all earlier requests of the connection have been sent and it is the turn
-   * of its client. Closes the connection if too many requests have no response.
-   */
-  add(req: IncomingMessage, res: ServerResponse, start: () => void): void {
-    const { socket } = req;
-    const connection = this.#open.get(socket);
-    if (!connection || socket.destroyed) return;
-    const { slots, exchanges } = connection;
-    if (exchanges.length >= MAX_UNANSWERED) {
-      stopParser(socket);
-      socket.destroy();
-      return;
-    }
-    connection.last = req;
-    const { promise: closed, resolve } = Promise.withResolvers<void>();
-    const exchange: Exchange = { req, res, closed, start };
-    exchanges.push(exchange);
-    if (this.#closing) closeAfterLast(connection);
-    connection.unanswered += 1;
-    slots.setIdle(socket, false);
-    res.once(RESPONSE_SENT, () => {
-      connection.unanswered -= 1;
-      if (connection.unanswered === 0) slots.setIdle(socket, true);
-    });
-    res.once('close', () => {
-      exchanges.splice(exchanges.indexOf(exchange), 1);
-      res.emit(RESPONSE_SENT);
-      resolve();
-      if (socket.writable) this.#startFirst(exchanges);
-    });
-    if (exchanges.length === 1) this.#startFirst(exchanges);
-  }
-
-  /** Lets the first request of a connection wait for its start. */
-  #startFirst([first]: readonly Exchange[]): void {
-    if (!first?.start) return;
-    this.#starts.add(this.#clientKey(first.req), () => {
-      const { start } = first;
-      first.start = undefined;
-      if (!first.req.socket.destroyed) start?.();
-    });
-  }
-
-  /** Returns the requests of a connection. */
-  requestsOn(socket: Socket): OpenRequests {
-    return this.#open.get(socket) ?? { exchanges: [], last: undefined };
-  }
-
-  /**
-   * Closes every connection without a request in progress, including those that never sent one. Every other connection
-   * closes after its last response, from now on.
-   */
-  closeIdle(): void {
-    this.#closing = true;
-    for (const [socket, connection] of this.#open) {
-      if (connection.exchanges.length > 0) closeAfterLast(connection);
-      else socket.destroy();
-    }
-  }
-}
-
-/** Announces the end of a connection in its last response, and not before: a client that pipelines gets all responses. */
-function closeAfterLast({ exchanges }: Connection): void {
-  for (const [at, { res }] of exchanges.entries()) res.shouldKeepAlive = at < exchanges.length - 1;
 }
