@@ -64,7 +64,10 @@ export function errorHandler(
 /** Headers that an error response must not have. */
 const REMOVED_HEADERS = [
   ...Object.keys(RESULT_HEADERS),
-  ...['Cache-Control', 'Content-Length', 'Image-Height', 'Image-Width'],
+  'Cache-Control',
+  'Content-Length',
+  'Image-Height',
+  'Image-Width',
 ];
 
 /** Media type of problem details (RFC 9457), for clients whose `Accept` prefers it. */

@@ -183,7 +183,11 @@ export function rejectWhileDraining(draining: AbortSignal | undefined): RequestH
 /** Response headers that scripts of other sites may read. */
 const EXPOSED_HEADERS = [
   ...Object.keys(RESULT_HEADERS),
-  ...['Retry-After', 'X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'X-Request-Id'],
+  'Retry-After',
+  'X-RateLimit-Limit',
+  'X-RateLimit-Remaining',
+  'X-RateLimit-Reset',
+  'X-Request-Id',
 ];
 
 /** Methods of the API; OPTIONS needs no permission. */

@@ -106,8 +106,10 @@ export function setServerTiming(
   { uploadedMs: upload, queuedMs: queue, preparedMs: prepare, convertedMs: convert }: Durations,
 ): void {
   setLogFields(res, {
-    ...{ uploadMs: Math.round(upload), queueMs: Math.round(queue) },
-    ...{ prepareMs: Math.round(prepare), convertMs: Math.round(convert) },
+    uploadMs: Math.round(upload),
+    queueMs: Math.round(queue),
+    prepareMs: Math.round(prepare),
+    convertMs: Math.round(convert),
   });
   const entries = Object.entries({ upload, queue, prepare, convert });
   res.setHeader('Server-Timing', entries.map(([name, ms]) => `${name};dur=${ms.toFixed(1)}`).join(', '));

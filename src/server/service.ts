@@ -68,7 +68,15 @@ export async function createService({
     const draining = new AbortController();
     const app = createApp({
       ...engine,
-      ...{ config, version, log, presets, apiKeys, metrics, sharedStore, webApp, now },
+      config,
+      version,
+      log,
+      presets,
+      apiKeys,
+      metrics,
+      sharedStore,
+      webApp,
+      now,
       isHealthy: createHealthCheck(convert, workspaces),
       draining: draining.signal,
     });

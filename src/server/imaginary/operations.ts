@@ -41,7 +41,9 @@ const sizing =
 
 /** A missing side leaves the picture as it is in this direction: it is cut, but not scaled. */
 const cover: Box = (width = MAX_DIMENSION, height = MAX_DIMENSION, { gravity }) => ({
-  ...{ width, height, fit: 'cover' },
+  width,
+  height,
+  fit: 'cover',
   position: GRAVITIES.get(String(gravity).toLowerCase()) ?? 'center',
 });
 const GRAVITIES = new Map([
@@ -52,7 +54,8 @@ const inside: Box = (width, height) => ({ ...(width && { width }), ...(height &&
 /** Scales to exactly this size, as bimg does without another rule. */
 const force: Box = (width, height) => ({
   ...inside(width, height, {}),
-  ...{ fit: width && height ? 'fill' : 'inside', enlarge: 'true' },
+  fit: width && height ? 'fill' : 'inside',
+  enlarge: 'true',
 });
 
 /** What each operation does. Results are always upright, so `autorotate` has nothing to do. */

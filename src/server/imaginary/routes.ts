@@ -132,8 +132,14 @@ function infoRoute(deps: Deps): RequestHandler {
       if (width === null || problem?.code === 400)
         throw serviceError('CORRUPT_IMAGE', file.label, INPUTS[type].label);
       res.json({
-        ...{ width, height, type: TYPES[type] ?? type, space: SPACES[space], hasAlpha: alpha === true },
-        ...{ hasProfile: profile !== null, channels: CHANNELS[space] + (alpha ? 1 : 0), orientation: 1 },
+        width,
+        height,
+        type: TYPES[type] ?? type,
+        space: SPACES[space],
+        hasAlpha: alpha === true,
+        hasProfile: profile !== null,
+        channels: CHANNELS[space] + (alpha ? 1 : 0),
+        orientation: 1,
       });
     });
 }
@@ -192,8 +198,12 @@ async function receive(
   respond: (file: ReceivedFile & Pick<ReceivedBody, 'client' | 'disk'>, body: ReceivedBody) => Promise<void>,
 ): Promise<void> {
   const rules: UploadOptions = {
-    ...{ config, accepts: capabilities.inputs, maxFiles: 1, isBatch: false, acceptsImage: true },
-    ...{ fileField: paramsOf(req).field || 'file' },
+    config,
+    accepts: capabilities.inputs,
+    maxFiles: 1,
+    isBatch: false,
+    acceptsImage: true,
+    fileField: paramsOf(req).field || 'file',
   };
   const isForm = /^multipart\/form-data\b/i.test(req.get('content-type') ?? '');
   const image = isForm ? undefined : { name: undefined, options: [], isDeclared: true };

@@ -75,7 +75,7 @@ function describe(operation: Operation, service: ApiContext): Json {
     tags: [form ? 'Conversion' : method === 'OPTIONS' ? 'Methods' : 'Service'],
     summary,
     description,
-    ...(isPublic && { security: [] }),
+    security: isPublic ? [] : undefined,
     parameters: [
       { $ref: '#/components/parameters/RequestId' },
       ...(named ? [{ $ref: '#/components/parameters/ClientId' }] : []),
@@ -119,7 +119,8 @@ const CLIENT_ID = {
 
 /** Returns the bodies that are an image, not a form. */
 const imageBodies = ({ inputs }: ApiContext): Json => ({
-  ...{ 'image/*': FILE, 'application/octet-stream': FILE },
+  'image/*': FILE,
+  'application/octet-stream': FILE,
   ...(inputs.includes('pdf') && { 'application/pdf': FILE }),
 });
 

@@ -132,7 +132,10 @@ export const OPERATIONS = Object.entries(ENDPOINTS).map(
 
 /** Returns the operation that names the methods of an endpoint. */
 export const methodsOperation = ({ path, operationId }: Endpoint): Operation => ({
-  ...{ method: 'OPTIONS', path, operationId: `${operationId}Methods`, isPublic: true },
+  method: 'OPTIONS',
+  path,
+  operationId: `${operationId}Methods`,
+  isPublic: true,
   summary: 'Methods of this path',
   description:
     'Also the response to a preflight request of a browser (CORS), which the rate limit never rejects.',
@@ -143,9 +146,24 @@ export const methodsOperation = ({ path, operationId }: Endpoint): Operation => 
 
 /** Description of an image in the example. */
 const IDENTIFIED = {
-  ...{ name: 'photo.jpg', type: 'jpg', media_type: 'image/jpeg', bytes: 48_210, width: 1200, height: 800 },
-  ...{ orientation: 6, frames: 1, duration_ms: null, pages: 1, alpha: false, bits: 8, colour_space: 'rgb' },
-  ...{ profile: 'Display P3', hdr: null, metadata: ['exif'], convertible: true, problem: null },
+  name: 'photo.jpg',
+  type: 'jpg',
+  media_type: 'image/jpeg',
+  bytes: 48_210,
+  width: 1200,
+  height: 800,
+  orientation: 6,
+  frames: 1,
+  duration_ms: null,
+  pages: 1,
+  alpha: false,
+  bits: 8,
+  colour_space: 'rgb',
+  profile: 'Display P3',
+  hdr: null,
+  metadata: ['exif'],
+  convertible: true,
+  problem: null,
   sha256: '5f8e3cf6a3a892aaabbdbb6cf273894493773960d4a324b105fee46eef430f11',
 };
 

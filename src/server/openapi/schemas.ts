@@ -58,7 +58,10 @@ export function schemas({ inputs, outputs, presets, config }: ApiContext): Recor
           description: `A single image, at most ${limit}, of any format that the server knows.`,
         },
         files: {
-          ...{ type: 'array', minItems: 1, maxItems: config.MAX_BATCH_FILES, items: BINARY },
+          type: 'array',
+          minItems: 1,
+          maxItems: config.MAX_BATCH_FILES,
+          items: BINARY,
           description: 'Images or ZIP archives, as in `/batch`. The response is a list.',
         },
         ...fieldSchemas(forms.identify),
@@ -146,7 +149,9 @@ export function queryParameters(
   const fields = fieldSchemas(formSchemas(outputs, presets)[form]);
   // Without examples: Swagger UI would send the first one.
   return Object.entries(fields).map(([name, { description: _, examples: __, ...schema }]) => ({
-    ...{ name, in: 'query', schema },
+    name,
+    in: 'query',
+    schema,
     description: 'As the field of the form. Only if the body is an image.',
   }));
 }

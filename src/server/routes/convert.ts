@@ -198,7 +198,8 @@ export function identifyRoute(
     for (const { name, ...file } of received) {
       const { conversion, ...image } = await identify({ ...file, disk, client }, options, signal);
       images.push({
-        ...{ name: name || null, ...image },
+        name: name || null,
+        ...image,
         ...(conversion && { conversion: { ...conversion, notes: [...conversion.notes, ...notes] } }),
       });
     }
