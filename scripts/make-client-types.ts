@@ -13,7 +13,7 @@ import { schemas } from '../src/server/openapi/schemas.ts';
 interface Schema {
   readonly type?: string | readonly string[];
   readonly description?: string;
-  readonly enum?: readonly string[];
+  readonly enum?: readonly (string | number)[];
   readonly anyOf?: readonly Schema[];
   readonly items?: Schema;
   readonly properties?: Readonly<Record<string, Schema>>;
@@ -128,7 +128,7 @@ function typeOf(schema: Schema, named: readonly Declaration[], indent = ''): str
   const known = named.find((one) => isDeepStrictEqual(plain(one.schema), plain(schema)));
   if (known) return known.name;
   if (written) return written;
-  if (words) return words.map((word) => `'${word}'`).join(' | ');
+  if (words) return words.map((word) => (typeof word === 'number' ? word : `'${word}'`)).join(' | ');
   const choices = anyOf ?? (Array.isArray(type) ? type.map((one: string) => ({ type: one })) : undefined);
   if (choices) return [...new Set(choices.map((one) => typeOf(one, named, indent)))].join(' | ');
   if (type === 'array') {

@@ -8,6 +8,8 @@ import { DPI, hasBytesLimit, MAX_DIMENSION, OUTPUTS, type OutputType } from './f
 export type OptionType =
   | { readonly kind: 'integer'; readonly min: number; readonly max: number }
   | { readonly kind: 'flag' }
+  /** Some numbers, with the label of each on the page. */
+  | { readonly kind: 'numbers'; readonly labels: Readonly<Record<number, string>> }
   /** Words in any case, with the label of each on the page, and other names. */
   | {
       readonly kind: 'words';
@@ -85,10 +87,25 @@ export const OPTIONS = {
     flag: { short: '-q', value: '1-100', help: 'quality of webp, jpg, pdf, avif and jxl' },
     control: { label: 'Quality' },
   },
+  rotate: {
+    type: { kind: 'numbers', labels: { 0: 'None', 90: '90° right', 180: '180°', 270: '90° left' } },
+    default: 0,
+    description:
+      'Degrees by which the upright image is rotated clockwise. `width`, `height` and `crop` apply to the rotated image.',
+    examples: [0, 90], // Swagger UI starts with the first
+    flag: { help: 'rotate the upright image clockwise, before --crop and the fit' },
+    control: { label: 'Rotate' },
+  },
+  flip: {
+    type: { kind: 'words', labels: { horizontal: 'Left to right', vertical: 'Upside down', both: 'Both' } },
+    description: 'Reflects the image, after `rotate` and before `crop`.',
+    flag: { help: 'reflect the image, after --rotate and before --crop' },
+    control: { label: 'Flip' },
+  },
   crop: {
     type: { kind: 'area' },
     description:
-      'Part of the image to convert, as `left,top,width,height` in pixels of the upright image, or with a `%` in percent of its side. Applies before `width`, `height` and `fit`. An error if it is not inside of the image. Applies to each frame and each page.',
+      'Part of the image to convert, as `left,top,width,height` in pixels of the upright image, after `rotate` and `flip`, or with a `%` in percent of its side. Applies before `width`, `height` and `fit`. An error if it is not inside of the image. Applies to each frame and each page.',
     examples: ['100,50,640,480', '25%,25%,50%,50%'],
     flag: {
       value: 'l,t,w,h',
@@ -144,6 +161,14 @@ export const OPTIONS = {
       help: 'part that cover keeps: top, "right top" …, or attention; or place in the box of contain',
     },
     control: { label: 'Position' },
+  },
+  greyscale: {
+    type: { kind: 'flag' },
+    default: false,
+    description:
+      'Whether the result has no colours, only the luminance of sRGB and transparency. The colour of `background` stays.',
+    flag: { help: 'remove the colours' },
+    control: { label: 'Greyscale', details: 'removes the colours' },
   },
   enlarge: {
     type: { kind: 'flag' },
@@ -228,7 +253,7 @@ export const optionRow = (name: OptionName): OptionRow => OPTIONS[name];
 
 /** Value of an option, parsed. */
 export type OptionValue<N extends OptionName> = Rows[N]['type'] extends infer T
-  ? T extends { kind: 'words'; labels: infer L }
+  ? T extends { labels: infer L }
     ? keyof L
     : T extends { kind: 'integer' }
       ? number
@@ -253,7 +278,7 @@ export const flagName = (name: string): string => `--${fieldName(name).replaceAl
 /** Returns the flag of an option with its value as in a help, such as `-q, --quality <1-100>`, and its description. */
 export function describeFlag(name: OptionName): [flags: string, help: string] {
   const { type, flag, default: fallback } = optionRow(name);
-  const value = flag.value ?? (type.kind === 'words' && Object.keys(type.labels).join('|'));
+  const value = flag.value ?? ('labels' in type && Object.keys(type.labels).join('|'));
   const flags = [flag.short, `${flagName(flag.opposite ?? name)}${value ? ` <${value}>` : ''}`];
   const isStated = fallback !== undefined && type.kind !== 'flag';
   return [flags.filter(Boolean).join(', '), `${flag.help}${isStated ? ` (default: ${fallback})` : ''}`];

@@ -62,6 +62,7 @@ export const FULL_TESTS = [
   'test/scripts/fuzz.test.ts',
   'test/scripts/fixtures.test.ts', // all fixtures are generated again
   'test/images/fuzz.test.ts', // random damage to all fixtures
+  'test/conversion/every-edit.test.ts', // all edits of all kinds of files in all formats
   'test/conversion/key-and-bytes.test.ts', // all fixtures in all formats
   'test/conversion/repair-fuzz.test.ts',
 ];

@@ -19,7 +19,7 @@ import { cutAfterFirstFrame } from '../images/webp.ts';
 import { inspectPdf } from './inspect-pdf.ts';
 import { chooseFormat } from './options.ts';
 import { isPaletteError, isProfileError } from './output/tool-errors.ts';
-import { keepsAllFrames } from './plan/size.ts';
+import { keepsAllFrames, turnOf } from './plan/size.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
 import type { PreparationKind } from './queue/queue.ts';
 import type { ConversionInput, Inspector, OwnedInput } from './types.ts';
@@ -146,7 +146,14 @@ export async function inspectInput(
   )
     await cutAfterFirstFrame(path);
   if (image.plannedTransforms) await removeTransforms(path);
-  if (requested.some(({ stripMetadata }) => !stripMetadata)) await makeMetadataUpright(path, image);
+  const turns = requested.filter(({ stripMetadata }) => !stripMetadata).map(turnOf);
+  // The results of a file share its metadata.
+  if (turns.length > 0)
+    await makeMetadataUpright(
+      path,
+      image,
+      turns.find((turn) => turn !== 1),
+    );
   return storeExternalProfile(folder, image);
 }
 

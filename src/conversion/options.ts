@@ -62,6 +62,13 @@ export const oneOf = <const T extends string>(...words: [T, ...T[]]) =>
     .toLowerCase()
     .pipe(z.enum(words, words.length > 2 ? `one of ${words.join(', ')}` : words.join(' or ')));
 
+/** Creates a check for one of several numbers. */
+const oneNumber = (numbers: readonly number[]) =>
+  z
+    .string()
+    .transform(Number)
+    .pipe(z.literal(numbers, `one of ${numbers.join(', ')}`));
+
 /** Creates a check for one of several words or their other names, in any case. */
 function words({ labels, aliases = {} }: Extract<OptionType, { kind: 'words' }>) {
   const names = Object.keys(labels);
@@ -107,6 +114,8 @@ function checkFor(type: OptionType): z.ZodType {
       return integer(type.min, type.max);
     case 'flag':
       return trueOrFalse;
+    case 'numbers':
+      return oneNumber(Object.keys(type.labels).map(Number));
     case 'words':
       return words(type);
     case 'area':

@@ -16,7 +16,7 @@ import {
 } from './containers/file.ts';
 import { type Tags, TiffReader } from './containers/ifd.ts';
 import { jpegSegments, type Part, pngChunks, riffChunks } from './containers/parts.ts';
-import { type ImageInfo, type Orientation, swapsSides } from './image-info.ts';
+import { combineOrientations, type ImageInfo, type Orientation, swapsSides } from './image-info.ts';
 
 /** Marker before EXIF in a JPEG. Some writers put it before EXIF in other formats. */
 const EXIF_MARKER = Buffer.from('Exif\0\0', 'latin1');
@@ -69,12 +69,17 @@ interface MetadataPart extends Pick<Part, 'name' | 'offset' | 'length'> {
 /**
  * Removes the EXIF thumbnail, swaps width and height in EXIF, and resets the orientation in XMP, in place, if the image at
  * `path` will be rotated.
+ *
+ * @param turn what is done to the upright image
  */
 export async function makeMetadataUpright(
   path: string,
   { type, orientation = 1, pages }: ImageInfo,
+  turn: Orientation = 1,
 ): Promise<void> {
-  const isRotated = orientation !== 1 || pages?.some((page) => (page.orientation ?? 1) !== 1);
+  const isRotated = [orientation, turn, ...(pages ?? []).map((page) => page.orientation ?? 1)].some(
+    (each) => each !== 1,
+  );
   const partsOf = PARTS[type];
   if (!isRotated || !partsOf) return;
   await withFile(path, 'r+', async (file) => {
@@ -87,7 +92,7 @@ export async function makeMetadataUpright(
     for (const { kind, name, offset, length } of parts) {
       const { bytes } = await readAt(file, offset, length);
       const before = Buffer.from(bytes);
-      if (kind === 'exif') await makeExifUpright(bytes, swapsSides(orientation));
+      if (kind === 'exif') await makeExifUpright(bytes, swapsSides(combineOrientations(orientation, turn)));
       else resetXmpOrientation(bytes);
       if (bytes.equals(before)) continue;
       await writeAt(file, offset, bytes);

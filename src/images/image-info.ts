@@ -168,6 +168,44 @@ export const swapsSides = (orientation: Orientation): boolean => orientation >= 
 export const turnSize = ({ width, height }: Size, orientation: Orientation = 1): Size =>
   swapsSides(orientation) ? { width: height, height: width } : { width, height };
 
+/**
+ * What each orientation does to stored pixels: whether it reflects them from left to right, and how many quarters it turns them
+ * clockwise afterwards.
+ */
+const MOVES: Readonly<Record<Orientation, readonly [reflects: boolean, quarters: number]>> = {
+  ...{ 1: [false, 0], 2: [true, 0], 3: [false, 2], 4: [true, 2] },
+  ...{ 5: [true, 3], 6: [false, 1], 7: [true, 1], 8: [false, 3] },
+};
+const ORIENTATIONS = [1, 2, 3, 4, 5, 6, 7, 8] as const;
+
+/** Returns the orientation that does what two do, one after the other. */
+export function combineOrientations(first: Orientation, second: Orientation): Orientation {
+  const [reflected, turned] = MOVES[first];
+  const [reflects, quarters] = MOVES[second];
+  const sum = (4 + quarters + (reflects ? -turned : turned)) % 4;
+  return ORIENTATIONS.find(
+    (each) => MOVES[each][0] === (reflected !== reflects) && MOVES[each][1] === sum,
+  ) as Orientation;
+}
+
+/** Returns the orientation that undoes one. */
+export const invertOrientation = (orientation: Orientation): Orientation =>
+  orientation === 6 ? 8 : orientation === 8 ? 6 : orientation;
+
+/** Returns where an area of an image is after the image is turned. */
+export function turnArea({ x, y, width, height }: Area, image: Size, orientation: Orientation): Area {
+  const [reflects, quarters] = MOVES[orientation];
+  const left = reflects ? image.width - x - width : x;
+  const [right, below] = [image.width - left - width, image.height - y - height];
+  const corners = [
+    { x: left, y },
+    { x: below, y: left },
+    { x: right, y: below },
+    { x: y, y: right },
+  ];
+  return { ...turnSize({ width, height }, orientation), ...(corners[quarters] as Pick<Area, 'x' | 'y'>) };
+}
+
 /** Returns whether two sizes are equal. */
 export const isSameSize = (one: Size, other: Size): boolean =>
   one.width === other.width && one.height === other.height;

@@ -86,6 +86,33 @@ describe('POST /identify', () => {
     }
   });
 
+  it('states the size of a rotated result, with each fit and crop, of each kind of image', async () => {
+    await startShared({});
+    for (const name of [
+      'orientation-6.jpg',
+      'window.png',
+      'moving.gif',
+      'scene.svg',
+      'pages.tiff',
+      'scene.avif',
+    ])
+      for (const query of [
+        'rotate=90',
+        'rotate=270&width=30',
+        'rotate=90&flip=vertical&height=31&crop=10%,20%,30%,70%',
+        'rotate=90&width=50&height=30&fit=cover',
+        'rotate=180&width=50&height=30&fit=contain',
+        'rotate=270&width=50&height=30&fit=fill&enlarge=yes',
+      ]) {
+        const file = await fixture(name);
+        const { conversion } = await identify(file, `?format=png&${query}`);
+        const fields = Object.fromEntries(new URLSearchParams(`format=png&${query}`));
+        const { headers } = await expectSuccess(convert(current().base, file, fields));
+        const size = ['x-image-width', 'x-image-height'].map((header) => Number(headers.get(header)));
+        expect([conversion?.width, conversion?.height], `${name} ${query}`).to.deep.equal(size);
+      }
+  });
+
   it('explains the conversion with plan=true as imagemill explain does, with the key of the result', async () => {
     const settings = { MAX_PIXELS: '20000', MAX_FRAMES: '9' };
     await startShared(settings);
@@ -93,6 +120,7 @@ describe('POST /identify', () => {
       ['orientation-6.jpg', 'width=60'],
       ['p3.jpg', 'format=gif'],
       ['scene.svg', 'format=png&height=40'],
+      ['scene.svg', 'format=png&height=40&rotate=90&flip=both'],
       ['../traps/declared-p3.png', 'format=jpg'],
       ['moving.gif', ''],
     ] as const) {

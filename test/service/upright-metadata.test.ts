@@ -66,6 +66,14 @@ describe('kept metadata of an image that is rotated upright', () => {
     }
   }
 
+  it('has no thumbnail after rotate, and states the size of the result', async () => {
+    const fields = { format: 'jpg', strip_metadata: 'false', rotate: '90' };
+    const { body } = await converted(service.base, await withEverything('jpg'), fields);
+    const after = await tagsOf(body);
+    expect(after).to.include({ 'IFD0:Orientation': 1, 'IFD0:ImageWidth': 120, 'IFD0:ImageHeight': 80 });
+    expect(after).to.not.have.property('IFD1:ThumbnailLength');
+  });
+
   it('of a JPEG with fill bytes before the metadata has no rotated thumbnail', async () => {
     const source = await withEverything('jpg');
     const [start, fill] = [source.subarray(0, 2), Buffer.alloc(3, 0xff)];

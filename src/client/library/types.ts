@@ -50,9 +50,16 @@ export interface ResultOptions {
    */
   readonly quality?: number | undefined;
   /**
-   * Part of the image to convert, as `left,top,width,height` in pixels of the upright image, or with a `%` in
-   * percent of its side. Applies before `width`, `height` and `fit`. An error if it is not inside of the
-   * image. Applies to each frame and each page.
+   * Degrees by which the upright image is rotated clockwise. `width`, `height` and `crop` apply to the
+   * rotated image. Default: `0`.
+   */
+  readonly rotate?: 0 | 90 | 180 | 270 | undefined;
+  /** Reflects the image, after `rotate` and before `crop`. */
+  readonly flip?: 'horizontal' | 'vertical' | 'both' | undefined;
+  /**
+   * Part of the image to convert, as `left,top,width,height` in pixels of the upright image, after `rotate`
+   * and `flip`, or with a `%` in percent of its side. Applies before `width`, `height` and `fit`. An error if
+   * it is not inside of the image. Applies to each frame and each page.
    */
   readonly crop?: string | undefined;
   /**
@@ -75,6 +82,11 @@ export interface ResultOptions {
    * `southeast`, `south`, `southwest`, `west`, `northwest`. Default: `center`.
    */
   readonly position?: Position | undefined;
+  /**
+   * Whether the result has no colours, only the luminance of sRGB and transparency. The colour of
+   * `background` stays. Default: `false`.
+   */
+  readonly greyscale?: boolean | undefined;
   /** Whether an image can be enlarged. An SVG is always rendered at the requested size. Default: `false`. */
   readonly enlarge?: boolean | undefined;
   /**

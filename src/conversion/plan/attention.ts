@@ -39,7 +39,8 @@ export function createReducingJob(job: ConversionJob): ConversionJob | undefined
     keepsAllFrames ? { ...image, orientation: 1 } : image, // frames are not rotated
     {
       ...{ format: 'bmp', quality: 100, stripMetadata: true, background: '#000000' },
-      ...{ crop: options.crop, dpi: options.dpi, width: SIDE, height: SIDE, fit: 'fill', enlarge: true },
+      ...{ rotate: options.rotate, flip: options.flip, crop: options.crop, dpi: options.dpi },
+      ...{ width: SIDE, height: SIDE, fit: 'fill', enlarge: true },
       ...{ frames: 'first', pages: 'first' },
     },
     tools,

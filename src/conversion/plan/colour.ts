@@ -95,7 +95,7 @@ function toSrgb(job: ConversionJob, exact = isExactTransform(job)): string[] {
 }
 
 /**
- * Returns whether the image is converted to sRGB. Without `stripMetadata`, it keeps its profile and pixels if the
+ * Returns whether the image is converted to sRGB, as for `greyscale`. Without `stripMetadata`, it keeps its profile and pixels if the
  * result can hold them and the tools find the profile. An HDR image never keeps its profile, which is not a colour
  * space but a mapping to a standard dynamic range.
  */
@@ -104,7 +104,7 @@ function convertsToSrgb({ image, options, programs }: ConversionJob): boolean {
   const format = OUTPUTS[options.format];
   const isHdr = declaredColour !== undefined && 'hdr' in declaredColour.transfer;
   const isLost = (externalProfile && animation) || programs.includes('img2webp'); // which writes no profile
-  const holds = format.profile && !lab && !isLost && !isHdr && (!cmyk || format.cmyk);
+  const holds = format.profile && !lab && !isLost && !isHdr && (!cmyk || format.cmyk) && !options.greyscale;
   return options.stripMetadata || !holds || (profile === 'grey' && !holdsGreys({ image, options }));
 }
 
@@ -117,6 +117,17 @@ function holdsGreys({ image, options }: Pick<ConversionJob, 'image' | 'options'>
 function showsBackground({ background, fit, format }: ConversionJob['options']): boolean {
   return background !== undefined && (fit === 'contain' || OUTPUTS[format].alpha === 'none');
 }
+
+/** Weights of linear red, green and blue in the luminance of sRGB (IEC 61966-2-1), in a matrix for three channels. */
+const LUMINANCE = Array(3).fill('0.2126 0.7152 0.0722').join(' ');
+
+/** Replaces colours by their luminance, computed with linear light. Does not change alpha. */
+export function greyscale({ options }: ConversionJob): string[] {
+  return options.greyscale ? ['-colorspace', 'RGB', '-color-matrix', LUMINANCE, '-colorspace', 'sRGB'] : [];
+}
+
+export const explainGreyscale: Sentence = (job) =>
+  greyscale(job).length > 0 ? 'colours become greys' : undefined;
 
 /**
  * Declares greys to be colours if the image gets a background. Otherwise, ImageMagick 6 brightens them beside a coloured border,

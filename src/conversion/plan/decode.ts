@@ -1,9 +1,16 @@
 /** @module Arguments that decode an image: which frames or pages to read, corrections of decoder errors, rotation, and `crop`. Pure. */
 import { INPUTS, isHeif } from '../../formats.ts';
-import type { Area, FrameDisposal, Orientation, Page, Size } from '../../images/image-info.ts';
+import {
+  type Area,
+  combineOrientations,
+  type FrameDisposal,
+  type Orientation,
+  type Page,
+  type Size,
+} from '../../images/image-info.ts';
 import { TOOLS } from '../../tools.ts';
 import { pageToSrgb } from './colour.ts';
-import { countPages, type Stored, shownArea, uprightSize, uprightSizes } from './size.ts';
+import { countPages, type Stored, shownArea, turnedSize, turnedSizes } from './size.ts';
 import { SCALED_FILE } from './step.ts';
 import {
   type ConversionJob,
@@ -23,7 +30,7 @@ export function decode(job: ConversionJob): string[] {
   const pages = job.pages;
   if (pages.length > 0)
     return decodePages(pages, (page) => [
-      ...repairPage(page),
+      ...repairPage(page, job.turn),
       ...pageToSrgb(job, page),
       ...cropPage(page, job),
     ]);
@@ -56,7 +63,9 @@ function decodeArea(file: string, { x, y, width, height }: Area): string[] {
 /** Reads the pages, or the frames with their delays, which PNG files do not have. */
 function decodeRasterized(job: ConversionJob, rasterized: readonly string[]): string[] {
   if (job.image.type === 'pdf')
-    return inTurn(job.pages.map((page, at) => [`PNG:${rasterized[at]}`, ...cropPage(page, job)]));
+    return inTurn(
+      job.pages.map((page, at) => [`PNG:${rasterized[at]}`, ...turnFrames(job), ...cropPage(page, job)]),
+    );
   if (!job.keepsAllFrames) return [`PNG:${rasterized[0]}`];
   const { delaysMs = [], loopCount = 0 } = job.image.animation ?? {};
   const frames = rasterized.flatMap((file, at) => ['-delay', `${delaysMs[at] ?? 0}x1000`, `PNG:${file}`]);
@@ -90,10 +99,11 @@ const DIVIDE_BY_ALPHA = ['-alpha', 'disassociate', '-alpha', 'activate'];
 
 /**
  * Works around errors of ImageMagick's TIFF decoder: expands palettes to true colour, inverts 2- and 4-bit greys, and
- * undoes the partial orientation of JPEG-compressed pages. Ignores an orientation in XMP.
+ * undoes the partial orientation of JPEG-compressed pages. Ignores an orientation in XMP. Rotates the page as in `orient`.
  */
-function repairPage(page: Page): string[] {
-  const { trueColour, inverted, unusedSamples, premultiplied, mirroredFor = UPRIGHT, orientation } = page;
+function repairPage(page: Page, turn: Orientation): string[] {
+  const { trueColour, inverted, unusedSamples, premultiplied } = page;
+  const { mirroredFor = UPRIGHT, orientation = UPRIGHT } = page;
   const repairs = [
     ...(trueColour ? [] : ['-evaluate', 'add', '0']), // expands palettes, which ImageMagick also uses for greys
     ...(inverted ? ['-channel', 'RGB', '-negate', '+channel'] : []), // not alpha
@@ -101,7 +111,7 @@ function repairPage(page: Page): string[] {
     ...(premultiplied ? DIVIDE_BY_ALPHA : []),
     ...(UNDO_ORIENTATION[mirroredFor] ?? []),
   ];
-  return [...repairs, ...autoOrient(orientation)];
+  return [...repairs, ...autoOrient(combineOrientations(orientation, turn))];
 }
 
 /** Arguments that undo the part of an orientation that libtiff has applied, in TIFFReadRGBAImageOriented. */
@@ -263,32 +273,49 @@ const cropArea = ({ x, y, width, height }: Area): string[] => [
   '+repage',
 ];
 
-/** Rotates the image upright, and resets its canvas, which would keep its old size. */
+/**
+ * Rotates the image upright and as `rotate` and `flip` request, and resets its canvas, which would keep its old size. Frames are
+ * upright.
+ */
 export function orient(job: ConversionJob): string[] {
-  const { image, rasterized } = job;
-  if (job.keepsAllFrames) return [];
-  if (job.pages.length > 0) return ['+repage']; // decodePages has rotated them
-  if (image.plannedTransforms) return [...autoOrient(image.orientation), '+repage'];
-  if (rasterized) return [...autoOrient(), '+repage']; // the decoder has rotated it
-  if (!INPUTS[image.type].exifOrientation) return ['-auto-orient', '+repage'];
-  return [...autoOrient(image.orientation), '+repage'];
+  const { image, orientation, rasterized } = job;
+  if (job.keepsAllFrames) return turnFrames(job);
+  if (job.pages.length > 0) return ['+repage']; // they were rotated when they were read
+  // The decoder states the orientation that the pixels still have.
+  const isStated = !image.plannedTransforms && !rasterized && !INPUTS[image.type].exifOrientation;
+  if (isStated) return ['-auto-orient', '+repage', ...turnFrames(job)];
+  return [...autoOrient(orientation), '+repage'];
 }
 
-export const explainOrientation: Sentence = ({ image: { type, orientation = UPRIGHT }, keepsAllFrames }) => {
-  if (orientation === UPRIGHT || keepsAllFrames) return undefined;
-  // HEIF states the rotation and the reflection in properties of the image, and EXIF has no effect.
-  return `turned upright (${isHeif(type) ? 'irot and imir, like ' : ''}EXIF ${orientation})`;
+/** Does to upright images what `rotate` and `flip` request. */
+function turnFrames({ turn }: ConversionJob): string[] {
+  return turn === UPRIGHT ? [] : [...autoOrient(turn), '+repage'];
+}
+
+export const explainOrientation: Sentence = ({ image, options, keepsAllFrames }) => {
+  const { type, orientation = UPRIGHT } = image;
+  const { rotate, flip } = options;
+  const said = [
+    // HEIF states the rotation and the reflection in properties of the image, and EXIF has no effect.
+    orientation !== UPRIGHT &&
+      !keepsAllFrames &&
+      `turned upright (${isHeif(type) ? 'irot and imir, like ' : ''}EXIF ${orientation})`,
+    rotate && `rotated by ${rotate}°`,
+    flip && `flipped: ${flip}`,
+  ];
+  return said.filter(Boolean).join('; ') || undefined;
 };
 
-/** Cuts an image that ImageMagick has rotated upright. librsvg renders only the shown part of an SVG. */
+/** Cuts an image that ImageMagick has rotated. librsvg renders only the shown part of an SVG. */
 export function crop(job: ConversionJob): string[] {
   if (job.image.type === 'svg' || job.pages.length > 0) return []; // pages are cut when they are read
-  return cropTo(uprightSizes(job), job.options);
+  return cropTo(turnedSizes(job), job.options);
 }
 
-/** Cuts a page that ImageMagick has rotated upright. */
-function cropPage(page: Stored, { options }: ConversionJob): string[] {
-  return cropTo(uprightSize(page), options);
+/** Cuts a page that ImageMagick has rotated, whose canvas would keep its old size. */
+function cropPage(page: Stored, { options, turn }: ConversionJob): string[] {
+  const cut = cropTo(turnedSize(page, turn), options);
+  return cut.length > 0 ? ['+repage', ...cut] : [];
 }
 
 function cropTo([size]: Size[], options: ConvertOptions): string[] {
@@ -297,7 +324,7 @@ function cropTo([size]: Size[], options: ConvertOptions): string[] {
 }
 
 export const explainCrop: Sentence = (job) => {
-  const [size] = uprightSizes(job);
+  const [size] = turnedSizes(job);
   if (!size || job.options.crop === undefined) return undefined;
   const { x, y, width, height } = shownArea(size, job.options, job.image.type === 'svg');
   return `cut to ${width} × ${height} from ${x}, ${y}`;

@@ -4,7 +4,7 @@
  */
 
 import { INPUTS, type InputType, isHeif, type OutputType } from '../../formats.ts';
-import type { ImageInfo } from '../../images/image-info.ts';
+import { combineOrientations, type ImageInfo, turnSize } from '../../images/image-info.ts';
 import { KINDS, type KindRow } from '../../images/kinds.ts';
 import type { ToolName } from '../../tools.ts';
 import { EXTERNAL_ENCODERS } from './encode.ts';
@@ -38,7 +38,7 @@ export function createJob(
 ): ConversionJob {
   const { type, animation, decoded } = image;
   const extent = extentOf(image, options);
-  const { pages, fittings, keepsAllFrames: allFrames } = extent;
+  const { pages, fittings, turn, keepsAllFrames: allFrames } = extent;
   const isTrusted = decoded || pages.length === 1 || TRUSTED_HEADERS.includes(type);
   const trustedFitting = isTrusted ? fittings[0] : undefined;
   const decoder = decoded ? undefined : externalDecoder(type, tools.magick);
@@ -48,16 +48,19 @@ export function createJob(
     : programsFor(type, options, allFrames && assembles(options, tools));
   const drawing = last[0] === 'rsvg' && last.length > 1 ? [RASTERIZED_FILE] : undefined;
   const rendered = type === 'pdf' ? pageFiles({ image, pages }) : drawing;
+  const rasterized = rendered ?? decoded ?? (decoder && [DECODED_FILE]);
+  const isStored = !allFrames && (!rasterized || image.plannedTransforms);
+  const orientation = combineOrientations((isStored && image.orientation) || 1, turn);
   const scaledDecoding =
     trustedFitting && honours('scaledDecoding', options)
-      ? scaleDecoding(image, trustedFitting.resized, options, tools)
+      ? scaleDecoding(image, turnSize(trustedFitting.resized, orientation), options, tools)
       : undefined;
   const programs: ToolName[] = scaledDecoding && type === 'webp' ? ['dwebp', ...last] : last;
   return {
     ...{ ...extent, tools, suffix, decoder, programs },
     output: `${OUTPUT}.${options.format}`,
     ...{ scaledDecoding, isTranscoded },
-    rasterized: rendered ?? decoded ?? (decoder && [DECODED_FILE]),
+    ...{ rasterized, orientation },
     frameCount: Math.max(allFrames ? (animation?.delaysMs.length ?? 1) : 1, pages.length),
     isPassthrough: type === 'gif' && options.format === 'gif' && allFrames && honours('passthrough', options),
     trustedFitting,

@@ -1,6 +1,6 @@
 /** @module Commands of librsvg and pdftocairo, which render an SVG or pages of a PDF at the size of the result. Pure. */
 
-import type { ImageInfo, Size } from '../../images/image-info.ts';
+import { invertOrientation, type Size, turnArea, turnSize } from '../../images/image-info.ts';
 import {
   cropOffset,
   drawingBox,
@@ -11,7 +11,7 @@ import {
   renderedPages,
   shownArea,
   staysVector,
-  uprightSizes,
+  turnedSizes,
 } from './size.ts';
 import { PAGE_STEM, type Step } from './step.ts';
 import {
@@ -24,10 +24,9 @@ import {
 
 type Rendering = Omit<Step, 'tool'>;
 
-/** Plans to render an SVG to PNG. ImageMagick adds the borders of `contain`. */
+/** Plans to render an SVG to PNG. ImageMagick rotates it, and adds the borders of `contain`. */
 export function renderPng(job: ConversionJob): Rendering {
-  const options = drawingBox(job.options);
-  return renderOnCanvas(job, sizeArguments({ ...job, options }, insideBox(job.image, options)));
+  return renderOnCanvas(job, sizeArguments(job, insideBox(job)));
 }
 
 function renderOnCanvas({ image, rasterized, output }: ConversionJob, size: readonly string[]): Rendering {
@@ -108,14 +107,14 @@ function render(args: readonly string[], output: string): Rendering {
 function sizeArguments(job: ConversionJob, inside: string[]): string[] {
   const { options } = job;
   if (needsOwnSize(options)) return onPage(job);
-  return options.fit === 'fill' ? sides(options) : inside; // without -a, the drawing is stretched to both sides
+  return options.fit === 'fill' ? sides(drawingBox(options)) : inside; // without -a, the drawing is stretched to both sides
 }
 
 /** Returns the size of the drawing, and of a page that cuts or pads it. Without a known size, there is no page. */
 function onPage(job: ConversionJob, scale = 1): string[] {
-  const { options } = job;
+  const { options, turn } = job;
   const [fitting] = job.fittings;
-  const [size] = uprightSizes(job);
+  const [size] = turnedSizes(job);
   if (!fitting || !size) return fitInside(options);
   const { resized } = fitting;
   const shown = shownArea(size, options, true);
@@ -124,15 +123,22 @@ function onPage(job: ConversionJob, scale = 1): string[] {
   const cut = cropOffset(fitting, options);
   const { x, y } =
     options.fit === 'cover' ? { x: -cut.x, y: -cut.y } : padOffset({ resized, result: page }, options);
+  const placed = {
+    ...{ x: x - shown.x * across, y: y - shown.y * down },
+    ...{ width: size.width * across, height: size.height * down },
+  };
+  // The drawing is rotated afterwards.
+  const drawn = turnArea(placed, page, invertOrientation(turn));
+  const drawnPage = turnSize(page, turn);
   const scaled = (length: number): string => String(Number((length * scale).toFixed(6)) + 0); // never -0
   return [
-    ...['-w', scaled(size.width * across), '-h', scaled(size.height * down)],
-    ...['--page-width', scaled(page.width), '--page-height', scaled(page.height)],
-    ...[`--left=${scaled(x - shown.x * across)}`, `--top=${scaled(y - shown.y * down)}`],
+    ...['-w', scaled(drawn.width), '-h', scaled(drawn.height)],
+    ...['--page-width', scaled(drawnPage.width), '--page-height', scaled(drawnPage.height)],
+    ...[`--left=${scaled(drawn.x)}`, `--top=${scaled(drawn.y)}`],
   ];
 }
 
-function insideBox(image: ImageInfo, options: ConvertOptions): string[] {
+function insideBox({ image, options }: ConversionJob): string[] {
   const { width: ownWidth, height: ownHeight, styled } = image;
   const { width, height } = drawingBox(options);
   if (styled || !ownWidth || !ownHeight || (!width && !height)) return fitInside(options);
@@ -181,5 +187,6 @@ export const explainRendering: Sentence = (job) => {
   }
   if (image.type !== 'svg') return undefined;
   if (staysVector(options)) return 'drawn by librsvg as vectors';
-  return `drawn by librsvg${fitting ? ` at ${fitting.result.width} × ${fitting.result.height}` : ''}`;
+  const drawn = fitting && turnSize(fitting.result, job.turn);
+  return `drawn by librsvg${drawn ? ` at ${drawn.width} × ${drawn.height}` : ''}`;
 };

@@ -9,7 +9,7 @@
  */
 
 import { OUTPUTS } from '../../formats.ts';
-import { isSameSize, type Size } from '../../images/image-info.ts';
+import { isSameSize, type Size, turnSize } from '../../images/image-info.ts';
 import { isOpaqueAnimation, orient } from './decode.ts';
 import type { ScaledDecoding } from './scaled-decoding.ts';
 import { honours } from './short-paths.ts';
@@ -22,7 +22,7 @@ import {
   type Offset,
   padOffset,
   shownArea,
-  uprightSizes,
+  turnedSizes,
 } from './size.ts';
 import type { ConversionJob, Fitting, Sentence } from './types.ts';
 
@@ -146,16 +146,15 @@ export function orientFirst(job: ConversionJob): string[] {
 function orientsLast(job: ConversionJob): boolean {
   const { image, options, trustedFitting: fitting } = job;
   if (job.scaledDecoding) return true;
-  const { width = 0, height = 0, orientation = 1 } = image;
-  const isRotated = orientation > 1 && !job.keepsAllFrames && !job.rasterized && job.pages.length === 0;
+  const { width = 0, height = 0 } = image;
+  const isRotated = job.orientation > 1 && !job.rasterized && job.pages.length === 0;
   if (!fitting || !isRotated || !honours('lateRotation', options)) return false;
   return fitting.resized.width * fitting.resized.height < width * height;
 }
 
 /** Returns the size as columns and rows of the decoded image, which may still have to be rotated. */
 function asDecoded(job: ConversionJob, { width, height }: Size): Size {
-  const isSwapped = orientsLast(job) && (job.image.orientation ?? 1) >= 5;
-  return isSwapped ? { width: height, height: width } : { width, height };
+  return turnSize({ width, height }, orientsLast(job) ? job.orientation : 1);
 }
 
 /** Resizes the pixels that libjpeg has decoded, and cuts off those beyond the edges. */
@@ -178,9 +177,9 @@ function isUnchanged(job: ConversionJob): boolean {
   return job.trustedFitting !== undefined && isSameSize(job.trustedFitting.resized, shownSize(job));
 }
 
-/** Returns the upright size of what is shown of the first frame or page; 0 × 0 if it is not known. */
+/** Returns the size after `rotate` of what is shown of the first frame or page; 0 × 0 if it is not known. */
 function shownSize(job: ConversionJob): Size {
-  const [size] = uprightSizes(job);
+  const [size] = turnedSizes(job);
   return size ? shownArea(size, job.options, false) : { width: 0, height: 0 };
 }
 

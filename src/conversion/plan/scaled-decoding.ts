@@ -2,7 +2,7 @@
  * @module Selects the size at which libjpeg decodes a JPEG that becomes much smaller (shrink-on-load), or dwebp a WebP. Pure.
  * bench/README.md has the measurements.
  */
-import { differsFromSrgb, type ImageInfo, type Size, turnSize } from '../../images/image-info.ts';
+import { differsFromSrgb, type ImageInfo, type Size } from '../../images/image-info.ts';
 
 /** A scale of libjpeg's decoder: the number of eighths that remain of each side, and the divisor that requests it. */
 interface DecoderScale {
@@ -70,17 +70,16 @@ export interface ScaledDecoding {
 /**
  * Returns a size at which the tools decode the image faster, without a visible difference.
  *
- * @param resized size of the upright result, before it is cropped or padded
+ * @param target size of the result, before it is rotated, cropped or padded
  * @returns undefined for full size
  */
 export function scaleDecoding(
   image: ImageInfo,
-  resized: Size,
+  target: Size,
   { stripMetadata }: { readonly stripMetadata: boolean },
   { scalesWebp = false }: { readonly scalesWebp?: boolean },
 ): ScaledDecoding | undefined {
-  const { type, orientation } = image;
-  const target = turnSize(resized, orientation);
+  const { type } = image;
   if (type === 'jpg') return scaleJpeg(image, target);
   return type === 'webp' && scalesWebp && hasOnlyPixels(image, stripMetadata)
     ? scaleWebp(image, target)

@@ -15,6 +15,8 @@ const ENCODING = [
 /** Options that have no effect without a width or a height. */
 const FITTING = ['fit', 'position', 'anchor', 'enlarge'] as const;
 const SIZE = ['width', 'height', ...FITTING] as const;
+/** Options of stages after the resize and of the rotation, which are the same if the image is decoded at a smaller size. */
+const EDITS = ['rotate', 'flip', 'greyscale'] as const;
 
 /** The options that each path honours. */
 export const SHORT_PATHS = {
@@ -27,9 +29,9 @@ export const SHORT_PATHS = {
   /** The frames of a GIF are copied. */
   passthrough: [...ENCODING, ...FITTING],
   /** libjpeg or dwebp decodes at a smaller size. */
-  scaledDecoding: [...ENCODING, ...SIZE],
+  scaledDecoding: [...ENCODING, ...SIZE, ...EDITS],
   /** The image is rotated after it is resized. */
-  lateRotation: [...ENCODING, ...SIZE],
+  lateRotation: [...ENCODING, ...SIZE, ...EDITS],
 } as const satisfies Readonly<Record<string, readonly OptionName[]>>;
 
 /** A name in {@link SHORT_PATHS}. */

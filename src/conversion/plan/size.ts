@@ -3,21 +3,41 @@
  * ResolveShrink, CalculateCrop and CalculateEmbedPosition (sharp 0.35, src/common.cc). Pure.
  */
 import { DPI, OUTPUTS } from '../../formats.ts';
-import { type Area, type ImageInfo, type Page, type Size, turnSize } from '../../images/image-info.ts';
-import type { Fit, Position } from '../../options.ts';
+import {
+  type Area,
+  combineOrientations,
+  type ImageInfo,
+  type Orientation,
+  type Page,
+  type Size,
+  swapsSides,
+  turnSize,
+} from '../../images/image-info.ts';
+import type { Fit, OptionValue, Position } from '../../options.ts';
 import { honours } from './short-paths.ts';
 import type { Anchor, ConversionJob, ConvertOptions, Fitting } from './types.ts';
 
 /** The sizes of an image and of its result, and what they depend on. The limits apply to them. */
-export type Extent = Pick<ConversionJob, 'image' | 'options' | 'pages' | 'keepsAllFrames' | 'fittings'>;
+export type Extent = Pick<
+  ConversionJob,
+  'image' | 'options' | 'turn' | 'pages' | 'keepsAllFrames' | 'fittings'
+>;
 
 /** Derives the sizes of an image and of its result. */
 export function extentOf(image: ImageInfo, options: ConvertOptions): Extent {
   const given = {
-    ...{ image, options, pages: selectPages(image, options), keepsAllFrames: keepsAllFrames(image, options) },
+    ...{ image, options, turn: turnOf(options) },
+    ...{ pages: selectPages(image, options), keepsAllFrames: keepsAllFrames(image, options) },
   };
   return { ...given, fittings: fitAll(given) };
 }
+
+const ROTATIONS: Readonly<Record<OptionValue<'rotate'>, Orientation>> = { 0: 1, 90: 6, 180: 3, 270: 8 };
+const FLIPS: Readonly<Record<OptionValue<'flip'>, Orientation>> = { horizontal: 2, vertical: 4, both: 3 };
+
+/** Returns what `rotate` and `flip` do, as an orientation. */
+export const turnOf = ({ rotate = 0, flip }: ConvertOptions): Orientation =>
+  combineOrientations(ROTATIONS[rotate], flip ? FLIPS[flip] : 1);
 
 /** Returns whether all frames are converted: by default if the output can be animated, and on request as pages. */
 export const keepsAllFrames = (
@@ -38,31 +58,32 @@ export const keepsAllPages = ({ format, pages }: Pick<ConvertOptions, 'format' |
 /** Properties that state the size of an image or a page. */
 export type Stored = Pick<ImageInfo, 'width' | 'height' | 'orientation'>;
 
-/** Returns the upright sizes of the image, or of the pages to convert, as far as they are known. */
-export function uprightSizes({
+/** Returns the sizes of the image, or of the pages to convert, after `rotate`, as far as they are known. */
+export function turnedSizes({
   image,
+  turn,
   pages,
   keepsAllFrames,
-}: Pick<ConversionJob, 'image' | 'pages' | 'keepsAllFrames'>): Size[] {
-  if (pages.length > 0) return pages.flatMap(uprightSize);
+}: Pick<ConversionJob, 'image' | 'turn' | 'pages' | 'keepsAllFrames'>): Size[] {
+  if (pages.length > 0) return pages.flatMap((page) => turnedSize(page, turn));
   // Where a decoder reads the file itself, it rotates an image without an orientation of its own.
   const pixels = image.decoded ? undefined : image.pixels;
   const { orientation = pixels?.orientation ?? 1 } = image;
   // Frames are not rotated.
-  return uprightSize({ ...image, ...image.aperture, orientation: keepsAllFrames ? 1 : orientation });
+  return turnedSize({ ...image, ...image.aperture, orientation: keepsAllFrames ? 1 : orientation }, turn);
 }
 
-/** Returns the upright size, in a list; an empty list if it is not known. */
-export function uprightSize({ width, height, orientation }: Stored): Size[] {
+/** Returns the size of an upright image after `rotate`, in a list; an empty list if it is not known. */
+export function turnedSize({ width, height, orientation }: Stored, turn: Orientation): Size[] {
   if (!width || !height) return [];
-  return [turnSize({ width, height }, orientation)];
+  return [turnSize(turnSize({ width, height }, orientation), turn)];
 }
 
 /**
  * Returns the area of an image that is shown: what `crop` keeps, or all of it. That of a raster image has whole pixels, at least
  * one.
  *
- * @param size upright size of the image
+ * @param size size of the upright image after `rotate`
  */
 export function shownArea(size: Size, { crop }: ConvertOptions, isVector: boolean): Area {
   if (crop === undefined) return { x: 0, y: 0, ...size };
@@ -86,11 +107,11 @@ function parseCrop(crop: string, size: Size): Area {
 /** Maximum rounding error in pixels of a calculated side. */
 const ROUNDING_ERROR = 1e-6;
 
-/** Returns the upright size of an image or page whose edge the crop exceeds; undefined if there is none. */
+/** Returns the size after `rotate` of an image or page whose edge the crop exceeds; undefined if there is none. */
 export function findCropOutside(extent: Extent): Size | undefined {
   const { crop } = extent.options;
   if (crop === undefined) return undefined;
-  return uprightSizes(extent).find((size) => {
+  return turnedSizes(extent).find((size) => {
     const { x, y, width, height } = parseCrop(crop, size);
     return Math.max(x + width - size.width, y + height - size.height) > ROUNDING_ERROR;
   });
@@ -121,17 +142,25 @@ export const isRenderedToFit = ({ image, options }: Pick<ConversionJob, 'image' 
 
 /** Returns the size in pixels at which each page of a PDF is rendered. */
 export function renderedPages(extent: Extent): readonly Partial<Size>[] {
-  return isRenderedToFit(extent) ? extent.fittings.map(({ resized }) => resized) : extent.pages;
+  return isRenderedToFit(extent)
+    ? extent.fittings.map(({ resized }) => turnSize(resized, extent.turn))
+    : extent.pages;
 }
 
 /** Size in pixels at which an SVG is rendered for an icon: that of the icon's largest image. */
 const ICON_SIDE = 256;
 
-/** Returns the options with the box that an SVG is rendered into. It can always be enlarged. */
-export function drawingBox(options: ConvertOptions): ConvertOptions {
+/** Returns the options with the box that an SVG is fitted into. It can always be enlarged. */
+function vectorBox(options: ConvertOptions): ConvertOptions {
   const { format, width, height } = options;
   const side = format === 'ico' && !width && !height ? ICON_SIDE : undefined;
   return { ...options, width: width ?? side, height: height ?? side, enlarge: true };
+}
+
+/** Returns the options with the box that an SVG is rendered into, before it is rotated. */
+export function drawingBox(options: ConvertOptions): ConvertOptions {
+  const box = vectorBox(options);
+  return swapsSides(turnOf(options)) ? { ...box, width: box.height, height: box.width } : box;
 }
 
 /** Options of a drawing, without those that every request has. */
@@ -153,10 +182,10 @@ export function peakRasterSize(image: ImageInfo, options: ConvertOptions): Size 
   const { type, width = 0, height = 0 } = image;
   if (type !== 'svg' || width === 0 || height === 0) return { width, height };
   if (staysVector(options)) return { width: 0, height: 0 };
-  const box = drawingBox(options);
+  const [box, turn] = [vectorBox(options), turnOf(options)];
   if (options.crop !== undefined || options.fit === 'cover' || options.fit === 'fill')
-    return fitInto(shownArea({ width, height }, options, true), box).result;
-  return fitInto({ width, height }, box, roundUp).resized;
+    return fitInto(shownArea(turnSize({ width, height }, turn), options, true), box).result;
+  return fitInto(turnSize({ width, height }, turn), box, roundUp).resized;
 }
 
 /**
@@ -185,15 +214,16 @@ function wholeNumber(side: number): number | undefined {
 export function fitAll({
   image,
   options,
+  turn,
   pages,
   keepsAllFrames,
-}: Pick<ConversionJob, 'image' | 'options' | 'pages' | 'keepsAllFrames'>): Fitting[] {
+}: Pick<ConversionJob, 'image' | 'options' | 'turn' | 'pages' | 'keepsAllFrames'>): Fitting[] {
   const isSvg = image.type === 'svg';
-  const box = isSvg ? drawingBox(options) : options;
+  const box = isSvg ? vectorBox(options) : options;
   // librsvg chooses the size of a whole drawing itself.
   const round = isSvg && options.crop === undefined && options.fit !== 'cover' ? roundUp : roundHalfUp;
   const fit = (size: Size) => fitInto(shownArea(size, options, isSvg), box, round);
-  const fittings = uprightSizes({ image, pages, keepsAllFrames }).map(fit);
+  const fittings = turnedSizes({ image, turn, pages, keepsAllFrames }).map(fit);
   const frames = keepsAllFrames ? (image.animation?.delaysMs.length ?? 1) : 1;
   return frames === 1 ? fittings : fittings.flatMap((fitting) => Array<Fitting>(frames).fill(fitting));
 }

@@ -1,6 +1,6 @@
 /** @module The input and the output of the planner, as data. */
 import type { OutputType } from '../../formats.ts';
-import type { ImageInfo, Page, Size } from '../../images/image-info.ts';
+import type { ImageInfo, Orientation, Page, Size } from '../../images/image-info.ts';
 import type { Note } from '../../notes.ts';
 import type { OptionValues } from '../../options.ts';
 import type { ToolName } from '../../tools.ts';
@@ -106,6 +106,10 @@ export interface ConversionJob {
   readonly keepsAllFrames: boolean;
   /** Pages of a TIFF or a PDF to convert. Those of a PDF have a size in pixels. */
   readonly pages: readonly Page[];
+  /** What `rotate` and `flip` do to the upright image. */
+  readonly turn: Orientation;
+  /** What is done to the decoded pixels of a single image, or of each frame: the orientation that they still need, and `turn`. */
+  readonly orientation: Orientation;
   /** Number of frames or pages that are converted. */
   readonly frameCount: number;
   /** Whether a GIF stays a GIF of the same size, so that its pixels are not changed. */

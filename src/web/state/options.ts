@@ -46,6 +46,7 @@ function parseValue(name: PageOption, text: string): string | boolean {
     case 'flag':
       return text === String(!fallback) ? !fallback : fallback === true;
     case 'words':
+    case 'numbers':
       return Object.hasOwn(type.labels, text) ? text : String(fallback);
     case 'integer': {
       const isValid = /^\d{1,10}$/.test(text) && Number(text) >= type.min && Number(text) <= type.max;

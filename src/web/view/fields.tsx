@@ -64,7 +64,7 @@ interface SelectProps<K extends OptionOf<string>> {
 export function Select<K extends OptionOf<string>>(props: SelectProps<K>) {
   const { name, fallback, disabled = false, hint } = props;
   const row = name === 'preset' || name === 'format' ? undefined : optionRow(name);
-  const { label = row?.control?.label, labels = row?.type.kind === 'words' ? row.type.labels : {} } = props;
+  const { label = row?.control?.label, labels = row && 'labels' in row.type ? row.type.labels : {} } = props;
   const { preset } = options.value;
   const none = props.none ?? (preset && 'As in the preset');
   return (

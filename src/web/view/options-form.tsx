@@ -180,7 +180,9 @@ function Background({ fallback }: { fallback: string }) {
 function More() {
   const { format } = options.value;
   const isOpen = useSignal(
-    ['position', 'enlarge', 'lossless', 'max_bytes'].some((name) => fields.value.has(name)),
+    ['position', 'enlarge', 'rotate', 'flip', 'greyscale', 'lossless', 'max_bytes'].some((name) =>
+      fields.value.has(name),
+    ),
   ).peek();
   return (
     <details class="more" open={isOpen}>
@@ -193,6 +195,9 @@ function More() {
         />
         {hasBytesLimit(format) && <NumberField name="maxBytes" disabled={isLossless(options.value)} />}
         <Check name="enlarge" />
+        <Select name="rotate" />
+        <Select name="flip" none="None" />
+        <Check name="greyscale" />
         {OUTPUTS[format].lossless && <Check name="lossless" />}
       </div>
     </details>

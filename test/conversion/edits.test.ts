@@ -1,0 +1,111 @@
+// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
+import { readFile } from 'node:fs/promises';
+import { expect } from 'chai';
+import { pino } from 'pino';
+import sharp from 'sharp';
+import { type ConversionEngine, createConversionEngine } from '../../src/conversion/engine.ts';
+import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
+import type { InputType, OutputType } from '../../src/formats.ts';
+import { fixture } from '../helpers/client.ts';
+import { baseOptions, EDITS, findWrongEdit } from '../helpers/edits.ts';
+import { convertWith } from '../helpers/engine.ts';
+import { decode, difference, type Pixels, pixelAt, sizeOf } from '../helpers/pixels.ts';
+import { testConfig } from '../helpers/service.ts';
+
+/** A file of each kind, and the outputs whose paths through the tools differ. */
+const CASES: readonly (readonly [name: string, formats: readonly OutputType[]])[] = [
+  ['orientation-6.jpg', ['png', 'jpg']],
+  ['window.png', ['png', 'gif', 'pdf']],
+  ['scene.svg', ['png', 'pdf']],
+  ['moving.gif', ['gif', 'webp']],
+  ['moving.webp', ['webp', 'png']],
+  ['pages.tiff', ['png', 'pdf']],
+  ['scene.avif', ['webp']],
+  ['icons.ico', ['bmp']],
+  ['grey.jpg', ['png']],
+];
+
+describe('rotate, flip and greyscale', () => {
+  let engine: ConversionEngine;
+  before(async () => {
+    engine = await createConversionEngine(testConfig({}), pino({ level: 'silent' }));
+  });
+  after(() => engine.close());
+
+  for (const [name, formats] of CASES)
+    it(`do to ${name} as ${formats.join(' and ')} what sharp does`, async () => {
+      const file = await fixture(name);
+      for (const format of formats)
+        for (const [title, edit] of Object.entries(EDITS))
+          expect(await findWrongEdit(engine, file, format, edit), `${format}, ${title}`).to.equal(undefined);
+    });
+
+  /** Returns a result as PNG. */
+  const pixelsOf = (bytes: Buffer, type: InputType, options: Partial<ConvertOptions>): Promise<Pixels> =>
+    convertWith(engine, { type, bytes }, { ...baseOptions('png'), ...options }, async ({ path }) =>
+      decode(await readFile(path)),
+    );
+
+  const drawing = (body: string, width: number, height: number): Buffer =>
+    Buffer.from(
+      `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">${body}</svg>`,
+    );
+  const SHAPES =
+    '<path fill="#28c" d="M0 0h160v100H0z"/><circle cx="50" cy="30" r="25" fill="#fd4"/><path fill="#c32" d="M90 90l30-70 30 70z"/>';
+
+  /** Each source, and the same picture rotated by 90 degrees and then flipped upside down. */
+  const SOURCES: Readonly<Record<string, () => Promise<readonly [InputType, Buffer, InputType, Buffer]>>> = {
+    'a large JPEG': async () => {
+      const photo = sharp(drawing(SHAPES, 160, 100), { density: 600 }).flatten({ background: 'white' });
+      const file = await photo.jpeg({ quality: 100, chromaSubsampling: '4:4:4' }).toBuffer();
+      return ['jpg', file, 'png', await turnBySharp(file)];
+    },
+    'a PNG with transparency': async () => {
+      const file = await fixture('window.png');
+      return ['png', file, 'png', await turnBySharp(file)];
+    },
+    'an SVG': async () => {
+      const turned = `<g transform="translate(0 160) scale(1 -1) translate(100 0) rotate(90)">${SHAPES}</g>`;
+      return ['svg', drawing(SHAPES, 160, 100), 'svg', drawing(turned, 100, 160)];
+    },
+  };
+  const turnBySharp = async (file: Buffer): Promise<Buffer> => {
+    const rotated = await sharp(file).rotate(90).png().toBuffer();
+    return sharp(rotated).flip().png().toBuffer();
+  };
+
+  for (const [what, source] of Object.entries(SOURCES))
+    it(`apply to ${what} before crop and the fit, as if the picture were stored like this`, async () => {
+      const [type, file, turnedType, turned] = await source();
+      for (const options of [
+        { width: 40 },
+        { height: 33, crop: '10%,20%,50%,60%' },
+        { width: 30, height: 60, fit: 'cover', position: 'left top' },
+        { width: 70, height: 20, fit: 'cover', position: 'bottom', crop: '5%,5%,90%,80%' },
+        { width: 70, height: 80, fit: 'contain', position: 'right' },
+        { width: 31, height: 47, fit: 'fill' },
+        // A JPEG is decoded at a smaller size first, which can change what draws attention.
+        ...(type === 'jpg' ? [] : [{ width: 40, height: 20, fit: 'cover', position: 'attention' } as const]),
+      ] as const) {
+        const ours = await pixelsOf(file, type, { ...options, rotate: 90, flip: 'vertical' });
+        const theirs = await pixelsOf(turned, turnedType, options);
+        const title = JSON.stringify(options);
+        expect(sizeOf(ours), title).to.deep.equal(sizeOf(theirs));
+        expect(difference(ours, theirs).psnr, title).to.be.above(34);
+      }
+    });
+
+  it('make greys before the borders of contain, whose colour stays', async () => {
+    const options = {
+      width: 40,
+      height: 80,
+      fit: 'contain',
+      background: '#ff0000',
+      greyscale: true,
+    } as const;
+    const found = await pixelsOf(await fixture('scene.png'), 'png', options);
+    expect(pixelAt(found, 20, 2)).to.deep.equal([255, 0, 0, 255]);
+    const [red, green, blue] = pixelAt(found, 20, 40);
+    expect([green, blue]).to.deep.equal([red, red]);
+  });
+});

@@ -1,0 +1,112 @@
+/** @module Edits of pictures, and what sharp makes of the same picture: the judge of the options that change pixels. */
+import { readFile } from 'node:fs/promises';
+import sharp, { type Sharp } from 'sharp';
+import type { ConversionEngine } from '../../src/conversion/engine.ts';
+import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
+import { ServiceError } from '../../src/errors.ts';
+import { OUTPUTS, type OutputType } from '../../src/formats.ts';
+import { convertWith, typeOf } from './engine.ts';
+import { decodeAny } from './extra.ts';
+import { difference, type Pixels, sizeOf, toPixels } from './pixels.ts';
+
+/** An edit by options, and by sharp. */
+export interface Edit {
+  readonly options: Partial<ConvertOptions>;
+  /** Does the same to a frame or page. sharp reorders the steps of one pipeline, so each step has its own. */
+  readonly steps: readonly ((frame: Sharp) => Sharp)[];
+  /** Greatest difference of a channel, 0 to 255, in an output without loss. */
+  readonly tolerance: number;
+}
+
+const quarter = (angle: number) => (frame: Sharp) => frame.rotate(angle);
+
+/** All edits, by a name for titles. */
+export const EDITS: Readonly<Record<string, Edit>> = {
+  'rotate=90': { options: { rotate: 90 }, steps: [quarter(90)], tolerance: 0 },
+  'rotate=180': { options: { rotate: 180 }, steps: [quarter(180)], tolerance: 0 },
+  'rotate=270': { options: { rotate: 270 }, steps: [quarter(270)], tolerance: 0 },
+  'flip=horizontal': { options: { flip: 'horizontal' }, steps: [(frame) => frame.flop()], tolerance: 0 },
+  'flip=vertical': { options: { flip: 'vertical' }, steps: [(frame) => frame.flip()], tolerance: 0 },
+  'flip=both': { options: { flip: 'both' }, steps: [quarter(180)], tolerance: 0 },
+  'rotate=90, flip=vertical': {
+    options: { rotate: 90, flip: 'vertical' },
+    steps: [quarter(90), (frame) => frame.flip()],
+    tolerance: 0,
+  },
+  'rotate=270, flip=horizontal, greyscale': {
+    options: { rotate: 270, flip: 'horizontal', greyscale: true },
+    steps: [quarter(270), (frame) => frame.flop(), (frame) => frame.greyscale()],
+    tolerance: 1,
+  },
+  greyscale: { options: { greyscale: true }, steps: [(frame) => frame.greyscale()], tolerance: 1 },
+};
+
+/** Returns what sharp makes of a frame. */
+async function applyBySharp({ steps }: Edit, frame: Pixels): Promise<Pixels> {
+  let edited = frame;
+  for (const step of steps) {
+    const { width, height, data } = edited;
+    const made = step(sharp(data, { raw: { width, height, channels: 4 } }));
+    edited = await toPixels(sharp(await made.png().toBuffer()));
+  }
+  return edited;
+}
+
+/** Decodes the frames of an animation, the pages of a TIFF, or the only image of a result; the first page of a PDF. */
+async function decodeFrames(file: Buffer, format: string): Promise<Pixels[]> {
+  if (!['gif', 'webp', 'tiff'].includes(format)) return [await decodeAny(file, format)];
+  const { pages = 1 } = await sharp(file, { animated: true }).metadata();
+  return Promise.all(Array.from({ length: pages }, (_, page) => toPixels(sharp(file, { page }))));
+}
+
+/** Options of a conversion without loss, as far as the format can. */
+export const baseOptions = (format: OutputType): ConvertOptions => ({
+  ...{ format, quality: 100, stripMetadata: true },
+  ...(OUTPUTS[format].lossless && { lossless: true }),
+});
+
+/** PSNR in dB of an edit of a result with loss, against the edited result without the edit. */
+const LEAST_PSNR = 28;
+/** The same for an icon, in whose square an image with an odd side is half a pixel to the left and to the top. */
+const LEAST_ICON_PSNR = 22;
+
+/**
+ * Compares the edited result of a file with what sharp makes of the result without the edit.
+ *
+ * @returns what is wrong; undefined if nothing is, or if the file cannot be converted to the format with or without the edit
+ */
+export async function findWrongEdit(
+  engine: ConversionEngine,
+  file: Buffer,
+  format: OutputType,
+  edit: Edit,
+): Promise<string | undefined> {
+  const make = async (options: Partial<ConvertOptions>): Promise<Pixels[] | string> => {
+    try {
+      const given = { ...baseOptions(format), ...options };
+      const input = { type: (await typeOf(file)) ?? 'png', bytes: file };
+      const result = await convertWith(engine, input, given, ({ path }) => readFile(path));
+      return await decodeFrames(result, format);
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      return error.message;
+    }
+  };
+  const [plain, edited] = [await make({}), await make(edit.options)];
+  if (typeof plain === 'string' || typeof edited === 'string')
+    return plain === edited ? undefined : `${plain} became ${edited}`;
+  if (plain.length !== edited.length) return `${plain.length} frames became ${edited.length}`;
+  for (const [at, frame] of plain.entries()) {
+    const expected = await applyBySharp(edit, frame);
+    const found = edited[at] as Pixels;
+    if (`${sizeOf(expected)}` !== `${sizeOf(found)}`)
+      return `frame ${at} is ${sizeOf(found)} instead of ${sizeOf(expected)}`;
+    const { max, psnr } = difference(expected, found);
+    const isExact = ['png', 'bmp', 'tiff', 'webp', 'jxl'].includes(format);
+    const least = format === 'ico' ? LEAST_ICON_PSNR : LEAST_PSNR;
+    // 16 bits are rounded twice.
+    if (isExact ? max > edit.tolerance * (format === 'jxl' ? 2 : 1) : psnr < least)
+      return `frame ${at} differs by ${max} of 255, ${psnr.toFixed(1)} dB`;
+  }
+  return undefined;
+}
