@@ -7,6 +7,8 @@ import { DPI, hasBytesLimit, MAX_DIMENSION, OUTPUTS, type OutputType } from './f
 /** Values that an option can have. */
 export type OptionType =
   | { readonly kind: 'integer'; readonly min: number; readonly max: number }
+  /** A number with up to three decimals. */
+  | { readonly kind: 'number'; readonly min: number; readonly max: number }
   | { readonly kind: 'flag' }
   /** Some numbers, with the label of each on the page. */
   | { readonly kind: 'numbers'; readonly labels: Readonly<Record<number, string>> }
@@ -162,6 +164,14 @@ export const OPTIONS = {
     },
     control: { label: 'Position' },
   },
+  blur: {
+    type: { kind: 'number', min: 0.3, max: 100 },
+    description:
+      'Blurs the image by a Gaussian function after the resize. The value is its standard deviation (sigma) in pixels of the result.',
+    examples: [2.5],
+    flag: { value: 'sigma', help: 'blur the resized image; the standard deviation in pixels, 0.3 to 100' },
+    control: { label: 'Blur', unit: 'px' },
+  },
   greyscale: {
     type: { kind: 'flag' },
     default: false,
@@ -255,7 +265,7 @@ export const optionRow = (name: OptionName): OptionRow => OPTIONS[name];
 export type OptionValue<N extends OptionName> = Rows[N]['type'] extends infer T
   ? T extends { labels: infer L }
     ? keyof L
-    : T extends { kind: 'integer' }
+    : T extends { kind: 'integer' | 'number' }
       ? number
       : T extends { kind: 'flag' }
         ? boolean

@@ -28,6 +28,16 @@ export const integer = (min: number, max: number) => {
     .pipe(z.int(expected).min(min, expected).max(max, expected));
 };
 
+/** Creates a check for a number with up to three decimals. */
+const decimal = (min: number, max: number) => {
+  const expected = `a number from ${min} to ${max}`;
+  return z
+    .string()
+    .regex(/^\d{1,10}(?:\.\d{1,3})?$/, expected)
+    .transform(Number)
+    .pipe(z.number(expected).min(min, expected).max(max, expected));
+};
+
 const trueOrFalse = z.stringbool({
   truthy: ['true', '1', 'yes', 'on'],
   falsy: ['false', '0', 'no', 'off'],
@@ -112,6 +122,8 @@ function checkFor(type: OptionType): z.ZodType {
   switch (type.kind) {
     case 'integer':
       return integer(type.min, type.max);
+    case 'number':
+      return decimal(type.min, type.max);
     case 'flag':
       return trueOrFalse;
     case 'numbers':

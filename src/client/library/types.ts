@@ -83,6 +83,11 @@ export interface ResultOptions {
    */
   readonly position?: Position | undefined;
   /**
+   * Blurs the image by a Gaussian function after the resize. The value is its standard deviation (sigma) in
+   * pixels of the result.
+   */
+  readonly blur?: number | undefined;
+  /**
    * Whether the result has no colours, only the luminance of sRGB and transparency. The colour of
    * `background` stays. Default: `false`.
    */

@@ -278,20 +278,24 @@ function compressPng(level: number, filter: 1 | 5): string[] {
  */
 export const temporaryLevel = ({ deep }: ImageInfo): 0 | 1 => (deep ? 1 : 0);
 
-/** Returns whether neighbouring pixels are often equal, so that filters make a PNG larger. Resizing adds shades. */
-function isFlat({ image: { flat, paletteKind, type }, options: { width, height } }: ConversionJob): boolean {
-  return !width && !height && (flat || paletteKind !== undefined || type === 'gif');
+/** Returns whether neighbouring pixels are often equal, so that filters make a PNG larger. */
+function isFlat({ image: { flat, paletteKind, type }, options }: ConversionJob): boolean {
+  return !addsShades(options) && (flat || paletteKind !== undefined || type === 'gif');
 }
+
+/** Returns whether the result has colours between those of the image. */
+const addsShades = ({ width, height, blur }: ConvertOptions): boolean =>
+  (width ?? height ?? blur) !== undefined;
 
 /**
  * Returns the compression of a PDF, which ImageMagick applies to all pages. Palette images are compressed without loss.
- * Bilevel images get fax compression (Group 4), a twentieth of the size, unless a resize adds greys.
+ * Bilevel images get fax compression (Group 4), a twentieth of the size, unless an option adds greys.
  */
 function pageCompression(job: ConversionJob): 'JPEG' | 'Zip' | 'Group4' {
   const { image, options } = job;
   const pages = image.pages ? job.pages : [image];
   if (pages.every(({ paletteKind }) => paletteKind === undefined)) return 'JPEG';
-  return pages.every(({ paletteKind }) => paletteKind === 'bilevel') && !options.width && !options.height
+  return pages.every(({ paletteKind }) => paletteKind === 'bilevel') && !addsShades(options)
     ? 'Group4'
     : 'Zip';
 }

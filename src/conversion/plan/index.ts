@@ -111,6 +111,7 @@ const STAGES: readonly (readonly [Stage, Sentence?])[] = [
   [resizing.resize, resizing.explainResize],
   [resizing.cropToBox, resizing.explainCutting],
   [colours.rgbToSrgb, colours.explainColours],
+  [resizing.blur, resizing.explainBlur],
   [colours.greyscale, colours.explainGreyscale],
   [colours.greysToColours],
   [colours.flatten, colours.explainFlattening],

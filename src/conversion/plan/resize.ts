@@ -198,6 +198,17 @@ export function cropToBox(job: ConversionJob): string[] {
 export const explainCutting: Sentence = (job) =>
   cropToBox(job).length > 0 ? `cut to ${job.options.width} × ${job.options.height}` : undefined;
 
+/** Sigma below which the filter for rows and columns is inexact: 35 dB instead of 54. From here on, it is exact, and faster. */
+const MIN_SEPARABLE_SIGMA = 1;
+
+/** Blurs the image. Transparent pixels count by their alpha, and pixels at the edges continue beyond them. */
+export function blur({ options: { blur: sigma } }: ConversionJob): string[] {
+  return sigma ? [sigma < MIN_SEPARABLE_SIGMA ? '-gaussian-blur' : '-blur', `0x${sigma}`] : [];
+}
+
+export const explainBlur: Sentence = ({ options: { blur: sigma } }) =>
+  sigma === undefined ? undefined : `blurred by ${sigma} pixels`;
+
 /** Adds borders up to the box for `contain`. Transparent parts of the image stay transparent. */
 export function pad(job: ConversionJob): string[] {
   const { options } = job;

@@ -48,8 +48,10 @@ function parseValue(name: PageOption, text: string): string | boolean {
     case 'words':
     case 'numbers':
       return Object.hasOwn(type.labels, text) ? text : String(fallback);
-    case 'integer': {
-      const isValid = /^\d{1,10}$/.test(text) && Number(text) >= type.min && Number(text) <= type.max;
+    case 'integer':
+    case 'number': {
+      const format = type.kind === 'integer' ? /^\d{1,10}$/ : /^\d{1,10}(?:\.\d{1,3})?$/;
+      const isValid = format.test(text) && Number(text) >= type.min && Number(text) <= type.max;
       return isValid ? String(Number(text) / (control?.factor ?? 1)) : String(fallback);
     }
     default:

@@ -114,7 +114,7 @@ export function Check({ name }: { name: OptionOfKind<'flag'> }) {
 }
 
 interface NumberProps {
-  name: OptionOfKind<'integer'>;
+  name: OptionOfKind<'integer' | 'number'>;
   /** By default, that of the option. */
   label?: string;
   /** What an empty value means. By default, any number. */
@@ -126,7 +126,8 @@ interface NumberProps {
 export function NumberField(props: NumberProps) {
   const { name, fallback = 'any', disabled = false } = props;
   const { type, control } = OPTIONS[name];
-  const { unit, factor }: Control = control;
+  const { unit, factor = 1 }: Control = control;
+  const isWhole = type.kind === 'integer' && factor === 1;
   const { label = control.label } = props;
   return (
     <label class="field">
@@ -134,11 +135,11 @@ export function NumberField(props: NumberProps) {
       <span class="with-unit">
         <input
           type="number"
-          inputMode={factor ? 'decimal' : 'numeric'}
+          inputMode={isWhole ? 'numeric' : 'decimal'}
           name={name}
-          min={type.min / (factor ?? 1)}
-          max={type.max / (factor ?? 1)}
-          step={factor ? 'any' : 1}
+          min={type.min / factor}
+          max={type.max / factor}
+          step={isWhole ? 1 : 'any'}
           placeholder={String(options.value.preset ? 'preset' : fallback)}
           value={options.value[name]}
           disabled={disabled}

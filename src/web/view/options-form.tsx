@@ -180,7 +180,7 @@ function Background({ fallback }: { fallback: string }) {
 function More() {
   const { format } = options.value;
   const isOpen = useSignal(
-    ['position', 'enlarge', 'rotate', 'flip', 'greyscale', 'lossless', 'max_bytes'].some((name) =>
+    ['position', 'enlarge', 'rotate', 'flip', 'blur', 'greyscale', 'lossless', 'max_bytes'].some((name) =>
       fields.value.has(name),
     ),
   ).peek();
@@ -197,6 +197,7 @@ function More() {
         <Check name="enlarge" />
         <Select name="rotate" />
         <Select name="flip" none="None" />
+        <NumberField name="blur" fallback={0} />
         <Check name="greyscale" />
         {OUTPUTS[format].lossless && <Check name="lossless" />}
       </div>
