@@ -186,6 +186,11 @@ describe('the interface of imaginary', () => {
     ['/thumbnail', { width: '33.4', height: '20' }, 'image/png 33x20'],
     ['/resize', { width: '30', height: '30', nocrop: 'false' }, 'image/png 30x30'],
     ['/resize', { width: '240', height: '', force: '1' }, 'image/png 240x160'],
+    ['/rotate', { rotate: '90' }, 'image/png 80x120'],
+    ['/resize', { width: '40', rotate: '270' }, 'image/png 40x60'],
+    ['/flip', {}, 'image/png 120x80'],
+    ['/flop', {}, 'image/png 120x80'],
+    ['/blur', { sigma: '1.5' }, 'image/png 120x80'],
   ] as const) {
     it(`makes ${expected} of 120x80 for ${path}?${new URLSearchParams(query)}`, async () => {
       await startShared(SETTINGS);
@@ -243,8 +248,9 @@ describe('the interface of imaginary', () => {
 
     it('other operations, and names those that it has', async () => {
       await startShared(SETTINGS);
-      const names = 'autorotate, convert, resize, fit, crop, smartcrop, enlarge, thumbnail, extract';
-      for (const operation of ['watermark', 'rotate', 'blur', 'constructor'])
+      const names =
+        'autorotate, convert, resize, fit, crop, smartcrop, enlarge, thumbnail, extract, rotate, flip, flop, blur';
+      for (const operation of ['watermark', 'zoom', 'constructor'])
         expect(await pipeline([{ operation }])).to.equal(
           `400 Invalid operation "${operation}": expected one of ${names}.`,
         );
@@ -303,11 +309,10 @@ describe('the interface of imaginary', () => {
         'Invalid type "exe": expected one of webp, png, jpg, gif, bmp, pdf, auto.',
       ],
       ['/extract', { areawidth: '9' }, 'Invalid areawidth "": expected areawidth and areaheight to be set.'],
-      [
-        '/resize',
-        { width: '9', rotate: '90' },
-        'Invalid rotate "90": expected no such change, which is not supported.',
-      ],
+      ['/rotate', {}, 'Invalid rotate "": expected 90, 180 or 270.'],
+      ['/resize', { width: '9', rotate: '45' }, 'Invalid rotate "45": expected 90, 180 or 270.'],
+      ['/blur', { minampl: '0.2' }, 'Invalid sigma "": expected a number above 0.'],
+      ['/blur', { sigma: '0.1' }, 'Invalid sigma "0.1": expected a number from 0.3 to 100.'],
       [
         '/resize',
         { width: '9', quality: '101' },
@@ -433,6 +438,21 @@ describe('the operations of a pipeline become one set of fields', () => {
         background: '#ff0080',
       },
     });
+  });
+
+  it('with the rotation and the reflections of all, before the crop and the size', () => {
+    const turned = (...operations: [string, object][]) => {
+      const { rotate, flip } = fields(...operations);
+      return `${rotate ?? 0} ${flip ?? 'none'}`;
+    };
+    expect(turned(['rotate', { rotate: 90 }], ['rotate', { rotate: '270' }])).to.equal('0 none');
+    expect(turned(['rotate', { rotate: 90 }], ['flip', {}])).to.equal('90 vertical');
+    expect(turned(['flip', {}], ['rotate', { rotate: 90 }])).to.equal('270 vertical');
+    expect(turned(['flip', {}], ['flop', {}], ['rotate', { rotate: 90 }])).to.equal('90 both');
+    expect(turned(['fit', { width: 8, height: 8, rotate: 180, flop: 'true' }])).to.equal('180 horizontal');
+    expect(fields(['blur', { sigma: 2, colorspace: 'bw' }])).to.include({ blur: '2', greyscale: 'true' });
+    const size = { width: 8, height: 8 };
+    expect(() => fields(['fit', size], ['rotate', { rotate: 90 }])).to.throw('before extract and the size');
   });
 
   it('with the position of a gravity, and the centre without one', () => {

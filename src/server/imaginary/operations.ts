@@ -21,6 +21,12 @@ interface Plan {
   readonly crop?: Rectangle;
   /** Fields of the size, once an operation has set it. */
   readonly box?: Fields;
+  /** Degrees clockwise, before the reflections. */
+  readonly angle?: number;
+  /** Whether the picture is upside down. */
+  readonly flip?: boolean;
+  /** Whether left and right are exchanged. */
+  readonly flop?: boolean;
 }
 type Fields = Readonly<Record<string, string | number>>;
 type Rectangle = readonly [left: number, top: number, width: number, height: number];
@@ -90,20 +96,44 @@ const OPERATIONS: Readonly<Record<string, (plan: Plan, params: Params) => Plan>>
       throw invalid('areawidth', String(width), 'an area inside of that of the extract before');
     return { ...plan, crop: [x + left, y + top, width, height] };
   },
+  rotate(plan, params) {
+    if (!angleOf(params)) throw invalid('rotate', textOf(params, 'rotate'), ANGLES);
+    return plan; // every operation can have the parameter
+  },
+  flip: (plan) => turn(plan, { angle: 0, flip: true, flop: false }),
+  flop: (plan) => turn(plan, { angle: 0, flip: false, flop: true }),
+  blur(plan, params) {
+    if (!Number(params.sigma)) throw invalid('sigma', textOf(params, 'sigma'), 'a number above 0');
+    return plan;
+  },
 };
+
+const ANGLES = '90, 180 or 270';
+
+/** Returns the parameter `rotate` in degrees; 0 if it is absent. */
+function angleOf(params: Params): number {
+  const angle = integer(params, 'rotate') ?? 0;
+  if (angle % 90 !== 0 || angle > 270) throw invalid('rotate', textOf(params, 'rotate'), ANGLES);
+  return angle;
+}
+
+/** Adds a rotation, and then reflections. bimg does both before it cuts and resizes. */
+function turn(plan: Plan, { angle, flip, flop }: Required<Pick<Plan, 'angle' | 'flip' | 'flop'>>): Plan {
+  if (angle === 0 && !flip && !flop) return plan;
+  if (plan.box || plan.crop)
+    throw invalid('operations', angle ? 'rotate' : flip ? 'flip' : 'flop', 'it before extract and the size');
+  // A reflection reverses the direction of what was turned before it.
+  const isReflected = plan.flip !== plan.flop;
+  return {
+    ...plan,
+    angle: ((plan.angle ?? 0) + (isReflected ? 360 - angle : angle)) % 360,
+    flip: plan.flip !== flip,
+    flop: plan.flop !== flop,
+  };
+}
 
 /** Names of the operations, also as paths. Only a pipeline has `autorotate`. */
 export const OPERATION_NAMES = Object.keys(OPERATIONS);
-
-/** Parameters that would change the picture in a way that this service does not offer. */
-const UNSUPPORTED: Readonly<Record<string, RegExp>> = {
-  rotate: /^(?!0*$)/,
-  flip: /^(?:1|t|true)$/i,
-  flop: /^(?:1|t|true)$/i,
-  sigma: /^(?!0*$)/,
-  minampl: /^(?!0*$)/,
-  colorspace: /^bw$/,
-};
 
 /**
  * Returns the form fields for operations in order. There is no `output_format` if no operation has a type.
@@ -112,7 +142,7 @@ const UNSUPPORTED: Readonly<Record<string, RegExp>> = {
  *   into one plan
  */
 export function toFields(operations: readonly OperationCall[]): TextField[] {
-  let plan: Plan = {};
+  let plan: Plan = { angle: 0, flip: false, flop: false };
   // imaginary keeps metadata unless `stripmeta` is set, and converts the first frame only.
   const others: Record<string, string | number> = {
     strip_metadata: 'false',
@@ -122,26 +152,32 @@ export function toFields(operations: readonly OperationCall[]): TextField[] {
   for (const { operation, params } of operations) {
     const apply = Object.hasOwn(OPERATIONS, operation) && OPERATIONS[operation];
     if (!apply) throw invalid('operation', operation, `one of ${OPERATION_NAMES.join(', ')}`);
-    for (const [name, pattern] of Object.entries(UNSUPPORTED))
-      if (params[name] !== undefined && pattern.test(String(params[name])))
-        throw invalid(name, String(params[name]), 'no such change, which is not supported');
     Object.assign(others, othersOf(params));
-    plan = apply(plan, params);
+    const turned = { angle: angleOf(params), flip: isTrue(params, 'flip'), flop: isTrue(params, 'flop') };
+    plan = apply(turn(plan, turned), params);
   }
-  const { crop, box } = plan;
-  const fields = { ...others, ...box, ...(crop && { crop: crop.join(',') }) };
+  const { crop, box, angle, flip, flop } = plan;
+  const flipped = flip && flop ? 'both' : flip ? 'vertical' : 'horizontal';
+  const fields = {
+    ...{ ...others, ...box },
+    ...(angle && { rotate: angle }),
+    ...((flip || flop) && { flip: flipped }),
+    ...(crop && { crop: crop.join(',') }),
+  };
   return Object.entries(fields).map(([name, value]) => [name, String(value)]);
 }
 
 /** Returns the fields of the parameters that every operation can have. */
 function othersOf(params: Params): Fields {
-  const { type, background, extend } = params;
+  const { type, background, extend, sigma, colorspace } = params;
   const quality = integer(params, 'quality');
   return {
     ...(type ? { output_format: String(type) } : {}),
     ...(quality && { quality }),
     ...(isTrue(params, 'stripmeta') && { strip_metadata: 'true' }),
     ...(background ? { background: toHex(String(background)) } : {}),
+    ...(Number(sigma) ? { blur: String(sigma) } : {}),
+    ...(colorspace === 'bw' && { greyscale: 'true' }),
     ...(extend === 'white' || extend === 'black' ? { background: String(extend) } : {}),
   };
 }
@@ -157,6 +193,9 @@ function sidesOf(params: Params): [width: number | undefined, height: number | u
     height ?? (width && Math.max(1, Math.round(width / ratio))),
   ];
 }
+
+/** Returns a parameter for a message. */
+const textOf = (params: Params, name: string): string => String(params[name] ?? '');
 
 /** Returns a parameter as a whole number, rounded as imaginary does; undefined if it is absent, empty or 0. */
 function integer(params: Params, name: string): number | undefined {

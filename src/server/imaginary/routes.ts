@@ -144,6 +144,9 @@ function infoRoute(deps: Deps): RequestHandler {
     });
 }
 
+/** Parameters with another name than the field of the API. */
+const PARAMETERS: Readonly<Record<string, string>> = { output_format: 'type', blur: 'sigma' };
+
 /** Formats of results without a type, for inputs that are no output format here. bimg writes JPEG. */
 const SIMILAR: Readonly<Partial<Record<InputType, OutputType>>> = { svg: 'png', ico: 'png', cur: 'png' };
 
@@ -159,9 +162,8 @@ function createConvertRoute(
       return parse(fields, accept);
     } catch (error) {
       if (!(error instanceof ServiceError) || error.code !== 'FIELD_INVALID') throw error;
-      if (error.args[0] !== 'output_format') throw error;
-      const [, value, expected] = error.args as MessageArgs<'FIELD_INVALID'>;
-      throw serviceError('FIELD_INVALID', 'type', value, expected);
+      const [field, value, expected] = error.args as MessageArgs<'FIELD_INVALID'>;
+      throw serviceError('FIELD_INVALID', PARAMETERS[field] ?? field, value, expected);
     }
   };
   const sameFormat = (type: InputType): OutputType =>
