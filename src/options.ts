@@ -129,6 +129,17 @@ export const OPTIONS = {
     flag: { value: 'pixels', help: 'maximum height' },
     control: { label: 'Max height', unit: 'px' },
   },
+  scale: {
+    type: { kind: 'number', min: 1, max: 1000 },
+    description:
+      'Size of the result in percent of the image after `rotate` and `crop`, instead of `width` and `height`. An image is enlarged only with `enlarge`, an SVG always.',
+    examples: [50],
+    flag: {
+      value: 'percent',
+      help: 'size in percent of the image, 1 to 1000, instead of --width and --height',
+    },
+    control: { label: 'Scale', unit: '%' },
+  },
   fit: {
     type: {
       kind: 'words',

@@ -268,7 +268,7 @@ function toOptions(
 
 /** Options that contradict each other: the field to change, its value and what was expected. */
 export interface Conflict {
-  readonly field: 'fit' | 'lossless' | 'max_bytes';
+  readonly field: 'fit' | 'scale' | 'lossless' | 'max_bytes';
   readonly value: string;
   readonly expected: string;
 }
@@ -280,9 +280,11 @@ export interface Conflict {
  * @returns undefined if the options are compatible
  */
 export function findConflict(
-  { fit, width, height, maxBytes, lossless, format }: ConvertOptions,
+  { fit, width, height, scale, maxBytes, lossless, format }: ConvertOptions,
   outputs: readonly OutputType[],
 ): Conflict | undefined {
+  if (scale && (width || height))
+    return { field: 'scale', value: String(scale), expected: 'neither width nor height beside it' };
   if (fit && fit !== 'inside' && !(width && height)) {
     const missing = width ? 'height' : height ? 'width' : 'both';
     return {

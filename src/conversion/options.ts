@@ -73,11 +73,14 @@ export const oneOf = <const T extends string>(...words: [T, ...T[]]) =>
     .pipe(z.enum(words, words.length > 2 ? `one of ${words.join(', ')}` : words.join(' or ')));
 
 /** Creates a check for one of several numbers. */
-const oneNumber = (numbers: readonly number[]) =>
-  z
+const oneNumber = (numbers: readonly number[]) => {
+  const expected = `one of ${numbers.join(', ')}`;
+  return z
     .string()
+    .regex(/^\d{1,10}$/, expected)
     .transform(Number)
-    .pipe(z.literal(numbers, `one of ${numbers.join(', ')}`));
+    .pipe(z.literal(numbers, expected));
+};
 
 /** Creates a check for one of several words or their other names, in any case. */
 function words({ labels, aliases = {} }: Extract<OptionType, { kind: 'words' }>) {

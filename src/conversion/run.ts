@@ -236,7 +236,8 @@ async function runSteps(
     printed.stderr += stderr;
     if (next.rendersTo) {
       const rendered = await inspectRendered(source, nameFile(next.rendersTo, job.suffix));
-      checkLimits(extentOf(rendered, { ...job.options, crop: undefined }), config, source.label);
+      const fitted = { ...job.options, crop: undefined, scale: undefined };
+      checkLimits(extentOf(rendered, fitted), config, source.label);
       const again = renderSmaller(job, rendered);
       if (again) queue.unshift(again);
     }

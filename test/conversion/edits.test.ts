@@ -8,8 +8,8 @@ import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
 import type { InputType, OutputType } from '../../src/formats.ts';
 import { fixture } from '../helpers/client.ts';
 import { baseOptions, EDITS, findWrongEdit } from '../helpers/edits.ts';
-import { convertWith } from '../helpers/engine.ts';
-import { decode, difference, type Pixels, pixelAt, sizeOf } from '../helpers/pixels.ts';
+import { convertWith, typeOf } from '../helpers/engine.ts';
+import { decode, difference, type Pixels, pixelAt, sizeOf, toPixels } from '../helpers/pixels.ts';
 import { testConfig } from '../helpers/service.ts';
 
 /** A file of each kind, and the outputs whose paths through the tools differ. */
@@ -25,7 +25,7 @@ const CASES: readonly (readonly [name: string, formats: readonly OutputType[]])[
   ['grey.jpg', ['png']],
 ];
 
-describe('rotate, flip and greyscale', () => {
+describe('rotate, flip, scale, blur and greyscale', () => {
   let engine: ConversionEngine;
   before(async () => {
     engine = await createConversionEngine(testConfig({}), pino({ level: 'silent' }));
@@ -92,6 +92,32 @@ describe('rotate, flip and greyscale', () => {
         const title = JSON.stringify(options);
         expect(sizeOf(ours), title).to.deep.equal(sizeOf(theirs));
         expect(difference(ours, theirs).psnr, title).to.be.above(34);
+      }
+    });
+
+  for (const name of ['scene.jpg', 'window.png', 'scene.gif', 'scene.svg', 'scene.tiff', 'scene.avif'])
+    it(`scale resizes ${name} by a share, as sharp does, and enlarges a picture only with enlarge`, async () => {
+      const file = await fixture(name);
+      const type = (await typeOf(file)) ?? 'png';
+      const whole = await pixelsOf(file, type, {});
+      for (const [scale, enlarge] of [
+        [50, false],
+        [12.5, false],
+        [137, true],
+        [300, false],
+      ] as const) {
+        const isLimited = scale > 100 && !enlarge && type !== 'svg';
+        const [width = 0, height = 0] = sizeOf(whole).map((side) =>
+          Math.floor((side * (isLimited ? 100 : scale)) / 100 + 0.5),
+        );
+        const found = await pixelsOf(file, type, { scale, enlarge });
+        expect(sizeOf(found), `${scale}`).to.deep.equal([width, height]);
+        const { data } = whole;
+        const raw = { raw: { width: whole.width, height: whole.height, channels: 4 } } as const;
+        const expected = await toPixels(sharp(data, raw).resize(width, height, { fit: 'fill' }));
+        // librsvg draws each size anew, and sharp enlarges with three lobes of Lanczos instead of two.
+        const least = type === 'svg' || scale > 100 ? 27 : 40;
+        expect(difference(found, expected).psnr, `${scale}`).to.be.above(least);
       }
     });
 

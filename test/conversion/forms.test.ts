@@ -48,6 +48,11 @@ const VALUES: Readonly<Record<string, Row>> = {
     ['true', 'FALSE', '1', '0', 'Yes', 'no', 'on', 'OFF'],
   ],
   enlarge: [BOOLEAN, ['maybe'], ['yes']],
+  greyscale: [BOOLEAN, ['2'], ['on']],
+  rotate: ['one of 0, 90, 180, 270', ['45', '-90', '360', '0x5a', ' 90', '90.0'], ['0', '90', '270']],
+  flip: ['one of horizontal, vertical, both', ['left', 'true'], ['Horizontal', 'both']],
+  blur: ['a number from 0.3 to 100', ['0', '0.29', '100.1', '1e1', '-2', '.5', '1.2345'], ['0.3', '2.125']],
+  scale: ['a number from 1 to 1000', ['0.9', '1001', '50%', 'half'], ['1', '33.3', '1000']],
   frames: ['all or first', ['second'], ['FIRST']],
   pages: ['all or first', ['1'], ['all']],
   background: [
@@ -97,6 +102,13 @@ describe('the fields of a form', () => {
 
   it('are checked even if the format has no quality', () => {
     expect(outcome({ format: 'png', quality: '101' })).to.match(/^400 Invalid quality/);
+  });
+
+  it('set the size by a scale or by sides, not by both', () => {
+    for (const side of ['width', 'height'])
+      expect(outcome({ scale: '50', [side]: '9' })).to.equal(
+        '400 Invalid scale "50": expected neither width nor height beside it.',
+      );
   });
 
   it('need both sides to cover, contain or fill a box', () => {

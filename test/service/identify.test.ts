@@ -103,6 +103,9 @@ describe('POST /identify', () => {
         'rotate=90&width=50&height=30&fit=cover',
         'rotate=180&width=50&height=30&fit=contain',
         'rotate=270&width=50&height=30&fit=fill&enlarge=yes',
+        'rotate=90&scale=37.5',
+        'scale=150&enlarge=yes&crop=1,1,31,25',
+        'scale=150',
       ]) {
         const file = await fixture(name);
         const { conversion } = await identify(file, `?format=png&${query}`);

@@ -188,6 +188,8 @@ describe('the interface of imaginary', () => {
     ['/resize', { width: '240', height: '', force: '1' }, 'image/png 240x160'],
     ['/rotate', { rotate: '90' }, 'image/png 80x120'],
     ['/resize', { width: '40', rotate: '270' }, 'image/png 40x60'],
+    ['/zoom', { factor: '1' }, 'image/png 240x160'],
+    ['/zoom', { factor: '2', top: '4', left: '5', areawidth: '10', areaheight: '20' }, 'image/png 30x60'],
     ['/flip', {}, 'image/png 120x80'],
     ['/flop', {}, 'image/png 120x80'],
     ['/blur', { sigma: '1.5' }, 'image/png 120x80'],
@@ -249,14 +251,14 @@ describe('the interface of imaginary', () => {
     it('other operations, and names those that it has', async () => {
       await startShared(SETTINGS);
       const names =
-        'autorotate, convert, resize, fit, crop, smartcrop, enlarge, thumbnail, extract, rotate, flip, flop, blur';
-      for (const operation of ['watermark', 'zoom', 'constructor'])
+        'autorotate, convert, resize, fit, crop, smartcrop, enlarge, thumbnail, extract, zoom, rotate, flip, flop, blur';
+      for (const operation of ['watermark', 'constructor'])
         expect(await pipeline([{ operation }])).to.equal(
           `400 Invalid operation "${operation}": expected one of ${names}.`,
         );
-      for (const path of ['/mirror', '/zoom', '/resize/', '/a/b', '/constructor'])
+      for (const path of ['/mirror', '/watermark', '/resize/', '/a/b', '/constructor'])
         expect(await refusal(post(path, { factor: '2' }, await fixture('grey.jpg'))), path).to.match(/^404 /);
-      expect(await refusal(request('/zoom', {}))).to.match(/^404 /);
+      expect(await refusal(request('/watermark', {}))).to.match(/^404 /);
       expect(await refusal(request('/resize', { width: '9', url: 'http://a.example' }))).to.match(/^405 /);
     });
 
@@ -310,6 +312,7 @@ describe('the interface of imaginary', () => {
       ],
       ['/extract', { areawidth: '9' }, 'Invalid areawidth "": expected areawidth and areaheight to be set.'],
       ['/rotate', {}, 'Invalid rotate "": expected 90, 180 or 270.'],
+      ['/zoom', { factor: '10' }, 'Invalid factor "10": expected a whole number from 1 to 9.'],
       ['/resize', { width: '9', rotate: '45' }, 'Invalid rotate "45": expected 90, 180 or 270.'],
       ['/blur', { minampl: '0.2' }, 'Invalid sigma "": expected a number above 0.'],
       ['/blur', { sigma: '0.1' }, 'Invalid sigma "0.1": expected a number from 0.3 to 100.'],

@@ -70,6 +70,11 @@ export interface ResultOptions {
   /** Maximum height in pixels, as for `width`. */
   readonly height?: number | undefined;
   /**
+   * Size of the result in percent of the image after `rotate` and `crop`, instead of `width` and `height`. An
+   * image is enlarged only with `enlarge`, an SVG always.
+   */
+  readonly scale?: number | undefined;
+  /**
    * How the image fits into `width` and `height`, as in sharp. `inside`: no larger than either. `cover`:
    * exactly this size, cropped. `contain`: exactly this size, with borders. `fill`: exactly this size,
    * stretched. All except `inside` require both `width` and `height`. Without `enlarge`, a smaller image is

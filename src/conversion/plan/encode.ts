@@ -2,7 +2,7 @@
 import { OUTPUTS, type OutputType } from '../../formats.ts';
 import type { ImageInfo, Size } from '../../images/image-info.ts';
 import type { ToolName } from '../../tools.ts';
-import { POINTS_PER_INCH, pageScale } from './size.ts';
+import { POINTS_PER_INCH, pageScale, setsSize } from './size.ts';
 import { FILE_TO_ENCODE, JXL_THREADS, KEPT_FILE, SUFFIX, THREADS, WEBP_THREADS } from './step.ts';
 import { type ConversionJob, type ConvertOptions, INPUT_FILE, type Sentence } from './types.ts';
 
@@ -284,8 +284,7 @@ function isFlat({ image: { flat, paletteKind, type }, options }: ConversionJob):
 }
 
 /** Returns whether the result has colours between those of the image. */
-const addsShades = ({ width, height, blur }: ConvertOptions): boolean =>
-  (width ?? height ?? blur) !== undefined;
+const addsShades = (options: ConvertOptions): boolean => setsSize(options) || options.blur !== undefined;
 
 /**
  * Returns the compression of a PDF, which ImageMagick applies to all pages. Palette images are compressed without loss.

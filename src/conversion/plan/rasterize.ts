@@ -43,9 +43,9 @@ export function renderOwnSize(): Step {
   return { tool: 'rsvg', ...render(['-f', 'png'], RASTERIZED_FILE) };
 }
 
-/** Returns whether the arguments depend on the intrinsic size of the SVG: for a page that cuts it or adds borders. */
-export function needsOwnSize({ crop, fit, format }: ConvertOptions): boolean {
-  return crop !== undefined || fit === 'cover' || (fit === 'contain' && format === 'pdf');
+/** Returns whether the arguments depend on the intrinsic size of the SVG: for a page that cuts it, adds borders or has a share of it. */
+export function needsOwnSize({ crop, scale, fit, format }: ConvertOptions): boolean {
+  return (crop ?? scale) !== undefined || fit === 'cover' || (fit === 'contain' && format === 'pdf');
 }
 
 /**

@@ -21,6 +21,7 @@ import {
   isRenderedToFit,
   type Offset,
   padOffset,
+  setsSize,
   shownArea,
   turnedSizes,
 } from './size.ts';
@@ -127,8 +128,9 @@ function averageFirst(job: ConversionJob, { resized }: Fitting): string[] {
 
 export const explainResize: Sentence = (job) => {
   const { options, trustedFitting: fitting } = job;
-  if (fitting && (options.width || options.height) && isUnchanged(job)) return 'not enlarged';
+  if (fitting && setsSize(options) && isUnchanged(job)) return 'not enlarged';
   if (!isResized(job)) return undefined;
+  if (!fitting && options.scale) return `scaled to ${options.scale}% with Lanczos`;
   if (!fitting) return `fitted into ${options.width ?? 'any'} × ${options.height ?? 'any'} with Lanczos`;
   const { width, height } = shownSize(job);
   const { resized } = fitting;
@@ -168,8 +170,7 @@ function resizeDecoded({ columns, rows }: ScaledDecoding): string[] {
 }
 
 function isResized(job: ConversionJob): boolean {
-  const { width, height } = job.options;
-  return !isRenderedToFit(job) && (width !== undefined || height !== undefined) && !isUnchanged(job);
+  return !isRenderedToFit(job) && setsSize(job.options) && !isUnchanged(job);
 }
 
 /** Returns whether the image is known to have its final size. The filter would take 30 ms per megapixel to change nothing. */

@@ -12,9 +12,9 @@ const ENCODING = [
   ...(['format', 'accepted', 'quality', 'lossless', 'maxBytes', 'stripMetadata'] as const),
   ...(['frames', 'pages', 'dpi', 'background'] as const),
 ];
-/** Options that have no effect without a width or a height. */
+/** Options that have no effect without a size. */
 const FITTING = ['fit', 'position', 'anchor', 'enlarge'] as const;
-const SIZE = ['width', 'height', ...FITTING] as const;
+const SIZE = ['width', 'height', 'scale', ...FITTING] as const;
 /** Options of stages after the resize and of the rotation, which are the same if the image is decoded at a smaller size. */
 const EDITS = ['rotate', 'flip', 'blur', 'greyscale'] as const;
 

@@ -221,7 +221,8 @@ export function fitAll({
   const isSvg = image.type === 'svg';
   const box = isSvg ? vectorBox(options) : options;
   // librsvg chooses the size of a whole drawing itself.
-  const round = isSvg && options.crop === undefined && options.fit !== 'cover' ? roundUp : roundHalfUp;
+  const isChosen = isSvg && (options.crop ?? options.scale) === undefined && options.fit !== 'cover';
+  const round = isChosen ? roundUp : roundHalfUp;
   const fit = (size: Size) => fitInto(shownArea(size, options, isSvg), box, round);
   const fittings = turnedSizes({ image, turn, pages, keepsAllFrames }).map(fit);
   const frames = keepsAllFrames ? (image.animation?.delaysMs.length ?? 1) : 1;
@@ -249,7 +250,7 @@ export function pageScale({ fittings }: ConversionJob): number {
 }
 
 /** Options that determine the size of a result. */
-type Box = Pick<ConvertOptions, 'width' | 'height' | 'fit' | 'enlarge' | 'position' | 'anchor'>;
+type Box = Pick<ConvertOptions, 'width' | 'height' | 'scale' | 'fit' | 'enlarge' | 'position' | 'anchor'>;
 
 /** Distance in pixels from the top left corner. */
 export interface Offset {
@@ -311,8 +312,9 @@ function fitInto({ width, height }: Size, box: Box, round = roundHalfUp): Fittin
   return { resized, result };
 }
 
-/** Returns the scales that make each side as long as the box. If only one side is given, both scales are equal. */
+/** Returns the scales that make each side as long as the box, or that are requested. If only one side is given, both are equal. */
 function sideScales({ width, height }: Size, box: Box): [x: number, y: number] {
+  if (box.scale) return [box.scale / 100, box.scale / 100];
   const x = box.width ? box.width / width : undefined;
   const y = box.height ? box.height / height : undefined;
   return [x ?? y ?? 1, y ?? x ?? 1];
@@ -323,8 +325,13 @@ function scaleSide(side: number, scale: number, round = roundHalfUp): number {
   return Math.max(1, round(side * scale));
 }
 
+/** Returns whether options set the size of a result. */
+export const setsSize = ({ width, height, scale }: ConvertOptions): boolean =>
+  (width ?? height ?? scale) !== undefined;
+
 /** Formats the box as an ImageMagick geometry, for images whose size is not known. */
-export function boxGeometry({ width, height, fit = 'inside', enlarge }: Box): string {
+export function boxGeometry({ width, height, scale, fit = 'inside', enlarge }: Box): string {
+  if (scale) return `${enlarge ? scale : Math.min(scale, 100)}%`;
   return `${width ?? ''}x${height ?? ''}${FIT_RULES[fit].flag}${enlarge ? '' : '>'}`;
 }
 

@@ -84,17 +84,14 @@ const OPERATIONS: Readonly<Record<string, (plan: Plan, params: Params) => Plan>>
     enlarge: 'true',
   })),
   thumbnail: sizing(1, force),
-  extract(plan, params) {
-    if (plan.box) throw invalid('operations', 'extract', 'extract before an operation that sets the size');
-    const [left = 0, top = 0] = [integer(params, 'left'), integer(params, 'top')];
-    const [width, height] = [integer(params, 'areawidth'), integer(params, 'areaheight')];
-    if (!width || !height) throw invalid('areawidth', '', 'areawidth and areaheight to be set');
-    if (integer(params, 'width') || integer(params, 'height'))
-      throw invalid('width', String(params.width ?? params.height), 'extract without width and height');
-    const [x, y, across, down] = plan.crop ?? [0, 0, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
-    if (left + width > across || top + height > down)
-      throw invalid('areawidth', String(width), 'an area inside of that of the extract before');
-    return { ...plan, crop: [x + left, y + top, width, height] };
+  extract,
+  zoom(plan, params) {
+    const factor = integer(params, 'factor') ?? 0;
+    if (factor < 1 || factor > MAX_ZOOM)
+      throw invalid('factor', textOf(params, 'factor'), `a whole number from 1 to ${MAX_ZOOM}`);
+    if (plan.box) throw invalid('operations', 'a second size', 'one operation that sets the size');
+    const cut = (params.top ?? params.left) === undefined ? plan : extract(plan, params);
+    return { ...cut, box: { scale: (factor + 1) * 100, enlarge: 'true' } };
   },
   rotate(plan, params) {
     if (!angleOf(params)) throw invalid('rotate', textOf(params, 'rotate'), ANGLES);
@@ -107,6 +104,23 @@ const OPERATIONS: Readonly<Record<string, (plan: Plan, params: Params) => Plan>>
     return plan;
   },
 };
+
+/** Maximum of `factor`, by which bimg adds to the size of a picture: ten times the size is the most that `scale` can be. */
+const MAX_ZOOM = 9;
+
+/** Cuts an area out of that of the extract before. */
+function extract(plan: Plan, params: Params): Plan {
+  if (plan.box) throw invalid('operations', 'extract', 'extract before an operation that sets the size');
+  const [left = 0, top = 0] = [integer(params, 'left'), integer(params, 'top')];
+  const [width, height] = [integer(params, 'areawidth'), integer(params, 'areaheight')];
+  if (!width || !height) throw invalid('areawidth', '', 'areawidth and areaheight to be set');
+  if (integer(params, 'width') || integer(params, 'height'))
+    throw invalid('width', String(params.width ?? params.height), 'extract without width and height');
+  const [x, y, across, down] = plan.crop ?? [0, 0, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+  if (left + width > across || top + height > down)
+    throw invalid('areawidth', String(width), 'an area inside of that of the extract before');
+  return { ...plan, crop: [x + left, y + top, width, height] };
+}
 
 const ANGLES = '90, 180 or 270';
 

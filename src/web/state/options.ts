@@ -167,13 +167,14 @@ function toText(all: Options, name: keyof Options): string {
 
 /** @param hasFormat whether the format is not that of the preset */
 function toFields(all: Options, hasFormat: boolean): URLSearchParams {
-  const { preset, format, width, height } = all;
+  const { preset, format, width, height, scale } = all;
   const lossless = isLossless(all);
   const hasEffect: Partial<Record<keyof Options, boolean>> = {
     quality: OUTPUTS[format].quality && !lossless,
     fit: hasBox(all),
     position: hasPosition(all),
-    enlarge: preset !== '' || width !== '' || height !== '',
+    scale: width === '' && height === '',
+    enlarge: preset !== '' || width !== '' || height !== '' || scale !== '',
     lossless: OUTPUTS[format].lossless,
     maxBytes: hasBytesLimit(format) && !lossless,
   };

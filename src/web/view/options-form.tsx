@@ -180,8 +180,8 @@ function Background({ fallback }: { fallback: string }) {
 function More() {
   const { format } = options.value;
   const isOpen = useSignal(
-    ['position', 'enlarge', 'rotate', 'flip', 'blur', 'greyscale', 'lossless', 'max_bytes'].some((name) =>
-      fields.value.has(name),
+    ['position', 'enlarge', 'scale', 'rotate', 'flip', 'blur', 'greyscale', 'lossless', 'max_bytes'].some(
+      (name) => fields.value.has(name),
     ),
   ).peek();
   return (
@@ -195,6 +195,11 @@ function More() {
         />
         {hasBytesLimit(format) && <NumberField name="maxBytes" disabled={isLossless(options.value)} />}
         <Check name="enlarge" />
+        <NumberField
+          name="scale"
+          fallback={100}
+          disabled={options.value.width !== '' || options.value.height !== ''}
+        />
         <Select name="rotate" />
         <Select name="flip" none="None" />
         <NumberField name="blur" fallback={0} />

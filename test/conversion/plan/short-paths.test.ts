@@ -40,7 +40,15 @@ function isOnlyDrawn({ programs }: ConversionJob): boolean {
 /** A value of every option that can change a result, except the format. The compiler demands that of a new one. */
 const VALUES: Readonly<Required<Omit<ConvertOptions, 'format' | 'accepted' | 'stripMetadata' | 'quality'>>> =
   {
-    ...{ crop: '1,1,9,9', width: 10, height: 10, fit: 'fill', position: 'top', anchor: { x: 0, y: 0 } },
+    ...{
+      crop: '1,1,9,9',
+      width: 10,
+      height: 10,
+      scale: 3,
+      fit: 'fill',
+      position: 'top',
+      anchor: { x: 0, y: 0 },
+    },
     ...{ rotate: 90, flip: 'both', blur: 2, greyscale: true },
     ...{ enlarge: true, maxBytes: 900, lossless: true, frames: 'all', pages: 'first', dpi: 72 },
     background: '#112233',
