@@ -32,7 +32,7 @@ export class ServiceError extends Error {
 
   /** See {@link serviceError}, which requires the arguments of the code. */
   constructor(code: ErrorCode, args: MessageArgs<ErrorCode>, cause?: unknown, file?: BatchFile) {
-    const { status, message, retryAfter } = describe(code, args);
+    const { status, message, retryAfter } = evaluateRow(code, args);
     super(message, { cause });
     this.code = code;
     this.args = args;
@@ -42,7 +42,7 @@ export class ServiceError extends Error {
   }
 }
 
-function describe<C extends ErrorCode>(code: C, args: MessageArgs<C>) {
+function evaluateRow<C extends ErrorCode>(code: C, args: MessageArgs<C>) {
   const { status, message, retryAfter } = ERRORS[code];
   return { status, message: message(...args), retryAfter: retryAfter?.(...args) };
 }

@@ -24,12 +24,12 @@ export async function identify(
     loadLocalSettings(env),
     find,
     async ({ path }, { engine, withStoredInput, signal }) => {
-      const describe = async (source: ConversionInput): Promise<void> => {
+      const addRow = async (source: ConversionInput): Promise<void> => {
         const description = await engine.identify(source, undefined, signal);
         if (json) console.log(JSON.stringify({ file: path, ...description }));
         else rows.push([labelOf(path), ...formatRow(description)]);
       };
-      await withStoredInput(path, describe, ALL_INPUT_TYPES);
+      await withStoredInput(path, addRow, ALL_INPUT_TYPES);
     },
     json ? 'file' : undefined,
   );

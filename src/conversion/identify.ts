@@ -60,7 +60,7 @@ interface IdentifyDeps extends Machine {
 /** Creates the function that describes images. */
 export function createIdentify(deps: IdentifyDeps): Identify {
   return (source, wanted, signal) =>
-    deps.queue.prepare(() => describe(source, wanted, deps, signal), {
+    deps.queue.prepare(() => describeImage(source, wanted, deps, signal), {
       ...{ signal, client: source.client, kind: preparationKind(source.type) },
     });
 }
@@ -81,7 +81,7 @@ async function inspectFor(
   return wanted?.plan ? storeExternalProfile(source.folder, image) : image;
 }
 
-async function describe(
+async function describeImage(
   source: ConversionInput,
   wanted: WantedConversion | undefined,
   deps: IdentifyDeps,

@@ -79,12 +79,12 @@ function checkPresets(
 ): { presets: Presets; problems: readonly Problem[] } {
   const presets = new Map<string, readonly TextField[]>();
   const parsed = schema.safeParse(value);
-  if (!parsed.success) return { presets, problems: parsed.error.issues.map(describe) };
+  if (!parsed.success) return { presets, problems: parsed.error.issues.map(describeProblem) };
   const problems = parsed.data.presets.flatMap(({ variants, ...rest }, index): Problem[] => {
     const path = ['presets', index];
     const named = namedOptions.safeParse(rest);
     if (!named.success)
-      return named.error.issues.map((issue) => describe({ ...issue, path: [...path, ...issue.path] }));
+      return named.error.issues.map((issue) => describeProblem({ ...issue, path: [...path, ...issue.path] }));
     const { name } = named.data;
     const fields = toTextFields(named.data);
     if (variants) fields.push([VARIANTS_FIELD, JSON.stringify(variants)]);
@@ -100,7 +100,7 @@ function checkPresets(
   return { presets, problems };
 }
 
-const describe = ({ path, message }: Problem): Problem => ({
+const describeProblem = ({ path, message }: Problem): Problem => ({
   path,
   message: `${path.join('.') || 'the file'}: ${message}`,
 });

@@ -1,21 +1,21 @@
-/** @module Watches what a running command writes in its folder: an attacker who controls a tool could fill the disk, or make millions of files. */
+/** @module Limits what a running command writes in its folder: an attacker who controls a tool could fill the disk, or make millions of files. */
 import { lstatSync } from 'node:fs';
 import { opendir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Command } from './command.ts';
 
-/** Minimum time between two looks, in ms. */
+/** Minimum time between two checks, in ms. */
 const INTERVAL_MS = 200;
-/** Number of files after which a look waits for the next turn of the event loop. Each takes 6 µs. */
+/** Number of files after which a check waits for the next turn of the event loop. Each takes 6 µs. */
 const NAMES_PER_TURN = 64;
 
 /**
- * Looks at the folder of a command again and again, and calls `onExceeded` if it has too many files or bytes. A look ends at the first
- * file that is too much, and the time between two looks grows with the files, so that looking takes about 3% of the time at most.
+ * Checks the folder of a command repeatedly, and calls `onExceeded` if it has too many files or bytes. A check ends at the first
+ * file that is too much, and the time between two checks grows with the files, so that they take about 3% of the time at most.
  *
- * @returns a function that ends the watch
+ * @returns a function that ends the checks
  */
-export function watchFolder(
+export function enforceQuota(
   { cwd, maxBytes, maxNames }: Pick<Command, 'cwd' | 'maxBytes' | 'maxNames'>,
   onExceeded: () => void,
 ): () => void {
@@ -23,13 +23,13 @@ export function watchFolder(
   const limits = { maxBytes, maxNames };
   let isOver = false;
   let timer: NodeJS.Timeout;
-  const look = async (): Promise<void> => {
+  const check = async (): Promise<void> => {
     const names = await countNames(cwd, limits);
     if (isOver) return;
     if (names > limits.maxNames) onExceeded();
-    else timer = setTimeout(look, Math.max(INTERVAL_MS, names / 5));
+    else timer = setTimeout(check, Math.max(INTERVAL_MS, names / 5));
   };
-  timer = setTimeout(look, INTERVAL_MS);
+  timer = setTimeout(check, INTERVAL_MS);
   return () => {
     isOver = true;
     clearTimeout(timer);
@@ -51,7 +51,7 @@ async function countNames(
       if (names > maxNames) break;
     }
   } catch {
-    // The folder cannot be read at the moment. The next look tries again.
+    // The folder cannot be read at the moment. The next check tries again.
   }
   return names;
 }

@@ -12,11 +12,11 @@ import {
   killReason,
   type RunCommand,
 } from './command.ts';
+import { enforceQuota } from './folder-quota.ts';
 import type { Confinement } from './fork-server/server.ts';
 import type { ForkServers } from './fork-server/servers.ts';
 import { startOnce } from './single-process.ts';
 import type { Exit, JobEnd, RunningJob } from './start.ts';
-import { watchFolder } from './watch-folder.ts';
 
 /** Returns the limits and rights of a command. */
 export type Confine = (command: Command) => Confinement;
@@ -73,10 +73,10 @@ export function createRunner(deps: RunnerDeps): RunCommand {
       job.kill();
     };
     const cancelTimeout = killOnTimeout(command, stop);
-    const endWatch = watchFolder(command, () => stop('files'));
+    const endQuota = enforceQuota(command, () => stop('files'));
     const end = await job.ended;
     cancelTimeout();
-    endWatch();
+    endQuota();
     if (end.exit.exitCode !== 0 || stopped) throw toCommandError(end, stopped, command);
     return { stdout: end.stdout, stderr: end.stderr };
   };

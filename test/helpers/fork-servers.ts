@@ -28,7 +28,7 @@ export async function startForkServers(
   const servers = createForkServers({
     library: FORK_SERVER_LIBRARY,
     env: environmentOf(SEARCH, { cwd: '/nonexistent', timeoutMs: 60_000 }),
-    tools: files.map((file) => ({ file, prepare: '', watched: [file] })),
+    tools: files.map((file) => ({ file, prepare: '', dependencies: [file] })),
     concurrency: 100,
     ...more,
   });

@@ -42,7 +42,7 @@ describe('time limit of ImageMagick', () => {
     const env = environmentOf(search, { cwd: '/nonexistent', timeoutMs: 3000 }); // a limit of four seconds
     const servers = await startForkServers([], {
       env,
-      tools: [{ file: magick.path, prepare: 'magick PNG', watched: [] }],
+      tools: [{ file: magick.path, prepare: 'magick PNG', dependencies: [] }],
     });
     try {
       const cwd = await makeTempDir('limit');

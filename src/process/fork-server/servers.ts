@@ -32,7 +32,7 @@ const NO_NAMESPACES = 'namespaces';
 /** A tool that a server runs. */
 export interface ServedTool extends Pick<ServerOptions, 'file' | 'prepare'> {
   /** Files and folders whose change makes a new server necessary. */
-  readonly watched: readonly string[];
+  readonly dependencies: readonly string[];
 }
 
 /** Reason why a server was replaced. */
@@ -91,7 +91,7 @@ export function createForkServers(options: ForkServersOptions) {
       starting ??= (async () => {
         try {
           if (waitMs > 0) await wait(waitMs);
-          signature = await signatureOf(tool.watched);
+          signature = await signatureOf(tool.dependencies);
           const server = await open(tool);
           if (current) retire(current);
           current = server;
@@ -113,7 +113,7 @@ export function createForkServers(options: ForkServersOptions) {
     async function checkFiles(): Promise<void> {
       if (performance.now() - checkedAt < CHECK_INTERVAL_MS) return;
       checkedAt = performance.now();
-      if ((await signatureOf(tool.watched)) !== signature) renew('changed');
+      if ((await signatureOf(tool.dependencies)) !== signature) renew('changed');
     }
 
     async function acquire(): Promise<ForkServer> {
@@ -153,7 +153,7 @@ export function createForkServers(options: ForkServersOptions) {
           const running = await server.run(job).catch((error) => {
             if (!(error instanceof NotStartedError)) throw error;
           });
-          if (running) return watchForCrash(running, () => discard(server));
+          if (running) return discardOnCrash(running, () => discard(server));
         }
       },
       close() {
@@ -235,7 +235,7 @@ const ORDINARY: readonly (number | undefined)[] = [0, 1, 99, 255];
 const hasCrashed = ({ exit }: JobEnd): boolean => !exit.error && !ORDINARY.includes(exit.exitCode);
 
 /** Calls `onCrash` when a job ends by a crash, unless it was killed. */
-function watchForCrash({ kill, ended }: RunningJob, onCrash: () => void): RunningJob {
+function discardOnCrash({ kill, ended }: RunningJob, onCrash: () => void): RunningJob {
   let killed = false;
   return {
     kill() {

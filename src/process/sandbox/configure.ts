@@ -150,7 +150,7 @@ async function startServers(
     if (await isScript(file)) return []; // its interpreter would be served
     const { prepare = '', reads = [] } = TOOLS[name];
     const loaded = prepare === 'magick' ? [prepare, ...coders].join(' ') : prepare;
-    return [{ file, prepare: loaded, watched: [file, '/etc/ld.so.cache', ...reads] }];
+    return [{ file, prepare: loaded, dependencies: [file, '/etc/ld.so.cache', ...reads] }];
   };
   const tools = Object.entries(toolchain).flatMap(([name, tool]) =>
     tool ? [prepared(name as ToolName, tool.path)] : [],

@@ -282,14 +282,14 @@ print(found)`;
     await start({
       library: `${FORK_SERVER_LIBRARY}:${library}`,
       tools: [
-        { file: SH, prepare: '', watched: [] },
-        { file: static_, prepare: '', watched: [] },
+        { file: SH, prepare: '', dependencies: [] },
+        { file: static_, prepare: '', dependencies: [] },
       ],
       onRefused: (_, { message }) => void refused.push(message),
     });
     await servers.close();
     await start({
-      tools: [{ file: SH, prepare: 'magick PNG', watched: [] }],
+      tools: [{ file: SH, prepare: 'magick PNG', dependencies: [] }],
       onRefused: (_, { message }) => void refused.push(message),
     });
     expect(refused.sort()).to.deep.equal([
