@@ -130,7 +130,7 @@ describe('imagemill convert --url', () => {
     expect([text.status, text.complaints]).to.deep.equal([
       1,
       [
-        'imagemill: photos/a.jpg is no image.',
+        'imagemill: photos/a.jpg: The file is no image.',
         'imagemill: photos/b.jpg: An internal error occurred.',
         `imagemill: photos/c.jpg: ${tooLarge}`,
         `imagemill: photos/d.jpg: ${tooLarge}`,

@@ -112,13 +112,6 @@ function createBusyNotice(notice: RemoteOptions['notice']): (busy: Busy) => void
   };
 }
 
-/** Names the file, which instances call "The file". Messages about something else do not mention it. */
-function createRefusedError({ status, message, reason }: ImagemillError, input: string): FileError {
-  const label = labelOf(input);
-  const text = /^The file\b/.test(message) ? `${label}${message.slice(8)}` : `${label}: ${message}`;
-  return new FileError(reason?.toUpperCase() ?? `HTTP_${status}`, text);
-}
-
 /**
  * Throws an error of the file if any instance responds, otherwise {@link StopError}: no other file can succeed either.
  *
@@ -132,7 +125,8 @@ async function throwFileError(
 ): Promise<never> {
   if (error instanceof ImagemillError) {
     if (error.status === 304 && known !== undefined) throw new KnownResultError(known);
-    throw createRefusedError(error, input);
+    const { status, message, reason } = error;
+    throw new FileError(reason?.toUpperCase() ?? `HTTP_${status}`, `${labelOf(input)}: ${message}`);
   }
   if (error instanceof ResultTooLargeError)
     throw new FileError('RESULT_TOO_LARGE', `${labelOf(input)}: ${error.message}`);
