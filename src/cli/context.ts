@@ -59,16 +59,14 @@ export function loadLocalSettings(
 ): Config {
   const config = loadSettings(env);
   const unset = Object.entries(LOCAL_LIMITS).filter(([name]) => !env[name]);
+  const limits: Config = { ...config, ...Object.fromEntries(unset), maxSide: LOCAL_MAX_SIDE };
+  const bytes = maxFileSize === undefined ? undefined : parseAmount('--max-file-size', maxFileSize);
   const pixels = maxPixels === undefined ? undefined : parseAmount('--max-pixels', maxPixels);
   return {
-    ...config,
-    ...Object.fromEntries(unset),
-    maxSide: LOCAL_MAX_SIDE,
-    ...(maxFileSize !== undefined && { MAX_FILE_BYTES: parseAmount('--max-file-size', maxFileSize) }),
-    ...(pixels !== undefined && {
-      MAX_PIXELS: pixels,
-      MAX_TOTAL_PIXELS: Math.max(pixels, LOCAL_LIMITS.MAX_TOTAL_PIXELS),
-    }),
+    ...limits,
+    MAX_FILE_BYTES: bytes ?? limits.MAX_FILE_BYTES,
+    MAX_PIXELS: pixels ?? limits.MAX_PIXELS,
+    MAX_TOTAL_PIXELS: pixels ? Math.max(pixels, LOCAL_LIMITS.MAX_TOTAL_PIXELS) : limits.MAX_TOTAL_PIXELS,
   };
 }
 

@@ -106,7 +106,8 @@ const VOLATILE_FORMATS: readonly string[] = ['pdf'];
 function withoutVolatile({ result, ...row }: Row): Row {
   if (!result) return row;
   const { ms: _, digest, ...rest } = result;
-  return { ...row, result: { ...rest, ...(!VOLATILE_FORMATS.includes(row.format) && { digest }) } };
+  const isVolatile = VOLATILE_FORMATS.includes(row.format);
+  return { ...row, result: { ...rest, digest: isVolatile ? undefined : digest } };
 }
 
 /**

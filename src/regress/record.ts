@@ -73,7 +73,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
   });
   return {
     tools: converter.tools,
-    ...(folder && { at: new Date().toISOString() }),
+    at: folder && new Date().toISOString(),
     matrix,
     rows,
     open: (row) => (folder && row.result ? readFile(resultPath(folder, row)) : undefined),
@@ -122,7 +122,7 @@ async function recordOne(image: Image, testCase: Case, options: RecordOptions): 
   if ('refused' in attempt) {
     const { refused, misread } = attempt;
     const shown = misread && (await decode(misread, row.format).catch(() => undefined));
-    return { ...row, refused, ...(shown && { misread: digestOf(shown) }) };
+    return { ...row, refused, misread: shown && digestOf(shown) };
   }
   const { bytes, notes } = attempt.made;
   const times = attempts.flatMap((one) => ('made' in one ? [one.made.ms] : []));
@@ -130,7 +130,7 @@ async function recordOne(image: Image, testCase: Case, options: RecordOptions): 
   if (!folder) {
     // A result that no independent decoder reads has no fingerprints.
     const decoded = await decode(bytes, row.format).catch(() => undefined);
-    return { ...row, result: { ...result, ...(decoded && { figures: fingerprintResult(decoded) }) } };
+    return { ...row, result: { ...result, figures: decoded && fingerprintResult(decoded) } };
   }
   const path = resultPath(folder, row);
   await mkdir(dirname(path), { recursive: true });

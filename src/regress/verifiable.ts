@@ -20,7 +20,7 @@ export interface Verification {
   readonly mode: VerifyMode;
   readonly passed: boolean;
   /** Why it did not pass. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
   /** Libraries that have decoded the files. */
   readonly decoder: string;
   /** How many times smaller the sides of the images were that were compared, if they were. */
@@ -28,11 +28,11 @@ export interface Verification {
   /** Largest difference of a channel, 0 to 255. */
   readonly max?: number;
   /** PSNR in dB; undefined if equal. */
-  readonly psnr?: number;
+  readonly psnr?: number | undefined;
   /** Upper left corner of the worst block. */
   readonly worst?: { readonly x: number; readonly y: number };
   /** The worst place as WebP in base64: expected beside found. */
-  readonly picture?: string;
+  readonly picture?: string | undefined;
 }
 
 /** Options with which a result has the size of its source, and those that only reduce it. Others are not verified. */

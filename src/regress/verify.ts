@@ -88,8 +88,8 @@ export async function verify(
   const colours = mode === 'pixels' && convertsColours ? ' after a conversion of colours' : '';
   return {
     ...{ mode, passed, decoder, ...(difference && toFigures(difference)) },
-    ...(!passed && { reason: why + colours }),
-    ...(!passed && difference && { picture: await drawWorst(image, found, difference) }),
+    reason: passed ? undefined : why + colours,
+    picture: passed || !difference ? undefined : await drawWorst(image, found, difference),
   };
 }
 
@@ -114,7 +114,7 @@ const isResized = ({ width, height }: ConvertOptions): boolean => (width ?? heig
 
 const toFigures = ({ max, psnr, at }: Difference) => ({
   max,
-  ...(Number.isFinite(psnr) && { psnr }),
+  psnr: Number.isFinite(psnr) ? psnr : undefined,
   worst: at,
 });
 

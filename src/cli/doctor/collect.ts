@@ -22,14 +22,14 @@ export interface CheckResult {
   readonly state: 'ok' | 'warn' | 'fail';
   readonly found: string;
   /** How to fix the problem. */
-  readonly advice?: readonly string[];
+  readonly advice?: readonly string[] | undefined;
 }
 
 /** Returns a function that creates the results of checks with a state. */
 const inState =
   (state: CheckResult['state']) =>
   (name: string, found: string, ...advice: string[]): CheckResult => {
-    return { name, state, found, ...(advice.length > 0 && { advice }) };
+    return { name, state, found, advice: advice.length > 0 ? advice : undefined };
   };
 export const [ok, warn, fail] = [inState('ok'), inState('warn'), inState('fail')];
 

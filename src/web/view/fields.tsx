@@ -29,7 +29,7 @@ export function QualityField({ format }: { format: OutputType }) {
         min={type.min}
         max={type.max}
         value={quality}
-        {...(!isSet('quality') && { 'aria-valuetext': 'as in the preset' })}
+        aria-valuetext={isSet('quality') ? undefined : 'as in the preset'}
         disabled={isLossless({ ...options.value, format })}
         onInput={({ currentTarget }) => setOption('quality', currentTarget.value)}
       />
@@ -75,7 +75,7 @@ export function Select<K extends OptionOf<string>>(props: SelectProps<K>) {
           name={name}
           value={isSet(name) ? options.value[name] || fallback || '' : ''}
           disabled={disabled}
-          {...(disabled && { 'aria-describedby': `${name}-hint` })}
+          aria-describedby={disabled ? `${name}-hint` : undefined}
           onChange={({ currentTarget: { value } }) => {
             if (value === '' && props.none === undefined) unset(name);
             else setOption(name, (value === fallback && !preset ? '' : value) as Options[K]);
