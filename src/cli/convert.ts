@@ -6,7 +6,7 @@ import type { OutputType } from '../formats.ts';
 import { findUnverifiable } from '../regress/verifiable.ts';
 import { plural, sanitizeForDisplay } from '../text.ts';
 import { abortOnSignals, type CliContext, CliError, loadLocalSettings, loadSettings } from './context.ts';
-import { STDIN, StopError, startOnDemand, stateOf } from './convert/converter.ts';
+import { type Converter, STDIN, StopError, startOnDemand, stateOf } from './convert/converter.ts';
 import { createInputs, type Inputs } from './convert/inputs.ts';
 import { createLocalConverter } from './convert/local-converter.ts';
 import {
@@ -22,7 +22,7 @@ import { type Destination, resolveDestination, STDOUT } from './convert/output.t
 import { createRemoteConverter } from './convert/remote-converter.ts';
 import { createCsvReport, createReport, type Report } from './convert/report.ts';
 import { openResultFolder, type ResultFolder } from './convert/result-folder.ts';
-import { convertInputs, exitSoonAfter, type Run } from './convert/run.ts';
+import { convertInputs, exitSoonAfter } from './convert/run.ts';
 
 export interface ConvertFlags extends Flags {
   readonly output: string;
@@ -40,36 +40,15 @@ export async function convert(
   flags: ConvertFlags,
   { env, version }: CliContext,
 ): Promise<number> {
-  const config = flags.url ? loadSettings(env) : loadLocalSettings(env, flags);
-  const { inputs: types, outputs } = enabledTypes(config);
-  const given = parseOptions(flags, outputs);
-  const { jobs = config.CONCURRENCY } = given;
-  const bulk = parseBulkOptions(flags);
-  const destination = await resolveDestination(flags.output, args, given.format, outputs);
-  const results = await parseResults(flags, given, destination.format, { outputs, config });
-  const { json = false, quiet = false, force = false, verbose = false } = flags;
-  const { dryRun } = bulk;
-  assertOutput(args, results, destination, json);
-
+  const command = await parseCommand(args, flags, env);
+  const { config, bulk, destination, verify } = command;
   const stop = abortOnSignals();
   const { signal } = stop;
   const outputFolder = destination.kind === 'folder' ? destination.path : undefined;
-  const inputs = await createInputs(args, outputFolder, signal, types);
+  const inputs = await createInputs(args, outputFolder, signal, command.types);
   await assertInputs(inputs, bulk, destination);
-  const verify = await parseVerify(flags, results);
-  const csv =
-    flags.report === undefined || verify?.pictures ? undefined : await createCsvReport(flags.report);
-  const isQuiet = quiet || destination.kind === 'stdout';
-  const report = createReport({ json, quiet: isQuiet, verbose: verbose || !inputs.areMany, dryRun, csv });
-
-  const formats = results.map(({ options }) => options.format);
-  const fields = toFormFields(flags, formats[0] as OutputType);
-  const { urls } = bulk;
-  const converter = startOnDemand(() =>
-    urls.length > 0
-      ? createRemoteConverter({ config, urls, fields, notice: report.notice, signal })
-      : createLocalConverter(config, formats, { jobs, signal, verify }),
-  );
+  const report = await openReport(flags, command, inputs);
+  const converter = startOnDemand(() => createConverter(command, report.notice, signal));
   const writing = new Set<Promise<void>>();
   const explain = exitSoonAfter(stop, {
     writing,
@@ -84,26 +63,9 @@ export async function convert(
   try {
     if (bulk.update)
       resultFolder = await openResultFolder(destination.path, bulk, config, converter, version, verify?.mode);
-    if (!resultFolder && !dryRun) await converter.start(); // report missing tools before anything else
-    // One job more than conversions: one result can be written while `jobs` others are converted.
-    const concurrency = dryRun ? 1 : urls.length > 0 ? jobs : jobs + 1; // a dry run prints in the order of names
-    const check = urls.length > 0 ? stateOf : inputs.test.assertImage; // instances can accept other types
-    const run: Run = {
-      inputs,
-      destination,
-      results,
-      bulk,
-      converter: converter.start,
-      resultFolder,
-      report,
-      digests: json,
-      force,
-      check: dryRun ? check : undefined,
-      concurrency,
-      signal,
-      writing,
-    };
-    await convertInputs(run).catch((error) => {
+    if (!resultFolder && !bulk.dryRun) await converter.start(); // report missing tools before anything else
+    const started = { inputs, report, resultFolder, converter: converter.start, signal, writing };
+    await convertInputs({ ...started, ...runOptions(flags, command, inputs) }).catch((error) => {
       if (!(error instanceof StopError)) throw error;
       report.stopped(error.message);
     });
@@ -114,6 +76,67 @@ export async function convert(
     await resultFolder?.index.close().catch(() => {}); // the next run removes it
     if (signal.aborted) await explain();
   }
+}
+
+/** What the arguments of a command ask for. */
+type Command = Awaited<ReturnType<typeof parseCommand>>;
+
+/** @throws {CliError} if the arguments are invalid */
+async function parseCommand(args: readonly string[], flags: ConvertFlags, env: CliContext['env']) {
+  const config = flags.url ? loadSettings(env) : loadLocalSettings(env, flags);
+  const { inputs: types, outputs } = enabledTypes(config);
+  const given = parseOptions(flags, outputs);
+  const bulk = parseBulkOptions(flags);
+  const destination = await resolveDestination(flags.output, args, given.format, outputs);
+  const results = await parseResults(flags, given, destination.format, { outputs, config });
+  assertOutput(args, results, destination, flags.json ?? false);
+  const formats = results.map(({ options }) => options.format);
+  return {
+    ...{ config, types, bulk, destination, results, formats },
+    /** Form fields of a request with `--url`. */
+    fields: toFormFields(flags, formats[0] as OutputType),
+    jobs: given.jobs ?? config.CONCURRENCY,
+    verify: await parseVerify(flags, results),
+  };
+}
+
+/** @throws {CliError} if the file of `--report` cannot be written */
+async function openReport(
+  { json = false, quiet = false, verbose = false, report: path }: ConvertFlags,
+  { bulk: { dryRun }, destination, verify }: Command,
+  { areMany }: Inputs,
+): Promise<Report> {
+  const csv = path === undefined || verify?.pictures ? undefined : await createCsvReport(path);
+  const isQuiet = quiet || destination.kind === 'stdout';
+  return createReport({ json, quiet: isQuiet, verbose: verbose || !areMany, dryRun, csv });
+}
+
+/** Starts what converts: the tools of this machine, or instances. */
+function createConverter(
+  { config, bulk: { urls }, fields, formats, jobs, verify }: Command,
+  notice: Report['notice'],
+  signal: AbortSignal,
+): Promise<Converter> {
+  return urls.length > 0
+    ? createRemoteConverter({ config, urls, fields, notice, signal })
+    : createLocalConverter(config, formats, { jobs, signal, verify });
+}
+
+/** Returns how the files are converted. */
+function runOptions(
+  { json: digests = false, force = false }: ConvertFlags,
+  { destination, results, bulk, jobs }: Command,
+  { test }: Inputs,
+) {
+  const { dryRun, urls } = bulk;
+  const isRemote = urls.length > 0;
+  const check = isRemote ? stateOf : test.assertImage; // instances can accept other types
+  return {
+    ...{ destination, results, bulk, digests, force },
+    check: dryRun ? check : undefined,
+    // One job more than conversions: one result can be written while `jobs` others are converted. A dry run prints in the order of names.
+    concurrency: dryRun ? 1 : isRemote ? jobs : jobs + 1,
+  };
 }
 
 /**
