@@ -35,7 +35,7 @@ some are not images or cannot be read; 2 if this machine cannot convert images.`
 
 const DOCTOR_HELP = `
 Tests everything that the service needs, with the settings of the environment:
-the tools, their policy and sandbox, a conversion to each format, SVG text in
+the tools, their policy and sandbox, a conversion to each format, fonts for
 several scripts, disk space for working files, and REDIS_URL. Settings of the
 file take precedence, as with EnvironmentFile= of systemd.
 
@@ -78,22 +78,44 @@ export async function runProgram(
   nodeVersion = process.versions.node,
 ): Promise<number> {
   let status = 0;
-  const onExit = (exitStatus: number): void => {
+  const onExit: OnExit = (exitStatus) => {
     status = exitStatus;
   };
-  const program = new Command('imagemill')
-    .description('Converts images with ImageMagick and librsvg, as a service or on the command line.')
-    .version(context.version)
-    .exitOverride()
-    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'imagemill: ')) })
-    .addHelpText('after', '\nSettings are environment variables: see docs/configuration.md.')
-    // The modules of the commands need features of this version, and would fail with a stack trace.
-    .hook('preAction', () => {
-      if (supportsNode(nodeVersion)) return;
-      const needed = `Node.js ${MIN_NODE} or later is needed, and this is ${nodeVersion}`;
-      throw new CliError(`${needed}: https://nodejs.org`);
-    });
+  const program = createProgram(context.version, nodeVersion);
+  for (const add of [addServe, addConvert, addIdentify, addDoctor, addKey, addRegress, addCompletion])
+    add(program, context, onExit);
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return status;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_CANNOT_RUN; // commander has printed the error
+    if (!(error instanceof CliError)) throw error;
+    for (const line of error.message.split('\n')) console.error(`imagemill: ${line}`);
+    return EXIT_CANNOT_RUN;
+  }
+}
 
+/** Receives the exit status of a command. */
+type OnExit = (status: number) => void;
+
+function createProgram(version: string, nodeVersion: string): Command {
+  return (
+    new Command('imagemill')
+      .description('Converts images with ImageMagick and librsvg, as a service or on the command line.')
+      .version(version)
+      .exitOverride()
+      .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'imagemill: ')) })
+      .addHelpText('after', '\nSettings are environment variables: see docs/configuration.md.')
+      // The modules of the commands need features of this version, and would fail with a stack trace.
+      .hook('preAction', () => {
+        if (supportsNode(nodeVersion)) return;
+        const needed = `Node.js ${MIN_NODE} or later is needed, and this is ${nodeVersion}`;
+        throw new CliError(`${needed}: https://nodejs.org`);
+      })
+  );
+}
+
+function addServe(program: Command, context: CliContext, onExit: OnExit): void {
   program
     .command('serve', { isDefault: true })
     .description('start the server (default command)')
@@ -103,11 +125,11 @@ export async function runProgram(
       // As the default command, it receives every argument that is not a command.
       if (word !== undefined) throw new CliError(`Unknown command "${word}": see imagemill --help.`);
       const { serve } = await import('./serve.ts');
-      status = await serve(context);
+      onExit(await serve(context));
     });
+}
 
-  addConvert(program, context, onExit);
-
+function addIdentify(program: Command, context: CliContext, onExit: OnExit): void {
   program
     .command('identify')
     .description('describe images by their headers: format, size, colours and metadata')
@@ -116,9 +138,11 @@ export async function runProgram(
     .addHelpText('after', IDENTIFY_HELP)
     .action(async (files: string[], flags: { json?: boolean }) => {
       const { identify } = await import('./identify.ts');
-      status = await identify(files, flags, context);
+      onExit(await identify(files, flags, context));
     });
+}
 
+function addDoctor(program: Command, context: CliContext, onExit: OnExit): void {
   program
     .command('doctor')
     .description('check whether this machine can run the service, and how to fix problems')
@@ -130,9 +154,11 @@ export async function runProgram(
     .addHelpText('after', DOCTOR_HELP)
     .action(async (flags: DoctorFlags) => {
       const { doctor } = await import('./doctor.ts');
-      status = await doctor(flags, context);
+      onExit(await doctor(flags, context));
     });
+}
 
+function addKey(program: Command): void {
   program
     .command('key')
     .description('make an API key: print its line for API_KEYS_FILE, and the key to standard error')
@@ -146,9 +172,9 @@ export async function runProgram(
       console.log(made.line);
       console.error(made.key);
     });
+}
 
-  addRegress(program, context, onExit);
-
+function addCompletion(program: Command): void {
   program
     .command('completion')
     .description('print a script that completes commands and options in a shell')
@@ -159,14 +185,4 @@ export async function runProgram(
     .action((shell: keyof typeof COMPLETION_SCRIPTS) => {
       process.stdout.write(COMPLETION_SCRIPTS[shell](program));
     });
-
-  try {
-    await program.parseAsync(args, { from: 'user' });
-    return status;
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_CANNOT_RUN; // commander has printed the error
-    if (!(error instanceof CliError)) throw error;
-    for (const line of error.message.split('\n')) console.error(`imagemill: ${line}`);
-    return EXIT_CANNOT_RUN;
-  }
 }
