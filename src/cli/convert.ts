@@ -7,6 +7,7 @@ import { findUnverifiable } from '../regress/verifiable.ts';
 import { plural, sanitizeForDisplay } from '../text.ts';
 import { abortOnSignals, type CliContext, CliError, loadLocalSettings, loadSettings } from './context.ts';
 import { type Converter, STDIN, StopError, startOnDemand, stateOf } from './convert/converter.ts';
+import { createCsvReport } from './convert/csv-report.ts';
 import { createInputs, type Inputs } from './convert/inputs.ts';
 import { createLocalConverter } from './convert/local-converter.ts';
 import {
@@ -20,7 +21,7 @@ import {
 } from './convert/options.ts';
 import { type Destination, resolveDestination, STDOUT } from './convert/output.ts';
 import { createRemoteConverter } from './convert/remote-converter.ts';
-import { createCsvReport, createReport, type Report } from './convert/report.ts';
+import { createReport, type Report } from './convert/report.ts';
 import { openResultFolder, type ResultFolder } from './convert/result-folder.ts';
 import { convertInputs, exitSoonAfter } from './convert/run.ts';
 

@@ -1,0 +1,100 @@
+/** @module Counts what a command has done, and formats the summary. */
+import { formatBytes, formatChange } from '../../text.ts';
+
+import type { Done } from './csv-report.ts';
+
+/** What a command has done so far. */
+export class Tally {
+  readonly counts = { converted: 0, upToDate: 0, deleted: 0, bytesBefore: 0, bytesAfter: 0 };
+  /** Number of results by note. */
+  readonly #notes = new Map<string, number>();
+  /** Number of failures by error code. */
+  readonly #failures = new Map<string, number>();
+
+  /** Adds a result. */
+  addResult({ bytesBefore, bytesAfter, notes }: Done): void {
+    this.counts.converted += 1;
+    this.counts.bytesBefore += bytesBefore;
+    this.counts.bytesAfter += bytesAfter;
+    for (const note of notes) increment(this.#notes, note);
+  }
+
+  /** Adds a file that was not converted. */
+  addFailure(code: string): void {
+    increment(this.#failures, code);
+  }
+
+  /** Number of files that were not converted. */
+  get failed(): number {
+    return [...this.#failures.values()].reduce((sum, count) => sum + count, 0);
+  }
+
+  /** Number of files, without deleted results. */
+  get total(): number {
+    return this.counts.converted + this.counts.upToDate + this.failed;
+  }
+
+  /** Returns the numbers for `--json`. */
+  toJson(): object {
+    return {
+      ...this.counts,
+      ...{ notes: Object.fromEntries(this.#notes), failed: Object.fromEntries(this.#failures) },
+    };
+  }
+
+  /** Formats the numbers of results. */
+  formatResults(dryRun: boolean): string {
+    const { converted, upToDate, deleted, bytesBefore, bytesAfter } = this.counts;
+    const done = dryRun
+      ? `${converted} to convert`
+      : `${converted} converted: ${formatSizes(bytesBefore, bytesAfter)}`;
+    const parts = [
+      converted > 0 ? done : dryRun ? 'none to convert' : 'none converted',
+      ...(this.#notes.size > 0 ? [formatCounts(this.#notes, (note) => `with ${note}`)] : []),
+      ...(upToDate > 0 ? [`${upToDate} up to date`] : []),
+      ...(deleted > 0 ? [`${deleted} ${dryRun ? 'to delete' : 'deleted'}`] : []),
+    ];
+    return parts.join(', ');
+  }
+
+  /** Formats the number of failures, and their reasons. */
+  formatFailures(): string {
+    return `${this.failed} of ${this.total} files not converted: ${formatCounts(this.#failures, formatCode)}.`;
+  }
+}
+
+function increment(numbers: Map<string, number>, name: string): void {
+  numbers.set(name, (numbers.get(name) ?? 0) + 1);
+}
+
+/** Formats sizes before and after, such as "139 kB → 76 kB (−45%)". */
+export const formatSizes = (before: number, after: number): string =>
+  `${formatBytes(before)} → ${formatBytes(after)} (${formatChange(before, after)})`;
+
+/** Formats numbers, the highest first. Equal ones are in the order of names, because files end in any order. */
+const formatCounts = (counts: ReadonlyMap<string, number>, wordsOf: (name: string) => string): string =>
+  [...counts]
+    .sort(([a, one], [b, other]) => other - one || (a < b ? -1 : 1))
+    .map(([name, count]) => `${count} ${wordsOf(name)}`)
+    .join(', ');
+
+/** Words for the error codes that are not plain English themselves, after any number of files. */
+const REASONS: Readonly<Record<string, string>> = {
+  CORRUPT_IMAGE: 'damaged',
+  EMPTY_FILE: 'empty',
+  NAME_NOT_UTF8: 'name not UTF-8',
+  OUTPUT_EXISTS: 'with an existing result',
+  OUTPUT_FULL: 'disk full',
+  OUTPUT_UNWRITABLE: 'result not writable',
+  PROXY_413: 'too large for a proxy',
+  SAME_RESULT: 'with the same result name',
+  SERVER_FAILED: 'no response from a server',
+  SOURCE_CHANGED: 'changed while read',
+  UNSUPPORTED_TYPE: 'of an unsupported type',
+};
+
+/** Formats an error code as words, such as "too many pixels" or "HTTP 413". */
+function formatCode(code: string): string {
+  const words = code.replaceAll('_', ' ');
+  return REASONS[code] ?? (code.startsWith('HTTP_') ? words : words.toLowerCase());
+}
