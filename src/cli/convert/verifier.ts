@@ -36,36 +36,7 @@ const READABLE = [
  * @param pictures folder for pictures of the largest differences, if any
  */
 export async function createVerifier(engine: ConversionEngine, jobs: number, pictures: string | undefined) {
-  const root = await engine.workspaces.root();
-  const folder = join(root, 'verify');
-  await mkdir(folder, { recursive: true });
-  const isConfined = engine.layers.files === 'landlock' && existsSync(FORK_SERVER_LIBRARY);
-  const own = [
-    dirname(ASSETS_DIR),
-    findDecoders('--verify'),
-    dirname(dirname(process.execPath)),
-    root,
-    ...READABLE,
-  ];
-  const readable = (await Promise.all(own.map((path) => realpath(path).catch(() => [])))).flat();
-  const start = (): Promise<Worker> =>
-    startWorker(
-      {
-        args: [process.execPath, '--max-old-space-size=2048', VERIFY_WORKER],
-        env: {
-          PATH: '/usr/bin:/bin',
-          HOME: '/nonexistent',
-          LC_ALL: 'C.UTF-8',
-          TMPDIR: folder,
-          ...LARGE_PAGES,
-        },
-        cwd: folder,
-        outputs: [],
-        // V8 reserves address space far beyond the memory that it uses. 0 is no limit.
-        confinement: { memoryBytes: 0, cpuSeconds: 0, fileBytes: 1, files: 256, readable },
-      },
-      isConfined ? FORK_SERVER_LIBRARY : undefined,
-    );
+  const start = await createStarter(engine);
   const all = new Set<Promise<Worker>>();
   const add = (): Promise<Worker> => {
     const worker = start();
@@ -130,6 +101,40 @@ export async function createVerifier(engine: ConversionEngine, jobs: number, pic
       all.forEach(remove);
     },
   };
+}
+
+/** Returns a function that starts a worker, confined if this machine can. */
+async function createStarter(engine: ConversionEngine): Promise<() => Promise<Worker>> {
+  const root = await engine.workspaces.root();
+  const folder = join(root, 'verify');
+  await mkdir(folder, { recursive: true });
+  const isConfined = engine.layers.files === 'landlock' && existsSync(FORK_SERVER_LIBRARY);
+  const own = [
+    dirname(ASSETS_DIR),
+    findDecoders('--verify'),
+    dirname(dirname(process.execPath)),
+    root,
+    ...READABLE,
+  ];
+  const readable = (await Promise.all(own.map((path) => realpath(path).catch(() => [])))).flat();
+  return () =>
+    startWorker(
+      {
+        args: [process.execPath, '--max-old-space-size=2048', VERIFY_WORKER],
+        env: {
+          PATH: '/usr/bin:/bin',
+          HOME: '/nonexistent',
+          LC_ALL: 'C.UTF-8',
+          TMPDIR: folder,
+          ...LARGE_PAGES,
+        },
+        cwd: folder,
+        outputs: [],
+        // V8 reserves address space far beyond the memory that it uses. 0 is no limit.
+        confinement: { memoryBytes: 0, cpuSeconds: 0, fileBytes: 1, files: 256, readable },
+      },
+      isConfined ? FORK_SERVER_LIBRARY : undefined,
+    );
 }
 
 const whyNotSaved = (error: Error): string => `its picture cannot be written: ${systemReason(error)}`;
