@@ -9,7 +9,12 @@ import { TruncatedFileError } from '../client/streamed-file.ts';
 import type { Config } from '../config.ts';
 import { enabledTypes } from '../conversion/capabilities.ts';
 import { createFolders, isReplaceable, replaceFile, systemReason } from '../files/system.ts';
-import { type Backend, createHttpBackend, createLocalBackend, type Image } from '../regress/backends.ts';
+import {
+  type Backend,
+  createHttpBackend,
+  createLocalBackend,
+  type SourceImage,
+} from '../regress/backends.ts';
 import { readBaseline, saveFingerprints, saveResults } from '../regress/baseline.ts';
 import { compare } from '../regress/compare.ts';
 import { defaultMatrix, RegressError, readMatrix, type TestMatrix, toMatrix } from '../regress/matrix.ts';
@@ -132,7 +137,7 @@ async function chooseMatrix(
   return baseline ?? toMatrix(defaultMatrix(enabledTypes(config).outputs));
 }
 
-async function findImages(folder: string, baseline: string, config: Config): Promise<Image[]> {
+async function findImages(folder: string, baseline: string, config: Config): Promise<SourceImage[]> {
   const { inputs } = enabledTypes(config);
   const images = await listImages(folder, inputs, baseline).catch((error: NodeJS.ErrnoException) => {
     const message = error.code
@@ -145,7 +150,7 @@ async function findImages(folder: string, baseline: string, config: Config): Pro
 }
 
 async function recordImages(
-  images: readonly Image[],
+  images: readonly SourceImage[],
   matrix: TestMatrix,
   { url, repeat }: RecordFlags,
   { config, folder, signal }: { config: Config; folder?: string | undefined; signal: AbortSignal },

@@ -21,7 +21,7 @@ import { TOOLS, type ToolName } from '../tools.ts';
 import { type Case, RegressError } from './matrix.ts';
 
 /** An input image. */
-export interface Image {
+export interface SourceImage {
   /** Path relative to the folder of images, with slashes. */
   readonly name: string;
   /** Path in the file system. */
@@ -57,7 +57,7 @@ export interface Backend {
    * @throws {RegressError} if the backend is unavailable
    * @throws the signal's reason if it aborts
    */
-  convert(image: Image, testCase: Case, signal: AbortSignal): Promise<Attempt>;
+  convert(image: SourceImage, testCase: Case, signal: AbortSignal): Promise<Attempt>;
   /** Releases all resources. */
   close(): Promise<void>;
 }
@@ -128,7 +128,7 @@ export async function createLocalBackend(config: Config): Promise<Backend> {
 
 async function convertImage(
   engine: ConversionEngine,
-  image: Image,
+  image: SourceImage,
   testCase: Case,
   signal: AbortSignal,
 ): Promise<Attempt> {

@@ -5,14 +5,14 @@ import { dirname, join, relative, sep } from 'node:path';
 import { z } from 'zod';
 import { ALL_OUTPUT_TYPES, type InputType } from '../formats.ts';
 import { isInvalidName } from '../text.ts';
-import { type Attempt, type Backend, detectImageType, type Image } from './backends.ts';
+import { type Attempt, type Backend, detectImageType, type SourceImage } from './backends.ts';
 import { decode } from './image/codec.ts';
 import { digestOf, fingerprintsOf } from './image/fingerprint.ts';
 import type { DecodedImage } from './image/image.ts';
 import type { Case, TestMatrix } from './matrix.ts';
 
 export interface RecordOptions {
-  readonly images: readonly Image[];
+  readonly images: readonly SourceImage[];
   readonly matrix: TestMatrix;
   readonly converter: Backend;
   /** Folder for the result files. If undefined, the recording holds fingerprints instead. */
@@ -35,11 +35,11 @@ export async function listImages(
   folder: string,
   types: readonly InputType[],
   baseline?: string,
-): Promise<Image[]> {
+): Promise<SourceImage[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile() && !entry.name.startsWith('.'));
   const baselinePrefix = baseline && relative(folder, baseline) + sep;
-  const images: Image[] = [];
+  const images: SourceImage[] = [];
   for (const { parentPath, name } of files) {
     const path = join(parentPath, name);
     const subpath = relative(folder, path);
@@ -106,7 +106,7 @@ async function forEachItem<T>(
   either.throwIfAborted();
 }
 
-async function recordOne(image: Image, testCase: Case, options: RecordOptions): Promise<Row> {
+async function recordOne(image: SourceImage, testCase: Case, options: RecordOptions): Promise<Row> {
   const { converter, folder, repeat = 1, signal } = options;
   const attempts: Attempt[] = [];
   for (let time = 0; time < repeat; time += 1)

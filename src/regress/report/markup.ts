@@ -8,7 +8,7 @@ export class Markup {
   }
 }
 
-type Part = string | number | Markup | undefined | false | readonly Markup[];
+type MarkupValue = string | number | Markup | undefined | false | readonly Markup[];
 
 const ENTITIES: Readonly<Record<string, string>> = {
   '&': '&amp;',
@@ -27,13 +27,13 @@ const ENTITIES: Readonly<Record<string, string>> = {
  * @param unsafe characters that become entities, or � if there is none
  */
 function createTag(unsafe: RegExp) {
-  const render = (part: Part): string => {
+  const render = (part: MarkupValue): string => {
     if (part === undefined || part === false) return '';
     if (part instanceof Markup) return part.text;
     if (typeof part === 'object') return part.map(({ text }) => text).join('');
     return String(part).replace(unsafe, (character) => ENTITIES[character] ?? '�');
   };
-  return (texts: TemplateStringsArray, ...parts: readonly Part[]): Markup =>
+  return (texts: TemplateStringsArray, ...parts: readonly MarkupValue[]): Markup =>
     new Markup(texts.map((text, at) => text + render(parts[at])).join(''));
 }
 
