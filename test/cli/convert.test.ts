@@ -226,6 +226,11 @@ describe('imagemill convert', () => {
       ['moving.gif', { format: 'webp', frames: 'first' }, ['--frames', 'first']],
       ['scene.svg', { format: 'png', height: '200' }, ['--height', '200']],
       [
+        'window.png',
+        { format: 'png', rotate: '90', flip: 'both', scale: '50', blur: '1.5', greyscale: 'yes' },
+        ['--rotate', '90', '--flip', 'BOTH', '--scale', '50', '--blur', '1.5', '--greyscale'],
+      ],
+      [
         'scene.png',
         { format: 'jpg', fit: 'cover', position: 'north', enlarge: '1', width: '200', height: '300' },
         ['--fit', 'Cover', '--position', 'north', '--enlarge', '--width', '200', '--height', '300'],

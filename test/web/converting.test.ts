@@ -289,6 +289,28 @@ describe('converting on the page', () => {
     await row(page, 'scene.png').getByText('Ready').waitFor();
   });
 
+  it('rotates, flips, scales, blurs and removes the colours of a picture', async () => {
+    const page = await open(service, {}, '?output_format=png');
+    await pick(page, [fixturePath('scene.png')]);
+    await page.getByText('More', { exact: true }).click();
+    await page.getByLabel('Rotate').selectOption('90° right');
+    await page.getByLabel('Flip').selectOption('Upside down');
+    await page.getByRole('spinbutton', { name: 'Scale' }).fill('50');
+    await page.getByLabel('Blur').fill('0.5');
+    await page.getByLabel('Greyscale').check();
+    expect(Object.fromEntries(await queryOf(page))).to.deep.equal({
+      ...{ output_format: 'png', rotate: '90', flip: 'vertical', scale: '50' },
+      ...{ blur: '0.5', greyscale: 'true' },
+    });
+    await convertAll(page);
+    const { content } = await save(page, 'scene.png');
+    const { width, height } = await sharp(content).metadata();
+    expect([width, height]).to.deep.equal([40, 60]);
+    await page.getByLabel('Max width').fill('30');
+    expect(await page.getByRole('spinbutton', { name: 'Scale' }).isDisabled()).to.equal(true);
+    expect((await queryOf(page)).has('scale')).to.equal(false);
+  });
+
   it('sends nothing while a size limit is invalid', async () => {
     const page = await open(service);
     await pick(page, [fixturePath('scene.png')]);
