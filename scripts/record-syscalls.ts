@@ -26,9 +26,9 @@ const FIXTURES = ['images', 'traps', 'extra'].map(
 
 /** Options for each conversion. */
 const VARIANTS: readonly Omit<ConvertOptions, 'format'>[] = [
-  { quality: 80, stripMetadata: true },
-  { quality: 100, stripMetadata: false, width: 17, background: '#336699' },
-  { quality: 30, stripMetadata: true, height: 4000, frames: 'first', pages: 'first' },
+  { quality: 80, metadata: 'none' },
+  { quality: 100, metadata: 'all', width: 17, background: '#336699' },
+  { quality: 30, metadata: 'none', height: 4000, frames: 'first', pages: 'first' },
 ];
 
 /** Positions of the arguments to record for each call, in the order that strace prints them. */

@@ -80,6 +80,8 @@ export interface OutputFormat {
   readonly greys: boolean;
   /** Whether a file can store CMYK pixels. */
   readonly cmyk: boolean;
+  /** Whether `metadata=copyright` writes EXIF and XMP to a file. */
+  readonly copyright: boolean;
   /** Maximum width and height in pixels that the header can express, if that is less than the service allows. */
   readonly maxDimension?: number;
 }
@@ -127,8 +129,10 @@ export const INPUTS: Readonly<Record<InputType, InputFormat>> = {
 /** Capabilities of a format that has none of them. */
 const PLAIN = {
   ...{ quality: false, lossless: false, compressed: false, animation: false, pages: false },
-  ...{ profile: false, greys: false, cmyk: false },
+  ...{ profile: false, greys: false, cmyk: false, copyright: false },
 };
+/** Capabilities of a format with a place for a profile and for metadata. */
+const EMBEDDING = { profile: true, copyright: true };
 
 /** Returns the bytes of a signature. `?` stands for any byte. */
 const bytesOf = (signature: string): (number | undefined)[] =>
@@ -137,7 +141,7 @@ const bytesOf = (signature: string): (number | undefined)[] =>
 export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   webp: {
     ...NAMES.webp,
-    ...{ ...PLAIN, quality: true, lossless: true, compressed: true, animation: true, profile: true },
+    ...{ ...PLAIN, ...EMBEDDING, quality: true, lossless: true, compressed: true, animation: true },
     coder: 'WEBP',
     alpha: 'full',
     signature: bytesOf('RIFF????WEBP'),
@@ -146,14 +150,14 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   },
   png: {
     ...NAMES.png,
-    ...{ ...PLAIN, compressed: true, profile: true, greys: true },
+    ...{ ...PLAIN, ...EMBEDDING, compressed: true, greys: true },
     coder: 'PNG',
     alpha: 'full',
     signature: bytesOf('\x89PNG\r\n\x1a\n'),
   },
   jpg: {
     ...NAMES.jpg,
-    ...{ ...PLAIN, quality: true, compressed: true, profile: true, greys: true, cmyk: true },
+    ...{ ...PLAIN, ...EMBEDDING, quality: true, compressed: true, greys: true, cmyk: true },
     coder: 'JPEG',
     alpha: 'none',
     signature: bytesOf('\xff\xd8\xff'),
@@ -181,14 +185,14 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   },
   avif: {
     ...NAMES.avif,
-    ...{ ...PLAIN, quality: true, compressed: true, profile: true },
+    ...{ ...PLAIN, ...EMBEDDING, quality: true, compressed: true },
     coder: 'PNG',
     alpha: 'full',
     signature: bytesOf('????ftypavif'),
   },
   jxl: {
     ...NAMES.jxl,
-    ...{ ...PLAIN, quality: true, compressed: true, profile: true, greys: true },
+    ...{ ...PLAIN, ...EMBEDDING, quality: true, compressed: true, greys: true },
     coder: 'PNG',
     alpha: 'full',
     // Container of ISO/IEC 18181-2, which `--container=1` makes the encoder always write.
@@ -196,7 +200,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   },
   tiff: {
     ...NAMES.tiff,
-    ...{ ...PLAIN, compressed: true, animation: true, pages: true, profile: true, greys: true, cmyk: true },
+    ...{ ...PLAIN, ...EMBEDDING, compressed: true, animation: true, pages: true, greys: true, cmyk: true },
     coder: 'TIFF',
     alpha: 'full',
     signature: bytesOf('II*\0'),

@@ -28,8 +28,6 @@ export interface Control {
   readonly label: string;
   /** What a flag does, beside its label. */
   readonly details?: string;
-  /** Whether a flag of the page means the opposite. */
-  readonly inverted?: true;
   readonly unit?: string;
   /** How many units of the API a unit of the page has. Default: 1. */
   readonly factor?: number;
@@ -38,8 +36,6 @@ export interface Control {
 /** Flag of the command line. Its name is that of the option: `--max-bytes`. */
 interface FlagRow {
   readonly short?: string;
-  /** Name of a flag that means the opposite, instead of the option. */
-  readonly opposite?: string;
   /** Name of the value in the help. By default, the words of the option. */
   readonly value?: string;
   /** Help, without the default if there is one. */
@@ -51,6 +47,11 @@ interface OptionRow {
   readonly type: OptionType;
   /** Value without the option, if that is a value. */
   readonly default?: string | number | boolean;
+  /**
+   * Whether another field states some of its values. Then the API reference has no default, because generated clients would send it
+   * in addition to the other field.
+   */
+  readonly hasOtherField?: true;
   /** Sentences for the API reference in Markdown, without the default. They can depend on the enabled output formats. */
   readonly description: string | ((outputs: readonly OutputType[]) => string);
   readonly examples?: readonly (string | number)[];
@@ -202,9 +203,9 @@ export const OPTIONS = {
     type: { kind: 'flag' },
     default: false,
     description:
-      'Whether a WebP has exactly the pixels of the image, regardless of `quality`. With `strip_metadata=false`, an upright JPEG becomes a JPEG XL from which its bytes can be restored. Otherwise ignored. Excludes `max_bytes`.',
+      'Whether a WebP has exactly the pixels of the image, regardless of `quality`. With `metadata=all`, an upright JPEG becomes a JPEG XL from which its bytes can be restored. Otherwise ignored. Excludes `max_bytes`.',
     flag: {
-      help: 'write WebP without loss, and with --keep-metadata JPEG XL from which a JPEG can be restored',
+      help: 'write WebP without loss, and with --metadata all JPEG XL from which a JPEG can be restored',
     },
     control: { label: 'Lossless', details: 'keeps every pixel, for a larger file' },
   },
@@ -216,13 +217,15 @@ export const OPTIONS = {
     flag: { value: 'bytes', help: 'maximum size of webp, jpg, avif and jxl: lowers the quality as needed' },
     control: { label: 'Max file size', unit: 'kB', factor: 1000 },
   },
-  stripMetadata: {
-    type: { kind: 'flag' },
-    default: true,
-    description:
-      'Whether to remove EXIF, IPTC, XMP and the colour profile. If false, they are kept if the format supports them.',
-    flag: { opposite: 'keepMetadata', help: 'keep EXIF, IPTC, XMP and the colour profile' },
-    control: { label: 'Keep metadata', details: 'camera, location, colour profile', inverted: true },
+  metadata: {
+    type: { kind: 'words', labels: { none: 'Removed', copyright: 'Only copyright', all: 'Kept' } },
+    default: 'none',
+    hasOtherField: true,
+    description: (outputs) =>
+      `Metadata of the result. \`none\`: none, and the colours are sRGB. \`copyright\`: the author, the copyright, the credit line and the terms of use, as EXIF, IPTC and XMP state them, and the colour profile, but no place, no camera and no thumbnail; for ${listOutputs(outputs, (type) => OUTPUTS[type].copyright)}. \`all\`: EXIF, IPTC, XMP and the colour profile, if the format supports them. Default: \`none\`.`,
+    examples: ['none', 'copyright'],
+    flag: { help: 'metadata of the result; copyright also keeps the colour profile' },
+    control: { label: 'Metadata' },
   },
   frames: {
     type: { kind: 'words', labels: { all: 'All frames', first: 'First frame' } },
@@ -284,7 +287,7 @@ export type OptionValue<N extends OptionName> = Rows[N]['type'] extends infer T
   : never;
 
 /** Options that every conversion states. */
-type Required = 'quality' | 'stripMetadata';
+type Required = 'quality' | 'metadata';
 /** Parsed options of a result, except its format. */
 export type OptionValues = { readonly [N in Required]: OptionValue<N> } & {
   readonly [N in Exclude<OptionName, Required>]?: OptionValue<N> | undefined;
@@ -300,7 +303,7 @@ export const flagName = (name: string): string => `--${fieldName(name).replaceAl
 export function describeFlag(name: OptionName): [flags: string, help: string] {
   const { type, flag, default: fallback } = optionRow(name);
   const value = flag.value ?? ('labels' in type && Object.keys(type.labels).join('|'));
-  const flags = [flag.short, `${flagName(flag.opposite ?? name)}${value ? ` <${value}>` : ''}`];
+  const flags = [flag.short, `${flagName(name)}${value ? ` <${value}>` : ''}`];
   const isStated = fallback !== undefined && type.kind !== 'flag';
   return [flags.filter(Boolean).join(', '), `${flag.help}${isStated ? ` (default: ${fallback})` : ''}`];
 }
@@ -309,6 +312,8 @@ export function describeFlag(name: OptionName): [flags: string, help: string] {
 export const isOptionSet = (name: string, value: unknown): boolean =>
   value !== undefined && value !== (OPTIONS as Readonly<Record<string, OptionRow>>)[name]?.default;
 
+/** What a result keeps of the metadata. */
+export type KeptMetadata = OptionValue<'metadata'>;
 /** Ways to fit an image into a box. */
 export type Fit = OptionValue<'fit'>;
 /** Position of an image in its box, with the name of sharp. */

@@ -64,6 +64,7 @@ export const FULL_TESTS = [
   'test/images/fuzz.test.ts', // random damage to all fixtures
   'test/conversion/every-edit.test.ts', // all edits of all kinds of files in all formats
   'test/conversion/key-and-bytes.test.ts', // all fixtures in all formats
+  'test/conversion/copyright.test.ts', // all fixtures in all formats
   'test/conversion/repair-fuzz.test.ts',
 ];
 

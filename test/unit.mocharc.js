@@ -8,7 +8,7 @@ export const UNIT_TESTS = globSync([
   'test/client/{streamed-file,types}.test.ts',
   'test/conversion/{admit,capabilities,decoded,disk,forms,health-check,inspect,key,queue}.test.ts',
   'test/conversion/plan/*.test.ts',
-  'test/images/{detect,hostile-repairs,ico}.test.ts',
+  'test/images/{copyright,detect,hostile-repairs,ico}.test.ts',
   'test/conversion/output/tool-errors.test.ts',
   'test/files/{disk-space,sweep}.test.ts',
   'test/process/command.test.ts',

@@ -28,7 +28,7 @@ async function commandLines(job: Job, folder: string, tools: Tools): Promise<str
   const { image, format, side } = job;
   writeFileSync(join(folder, 'in'), image.bytes);
   const size = { width: side, height: side };
-  const options = { format: format as OutputType, quality: QUALITY, stripMetadata: true, ...size };
+  const options = { format: format as OutputType, quality: QUALITY, metadata: 'none' as const, ...size };
   const asset = (name: string) => new URL(`../../assets/${name}`, import.meta.url).pathname;
   const info = await inspect(join(folder, 'in'), image.type);
   const { decoding, steps } = plan(

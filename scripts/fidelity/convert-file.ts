@@ -26,7 +26,7 @@ export const convertFile = (engine: ConversionEngine, source: Source): Promise<F
     const convert = async (format: OutputType) => {
       const folder = await workspace.folder(format);
       await writeFile(join(folder, INPUT_FILE), source.bytes);
-      const options: ConvertOptions = { format, quality: 80, stripMetadata: true };
+      const options: ConvertOptions = { format, quality: 80, metadata: 'none' };
       const file = { folder, type: source.type, label: source.name };
       return engine.convert(file, options, new AbortController().signal).then(
         ({ path, notes }) => ({ format, path, notes }),

@@ -11,7 +11,7 @@ import { DECODERS, type Decoder } from '../fidelity/reference.ts';
 const ALLOWED_STATUSES = [400, 413, 415];
 /** Maximum mean absolute error (0 to 255) between images that count as the same. */
 const MAX_ERROR = 1;
-const OPTIONS: ConvertOptions = { format: 'png', quality: 80, stripMetadata: true };
+const OPTIONS: ConvertOptions = { format: 'png', quality: 80, metadata: 'none' };
 
 /** Kinds of outcomes. `lost` is a rejected file whose image other decoders still show. */
 export const KINDS = ['converted', 'rejected', 'lost', 'failed'] as const;

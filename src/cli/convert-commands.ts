@@ -126,7 +126,10 @@ function withImageOptions(command: Command, defaultFormat: string): Command {
       '-f, --format <name>',
       `webp, png, jpg, gif, bmp, pdf, or one of EXTRA_OUTPUTS (default: ${defaultFormat})`,
     );
-  return OPTION_NAMES.reduce((all, name) => all.option(...describeFlag(name)), command);
+  return OPTION_NAMES.reduce((all, name) => all.option(...describeFlag(name)), command).option(
+    '--keep-metadata',
+    'the same as --metadata all',
+  );
 }
 
 /** Collects the values of an option that may be repeated. */

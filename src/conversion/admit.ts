@@ -202,7 +202,9 @@ export function estimateDiskBytes(job: ConversionJob, inputBytes: number): numbe
   // The best result stays on disk during the next attempt. External encoders read the PNG again.
   const kept = EXTERNAL_ENCODERS[options.format] ? 0 : pixels * KEPT_BYTES_PER_PIXEL;
   const again = options.maxBytes ? kept + result : 0;
-  return Math.ceil(inputBytes + FIXED_BYTES + scaled + between + result + again);
+  // A result to which the copyright is added is copied.
+  const copied = options.metadata === 'copyright' ? result + FIXED_BYTES : 0;
+  return Math.ceil(inputBytes + FIXED_BYTES + scaled + between + result + again + copied);
 }
 
 /** Bytes of metadata, besides a multiple of the input, that tools may unpack and copy to intermediate files. */

@@ -3,9 +3,18 @@ import { z } from 'zod';
 import type { Config } from '../config.ts';
 import { serviceError } from '../errors.ts';
 import { explainDisabled, hasBytesLimit, OUTPUT_NAMES, type OutputType } from '../formats.ts';
+import type { KeptMetadata } from '../options.ts';
 import { sanitizeForDisplay } from '../text.ts';
 import type { WantedConversion } from './identify.ts';
-import { acceptedFormats, DEFAULT_FORMAT, flag, oneOf, optionFields, toOptionValues } from './options.ts';
+import {
+  acceptedFormats,
+  DEFAULT_FORMAT,
+  flag,
+  oneOf,
+  optionalFlag,
+  optionFields,
+  toOptionValues,
+} from './options.ts';
 import type { ConvertOptions } from './plan/types.ts';
 import type { OnError, Parse, TextField, Variant } from './types.ts';
 import { parseVariants, VARIANTS_FIELD, withOverrides } from './variants.ts';
@@ -49,6 +58,9 @@ const resultFields = (outputs: readonly OutputType[]) =>
         'Alternative name of `output_format`, with the same values. If both are sent, they must be equal.',
       ),
     ...optionFields(outputs),
+    strip_metadata: optionalFlag(
+      'Another field for two values of `metadata`: `true` is `none`, and `false` is `all`. An error if `metadata` has another value.',
+    ),
   });
 
 /** The form of `POST /convert`. */
@@ -249,7 +261,7 @@ function toOptions(
   accept: string | undefined,
 ): ConvertOptions {
   const { output_format, format } = checked;
-  const rest = toOptionValues(checked);
+  const rest = { ...toOptionValues(checked), ...metadataOf(checked) };
   if (output_format && format && output_format !== format) {
     const sent = (field: string) => fields.find(([name, value]) => name === field && value !== '')?.[1] ?? '';
     throw serviceError('CONFLICTING_FORMATS', sent('output_format'), sent('format'));
@@ -264,6 +276,29 @@ function toOptions(
   const conflict = findConflict(options, outputs);
   if (conflict) throw serviceError('FIELD_INVALID', conflict.field, conflict.value, conflict.expected);
   return options;
+}
+
+/**
+ * Returns the value of `metadata` that `strip_metadata` means.
+ *
+ * @throws {ServiceError} FIELD_INVALID if `metadata` has another value
+ */
+function metadataOf({
+  metadata,
+  strip_metadata: strips,
+}: {
+  readonly metadata?: unknown;
+  readonly strip_metadata?: boolean | undefined;
+}): { readonly metadata?: KeptMetadata } {
+  if (strips === undefined) return {};
+  const meant = strips ? 'none' : 'all';
+  if (metadata === undefined || metadata === meant) return { metadata: meant };
+  throw serviceError(
+    'FIELD_INVALID',
+    'metadata',
+    String(metadata),
+    `${meant} if strip_metadata is ${strips}`,
+  );
 }
 
 /** Options that contradict each other: the field to change, its value and what was expected. */

@@ -8,6 +8,9 @@ import { removeFolder, workFiles } from '../files/workspace.ts';
 import { type InputType, isHeif } from '../formats.ts';
 import { declaredProfile } from '../images/colour/declared-colour.ts';
 import { HeaderTooComplexError, type RepairContext, readAt, withFile } from '../images/containers/file.ts';
+import { encodeCopyright } from '../images/copyright/blocks.ts';
+import type { Copyright } from '../images/copyright/fields.ts';
+import { readCopyright } from '../images/copyright/read.ts';
 import { makeMetadataUpright } from '../images/exif.ts';
 import { removeTransforms, takeProfile } from '../images/heif-repair.ts';
 import { MAX_EXTRACTED_BYTES } from '../images/icc.ts';
@@ -19,6 +22,7 @@ import { cutAfterFirstFrame } from '../images/webp.ts';
 import { inspectPdf } from './inspect-pdf.ts';
 import { chooseFormat } from './options.ts';
 import { isPaletteError, isProfileError } from './output/tool-errors.ts';
+import { COPYRIGHT_FILES } from './plan/encode.ts';
 import { keepsAllFrames, turnOf } from './plan/size.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
 import type { PreparationKind } from './queue/queue.ts';
@@ -93,7 +97,7 @@ export function createRepairContext(
 /**
  * Repairs the file of an input in place, and inspects it.
  *
- * @param requested the options of each result. They determine which pages are inspected.
+ * @param requested the options of each result. They determine which pages are inspected, and whether the copyright is read.
  * @param inspection how to run the program that inspects a PDF. Without it, only the type of a PDF is known.
  * @throws {ServiceError} as {@link inspectInput}
  */
@@ -106,7 +110,9 @@ export async function repairAndInspect(
   const { folder, type, label } = source;
   const path = join(folder, INPUT_FILE);
   try {
-    const image = await inspect(path, await repair(path, type, context));
+    const inspected = await inspect(path, await repair(path, type, context));
+    const isKept = requested.some(({ metadata }) => metadata === 'copyright');
+    const image = isKept ? { ...inspected, copyright: await readCopyright(path, inspected) } : inspected;
     return image.type === 'pdf' && inspection
       ? { ...image, ...(await inspectPdf(source, requested, inspection)) }
       : image;
@@ -139,6 +145,8 @@ export async function inspectInput(
   const { folder } = source;
   const path = join(folder, INPUT_FILE);
   const image = await repairAndInspect(source, requested, context, inspection);
+  const canBeAvif = requested.some(({ format, accepted }) => format === 'avif' || accepted?.avif);
+  if (image.copyright && canBeAvif) await storeCopyright(folder, image.copyright);
   if (
     image.type === 'webp' &&
     image.animation &&
@@ -146,7 +154,7 @@ export async function inspectInput(
   )
     await cutAfterFirstFrame(path);
   if (image.plannedTransforms) await removeTransforms(path);
-  const turns = requested.filter(({ stripMetadata }) => !stripMetadata).map(turnOf);
+  const turns = requested.filter(({ metadata }) => metadata === 'all').map(turnOf);
   // The results of a file share its metadata.
   if (turns.length > 0)
     await makeMetadataUpright(
@@ -155,6 +163,15 @@ export async function inspectInput(
       turns.find((turn) => turn !== 1),
     );
   return storeExternalProfile(folder, image);
+}
+
+/** Writes the copyright to the folder of an input, for the encoder of AVIF. The other formats get it after they are encoded. */
+async function storeCopyright(folder: string, copyright: Copyright): Promise<void> {
+  const blocks = encodeCopyright(copyright, 'avif');
+  for (const [kind, name] of COPYRIGHT_FILES) {
+    const block = blocks[kind];
+    if (block) await writeFile(join(folder, name), block);
+  }
 }
 
 /**

@@ -47,6 +47,10 @@ const trueOrFalse = z.stringbool({
 export const flag = (fallback: boolean, description: string) =>
   trueOrFalse.default(fallback).describe(describeFlag(description));
 
+/** Creates a check for a yes or no without a default. */
+export const optionalFlag = (description: string) =>
+  trueOrFalse.optional().describe(describeFlag(description));
+
 const describeFlag = (description: string): string => `${description} Also \`1/0\`, \`yes/no\`, \`on/off\`.`;
 
 /** Output format of a request without one. */
@@ -55,7 +59,7 @@ export const DEFAULT_FORMAT: OutputType = 'webp';
 /** The options of a request without any, except its format. */
 export const DEFAULT_OPTIONS = {
   quality: OPTIONS.quality.default,
-  stripMetadata: OPTIONS.stripMetadata.default,
+  metadata: OPTIONS.metadata.default,
 } as const;
 
 /** Creates a check for an output format. `outputs` are the enabled formats. */
@@ -147,10 +151,10 @@ function checkFor(type: OptionType): z.ZodType {
  */
 export function optionFields(outputs: readonly OutputType[]): Record<string, z.ZodType> {
   const check = (name: OptionName): z.ZodType => {
-    const { type, default: fallback, description, examples } = optionRow(name);
+    const { type, default: fallback, hasOtherField, description, examples } = optionRow(name);
     const text = typeof description === 'string' ? description : description(outputs);
     const checked = checkFor(type);
-    return (fallback === undefined ? checked.optional() : checked.default(fallback)).meta({
+    return (fallback === undefined || hasOtherField ? checked.optional() : checked.default(fallback)).meta({
       description: type.kind === 'flag' ? describeFlag(text) : text,
       ...(examples && { examples }),
     });
@@ -160,7 +164,9 @@ export function optionFields(outputs: readonly OutputType[]): Record<string, z.Z
 
 /** Returns the parsed values of {@link optionFields} by the names of the options. Ignores other fields. */
 export const toOptionValues = (checked: Readonly<Record<string, unknown>>): OptionValues =>
-  Object.fromEntries(OPTION_NAMES.map((name) => [name, checked[fieldName(name)]])) as unknown as OptionValues;
+  Object.fromEntries(
+    OPTION_NAMES.map((name) => [name, checked[fieldName(name)] ?? optionRow(name).default]),
+  ) as unknown as OptionValues;
 
 /** Formats that can be chosen, with the quality value that the client gives each, above 0 and up to 1. */
 export type AcceptedFormats = Readonly<Partial<Record<OutputType, number>>>;

@@ -77,12 +77,15 @@ async function decodeFirst(jobs: Jobs, running: RunningConversion): Promise<Jobs
   const [first] = all;
   if (!first) return jobs;
   const { image, plan } = first;
-  if (image.incomplete) return replan(await completeInput(running), jobs, running);
+  if (image.incomplete) {
+    const completed = await completeInput(running);
+    return replan({ ...completed, copyright: image.copyright }, jobs, running);
+  }
   if (!plan.decoding) return jobs;
   await runSteps([plan.decoding], first, running).catch((error) => {
     throw explainFailure(error, kindsOf(first), source);
   });
-  const keepsMetadata = all.some(({ options }) => !options.stripMetadata);
+  const keepsMetadata = all.some(({ options }) => options.metadata === 'all');
   const decoded = await readDecoded(image, source.folder, DECODED_FILE, config, keepsMetadata).catch(
     (error) => {
       throw isNoFile(error) || error.code === 'EEXIST'

@@ -29,13 +29,17 @@ export function toTextFields({ name: _, ...options }: NamedOptions): TextField[]
   return Object.entries(options).map(([field, value]) => [field, String(value)]);
 }
 
+/** Fields that mean the same as another one. */
+const SAME_FIELDS: Readonly<Record<string, string>> = { output_format: 'format', strip_metadata: 'metadata' };
+
 /**
- * Returns fields of a request, without those that others replace. `format` and `output_format` are the same field.
+ * Returns fields of a request, without those that others replace, also by another name.
  *
  * @param others fields that take precedence
  */
 export function withOverrides(fields: readonly TextField[], others: readonly TextField[]): TextField[] {
-  const key = (name: string): string => (name === 'output_format' ? 'format' : name);
+  const key = (name: string): string =>
+    (Object.hasOwn(SAME_FIELDS, name) ? SAME_FIELDS[name] : name) as string;
   const replaced = new Set(others.flatMap(([name, value]) => (value === '' ? [] : [key(name)])));
   return [...fields.filter(([name]) => !replaced.has(key(name))), ...others];
 }

@@ -128,10 +128,13 @@ async function* chunksWith(
   }
 }
 
+/** Returns EXIF without the marker. */
+export const withoutMarker = (body: Buffer): Buffer =>
+  body.subarray(0, EXIF_MARKER.length).equals(EXIF_MARKER) ? body.subarray(EXIF_MARKER.length) : body;
+
 /** Removes the thumbnail, and swaps the stated width and height if the image is rotated by 90 degrees. */
 async function makeExifUpright(body: Buffer, isQuarterTurn: boolean): Promise<void> {
-  const hasMarker = body.subarray(0, EXIF_MARKER.length).equals(EXIF_MARKER);
-  const exif = hasMarker ? body.subarray(EXIF_MARKER.length) : body;
+  const exif = withoutMarker(body);
   const tiff = new TiffReader(bufferReader(exif), exif[0]);
   const first = (await tiff.first()) ?? 0;
   const tags = await tiff.tags(first);

@@ -1,4 +1,5 @@
 /** @module Items of AVIF and HEIC files (ISO/IEC 14496-12, section 8.11; ISO/IEC 23008-12). */
+import type { ByteReader } from './containers/file.ts';
 import { type Box, findBox, parseBoxes } from './containers/parts.ts';
 import type { Size } from './image-info.ts';
 
@@ -139,6 +140,19 @@ function parseAssociations(ipma: Buffer): [id: number, Association][] {
 interface Location {
   readonly inBox: boolean;
   readonly offset: number;
+  /** Bytes of the data; undefined if it has several extents. */
+  readonly length: number | undefined;
+}
+
+/** Reads the first bytes of the data of an item. */
+export async function readItem(
+  { idat, locations }: HeifMeta,
+  bytes: ByteReader,
+  id: number,
+  length: number,
+): Promise<Buffer> {
+  const { inBox, offset = Number.NaN } = locations.get(id) ?? {};
+  return inBox ? idat.subarray(offset, offset + length) : bytes.read(offset, length);
 }
 
 /** Parses the first extent of each item (section 8.11.3). Omits items that have none, or are in another file. */
@@ -162,8 +176,10 @@ function parseLocations(iloc: Buffer | undefined): Map<number, Location> {
     const start = readOffset(iloc, base, baseLength);
     const more = readOffset(iloc, extents + indexLength, offsetLength);
     const isHere = readNumber(iloc, reference, 2) === 0 && method <= 1 && count > 0;
+    const length =
+      count === 1 ? readOffset(iloc, extents + indexLength + offsetLength, sizeLength) : undefined;
     if (isHere && start !== undefined && more !== undefined)
-      locations.set(id, { inBox: method === 1, offset: start + more });
+      locations.set(id, { inBox: method === 1, offset: start + more, length });
     at = extents + count * (indexLength + offsetLength + sizeLength);
   }
   return locations;

@@ -4,7 +4,7 @@
  */
 import { type BitReader, readBits } from './containers/bits.ts';
 import type { ByteReader } from './containers/file.ts';
-import { declaredSize, type HeifMeta, readNumber } from './heif-items.ts';
+import { declaredSize, type HeifMeta, readItem, readNumber } from './heif-items.ts';
 import type { Size } from './image-info.ts';
 
 /** Side of the largest coding block in pixels. Encoders pad an image to whole blocks. */
@@ -32,17 +32,6 @@ export async function hasContradictorySizes(meta: HeifMeta, bytes: ByteReader): 
     if (grid && !isCovered(grid, tiles?.count, tileSizes)) return true;
   }
   return false;
-}
-
-/** Reads the first bytes of the data of an item. */
-async function readItem(
-  { idat, locations }: HeifMeta,
-  bytes: ByteReader,
-  id: number,
-  length: number,
-): Promise<Buffer> {
-  const { inBox, offset = Number.NaN } = locations.get(id) ?? {};
-  return inBox ? idat.subarray(offset, offset + length) : bytes.read(offset, length);
 }
 
 interface ItemSizes {

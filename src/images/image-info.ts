@@ -1,5 +1,6 @@
 /** @module Properties of an image, as data. */
 import type { InputType } from '../formats.ts';
+import type { Copyright } from './copyright/fields.ts';
 import type { Kind } from './kinds.ts';
 
 /** An image. The properties are read from its header. A property that the header does not state is undefined. */
@@ -122,6 +123,8 @@ interface CommonFacts {
   /** Set for a palette or bilevel image, which must be compressed without loss. */
   readonly paletteKind?: PaletteKind;
   readonly metadata?: readonly MetadataKind[];
+  /** Set if a result keeps it. */
+  readonly copyright?: Copyright | undefined;
   /** Set if the file has more than one frame. */
   readonly animation?: Animation;
   readonly pixels?: PixelFormat | undefined;

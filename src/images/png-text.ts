@@ -4,13 +4,20 @@ import { rename } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { inflate } from 'node:zlib';
-import { isTurnOver, OPEN_FLAGS, readRange, waitForTurn, withFile } from './containers/file.ts';
-import { type WrittenChunk, withWrittenChunks } from './containers/parts.ts';
+import {
+  type ByteReader,
+  isTurnOver,
+  OPEN_FLAGS,
+  readRange,
+  waitForTurn,
+  withFile,
+} from './containers/file.ts';
+import { type Part, type WrittenChunk, withWrittenChunks } from './containers/parts.ts';
 import type { MetadataKind } from './image-info.ts';
-import { pngChunkParts } from './png-writer.ts';
+import { PNG_HEADER_BYTES, pngChunkParts } from './png-writer.ts';
 
 /** Maximum length of a keyword (W3C PNG, third edition, section 11.3.3.1). */
-export const MAX_KEYWORD_BYTES = 79;
+const MAX_KEYWORD_BYTES = 79;
 
 /** Keyword of the text with EXIF that ImageMagick and djxl write. */
 const EXIF_TEXT = 'Raw profile type exif';
@@ -30,7 +37,7 @@ const keywordOf = (text: Buffer): string =>
   text.toString('latin1', 0, MAX_KEYWORD_BYTES + 1).split('\0', 1)[0] as string;
 
 /** Returns the kind of metadata in a text chunk, of which the first bytes are given. */
-export function kindOfText(text: Buffer): MetadataKind | undefined {
+function kindOfText(text: Buffer): MetadataKind | undefined {
   const keyword = keywordOf(text);
   return Object.hasOwn(KEYWORDS, keyword) ? KEYWORDS[keyword] : undefined;
 }
@@ -55,8 +62,8 @@ function encodeRawProfile(name: string, profile: Buffer): { length: number; part
   return { length: head.length + 2 * profile.length + 1, parts: parts() };
 }
 
-/** The name and the length, which are the first two words. */
-const HEAD = /^\s*\S+\s+\S+\s+/;
+/** The name, which is a line, and the length. */
+const HEAD = /^\s*[^\n]*\n\s*\d+\s+/;
 const MAX_HEAD_BYTES = 256;
 
 /** Decodes the text of a raw profile, up to the first character that is not a digit. Yields to the event loop. */
@@ -102,8 +109,19 @@ export interface PngMetadata {
   readonly bytes: Buffer;
 }
 
+/** Returns the kind of metadata in a chunk. */
+export async function kindOfChunk(
+  { name, offset, length }: Part,
+  bytes: ByteReader,
+): Promise<MetadataKind | undefined> {
+  if (name === 'eXIf') return 'exif';
+  return Object.hasOwn(TEXTS, name)
+    ? kindOfText(await bytes.read(offset, Math.min(length, MAX_KEYWORD_BYTES + 1)))
+    : undefined;
+}
+
 /** Reads the metadata of a chunk; undefined if it has none, or is too large. */
-async function metadataIn(chunk: WrittenChunk): Promise<PngMetadata | undefined> {
+export async function readMetadataChunk(chunk: WrittenChunk): Promise<PngMetadata | undefined> {
   if (chunk.length > MAX_TEXT_BYTES) return undefined;
   if (chunk.name === 'eXIf') return { kind: 'exif', bytes: await chunk.body() };
   const textOf = Object.hasOwn(TEXTS, chunk.name) ? TEXTS[chunk.name] : undefined;
@@ -119,15 +137,12 @@ export function readPngMetadata(path: string): Promise<PngMetadata[]> {
   return withWrittenChunks(path, async (chunks) => {
     const found: PngMetadata[] = [];
     for await (const chunk of chunks) {
-      const metadata = await metadataIn(chunk);
+      const metadata = await readMetadataChunk(chunk);
       if (metadata) found.push(metadata);
     }
     return found;
   });
 }
-
-/** Offset of the first byte after the signature and the chunk IHDR. */
-const HEADER_END = 33;
 
 /**
  * Copies the EXIF of a PNG to a text chunk, because ImageMagick 6 does not read `eXIf` (Magick_png_read_raw_profile in
@@ -141,7 +156,7 @@ export function copyExifToText(path: string): Promise<void> {
       const fromDjxl = chunk.name === 'zTXt' ? await readDjxlExif(chunk) : undefined;
       const tiff = chunk.name === 'eXIf' ? await chunk.body() : fromDjxl;
       if (!tiff) continue;
-      const removed = fromDjxl ? chunk : { start: HEADER_END, end: HEADER_END };
+      const removed = fromDjxl ? chunk : { start: PNG_HEADER_BYTES, end: PNG_HEADER_BYTES };
       return insertText(path, Buffer.concat([Buffer.from('Exif\0\0', 'latin1'), tiff]), removed);
     }
   });
@@ -163,9 +178,9 @@ async function insertText(
   const copy = `${path}.exif`;
   await withFile(path, OPEN_FLAGS, async (file) => {
     const whole = async function* () {
-      yield* readRange(file, 0, HEADER_END);
+      yield* readRange(file, 0, PNG_HEADER_BYTES);
       yield* pngChunkParts('tEXt', keyword.length + length, text());
-      yield* readRange(file, HEADER_END, start);
+      yield* readRange(file, PNG_HEADER_BYTES, start);
       yield* readRange(file, end, Number.POSITIVE_INFINITY);
     };
     await pipeline(whole, createWriteStream(copy, { flags: 'wx' }));
@@ -179,6 +194,6 @@ async function insertText(
  * @returns undefined for other text, for EXIF without that offset, and for damaged or too much EXIF
  */
 async function readDjxlExif(chunk: WrittenChunk): Promise<Buffer | undefined> {
-  const { kind, bytes = Buffer.alloc(0) } = (await metadataIn(chunk)) ?? {};
+  const { kind, bytes = Buffer.alloc(0) } = (await readMetadataChunk(chunk)) ?? {};
   return kind === 'exif' && bytes.length > 4 && bytes.readUInt32BE(0) === 0 ? bytes.subarray(4) : undefined;
 }

@@ -11,6 +11,9 @@ import type { Animation } from './image-info.ts';
 /** First bytes of every PNG. */
 export const PNG_SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
 
+/** Bytes of the signature and the chunk IHDR, which all others follow. */
+export const PNG_HEADER_BYTES = 33;
+
 /** Encodes a chunk with its length and checksum. */
 export function pngChunk(name: string, body: Buffer): Buffer {
   return Buffer.concat([...pngChunkParts(name, body.length, [body])]);

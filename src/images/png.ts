@@ -5,7 +5,7 @@ import { readOrientation } from './exif.ts';
 import { classifyDeflatedProfile, MAX_PROFILE_BYTES } from './icc.ts';
 import { addFacts, type ImageFacts, type PixelFormat } from './image-info.ts';
 import { LENGTHS, type PngColourChunks, parseColourChunk, pngColour } from './png-colour.ts';
-import { kindOfText, MAX_KEYWORD_BYTES } from './png-text.ts';
+import { kindOfChunk } from './png-text.ts';
 
 const COLOUR_TYPE = { grey: 0, palette: 3 } as const;
 /** Offset of the colour type in the file. */
@@ -107,7 +107,7 @@ const CHUNKS: Readonly<
   zTXt: readText,
 };
 
-async function readText(bytes: WindowReader, { offset, length }: Part): Promise<PartialInfo | undefined> {
-  const kind = kindOfText(await bytes.read(offset, Math.min(length, MAX_KEYWORD_BYTES + 1)));
+async function readText(bytes: WindowReader, chunk: Part): Promise<PartialInfo | undefined> {
+  const kind = await kindOfChunk(chunk, bytes);
   return kind && { metadata: [kind] };
 }

@@ -14,10 +14,9 @@ import {
 
 /** Delay that viewers use for a frame with a delay of 0, in ms. */
 const DEFAULT_DELAY_MS = 100;
-/** Alpha bit in the flags of the VP8X chunk, and in the fifth byte of a lossless image. */
-const ALPHA = 0x10;
-/** Bit for an animation in the flags of the VP8X chunk, and reserved bits. libwebp rejects an animation with one of these. */
-const ANIMATED = 0x02;
+/** Bits in the flags of the VP8X chunk. That of alpha is also in the fifth byte of a lossless image. */
+export const WEBP_FLAGS = { animation: 0x02, xmp: 0x04, exif: 0x08, alpha: 0x10 } as const;
+/** Reserved bits of the flags. libwebp rejects an animation with one of these. */
 const RESERVED = 0xc1;
 /** Flags in the last header byte of a frame: dispose to background, do not blend. */
 const DISPOSE = 1;
@@ -64,7 +63,8 @@ export async function readWebp(bytes: WindowReader): Promise<PartialInfo> {
   }
   // ImageMagick decodes such an animation to an empty canvas, without an error.
   const isCut = delaysMs.length < 2 && last !== undefined && !(await isWhole(bytes, last));
-  const isEmpty = (flags & ANIMATED) !== 0 && ((flags & RESERVED) !== 0 || !isFirstFrameUsable || isCut);
+  const isEmpty =
+    (flags & WEBP_FLAGS.animation) !== 0 && ((flags & RESERVED) !== 0 || !isFirstFrameUsable || isCut);
   const alpha = transparent || isEmpty || delaysMs.length === 1;
   info = { ...info, pixels: { ...RGB_PIXELS, alpha, profile } };
   if (isEmpty) return { ...info, contradictory: true };
@@ -81,8 +81,8 @@ export async function readWebp(bytes: WindowReader): Promise<PartialInfo> {
 }
 
 function hasAlpha(name: string, head: Buffer): boolean {
-  if (name === 'VP8X') return ((head[0] ?? 0) & ALPHA) !== 0;
-  return name === 'VP8L' ? ((head[4] ?? ALPHA) & ALPHA) !== 0 : name === 'ALPH';
+  if (name === 'VP8X') return ((head[0] ?? 0) & WEBP_FLAGS.alpha) !== 0;
+  return name === 'VP8L' ? ((head[4] ?? WEBP_FLAGS.alpha) & WEBP_FLAGS.alpha) !== 0 : name === 'ALPH';
 }
 
 /** Reads the canvas size, or the image size of a simple file (sections 2.5 to 2.7; RFC 6386, 9.1). */

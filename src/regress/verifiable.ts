@@ -37,14 +37,14 @@ export interface Verification {
 
 /** Options with which a result has the size of its source, and those that only reduce it. Others are not verified. */
 const SAME_SIZE: readonly string[] = [
-  ...(['format', 'accepted', 'quality', 'maxBytes', 'lossless', 'stripMetadata'] as const),
+  ...(['format', 'accepted', 'quality', 'maxBytes', 'lossless', 'metadata'] as const),
   ...(['frames', 'pages', 'background'] as const),
 ] satisfies (keyof ConvertOptions)[];
 const REDUCING: readonly string[] = ['width', 'height'] satisfies (keyof ConvertOptions)[];
 
 /** Returns why results with these options cannot be verified; undefined if they can. */
 export function findUnverifiable(mode: VerifyMode, options: ConvertOptions): string | undefined {
-  const { format, lossless = false, quality, stripMetadata } = options;
+  const { format, lossless = false, quality, metadata } = options;
   const { label } = OUTPUTS[format];
   if (format === 'pdf' || format === 'ico') return `--format ${format} is not verified`;
   const given = Object.entries(options).flatMap(([name, value]) => (isOptionSet(name, value) ? name : []));
@@ -52,8 +52,8 @@ export function findUnverifiable(mode: VerifyMode, options: ConvertOptions): str
   if (other)
     return `${flagName(other)} is not verified, only results with the size of their source or reduced by --width and --height`;
   if (mode === 'visual') return undefined;
-  if (format === 'jxl' && quality < 100 && !(lossless && !stripMetadata))
-    return `${label} is lossy here: use visual, --quality 100, or for JPEG --lossless --keep-metadata`;
+  if (format === 'jxl' && quality < 100 && !(lossless && metadata === 'all'))
+    return `${label} is lossy here: use visual, --quality 100, or for JPEG --lossless --metadata all`;
   if (!['png', 'bmp', 'tiff', 'jxl'].includes(format) && !(format === 'webp' && lossless))
     return `${label} is lossy here: use visual, png, bmp, tiff, or webp with --lossless`;
   const reducing = given.find((name) => REDUCING.includes(name));

@@ -68,7 +68,7 @@ describe('imagemill convert --verify, by the kind of source,', () => {
     const photo = (await openPhoto(300, 200)).removeAlpha().modulate({ saturation: 1.5 });
     const source = await photo.toColourspace('rgb16').withIccProfile('p3').png().toBuffer();
     const wrong = await sharp(source).toColourspace('rgb16').png().toBuffer(); // what sharp does
-    const options = { format: 'png', quality: 80, stripMetadata: true } as const;
+    const options = { format: 'png', quality: 80, metadata: 'none' } as const;
     expect((await verifyResult('visual', 'png', source, wrong, options)).reason).to.match(/colours shifted/);
   });
 
@@ -79,7 +79,7 @@ describe('imagemill convert --verify, by the kind of source,', () => {
       expect((await convert('pixels', 'bmp', ...args)).complaints, background).to.deep.equal([]);
       expect((await convert('visual', 'bmp', ...args)).complaints, background).to.deep.equal([]);
     }
-    const options = { format: 'bmp', quality: 80, stripMetadata: true, background: '#123' } as const;
+    const options = { format: 'bmp', quality: 80, metadata: 'none', background: '#123' } as const;
     const { reason } = await verifyResult(
       'pixels',
       'png',
@@ -94,7 +94,7 @@ describe('imagemill convert --verify, by the kind of source,', () => {
     const photo = (await openPhoto(300, 200)).removeAlpha().linear(0.5, 64);
     const source = await photo.withIccProfile('p3').png().toBuffer();
     const { frames } = await decode(source, 'png');
-    const options = { format: 'png', quality: 80, stripMetadata: true } as const;
+    const options = { format: 'png', quality: 80, metadata: 'none' } as const;
     const judge = async (by: number) => {
       const [{ width, height, data }] = frames as [(typeof frames)[number]];
       const [red, green, blue, alpha] = [by, -by, by, 0];
@@ -166,7 +166,7 @@ describe('imagemill convert --verify, by the kind of source,', () => {
     for (const [name, [, wrong]] of Object.entries(faults)) await folder.write(`in/${name}.png`, wrong);
     for (const format of ['avif', 'jxl'] as const) {
       await folder.run(['in', '-o', 'out', '--format', format], { env: { EXTRA_OUTPUTS: 'avif,jxl' } });
-      const options = { format, quality: 80, stripMetadata: true } as const;
+      const options = { format, quality: 80, metadata: 'none' } as const;
       for (const [name, [sound]] of Object.entries(faults)) {
         const result = await folder.read(`out/${name}.${format}`);
         const { passed } = await verifyResult('visual', 'png', sound, result, options);

@@ -117,7 +117,7 @@ describe('imagemill convert --verify', () => {
       const args = ['in.png', '-o', `out.${format}`, '--verify', 'pixels'];
       expect((await folder.run(args, { env: { EXTRA_OUTPUTS } })).complaints, format).to.deep.equal([]);
     }
-    const options = { format: 'png', quality: 80, stripMetadata: true } as const;
+    const options = { format: 'png', quality: 80, metadata: 'none' } as const;
     const judge = async (at: number) => {
       const other = samples.with(at, (samples[at] as number) ^ 1);
       return verifyResult('pixels', 'png', await file(samples), await file(other), options);
@@ -364,7 +364,7 @@ describe('imagemill convert --verify', () => {
   ): Promise<void> {
     const engine = await startEngine();
     const verifier = await createVerifier(engine, 1, undefined);
-    const options = { format: 'png', quality: 80, stripMetadata: true } as const;
+    const options = { format: 'png', quality: 80, metadata: 'none' } as const;
     const question = { mode: 'pixels', type: 'png', options } as const;
     try {
       await use(await engine.workspaces.root(), (source, result) =>

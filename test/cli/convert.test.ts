@@ -222,6 +222,7 @@ describe('imagemill convert', () => {
     for (const [name, fields, flags] of [
       ['scene.jpg', { format: 'webp', quality: '60', width: '50' }, ['-q', '60', '--width', '50']],
       ['orientation-6.jpg', { format: 'jpg', strip_metadata: 'false' }, ['--keep-metadata']],
+      ['private.jpg', { format: 'png', metadata: 'copyright' }, ['--metadata', 'copyright']],
       ['window.png', { format: 'jpg', background: '08f' }, ['--background', '08f']],
       ['moving.gif', { format: 'webp', frames: 'first' }, ['--frames', 'first']],
       ['scene.svg', { format: 'png', height: '200' }, ['--height', '200']],

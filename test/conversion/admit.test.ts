@@ -18,7 +18,7 @@ function perPixel(
   given: Partial<ConvertOptions> & Pick<ConvertOptions, 'format'>,
   magick: 6 | 7 = 7,
 ): number {
-  const options = { quality: 80, stripMetadata: true, ...given };
+  const options = { quality: 80, metadata: 'none' as const, ...given };
   const job = createJob({ ...MEGAPIXEL, ...image } as ImageInfo, options, { magick });
   const bytes = estimateDiskBytes(job, INPUT_BYTES);
   return bytes === undefined ? Number.NaN : (bytes - INPUT_BYTES - 64 * 1024) / 1e6;
@@ -28,11 +28,7 @@ describe('the size of an SVG', () => {
   it('is rejected above what librsvg renders, also if the limit of a side is higher', () => {
     const config = { ...loadConfig({}), maxSide: 65_500 };
     const job = (width: number, format: 'png' | 'pdf' = 'png') =>
-      createJob(
-        { type: 'svg', width, height: 10 },
-        { format, quality: 80, stripMetadata: true },
-        { magick: 7 },
-      );
+      createJob({ type: 'svg', width, height: 10 }, { format, quality: 80, metadata: 'none' }, { magick: 7 });
     expect(() => checkLimits(job(32_768), config, 'a.svg')).to.throw(
       'a.svg would be rendered 32768 pixels wide or high, more than the limit of 32767: set a smaller width or height.',
     );
@@ -54,7 +50,7 @@ describe('an animation with more frames than a command can name', () => {
     const accept = (frames: number) => {
       const delaysMs = Array.from({ length: frames }, (_, at) => 20 + 10 * (at % 2));
       const image: ImageInfo = { type: 'gif', width: 1, height: 1, animation: { delaysMs, loopCount: 0 } };
-      return planResult(image, { format: 'webp', quality: 80, stripMetadata: true }, '', machine);
+      return planResult(image, { format: 'webp', quality: 80, metadata: 'none' }, '', machine);
     };
     expect(accept(30_000).plan.steps).to.have.length(2);
     expect(() => accept(100_000))

@@ -48,7 +48,7 @@ describe('a conversion', () => {
       const folder = await workspace.folder('job');
       await copyFile(path, join(folder, 'in'));
       const source = { folder, disk, type, label: 'The file' };
-      const options = { format, quality: 100, stripMetadata: false } as const;
+      const options = { format, quality: 100, metadata: 'all' } as const;
       const { bytes } = await engine.convert(source, options, new AbortController().signal);
       expect(existsSync(folder), 'the folder of the tool').to.equal(false);
       return { reserved, stored, bytes };

@@ -15,7 +15,7 @@ import { extra } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { failure } from '../helpers/util.ts';
 
-const OPTIONS = { format: 'png', quality: 80, stripMetadata: true } as const;
+const OPTIONS = { format: 'png', quality: 80, metadata: 'none' } as const;
 const PALETTE_MESSAGE =
   "convert: invalid colormap index `in' @ error/colormap-private.h/ConstrainColormapIndex/35.";
 

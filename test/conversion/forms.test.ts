@@ -47,6 +47,7 @@ const VALUES: Readonly<Record<string, Row>> = {
     ['2', 'maybe', 'nope', 'truee'],
     ['true', 'FALSE', '1', '0', 'Yes', 'no', 'on', 'OFF'],
   ],
+  metadata: ['one of none, copyright, all', ['keep', 'true'], ['none', 'COPYRIGHT', 'all']],
   enlarge: [BOOLEAN, ['maybe'], ['yes']],
   greyscale: [BOOLEAN, ['2'], ['on']],
   rotate: ['one of 0, 90, 180, 270', ['45', '-90', '360', '0x5a', ' 90', '90.0'], ['0', '90', '270']],
@@ -98,6 +99,40 @@ describe('the fields of a form', () => {
     expect(outcome({ format: 'png', output_format: 'gif' })).to.match(
       /^400 .*"output_format" \("gif"\).*"format" \("png"\)/,
     );
+  });
+
+  it('have two names for the metadata that is kept, which must not contradict each other', () => {
+    for (const [fields, metadata] of [
+      [{}, 'none'],
+      [{ strip_metadata: 'yes' }, 'none'],
+      [{ strip_metadata: 'no' }, 'all'],
+      [{ strip_metadata: 'off', metadata: 'ALL' }, 'all'],
+      [{ strip_metadata: '1', metadata: 'none' }, 'none'],
+      [{ strip_metadata: '', metadata: 'copyright' }, 'copyright'],
+    ] as const)
+      expect(parse(fields).metadata, JSON.stringify(fields)).to.equal(metadata);
+    expect(outcome({ metadata: 'copyright', strip_metadata: '1' })).to.equal(
+      '400 Invalid metadata "copyright": expected none if strip_metadata is true.',
+    );
+    expect(outcome({ metadata: 'none', strip_metadata: 'no' })).to.equal(
+      '400 Invalid metadata "none": expected all if strip_metadata is false.',
+    );
+  });
+
+  it('of a request take precedence over those of a preset, also by another name', () => {
+    const presets = new Map([['kept', [['strip_metadata', 'false']] as const]]);
+    const { convert } = createParsers(OUTPUT_TYPES, testConfig(), presets);
+    const variants = '[{"name":"a"},{"name":"b","metadata":"copyright"},{"name":"c","strip_metadata":true}]';
+    const form = convert([
+      ['preset', 'kept'],
+      ['variants', variants],
+    ]);
+    expect(form.variants.map(({ options }) => options.metadata)).to.deep.equal(['all', 'copyright', 'none']);
+    const single = convert([
+      ['preset', 'kept'],
+      ['metadata', 'copyright'],
+    ]);
+    expect(single.options.metadata).to.equal('copyright');
   });
 
   it('are checked even if the format has no quality', () => {

@@ -74,7 +74,7 @@ describe('conversion keys of all fixtures in all formats', () => {
         for (const format of ALL_OUTPUT_TYPES) {
           // cairo 1.18 compresses the dates of a PDF with other objects.
           if (type === 'svg' && format === 'pdf') continue;
-          const base = { format, quality: 80, stripMetadata: true };
+          const base = { format, quality: 80, metadata: 'none' as const };
           const plain = await convert(bytes, type, base);
           for (const [spelling, { options, reasons }] of Object.entries(SPELLINGS)) {
             const found = plain && (await convert(bytes, type, { ...options, ...base }));

@@ -19,7 +19,7 @@ const TOOLS: Toolchain = {
   rsvg: { path: '/usr/bin/rsvg', version: '2.60.0' },
 };
 const PHOTO: ImageInfo = { type: 'jpg', width: 400, height: 300, profile: 'other' };
-const OPTIONS: ConvertOptions = { format: 'webp', quality: 80, stripMetadata: true };
+const OPTIONS: ConvertOptions = { format: 'webp', quality: 80, metadata: 'none' };
 
 function keyOf(image: ImageInfo = PHOTO, options: Partial<ConvertOptions> = {}, tools = TOOLS): string {
   return conversionKey('digest', canonicalPlan(planned(image, options), tools));

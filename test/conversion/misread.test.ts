@@ -26,7 +26,7 @@ describe('a kind of file in the table of misread kinds', () => {
   async function convertAnyway(fixture: string): Promise<Buffer | Error> {
     const bytes = await edgeCase(fixture);
     const source = { bytes, type: (await typeOf(bytes)) ?? 'tiff', readsMisread: true };
-    const options = { format: 'png', quality: 80, stripMetadata: true } as const;
+    const options = { format: 'png', quality: 80, metadata: 'none' } as const;
     return convertWith(engine, source, options, ({ path }) => readFile(path)).catch((error: Error) => error);
   }
 

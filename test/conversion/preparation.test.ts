@@ -33,7 +33,7 @@ describe('the preparation of files', () => {
         const folder = await workspace.folder(name);
         await writeFile(join(folder, 'in'), packed);
         const source = { folder, disk, type: 'svg', label: 'The file' } as const;
-        const options = { format: 'png', quality: 80, stripMetadata: true } as const;
+        const options = { format: 'png', quality: 80, metadata: 'none' } as const;
         return engine.convert(source, options, new AbortController().signal);
       });
     await Promise.all(Array.from({ length: FILES }, (_, at) => convert(String(at))));
@@ -57,7 +57,7 @@ describe('the preparation of files', () => {
         const folder = await workspace.folder('file');
         await writeFile(join(folder, 'in'), packed);
         const source = { folder, disk, type: 'svg', label: 'The file' } as const;
-        const options = { format: 'png', quality: 80, stripMetadata: true } as const;
+        const options = { format: 'png', quality: 80, metadata: 'none' } as const;
         return small.convert(source, options, new AbortController().signal);
       });
     try {
@@ -95,7 +95,7 @@ describe('the preparation of files', () => {
         const folder = await workspace.folder('file');
         await writeFile(join(folder, 'in'), packed);
         const source = { folder, disk, type: 'svg', label: 'The file', client } as const;
-        const options = { format: 'png', quality: 80, stripMetadata: true } as const;
+        const options = { format: 'png', quality: 80, metadata: 'none' } as const;
         const { signal } = new AbortController();
         const result =
           work === 'convert'

@@ -10,9 +10,11 @@ import { INPUT_FILE } from '../../src/conversion/plan/types.ts';
 import { type ErrorCode, ServiceError } from '../../src/errors.ts';
 import { ALL_INPUT_TYPES, type InputType } from '../../src/formats.ts';
 import type { ImageInfo } from '../../src/images/image-info.ts';
+import type { KeptMetadata } from '../../src/options.ts';
 import { CommandError } from '../../src/process/command.ts';
 import { damage, FIXTURES, type Fixture, findParts } from '../helpers/damage.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
+import { METADATA_VALUES } from '../helpers/plans.ts';
 import { repairContext } from '../helpers/repairs.ts';
 
 /** @module Repairs of any input terminate, fail only with an error for the client, and do not make a file much larger. */
@@ -37,7 +39,7 @@ const PALETTE_ERROR = new Error('x', {
 let folder: string;
 
 /** Repairs a file with everything that applies to it. Fails for an unexpected error, or for too many bytes. */
-async function repairs(type: InputType, bytes: Buffer, stripMetadata: boolean): Promise<void> {
+async function repairs(type: InputType, bytes: Buffer, metadata: KeptMetadata): Promise<void> {
   for (const name of readdirSync(folder)) rmSync(join(folder, name));
   const path = join(folder, INPUT_FILE);
   writeFileSync(path, bytes);
@@ -49,7 +51,7 @@ async function repairs(type: InputType, bytes: Buffer, stripMetadata: boolean): 
   const ignoreExpected = (error: unknown): undefined => {
     if (!(error instanceof ServiceError && EXPECTED.includes(error.code))) throw error;
   };
-  const options = { format: 'png', quality: 80, stripMetadata } as const;
+  const options = { format: 'png', quality: 80, metadata } as const;
   const image = await inspectInput(source, [options], context).catch(ignoreExpected);
   if (image?.type === 'png') await repairAfterError(PALETTE_ERROR, image, folder, context);
   const uncounted = statSync(path).size - Math.max(size, bytes.length);
@@ -69,10 +71,12 @@ const pixels = ({ width = 0, height = 0 }: ImageInfo): number => width * height;
 
 /** Says which file failed, so that it can be made again. */
 async function survives({ name, type, bytes }: Fixture, mutant: Buffer, round: number): Promise<void> {
-  await repairs(type, mutant, round % 2 === 0).catch((cause: Error) => {
-    const changes = [...mutant.entries()].filter(([at, value]) => value !== bytes[at]);
-    throw new Error(`${name} with ${JSON.stringify(changes)}: ${cause.message}`, { cause });
-  });
+  await repairs(type, mutant, METADATA_VALUES[round % METADATA_VALUES.length] as KeptMetadata).catch(
+    (cause: Error) => {
+      const changes = [...mutant.entries()].filter(([at, value]) => value !== bytes[at]);
+      throw new Error(`${name} with ${JSON.stringify(changes)}: ${cause.message}`, { cause });
+    },
+  );
 }
 
 describe('repairing the header of arbitrary bytes', () => {

@@ -16,7 +16,7 @@ import { withoutDates } from '../helpers/pdf.ts';
 import { useEngine } from '../helpers/service.ts';
 
 const options = (given: Partial<ConvertOptions>): ConvertOptions => ({
-  ...{ format: 'webp', quality: 80, stripMetadata: true },
+  ...{ format: 'webp', quality: 80, metadata: 'none' },
   ...given,
 });
 
@@ -31,7 +31,7 @@ const VARIANTS: readonly Variant[] = Object.entries({
   part: { crop: '10%,20%,50%,50%', format: 'png' },
   paper: { format: 'pdf', width: 50 },
   bordered: { width: 50, height: 50, fit: 'contain', background: '#ff8800', format: 'bmp' },
-  kept: { format: 'jpg', stripMetadata: false },
+  kept: { format: 'jpg', metadata: 'all' },
   limited: { format: 'jpg', width: 70, maxBytes: 1200 },
   still: { frames: 'first', lossless: true },
   modern: { format: 'avif', width: 60 },

@@ -87,7 +87,7 @@ describe('threads of a conversion', () => {
     const { maxThreads = 8, ...source } = more;
     const result = await converter(idleSlots, maxThreads)(
       { folder, type, label: 'It', ...source },
-      { quality: 80, stripMetadata: true, ...options },
+      { quality: 80, metadata: 'none', ...options },
       new AbortController().signal,
     );
     return withoutDates(await readFile(result.path));

@@ -266,7 +266,7 @@ describe('working files on a disk', () => {
           disk: workspace.disk,
         } as const;
         await storeInput(Readable.from([ONE_PIXEL]), join(source.folder, 'in'), options);
-        await engine.convert(source, { format: 'webp', quality: 80, stripMetadata: true }, signal);
+        await engine.convert(source, { format: 'webp', quality: 80, metadata: 'none' }, signal);
         await workspace.discard(source.folder);
       });
       await engine.close();

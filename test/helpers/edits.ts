@@ -69,7 +69,7 @@ async function decodeFrames(file: Buffer, format: string): Promise<Pixels[]> {
 
 /** Options of a conversion without loss, as far as the format can. */
 export const baseOptions = (format: OutputType): ConvertOptions => ({
-  ...{ format, quality: 100, stripMetadata: true },
+  ...{ format, quality: 100, metadata: 'none' },
   ...(OUTPUTS[format].lossless && { lossless: true }),
 });
 

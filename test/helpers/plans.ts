@@ -2,6 +2,10 @@
 import { plan } from '../../src/conversion/plan/index.ts';
 import { completeStep, type Step } from '../../src/conversion/plan/step.ts';
 import type { ConversionJob, Plan } from '../../src/conversion/plan/types.ts';
+import { type KeptMetadata, OPTIONS } from '../../src/options.ts';
+
+/** All values of the option `metadata`. */
+export const METADATA_VALUES = Object.keys(OPTIONS.metadata.type.labels) as KeptMetadata[];
 
 /** Replaces the placeholders of a command. */
 export const complete = (step: Step, threads = 1): Step =>

@@ -73,7 +73,7 @@ async function survives(bytes: Uint8Array, type: InputType): Promise<void> {
   planned.add(properties);
   for (const format of ['bmp', 'pdf', 'jxl', 'ico'] as const) {
     const invalid = invalidArguments(
-      plan(createJob(picture, { format, quality: 80, stripMetadata: true }, MACHINE)),
+      plan(createJob(picture, { format, quality: 80, metadata: 'none' }, MACHINE)),
     );
     if (invalid.length > 0) expect.fail(`${properties} is planned with ${invalid}`);
   }

@@ -22,7 +22,7 @@ describe('the matrix of a regression check', () => {
     await writeFile(json, '{"cases":[{"name":"small","format":"JPEG","width":300,"strip_metadata":false}]}');
     for (const path of [yaml, json]) {
       const [small] = (await readMatrix(path, CONFIG)).cases;
-      expect(small?.options).to.include({ format: 'jpg', quality: 80, width: 300, stripMetadata: false });
+      expect(small?.options).to.include({ format: 'jpg', quality: 80, width: 300, metadata: 'all' });
     }
   });
 

@@ -262,7 +262,7 @@ describe('planted defects', () => {
   }
 
   describe('in a JPEG that is large enough to be reduced for its verification', () => {
-    const OPTIONS = { format: 'jpg', quality: 80, stripMetadata: true } as const;
+    const OPTIONS = { format: 'jpg', quality: 80, metadata: 'none' } as const;
     let large: Raster;
     let source: Buffer;
     const judge = async (result: Buffer) => verify('visual', 'jpg', source, result, OPTIONS);

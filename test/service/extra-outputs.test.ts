@@ -300,7 +300,7 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
     const folder = await makeTempDir('avif');
     const [large] = (await madePhotos(2000, 1500, 1)) as [Pixels];
     await writeFile(join(folder, 'in.png'), await open(large).removeAlpha().png().toBuffer());
-    const options: ConvertOptions = { format: 'avif', quality: 80, stripMetadata: true };
+    const options: ConvertOptions = { format: 'avif', quality: 80, metadata: 'none' };
     const { args } = complete({ tool: 'avifenc', args: EXTERNAL_ENCODERS.avif?.args({ options }) ?? [] });
     const command = ['avifenc', ...args, 'in.png', 'out.avif'].join(' ');
     const seconds = [1, 2, 3].map(() => {

@@ -168,7 +168,7 @@ describe('the encodes for max_bytes', () => {
         const bytes = await fixture(type === 'gif' ? 'moving.gif' : `scene.${type}`);
         const steps: Step[] = [];
         const onCommand = (step: Step) => void steps.push(step);
-        const options = { format: 'webp', quality: 100, stripMetadata: true, maxBytes } as const;
+        const options = { format: 'webp', quality: 100, metadata: 'none', maxBytes } as const;
         await convertWith(engine, { bytes, type, onCommand }, options, async () => {}).catch(() => {});
         const reads = steps.filter(
           ({ args, stdin }) => stdin === 'in' || args.some((arg) => /(^|:)in(\[|$)/.test(arg)),

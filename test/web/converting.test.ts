@@ -127,7 +127,7 @@ describe('converting on the page', () => {
     ] as const) {
       const page = await open(service, {}, `?output_format=jpg&max_bytes=${bytes}`);
       expect(await page.getByLabel('Max file size').inputValue()).to.equal(kilobytes);
-      await page.getByLabel('Keep metadata').check();
+      await page.getByLabel('Metadata').selectOption('Kept');
       expect((await queryOf(page)).get('max_bytes')).to.equal(bytes);
       expect(await page.locator('form:invalid').count()).to.equal(0);
     }
@@ -400,14 +400,14 @@ describe('the options on the page', () => {
     await page.getByRole('radio', { name: 'JPEG' }).check();
     await page.getByLabel('Quality').fill('55');
     await page.getByLabel('Max height').fill('900');
-    await page.getByLabel('Keep metadata').check();
-    const query = 'output_format=jpg&quality=55&height=900&strip_metadata=false';
+    await page.getByLabel('Metadata').selectOption('Only copyright');
+    const query = 'output_format=jpg&quality=55&height=900&metadata=copyright';
     expect(String(await queryOf(page))).to.equal(query);
     await page.goto(new URL('/', service.base).href);
     expect(await page.getByRole('radio', { name: 'JPEG' }).isChecked()).to.equal(true);
     expect(await page.getByLabel('Quality').inputValue()).to.equal('55');
     expect(await page.getByLabel('Max height').inputValue()).to.equal('900');
-    expect(await page.getByLabel('Keep metadata').isChecked()).to.equal(true);
+    expect(await page.getByLabel('Metadata').inputValue()).to.equal('copyright');
   });
 
   it('are read from the address, and invalid values are ignored', async () => {
@@ -418,8 +418,9 @@ describe('the options on the page', () => {
     expect(await page.getByLabel('Max height').inputValue()).to.equal('');
   });
 
-  it('keep the metadata if selected', async () => {
+  it('keep the metadata if selected, also by a link with strip_metadata', async () => {
     const page = await open(service, {}, '?output_format=jpg&strip_metadata=false');
+    expect(await page.getByLabel('Metadata').inputValue()).to.equal('all');
     await pick(page, [fixturePath('private.jpg')]);
     await convertAll(page);
     const download = await downloaded(page, page.getByRole('link', { name: 'Save private.jpg' }));

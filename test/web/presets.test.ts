@@ -48,17 +48,16 @@ describe('presets on the page', () => {
     await preset(page).selectOption('card');
     expect(await fieldsOf(page)).to.deep.equal({ preset: 'card' });
     expect(await page.getByRole('radio', { name: 'Preset' }).isChecked()).to.equal(true);
-    const keeps = page.getByLabel('Keep metadata');
-    expect(await keeps.evaluate((box) => (box as HTMLInputElement).indeterminate)).to.equal(true);
+    const enlarges = page.getByLabel('Enlarge');
+    expect(await enlarges.evaluate((box) => (box as HTMLInputElement).indeterminate)).to.equal(true);
     await pick(page, [fixturePath('scene.png')]);
     await convertAll(page);
     expect(await sharp(await save(page, 'scene.jpg')).metadata()).to.include({ width: 60, height: 60 });
 
     await page.getByLabel('Max width').fill('30');
     await page.getByLabel('Quality').fill('80'); // the default of the page, but not that of a preset
-    await keeps.check();
-    await keeps.uncheck();
-    const changed = { preset: 'card', quality: '80', width: '30', strip_metadata: 'true' };
+    await page.getByLabel('Metadata').selectOption('Removed'); // the default, too
+    const changed = { preset: 'card', quality: '80', width: '30', metadata: 'none' };
     expect(await fieldsOf(page)).to.deep.equal(changed);
     await page.reload();
     expect(await fieldsOf(page)).to.deep.equal(changed);
@@ -75,7 +74,7 @@ describe('presets on the page', () => {
     expect(await fieldsOf(page)).to.deep.equal({
       preset: 'card',
       width: '30',
-      strip_metadata: 'true',
+      metadata: 'none',
       quality: '80',
     });
   });

@@ -14,7 +14,7 @@ import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import type { TextField } from '../../conversion/types.ts';
 import { ServiceError, StartupError, serviceError } from '../../errors.ts';
 import { explainDisabled, type OutputType } from '../../formats.ts';
-import { fieldName, flagName, OPTION_NAMES, type OptionName, optionRow } from '../../options.ts';
+import { fieldName, flagName, OPTION_NAMES, type OptionName } from '../../options.ts';
 import { sanitizeForDisplay } from '../../text.ts';
 import { CliError } from '../context.ts';
 
@@ -51,6 +51,8 @@ export interface Flags extends Readonly<Partial<Record<OptionName, string | true
  * @throws {CliError} naming every invalid value
  */
 export function parseOptions(flags: Flags, outputs: readonly OutputType[]) {
+  if (flags.keepMetadata && (flags.metadata ?? 'all') !== 'all')
+    throw new CliError('--keep-metadata and --metadata contradict each other.');
   const others = { format: outputFormat(outputs).optional(), jobs: integer(1, 1024).optional() };
   const given = { ...optionTexts(flags), format: flags.format, jobs: flags.jobs };
   const result = z.object({ ...optionFields(outputs), ...others }).safeParse(given);
@@ -71,11 +73,10 @@ export function parseOptions(flags: Flags, outputs: readonly OutputType[]) {
 function optionTexts(flags: Flags): Record<string, string> {
   const given: Readonly<Record<string, unknown>> = { ...flags };
   const texts = OPTION_NAMES.flatMap((name) => {
-    const { opposite } = optionRow(name).flag;
-    const value = given[opposite ?? name];
-    return value === undefined ? [] : [[fieldName(name), opposite ? 'false' : String(value)] as const];
+    const value = given[name];
+    return value === undefined ? [] : [[fieldName(name), String(value)] as const];
   });
-  return Object.fromEntries(texts);
+  return { ...Object.fromEntries(texts), ...(flags.keepMetadata && { metadata: 'all' }) };
 }
 
 /** Returns the options as form fields of the API. */

@@ -100,8 +100,8 @@ export interface ResultOptions {
   /** Whether an image can be enlarged. An SVG is always rendered at the requested size. Default: `false`. */
   readonly enlarge?: boolean | undefined;
   /**
-   * Whether a WebP has exactly the pixels of the image, regardless of `quality`. With `strip_metadata=false`,
-   * an upright JPEG becomes a JPEG XL from which its bytes can be restored. Otherwise ignored. Excludes
+   * Whether a WebP has exactly the pixels of the image, regardless of `quality`. With `metadata=all`, an
+   * upright JPEG becomes a JPEG XL from which its bytes can be restored. Otherwise ignored. Excludes
    * `max_bytes`. Default: `false`.
    */
   readonly lossless?: boolean | undefined;
@@ -112,10 +112,12 @@ export interface ResultOptions {
    */
   readonly max_bytes?: number | undefined;
   /**
-   * Whether to remove EXIF, IPTC, XMP and the colour profile. If false, they are kept if the format supports
-   * them. Default: `true`.
+   * Metadata of the result. `none`: none, and the colours are sRGB. `copyright`: the author, the copyright,
+   * the credit line and the terms of use, as EXIF, IPTC and XMP state them, and the colour profile, but no
+   * place, no camera and no thumbnail; for webp, png, jpg, avif, jxl, tiff. `all`: EXIF, IPTC, XMP and the
+   * colour profile, if the format supports them. Default: `none`.
    */
-  readonly strip_metadata?: boolean | undefined;
+  readonly metadata?: 'none' | 'copyright' | 'all' | undefined;
   /**
    * Frames of an animation to convert. Default: all if the output can be animated, otherwise the first. A PDF
    * gets one page per frame only with `all`.
@@ -134,6 +136,11 @@ export interface ResultOptions {
    * transparency.
    */
   readonly background?: string | undefined;
+  /**
+   * Another field for two values of `metadata`: `true` is `none`, and `false` is `all`. An error if
+   * `metadata` has another value.
+   */
+  readonly strip_metadata?: boolean | undefined;
 }
 
 /** Options of `convert`. */

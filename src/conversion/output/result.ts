@@ -3,14 +3,15 @@
  * the tools.
  */
 import { closeSync, constants, fstatSync, opendirSync, openSync, readSync, writeSync } from 'node:fs';
-import type { FileHandle } from 'node:fs/promises';
 import { join, parse } from 'node:path';
 import { workFiles } from '../../files/workspace.ts';
 import { ALL_INPUT_TYPES, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
-import { fileReader, withFile, writeAt } from '../../images/containers/file.ts';
-import { boxes, encodeBox } from '../../images/containers/parts.ts';
+import { editFile } from '../../images/containers/file.ts';
+import { writeCopyright } from '../../images/copyright/write.ts';
+import { withoutMarker } from '../../images/exif.ts';
 import type { ImageInfo } from '../../images/image-info.ts';
 import { inspect } from '../../images/index.ts';
+import { type JxlMetadata, jxlMetadataEdits } from '../../images/jxl-writer.ts';
 import { type PngMetadata, readPngMetadata } from '../../images/png-text.ts';
 import type { Note } from '../../notes.ts';
 import type { Output } from '../../process/command.ts';
@@ -50,7 +51,9 @@ export async function checkResult(
   if (job.isTranscoded) await assertRestored(source);
   const checked = await moveOutput(source, job);
   if (options.format === 'pdf') correctPdfTitle(checked.path, parse(nameFile(job.output, suffix)).name);
-  if (options.format !== 'jxl' || options.stripMetadata || job.isTranscoded) return checked;
+  if (options.metadata === 'copyright' && image.copyright)
+    return { ...checked, bytes: await writeCopyright(checked, options.format, image.copyright) };
+  if (options.format !== 'jxl' || options.metadata === 'none' || job.isTranscoded) return checked;
   return addJxlMetadata(checked, join(source.folder, nameFile(FILE_TO_ENCODE, suffix)));
 }
 
@@ -189,75 +192,38 @@ export async function inspectResult(path: string, format: OutputType): Promise<I
   return type && inspect(path, type);
 }
 
-/** Returns whether the result has all metadata that it should keep. */
+/** Returns whether the result has all metadata that it should keep. Its plan states whether it has the copyright. */
 export function keptMetadata(
   { metadata = [] }: ImageInfo,
   result: ImageInfo | undefined,
-  { stripMetadata }: ConvertOptions,
+  { metadata: kept }: ConvertOptions,
 ): boolean {
-  return stripMetadata || metadata.every((kind) => result?.metadata?.includes(kind));
+  return kept !== 'all' || metadata.every((kind) => result?.metadata?.includes(kind));
 }
 
-/** Metadata by the names of their boxes in a JPEG XL (ISO/IEC 18181-2, 9.1). */
-type Metadata = Partial<Record<'Exif' | 'xml ', Buffer>>;
-
 /**
- * Appends the metadata of a PNG as boxes, if the JPEG XL does not contain them: cjxl 0.7, the version of Debian 12, drops it. The
- * codestream stays in place, so the memory depends only on the metadata.
+ * Appends the metadata of a PNG to a JPEG XL, if that does not contain it: cjxl 0.7, the version of Debian 12, drops it.
  *
  * @param png path of the PNG that was encoded
  */
 export async function addJxlMetadata(result: CheckedResult, png: string): Promise<CheckedResult> {
-  const metadata = await metadataOf(png);
-  return withFile(result.path, 'r+', async (file) => {
-    const present = await boxNames(file, result.bytes);
-    const added = Object.entries(metadata).filter(([name]) => !present.includes(name));
-    const content = Buffer.concat(added.map(([name, body]) => encodeBox(name, body)));
-    await writeAt(file, result.bytes, content);
-    return { ...result, bytes: result.bytes + content.length };
-  });
-}
-
-/** Returns the names of the boxes. Compressed metadata has the name of its box in the content (ISO/IEC 18181-2, 9.3). */
-async function boxNames(file: FileHandle, size: number): Promise<string[]> {
-  const bytes = fileReader(file);
-  const names: string[] = [];
-  for await (const { name, start, offset, end } of boxes(bytes, { from: 0, to: size })) {
-    names.push(name === 'brob' ? (await bytes.read(offset, 4)).toString('latin1') : name);
-    if (end !== Number.POSITIVE_INFINITY) continue;
-    // It extends to the end of the file, so no box could follow.
-    const length = Buffer.alloc(4);
-    length.writeUInt32BE(size - start);
-    await writeAt(file, start, length);
-  }
-  return names;
-}
-
-/** Reads the metadata of a PNG that ImageMagick wrote, if there is one. */
-async function metadataOf(png: string): Promise<Metadata> {
   const found = await readPngMetadata(png).catch((error): PngMetadata[] => {
     if (isNoFile(error)) return [];
     throw error;
   });
-  return Object.assign({}, ...found.reverse().map(boxOf));
-}
-
-/** Returns the content of the box for some metadata; none if it is invalid. */
-function boxOf({ kind, bytes }: PngMetadata): Metadata {
-  if (kind === 'exif') return exifBox(bytes);
-  return kind === 'xmp' && bytes.length > 0 ? { 'xml ': bytes } : {};
+  const metadata: JxlMetadata = Object.assign({}, ...found.reverse().map(jxlMetadataOf));
+  const bytes = await editFile(result, (file) => jxlMetadataEdits(file, result.bytes, metadata));
+  return { ...result, bytes };
 }
 
 /** Byte orders of a TIFF header, with its number 42 (EXIF 2.32, 4.5.2). */
 const TIFF_HEADERS = ['II*\0', 'MM\0*'];
-const EXIF_MARKER = 'Exif\0\0';
 
-/** The box starts with the offset of the TIFF header (ISO/IEC 18181-2, 9.1). */
-function exifBox(exif: Buffer): Metadata {
-  const tiff = exif.toString('latin1', 0, 6) === EXIF_MARKER ? exif.subarray(EXIF_MARKER.length) : exif;
-  return TIFF_HEADERS.includes(tiff.toString('latin1', 0, 4))
-    ? { Exif: Buffer.concat([Buffer.alloc(4), tiff]) }
-    : {};
+/** Returns metadata that a JPEG XL can contain; none if it is invalid. */
+function jxlMetadataOf({ kind, bytes }: PngMetadata): JxlMetadata {
+  if (kind === 'xmp' && bytes.length > 0) return { xmp: bytes };
+  const exif = withoutMarker(bytes);
+  return kind === 'exif' && TIFF_HEADERS.includes(exif.toString('latin1', 0, 4)) ? { exif } : {};
 }
 
 const utf16 = (text: string): string => Buffer.from(text, 'utf16le').swap16().toString('hex').toUpperCase();

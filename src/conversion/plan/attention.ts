@@ -38,7 +38,7 @@ export function createReducingJob(job: ConversionJob): ConversionJob | undefined
   return createJob(
     keepsAllFrames ? { ...image, orientation: 1 } : image, // frames are not rotated
     {
-      ...{ format: 'bmp', quality: 100, stripMetadata: true, background: '#000000' },
+      ...{ format: 'bmp', quality: 100, metadata: 'none', background: '#000000' },
       ...{ rotate: options.rotate, flip: options.flip, crop: options.crop, dpi: options.dpi },
       ...{ width: SIDE, height: SIDE, fit: 'fill', enlarge: true },
       ...{ frames: 'first', pages: 'first' },

@@ -95,7 +95,7 @@ function toSrgb(job: ConversionJob, exact = isExactTransform(job)): string[] {
 }
 
 /**
- * Returns whether the image is converted to sRGB, as for `greyscale`. Without `stripMetadata`, it keeps its profile and pixels if the
+ * Returns whether the image is converted to sRGB, as for `greyscale`. Unless its metadata is removed, it keeps its profile and pixels if the
  * result can hold them and the tools find the profile. An HDR image never keeps its profile, which is not a colour
  * space but a mapping to a standard dynamic range.
  */
@@ -105,7 +105,7 @@ function convertsToSrgb({ image, options, programs }: ConversionJob): boolean {
   const isHdr = declaredColour !== undefined && 'hdr' in declaredColour.transfer;
   const isLost = (externalProfile && animation) || programs.includes('img2webp'); // which writes no profile
   const holds = format.profile && !lab && !isLost && !isHdr && (!cmyk || format.cmyk) && !options.greyscale;
-  return options.stripMetadata || !holds || (profile === 'grey' && !holdsGreys({ image, options }));
+  return options.metadata === 'none' || !holds || (profile === 'grey' && !holdsGreys({ image, options }));
 }
 
 /** Returns whether the result has only greys, as a profile of greys requires. The profile of declared colours is not of greys. */

@@ -1,5 +1,6 @@
 /** @module Encoder arguments of each format, chosen to balance quality, size and time. Pure. */
 import { OUTPUTS, type OutputType } from '../../formats.ts';
+import { encodeCopyright } from '../../images/copyright/blocks.ts';
 import type { ImageInfo, Size } from '../../images/image-info.ts';
 import type { ToolName } from '../../tools.ts';
 import { POINTS_PER_INCH, pageScale, setsSize } from './size.ts';
@@ -156,7 +157,22 @@ export const EXTERNAL_ENCODERS: Partial<Readonly<Record<OutputType, ExternalEnco
 /** Returns the arguments of the program that encodes the PNG of ImageMagick, or transcodes the input. */
 export function encoderArguments(job: ConversionJob): string[] {
   const args = EXTERNAL_ENCODERS[job.options.format]?.args(job) ?? [];
-  return [...args, job.isTranscoded ? INPUT_FILE : FILE_TO_ENCODE, job.output];
+  return [...args, ...copyrightArguments(job), job.isTranscoded ? INPUT_FILE : FILE_TO_ENCODE, job.output];
+}
+
+/** Files with the copyright for the encoder of AVIF. Other formats get it after they are encoded. */
+export const COPYRIGHT_FILES = [
+  ['exif', 'copyright.exif'],
+  ['xmp', 'copyright.xmp'],
+] as const;
+
+function copyrightArguments({
+  image: { copyright },
+  options: { format, metadata },
+}: ConversionJob): string[] {
+  if (format !== 'avif' || metadata !== 'copyright' || !copyright) return [];
+  const blocks = encodeCopyright(copyright, format);
+  return COPYRIGHT_FILES.flatMap(([kind, name]) => (blocks[kind] ? [`--${kind}`, name] : []));
 }
 
 /** Returns the arguments of img2webp, which assembles the frames of ImageMagick. An option applies to all frames after it. */
@@ -188,19 +204,41 @@ export function encode(job: ConversionJob): string[] {
 export const storeForRetries = ({ options, programs }: ConversionJob): string[] =>
   options.maxBytes && programs.at(-1) === 'magick' ? ['-depth', '8', '-write', `MIFF:${KEPT_FILE}`] : [];
 
-/** Removes all metadata, or only what ImageMagick would add to it. */
-export function stripMetadata({ options }: ConversionJob): string[] {
-  if (options.stripMetadata) return ['-strip'];
-  return [...WORKING_FILE_DATES.flatMap((name) => ['+set', name]), ...NO_PNG_GAMMA];
+/**
+ * Chunks with the gamma of 2.2 and the primaries that ImageMagick 6 declares in a PNG. Browsers would use them instead of sRGB.
+ */
+const GAMMA_CHUNKS = 'gAMA,cHRM';
+/** Chunks of a PNG with properties of the source, except the profile. */
+const PROPERTY_CHUNKS = 'bKGD,caNv,date,eXIf,iTXt,orNT,pHYs,sRGB,tEXt,tIME,zCCP,zTXt';
+
+const excludeChunks = (names: string): string[] => ['-define', `png:exclude-chunks=${names}`];
+const unset = (names: readonly string[]): string[] => names.flatMap((name) => ['+set', name]);
+
+/**
+ * Removes all metadata; all but the profile, before the copyright is written to the result; or only what ImageMagick would add to it.
+ */
+export function removeMetadata({ options: { metadata, format } }: ConversionJob): string[] {
+  if (metadata === 'all') return [...unset(WORKING_FILE_DATES), ...excludeChunks(GAMMA_CHUNKS)];
+  if (metadata === 'none' || !OUTPUTS[format].copyright) return ['-strip'];
+  // A TIFF has comments and labels as properties.
+  return [
+    ...['+profile', '!icc,*', ...unset(['comment', 'label'])],
+    ...excludeChunks(`${GAMMA_CHUNKS},${PROPERTY_CHUNKS}`),
+  ];
 }
+
+/** Returns whether the copyright, or a part of it, cannot be read or kept. */
+export const losesCopyright = ({ image: { copyright }, options }: ConversionJob): boolean =>
+  options.metadata === 'copyright' &&
+  copyright !== undefined &&
+  (copyright.isPartial || (copyright.texts.length > 0 && !OUTPUTS[options.format].copyright));
+
+const WHAT_REMAINS = { none: 'removed', copyright: 'removed, except the copyright', all: 'kept' } as const;
 
 export const explainMetadata: Sentence = ({ image: { metadata = [] }, options }) => {
   const kinds = metadata.map((kind) => kind.toUpperCase()).join(' and ');
-  return kinds === '' ? undefined : `${kinds} metadata is ${options.stripMetadata ? 'removed' : 'kept'}`;
+  return kinds === '' ? undefined : `${kinds} metadata is ${WHAT_REMAINS[options.metadata]}`;
 };
-
-/** Omits the gamma of 2.2 and the primaries that ImageMagick 6 declares in a PNG. Browsers would use them instead of sRGB. */
-const NO_PNG_GAMMA = ['-define', 'png:exclude-chunks=gAMA,cHRM'];
 
 const WORKING_FILE_DATES = ['date:create', 'date:modify', 'date:timestamp'];
 

@@ -117,7 +117,7 @@ const STAGES: readonly (readonly [Stage, Sentence?])[] = [
   [colours.flatten, colours.explainFlattening],
   [resizing.pad, resizing.explainBorders],
   [colours.binaryAlpha, colours.explainBinaryAlpha],
-  [encoding.stripMetadata, encoding.explainMetadata],
+  [encoding.removeMetadata, encoding.explainMetadata],
   [encoding.storeForRetries],
   [encoding.encode, encoding.explainEncoding],
 ];
@@ -140,7 +140,7 @@ export function explain(job: ConversionJob): string[] {
 
 /** Returns the arguments that encode the stored image again; see {@link KEPT_FILE}. */
 function encodeArguments(job: ConversionJob): string[] {
-  return [...limitThreads(), `MIFF:${KEPT_FILE}`, ...encoding.stripMetadata(job), ...encoding.encode(job)];
+  return [...limitThreads(), `MIFF:${KEPT_FILE}`, ...encoding.removeMetadata(job), ...encoding.encode(job)];
 }
 
 /** Limits the threads to processors that no other conversion uses. */
@@ -166,6 +166,7 @@ const NOTE_RULES: readonly {
   { note: 'first-page-only', applies: ({ image, pages }) => pages.length < countPages(image) },
   { note: 'truncated-input', applies: ({ image }) => image.truncated === true },
   { note: 'colour-converted-to-srgb', applies: colours.convertsColour },
+  { note: 'metadata-partly-kept', applies: encoding.losesCopyright },
   { note: 'svg-features-ignored', applies: ({ image }) => image.hasUnsupportedFeatures === true },
 ];
 

@@ -75,8 +75,8 @@ function transcodes(
   { type, orientation = 1, cmyk = false, profile }: ImageInfo,
   options: ConvertOptions,
 ): boolean {
-  const { format, lossless = false, stripMetadata } = options;
-  const isWanted = type === 'jpg' && format === 'jxl' && lossless && !stripMetadata;
+  const { format, lossless = false, metadata } = options;
+  const isWanted = type === 'jpg' && format === 'jxl' && lossless && metadata === 'all';
   const keepsPixels = orientation === 1 && honours('transcoding', options);
   return isWanted && keepsPixels && !cmyk && profile !== 'unusable';
 }

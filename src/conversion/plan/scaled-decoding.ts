@@ -3,6 +3,7 @@
  * bench/README.md has the measurements.
  */
 import { differsFromSrgb, type ImageInfo, type Size } from '../../images/image-info.ts';
+import type { KeptMetadata } from '../../options.ts';
 
 /** A scale of libjpeg's decoder: the number of eighths that remain of each side, and the divisor that requests it. */
 interface DecoderScale {
@@ -76,12 +77,12 @@ export interface ScaledDecoding {
 export function scaleDecoding(
   image: ImageInfo,
   target: Size,
-  { stripMetadata }: { readonly stripMetadata: boolean },
+  { metadata }: { readonly metadata: KeptMetadata },
   { scalesWebp = false }: { readonly scalesWebp?: boolean },
 ): ScaledDecoding | undefined {
   const { type } = image;
   if (type === 'jpg') return scaleJpeg(image, target);
-  return type === 'webp' && scalesWebp && hasOnlyPixels(image, stripMetadata)
+  return type === 'webp' && scalesWebp && hasOnlyPixels(image, metadata)
     ? scaleWebp(image, target)
     : undefined;
 }
@@ -181,9 +182,9 @@ const decodedAt = (side: number): Pick<ScaledSide, 'decoded' | 'whole' | 'from'>
 });
 
 /** Returns whether the pixels of a WebP are all that its conversion needs: dwebp writes neither alpha nor metadata to a PPM. */
-function hasOnlyPixels({ opaque, profile, metadata }: ImageInfo, stripMetadata: boolean): boolean {
-  const isUntagged = profile === 'none' && metadata?.length === 0;
+function hasOnlyPixels({ opaque, profile, metadata }: ImageInfo, kept: KeptMetadata): boolean {
+  const isUntagged = profile === 'none' && (kept === 'copyright' || metadata?.length === 0);
   return (
-    opaque === true && (isUntagged || (stripMetadata && profile !== undefined && !differsFromSrgb(profile)))
+    opaque === true && (isUntagged || (kept === 'none' && profile !== undefined && !differsFromSrgb(profile)))
   );
 }

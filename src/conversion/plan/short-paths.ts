@@ -9,7 +9,7 @@ type OptionName = keyof ConvertOptions;
 
 /** Options of the encoder and of other inputs. They change nothing that a short path leaves out. */
 const ENCODING = [
-  ...(['format', 'accepted', 'quality', 'lossless', 'maxBytes', 'stripMetadata'] as const),
+  ...(['format', 'accepted', 'quality', 'lossless', 'maxBytes', 'metadata'] as const),
   ...(['frames', 'pages', 'dpi', 'background'] as const),
 ];
 /** Options that have no effect without a size. */

@@ -3,7 +3,7 @@
  * the number of reads.
  */
 import { closeSync, constants, createWriteStream, openSync, readSync } from 'node:fs';
-import { type FileHandle, open, rename } from 'node:fs/promises';
+import { type FileHandle, open, rename, stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { setImmediate } from 'node:timers/promises';
 
@@ -60,9 +60,10 @@ export async function readAt(
   return { bytes, found: bytesRead };
 }
 
-/** Reads a file at any offset, without a window: for a few reads, or for large ones. */
+/** Reads a file at any offset, without a window: for a few reads, or for large ones. Reads beyond 2⁵³ return no bytes. */
 export const fileReader = (file: FileHandle): ByteReader => ({
   async read(at, length) {
+    if (!Number.isSafeInteger(at)) return NO_BYTES;
     const { bytes, found } = await readAt(file, at, length);
     return bytes.subarray(0, found);
   },
@@ -122,10 +123,8 @@ export async function replaceContent(
   bytes: number,
 ): Promise<void> {
   const { size } = await file.stat();
-  const output = `${path}.new`;
   await store(bytes);
-  await pipeline(content, createWriteStream(output, { flags: 'wx', mode: 0o600 }));
-  await rename(output, path);
+  await replaceFile(path, content);
   release(size);
 }
 
@@ -143,6 +142,51 @@ export async function replaceRange(
     yield* readRange(file, end, size);
   };
   await replaceContent(target, whole(), start + content.length + Math.max(0, size - end));
+}
+
+/** Bytes of a file that others replace. */
+export interface Edit {
+  readonly at: number;
+  /** Number of bytes that are replaced. */
+  readonly removed: number;
+  readonly bytes: Buffer;
+}
+
+/**
+ * Applies edits to the file at `path`, in place unless bytes before its end move.
+ *
+ * @param edit returns the edits, in the order of the file
+ * @returns the new size in bytes
+ */
+export async function editFile(
+  { path, bytes: size }: { readonly path: string; readonly bytes: number },
+  edit: (file: FileHandle) => Promise<Edit[]> | Edit[],
+): Promise<number> {
+  await withFile(path, 'r+', async (file) => {
+    const edits = await edit(file);
+    if (edits.every(({ at, removed, bytes }) => at === size || removed === bytes.length)) {
+      for (const { at, bytes } of edits) await writeAt(file, at, bytes);
+    } else {
+      const content = async function* (): AsyncGenerator<Buffer> {
+        let done = 0;
+        for (const { at, removed, bytes } of edits) {
+          yield* readRange(file, done, at);
+          yield bytes;
+          done = at + removed;
+        }
+        yield* readRange(file, done, size);
+      };
+      await replaceFile(path, content());
+    }
+  });
+  return (await stat(path)).size;
+}
+
+/** Writes a new file, and replaces the one at `path` by it. */
+async function replaceFile(path: string, content: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<void> {
+  const output = `${path}.new`;
+  await pipeline(content, createWriteStream(output, { flags: 'wx', mode: 0o600 }));
+  await rename(output, path);
 }
 
 const NO_BYTES = Buffer.alloc(0);

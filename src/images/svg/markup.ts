@@ -14,7 +14,9 @@ export interface Attribute extends Range {
 
 /** A start tag, end tag or empty-element tag. */
 export interface Tag extends Range {
-  /** Name without a namespace prefix. */
+  /** Namespace prefix; empty without one. */
+  readonly prefix: string;
+  /** Name without the prefix. */
   readonly name: string;
   readonly kind: 'open' | 'close' | 'empty';
   readonly attributes: readonly Attribute[];
@@ -33,7 +35,7 @@ const OPAQUE = [
   ['<!', '>'],
 ] as const;
 /** A tag. The lookahead keeps the name whole, so that the time is linear also for an incomplete tag. */
-const TAG = /<(\/?)(?:[\w.-]+:)?([\w.-]+)(?![\w.-])(?:[^<>"']|"[^"<]*"|'[^'<]*')*>/y;
+const TAG = /<(\/?)(?:([\w.-]+):)?([\w.-]+)(?![\w.-])(?:[^<>"']|"[^"<]*"|'[^'<]*')*>/y;
 const MAX_ATTRIBUTES = 1000;
 const ATTRIBUTE = /\s([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g;
 
@@ -68,7 +70,7 @@ function tagAt(text: string, start: number): Tag | undefined {
   TAG.lastIndex = start;
   const match = TAG.exec(text);
   if (!match) return undefined;
-  const [whole, slash, name = ''] = match;
+  const [whole, slash, prefix = '', name = ''] = match;
   const kind = slash ? 'close' : whole.endsWith('/>') ? 'empty' : 'open';
   const attributes: Attribute[] = [];
   for (const found of whole.matchAll(ATTRIBUTE)) {
@@ -77,7 +79,7 @@ function tagAt(text: string, start: number): Tag | undefined {
     const end = start + found.index + found[0].length - 1;
     attributes.push({ name: found[1] as string, value, start: end - value.length, end });
   }
-  return { name, kind, attributes, start, end: start + whole.length };
+  return { prefix, name, kind, attributes, start, end: start + whole.length };
 }
 
 const CDATA = { first: '<![CDATA[', last: ']]>' };

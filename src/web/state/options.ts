@@ -203,6 +203,8 @@ function parseColour(text: string): string {
 /** Loads the options from the page's address, so that links can contain them, or from localStorage. */
 function loadOptions(): void {
   const query = new URLSearchParams(location.search.length > 1 ? location.search : loadStored());
+  const strips = query.get('strip_metadata'); // another field for two values of `metadata`
+  if (strips !== null && !query.has('metadata')) query.set('metadata', strips === 'false' ? 'all' : 'none');
   const { preset, ...others } = parseOptions(query);
   if (preset === '') {
     base.value = { preset, ...others };

@@ -96,15 +96,15 @@ export function Select<K extends OptionOf<string>>(props: SelectProps<K>) {
 
 /** A checkbox, in its third state if a preset has the value. */
 export function Check({ name }: { name: OptionOfKind<'flag'> }) {
-  const { label, details, inverted = false } = optionRow(name).control ?? {};
+  const { label, details }: Control = OPTIONS[name].control;
   return (
     <label class="check">
       <input
         type="checkbox"
         name={name}
-        checked={options.value[name] !== inverted}
+        checked={options.value[name]}
         indeterminate={!isSet(name)}
-        onChange={({ currentTarget }) => setOption(name, currentTarget.checked !== inverted)}
+        onChange={({ currentTarget }) => setOption(name, currentTarget.checked)}
       />
       <span>
         {label} <small>{details}</small>

@@ -99,7 +99,7 @@ function OptionsForm() {
       </div>
       <Select name="fit" disabled={!hasBox(options.value)} hint="Needs a width and a height." />
       <Special />
-      <Check name="stripMetadata" />
+      <Select name="metadata" />
       <More />
     </form>
   );

@@ -8,7 +8,7 @@ import { createJob } from '../../../src/conversion/plan/job.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
 
 describe('the result of a tool', () => {
-  const job = createJob({ type: 'png' }, { format: 'png', quality: 80, stripMetadata: true }, { magick: 7 });
+  const job = createJob({ type: 'png' }, { format: 'png', quality: 80, metadata: 'none' }, { magick: 7 });
   const SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
 
   /** Returns the verified result in a folder with these files. */

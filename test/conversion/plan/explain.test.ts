@@ -11,7 +11,7 @@ const ANIMATION: ImageInfo = {
 };
 
 function sentences(image: ImageInfo, options: Partial<ConvertOptions> = {}): string[] {
-  const given = { format: 'webp', quality: 80, stripMetadata: true, ...options } as const;
+  const given = { format: 'webp', quality: 80, metadata: 'none', ...options } as const;
   return explain(createJob(image, given, { magick: 6 }));
 }
 
@@ -41,7 +41,7 @@ describe('the sentences of a plan', () => {
     [
       'a profile that stays',
       { ...PHOTO, profile: 'other' },
-      { stripMetadata: false },
+      { metadata: 'all' },
       'the colour profile is kept',
     ],
     ['metadata', { ...PHOTO, metadata: ['exif', 'xmp'] }, {}, 'EXIF and XMP metadata is removed'],

@@ -5,7 +5,7 @@ import { createJob } from '../../../src/conversion/plan/job.ts';
 import type { ConvertOptions } from '../../../src/conversion/plan/types.ts';
 import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES } from '../../../src/formats.ts';
 import type { ImageInfo, Orientation } from '../../../src/images/image-info.ts';
-import { invalidArguments } from '../../helpers/plans.ts';
+import { invalidArguments, METADATA_VALUES } from '../../helpers/plans.ts';
 
 /** @module For any header properties and options, every argument of a plan is valid. */
 
@@ -100,11 +100,11 @@ describe('a plan for arbitrary properties and options', () => {
             wishes,
             fc.constantFrom(...ALL_OUTPUT_TYPES),
             fc.integer({ min: 1, max: 100 }),
-            fc.boolean(),
-            (told, wished, format, quality, stripMetadata) => {
+            fc.constantFrom(...METADATA_VALUES),
+            (told, wished, format, quality, metadata) => {
               const sized = type === 'pdf' ? withSizes(told.pages) : {};
               const picture = { type, ...told, ...sized } as unknown as ImageInfo;
-              const options = { format, quality, stripMetadata, ...wished } as ConvertOptions;
+              const options = { format, quality, metadata, ...wished } as ConvertOptions;
               const planned = plan(createJob(picture, options, { magick }));
               expect(invalidArguments(planned)).to.deep.equal([]);
             },

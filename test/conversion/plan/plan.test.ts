@@ -6,14 +6,14 @@ import type { ConversionJob, ConvertOptions, ToolContext } from '../../../src/co
 import { colourOf } from '../../../src/images/colour/declared-colour.ts';
 import type { ImageFacts, ImageInfo, Page } from '../../../src/images/image-info.ts';
 import { type Fit, OPTIONS } from '../../../src/options.ts';
-import { complete, planSteps } from '../../helpers/plans.ts';
+import { complete, METADATA_VALUES, planSteps } from '../../helpers/plans.ts';
 
 const SEVEN: ToolContext = { magick: 7 };
 const SIX: ToolContext = { magick: 6 };
 const options = (given: Partial<ConvertOptions> = {}): ConvertOptions => ({
   format: 'webp',
   quality: 80,
-  stripMetadata: true,
+  metadata: 'none',
   ...given,
 });
 const job = (picture: ImageInfo, given: Partial<ConvertOptions> = {}, machine = SEVEN): ConversionJob =>
@@ -197,7 +197,7 @@ describe('the plan', () => {
     });
 
     it('is left to ImageMagick for alpha, other colours, metadata to keep, animations, and without dwebp', () => {
-      const kept = { width: 300, stripMetadata: false };
+      const kept = { width: 300, metadata: 'all' } as const;
       expect([reduce({}, kept), reduce({ metadata: ['exif'] })]).to.deep.equal(['900 675', '900 675']);
       expect([reduce({ profile: 'srgb' }), reduce({ profile: 'unusable' })]).to.deep.equal([
         '900 675',
@@ -434,11 +434,11 @@ describe('the plan', () => {
         decoded: ['0.png', '1.png'],
         profile: 'other',
       } as const;
-      const [kept] = lines(moved, { stripMetadata: false }, SEVEN);
+      const [kept] = lines(moved, { metadata: 'all' }, SEVEN);
       expect(kept).to.not.include('/srgb.icc');
-      const [converted] = lines(moved, { stripMetadata: false }, SIX);
+      const [converted] = lines(moved, { metadata: 'all' }, SIX);
       expect(converted).to.include(' -profile /srgb.icc ');
-      expect(plan(job(moved, { stripMetadata: false }, SIX)).notes).to.include('colour-converted-to-srgb');
+      expect(plan(job(moved, { metadata: 'all' }, SIX)).notes).to.include('colour-converted-to-srgb');
     });
   });
 
@@ -561,14 +561,14 @@ describe('the plan', () => {
       const declared = { type: 'heic', profile: 'other', profileFile: 'a.icc' } as const;
       const p3 = { ...declared, declaredColour: colourOf({ primaries: 12, transfer: 13 }) } as ImageInfo;
       expect(lines(p3)[0]).to.include('+profile icc -profile ICC:a.icc -profile /srgb.icc');
-      const kept = lines(p3, { stripMetadata: false })[0];
+      const kept = lines(p3, { metadata: 'all' })[0];
       expect(kept).to.include('+profile icc -profile ICC:a.icc').and.not.include('/srgb.icc');
     });
 
     it('maps high dynamic range to sRGB, also if metadata is kept', () => {
       const declared = { type: 'avif', profile: 'other', profileFile: 'a.icc' } as const;
       const pq = { ...declared, declaredColour: colourOf({ primaries: 9, transfer: 16 }) } as ImageInfo;
-      expect(lines(pq, { stripMetadata: false })[0]).to.include('-profile ICC:a.icc -profile /srgb.icc');
+      expect(lines(pq, { metadata: 'all' })[0]).to.include('-profile ICC:a.icc -profile /srgb.icc');
     });
 
     it('renders an SVG for an icon at 256 pixels, or at the requested size', () => {
@@ -602,10 +602,10 @@ describe('the plan', () => {
 
     it('keeps the profile and the pixels with the metadata if the format supports profiles', () => {
       for (const format of ['webp', 'png', 'jpg'] as const) {
-        expect(lines(p3, { format, stripMetadata: false })[0]).to.not.match(/-profile|-strip|-colorspace/);
+        expect(lines(p3, { format, metadata: 'all' })[0]).to.not.match(/-profile|-strip|-colorspace/);
       }
       for (const format of ['gif', 'bmp', 'pdf'] as const) {
-        expect(lines(p3, { format, stripMetadata: false })[0])
+        expect(lines(p3, { format, metadata: 'all' })[0])
           .to.include(SRGB)
           .and.not.include('-strip');
       }
@@ -614,8 +614,8 @@ describe('the plan', () => {
     it('converts CMYK to RGB before resizing, and keeps CMYK in a JPEG that keeps its metadata', () => {
       const picture = { ...p3, cmyk: true } as const;
       expect(lines(picture, { width: 10 })[0]).to.match(/-profile \S+ -colorspace sRGB .*-resize/);
-      expect(lines(picture, { format: 'png', stripMetadata: false })[0]).to.include(SRGB);
-      expect(lines(picture, { format: 'jpg', stripMetadata: false })[0]).to.not.include('-profile');
+      expect(lines(picture, { format: 'png', metadata: 'all' })[0]).to.include(SRGB);
+      expect(lines(picture, { format: 'jpg', metadata: 'all' })[0]).to.not.include('-profile');
     });
 
     it('converts colours exactly in a PNG and in results of up to 250 000 pixels', () => {
@@ -632,10 +632,10 @@ describe('the plan', () => {
     it('passes a profile that the tools do not read, and keeps it except in an animation', () => {
       const still = { type: 'avif', profile: 'other', externalProfile: true, profileFile: 'a.icc' } as const;
       const apart = { ...still, type: 'webp', animation: { delaysMs: [40, 40], loopCount: 0 } } as const;
-      const kept = lines(still, { stripMetadata: false })[0];
+      const kept = lines(still, { metadata: 'all' })[0];
       expect(kept).to.include(' -profile ICC:a.icc ').and.not.include('srgb.icc');
-      for (const stripMetadata of [true, false]) {
-        expect(lines(apart, { stripMetadata })[0]).to.include(' -profile ICC:a.icc -profile /srgb.icc ');
+      for (const metadata of METADATA_VALUES) {
+        expect(lines(apart, { metadata })[0]).to.include(' -profile ICC:a.icc -profile /srgb.icc ');
       }
     });
 
@@ -747,7 +747,7 @@ describe('the plan', () => {
       expect(notes(tiff, { format: 'jpg' })).to.deep.equal(['first-page-only']);
       expect(notes(tiff, { format: 'pdf' })).to.deep.equal([]);
       expect(notes({ type: 'jpg', profile: 'other' }, {})).to.deep.equal(['colour-converted-to-srgb']);
-      expect(notes({ type: 'jpg', profile: 'other' }, { stripMetadata: false })).to.deep.equal([]);
+      expect(notes({ type: 'jpg', profile: 'other' }, { metadata: 'all' })).to.deep.equal([]);
       expect(notes({ type: 'jpg', profile: 'srgb' }, {})).to.deep.equal([]);
     });
   });

@@ -13,7 +13,7 @@ const PATHS: Readonly<
   drawing: [{ type: 'svg', width: 40, height: 30 }, { format: 'png' }, isOnlyDrawn],
   transcoding: [
     { type: 'jpg', width: 40, height: 30, profile: 'none' },
-    { format: 'jxl', lossless: true, stripMetadata: false },
+    { format: 'jxl', lossless: true, metadata: 'all' },
     ({ isTranscoded }) => isTranscoded,
   ],
   passthrough: [
@@ -38,25 +38,24 @@ function isOnlyDrawn({ programs }: ConversionJob): boolean {
 }
 
 /** A value of every option that can change a result, except the format. The compiler demands that of a new one. */
-const VALUES: Readonly<Required<Omit<ConvertOptions, 'format' | 'accepted' | 'stripMetadata' | 'quality'>>> =
-  {
-    ...{
-      crop: '1,1,9,9',
-      width: 10,
-      height: 10,
-      scale: 3,
-      fit: 'fill',
-      position: 'top',
-      anchor: { x: 0, y: 0 },
-    },
-    ...{ rotate: 90, flip: 'both', blur: 2, greyscale: true },
-    ...{ enlarge: true, maxBytes: 900, lossless: true, frames: 'all', pages: 'first', dpi: 72 },
-    background: '#112233',
-  };
+const VALUES: Readonly<Required<Omit<ConvertOptions, 'format' | 'accepted' | 'metadata' | 'quality'>>> = {
+  ...{
+    crop: '1,1,9,9',
+    width: 10,
+    height: 10,
+    scale: 3,
+    fit: 'fill',
+    position: 'top',
+    anchor: { x: 0, y: 0 },
+  },
+  ...{ rotate: 90, flip: 'both', blur: 2, greyscale: true },
+  ...{ enlarge: true, maxBytes: 900, lossless: true, frames: 'all', pages: 'first', dpi: 72 },
+  background: '#112233',
+};
 
 function takes(path: ShortPath, more: object = {}): boolean {
   const [image, options, isTaken] = PATHS[path];
-  const given = { format: 'webp', quality: 80, stripMetadata: true, ...options, ...more } as const;
+  const given = { format: 'webp', quality: 80, metadata: 'none', ...options, ...more } as const;
   return isTaken(createJob(image, given, { magick: 7 }));
 }
 

@@ -72,7 +72,7 @@ describe('conversions in fork servers', () => {
   it('give the same keys, bytes, notes and errors as new starts of the tools, for every fixture', async function () {
     this.timeout(3_600_000);
     const jobs = images.flatMap((path) =>
-      FORMATS.map((format) => ({ path, options: { format, quality: 80, stripMetadata: true } })),
+      FORMATS.map((format) => ({ path, options: { format, quality: 80, metadata: 'none' as const } })),
     );
     const { different, converted } = await differing(jobs);
     expect(different).to.deep.equal([]);
@@ -96,7 +96,7 @@ function someOptions(): ConvertOptions {
   return {
     format,
     quality: pick([40, 80, 95]),
-    stripMetadata: pick([true, true, false]),
+    metadata: pick(['none', 'none', 'copyright', 'all']),
     ...pick([
       {},
       {},

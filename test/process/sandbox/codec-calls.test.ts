@@ -104,7 +104,7 @@ describe('the allow-list of system calls', () => {
     expect(outcome, `${tool} ${args.join(' ')} with ${input}`).to.equal('success');
   };
 
-  const PNG = { format: 'png', quality: 80, stripMetadata: true } as const;
+  const PNG = { format: 'png', quality: 80, metadata: 'none' } as const;
   for (const threads of [1, 4]) {
     const complete = (tool: Codec, args: readonly string[]): readonly string[] =>
       completeStep({ tool, args }, { threads, srgbProfile: '/srgb.icc' }, '').args;
@@ -126,7 +126,7 @@ describe('the allow-list of system calls', () => {
         expect(layers.syscalls).to.equal('allow-list');
         for (const input of Object.values(ENCODED)) {
           for (const quality of [1, 80, 100]) {
-            const options = { format, quality, stripMetadata: true };
+            const options = { format, quality, metadata: 'none' as const };
             const tool = encoder?.tool as Codec;
             const args = complete(tool, encoder?.args({ options }) ?? []);
             const names = ['in.png', `out.${format}`];

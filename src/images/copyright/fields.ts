@@ -1,0 +1,91 @@
+/**
+ * @module The fields that `metadata=copyright` keeps: who made an image, and who may use it. They are read from a file as texts, and
+ * written to a result as new blocks, so that nothing else of the metadata is copied.
+ */
+import { isUtf8 } from 'node:buffer';
+
+/** Fields of EXIF by their tag (EXIF 2.32, 4.6.5). Those of a TIFF are in the directory of its first page. */
+export const EXIF_FIELDS = { 'exif:Artist': 0x013b, 'exif:Copyright': 0x8298 } as const;
+
+/**
+ * Fields of IPTC by their dataset in record 2 (IIM 4.2, section 6), and the field of XMP with the same meaning (IPTC Photo Metadata
+ * Standard), for results that hold no IPTC.
+ */
+export const IPTC_FIELDS = {
+  'iptc:By-line': { dataset: 80, xmp: 'dc:creator' },
+  'iptc:Credit': { dataset: 110, xmp: 'photoshop:Credit' },
+  'iptc:CopyrightNotice': { dataset: 116, xmp: 'dc:rights' },
+} as const;
+
+/** Fields of XMP by the type of their value: a text, or a container of texts (XMP part 1, 8.3 and 8.4; part 2, 8.5). */
+export const XMP_FIELDS = {
+  'dc:creator': 'Seq',
+  'dc:rights': 'Alt',
+  'photoshop:Credit': 'text',
+  'xmpRights:Certificate': 'text',
+  'xmpRights:Marked': 'text',
+  'xmpRights:Owner': 'Bag',
+  'xmpRights:UsageTerms': 'Alt',
+  'xmpRights:WebStatement': 'text',
+} as const;
+
+/** Name of a field. */
+export type Field = keyof typeof EXIF_FIELDS | keyof typeof IPTC_FIELDS | keyof typeof XMP_FIELDS;
+
+/** A text of a field in a file. */
+export interface FieldText {
+  readonly field: Field;
+  /** Undefined if it is too long, or not readable. */
+  readonly text: string | undefined;
+  /** Language of one of several alternatives (RFC 5646). */
+  readonly language?: string | undefined;
+}
+
+/** What a file states about its copyright. */
+export interface Copyright {
+  readonly texts: readonly (FieldText & { readonly text: string })[];
+  /** Whether the file has metadata that cannot be read, or too many or too long texts. */
+  readonly isPartial: boolean;
+}
+
+/** Maximum bytes of a text. Usage terms have several hundred. */
+export const MAX_TEXT_BYTES = 8 * 1024;
+/** Maximum number of texts, and of their bytes as XML. Together, they fit into a segment of a JPEG, which has 64 KiB. */
+export const MAX_TEXTS = 200;
+const MAX_TOTAL_BYTES = 40_000;
+
+/** Selects the texts to keep. A text that is repeated in its field and language is left out. */
+export function selectTexts(found: readonly FieldText[], isPartial: boolean): Copyright {
+  const texts = new Map<string, Copyright['texts'][number]>();
+  let bytes = 0;
+  let lost = isPartial;
+  for (const { field, text, language } of found) {
+    if (text === '') continue;
+    const id = `${field} ${language} ${text}`;
+    if (text !== undefined && texts.has(id)) continue;
+    bytes += Buffer.byteLength(escapeXml(text ?? ''));
+    if (text === undefined || texts.size === MAX_TEXTS || bytes > MAX_TOTAL_BYTES) lost = true;
+    else texts.set(id, { field, text, language });
+  }
+  return { texts: [...texts.values()], isPartial: lost };
+}
+
+/** Characters that XML does not permit, and controls of ISO 8859-1. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: removes them
+const CONTROLS = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]/g;
+
+/** Removes what no block can hold. */
+export const cleanText = (text: string): string =>
+  text.toWellFormed().replace(/\r\n?/g, '\n').replace(CONTROLS, '').trim();
+
+/** Decodes a text without a stated encoding: UTF-8, or else Windows-1252, which older programs write. */
+export function decodeText(bytes: Buffer): string | undefined {
+  if (bytes.length > MAX_TEXT_BYTES) return undefined;
+  return cleanText(new TextDecoder(isUtf8(bytes) ? 'utf-8' : 'windows-1252').decode(bytes));
+}
+
+const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
+
+/** Escapes a text for the content of an XML element. */
+export const escapeXml = (text: string): string =>
+  text.replace(/[&<>]/g, (character) => ESCAPES[character] as string);
