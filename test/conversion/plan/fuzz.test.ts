@@ -79,6 +79,12 @@ const traits = facts({
 const wishes = facts({
   width: fc.integer({ min: 1, max: 16_384 }),
   height: fc.integer({ min: 1, max: 16_384 }),
+  rotate: fc.constantFrom(0, 90, 180, 270),
+  flip: fc.constantFrom('horizontal', 'vertical', 'both'),
+  scale: fc.constantFrom(1, 33.3, 1000),
+  crop: fc.constantFrom('1,2,30,40', '10%,0,12.5%,100%'),
+  blur: fc.constantFrom(0.3, 100),
+  greyscale: fc.boolean(),
   frames: allOrFirst,
   pages: allOrFirst,
   background: fc.constant('#aabbcc'),
