@@ -65,6 +65,15 @@ describe('the curl examples of the documents', () => {
     'middle.webp': async (name) => expect(await image(name)).to.include({ width: 60, height: 40 }),
     'variants.zip': async (name) =>
       expect(await entries(name)).to.deep.equal(['scene-card.webp', 'scene-zoom.jpg', 'manifest.json']),
+    'edited.webp': async (name) => {
+      expect(await image(name)).to.include({ width: 80, height: 120 });
+      const [red, green, blue] = (await sharp(join(folder, name)).stats()).channels;
+      expect(red?.mean)
+        .to.be.closeTo(green?.mean ?? 0, 1)
+        .and.closeTo(blue?.mean ?? 0, 1);
+    },
+    'credited.webp': async (name) =>
+      expect((await image(name)).exif?.toString('latin1')).to.include('Somebody Private'),
     'limited.jpg': async (name) => expect((await readFile(join(folder, name))).length).to.be.at.most(1000),
     'scene.pdf': async (name) => expect((await pdf(name)).images).to.deep.equal([]),
     'poster.png': async (name) => expect(await image(name)).to.include({ format: 'png', width: 2000 }),
