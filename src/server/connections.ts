@@ -99,6 +99,8 @@ interface Connection extends OpenRequests {
   readonly exchanges: Exchange[];
   last: IncomingMessage | undefined;
   unanswered: number;
+  /** Number of requests whose response has been sent. */
+  answered: number;
 }
 
 /** Tracks open connections and the requests on them, and enforces the limits. */
@@ -130,10 +132,18 @@ export class Connections {
     const slots = [this.#regular, this.#reserve].find((group) => group.take(socket, client));
     if (!slots) return void socket.destroy();
     if (slots === this.#reserve) probeConnections.add(socket);
-    this.#open.set(socket, { slots, exchanges: [], last: undefined, unanswered: 0 });
+    const connection: Connection = { slots, exchanges: [], last: undefined, unanswered: 0, answered: 0 };
+    this.#open.set(socket, connection);
     // The unsent part of a response takes memory, and its files take disk space.
+    let answeredBefore = 0;
+    const sentOfResponse = (): number | undefined => {
+      // The client may have read all that there was, and waited before it sent another request.
+      const isSameResponse = connection.answered === answeredBefore;
+      answeredBefore = connection.answered;
+      return isSameResponse && socket.writableLength > 0 ? sentBytes(socket) : undefined;
+    };
     const endMonitor = monitorRate(
-      () => (socket.writableLength > 0 ? sentBytes(socket) : undefined),
+      sentOfResponse,
       { bytesPerSecond: MIN_RESPONSE_BYTES_PER_SECOND, windowMs: this.#rateWindowMs },
       () => socket.destroy(),
     );
@@ -170,6 +180,7 @@ export class Connections {
     });
     res.once('close', () => {
       exchanges.splice(exchanges.indexOf(exchange), 1);
+      connection.answered += 1;
       res.emit(RESPONSE_SENT);
       resolve();
       if (socket.writable) this.#startFirst(exchanges);
