@@ -7,7 +7,7 @@ import { DPI, hasBytesLimit, MAX_DIMENSION, OUTPUTS, type OutputType } from './f
 /** Values that an option can have. */
 export type OptionType =
   | { readonly kind: 'integer'; readonly min: number; readonly max: number }
-  /** A number with up to three decimals. */
+  /** A number, which is rounded to three decimals. */
   | { readonly kind: 'number'; readonly min: number; readonly max: number }
   | { readonly kind: 'flag' }
   /** Some numbers, with the label of each on the page. */
@@ -22,6 +22,9 @@ export type OptionType =
   | { readonly kind: 'area' }
   /** A colour of CSS, as #rrggbb once it is checked. */
   | { readonly kind: 'colour' };
+
+/** Texts of the numbers that options accept. More decimals than a double has are an error. */
+export const NUMBER_TEXTS = { integer: /^\d{1,10}$/, number: /^\d{1,10}(?:\.\d{1,20})?$/ } as const;
 
 /** How the page shows an option. */
 export interface Control {

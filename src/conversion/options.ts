@@ -9,6 +9,7 @@ import type { ImageInfo } from '../images/image-info.ts';
 import { colourByName } from '../images/svg/css.ts';
 import {
   fieldName,
+  NUMBER_TEXTS,
   OPTION_NAMES,
   OPTIONS,
   type OptionName,
@@ -23,18 +24,18 @@ export const integer = (min: number, max: number) => {
   const expected = `a whole number from ${min} to ${max}`;
   return z
     .string()
-    .regex(/^\d{1,10}$/, expected)
+    .regex(NUMBER_TEXTS.integer, expected)
     .transform(Number)
     .pipe(z.int(expected).min(min, expected).max(max, expected));
 };
 
-/** Creates a check for a number with up to three decimals. */
+/** Creates a check for a number, which is rounded to three decimals. */
 const decimal = (min: number, max: number) => {
   const expected = `a number from ${min} to ${max}`;
   return z
     .string()
-    .regex(/^\d{1,10}(?:\.\d{1,3})?$/, expected)
-    .transform(Number)
+    .regex(NUMBER_TEXTS.number, expected)
+    .transform((text) => Number(Number(text).toFixed(3)))
     .pipe(z.number(expected).min(min, expected).max(max, expected));
 };
 
@@ -81,7 +82,7 @@ const oneNumber = (numbers: readonly number[]) => {
   const expected = `one of ${numbers.join(', ')}`;
   return z
     .string()
-    .regex(/^\d{1,10}$/, expected)
+    .regex(NUMBER_TEXTS.integer, expected)
     .transform(Number)
     .pipe(z.literal(numbers, expected));
 };

@@ -52,8 +52,12 @@ const VALUES: Readonly<Record<string, Row>> = {
   greyscale: [BOOLEAN, ['2'], ['on']],
   rotate: ['one of 0, 90, 180, 270', ['45', '-90', '360', '0x5a', ' 90', '90.0'], ['0', '90', '270']],
   flip: ['one of horizontal, vertical, both', ['left', 'true'], ['Horizontal', 'both']],
-  blur: ['a number from 0.3 to 100', ['0', '0.29', '100.1', '1e1', '-2', '.5', '1.2345'], ['0.3', '2.125']],
-  scale: ['a number from 1 to 1000', ['0.9', '1001', '50%', 'half'], ['1', '33.3', '1000']],
+  blur: ['a number from 0.3 to 100', ['0', '0.29', '100.1', '1e1', '-2', '.5', '1.'], ['0.3', '2.1234']],
+  scale: [
+    'a number from 1 to 1000',
+    ['0.9', '1001', '50%', 'half', `2.${'0'.repeat(21)}`],
+    ['1', '33.333333333333336', '1000'],
+  ],
   frames: ['all or first', ['second'], ['FIRST']],
   pages: ['all or first', ['1'], ['all']],
   background: [
@@ -133,6 +137,11 @@ describe('the fields of a form', () => {
       ['metadata', 'copyright'],
     ]);
     expect(single.options.metadata).to.equal('copyright');
+  });
+
+  it('round numbers to three decimals', () => {
+    const { scale, blur } = parse({ scale: '33.333333333333336', blur: '2.7185' });
+    expect([scale, blur]).to.deep.equal([33.333, 2.719]);
   });
 
   it('are checked even if the format has no quality', () => {

@@ -3,6 +3,7 @@ import { computed, signal } from '@preact/signals';
 import { hasBytesLimit, OUTPUT_NAMES, OUTPUTS, type OutputType } from '../../formats.ts';
 import {
   fieldName,
+  NUMBER_TEXTS,
   OPTION_NAMES,
   type OPTIONS,
   type OptionName,
@@ -50,8 +51,8 @@ function parseValue(name: PageOption, text: string): string | boolean {
       return Object.hasOwn(type.labels, text) ? text : String(fallback);
     case 'integer':
     case 'number': {
-      const format = type.kind === 'integer' ? /^\d{1,10}$/ : /^\d{1,10}(?:\.\d{1,3})?$/;
-      const isValid = format.test(text) && Number(text) >= type.min && Number(text) <= type.max;
+      const isValid =
+        NUMBER_TEXTS[type.kind].test(text) && Number(text) >= type.min && Number(text) <= type.max;
       return isValid ? String(Number(text) / (control?.factor ?? 1)) : String(fallback);
     }
     default:
