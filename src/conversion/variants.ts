@@ -29,8 +29,16 @@ export function toTextFields({ name: _, ...options }: NamedOptions): TextField[]
   return Object.entries(options).map(([field, value]) => [field, String(value)]);
 }
 
-/** Fields that mean the same as another one. */
-const SAME_FIELDS: Readonly<Record<string, string>> = { output_format: 'format', strip_metadata: 'metadata' };
+/** Fields that a field replaces besides itself: other names of it, and those that set the size in another way. */
+const REPLACED_FIELDS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['output_format', ['format']],
+  ['format', ['output_format']],
+  ['strip_metadata', ['metadata']],
+  ['metadata', ['strip_metadata']],
+  ['scale', ['width', 'height', 'fit']],
+  ['width', ['scale']],
+  ['height', ['scale']],
+]);
 
 /**
  * Returns fields of a request, without those that others replace, also by another name.
@@ -38,10 +46,10 @@ const SAME_FIELDS: Readonly<Record<string, string>> = { output_format: 'format',
  * @param others fields that take precedence
  */
 export function withOverrides(fields: readonly TextField[], others: readonly TextField[]): TextField[] {
-  const key = (name: string): string =>
-    (Object.hasOwn(SAME_FIELDS, name) ? SAME_FIELDS[name] : name) as string;
-  const replaced = new Set(others.flatMap(([name, value]) => (value === '' ? [] : [key(name)])));
-  return [...fields.filter(([name]) => !replaced.has(key(name))), ...others];
+  const replaced = new Set(
+    others.flatMap(([name, value]) => (value === '' ? [] : [name, ...(REPLACED_FIELDS.get(name) ?? [])])),
+  );
+  return [...fields.filter(([name]) => !replaced.has(name)), ...others];
 }
 
 interface VariantRules {

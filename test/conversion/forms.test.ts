@@ -139,6 +139,28 @@ describe('the fields of a form', () => {
     expect(single.options.metadata).to.equal('copyright');
   });
 
+  it('that set the size replace those of a preset and of a request that set it in another way', () => {
+    const presets = new Map([
+      ['sides', Object.entries({ width: '60', height: '40', fit: 'cover' })],
+      ['share', Object.entries({ scale: '50' })],
+    ]);
+    const { convert } = createParsers(OUTPUT_TYPES, testConfig(), presets);
+    for (const [base, changed, expected] of [
+      ['sides', { scale: '50' }, { scale: 50 }],
+      ['share', { width: '9' }, { width: 9 }],
+      ['share', { height: '9' }, { height: 9 }],
+      ['share', { scale: '', enlarge: 'true' }, { scale: 50, enlarge: true }],
+    ] as const) {
+      const fields = Object.entries<string>(changed);
+      const single = convert([['preset', base], ...fields]).options;
+      const variants = JSON.stringify({ name: 'a', ...changed });
+      const form = convert([...(presets.get(base) ?? []), ['variants', variants]]);
+      const sizes = { width: undefined, height: undefined, scale: undefined, fit: 'inside' };
+      for (const options of [single, ...form.variants.map((one) => one.options)])
+        expect(options, variants).to.include({ ...sizes, ...expected });
+    }
+  });
+
   it('round numbers to three decimals', () => {
     const { scale, blur } = parse({ scale: '33.333333333333336', blur: '2.7185' });
     expect([scale, blur]).to.deep.equal([33.333, 2.719]);
