@@ -190,9 +190,15 @@ describe('the interface of imaginary', () => {
     ['/resize', { width: '40', rotate: '270' }, 'image/png 40x60'],
     ['/zoom', { factor: '1' }, 'image/png 240x160'],
     ['/zoom', { factor: '2', top: '4', left: '5', areawidth: '10', areaheight: '20' }, 'image/png 30x60'],
+    ['/zoom', { factor: '1', top: '0', left: '0' }, 'image/png 240x160'],
+    ['/rotate', { rotate: '90', width: '40' }, 'image/png 40x60'],
     ['/flip', {}, 'image/png 120x80'],
+    ['/flip', { height: '40' }, 'image/png 60x40'],
     ['/flop', {}, 'image/png 120x80'],
+    ['/flop', { width: '33', height: '20' }, 'image/png 33x20'],
     ['/blur', { sigma: '1.5' }, 'image/png 120x80'],
+    ['/blur', { sigma: '1.5', width: '240' }, 'image/png 240x160'],
+    ['/convert', { type: 'webp', width: '60' }, 'image/webp 60x40'],
   ] as const) {
     it(`makes ${expected} of 120x80 for ${path}?${new URLSearchParams(query)}`, async () => {
       await startShared(SETTINGS);
@@ -312,6 +318,12 @@ describe('the interface of imaginary', () => {
       ],
       ['/extract', { areawidth: '9' }, 'Invalid areawidth "": expected areawidth and areaheight to be set.'],
       ['/rotate', {}, 'Invalid rotate "": expected 90, 180 or 270.'],
+      [
+        '/zoom',
+        { factor: '1', top: '5' },
+        'Invalid areawidth "": expected areawidth and areaheight to be set.',
+      ],
+      ['/zoom', { factor: '1', height: '9' }, 'Invalid height "9": expected zoom without width and height.'],
       ['/zoom', { factor: '10' }, 'Invalid factor "10": expected a whole number from 1 to 9.'],
       ['/resize', { width: '9', rotate: '45' }, 'Invalid rotate "45": expected 90, 180 or 270.'],
       ['/blur', { minampl: '0.2' }, 'Invalid sigma "": expected a number above 0.'],
@@ -453,6 +465,8 @@ describe('the operations of a pipeline become one set of fields', () => {
     expect(turned(['flip', {}], ['rotate', { rotate: 90 }])).to.equal('270 vertical');
     expect(turned(['flip', {}], ['flop', {}], ['rotate', { rotate: 90 }])).to.equal('90 both');
     expect(turned(['fit', { width: 8, height: 8, rotate: 180, flop: 'true' }])).to.equal('180 horizontal');
+    expect(turned(['flip', { flip: true }])).to.equal('0 vertical');
+    expect(turned(['flop', { flop: 'true', flip: 'true' }])).to.equal('0 both');
     expect(fields(['blur', { sigma: 2, colorspace: 'bw' }])).to.include({ blur: '2', greyscale: 'true' });
     const size = { width: 8, height: 8 };
     expect(() => fields(['fit', size], ['rotate', { rotate: 90 }])).to.throw('before extract and the size');
@@ -472,6 +486,9 @@ describe('the operations of a pipeline become one set of fields', () => {
     const size = { width: 8, height: 8 };
     const area = { areawidth: 5, areaheight: 5 };
     expect(() => fields(['fit', size], ['crop', size])).to.throw('one operation that sets the size');
+    expect(() => fields(['rotate', { rotate: 90, width: 8 }], ['fit', size])).to.throw(
+      'one operation that sets',
+    );
     expect(() => fields(['fit', size], ['extract', area])).to.throw('extract before an operation that sets');
     expect(() => fields(['extract', area], ['extract', { ...area, left: 1 }])).to.throw('inside of that');
     expect(() => fields(['extract', { ...area, width: 9 }])).to.throw('extract without width and height');

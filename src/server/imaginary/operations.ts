@@ -33,14 +33,15 @@ type Rectangle = readonly [left: number, top: number, width: number, height: num
 
 type Box = (width: number | undefined, height: number | undefined, params: Params) => Fields;
 
-/** Creates an operation that sets the size. `needs` is the number of sides that it requires. */
+/** Creates an operation that sets the size. `needs` is the number of sides that it requires. Without any, the size stays. */
 const sizing =
-  (needs: 1 | 2, box: Box) =>
+  (needs: 0 | 1 | 2, box: Box) =>
   (plan: Plan, params: Params): Plan => {
     const [width, height] = sidesOf(params);
     const missing = width === undefined ? 'width' : 'height';
     if ([width, height].filter(Boolean).length < needs)
       throw invalid(missing, '', needs === 1 ? 'width or height to be set' : 'width and height to be set');
+    if (!width && !height) return plan;
     if (plan.box) throw invalid('operations', 'a second size', 'one operation that sets the size');
     return { ...plan, box: box(width, height, params) };
   };
@@ -63,13 +64,15 @@ const force: Box = (width, height) => ({
   fit: width && height ? 'fill' : 'inside',
   enlarge: 'true',
 });
+/** The size of operations that do not need one. */
+const optionalSize = sizing(0, force);
 
 /** What each operation does. Results are always upright, so `autorotate` has nothing to do. */
 const OPERATIONS: Readonly<Record<string, (plan: Plan, params: Params) => Plan>> = {
   autorotate: (plan) => plan,
-  convert(plan, { type }) {
-    if (!type) throw invalid('type', '', 'a format');
-    return plan;
+  convert(plan, params) {
+    if (!params.type) throw invalid('type', '', 'a format');
+    return optionalSize(plan, params);
   },
   resize: sizing(1, (width, height, params) => {
     if (isTrue(params, 'force')) return force(width, height, params);
@@ -90,23 +93,27 @@ const OPERATIONS: Readonly<Record<string, (plan: Plan, params: Params) => Plan>>
     if (factor < 1 || factor > MAX_ZOOM)
       throw invalid('factor', textOf(params, 'factor'), `a whole number from 1 to ${MAX_ZOOM}`);
     if (plan.box) throw invalid('operations', 'a second size', 'one operation that sets the size');
-    const cut = (params.top ?? params.left) === undefined ? plan : extract(plan, params);
+    refuseSize('zoom', params);
+    const cut = AREA.some((name) => integer(params, name)) ? extract(plan, params) : plan;
     return { ...cut, box: { scale: (factor + 1) * 100, enlarge: 'true' } };
   },
   rotate(plan, params) {
     if (!angleOf(params)) throw invalid('rotate', textOf(params, 'rotate'), ANGLES);
-    return plan; // every operation can have the parameter
+    return optionalSize(plan, params); // every operation can have the parameter
   },
-  flip: (plan) => turn(plan, { angle: 0, flip: true, flop: false }),
-  flop: (plan) => turn(plan, { angle: 0, flip: false, flop: true }),
+  flip: optionalSize,
+  flop: optionalSize,
   blur(plan, params) {
     if (!Number(params.sigma)) throw invalid('sigma', textOf(params, 'sigma'), 'a number above 0');
-    return plan;
+    return optionalSize(plan, params);
   },
 };
 
 /** Maximum of `factor`, by which bimg adds to the size of a picture: ten times the size is the most that `scale` can be. */
 const MAX_ZOOM = 9;
+
+/** Parameters of an area. */
+const AREA = ['left', 'top', 'areawidth', 'areaheight'];
 
 /** Cuts an area out of that of the extract before. */
 function extract(plan: Plan, params: Params): Plan {
@@ -114,12 +121,16 @@ function extract(plan: Plan, params: Params): Plan {
   const [left = 0, top = 0] = [integer(params, 'left'), integer(params, 'top')];
   const [width, height] = [integer(params, 'areawidth'), integer(params, 'areaheight')];
   if (!width || !height) throw invalid('areawidth', '', 'areawidth and areaheight to be set');
-  if (integer(params, 'width') || integer(params, 'height'))
-    throw invalid('width', String(params.width ?? params.height), 'extract without width and height');
+  refuseSize('extract', params);
   const [x, y, across, down] = plan.crop ?? [0, 0, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
   if (left + width > across || top + height > down)
     throw invalid('areawidth', String(width), 'an area inside of that of the extract before');
   return { ...plan, crop: [x + left, y + top, width, height] };
+}
+
+function refuseSize(operation: string, params: Params): void {
+  const name = ['width', 'height'].find((side) => integer(params, side));
+  if (name) throw invalid(name, textOf(params, name), `${operation} without width and height`);
 }
 
 const ANGLES = '90, 180 or 270';
@@ -167,7 +178,8 @@ export function toFields(operations: readonly OperationCall[]): TextField[] {
     const apply = Object.hasOwn(OPERATIONS, operation) && OPERATIONS[operation];
     if (!apply) throw invalid('operation', operation, `one of ${OPERATION_NAMES.join(', ')}`);
     Object.assign(others, othersOf(params));
-    const turned = { angle: angleOf(params), flip: isTrue(params, 'flip'), flop: isTrue(params, 'flop') };
+    const has = (name: string) => operation === name || isTrue(params, name);
+    const turned = { angle: angleOf(params), flip: has('flip'), flop: has('flop') };
     plan = apply(turn(plan, turned), params);
   }
   const { crop, box, angle, flip, flop } = plan;
