@@ -69,8 +69,17 @@ export const fileReader = (file: FileHandle): ByteReader => ({
   },
 });
 
+/**
+ * Writes all bytes at an offset. One call of the system can write fewer, for example on a disk that is almost full.
+ *
+ * @throws the error of the system, or an error if it writes nothing
+ */
 export async function writeAt(file: FileHandle, at: number, bytes: Uint8Array): Promise<void> {
-  await file.write(bytes, 0, bytes.length, at);
+  for (let done = 0; done < bytes.length; ) {
+    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, at + done);
+    if (bytesWritten === 0) throw new Error(`Wrote ${done} of ${bytes.length} bytes.`);
+    done += bytesWritten;
+  }
 }
 
 /** Encodes an unsigned number of up to 6 bytes, the most significant byte first. */
