@@ -167,7 +167,7 @@ function uprightSize(image: ImageInfo, { tools }: IdentifyDeps): Size | undefine
 
 function expect(job: PlannedJob): ImageDescription['conversion'] {
   const { format } = job.options;
-  const fitted = format === 'ico' ? iconSize(job.options) : job.fittings[0]?.result;
+  const fitted = format === 'ico' ? iconSize(job) : job.fittings[0]?.result;
   const { width, height } = (format !== 'pdf' && fitted) || {};
   return { type: format, width: width ?? null, height: height ?? null, notes: job.plan.notes };
 }

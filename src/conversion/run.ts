@@ -200,7 +200,7 @@ async function encode(job: PlannedJob, running: RunningConversion, shared?: Outp
   const kept = job.isTranscoded || keptMetadata(image, shown, options);
   const lowered = result.quality !== undefined && result.quality < quality;
   const { format } = options;
-  const { width, height } = format === 'ico' ? iconSize(options) : (shown ?? {});
+  const { width, height } = format === 'ico' ? iconSize(job) : (shown ?? {});
   return {
     ...result,
     format,

@@ -259,21 +259,30 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
     expect(difference(await decodeByPillow(body), expected).psnr).to.be.at.least(23);
   });
 
-  it('omit the sizes of an icon that exceed the requested width or height', async () => {
-    const { body } = await make('window.png', { format: 'ico', width: '40' });
-    expect(sidesIn(body)).to.deep.equal([32, 16]);
+  it('omit the sizes of an icon that exceed the requested width or height, or the scaled image', async () => {
+    for (const fields of [{ width: '40' }, { scale: '33.4' }]) {
+      const { body } = await make('window.png', { format: 'ico', ...fields });
+      expect(sidesIn(body), JSON.stringify(fields)).to.deep.equal([32, 16]);
+    }
   });
 
-  it('render an SVG for an icon at the size of its largest image', async () => {
-    const { body } = await make('scene.svg', { format: 'ico' });
-    const drawn = await toPixels(
-      sharp(await fixture('scene.svg'), { density: 72 * (256 / 120) }).resize(256, 256, {
-        fit: 'contain',
-        background: { r: 0, g: 0, b: 0, alpha: 0 },
-      }),
-    );
-    expect(difference(await decodeByPillow(body), drawn).psnr).to.be.at.least(25);
-  });
+  for (const [scale, side] of [
+    [undefined, 256],
+    ['40', 48],
+    ['1000', 256],
+  ] as const) {
+    it(`render an SVG for an icon of at most ${side} pixels${scale ? ` at ${scale}%` : ''}, and keep its shape`, async () => {
+      const { body } = await make('scene.svg', { format: 'ico', ...(scale && { scale }) });
+      expect(sidesIn(body)).to.deep.equal([256, 48, 32, 16].filter((one) => one <= side));
+      const drawn = await toPixels(
+        sharp(await fixture('scene.svg'), { density: 72 * (side / 120) }).resize(side, side, {
+          fit: 'contain',
+          background: { r: 0, g: 0, b: 0, alpha: 0 },
+        }),
+      );
+      expect(difference(await decodeByPillow(body), drawn).psnr).to.be.at.least(24);
+    });
+  }
 
   it('look like WebP of the same quality in AVIF and JPEG XL: the median SSIM differs by at most 0.01', async () => {
     const images = await variedImages();

@@ -103,21 +103,26 @@ const IS_DEEP = 'depth*(depth<1?QuantumRange:1)>8.5';
 /** Widths in pixels of the images in an icon, which Windows recommends. */
 const ICON_SIZES = [256, 48, 32, 16];
 
-/** Returns the sizes of the images in an icon. Width and height leave out larger sizes. */
-function iconSizes({ width = 256, height = 256 }: ConversionJob['options']): number[] {
+/** What the sizes of an icon depend on. */
+type IconJob = Pick<ConversionJob, 'options' | 'fittings'>;
+
+/** Returns the sizes of the images in an icon. Width, height and the size of a scaled image leave out larger sizes. */
+function iconSizes({ options, fittings: [fitting] }: IconJob): number[] {
+  const { width = 256, height = 256, scale } = options;
+  const scaled = scale && fitting ? Math.max(fitting.result.width, fitting.result.height) : 256;
   const [smallest = 16] = ICON_SIZES.slice(-1);
-  return ICON_SIZES.filter((size) => size <= Math.max(smallest, Math.min(width, height)));
+  return ICON_SIZES.filter((size) => size <= Math.max(smallest, Math.min(width, height, scaled)));
 }
 
 /** Returns the size of the largest image in an icon. */
-export function iconSize(options: ConversionJob['options']): Size {
-  const side = Math.max(...iconSizes(options));
+export function iconSize(job: IconJob): Size {
+  const side = Math.max(...iconSizes(job));
   return { width: side, height: side };
 }
 
 /** Fits the image into a transparent square of each size. */
-function iconImages({ options }: ConversionJob): string[] {
-  const copies = iconSizes(options).flatMap((size) => [
+function iconImages(job: ConversionJob): string[] {
+  const copies = iconSizes(job).flatMap((size) => [
     ...['(', '-clone', '0', '-filter', 'Lanczos', '-resize', `${size}x${size}`],
     ...['-background', 'none', '-gravity', 'center', '-extent', `${size}x${size}`, ')'],
   ]);

@@ -147,13 +147,13 @@ export function renderedPages(extent: Extent): readonly Partial<Size>[] {
     : extent.pages;
 }
 
-/** Size in pixels at which an SVG is rendered for an icon: that of the icon's largest image. */
+/** Size in pixels at which an SVG is rendered for an icon without a requested size: that of the icon's largest image. */
 const ICON_SIDE = 256;
 
 /** Returns the options with the box that an SVG is fitted into. It can always be enlarged. */
 function vectorBox(options: ConvertOptions): ConvertOptions {
   const { format, width, height } = options;
-  const side = format === 'ico' && !width && !height ? ICON_SIDE : undefined;
+  const side = format === 'ico' && !setsSize(options) ? ICON_SIDE : undefined;
   return { ...options, width: width ?? side, height: height ?? side, enlarge: true };
 }
 
