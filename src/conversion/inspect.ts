@@ -155,13 +155,7 @@ export async function inspectInput(
     await cutAfterFirstFrame(path);
   if (image.plannedTransforms) await removeTransforms(path);
   const turns = requested.filter(({ metadata }) => metadata === 'all').map(turnOf);
-  // The results of a file share its metadata.
-  if (turns.length > 0)
-    await makeMetadataUpright(
-      path,
-      image,
-      turns.find((turn) => turn !== 1),
-    );
+  if (turns.length > 0) await makeMetadataUpright(path, image, turns);
   return storeExternalProfile(folder, image);
 }
 

@@ -14,7 +14,7 @@ import {
   withFile,
   writeAt,
 } from './containers/file.ts';
-import { type Tags, TiffReader } from './containers/ifd.ts';
+import { TiffReader } from './containers/ifd.ts';
 import { jpegSegments, type Part, pngChunks, riffChunks } from './containers/parts.ts';
 import { combineOrientations, type ImageInfo, type Orientation, swapsSides } from './image-info.ts';
 
@@ -67,19 +67,21 @@ interface MetadataPart extends Pick<Part, 'name' | 'offset' | 'length'> {
 }
 
 /**
- * Removes the EXIF thumbnail, swaps width and height in EXIF, and resets the orientation in XMP, in place, if the image at
- * `path` will be rotated.
+ * Removes the EXIF thumbnail, corrects width and height in EXIF, and resets the orientation in XMP, in place, if the image at
+ * `path` will be rotated. If only some results exchange width and height, EXIF states neither: all results share it.
  *
- * @param turn what is done to the upright image
+ * @param turns what is done to the upright image for each result
  */
 export async function makeMetadataUpright(
   path: string,
   { type, orientation = 1, pages }: ImageInfo,
-  turn: Orientation = 1,
+  turns: readonly Orientation[],
 ): Promise<void> {
-  const isRotated = [orientation, turn, ...(pages ?? []).map((page) => page.orientation ?? 1)].some(
+  const isRotated = [orientation, ...turns, ...(pages ?? []).map((page) => page.orientation ?? 1)].some(
     (each) => each !== 1,
   );
+  const swaps = new Set(turns.map((turn) => swapsSides(combineOrientations(orientation, turn))));
+  const correctSizes = swaps.size > 1 ? removeSizes : swaps.has(true) ? swapSizes : undefined;
   const partsOf = PARTS[type];
   if (!isRotated || !partsOf) return;
   await withFile(path, 'r+', async (file) => {
@@ -92,7 +94,7 @@ export async function makeMetadataUpright(
     for (const { kind, name, offset, length } of parts) {
       const { bytes } = await readAt(file, offset, length);
       const before = Buffer.from(bytes);
-      if (kind === 'exif') await makeExifUpright(bytes, swapsSides(combineOrientations(orientation, turn)));
+      if (kind === 'exif') await makeExifUpright(bytes, correctSizes);
       else resetXmpOrientation(bytes);
       if (bytes.equals(before)) continue;
       await writeAt(file, offset, bytes);
@@ -132,24 +134,25 @@ async function* chunksWith(
 export const withoutMarker = (body: Buffer): Buffer =>
   body.subarray(0, EXIF_MARKER.length).equals(EXIF_MARKER) ? body.subarray(EXIF_MARKER.length) : body;
 
-/** Removes the thumbnail, and swaps the stated width and height if the image is rotated by 90 degrees. */
-async function makeExifUpright(body: Buffer, isQuarterTurn: boolean): Promise<void> {
+/** Changes the width and the height that a directory of EXIF states. */
+type CorrectSizes = (exif: Buffer, tiff: TiffReader, directory: number) => Promise<void>;
+
+/** Removes the thumbnail, and corrects the stated width and height. */
+async function makeExifUpright(body: Buffer, correctSizes: CorrectSizes | undefined): Promise<void> {
   const exif = withoutMarker(body);
   const tiff = new TiffReader(bufferReader(exif), exif[0]);
   const first = (await tiff.first()) ?? 0;
-  const tags = await tiff.tags(first);
-  const exifAt = tags.get(TAGS.exifDirectory)?.value ?? 0;
-  if (isQuarterTurn) {
-    swapSides(exif, tags);
-    if (exifAt > 0) swapSides(exif, await tiff.tags(exifAt));
-  }
+  const exifAt = (await tiff.tags(first)).get(TAGS.exifDirectory)?.value ?? 0;
+  await correctSizes?.(exif, tiff, first);
+  if (exifAt > 0) await correctSizes?.(exif, tiff, exifAt);
   const { count: countBytes, entry } = tiff.layout;
   const count = (await tiff.number(first, countBytes)) ?? 0;
   await removeThumbnail(exif, tiff, first + countBytes + count * entry);
 }
 
 /** Exchanges types, counts and values of the two entries. */
-function swapSides(exif: Buffer, tags: Tags): void {
+const swapSizes: CorrectSizes = async (exif, tiff, directory) => {
+  const tags = await tiff.tags(directory);
   for (const [widthTag, heightTag] of SIZE_TAGS) {
     const [width, height] = [widthTag, heightTag].map((tag) => {
       const { entryAt } = tags.get(tag) ?? {};
@@ -160,7 +163,19 @@ function swapSides(exif: Buffer, tags: Tags): void {
     height.copy(width);
     stated.copy(height);
   }
-}
+};
+
+/** Moves the entries that follow, and the offset of the next directory, over each entry. */
+const removeSizes: CorrectSizes = async (exif, tiff, directory) => {
+  const { count: countBytes, entry, offset } = tiff.layout;
+  for (const tag of SIZE_TAGS.flat()) {
+    const { entryAt } = (await tiff.tags(directory)).get(tag) ?? {};
+    if (entryAt === undefined) continue;
+    const count = (await tiff.number(directory, countBytes)) ?? 0;
+    exif.copyWithin(entryAt, entryAt + entry, directory + countBytes + count * entry + offset);
+    tiff.encode(count - 1, countBytes).copy(exif, directory);
+  }
+};
 
 /**
  * Overwrites the thumbnail with zeros, and ends the list of directories before it (EXIF 2.32, 4.5).

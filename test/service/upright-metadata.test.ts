@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { opened } from '../../scripts/fixtures/edge-case.ts';
-import { convert, converted } from '../helpers/client.ts';
+import { convert, converted, expectSuccess } from '../helpers/client.ts';
 import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
 import { useService } from '../helpers/service.ts';
+import { readZip } from '../helpers/zip.ts';
 
 const ORIENTATION = 6;
 
@@ -72,6 +73,34 @@ describe('kept metadata of an image that is rotated upright', () => {
     const after = await tagsOf(body);
     expect(after).to.include({ 'IFD0:Orientation': 1, 'IFD0:ImageWidth': 120, 'IFD0:ImageHeight': 80 });
     expect(after).to.not.have.property('IFD1:ThumbnailLength');
+  });
+
+  it('of variants that are rotated differently states no size that is wrong for one of them', async () => {
+    for (const [rotations, size] of [
+      [['0', '90'], undefined],
+      [['180', '90'], undefined],
+      [
+        ['90', '270'],
+        [120, 80],
+      ],
+    ] as const) {
+      const variants = JSON.stringify(rotations.map((rotate) => ({ name: `by-${rotate}`, rotate })));
+      const fields = { format: 'jpg', metadata: 'all', variants };
+      const { body } = await expectSuccess(convert(service.base, await withEverything('jpg'), fields));
+      const results = (await readZip(body)).filter(({ name }) => name.endsWith('.jpg'));
+      expect(results).to.have.lengthOf(2);
+      for (const { name, content } of results) {
+        const after = await tagsOf(content);
+        const stated = ['IFD0:Image', 'ExifIFD:ExifImage'].map((tag) => [
+          after[`${tag}Width`],
+          after[`${tag}Height`],
+        ]);
+        const expected = size ?? [undefined, undefined];
+        expect(stated, `${name} of ${rotations}`).to.deep.equal([expected, expected]);
+        expect(after).to.include({ 'IFD0:Orientation': 1, 'IFD0:Artist': 'A' });
+        expect(after).to.not.have.any.keys('IFD1:ThumbnailLength', 'ExifTool:Warning');
+      }
+    }
   });
 
   it('of a JPEG with fill bytes before the metadata has no rotated thumbnail', async () => {
