@@ -103,6 +103,25 @@ describe('imagemill convert --url', () => {
     expect({ status, complaints, requests }).to.deep.equal({ status: 0, complaints: [], requests: 2 });
   });
 
+  it('sends what to keep of the metadata in the field that earlier versions know, if it has one', async () => {
+    const result = await fixture('scene.webp');
+    const sent: string[] = [];
+    const url = await stub(async (req, res) => {
+      const body = Buffer.concat(await req.toArray()).toString('latin1');
+      const fields = [...body.matchAll(/name="(\w*metadata)"\r\n\r\n(\w+)/g)];
+      if (req.method === 'POST') sent.push(fields.map(([, name, value]) => `${name}=${value}`).join());
+      res.end(result);
+    });
+    await folder.put('scene.jpg', 'photo.jpg');
+    const flags = ['', '--keep-metadata', '--metadata=ALL', '--metadata=none', '--metadata=copyright'];
+    for (const flag of flags)
+      await folder.run(['photo.jpg', '-o', 'out.webp', '--force', '--url', url, ...(flag ? [flag] : [])]);
+    expect(sent).to.deep.equal([
+      ...['', 'strip_metadata=false', 'strip_metadata=false'],
+      ...['strip_metadata=true', 'metadata=copyright'],
+    ]);
+  });
+
   it('names the file in each message, and groups failures by reason, or by the status of a proxy', async () => {
     const answers = new Map([
       [

@@ -79,10 +79,18 @@ function optionTexts(flags: Flags): Record<string, string> {
   return { ...Object.fromEntries(texts), ...(flags.keepMetadata && { metadata: 'all' }) };
 }
 
-/** Returns the options as form fields of the API. */
+/** Fields that state what is kept of the metadata. Versions up to 0.2.0 ignore `metadata`, and have no copyright. */
+const METADATA_FIELDS: ReadonlyMap<string, Readonly<Record<string, string>>> = new Map([
+  ['none', { strip_metadata: 'true' }],
+  ['copyright', { metadata: 'copyright' }],
+  ['all', { strip_metadata: 'false' }],
+]);
+
+/** Returns the options as form fields of the API, in the words that instances of earlier versions know, too. */
 export function toFormFields(flags: Flags, format: OutputType): [string, string][] {
   const { preset } = flags;
-  const fields = { ...optionTexts(flags), output_format: format };
+  const { metadata = '', ...others } = optionTexts(flags);
+  const fields = { ...others, ...METADATA_FIELDS.get(metadata.toLowerCase()), output_format: format };
   return Object.entries(preset === undefined ? fields : { ...fields, preset });
 }
 
