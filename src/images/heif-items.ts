@@ -1,7 +1,7 @@
 /** @module Items of AVIF and HEIC files (ISO/IEC 14496-12, section 8.11; ISO/IEC 23008-12). */
 import type { ByteReader } from './containers/file.ts';
 import { type Box, findBox, parseBoxes } from './containers/parts.ts';
-import type { Size } from './image-info.ts';
+import type { MetadataKind, Size } from './image-info.ts';
 
 /** Reads an unsigned integer of up to 6 bytes; undefined beyond the end. A length of 0 bytes stands for 0. */
 export function readNumber(data: Buffer | undefined, at: number, length: number): number | undefined {
@@ -70,6 +70,8 @@ export function declaredSize({ name, body }: Box): Size | undefined {
 interface Item {
   readonly id: number;
   readonly type: string;
+  /** Media type of an item of the type `mime`; undefined for other types. */
+  readonly contentType: string | undefined;
   /** Content of its box, which starts with the version and the flags. */
   readonly body: Buffer;
 }
@@ -79,8 +81,15 @@ function parseItems(iinf: Buffer | undefined): Item[] {
     const idLength = body[0] === 2 ? 2 : 4;
     const id = readNumber(body, 4, idLength);
     const type = body.toString('latin1', 6 + idLength, 10 + idLength);
-    return name === 'infe' && id !== undefined ? [{ id, type, body }] : [];
+    const [, contentType] = type === 'mime' ? body.toString('latin1', 10 + idLength).split('\0', 2) : [];
+    return name === 'infe' && id !== undefined ? [{ id, type, contentType, body }] : [];
   });
+}
+
+/** Returns the kind of metadata of an item (ISO/IEC 23008-12, annex A); undefined for others, such as images and JSON. */
+export function metadataKindOf({ type, contentType }: Item): MetadataKind | undefined {
+  if (type === 'Exif') return 'exif';
+  return contentType === 'application/rdf+xml' ? 'xmp' : undefined;
 }
 
 /** A reference from an item to others. */

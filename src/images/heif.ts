@@ -5,13 +5,12 @@
 import { colourOf, declared, isSrgbColour } from './colour/declared-colour.ts';
 import type { WindowReader } from './containers/file.ts';
 import { type Box, findBox, isComplete, parseBoxes } from './containers/parts.ts';
-import { declaredSize, type HeifMeta, parseMeta, readNumber } from './heif-items.ts';
+import { declaredSize, type HeifMeta, metadataKindOf, parseMeta, readNumber } from './heif-items.ts';
 import { hasContradictorySizes, readGreyRange } from './heif-sizes.ts';
 import { classifyProfile } from './icc.ts';
 import {
   type Area,
   type ImageFacts,
-  type MetadataKind,
   type Orientation,
   type PixelFormat,
   RGB_PIXELS,
@@ -48,7 +47,7 @@ export async function readHeif(bytes: WindowReader): Promise<ImageFacts<'avif'>>
     ...(lacksAlphaSize && { kinds: ['alpha-without-properties'] as const }),
     // The colours are multiplied by the alpha (ISO/IEC 23008-12, 6.10.1.2).
     ...(references.some(({ type, from }) => type === 'prem' && from === primary) && { premultiplied: true }),
-    metadata: items.flatMap(({ type }) => METADATA[type] ?? []),
+    metadata: items.flatMap((item) => metadataKindOf(item) ?? []),
     ...(framesIn(top) > 1 && { hasIgnoredFrames: true }),
     ...((await hasContradictorySizes(meta, bytes)) && { contradictory: true }),
   };
@@ -99,9 +98,6 @@ function alphasOf({ primary, references, propertiesOf }: HeifMeta): (readonly Bo
 /** Returns the first of the items that the primary image is derived from, such as the tiles of a grid. */
 const firstTileOf = ({ primary, references }: HeifMeta): number | undefined =>
   references.find(({ type, from }) => type === 'dimg' && from === primary)?.to[0];
-
-/** Metadata items (ISO/IEC 23008-12, annex A); `mime` items are assumed to be XMP. */
-const METADATA: Readonly<Record<string, MetadataKind>> = { Exif: 'exif', mime: 'xmp' };
 
 /** Finds the largest size of an item (`ispe`); undefined if there is none. */
 function largestSize(properties: readonly Box[]): Size | undefined {

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { box } from '../../scripts/fixtures/boxes.ts';
+import { heif } from '../../scripts/fixtures/heif-writer.ts';
 import { bufferReader } from '../../src/images/containers/file.ts';
 import { encodeCopyright } from '../../src/images/copyright/blocks.ts';
 import { readExifTexts, writeExif } from '../../src/images/copyright/exif.ts';
@@ -135,6 +136,22 @@ describe('the copyright of an image', () => {
     }
     const psd = await writeTempFile('x.psd', '8BPS');
     expect((await readCopyright(psd, { type: 'psd', metadata: ['xmp'] })).isPartial).to.equal(true);
+  });
+
+  it('is read from the XMP of an AVIF after an item with JSON, which is no metadata', async () => {
+    const item = (type: string, data: Buffer, contentType?: string) => ({
+      ...{ type, contentType, data, properties: [] },
+    });
+    const items = [
+      item('av01', Buffer.from('image')),
+      item('mime', Buffer.from('{"a":1}'), 'application/json'),
+      item('mime', xmpOf('<r:Description xmpRights:Owner="Zoë"/>'), 'application/rdf+xml'),
+    ];
+    const path = await writeTempFile('x.avif', heif({ brand: 'avif', items }));
+    const { metadata } = await inspect(path, 'avif');
+    expect(metadata).to.deep.equal(['xmp']);
+    const { texts, isPartial } = await readCopyright(path, { type: 'avif', metadata });
+    expect([plain(texts), isPartial]).to.deep.equal([[['xmpRights:Owner', 'Zoë']], false]);
   });
 
   it('of damaged EXIF, IPTC and XMP is read without an error, and never beyond the limits', async () => {

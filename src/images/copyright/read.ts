@@ -7,7 +7,7 @@ import { TiffReader } from '../containers/ifd.ts';
 import { boxes, jpegSegments, pngChunks, riffChunks } from '../containers/parts.ts';
 import { withoutMarker } from '../exif.ts';
 import { META_BYTES } from '../heif.ts';
-import { metaIn, readItem } from '../heif-items.ts';
+import { metadataKindOf, metaIn, readItem } from '../heif-items.ts';
 import type { ImageInfo, MetadataKind } from '../image-info.ts';
 import { kindOfChunk, readMetadataChunk } from '../png-text.ts';
 import { TAG } from '../tiff.ts';
@@ -73,10 +73,10 @@ export const SEGMENTS = [
   { kind: 'iptc', marker: 0xed, name: 'Photoshop 3.0\0' },
 ] as const;
 
-/** Metadata by the names of chunks of WebP (RFC 9649, section 2.7.1.5), and of boxes of JPEG XL and items of HEIF. */
+/** Metadata by the names of chunks of WebP (RFC 9649, section 2.7.1.5), and of boxes of JPEG XL. */
 const KINDS: Readonly<Record<string, MetadataKind>> = {
   ...{ EXIF: 'exif', 'XMP ': 'xmp' },
-  ...{ Exif: 'exif', 'xml ': 'xmp', mime: 'xmp' },
+  ...{ Exif: 'exif', 'xml ': 'xmp' },
 };
 
 /** Yields the metadata by the type of the file. The metadata of other types is not read. */
@@ -130,8 +130,9 @@ const readAt = (file: ByteReader, offset: number, length: number) => async () =>
 
 async function* heifBlocks({ file }: Source): AsyncGenerator<Block> {
   const meta = metaIn(await file.read(0, META_BYTES));
-  for (const { id, type } of meta.items) {
-    const kind = KINDS[type];
+  for (const item of meta.items) {
+    const { id } = item;
+    const kind = metadataKindOf(item);
     const length = meta.locations.get(id)?.length;
     if (!kind) continue;
     const read = async () =>
