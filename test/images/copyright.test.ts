@@ -148,9 +148,9 @@ describe('the copyright of an image', () => {
       item('mime', xmpOf('<r:Description xmpRights:Owner="Zoë"/>'), 'application/rdf+xml'),
     ];
     const path = await writeTempFile('x.avif', heif({ brand: 'avif', items }));
-    const { metadata } = await inspect(path, 'avif');
-    expect(metadata).to.deep.equal(['xmp']);
-    const { texts, isPartial } = await readCopyright(path, { type: 'avif', metadata });
+    const info = await inspect(path, 'avif');
+    expect(info.metadata).to.deep.equal(['xmp']);
+    const { texts, isPartial } = await readCopyright(path, info);
     expect([plain(texts), isPartial]).to.deep.equal([[['xmpRights:Owner', 'Zoë']], false]);
   });
 
