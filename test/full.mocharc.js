@@ -8,6 +8,7 @@ import base from '../.mocharc.json' with { type: 'json' };
 
 /** The exhaustive tests. */
 export const FULL_TESTS = [
+  'test/conversion/every-edit.test.ts', // all edits of all kinds of files in all formats
   'test/process/fork-server/same-bytes.test.ts', // all fixtures in all formats
   'test/process/fork-server/arbitrary-requests.test.ts', // random requests
   'test/cli/convert-shard.test.ts', // 2000 files
@@ -62,7 +63,6 @@ export const FULL_TESTS = [
   'test/scripts/fuzz.test.ts',
   'test/scripts/fixtures.test.ts', // all fixtures are generated again
   'test/images/fuzz.test.ts', // random damage to all fixtures
-  'test/conversion/every-edit.test.ts', // all edits of all kinds of files in all formats
   'test/conversion/key-and-bytes.test.ts', // all fixtures in all formats
   'test/conversion/copyright.test.ts', // all fixtures in all formats
   'test/conversion/repair-fuzz.test.ts',
