@@ -5,11 +5,17 @@ import type { ImageInfo, Size } from '../../images/image-info.ts';
 import type { ToolName } from '../../tools.ts';
 import { POINTS_PER_INCH, pageScale, setsSize } from './size.ts';
 import { FILE_TO_ENCODE, JXL_THREADS, KEPT_FILE, SUFFIX, THREADS, WEBP_THREADS } from './step.ts';
-import { type ConversionJob, type ConvertOptions, INPUT_FILE, type Sentence } from './types.ts';
+import {
+  type ConversionJob,
+  type ConvertOptions,
+  INPUT_FILE,
+  MAGICK_FEATURES,
+  type Sentence,
+} from './types.ts';
 
 /** Effort of WebP compression, 0 (fastest) to 6 (smallest). The default of libwebp. */
 const WEBP_METHOD = 4;
-/** Effort of lossless WebP, 0 to 100. The default of libwebp. */
+/** Effort of img2webp without loss, 0 to 100. The default of libwebp. */
 const LOSSLESS_EFFORT = 75;
 
 /** Returns arguments that set options of a coder of ImageMagick. */
@@ -20,8 +26,8 @@ function define(coder: string, values: Readonly<Record<string, string | number |
 /** Arguments that encode to each format. */
 const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => readonly string[]>> = {
   // ImageMagick 7 would encode an animation of quality 100 without loss. With lossless, the quality is an effort.
-  webp: ({ options: { lossless = false, quality } }) => [
-    ...['-quality', String(lossless ? LOSSLESS_EFFORT : quality)],
+  webp: ({ options: { lossless = false, quality }, tools: { magick } }) => [
+    ...['-quality', String(lossless ? MAGICK_FEATURES[magick].losslessWebpEffort : quality)],
     // Without `exact`, ImageMagick 7 rounds the colours of a lossless WebP.
     ...define('webp', { method: WEBP_METHOD, lossless, exact: lossless }),
     WEBP_THREADS,

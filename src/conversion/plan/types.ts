@@ -47,12 +47,17 @@ interface MagickFeatures {
   readonly animatedWebp: boolean;
   /** Whether the blending method of WebP frames is read. ImageMagick 6 blends every frame with those before it. */
   readonly webpBlending: boolean;
+  /**
+   * Effort of lossless WebP, 0 to 100: the default of libwebp. ImageMagick 7 also rounds colours below 100: greys of a drawing by up to
+   * 2 of 255.
+   */
+  readonly losslessWebpEffort: number;
 }
 
 /** The features by major version. */
 export const MAGICK_FEATURES: Readonly<Record<6 | 7, MagickFeatures>> = {
-  6: { heif: 'heif', animatedWebp: false, webpBlending: false },
-  7: { heif: 'magick', animatedWebp: true, webpBlending: true },
+  6: { heif: 'heif', animatedWebp: false, webpBlending: false, losslessWebpEffort: 75 },
+  7: { heif: 'magick', animatedWebp: true, webpBlending: true, losslessWebpEffort: 100 },
 };
 
 /** States what a stage does to an image, for people; undefined if it changes nothing. */
