@@ -39,7 +39,7 @@ export interface NoisyClient {
   readonly isSaturating?: boolean;
   /** The image that the other clients convert. Default: a PNG of one pixel. */
   readonly otherImage?: Buffer;
-  /** Whether a turn of the event loop that takes too long fails the run. */
+  /** Whether a turn of the event loop, or the median time of the other clients' conversions, fails the run if it is too long. */
   readonly mustNotBlock?: boolean;
   /** Maximum time of the other clients' conversions in the queue, in ms. */
   readonly maxQueueMs?: number;

@@ -4,13 +4,14 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { box } from '../../scripts/fixtures/boxes.ts';
-import { PROBE_MODULE, readProbe, slowness } from '../../scripts/processes/usage.ts';
+import { memoryOf, PROBE_MODULE, readProbe, slowness } from '../../scripts/processes/usage.ts';
 import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { sendForm } from '../helpers/client.ts';
 import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { HOSTILE_ARCHIVES, HOSTILE_IMAGES, MARKS } from '../helpers/hostile-files.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
+import { dial } from '../helpers/raw-http.ts';
 
 /** Maximum CPU time for which a request of 10 MiB or less may block the event loop, in ms, on a machine without {@link slowness}. */
 const MAX_TURN_MS = 50;
@@ -100,6 +101,24 @@ describe('the event loop', () => {
   for (const [what, make] of Object.entries(BODIES)) {
     it(`is blocked for less than ${MAX_TURN_MS} ms ${what}`, async () => {
       expect(await longestTurnOf(make())).to.be.below(MAX_TURN_MS);
+    });
+  }
+
+  for (const [what, request] of [
+    ['in HTTP/1.1', 'GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n'],
+    ['in HTTP/1.0', 'GET /api/v1/openapi.json HTTP/1.0\r\nConnection: keep-alive\r\n\r\n'],
+  ] as const) {
+    it(`is blocked for less than ${MAX_TURN_MS} ms by 3000 pipelined requests ${what}, within 60 MB`, async () => {
+      const memoryBefore = memoryOf(server.pid).resident;
+      const turnMs = await longestTurnDuring(async () => {
+        const sockets = await Promise.all(Array.from({ length: 20 }, () => dial(base)));
+        for (const socket of sockets) socket.pause().write(request.repeat(3000));
+        for (let count = 0; count < 100; count += 1)
+          expect((await fetch(new URL('/livez', base))).status).to.equal(200);
+        expect(memoryOf(server.pid).resident - memoryBefore).to.be.below(60e6);
+        for (const socket of sockets) socket.destroy();
+      });
+      expect(turnMs).to.be.below(MAX_TURN_MS);
     });
   }
 
