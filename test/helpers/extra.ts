@@ -35,7 +35,7 @@ export async function runCjxl(png: Uint8Array, ...options: readonly string[]): P
   await writeFile(from, png);
   const colours = options.includes('-x') ? [] : ['-x', 'color_space=RGB_D65_SRG_Rel_SRG'];
   await pipe('cjxl', [from, to, '-d', '0', '--quiet', ...colours, ...options], Buffer.alloc(0));
-  return readFile(to);
+  return await readFile(to);
 }
 
 /** Decodes a JPEG XL to a PNG, or restores the JPEG that it was made of. */
@@ -44,5 +44,5 @@ export async function runDjxl(file: Uint8Array, extension: 'png' | 'jpg'): Promi
   const [from, to] = [join(folder.path, 'in.jxl'), join(folder.path, `out.${extension}`)];
   await writeFile(from, file);
   await pipe('djxl', [from, to, '--quiet'], Buffer.alloc(0));
-  return readFile(to);
+  return await readFile(to);
 }
