@@ -187,6 +187,14 @@ export const OPTIONS = {
     flag: { value: 'sigma', help: 'blur the resized image; the standard deviation in pixels, 0.3 to 100' },
     control: { label: 'Blur', unit: 'px' },
   },
+  sharpen: {
+    type: { kind: 'number', min: 0.3, max: 10 },
+    description:
+      'Sharpens the image after `blur`: adds its difference from the image blurred by a Gaussian function. The value is the standard deviation (sigma) of the function in pixels of the result.',
+    examples: [0.8],
+    flag: { value: 'sigma', help: 'sharpen the resized image; the standard deviation in pixels, 0.3 to 10' },
+    control: { label: 'Sharpen', unit: 'px' },
+  },
   greyscale: {
     type: { kind: 'flag' },
     default: false,

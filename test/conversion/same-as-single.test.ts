@@ -30,6 +30,7 @@ const VARIANTS: readonly Variant[] = Object.entries({
   square: { width: 40, height: 40, fit: 'cover', format: 'jpg', quality: 95 },
   turned: { rotate: 90, flip: 'vertical', width: 60 },
   grey: { width: 60, greyscale: true, blur: 1, format: 'jpg' },
+  sharp: { width: 60, sharpen: 1.5 },
   half: { scale: 50, rotate: 180, format: 'png' },
   part: { crop: '10%,20%,50%,50%', format: 'png' },
   paper: { format: 'pdf', width: 50 },

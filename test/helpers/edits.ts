@@ -13,17 +13,33 @@ import { difference, type Pixels, sizeOf, toPixels } from './pixels.ts';
 export interface Edit {
   readonly options: Partial<ConvertOptions>;
   /** Does the same to a frame or page. sharp reorders the steps of one pipeline, so each step has its own. */
-  readonly steps: readonly ((frame: Sharp) => Sharp)[];
+  readonly steps: readonly ((frame: Sharp) => Sharp | Promise<Sharp>)[];
   /** Greatest difference of a channel, 0 to 255, in an output without loss, or the least PSNR in dB. */
   readonly tolerance: number | { readonly psnr: number };
 }
 
 const quarter = (angle: number) => (frame: Sharp) => frame.rotate(angle);
 
-/** A Gaussian function of a sigma, which sharp truncates at 20% by default. */
+/** Applies a Gaussian function of a sigma, which sharp truncates at 20% by default. */
+const blur = (frame: Sharp, sigma: number): Sharp =>
+  frame.blur({ sigma, precision: 'float', minAmplitude: 0.001 });
+
 function blurred(sigma: number): Edit {
-  const steps = [(frame: Sharp) => frame.blur({ sigma, precision: 'float' as const, minAmplitude: 0.001 })];
+  const steps = [(frame: Sharp) => blur(frame, sigma)];
   return { options: { blur: sigma }, steps, tolerance: { psnr: 40 } };
+}
+
+/** Adds to each colour its difference from the blurred one. */
+function sharpened(sigma: number): Edit {
+  const sharpen = async (frame: Sharp): Promise<Sharp> => {
+    const { width, height, data } = await toPixels(frame.clone());
+    const { data: smooth } = await toPixels(blur(frame, sigma));
+    const sharper = Uint8ClampedArray.from(data, (value, at) =>
+      at % 4 === 3 ? value : 2 * value - (smooth[at] ?? 0),
+    );
+    return sharp(sharper, { raw: { width, height, channels: 4 } });
+  };
+  return { options: { sharpen: sigma }, steps: [sharpen], tolerance: { psnr: 40 } };
 }
 
 /** All edits, by a name for titles. */
@@ -46,6 +62,13 @@ export const EDITS: Readonly<Record<string, Edit>> = {
   },
   'blur=0.5': blurred(0.5),
   'blur=2': blurred(2),
+  'sharpen=0.5': sharpened(0.5),
+  'sharpen=3': sharpened(3),
+  'blur=2, sharpen=3': {
+    options: { blur: 2, sharpen: 3 },
+    steps: [...blurred(2).steps, ...sharpened(3).steps],
+    tolerance: { psnr: 40 },
+  },
   greyscale: { options: { greyscale: true }, steps: [(frame) => frame.greyscale()], tolerance: 1 },
 };
 
@@ -54,7 +77,7 @@ async function applyBySharp({ steps }: Edit, frame: Pixels): Promise<Pixels> {
   let edited = frame;
   for (const step of steps) {
     const { width, height, data } = edited;
-    const made = step(sharp(data, { raw: { width, height, channels: 4 } }));
+    const made = await step(sharp(data, { raw: { width, height, channels: 4 } }));
     edited = await toPixels(sharp(await made.png().toBuffer()));
   }
   return edited;

@@ -289,7 +289,7 @@ describe('converting on the page', () => {
     await row(page, 'scene.png').getByText('Ready').waitFor();
   });
 
-  it('rotates, flips, scales, blurs and removes the colours of a picture', async () => {
+  it('rotates, flips, scales, blurs, sharpens and removes the colours of a picture', async () => {
     const page = await open(service, {}, '?output_format=png');
     await pick(page, [fixturePath('scene.png')]);
     await page.getByText('More', { exact: true }).click();
@@ -297,10 +297,11 @@ describe('converting on the page', () => {
     await page.getByLabel('Flip').selectOption('Upside down');
     await page.getByRole('spinbutton', { name: 'Scale' }).fill('50');
     await page.getByLabel('Blur').fill('0.5');
+    await page.getByLabel('Sharpen').fill('2');
     await page.getByLabel('Greyscale').check();
     expect(Object.fromEntries(await queryOf(page))).to.deep.equal({
       ...{ output_format: 'png', rotate: '90', flip: 'vertical', scale: '50' },
-      ...{ blur: '0.5', greyscale: 'true' },
+      ...{ blur: '0.5', sharpen: '2', greyscale: 'true' },
     });
     await convertAll(page);
     const { content } = await save(page, 'scene.png');

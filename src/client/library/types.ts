@@ -93,6 +93,11 @@ export interface ResultOptions {
    */
   readonly blur?: number | undefined;
   /**
+   * Sharpens the image after `blur`: adds its difference from the image blurred by a Gaussian function. The value
+   * is the standard deviation (sigma) of the function in pixels of the result.
+   */
+  readonly sharpen?: number | undefined;
+  /**
    * Whether the result has no colours, only the luminance of sRGB and transparency. The colour of
    * `background` stays. Default: `false`.
    */

@@ -333,7 +333,8 @@ function isFlat({ image: { flat, paletteKind, type }, options }: ConversionJob):
 }
 
 /** Returns whether the result has colours between those of the image. */
-const addsShades = (options: ConvertOptions): boolean => setsSize(options) || options.blur !== undefined;
+const addsShades = (options: ConvertOptions): boolean =>
+  setsSize(options) || (options.blur ?? options.sharpen) !== undefined;
 
 /**
  * Returns the compression of a PDF, which ImageMagick applies to all pages. Palette images are compressed without loss.

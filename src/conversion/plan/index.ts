@@ -112,6 +112,7 @@ const STAGES: readonly (readonly [Stage, Sentence?])[] = [
   [resizing.cropToBox, resizing.explainCutting],
   [colours.rgbToSrgb, colours.explainColours],
   [resizing.blur, resizing.explainBlur],
+  [resizing.sharpen, resizing.explainSharpening],
   [colours.greyscale, colours.explainGreyscale],
   [colours.greysToColours],
   [colours.flatten, colours.explainFlattening],

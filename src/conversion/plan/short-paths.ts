@@ -16,7 +16,7 @@ const ENCODING = [
 const FITTING = ['fit', 'position', 'anchor', 'enlarge'] as const;
 const SIZE = ['width', 'height', 'scale', ...FITTING] as const;
 /** Options of stages after the resize and of the rotation, which are the same if the image is decoded at a smaller size. */
-const EDITS = ['rotate', 'flip', 'blur', 'greyscale'] as const;
+const EDITS = ['rotate', 'flip', 'blur', 'sharpen', 'greyscale'] as const;
 
 /** The options that each path honours. */
 export const SHORT_PATHS = {

@@ -180,9 +180,10 @@ function Background({ fallback }: { fallback: string }) {
 function More() {
   const { format } = options.value;
   const isOpen = useSignal(
-    ['position', 'enlarge', 'scale', 'rotate', 'flip', 'blur', 'greyscale', 'lossless', 'max_bytes'].some(
-      (name) => fields.value.has(name),
-    ),
+    [
+      ...['position', 'enlarge', 'scale', 'rotate', 'flip', 'blur', 'sharpen', 'greyscale'],
+      ...['lossless', 'max_bytes'],
+    ].some((name) => fields.value.has(name)),
   ).peek();
   return (
     <details class="more" open={isOpen}>
@@ -203,6 +204,7 @@ function More() {
         <Select name="rotate" />
         <Select name="flip" none="None" />
         <NumberField name="blur" fallback={0} />
+        <NumberField name="sharpen" fallback={0} />
         <Check name="greyscale" />
         {OUTPUTS[format].lossless && <Check name="lossless" />}
       </div>
