@@ -6,7 +6,7 @@ import { type Config, listWithoutEffect } from '../config.ts';
 import { isDiskFull, StartupError, toStartupError } from '../errors.ts';
 import { removeStaleWorkspaces } from '../files/stale.ts';
 import { DEFAULT_FOLDERS, maxOpenFiles } from '../files/system.ts';
-import { createWorkspaces, type Workspaces } from '../files/workspace.ts';
+import { Workspaces } from '../files/workspace.ts';
 import { ASSETS_DIR, FORK_SERVER_LIBRARY } from '../folders.ts';
 import type { KillReason, RunCommand } from '../process/command.ts';
 import type { RenewalReason } from '../process/fork-server/servers.ts';
@@ -95,7 +95,7 @@ export async function createConversionEngine(
   const folders = new Set([config.TEMP_DIR, ...(isDefault ? DEFAULT_FOLDERS : [])]);
   const swept = (await Promise.all([...folders].map((folder) => removeStaleWorkspaces(folder)))).flat();
   if (swept.length > 0) log.info({ swept }, 'removed working files of processes that have ended');
-  const workspaces = createWorkspaces(config.TEMP_DIR);
+  const workspaces = new Workspaces(config.TEMP_DIR);
   let tools: ConfiguredTools | undefined;
   const close = async (): Promise<void> => {
     await tools?.close();

@@ -5,10 +5,11 @@ import { type ErrorCode, isDiskFull, ServiceError } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
 import type { OutputType } from '../formats.ts';
 import { ONE_PIXEL } from '../process/policy.ts';
-import type { ConversionEngine } from './engine.ts';
 import { DEFAULT_OPTIONS } from './options.ts';
 import { INPUT_FILE } from './plan/types.ts';
 import type { Convert } from './types.ts';
+
+type HealthWorkspaces = Pick<Workspaces, 'use' | 'hasSpace'>;
 
 /** Time after which a result is out of date, in milliseconds. */
 const CACHE_TTL_MS = 10_000;
@@ -24,7 +25,7 @@ const FAILURE_TTL_MS = 1_000;
  */
 export function createHealthCheck(
   convert: Convert,
-  workspaces: Workspaces,
+  workspaces: HealthWorkspaces,
   now: () => number = () => performance.now(),
 ): () => Promise<boolean> {
   let lastResult: Promise<boolean> | undefined;
@@ -52,7 +53,7 @@ export function createHealthCheck(
  * @returns the time of the conversion in ms, without waiting
  */
 export function convertOnePixel(
-  { convert, workspaces }: Pick<ConversionEngine, 'convert' | 'workspaces'>,
+  { convert, workspaces }: { convert: Convert; workspaces: Pick<Workspaces, 'use'> },
   format: OutputType,
 ): Promise<number> {
   return workspaces.use({}, async (workspace) => {
@@ -68,7 +69,7 @@ export function convertOnePixel(
   });
 }
 
-async function works(convert: Convert, workspaces: Workspaces): Promise<boolean> {
+async function works(convert: Convert, workspaces: HealthWorkspaces): Promise<boolean> {
   try {
     await convertOnePixel({ convert, workspaces }, 'png');
     return true;

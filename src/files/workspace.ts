@@ -18,7 +18,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { DiskSpace, MIN_FREE_BYTES } from './disk-space.ts';
+import { type DiskAccount, DiskSpace, MIN_FREE_BYTES } from './disk-space.ts';
 import { removeTree } from './remove.ts';
 import { makeInstanceFolder } from './stale.ts';
 import { createFolders, isInMemory } from './system.ts';
@@ -49,132 +49,144 @@ process.on('exit', () => {
   }
 });
 
-/** The workspaces of this process. */
-export type Workspaces = ReturnType<typeof createWorkspaces>;
 /** The folder of one request. */
-export type Workspace = Awaited<ReturnType<Workspaces['open']>>;
+export class Workspace {
+  readonly path: string;
+  /** Disk space of the request. */
+  readonly disk: DiskAccount;
 
-/**
- * Creates the workspaces of this process. They are all in one folder in `tempDir`, with a file that identifies the
- * process.
- *
- * @param free returns the free bytes of the disk of a folder
- */
-export function createWorkspaces(tempDir: string, free = freeOn) {
-  let home: Promise<string> | undefined;
+  constructor(path: string, disk: DiskAccount) {
+    this.path = path;
+    this.disk = disk;
+  }
 
-  const makeHome = async (): Promise<string> => {
-    await createFolders(tempDir);
-    const made = await makeInstanceFolder(tempDir);
-    leftOnExit.add(made);
-    noteFolder(made);
-    return made;
-  };
-  const forget = (made: Promise<string>): void => {
-    if (home === made) home = undefined;
-  };
-  const currentHome = (): Promise<string> => {
-    if (home) return home;
-    const made = makeHome();
-    made.catch(() => forget(made)); // the next call tries again
-    home = made;
-    return made;
-  };
-  const makeFolder = async (): Promise<string> => {
-    const make = (folder: string): Promise<string> =>
-      workFiles(`${folder}/`).mkdtemp(join(folder, 'request-'));
-    const tried = currentHome();
-    try {
-      return await make(await tried);
-    } catch (error) {
-      // A cleanup of the temporary folder may have removed it while no request was running.
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-      forget(tried);
-      return make(await currentHome());
-    }
-  };
+  /** Creates a folder for one file and its conversion, and returns its path. */
+  async folder(name: string): Promise<string> {
+    const folder = join(this.path, name);
+    await workFiles(folder).mkdir(folder, { mode: 0o700 });
+    return folder;
+  }
 
-  const freeNow = async (): Promise<number | undefined> => free(await currentHome()).catch(() => undefined);
-  const space = new DiskSpace(freeNow);
+  /** Removes a folder of {@link folder}, and releases the space of the received files in it. */
+  async discard(folder: string): Promise<void> {
+    const names = await readdir(folder).catch(() => []);
+    const files = await Promise.all(names.map((name) => lstat(join(folder, name))));
+    await removeFolder(folder);
+    this.disk.release(files.reduce((sum, { size }) => sum + size, 0));
+  }
+
+  /** Removes all files and closes the account of disk space, even if a file cannot be removed. */
+  async remove(): Promise<void> {
+    await removeFolder(this.path).finally(this.disk.close);
+  }
+}
+
+/** The workspaces of this process. They are all in one folder in `tempDir`, with a file that identifies the process. */
+export class Workspaces {
+  readonly #tempDir: string;
+  readonly #free: (folder: string) => Promise<number>;
+  readonly #space = new DiskSpace(() => this.free());
+  /** The folder that contains all workspaces. */
+  #home: Promise<string> | undefined;
+
+  /** @param free returns the free bytes of the disk of a folder */
+  constructor(tempDir: string, free = freeOn) {
+    this.#tempDir = tempDir;
+    this.#free = free;
+  }
 
   /**
    * Creates a workspace.
    *
    * @throws {ServiceError} DISK_FULL when there is no space for the upload
    */
-  const openWorkspace = async ({ client, bytes = 0 }: WorkspaceOptions = {}) => {
-    const account = await space.open(client, bytes);
-    const path = await makeFolder().catch((error) => {
+  async open({ client, bytes = 0 }: WorkspaceOptions = {}): Promise<Workspace> {
+    const account = await this.#space.open(client, bytes);
+    const path = await this.#makeFolder().catch((error) => {
       account.close();
       throw error;
     });
-    return {
-      path,
-      /** Disk space of the request. */
-      disk: account,
-      /** Creates a folder for one file and its conversion, and returns its path. */
-      async folder(name: string): Promise<string> {
-        const folder = join(path, name);
-        await workFiles(folder).mkdir(folder, { mode: 0o700 });
-        return folder;
-      },
-      /** Removes a folder of `folder`, and releases the space of the received files in it. */
-      async discard(folder: string): Promise<void> {
-        const names = await readdir(folder).catch(() => []);
-        const files = await Promise.all(names.map((name) => lstat(join(folder, name))));
-        await removeFolder(folder);
-        account.release(files.reduce((sum, { size }) => sum + size, 0));
-      },
-      /** Removes all files and closes the account of disk space, even if a file cannot be removed. */
-      async remove(): Promise<void> {
-        await removeFolder(path).finally(account.close);
-      },
-    };
-  };
+    return new Workspace(path, account);
+  }
 
-  return {
-    open: openWorkspace,
-    /**
-     * Runs `work` in a new workspace, and removes the workspace afterwards.
-     *
-     * @throws the error of `work`, even if the removal fails too; otherwise the error of `open` or of the removal
-     */
-    async use<T>(
-      options: WorkspaceOptions,
-      work: (workspace: Awaited<ReturnType<typeof openWorkspace>>) => Promise<T>,
-    ): Promise<T> {
-      const workspace = await openWorkspace(options);
-      const result = await work(workspace).catch(async (error) => {
-        await workspace.remove().catch(() => {}); // the next start of the service removes the rest
-        throw error;
-      });
-      await workspace.remove();
-      return result;
-    },
-    /** Returns the folder of this process, which contains all its workspaces. */
-    root: currentHome,
-    /** Returns the bytes that running requests have stored or can still store. */
-    reserved: () => space.held(),
-    /** Returns the free bytes of the disk, or `undefined` if they are unknown. */
-    free: () => freeNow().catch(() => undefined),
-    /**
-     * Returns whether there is space for requests, or will be after the running ones.
-     *
-     * @throws {Error} with the code of the failed system call, if the folder of this process was removed and cannot be created
-     */
-    async hasSpace(): Promise<boolean> {
-      const left = (await freeNow()) ?? Number.POSITIVE_INFINITY;
-      return left + space.stored() >= MIN_FREE_BYTES;
-    },
-    /** Removes all files of this process. */
-    async close(): Promise<void> {
-      const path = await home?.catch(() => undefined);
-      home = undefined;
-      if (!path) return;
-      await removeFolder(path);
-      leftOnExit.delete(path);
-    },
-  };
+  /**
+   * Runs `work` in a new workspace, and removes the workspace afterwards.
+   *
+   * @throws the error of `work`, even if the removal fails too; otherwise the error of `open` or of the removal
+   */
+  async use<T>(options: WorkspaceOptions, work: (workspace: Workspace) => Promise<T>): Promise<T> {
+    const workspace = await this.open(options);
+    const result = await work(workspace).catch(async (error) => {
+      await workspace.remove().catch(() => {}); // the next start of the service removes the rest
+      throw error;
+    });
+    await workspace.remove();
+    return result;
+  }
+
+  /** Returns the folder of this process, which contains all its workspaces. The first call creates it. */
+  root(): Promise<string> {
+    if (this.#home) return this.#home;
+    const made = this.#makeHome();
+    made.catch(() => this.#forget(made)); // the next call tries again
+    this.#home = made;
+    return made;
+  }
+
+  /** Returns the bytes that running requests have stored or can still store. */
+  reserved(): number {
+    return this.#space.held();
+  }
+
+  /** Returns the free bytes of the disk, or `undefined` if they are unknown. */
+  async free(): Promise<number | undefined> {
+    return this.#free(await this.root()).catch(() => undefined);
+  }
+
+  /**
+   * Returns whether there is space for requests, or will be after the running ones.
+   *
+   * @throws {Error} with the code of the failed system call, if the folder of this process was removed and cannot be created
+   */
+  async hasSpace(): Promise<boolean> {
+    const left = (await this.free()) ?? Number.POSITIVE_INFINITY;
+    return left + this.#space.stored() >= MIN_FREE_BYTES;
+  }
+
+  /** Removes all files of this process. */
+  async close(): Promise<void> {
+    const path = await this.#home?.catch(() => undefined);
+    this.#home = undefined;
+    if (!path) return;
+    await removeFolder(path);
+    leftOnExit.delete(path);
+  }
+
+  async #makeHome(): Promise<string> {
+    await createFolders(this.#tempDir);
+    const made = await makeInstanceFolder(this.#tempDir);
+    leftOnExit.add(made);
+    noteFolder(made);
+    return made;
+  }
+
+  #forget(made: Promise<string>): void {
+    if (this.#home === made) this.#home = undefined;
+  }
+
+  async #makeFolder(): Promise<string> {
+    const make = (folder: string): Promise<string> =>
+      workFiles(`${folder}/`).mkdtemp(join(folder, 'request-'));
+    const tried = this.root();
+    try {
+      return await make(await tried);
+    } catch (error) {
+      // A cleanup of the temporary folder may have removed it while no request was running.
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+      this.#forget(tried);
+      return make(await this.root());
+    }
+  }
 }
 
 /** Maximum number of entries of a folder that is removed at once. */

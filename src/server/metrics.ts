@@ -42,15 +42,12 @@ const CONVERSION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 const REQUEST_BUCKETS = [...CONVERSION_BUCKETS, 60];
 const WAIT_BUCKETS = [0.001, ...CONVERSION_BUCKETS];
 
-/** Creates the metrics. Names and units follow https://prometheus.io/docs/practices/naming/. */
-export function createMetrics({ version, readGauges, collectProcessMetrics }: MetricsDeps) {
-  const registry = new Registry();
+/**
+ * Registers all metrics. Names and units follow https://prometheus.io/docs/practices/naming/. Counters that have a known set of
+ * labels start with 0, so that a scrape includes counters of events that have not happened yet.
+ */
+function registerMetrics(registry: Registry) {
   const registers = [registry];
-  if (collectProcessMetrics) collectDefaultMetrics({ register: registry });
-  // Gauges whose names end like those of counters. The gauges without `_total` have the same numbers.
-  for (const kind of ['handles', 'requests', 'resources'])
-    registry.removeSingleMetric(`nodejs_active_${kind}_total`);
-
   const counter = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
     new Counter({ name: `imagemill_${name}`, help, labelNames, registers });
   const gauge = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
@@ -61,86 +58,95 @@ export function createMetrics({ version, readGauges, collectProcessMetrics }: Me
     buckets: number[],
     labelNames: readonly L[] = [],
   ) => new Histogram({ name: `imagemill_${name}`, help, buckets, labelNames, registers });
+  const countBy = (name: string, help: string, reasons: readonly string[]) => {
+    const counted = counter(name, help, ['reason']);
+    for (const reason of reasons) counted.inc({ reason }, 0);
+    return counted;
+  };
 
-  const requests = counter('http_requests_total', 'Finished requests.', ['route', 'status']);
-  const requestSeconds = histogram(
-    'http_request_duration_seconds',
-    'Time from the headers of a request to the end of its response.',
-    REQUEST_BUCKETS,
-    ['route', 'status'],
-  );
-  const received = counter('received_bytes_total', 'Bytes received, including headers.');
-  const sent = counter('sent_bytes_total', 'Bytes sent, including headers.');
-  const refused = counter(
-    'requests_refused_total',
-    'Requests rejected because the service was overloaded or unavailable.',
-    ['reason'],
-  );
-  const rateLimited = counter('rate_limited_total', 'Requests rejected by the rate limit.');
-  const conversions = counter('conversions_total', 'Finished conversions.', ['input', 'output', 'result']);
-  const conversionSeconds = histogram(
-    'conversion_duration_seconds',
-    'Duration of conversions, without the time in the queue.',
-    CONVERSION_BUCKETS,
-    ['input', 'output', 'result'],
-  );
-  const waitSeconds = histogram(
-    'queue_wait_seconds',
-    'Time that conversions waited in the queue.',
-    WAIT_BUCKETS,
-  );
-  const killed = counter('tools_killed_total', 'Tools killed before they finished.', ['reason']);
-  const renewals = counter('fork_server_renewals_total', 'Fork servers replaced.', ['reason']);
-  // Initialize each counter with 0, so that a scrape includes counters of events that have not happened yet.
-  for (const code of OVERLOAD_CODES) refused.inc({ reason: reasonOf(code) }, 0);
-  for (const reason of KILL_REASONS) killed.inc({ reason }, 0);
-  for (const reason of RENEWAL_REASONS) renewals.inc({ reason }, 0);
+  return {
+    requests: counter('http_requests_total', 'Finished requests.', ['route', 'status']),
+    requestSeconds: histogram(
+      'http_request_duration_seconds',
+      'Time from the headers of a request to the end of its response.',
+      REQUEST_BUCKETS,
+      ['route', 'status'],
+    ),
+    received: counter('received_bytes_total', 'Bytes received, including headers.'),
+    sent: counter('sent_bytes_total', 'Bytes sent, including headers.'),
+    refused: countBy(
+      'requests_refused_total',
+      'Requests rejected because the service was overloaded or unavailable.',
+      OVERLOAD_CODES.map(reasonOf),
+    ),
+    rateLimited: counter('rate_limited_total', 'Requests rejected by the rate limit.'),
+    conversions: counter('conversions_total', 'Finished conversions.', ['input', 'output', 'result']),
+    conversionSeconds: histogram(
+      'conversion_duration_seconds',
+      'Duration of conversions, without the time in the queue.',
+      CONVERSION_BUCKETS,
+      ['input', 'output', 'result'],
+    ),
+    waitSeconds: histogram('queue_wait_seconds', 'Time that conversions waited in the queue.', WAIT_BUCKETS),
+    killed: countBy('tools_killed_total', 'Tools killed before they finished.', KILL_REASONS),
+    renewals: countBy('fork_server_renewals_total', 'Fork servers replaced.', RENEWAL_REASONS),
+    build: gauge('build_info', 'Versions of imagemill and Node.js, as labels. The value is always 1.', [
+      'version',
+      'node',
+    ]),
+    shared: gauge(
+      'rate_limit_shared',
+      '1 while the rate limit is shared with other instances, 0 while this instance counts on its own.',
+    ),
+    gauges: Object.entries(GAUGES).map(([reading, [name, help]]) => ({
+      reading: reading as keyof typeof GAUGES,
+      gauge: gauge(name, help),
+    })),
+    droppedLogLines: counter('log_lines_dropped_total', 'Log lines that could not be written.'),
+  };
+}
 
-  gauge('build_info', 'Versions of imagemill and Node.js, as labels. The value is always 1.', [
-    'version',
-    'node',
-  ]).set({ version, node: process.version }, 1);
-  const shared = gauge(
-    'rate_limit_shared',
-    '1 while the rate limit is shared with other instances, 0 while this instance counts on its own.',
-  );
-  const gauges = Object.entries(GAUGES).map(([reading, [name, help]]) => ({
-    reading: reading as keyof typeof GAUGES,
-    gauge: gauge(name, help),
-  }));
-  const droppedLogLines = counter('log_lines_dropped_total', 'Log lines that could not be written.');
+/** Creates the metrics, and the functions that record events in them. */
+export function createMetrics({ version, readGauges, collectProcessMetrics }: MetricsDeps) {
+  const registry = new Registry();
+  if (collectProcessMetrics) collectDefaultMetrics({ register: registry });
+  // Gauges whose names end like those of counters. The gauges without `_total` have the same numbers.
+  for (const kind of ['handles', 'requests', 'resources'])
+    registry.removeSingleMetric(`nodejs_active_${kind}_total`);
+  const metrics = registerMetrics(registry);
+  metrics.build.set({ version, node: process.version }, 1);
 
   return {
     request({ route, status, seconds, bytesIn, bytesOut, outcome }: FinishedRequest): void {
-      requests.inc({ route, status });
-      requestSeconds.observe({ route, status }, seconds);
-      received.inc(bytesIn);
-      sent.inc(bytesOut);
-      if (outcome === 'RATE_LIMITED') rateLimited.inc();
+      metrics.requests.inc({ route, status });
+      metrics.requestSeconds.observe({ route, status }, seconds);
+      metrics.received.inc(bytesIn);
+      metrics.sent.inc(bytesOut);
+      if (outcome === 'RATE_LIMITED') metrics.rateLimited.inc();
       const overload = OVERLOAD_CODES.find((code) => code === outcome);
-      if (overload) refused.inc({ reason: reasonOf(overload) });
+      if (overload) metrics.refused.inc({ reason: reasonOf(overload) });
     },
     /** Records a finished conversion, including a rejected one, but not those of the health check. */
     conversion({ client, input, output, error, queuedMs, ranMs }: ConversionEvent): void {
       if (client === undefined) return; // the health check
       const labels = { input, output, result: formatResult(error) };
-      conversions.inc(labels);
-      if (ranMs !== undefined) conversionSeconds.observe(labels, ranMs / 1000);
-      if (queuedMs !== undefined) waitSeconds.observe(queuedMs / 1000);
+      metrics.conversions.inc(labels);
+      if (ranMs !== undefined) metrics.conversionSeconds.observe(labels, ranMs / 1000);
+      if (queuedMs !== undefined) metrics.waitSeconds.observe(queuedMs / 1000);
     },
-    toolKilled: (reason: KillReason): void => killed.inc({ reason }),
-    serverRenewed: (reason: RenewalReason): void => renewals.inc({ reason }),
+    toolKilled: (reason: KillReason): void => metrics.killed.inc({ reason }),
+    serverRenewed: (reason: RenewalReason): void => metrics.renewals.inc({ reason }),
     /** Records whether the rate limit is shared with other instances from now on. */
-    rateLimitShared: (now: boolean): void => shared.set(now ? 1 : 0),
+    rateLimitShared: (now: boolean): void => metrics.shared.set(now ? 1 : 0),
     /** Returns all metrics as text, with the media type. */
     async render(): Promise<{ readonly type: string; readonly text: string }> {
       const readings = await readGauges();
-      for (const { reading, gauge } of gauges) {
+      for (const { reading, gauge } of metrics.gauges) {
         const value = readings[reading];
         if (value !== undefined) gauge.set(value);
       }
-      droppedLogLines.reset();
-      droppedLogLines.inc(readings.droppedLogLines);
+      metrics.droppedLogLines.reset();
+      metrics.droppedLogLines.inc(readings.droppedLogLines);
       return { type: registry.contentType, text: await registry.metrics() };
     },
   };

@@ -41,7 +41,7 @@ export async function createService({
     readGauges: async () => ({
       ...stats(),
       reservedBytes: workspaces.reserved(),
-      freeBytes: await workspaces.free(),
+      freeBytes: await workspaces.free().catch(() => undefined),
       droppedLogLines: droppedLogLines(),
     }),
   });

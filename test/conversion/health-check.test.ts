@@ -7,7 +7,7 @@ import type { Convert } from '../../src/conversion/types.ts';
 import { serviceError } from '../../src/errors.ts';
 import { MIN_FREE_BYTES } from '../../src/files/disk-space.ts';
 import { OWNER_FILE } from '../../src/files/stale.ts';
-import { createWorkspaces } from '../../src/files/workspace.ts';
+import { Workspaces } from '../../src/files/workspace.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { eventually } from '../helpers/util.ts';
 
@@ -23,7 +23,7 @@ describe('the health check', () => {
       const times = { queuedMs: 0, preparedMs: 0, convertedMs: 0 };
       return { path: '/result', bytes: 1, format: 'webp', key: '', notes: [], ...times };
     };
-    const workspaces = createWorkspaces(tempDir, free);
+    const workspaces = new Workspaces(tempDir, free);
     const works = createHealthCheck(convert, workspaces, () => state.now);
     return { state, works, tempDir, workspaces };
   };
@@ -96,9 +96,8 @@ describe('the health check', () => {
 
   it('reports failure if the disk is so full that the folder of the process cannot be created again', async () => {
     const full = Object.assign(new Error('no space'), { code: 'ENOSPC' });
-    const { workspaces } = await setUp();
-    const hasSpace = (): Promise<boolean> => Promise.reject(full);
-    const works = createHealthCheck(() => Promise.reject(full), { ...workspaces, hasSpace });
+    const fail = (): Promise<never> => Promise.reject(full);
+    const works = createHealthCheck(fail, { use: fail, hasSpace: fail });
     expect(await works()).to.equal(false);
   });
 

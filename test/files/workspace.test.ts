@@ -12,7 +12,7 @@ import { loadConfig } from '../../src/config.ts';
 import { storeInput } from '../../src/conversion/store.ts';
 import { OWNER_FILE } from '../../src/files/stale.ts';
 import { isInMemory, workingFolder } from '../../src/files/system.ts';
-import { createWorkspaces } from '../../src/files/workspace.ts';
+import { Workspaces } from '../../src/files/workspace.ts';
 import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { startEngine } from '../helpers/service.ts';
@@ -25,7 +25,7 @@ const source = (name: string): string => new URL(`../../src/files/${name}`, impo
 describe('workspace', () => {
   it('is private to the user, with one folder per request and per file', async () => {
     const tempDir = await makeTempDir('temp');
-    const workspaces = createWorkspaces(tempDir);
+    const workspaces = new Workspaces(tempDir);
     const [one, other] = [await workspaces.open(), await workspaces.open()];
     expect(one.path).to.not.equal(other.path);
     for (const path of [
@@ -39,7 +39,7 @@ describe('workspace', () => {
   });
 
   it('has no process ID in its path, which the tools can see', async () => {
-    const workspaces = createWorkspaces(await makeTempDir('temp'));
+    const workspaces = new Workspaces(await makeTempDir('temp'));
     const { path } = await workspaces.open();
     expect(path.split('/').slice(-2).join('/')).to.match(
       /^imagemill-instance-[A-Za-z0-9]{6}\/request-[A-Za-z0-9]{6}$/,
@@ -49,7 +49,7 @@ describe('workspace', () => {
 
   it('is removed completely, and close() removes all others', async () => {
     const tempDir = await makeTempDir('temp');
-    const workspaces = createWorkspaces(tempDir);
+    const workspaces = new Workspaces(tempDir);
     const [one, other] = [await workspaces.open(), await workspaces.open()];
     await writeFile(join(await one.folder('1'), 'in'), 'x');
     await one.remove();
@@ -60,7 +60,7 @@ describe('workspace', () => {
   });
 
   it('is removed completely when it contains large or many files', async () => {
-    const workspaces = createWorkspaces(await makeTempDir('temp'));
+    const workspaces = new Workspaces(await makeTempDir('temp'));
     const [heavy, crowded] = [await workspaces.open(), await workspaces.open()];
     await writeFile(join(await heavy.folder('1'), 'image.bmp'), Buffer.alloc(5_000_000));
     const folder = await crowded.folder('1');
@@ -71,7 +71,7 @@ describe('workspace', () => {
   });
 
   it('is removed completely when something else removes its files at the same time', async () => {
-    const workspaces = createWorkspaces(await makeTempDir('temp'));
+    const workspaces = new Workspaces(await makeTempDir('temp'));
     for (let round = 0; round < 5; round += 1) {
       const workspace = await workspaces.open();
       const folder = await workspace.folder('1');
@@ -86,7 +86,7 @@ describe('workspace', () => {
   it('throws DISK_FULL when there is no space for the upload', async () => {
     const MIB = 1024 ** 2;
     const tempDir = await makeTempDir('temp');
-    const workspaces = createWorkspaces(tempDir, async () => 18 * MIB);
+    const workspaces = new Workspaces(tempDir, async () => 18 * MIB);
     await (await workspaces.open({ bytes: 10 * MIB })).remove();
     const refused = await workspaces.open({ bytes: 10 * MIB + 1 }).catch((error) => error);
     expect(refused).to.include({ code: 'DISK_FULL', status: 503 });
@@ -96,7 +96,7 @@ describe('workspace', () => {
   });
 
   it('releases the space of discarded files, and all of it when it is removed', async () => {
-    const workspaces = createWorkspaces(await makeTempDir('temp'));
+    const workspaces = new Workspaces(await makeTempDir('temp'));
     const workspace = await workspaces.open({ bytes: 1000 });
     const folder = await workspace.folder('1');
     await workspace.disk.store(600);
@@ -114,8 +114,8 @@ describe('workspace', () => {
     const tempDir = await makeTempDir('temp');
     const code = `
       import { chmodSync } from 'node:fs';
-      const { createWorkspaces } = await import('${source('workspace.ts')}');
-      const workspaces = createWorkspaces('${tempDir}');
+      const { Workspaces } = await import('${source('workspace.ts')}');
+      const workspaces = new Workspaces('${tempDir}');
       chmodSync(await workspaces.root(), 0o700);
       const lock = async () => chmodSync(await workspaces.root(), 0o500);
       const print = (error) => console.log(error.code ?? error.message, workspaces.reserved());
@@ -130,7 +130,7 @@ describe('workspace', () => {
 
   it('is created again after a cleanup of the temporary folder', async () => {
     const tempDir = await makeTempDir('temp');
-    const workspaces = createWorkspaces(tempDir);
+    const workspaces = new Workspaces(tempDir);
     await (await workspaces.open()).remove();
     await rm(tempDir, { recursive: true });
     await (await workspaces.open()).remove();
@@ -176,9 +176,9 @@ describe('workspaces after the loss of their folder', () => {
   it('leave no files when the process exits without closing them', async () => {
     const tempDir = await makeTempDir('temp');
     const code = `
-      import { createWorkspaces } from ${JSON.stringify(source('workspace.ts'))};
+      import { Workspaces } from ${JSON.stringify(source('workspace.ts'))};
       import { writeFileSync } from 'node:fs';
-      const { path } = await createWorkspaces(${JSON.stringify(tempDir)}).open();
+      const { path } = await new Workspaces(${JSON.stringify(tempDir)}).open();
       writeFileSync(path + '/in', 'x');
       console.log(path);
       process.exit(3);`;
@@ -192,7 +192,7 @@ describe('workspaces after the loss of their folder', () => {
 
   it('are created in one new folder, even concurrently, and leave no files', async () => {
     const tempDir = await makeTempDir('temp');
-    const workspaces = createWorkspaces(tempDir);
+    const workspaces = new Workspaces(tempDir);
     await (await workspaces.open()).remove();
     await rm(tempDir, { recursive: true });
     const opened = await Promise.all(Array.from({ length: 6 }, () => workspaces.open()));
@@ -205,7 +205,7 @@ describe('workspaces after the loss of their folder', () => {
   it('are created again after the cause of a failure is fixed', async () => {
     const folder = await makeTempDir('temp');
     await writeFile(join(folder, 'blocked'), '');
-    const workspaces = createWorkspaces(join(folder, 'blocked'));
+    const workspaces = new Workspaces(join(folder, 'blocked'));
     expect(await workspaces.open().catch((error: Error) => error)).to.be.instanceOf(Error);
     await rm(join(folder, 'blocked'));
     await (await workspaces.open()).remove();

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { expect } from 'chai';
 import type { ServiceError } from '../../src/errors.ts';
-import { createWorkspaces } from '../../src/files/workspace.ts';
+import { Workspaces } from '../../src/files/workspace.ts';
 import type { UploadOptions } from '../../src/server/file-collector.ts';
 import { receiveUpload } from '../../src/server/upload.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
@@ -15,7 +15,7 @@ const START =
 
 /** Uploads the start of a body, lets `behave` continue, and returns the result or the error. */
 async function upload(rules: Partial<UploadOptions>, behave: (socket: Socket) => void): Promise<unknown> {
-  const workspaces = createWorkspaces(await makeTempDir('upload'));
+  const workspaces = new Workspaces(await makeTempDir('upload'));
   const { promise, resolve } = Promise.withResolvers<unknown>();
   const server = createServer(async (req, res) => {
     const workspace = await workspaces.open();

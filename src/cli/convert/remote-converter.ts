@@ -13,7 +13,7 @@ import {
 } from '../../client/service-client.ts';
 import type { Config } from '../../config.ts';
 import { KnownResultError } from '../../errors.ts';
-import { createWorkspaces } from '../../files/workspace.ts';
+import { Workspaces } from '../../files/workspace.ts';
 import { CliError } from '../context.ts';
 import { type Converter, FileError, labelOf, readUnchanged, STDIN, StopError, stateOf } from './converter.ts';
 
@@ -51,7 +51,7 @@ export async function createRemoteConverter({
   const client = await createServiceClient(urls, service).catch((error) => {
     throw error instanceof UnavailableError ? new CliError(error.message) : error;
   });
-  const workspaces = createWorkspaces(config.TEMP_DIR);
+  const workspaces = new Workspaces(config.TEMP_DIR);
   const versions = new Set(client.instances.map(({ version }) => version));
   return {
     toolVersions: `imagemill ${[...versions].sort().join(', ')}`,

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { type Config, ConfigError, loadConfig } from '../../config.ts';
 import { createConversionEngine, findTools } from '../../conversion/engine.ts';
 import { StartupError } from '../../errors.ts';
-import { createWorkspaces } from '../../files/workspace.ts';
+import { Workspaces } from '../../files/workspace.ts';
 import { ASSETS_DIR } from '../../folders.ts';
 import { MAX_DIMENSION } from '../../formats.ts';
 import { isPolicyEnforced } from '../../process/policy.ts';
@@ -79,7 +79,7 @@ const LIMITS = { side: MAX_DIMENSION, pixels: 10_000, memoryBytes: 1024 ** 3 };
  * @returns undefined if no file can be written
  */
 async function enforcesPolicy(magick: Magick, config: Config): Promise<boolean | undefined> {
-  const workspaces = createWorkspaces(tmpdir());
+  const workspaces = new Workspaces(tmpdir());
   const limits = { ...LIMITS, frames: config.MAX_FRAMES };
   const run = createRunner({ searchPath: config.PATH, policyFolder: ASSETS_DIR, limits });
   try {

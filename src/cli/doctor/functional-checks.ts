@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { convertOnePixel } from '../../conversion/health-check.ts';
 import { isInMemory } from '../../files/system.ts';
-import { createWorkspaces } from '../../files/workspace.ts';
+import { Workspaces } from '../../files/workspace.ts';
 import { WEB_APP_DIR } from '../../folders.ts';
 import type { RedisConnection } from '../../redis-client.ts';
 import { formatBytes } from '../../text.ts';
@@ -34,7 +34,7 @@ export async function conversion({ engine, policyEnforced }: DoctorReport): Prom
 export async function workingFiles({ config }: DoctorReport): Promise<CheckResult[]> {
   const { TEMP_DIR } = config;
   const name = 'TEMP_DIR';
-  const workspaces = createWorkspaces(TEMP_DIR);
+  const workspaces = new Workspaces(TEMP_DIR);
   try {
     await workspaces.root();
     const free = await workspaces.free();
