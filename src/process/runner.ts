@@ -13,7 +13,7 @@ import {
   type RunCommand,
 } from './command.ts';
 import { enforceQuota } from './folder-quota.ts';
-import type { Confinement } from './fork-server/server.ts';
+import type { Confinement } from './fork-server/messages.ts';
 import type { ForkServers } from './fork-server/servers.ts';
 import { startOnce } from './single-process.ts';
 import type { Exit, JobEnd, RunningJob } from './start.ts';

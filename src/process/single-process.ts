@@ -4,7 +4,7 @@
  */
 import { createInterface } from 'node:readline';
 import { MAX_OUTPUT_BYTES } from './command.ts';
-import { createAnswerReader, encodeJob, HEADER_BYTES, type Job } from './fork-server/server.ts';
+import { createAnswerReader, encodeJob, HEADER_BYTES, type Job } from './fork-server/messages.ts';
 import { type Exit, type RunningJob, type StartedProgram, startProgram } from './start.ts';
 
 /** Length of the message with which the library reports that it has confined the process. It has no body. */

@@ -1,11 +1,7 @@
 /** @module Fork servers and confinement for tests of the process layer. */
 import { FORK_SERVER_LIBRARY } from '../../src/folders.ts';
-import type { Confinement } from '../../src/process/fork-server/server.ts';
-import {
-  createForkServers,
-  type ForkServers,
-  type ForkServersOptions,
-} from '../../src/process/fork-server/servers.ts';
+import type { Confinement } from '../../src/process/fork-server/messages.ts';
+import { ForkServers, type ForkServersOptions } from '../../src/process/fork-server/servers.ts';
 import { createRunner, environmentOf, type RunnerDeps } from '../../src/process/runner.ts';
 
 /** Environment of the tests' programs. */
@@ -25,7 +21,7 @@ export async function startForkServers(
   files: readonly string[],
   more: Partial<ForkServersOptions> = {},
 ): Promise<ForkServers> {
-  const servers = createForkServers({
+  const servers = new ForkServers({
     library: FORK_SERVER_LIBRARY,
     env: environmentOf(SEARCH, { cwd: '/nonexistent', timeoutMs: 60_000 }),
     tools: files.map((file) => ({ file, prepare: '', dependencies: [file] })),

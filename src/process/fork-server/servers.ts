@@ -5,14 +5,8 @@
 import { stat } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { JobEnd, RunningJob } from '../start.ts';
-import {
-  type ForkServer,
-  type Job,
-  NotStartedError,
-  type ServerOptions,
-  ServerRefusedError,
-  startServer,
-} from './server.ts';
+import type { Job } from './messages.ts';
+import { ForkServer, NotStartedError, type ServerOptions, ServerRefusedError } from './server.ts';
 
 /** Number of jobs after which a server is replaced. */
 const MAX_JOBS = 1_000;
@@ -51,178 +45,209 @@ export interface ForkServersOptions extends Omit<ServerOptions, 'file' | 'prepar
   readonly wait?: (ms: number) => Promise<unknown>;
 }
 
-export type ForkServers = ReturnType<typeof createForkServers>;
+/** Keeps one server of a tool, and replaces it when necessary. */
+class ToolServer {
+  readonly #tool: ServedTool;
+  readonly #servers: ForkServers;
+  #current: ForkServer | undefined;
+  #starting: Promise<ForkServer> | undefined;
+  /** State of the tool's files when the current server was started, see {@link signatureOf}. */
+  #signature = '';
+  #checkedAt = 0;
+  #crashedAt = Number.NEGATIVE_INFINITY;
+  #backoffMs = 0;
 
-/** Creates the fork servers of all tools. None starts before `start` is called. */
-export function createForkServers(options: ForkServersOptions) {
-  const { tools, onRenewal = () => {}, onRefused = () => {} } = options;
-  const { maxJobs = MAX_JOBS, maxAgeMs = MAX_AGE_MS, wait = delay } = options;
-  const toolServers = new Map<string, ReturnType<typeof createToolServer>>();
-  const ending = new Set<Promise<void>>();
-  let closed = false;
-  /** Namespaces work for all servers or for none. */
-  let namespaces = true;
+  constructor(tool: ServedTool, servers: ForkServers) {
+    this.#tool = tool;
+    this.#servers = servers;
+  }
 
-  async function open(tool: ServedTool): Promise<ForkServer> {
-    if (closed) throw new Error('the fork servers are closed');
-    const { library, env, concurrency } = options;
-    const { file, prepare } = tool;
-    return startServer({ library, env, file, prepare, namespaces, concurrency }).catch((error) => {
-      if (!namespaces || error.message !== NO_NAMESPACES) throw error;
-      namespaces = false;
-      return open(tool);
+  /** Whether the server has namespaces of its own. */
+  get isolated(): boolean {
+    return this.#current?.isolated ?? true;
+  }
+
+  /** Starts a server, which replaces the current one. */
+  replace(waitMs = 0): Promise<ForkServer> {
+    this.#starting ??= this.#start(waitMs).finally(() => {
+      this.#starting = undefined;
     });
+    return this.#starting;
   }
 
-  function retire(server: ForkServer): void {
-    const ended = server.close().finally(() => ending.delete(ended));
-    ending.add(ended);
+  /** Runs a job in the current server, or in the next one if that is closed before the job has a place in it. */
+  async run(job: Job): Promise<RunningJob> {
+    for (;;) {
+      const server = await this.#acquire();
+      const running = await server.run(job).catch((error) => {
+        if (!(error instanceof NotStartedError)) throw error;
+      });
+      if (running) return discardOnCrash(running, () => this.#discard(server));
+    }
   }
 
-  /** Keeps one server of a tool, and replaces it when necessary. */
-  function createToolServer(tool: ServedTool) {
-    let current: ForkServer | undefined;
-    let starting: Promise<ForkServer> | undefined;
-    let signature = '';
-    let checkedAt = 0;
-    let [crashedAt, backoffMs] = [Number.NEGATIVE_INFINITY, 0];
+  /** Ends the current server after its jobs. Resolves when no further one is starting. */
+  async close(): Promise<void> {
+    if (this.#current) this.#servers.retire(this.#current);
+    await this.#starting;
+  }
 
-    function replace(waitMs = 0): Promise<ForkServer> {
-      starting ??= (async () => {
-        try {
-          if (waitMs > 0) await wait(waitMs);
-          signature = await signatureOf(tool.dependencies);
-          const server = await open(tool);
-          if (current) retire(current);
-          current = server;
-          if (closed) retire(server);
-          return server;
-        } finally {
-          starting = undefined;
-        }
-      })();
-      return starting;
+  async #start(waitMs: number): Promise<ForkServer> {
+    if (waitMs > 0) await this.#servers.wait(waitMs);
+    this.#signature = await signatureOf(this.#tool.dependencies);
+    const server = await this.#servers.open(this.#tool);
+    if (this.#current) this.#servers.retire(this.#current);
+    this.#current = server;
+    if (this.#servers.closed) this.#servers.retire(server);
+    return server;
+  }
+
+  async #acquire(): Promise<ForkServer> {
+    const server = this.#current;
+    const { maxJobs, maxAgeMs } = this.#servers;
+    if (!server?.alive) {
+      if (server) this.#servers.onRenewal('ended');
+      this.#current = undefined;
+      return this.replace();
     }
+    if (server.started >= maxJobs) this.#renew('jobs');
+    else if (performance.now() - server.startedAt >= maxAgeMs) this.#renew('age');
+    else void this.#checkFiles();
+    return server;
+  }
 
-    function renew(reason: RenewalReason): void {
-      if (closed || starting) return;
-      onRenewal(reason);
-      replace().catch(() => {}); // the old server continues, or the next job tries again
-    }
+  #renew(reason: RenewalReason): void {
+    if (this.#servers.closed || this.#starting) return;
+    this.#servers.onRenewal(reason);
+    this.replace().catch(() => {}); // the old server continues, or the next job tries again
+  }
 
-    async function checkFiles(): Promise<void> {
-      if (performance.now() - checkedAt < CHECK_INTERVAL_MS) return;
-      checkedAt = performance.now();
-      if ((await signatureOf(tool.dependencies)) !== signature) renew('changed');
-    }
+  async #checkFiles(): Promise<void> {
+    if (performance.now() - this.#checkedAt < CHECK_INTERVAL_MS) return;
+    this.#checkedAt = performance.now();
+    if ((await signatureOf(this.#tool.dependencies)) !== this.#signature) this.#renew('changed');
+  }
 
-    async function acquire(): Promise<ForkServer> {
-      if (!current?.alive) {
-        if (current) onRenewal('ended');
-        current = undefined;
-        return replace();
+  /** Replaces a server whose child crashed, before any other job runs in it. Jobs wait for the new one. */
+  #discard(server: ForkServer): void {
+    if (this.#current !== server || this.#servers.closed) return;
+    this.#current = undefined;
+    this.#servers.retire(server);
+    this.#servers.onRenewal('crash');
+    const isCalm = performance.now() - this.#crashedAt > CALM_MS;
+    this.#backoffMs = isCalm ? 0 : Math.min(Math.max(2 * this.#backoffMs, MIN_BACKOFF_MS), MAX_BACKOFF_MS);
+    this.#crashedAt = performance.now();
+    this.replace(this.#backoffMs).catch(() => {});
+  }
+}
+
+/** The fork servers of all tools. None starts before {@link start} is called. */
+export class ForkServers {
+  readonly maxJobs: number;
+  readonly maxAgeMs: number;
+  readonly wait: (ms: number) => Promise<unknown>;
+  readonly onRenewal: (reason: RenewalReason) => void;
+  readonly #options: ForkServersOptions;
+  readonly #toolServers = new Map<string, ToolServer>();
+  readonly #ending = new Set<Promise<void>>();
+  #closed = false;
+  /** Namespaces work for all servers or for none. */
+  #namespaces = true;
+
+  constructor(options: ForkServersOptions) {
+    this.#options = options;
+    this.maxJobs = options.maxJobs ?? MAX_JOBS;
+    this.maxAgeMs = options.maxAgeMs ?? MAX_AGE_MS;
+    this.wait = options.wait ?? delay;
+    this.onRenewal = options.onRenewal ?? (() => {});
+  }
+
+  /** Starts the servers. Those that refuse are reported, and their tools are not served. */
+  async start(): Promise<void> {
+    const begin = async (tool: ServedTool): Promise<void> => {
+      const toolServer = new ToolServer(tool, this);
+      try {
+        await toolServer.replace();
+        this.#toolServers.set(tool.file, toolServer);
+      } catch (error) {
+        if (!(error instanceof ServerRefusedError)) throw error;
+        this.#options.onRefused?.(tool.file, error);
       }
-      const server = current;
-      if (server.started >= maxJobs) renew('jobs');
-      else if (performance.now() - server.startedAt >= maxAgeMs) renew('age');
-      else void checkFiles();
-      return server;
-    }
+    };
+    await Promise.all(this.#options.tools.map(begin));
+  }
 
-    /** Replaces a server whose child crashed, before any other job runs in it. Jobs wait for the new one. */
-    function discard(server: ForkServer): void {
-      if (current !== server || closed) return;
-      current = undefined;
-      retire(server);
-      onRenewal('crash');
-      const isCalm = performance.now() - crashedAt > CALM_MS;
-      backoffMs = isCalm ? 0 : Math.min(Math.max(2 * backoffMs, MIN_BACKOFF_MS), MAX_BACKOFF_MS);
-      crashedAt = performance.now();
-      replace(backoffMs).catch(() => {});
-    }
+  /** Returns whether a server runs this program. */
+  serves(file: string): boolean {
+    return this.#toolServers.has(file);
+  }
 
+  /**
+   * Runs a job in a server of its program. If the server ends before it has started the job, another one runs it.
+   *
+   * @throws {Error} with the code of errno(3) if the server cannot be started
+   */
+  async run(job: Job, file: string): Promise<RunningJob> {
+    const toolServer = this.#toolServers.get(file);
+    if (!toolServer) throw new Error(`no fork server runs ${file}`);
+    let running = await toolServer.run(job);
+    let killed = false;
+    const repeatUnlessStarted = async (end: JobEnd): Promise<JobEnd> => {
+      if (killed || !(end.exit.error instanceof NotStartedError)) return end;
+      running = await toolServer.run(job);
+      if (killed) running.kill();
+      return running.ended;
+    };
     return {
-      replace,
-      get current() {
-        return current;
+      kill() {
+        killed = true;
+        running.kill();
       },
-      /** Runs a job in the current server, or in the next one if that is closed before the job has a place in it. */
-      async run(job: Job): Promise<RunningJob> {
-        for (;;) {
-          const server = await acquire();
-          const running = await server.run(job).catch((error) => {
-            if (!(error instanceof NotStartedError)) throw error;
-          });
-          if (running) return discardOnCrash(running, () => discard(server));
-        }
-      },
-      close() {
-        if (current) retire(current);
-        return starting;
-      },
+      ended: running.ended.then((end) =>
+        repeatUnlessStarted(end).catch((error) => ({ ...end, exit: { error } })),
+      ),
     };
   }
 
-  return {
-    /** Starts the servers. Those that refuse are reported, and their tools are not served. */
-    async start(): Promise<void> {
-      const begin = async (tool: ServedTool): Promise<void> => {
-        const toolServer = createToolServer(tool);
-        try {
-          await toolServer.replace();
-          toolServers.set(tool.file, toolServer);
-        } catch (error) {
-          if (!(error instanceof ServerRefusedError)) throw error;
-          onRefused(tool.file, error);
-        }
-      };
-      await Promise.all(tools.map(begin));
-    },
-    /** Returns whether a server runs this program. */
-    serves: (file: string): boolean => toolServers.has(file),
-    /**
-     * Runs a job in a server of its program. If the server ends before it has started the job, another one runs it.
-     *
-     * @throws {Error} with the code of errno(3) if the server cannot be started
-     */
-    async run(job: Job, file: string): Promise<RunningJob> {
-      const toolServer = toolServers.get(file);
-      if (!toolServer) throw new Error(`no fork server runs ${file}`);
-      let running = await toolServer.run(job);
-      let killed = false;
-      const repeatUnlessStarted = async (end: JobEnd): Promise<JobEnd> => {
-        if (killed || !(end.exit.error instanceof NotStartedError)) return end;
-        running = await toolServer.run(job);
-        if (killed) running.kill();
-        return running.ended;
-      };
-      return {
-        kill() {
-          killed = true;
-          running.kill();
-        },
-        ended: running.ended.then((end) =>
-          repeatUnlessStarted(end).catch((error) => ({ ...end, exit: { error } })),
-        ),
-      };
-    },
-    /** Number of tools that are served. */
-    get count(): number {
-      return toolServers.size;
-    },
-    /** Whether all servers have namespaces of their own. */
-    get isolated(): boolean {
-      return (
-        toolServers.size > 0 && [...toolServers.values()].every(({ current }) => current?.isolated ?? true)
-      );
-    },
-    /** Ends all servers after their jobs. */
-    async close(): Promise<void> {
-      closed = true;
-      await Promise.allSettled([...toolServers.values()].map((toolServer) => toolServer.close()));
-      await Promise.allSettled(ending);
-    },
-  };
+  /** Number of tools that are served. */
+  get count(): number {
+    return this.#toolServers.size;
+  }
+
+  /** Whether all servers have namespaces of their own. */
+  get isolated(): boolean {
+    return this.count > 0 && [...this.#toolServers.values()].every(({ isolated }) => isolated);
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** Ends all servers after their jobs. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.allSettled([...this.#toolServers.values()].map((toolServer) => toolServer.close()));
+    await Promise.allSettled(this.#ending);
+  }
+
+  /** Starts a server of a tool: in namespaces, unless a server could not use them. */
+  async open(tool: ServedTool): Promise<ForkServer> {
+    if (this.#closed) throw new Error('the fork servers are closed');
+    const { library, env, concurrency } = this.#options;
+    const { file, prepare } = tool;
+    const namespaces = this.#namespaces;
+    return ForkServer.start({ library, env, file, prepare, namespaces, concurrency }).catch((error) => {
+      if (!this.#namespaces || error.message !== NO_NAMESPACES) throw error;
+      this.#namespaces = false;
+      return this.open(tool);
+    });
+  }
+
+  /** Ends a server after its jobs. */
+  retire(server: ForkServer): void {
+    const ended = server.close().finally(() => this.#ending.delete(ended));
+    this.#ending.add(ended);
+  }
 }
 
 /**

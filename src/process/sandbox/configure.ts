@@ -6,12 +6,7 @@ import type { Config } from '../../config.ts';
 import { StartupError } from '../../errors.ts';
 import { TOOLS, type ToolName } from '../../tools.ts';
 import type { RunCommand } from '../command.ts';
-import {
-  createForkServers,
-  type ForkServers,
-  type RenewalReason,
-  type ServedTool,
-} from '../fork-server/servers.ts';
+import { ForkServers, type RenewalReason, type ServedTool } from '../fork-server/servers.ts';
 import { createRunner, type EnvironmentOptions, environmentOf, type MagickLimits } from '../runner.ts';
 import { isScript, type Toolchain } from '../toolchain.ts';
 import { findSandbox, NO_LAYERS, type Sandbox, type SandboxLayers } from './layers.ts';
@@ -109,7 +104,7 @@ export async function configureSandbox(options: SandboxConfig): Promise<Configur
       toolchain: Object.fromEntries(used) as Toolchain,
       refused,
       servers: confine ? servers.count : 0,
-      close: servers.close,
+      close: () => servers.close(),
     };
   } catch (error) {
     await servers.close();
@@ -156,7 +151,7 @@ async function startServers(
     tool ? [prepared(name as ToolName, tool.path)] : [],
   );
   const used = isBuilt && config.FORK_SERVER === 'on';
-  const servers = createForkServers({
+  const servers = new ForkServers({
     ...{ library, concurrency },
     env: environmentOf(environment, { cwd: '/nonexistent', timeoutMs: config.CONVERT_TIMEOUT_MS }),
     tools: used ? (await Promise.all(tools)).flat() : [],

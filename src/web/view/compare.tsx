@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import type { RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { formatBytes, formatChange } from '../../text.ts';
 import { isArchive, isPdf } from '../actions/convert.ts';
@@ -78,16 +79,12 @@ interface ComparedProps {
 /** Distance from the divider within which a pointer moves it, in pixels. */
 const GRIP_PX = 24;
 
-/** Shows the original over the result, divided by a slider. The wheel, two fingers and keys zoom. */
-function ComparedImages({ file, isReadable, result, labels }: ComparedProps) {
-  const original = useMemo(() => URL.createObjectURL(file), [file]);
-  useEffect(() => () => URL.revokeObjectURL(original), [original]);
+/**
+ * The divider between two images, as percent of their width from the left. A pointer near it moves it; otherwise a pointer moves
+ * zoomed images, and two pointers zoom.
+ */
+function useDivider(stage: RefObject<HTMLElement | null>, zoom: ReturnType<typeof useZoom>, both: boolean) {
   const split = useSignal(50);
-  const stage = useRef<HTMLElement>(null);
-  const zoom = useZoom(stage);
-  const both = isReadable && result !== undefined;
-  const [originalLabel, resultLabel] = labels;
-
   const pointers = useRef(new Map<number, PointerEvent>());
   const movesDivider = useRef(false);
   const moveDivider = ({ clientX, currentTarget }: PointerEvent): void => {
@@ -114,6 +111,22 @@ function ComparedImages({ file, isReadable, result, labels }: ComparedProps) {
   const end = ({ pointerId }: PointerEvent): void => {
     pointers.current.delete(pointerId);
   };
+  return {
+    split,
+    handlers: { onPointerDown: start, onPointerMove: move, onPointerUp: end, onPointerCancel: end },
+  };
+}
+
+/** Shows the original over the result, divided by a slider. The wheel, two fingers and keys zoom. */
+function ComparedImages({ file, isReadable, result, labels }: ComparedProps) {
+  const original = useMemo(() => URL.createObjectURL(file), [file]);
+  useEffect(() => () => URL.revokeObjectURL(original), [original]);
+  const stage = useRef<HTMLElement>(null);
+  const zoom = useZoom(stage);
+  const both = isReadable && result !== undefined;
+  const { split, handlers } = useDivider(stage, zoom, both);
+  const [originalLabel, resultLabel] = labels;
+
   // The zoom to the image's own size keeps the divider and the vertical centre in view.
   const zoomToOwnSize = (): void => {
     if (!stage.current) return;
@@ -136,10 +149,7 @@ function ComparedImages({ file, isReadable, result, labels }: ComparedProps) {
           <div
             class={both ? 'pair divided' : 'pair'}
             style={{ '--split': `${split.value}%`, width: zoom.width.value }}
-            onPointerDown={start}
-            onPointerMove={move}
-            onPointerUp={end}
-            onPointerCancel={end}
+            {...handlers}
           >
             <img
               class="after"

@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import { seeded } from '../../../scripts/stress/random.ts';
 import { FORK_SERVER_LIBRARY } from '../../../src/folders.ts';
 import { MAX_OUTPUT_BYTES } from '../../../src/process/command.ts';
-import { encodeJob, encodeKill } from '../../../src/process/fork-server/server.ts';
+import { encodeJob, encodeKill } from '../../../src/process/fork-server/messages.ts';
 import { environmentOf } from '../../../src/process/runner.ts';
 import { confinedRunner, LIMITS, SEARCH, startForkServers } from '../../helpers/fork-servers.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';

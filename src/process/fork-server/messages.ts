@@ -1,0 +1,131 @@
+/** @module Messages to and from a fork server, which the head comment of `fork-server.c` describes. */
+import { constants, endianness } from 'node:os';
+import type { Exit } from '../start.ts';
+
+/** Returns how a job ended, from the body of its last message. */
+export function toExit(body: Buffer): Exit {
+  const [exitCode = 0, signal = 0] = readNumbers(body);
+  return signal === 0 ? { exitCode } : { signal: signalName(signal) };
+}
+
+/** Limits and rights of a job. */
+export interface Confinement {
+  /** Address space, in bytes. */
+  readonly memoryBytes: number;
+  /** Processor time of all threads, in seconds. */
+  readonly cpuSeconds: number;
+  /** Size of each file that the job writes, in bytes. */
+  readonly fileBytes: number;
+  /** Open files. */
+  readonly files: number;
+  /** Files and folders that the job can read, or `all` if it can access every file. */
+  readonly readable: readonly string[] | 'all';
+  /** Path of a seccomp filter. */
+  readonly filter?: string;
+}
+
+/** A job of a program that is preloaded with the fork server. */
+export interface Job {
+  /** Arguments of the program. The first one is its own path. */
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string;
+  /** Names of the only files in `cwd` that the job can write. Without them, it can make files in `cwd`. */
+  readonly outputs?: readonly string[] | undefined;
+  readonly stdin?: string | undefined;
+  readonly confinement: Confinement;
+}
+
+/** Bytes of the header of a message. */
+export const HEADER_BYTES = 12;
+/** Maximum length of a message: `MAX_REQUEST` in fork-server.c. */
+const MAX_REQUEST_BYTES = 2 * 1024 ** 2;
+
+/**
+ * Returns the request to run a job.
+ *
+ * @throws {Error} for a job that the server would not accept
+ */
+export function encodeJob(id: number, { args, env, cwd, outputs, stdin, confinement }: Job): Buffer {
+  const { memoryBytes, cpuSeconds, fileBytes, files, readable, filter } = confinement;
+  const fields = [
+    ...args.map((arg) => `a${arg}`),
+    ...Object.entries(env).map(([name, value]) => `e${name}=${value}`),
+    `d${cwd}`,
+    ...(outputs?.map((name) => `o${name}`) ?? ['c']),
+    ...(stdin === undefined ? [] : [`i${stdin}`]),
+    ...[`m${Math.floor(memoryBytes)}`, `t${cpuSeconds}`, `z${Math.ceil(fileBytes)}`, `n${files}`],
+    ...(readable === 'all' ? ['u'] : readable.map((path) => `r${path}`)),
+    ...(filter === undefined ? [] : [`s${filter}`]),
+  ];
+  if (fields.some((field) => field.includes('\0'))) throw new Error('an argument must not contain NUL');
+  const body = Buffer.from(`${fields.join('\0')}\0`);
+  if (body.length > MAX_REQUEST_BYTES) throw new Error('the arguments are too long');
+  return message('J', id, body);
+}
+
+/** Returns the request to kill a job. */
+export const encodeKill = (id: number): Buffer => message('K', id, Buffer.alloc(0));
+
+function message(kind: string, id: number, body: Buffer): Buffer {
+  const words = Uint32Array.of(body.length, id, kind.charCodeAt(0));
+  return Buffer.concat([Buffer.from(words.buffer), body]);
+}
+
+/** A message of the server. */
+export interface Answer {
+  readonly kind: string;
+  readonly id: number;
+  readonly body: Buffer;
+}
+
+/** Returns a function that receives the bytes of the server, and returns the messages that they complete. */
+export function createAnswerReader(): (chunk: Buffer) => Answer[] {
+  let rest: Buffer = Buffer.alloc(0);
+  return (chunk) => {
+    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    const answers: Answer[] = [];
+    for (let header = readHeader(rest); header; header = readHeader(rest)) {
+      const { length, ...answer } = header;
+      answers.push({ ...answer, body: rest.subarray(HEADER_BYTES, HEADER_BYTES + length) });
+      rest = rest.subarray(HEADER_BYTES + length);
+    }
+    return answers;
+  };
+}
+
+/** Returns the header at the start of the bytes, or `undefined` if its message is not complete. */
+function readHeader(bytes: Buffer): { length: number; id: number; kind: string } | undefined {
+  if (bytes.length < HEADER_BYTES) return undefined;
+  const [length = 0, id = 0, kind = 0] = readNumbers(bytes.subarray(0, HEADER_BYTES));
+  return bytes.length < HEADER_BYTES + length ? undefined : { length, id, kind: String.fromCharCode(kind) };
+}
+
+/** Reads integers of 32 bits in the byte order of the machine. */
+export function readNumbers(body: Buffer): number[] {
+  const little = endianness() === 'LE';
+  return Array.from({ length: body.length / 4 }, (_, at) =>
+    little ? body.readUInt32LE(4 * at) : body.readUInt32BE(4 * at),
+  );
+}
+
+const SIGNALS = namesByNumber(constants.signals);
+const ERRORS = namesByNumber(constants.errno);
+
+/** Returns the name of a signal, such as `SIGSEGV`. */
+const signalName = (number: number): NodeJS.Signals => SIGNALS.get(number) as NodeJS.Signals;
+
+/** Returns the error for a number of errno(3), with its name as the code. */
+export function systemError(number: number): Error {
+  const code = ERRORS.get(number) ?? `errno ${number}`;
+  return Object.assign(new Error(`the fork server cannot start a process: ${code}`), { code });
+}
+
+/** If a number has two names, keeps the first one. */
+function namesByNumber(numbers: object): Map<number, string> {
+  return new Map(
+    Object.entries(numbers)
+      .reverse()
+      .map(([name, number]) => [number as number, name]),
+  );
+}
