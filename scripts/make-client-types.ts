@@ -53,6 +53,9 @@ const WRITTEN: Readonly<Record<string, Schema>> = {
   },
 };
 
+/** A point of an image in percent. */
+const POINT = `\`\${number}%,\${number}%\``;
+
 /** Properties of `Formats` that all services have. */
 const FORMATS = ['input', 'output', 'limits'];
 const RESULT_OPTIONS = 'Options of one result. `/docs` of the service describes them.';
@@ -75,7 +78,8 @@ function declarations(): readonly Declaration[] {
   const error = document.Error?.properties?.error ?? {};
   const ownFields = ['file', 'preset', 'variants', 'on_error'];
   const results = pick(ConvertForm, ownFields);
-  const position = results.position ?? {};
+  const { anyOf: positions = [], ...position } = results.position ?? {};
+  const places = positions.map((one) => (one.enum ? one : { written: POINT }));
   const named = (name: string, schema: Schema, description: string, parent?: string): Declaration => ({
     ...{ name, schema: { ...schema, description }, parent },
   });
@@ -95,7 +99,11 @@ function declarations(): readonly Declaration[] {
     named('InputFormat', type, 'Name of an input format.'),
     named('Note', notes?.items ?? {}, 'Difference between an image and its result, or damage of the image.'),
     named('Reason', error.properties?.reason ?? {}, 'Names of errors, the same in all versions.'),
-    named('Position', position, 'Part that `cover` keeps, and place of an image in the box of `contain`.'),
+    named(
+      'Position',
+      { ...position, anyOf: places },
+      'Part that `cover` keeps, and place of an image in the box of `contain`.',
+    ),
     options('ResultOptions', ConvertForm, ownFields, RESULT_OPTIONS),
     options('ConvertOptions', ConvertForm, shared, 'Options of `convert`.', 'ResultOptions'),
     options('BatchOptions', BatchForm, ofBatch, 'Options of `batch`.', 'ConvertOptions'),

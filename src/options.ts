@@ -17,6 +17,8 @@ export type OptionType =
       readonly kind: 'words';
       readonly labels: Readonly<Record<string, string>>;
       readonly aliases?: Readonly<Record<string, string>>;
+      /** Whether a point of the image is permitted, too: {@link POINT_TEXT}. */
+      readonly point?: true;
     }
   /** An area of an image, as `left,top,width,height`. */
   | { readonly kind: 'area' }
@@ -25,6 +27,10 @@ export type OptionType =
 
 /** Texts of the numbers that options accept. More decimals than a double has are an error. */
 export const NUMBER_TEXTS = { integer: /^\d{1,10}$/, number: /^\d{1,10}(?:\.\d{1,20})?$/ } as const;
+
+/** Text of a point, as `left,top` in percent of the sides of the image. */
+export const POINT_TEXT =
+  /^(?:100(?:\.0{1,20})?|\d{1,2}(?:\.\d{1,20})?)%,(?:100(?:\.0{1,20})?|\d{1,2}(?:\.\d{1,20})?)%$/;
 
 /** How the page shows an option. */
 export interface Control {
@@ -165,17 +171,18 @@ export const OPTIONS = {
         ...{ left: 'Left', 'left top': 'Top left', attention: 'Automatic' },
       },
       aliases: POSITION_ALIASES,
+      point: true,
     },
     default: 'center',
-    description: `The part that \`cover\` keeps, and the place where \`contain\` puts the image, in any case. With \`attention\`, edges, skin tones and saturation decide what \`cover\` keeps. Also ${Object.keys(
+    description: `The part that \`cover\` keeps, and the place where \`contain\` puts the image, in any case. With \`attention\`, edges, skin tones and saturation decide what \`cover\` keeps. A point, as \`left,top\` in percent of the image after \`crop\`, is as near to the centre of \`cover\` as the edges permit. Also ${Object.keys(
       POSITION_ALIASES,
     )
       .map((name) => `\`${name}\``)
       .join(', ')}.`,
-    examples: ['center', 'right top', 'attention'],
+    examples: ['center', 'right top', '30%,70%', 'attention'],
     flag: {
       value: 'place',
-      help: 'part that cover keeps: top, "right top" …, or attention; or place in the box of contain',
+      help: 'part that cover keeps: top, "right top" …, a point (30%,70%) or attention; or place in the box of contain',
     },
     control: { label: 'Position' },
   },
@@ -286,10 +293,13 @@ export const OPTION_NAMES = Object.keys(OPTIONS) as readonly OptionName[];
 /** Returns the row of an option, for code that treats all options alike. */
 export const optionRow = (name: OptionName): OptionRow => OPTIONS[name];
 
+/** A point of an image: the distances from the left and the top in percent of its sides. */
+export type Point = `${number}%,${number}%`;
+
 /** Value of an option, parsed. */
 export type OptionValue<N extends OptionName> = Rows[N]['type'] extends infer T
   ? T extends { labels: infer L }
-    ? keyof L
+    ? keyof L | (T extends { point: true } ? Point : never)
     : T extends { kind: 'integer' | 'number' }
       ? number
       : T extends { kind: 'flag' }

@@ -11,6 +11,7 @@ import { maxToolFileBytes } from '../process/sandbox/configure.ts';
 import { EXTERNAL_ENCODERS } from './plan/encode.ts';
 import { planJob } from './plan/index.ts';
 import { createJob, refusedLabel } from './plan/job.ts';
+import { isPoint } from './plan/position.ts';
 import {
   countPages,
   type Extent,
@@ -49,7 +50,8 @@ export function planResult(
   if (type === 'pdf' && options.format === 'pdf') throw serviceError('PDF_TO_PDF', label);
   const job = createJob(image, options, tools, suffix);
   checkLimits(job, config, label);
-  const isUnknown = options.crop !== undefined && type !== 'svg' && !job.decoder && job.fittings.length === 0;
+  const needsSize = options.crop !== undefined || isPoint(options.position);
+  const isUnknown = needsSize && type !== 'svg' && !job.decoder && job.fittings.length === 0;
   if (isUnknown || [image, ...job.pages].some(({ contradictory }) => contradictory))
     throw serviceErrorFrom(CONTRADICTORY, 'CORRUPT_IMAGE', label, INPUTS[type].label);
   const refused = refusedLabel(job, readsMisread);

@@ -16,6 +16,7 @@ import {
   type OptionType,
   type OptionValues,
   optionRow,
+  POINT_TEXT,
 } from '../options.ts';
 import type { ConvertOptions } from './plan/types.ts';
 
@@ -88,15 +89,30 @@ const oneNumber = (numbers: readonly number[]) => {
 };
 
 /** Creates a check for one of several words or their other names, in any case. */
-function words({ labels, aliases = {} }: Extract<OptionType, { kind: 'words' }>) {
+function words({ labels, aliases = {}, point }: Extract<OptionType, { kind: 'words' }>) {
   const names = Object.keys(labels);
-  const expected = [...names, ...Object.keys(aliases)];
-  return z
+  const all = [...names, ...Object.keys(aliases)];
+  const either = all.length > 2 ? `one of ${all.join(', ')}` : all.join(' or ');
+  const expected = point ? `${either}, or a point as left%,top% with two numbers from 0 to 100` : either;
+  const word = z
     .string()
     .toLowerCase()
-    .transform((word) => (Object.hasOwn(aliases, word) ? aliases[word] : word))
-    .pipe(z.enum(names, expected.length > 2 ? `one of ${expected.join(', ')}` : expected.join(' or ')));
+    .transform((text) => (Object.hasOwn(aliases, text) ? aliases[text] : text))
+    .pipe(z.enum(names, expected));
+  return point ? z.union([word, focalPoint(expected)], expected) : word;
 }
+
+/** Creates a check for a point in percent, rounded to three decimals. */
+const focalPoint = (expected: string) =>
+  z
+    .string()
+    .regex(POINT_TEXT, expected)
+    .overwrite((text) =>
+      text
+        .split(',')
+        .map((percent) => `${Number(Number.parseFloat(percent).toFixed(3))}%`)
+        .join(),
+    );
 
 const CROP = 'left,top,width,height, each in whole pixels or with a % in percent, and no side of 0';
 const LENGTH = String.raw`(?:\d{1,5}|\d{1,3}(?:\.\d{1,6})?%)`;

@@ -25,11 +25,12 @@ import {
   invalidOutputError,
   translateToolError,
 } from './output/tool-errors.ts';
-import { chooseAnchor, REDUCED_BYTES } from './plan/attention.ts';
+import { choosePoint, REDUCED_BYTES } from './plan/attention.ts';
 import { iconSize } from './plan/encode.ts';
 import { canShare, planAgain, planAnew, planTogether, selectPrinted } from './plan/index.ts';
 import { kindsOf } from './plan/job.ts';
 import { outputsOf } from './plan/outputs.ts';
+import { toPosition } from './plan/position.ts';
 import { renderSmaller } from './plan/rasterize.ts';
 import { countPages, extentOf } from './plan/size.ts';
 import { completeStep, nameFile, type Step } from './plan/step.ts';
@@ -118,8 +119,8 @@ async function chooseParts(jobs: Jobs, running: RunningConversion): Promise<Jobs
     const steps = JSON.stringify(reducing.plan.steps);
     const bitmap = bitmaps.get(steps) ?? (await reduce(reducing, running));
     bitmaps.set(steps, bitmap);
-    const anchor = chooseAnchor(bitmap, job.fittings[0] as Fitting);
-    return planAnew(job, { options: { ...job.options, anchor } });
+    const position = toPosition(choosePoint(bitmap, job.fittings[0] as Fitting));
+    return planAnew(job, { options: { ...job.options, position } });
   });
 }
 

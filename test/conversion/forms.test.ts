@@ -25,7 +25,8 @@ const BOOLEAN = 'true or false (or 1/0, yes/no, on/off)';
 const FRACTIONS = ['0', '16385', '-5', '10.5', 'auto', '100px'];
 const POSITIONS =
   'one of center, top, right top, right, right bottom, bottom, left bottom, left, left top, attention, ' +
-  'centre, north, northeast, east, southeast, south, southwest, west, northwest';
+  'centre, north, northeast, east, southeast, south, southwest, west, northwest, ' +
+  'or a point as left%,top% with two numbers from 0 to 100';
 
 /** Values of a field that are rejected with what is expected, and values that are accepted, besides an empty one. */
 type Row = readonly [expected: string, rejected: readonly string[], accepted: readonly string[]];
@@ -70,7 +71,11 @@ const VALUES: Readonly<Record<string, Row>> = {
     ['#0080ff', '#0F8', 'c0ffee', 'RebeccaPurple'],
   ],
   fit: ['one of inside, cover, contain, fill', ['crop'], ['inside']],
-  position: [POSITIONS, ['top left', '5', 'constructor'], ['WEST', 'Right Bottom', 'attention']],
+  position: [
+    POSITIONS,
+    ['top left', '5', 'constructor', '30,70', '30%', '101%,0%', '0%,100.1%', '-1%,0%', '1%,2%,3%', '1e1%,2%'],
+    ['WEST', 'Right Bottom', 'attention', '0%,100%', '33.333333%,100.0%'],
+  ],
   max_bytes: ['a whole number from 1 to 2147483648', ['0', '-1', '200k', '2147483649'], ['1', '2147483648']],
   dpi: ['a whole number from 36 to 600', ['35', '601', '1.5'], ['36', '600']],
   crop: [

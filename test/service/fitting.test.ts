@@ -98,6 +98,98 @@ describe('fit, position and enlarge', () => {
     });
   }
 
+  const POINTS = ['0%,0%', '30%,70%', '62.5%,41.3%', '50%,50%', '95%,20%', '100%,100%'] as const;
+  /** A format of each path to the pixels, and the picture that sharp judges. */
+  const FOCAL: Readonly<Record<string, (picture: Sharp) => Sharp>> = {
+    jpg: (picture) => picture.jpeg({ quality: 100, chromaSubsampling: '4:4:4' }),
+    png: (picture) => picture.png(),
+    webp: (picture) => picture.webp({ lossless: true, effort: 0 }),
+    tiff: (picture) => picture.tiff(),
+    gif: (picture) => picture.gif({ dither: 0, effort: 1 }),
+    avif: (picture) => picture.avif({ quality: 100, effort: 0, chromaSubsampling: '4:4:4' }),
+  };
+  const shares = (point: string): number[] => point.split(',').map((text) => Number.parseFloat(text) / 100);
+
+  for (const [kind, write] of Object.entries(FOCAL))
+    it(`cover puts a point of a ${kind} into the centre, or as near to it as the edges permit`, async () => {
+      const file = await write(waves(403, 241)).toBuffer();
+      for (const position of POINTS)
+        for (const [width, height] of [
+          [59, 80],
+          [75, 41],
+          [90, 20],
+        ] as const) {
+          const ours = await byService(file, { fit: 'cover', position, width, height });
+          const scale = Math.max(width / 403, height / 241);
+          const sides = [Math.round(403 * scale), Math.round(241 * scale)] as const;
+          const [left = 0, top = 0] = [width, height].map((kept, at) => {
+            const [side = 0, share = 0] = [sides[at], shares(position)[at]];
+            return Math.min(
+              side - kept,
+              Math.max(0, Math.ceil(Number((side * share - kept / 2).toFixed(9)))),
+            );
+          });
+          const resized = await sharp(file)
+            .resize(...sides, { fit: 'fill' })
+            .png()
+            .toBuffer();
+          const theirs = await toPixels(sharp(resized).extract({ left, top, width, height }));
+          const title = `${position} in ${width} × ${height}`;
+          expect(sizeOf(ours), title).to.deep.equal([width, height]);
+          expect(difference(ours, theirs).psnr, title).to.be.above(kind === 'gif' ? 28 : LEAST);
+        }
+    });
+
+  it('contain puts a point of the image at the same point of the result', async () => {
+    for (const kind of ['png', 'gif']) {
+      const file = await (FOCAL[kind] as (typeof FOCAL)[string])(waves(160, 120)).toBuffer();
+      const [image, wide, tall] = [
+        await byService(file, { fit: 'fill', width: 40, height: 30 }),
+        await byService(file, { fit: 'contain', width: 73, height: 30, position: '30%,70%' }),
+        await byService(file, { fit: 'contain', width: 40, height: 61, position: '30%,70%' }),
+      ];
+      for (const [result, left, top] of [
+        [wide, 9, 0], // 33 columns are added, and 31 rows
+        [tall, 0, 21],
+      ] as const) {
+        const { width, height, data } = result;
+        const raw = { raw: { width, height, channels: 4 } } as const;
+        const part = sharp(data, raw).extract({ left, top, width: 40, height: 30 });
+        expect(difference(await toPixels(part), image).max).to.equal(0);
+        expect(pixelAt(result, left === 0 ? 0 : left - 1, top === 0 ? 0 : top - 1)[3]).to.equal(0);
+      }
+    }
+  });
+
+  it('a point is that of each page, whose sizes can differ, and of the image after rotate and flip', async () => {
+    const pages = await edgeCase('mixed.tiff');
+    const whole = await converted(service.base, pages, { format: 'pdf' }).then(({ body }) => body);
+    for (const position of ['20%,50%', '75%,50%'] as const) {
+      const fields = { fit: 'cover', width: '16', height: '32', position };
+      const made = await converted(service.base, pages, { format: 'pdf', ...fields });
+      for (const page of [1, 2, 3]) {
+        const { width, height, data } = await decode(await drawPdf(whole, page), 'png');
+        const left = Math.ceil(width * (shares(position)[0] as number) - 8);
+        const raw = { raw: { width, height, channels: 4 } } as const;
+        const theirs = await toPixels(sharp(data, raw).extract({ left, top: 0, width: 16, height: 32 }));
+        const ours = await decode(await drawPdf(made.body, page), 'png');
+        expect(difference(ours, theirs).psnr, `${position} of page ${page}`).to.be.above(LEAST);
+      }
+    }
+    const file = await waves(160, 120).png().toBuffer();
+    const turned = await sharp(await sharp(file).rotate(90).png().toBuffer())
+      .flip()
+      .png()
+      .toBuffer();
+    const box = { format: 'png', fit: 'cover', width: '40', height: '20', position: '20%,90%' };
+    const [one, other] = await Promise.all([
+      converted(service.base, file, { ...box, rotate: '90', flip: 'vertical' }),
+      converted(service.base, turned, box),
+    ]);
+    const [ours, theirs] = await Promise.all([one, other].map(({ body }) => decode(body, 'png')));
+    expect(difference(ours as Pixels, theirs as Pixels).psnr).to.be.above(LEAST);
+  });
+
   it('position accepts compass points in any case', async () => {
     const file = await waves(160, 120).png().toBuffer();
     const of = (position: string) => byService(file, { fit: 'cover', position, width: 40, height: 80 });

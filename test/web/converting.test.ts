@@ -419,6 +419,15 @@ describe('the options on the page', () => {
     expect(await page.getByLabel('Max height').inputValue()).to.equal('');
   });
 
+  it('can be a point in the address, which another position replaces', async () => {
+    const page = await open(service, {}, '?width=40&height=40&fit=cover&position=30%25%2C70.5%25');
+    expect(await page.getByLabel('Position').inputValue()).to.equal('30%,70.5%');
+    await page.getByLabel('Max width').fill('50');
+    expect((await queryOf(page)).get('position')).to.equal('30%,70.5%');
+    await page.getByLabel('Position').selectOption('Top right');
+    expect((await queryOf(page)).get('position')).to.equal('right top');
+  });
+
   it('keep the metadata if selected, also by a link with strip_metadata', async () => {
     const page = await open(service, {}, '?output_format=jpg&strip_metadata=false');
     expect(await page.getByLabel('Metadata').inputValue()).to.equal('all');

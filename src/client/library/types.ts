@@ -36,7 +36,7 @@ export type Reason =
 /** Part that `cover` keeps, and place of an image in the box of `contain`. */
 export type Position =
   | 'center' | 'top' | 'right top' | 'right' | 'right bottom' | 'bottom' | 'left bottom' | 'left' | 'left top'
-  | 'attention';
+  | 'attention' | `${number}%,${number}%`;
 
 /** Options of one result. `/docs` of the service describes them. */
 export interface ResultOptions {
@@ -83,10 +83,12 @@ export interface ResultOptions {
   readonly fit?: 'inside' | 'cover' | 'contain' | 'fill' | undefined;
   /**
    * The part that `cover` keeps, and the place where `contain` puts the image, in any case. With `attention`,
-   * edges, skin tones and saturation decide what `cover` keeps. Also `centre`, `north`, `northeast`, `east`,
-   * `southeast`, `south`, `southwest`, `west`, `northwest`. Default: `center`.
+   * edges, skin tones and saturation decide what `cover` keeps. A point, as `left,top` in percent of the
+   * image after `crop`, is as near to the centre of `cover` as the edges permit. Also `centre`, `north`,
+   * `northeast`, `east`, `southeast`, `south`, `southwest`, `west`, `northwest`. Default: `center`.
    */
-  readonly position?: Position | undefined;
+  readonly position?: 'center' | 'top' | 'right top' | 'right' | 'right bottom' | 'bottom' | 'left bottom' |
+  'left' | 'left top' | 'attention' | string | undefined;
   /**
    * Blurs the image by a Gaussian function after the resize. The value is its standard deviation (sigma) in
    * pixels of the result.

@@ -8,8 +8,9 @@
  */
 import { isSameSize } from '../../images/image-info.ts';
 import { createJob } from './job.ts';
+import type { FocalPoint } from './position.ts';
 import { fills } from './resize.ts';
-import type { Anchor, ConversionJob, Fitting, Sentence } from './types.ts';
+import type { ConversionJob, Fitting, Sentence } from './types.ts';
 
 /** Pixels per side of the reduced image. */
 const SIDE = 32;
@@ -53,11 +54,11 @@ export const explainAttention: Sentence = (job) =>
   'edges, skin tones and saturation decide which part is kept: the commands keep the centre';
 
 /**
- * Returns where `cover` keeps the part with the highest score.
+ * Returns the centre of the part with the highest score, which `cover` keeps.
  *
  * @param bitmap the reduced image, of {@link REDUCED_BYTES}
  */
-export function chooseAnchor(bitmap: Uint8Array, { resized, result }: Fitting): Anchor {
+export function choosePoint(bitmap: Uint8Array, { resized, result }: Fitting): FocalPoint {
   const [across, down] = [result.width / resized.width, result.height / resized.height];
   const scores = blur(scorePixels(bitmap.subarray(-PIXEL_BYTES)), (SIDE * Math.hypot(across, down)) / 10);
   // Of equal scores, the one nearest to the centre: flat images keep it.
@@ -67,17 +68,7 @@ export function chooseAnchor(bitmap: Uint8Array, { resized, result }: Fitting): 
     const lead = score - (scores[found] as number);
     return lead > 0 || (lead === 0 && distance(at) < distance(found)) ? at : found;
   }, 0);
-  return { x: anchor(best % SIDE, across), y: anchor(Math.floor(best / SIDE), down) };
-}
-
-/**
- * Returns the share of the cut pixels before the part whose centre is in a reduced pixel.
- *
- * @param kept share of the side that is kept
- */
-function anchor(at: number, kept: number): number {
-  if (kept >= 1) return 0.5;
-  return Math.min(1, Math.max(0, ((at + 0.5) / SIDE - kept / 2) / (1 - kept)));
+  return { x: ((best % SIDE) + 0.5) / SIDE, y: (Math.floor(best / SIDE) + 0.5) / SIDE };
 }
 
 type Triple = readonly [number, number, number];

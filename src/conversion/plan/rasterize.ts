@@ -1,12 +1,11 @@
 /** @module Commands of librsvg and pdftocairo, which render an SVG or pages of a PDF at the size of the result. Pure. */
 
 import { invertOrientation, type Size, turnArea, turnSize } from '../../images/image-info.ts';
+import { cropOffset, padOffset } from './position.ts';
 import {
-  cropOffset,
   drawingBox,
   drawnSides,
   MAX_PAGE_POINTS,
-  padOffset,
   pageScale,
   renderedPages,
   shownArea,

@@ -11,20 +11,10 @@
 import { OUTPUTS } from '../../formats.ts';
 import { isSameSize, type Size, turnSize } from '../../images/image-info.ts';
 import { isOpaqueAnimation, orient } from './decode.ts';
+import { cropOffset, edgeOffset, type Gravity, type Offset, padOffset } from './position.ts';
 import type { ScaledDecoding } from './scaled-decoding.ts';
 import { honours } from './short-paths.ts';
-import {
-  boxGeometry,
-  cropOffset,
-  edgeOffset,
-  gravityName,
-  isRenderedToFit,
-  type Offset,
-  padOffset,
-  setsSize,
-  shownArea,
-  turnedSizes,
-} from './size.ts';
+import { boxGeometry, isRenderedToFit, setsSize, shownArea, turnedSizes } from './size.ts';
 import type { ConversionJob, Fitting, Sentence } from './types.ts';
 
 /**
@@ -189,10 +179,11 @@ export function cropToBox(job: ConversionJob): string[] {
   const { image, options } = job;
   if (options.fit !== 'cover' || image.type === 'svg') return [];
   const fitting = job.trustedFitting;
-  if (!fitting) {
-    const { x, y } = job.fittings[0] ? edgeOffset(job.fittings[0], options) : { x: 0, y: 0 };
-    return withGravity(job, ['-crop', `${options.width}x${options.height}+${x}+${y}`]);
-  }
+  if (!fitting)
+    return placeEach(job, (each) => {
+      const { x, y, gravity } = edgeOffset(each, options, cropOffset(each, options));
+      return withGravity(gravity, ['-crop', `${options.width}x${options.height}+${x}+${y}`]);
+    });
   return fills(fitting) ? [] : crop(fitting.result, cropOffset(fitting, options));
 }
 
@@ -239,10 +230,16 @@ export function pad(job: ConversionJob): string[] {
   const { options } = job;
   const fitting = job.trustedFitting;
   if (options.fit !== 'contain' || (fitting && fills(fitting))) return [];
-  const { x, y } = fitting ? padOffset(fitting, options) : { x: 0, y: 0 };
-  const extend = fitting
-    ? ['-extent', formatGeometry(fitting.result, { x: -x, y: -y }), '+repage']
-    : withGravity(job, ['-extent', `${options.width}x${options.height}`]);
+  const extend = placeEach(job, (each) => {
+    const offset = padOffset(each, options);
+    if (fitting)
+      return ['-extent', formatGeometry(fitting.result, { x: -offset.x, y: -offset.y }), '+repage'];
+    const { x, y, gravity } = edgeOffset(each, options, offset);
+    return withGravity(gravity, [
+      '-extent',
+      `${options.width}x${options.height}${x + y > 0 ? `-${x}-${y}` : ''}`,
+    ]);
+  });
   return ['-background', paddingColour(job), '-compose', 'Copy', ...extend, '-compose', 'Over'];
 }
 
@@ -254,8 +251,19 @@ export const explainBorders: Sentence = (job) =>
 /** Returns whether the resized image fills the box exactly. */
 export const fills = ({ resized, result }: Fitting): boolean => isSameSize(resized, result);
 
-function withGravity({ options }: ConversionJob, operation: readonly string[]): string[] {
-  return ['-gravity', gravityName(options), ...operation, '+gravity', '+repage'];
+/** An image whose size is not known, for positions that do not depend on it. */
+const UNKNOWN: Fitting = { resized: { width: 0, height: 0 }, result: { width: 0, height: 0 } };
+
+/** Places all images alike, or each page by its own size if the places differ. */
+function placeEach({ fittings }: ConversionJob, place: (fitting: Fitting) => string[]): string[] {
+  const [first = place(UNKNOWN), ...others] = fittings.map(place);
+  if (others.every((other) => other.join(' ') === first.join(' '))) return first;
+  const placed = [first, ...others].flatMap((one, at) => ['(', '-clone', String(at), ...one, ')']);
+  return [...placed, '-delete', `0-${others.length}`];
+}
+
+function withGravity(gravity: Gravity['gravity'], operation: readonly string[]): string[] {
+  return ['-gravity', gravity, ...operation, '+gravity', '+repage'];
 }
 
 function paddingColour({ options: { format, background } }: ConversionJob): string {

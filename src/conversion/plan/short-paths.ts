@@ -13,7 +13,7 @@ const ENCODING = [
   ...(['frames', 'pages', 'dpi', 'background'] as const),
 ];
 /** Options that have no effect without a size. */
-const FITTING = ['fit', 'position', 'anchor', 'enlarge'] as const;
+const FITTING = ['fit', 'position', 'enlarge'] as const;
 const SIZE = ['width', 'height', 'scale', ...FITTING] as const;
 /** Options of stages after the resize and of the rotation, which are the same if the image is decoded at a smaller size. */
 const EDITS = ['rotate', 'flip', 'blur', 'sharpen', 'greyscale'] as const;

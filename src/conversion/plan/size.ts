@@ -1,6 +1,6 @@
 /**
  * @module Sizes of the frames and pages to convert, at each stage of a conversion. The rounding is that of sharp:
- * ResolveShrink, CalculateCrop and CalculateEmbedPosition (sharp 0.35, src/common.cc). Pure.
+ * ResolveShrink (sharp 0.35, src/common.cc). Pure.
  */
 import { DPI, OUTPUTS } from '../../formats.ts';
 import {
@@ -13,9 +13,9 @@ import {
   swapsSides,
   turnSize,
 } from '../../images/image-info.ts';
-import type { Fit, OptionValue, Position } from '../../options.ts';
+import type { Fit, OptionValue } from '../../options.ts';
 import { honours } from './short-paths.ts';
-import type { Anchor, ConversionJob, ConvertOptions, Fitting } from './types.ts';
+import type { ConversionJob, ConvertOptions, Fitting } from './types.ts';
 
 /** The sizes of an image and of its result, and what they depend on. The limits apply to them. */
 export type Extent = Pick<
@@ -250,13 +250,7 @@ export function pageScale({ fittings }: ConversionJob): number {
 }
 
 /** Options that determine the size of a result. */
-type Box = Pick<ConvertOptions, 'width' | 'height' | 'scale' | 'fit' | 'enlarge' | 'position' | 'anchor'>;
-
-/** Distance in pixels from the top left corner. */
-export interface Offset {
-  readonly x: number;
-  readonly y: number;
-}
+type Box = Pick<ConvertOptions, 'width' | 'height' | 'scale' | 'fit' | 'enlarge'>;
 
 interface FitRule {
   /** Returns the scale of a side, from the scale that fits this side and the one that fits the other. */
@@ -276,27 +270,11 @@ const FIT_RULES: Readonly<Record<Fit, FitRule>> = {
   fill: { scale: (own) => own, flag: '!', side: unchanged },
 };
 
-const ANCHORS: Readonly<Record<Position, Anchor>> = {
-  center: { x: 0.5, y: 0.5 },
-  top: { x: 0.5, y: 0 },
-  'right top': { x: 1, y: 0 },
-  right: { x: 1, y: 0.5 },
-  'right bottom': { x: 1, y: 1 },
-  bottom: { x: 0.5, y: 1 },
-  'left bottom': { x: 0, y: 1 },
-  left: { x: 0, y: 0.5 },
-  'left top': { x: 0, y: 0 },
-  attention: { x: 0.5, y: 0.5 }, // until an anchor has been chosen
-};
-
-/** Returns the anchor that has been chosen for `attention`, or that of the position. */
-const resolveAnchor = ({ position = 'center', anchor }: Box): Anchor => anchor ?? ANCHORS[position];
-
 /** Rounds a half up, like sharp and ImageMagick (ParseMetaGeometry). */
 const roundHalfUp = (side: number): number => Math.floor(side + 0.5);
 
 /** Rounds up like librsvg. */
-const roundUp = (side: number): number => Math.ceil(side - ROUNDING_ERROR);
+export const roundUp = (side: number): number => Math.ceil(side - ROUNDING_ERROR);
 
 /** Fits an image of this size into a box. Without `enlarge`, no side grows. */
 function fitInto({ width, height }: Size, box: Box, round = roundHalfUp): Fitting {
@@ -333,40 +311,4 @@ export const setsSize = ({ width, height, scale }: ConvertOptions): boolean =>
 export function boxGeometry({ width, height, scale, fit = 'inside', enlarge }: Box): string {
   if (scale) return `${enlarge ? scale : Math.min(scale, 100)}%`;
   return `${width ?? ''}x${height ?? ''}${FIT_RULES[fit].flag}${enlarge ? '' : '>'}`;
-}
-
-/** Returns the corner of the result in the resized image, for `cover`. Rounds up. */
-export function cropOffset({ resized, result }: Fitting, box: Box): Offset {
-  const { x, y } = resolveAnchor(box);
-  return {
-    x: Math.ceil((resized.width - result.width) * x),
-    y: Math.ceil((resized.height - result.height) * y),
-  };
-}
-
-/** Returns the corner of the resized image in the result, for `contain`. Rounds down. */
-export function padOffset({ resized, result }: Fitting, box: Box): Offset {
-  const { x, y } = resolveAnchor(box);
-  return {
-    x: Math.floor((result.width - resized.width) * x),
-    y: Math.floor((result.height - resized.height) * y),
-  };
-}
-
-/** Returns the ImageMagick gravity for a position: the nearest edges, or the centre. */
-export function gravityName(box: Box): string {
-  const { x, y } = resolveAnchor(box);
-  const name = `${['North', '', 'South'][1 + Math.sign(y - 0.5)]}${['West', '', 'East'][1 + Math.sign(x - 0.5)]}`;
-  return name || 'Center';
-}
-
-/** Returns the distance of the result from the edges of {@link gravityName}, for `cover`. */
-export function edgeOffset({ resized, result }: Fitting, box: Box): Offset {
-  const { x, y } = resolveAnchor(box);
-  const distance = (cut: number, share: number): number =>
-    share === 0.5 ? 0 : Math.round(cut * Math.min(share, 1 - share));
-  return {
-    x: distance(resized.width - result.width, x),
-    y: distance(resized.height - result.height, y),
-  };
 }

@@ -12,15 +12,7 @@ export type ConvertOptions = OptionValues & {
   readonly format: OutputType;
   /** Quality values by format, for `output_format=auto`. The best of these formats replaces `format` before planning. */
   readonly accepted?: Readonly<Partial<Record<OutputType, number>>> | undefined;
-  /** Set for `attention` when the part has been chosen. */
-  readonly anchor?: Anchor | undefined;
 };
-
-/** Share of the cropped or added pixels to the left of the image, and share above it, 0 to 1. */
-export interface Anchor {
-  readonly x: number;
-  readonly y: number;
-}
 
 /** Properties of the tools that a plan depends on. */
 export interface ToolContext {

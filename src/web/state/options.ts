@@ -9,6 +9,7 @@ import {
   type OptionName,
   type OptionValue,
   optionRow,
+  POINT_TEXT,
 } from '../../options.ts';
 
 type Rows = typeof OPTIONS;
@@ -47,8 +48,10 @@ function parseValue(name: PageOption, text: string): string | boolean {
     case 'flag':
       return text === String(!fallback) ? !fallback : fallback === true;
     case 'words':
-    case 'numbers':
-      return Object.hasOwn(type.labels, text) ? text : String(fallback);
+    case 'numbers': {
+      const isValid = Object.hasOwn(type.labels, text) || ('point' in type && POINT_TEXT.test(text));
+      return isValid ? text : String(fallback);
+    }
     case 'integer':
     case 'number': {
       const isValid =

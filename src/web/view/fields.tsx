@@ -67,22 +67,25 @@ export function Select<K extends OptionOf<string>>(props: SelectProps<K>) {
   const { label = row?.control?.label, labels = row && 'labels' in row.type ? row.type.labels : {} } = props;
   const { preset } = options.value;
   const none = props.none ?? (preset && 'As in the preset');
+  const value = isSet(name) ? options.value[name] || fallback || '' : '';
+  // A point of the page's address is not in the list.
+  const all = value === '' || value in labels ? labels : { ...labels, [value]: value };
   return (
     <div class="field">
       <label class="field">
         <span class="label">{label}</span>
         <select
           name={name}
-          value={isSet(name) ? options.value[name] || fallback || '' : ''}
+          value={value}
           disabled={disabled}
           aria-describedby={disabled ? `${name}-hint` : undefined}
-          onChange={({ currentTarget: { value } }) => {
-            if (value === '' && props.none === undefined) unset(name);
-            else setOption(name, (value === fallback && !preset ? '' : value) as Options[K]);
+          onChange={({ currentTarget: { value: chosen } }) => {
+            if (chosen === '' && props.none === undefined) unset(name);
+            else setOption(name, (chosen === fallback && !preset ? '' : chosen) as Options[K]);
           }}
         >
           {none && <option value="">{none}</option>}
-          {Object.entries(labels).map(([option, text]) => (
+          {Object.entries(all).map(([option, text]) => (
             <option key={option} value={option}>
               {text}
             </option>

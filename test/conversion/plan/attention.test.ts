@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { chooseAnchor, REDUCED_BYTES } from '../../../src/conversion/plan/attention.ts';
+import { choosePoint, REDUCED_BYTES } from '../../../src/conversion/plan/attention.ts';
+import { cropOffset, type Offset, toPosition } from '../../../src/conversion/plan/position.ts';
 
 const SIDE = 32;
 type Colour = readonly [red: number, green: number, blue: number];
@@ -20,17 +21,21 @@ function paint(colourAt: Paint): Buffer {
 const THIRD = { resized: { width: 300, height: 100 }, result: { width: 100, height: 100 } };
 const BLACK: Colour = [0, 0, 0];
 
+/** Returns the corner of the part that is kept. */
+const cornerOf = (bitmap: Uint8Array, fitting: typeof THIRD): Offset =>
+  cropOffset(fitting, { position: toPosition(choosePoint(bitmap, fitting)) });
+
 /** Returns on which side the part is, of two squares on black. */
 function preferred(left: Paint, right: Paint): 'left' | 'right' {
-  const { x, y } = chooseAnchor(
+  const { x, y } = cornerOf(
     paint((x, y) => {
       const isInside = y > 11 && y < 20 && ((x > 3 && x < 12) || (x > 19 && x < 28));
       return isInside ? (x < 16 ? left : right)(x, y) : BLACK;
     }),
     THIRD,
   );
-  expect(y).to.equal(0.5);
-  return x < 0.5 ? 'left' : 'right';
+  expect(y).to.equal(0);
+  return x < 100 ? 'left' : 'right';
 }
 
 const flat =
@@ -54,21 +59,21 @@ describe('the part that draws attention', () => {
 
   it('is the centre of an image of one colour', () => {
     for (const colour of [BLACK, [200, 30, 90]] as Colour[]) {
-      const { x, y } = chooseAnchor(paint(flat(...colour)), THIRD);
-      expect([Math.abs(x - 0.5) < 0.03, y]).to.deep.equal([true, 0.5]);
+      const { x, y } = cornerOf(paint(flat(...colour)), THIRD);
+      expect([Math.abs(x - 100) < 6, y]).to.deep.equal([true, 0]);
     }
   });
 
   it('ends at the edges of the image', () => {
     const at = (column: number, row: number, size: typeof THIRD) =>
-      chooseAnchor(
+      cornerOf(
         paint((x, y) => (x === column && y === row ? [255, 255, 255] : BLACK)),
         size,
       );
-    expect(at(0, 16, THIRD)).to.deep.equal({ x: 0, y: 0.5 });
-    expect(at(31, 16, THIRD)).to.deep.equal({ x: 1, y: 0.5 });
+    expect(at(0, 16, THIRD)).to.deep.equal({ x: 0, y: 0 });
+    expect(at(31, 16, THIRD)).to.deep.equal({ x: 200, y: 0 });
     const tall = { resized: { width: 100, height: 300 }, result: { width: 100, height: 100 } };
-    expect(at(16, 0, tall)).to.deep.equal({ x: 0.5, y: 0 });
-    expect(at(16, 31, tall)).to.deep.equal({ x: 0.5, y: 1 });
+    expect(at(16, 0, tall)).to.deep.equal({ x: 0, y: 0 });
+    expect(at(16, 31, tall)).to.deep.equal({ x: 0, y: 200 });
   });
 });

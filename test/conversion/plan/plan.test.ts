@@ -288,11 +288,15 @@ describe('the plan', () => {
       );
       for (const [x, crop] of [
         [0, 'West -crop 100x100+0+0'],
-        [0.25, 'West -crop 100x100+8+0'],
-        [0.75, 'East -crop 100x100+8+0'],
-        [1, 'East -crop 100x100+0+0'],
+        [45, 'West -crop 100x100+10+0'],
+        [50, 'Center -crop 100x100+0+0'],
+        [55, 'East -crop 100x100+9+0'],
+        [80, 'East -crop 100x100+0+0'],
       ] as const)
-        expect(box(gif, { fit: 'cover', anchor: { x, y: 0.5 } })).to.include(`-gravity ${crop} `);
+        expect(box(gif, { fit: 'cover', position: `${x}%,50%` })).to.include(`-gravity ${crop} `);
+      expect(box(gif, { fit: 'contain', height: 200, position: '50%,30%' })).to.include(
+        '-gravity North -extent 100x200-0-37 ',
+      );
       expect(box(gif, { fit: 'contain' })).to.include(
         '-resize 100x100> -background none -compose Copy -gravity Center -extent 100x100 +gravity +repage -compose Over',
       );

@@ -46,7 +46,6 @@ const VALUES: Readonly<Required<Omit<ConvertOptions, 'format' | 'accepted' | 'me
     scale: 3,
     fit: 'fill',
     position: 'top',
-    anchor: { x: 0, y: 0 },
   },
   ...{ rotate: 90, flip: 'both', blur: 2, sharpen: 1, greyscale: true },
   ...{ enlarge: true, maxBytes: 900, lossless: true, frames: 'all', pages: 'first', dpi: 72 },

@@ -1,0 +1,99 @@
+/**
+ * @module Where `cover` crops an image, and where `contain` puts it. The rounding is that of sharp: CalculateCrop and
+ * CalculateEmbedPosition (sharp 0.35, src/common.cc). Pure.
+ */
+import type { Point, Position } from '../../options.ts';
+import { roundUp } from './size.ts';
+import type { ConvertOptions, Fitting } from './types.ts';
+
+/** Distance in pixels from the top left corner. */
+export interface Offset {
+  readonly x: number;
+  readonly y: number;
+}
+
+/** Share of the width to the left of a point, and share of the height above it, 0 to 1. */
+export interface FocalPoint {
+  readonly x: number;
+  readonly y: number;
+}
+
+const POINTS: Readonly<Record<Exclude<Position, Point>, FocalPoint>> = {
+  center: { x: 0.5, y: 0.5 },
+  top: { x: 0.5, y: 0 },
+  'right top': { x: 1, y: 0 },
+  right: { x: 1, y: 0.5 },
+  'right bottom': { x: 1, y: 1 },
+  bottom: { x: 0.5, y: 1 },
+  'left bottom': { x: 0, y: 1 },
+  left: { x: 0, y: 0.5 },
+  'left top': { x: 0, y: 0 },
+  attention: { x: 0.5, y: 0.5 }, // until a point has been chosen
+};
+
+type Positioned = Pick<ConvertOptions, 'position'>;
+
+/** Returns whether a position is a point in percent. */
+export const isPoint = (position: Position = 'center'): position is Point => position.endsWith('%');
+
+function pointOf({ position = 'center' }: Positioned): FocalPoint {
+  if (!isPoint(position)) return POINTS[position];
+  const [x = 0, y = 0] = position.split(',').map((percent) => Number.parseFloat(percent) / 100);
+  return { x, y };
+}
+
+/** Returns a focal point as a position. */
+export const toPosition = ({ x, y }: FocalPoint): Point => `${x * 100}%,${y * 100}%`;
+
+/**
+ * Returns the corner of the result in the resized image, for `cover`: the point is in the centre of the result, or as near as the
+ * edges permit. Rounds up.
+ */
+export function cropOffset({ resized, result }: Fitting, options: Positioned): Offset {
+  const { x, y } = pointOf(options);
+  const offset = (from: number, to: number, share: number): number =>
+    Math.min(from - to, Math.max(0, roundUp(from * share - to / 2)));
+  return {
+    x: offset(resized.width, result.width, x),
+    y: offset(resized.height, result.height, y),
+  };
+}
+
+/**
+ * Returns the corner of the resized image in the result, for `contain`. The point of the image is at the same point of the result, like
+ * `object-position` of CSS. Rounds down.
+ */
+export function padOffset({ resized, result }: Fitting, options: Positioned): Offset {
+  const { x, y } = pointOf(options);
+  return {
+    x: Math.floor((result.width - resized.width) * x),
+    y: Math.floor((result.height - resized.height) * y),
+  };
+}
+
+/** An ImageMagick gravity, and the distance in pixels from its edges. */
+export interface Gravity extends Offset {
+  readonly gravity: string;
+}
+
+/**
+ * Returns the nearest edges for a position, and the distance from them, so that the result has its size if that of the image is
+ * another by one pixel. A corner, an edge or the centre does not depend on the size.
+ *
+ * @param offset corner of the result in the image, or of the image in the result
+ */
+export function edgeOffset({ resized, result }: Fitting, options: Positioned, offset: Offset): Gravity {
+  const { x, y } = pointOf(options);
+  const [across, down] = [
+    edgeOf(x, offset.x, Math.abs(resized.width - result.width)),
+    edgeOf(y, offset.y, Math.abs(resized.height - result.height)),
+  ];
+  const name = `${['North', '', 'South'][down.edge * 2]}${['West', '', 'East'][across.edge * 2]}`;
+  return { gravity: name || 'Center', x: across.distance, y: down.distance };
+}
+
+/** Returns the nearest edge of a side as a share of it, and the distance from it. */
+function edgeOf(share: number, offset: number, cut: number): { edge: number; distance: number } {
+  if (Number.isInteger(share * 2)) return { edge: share, distance: 0 };
+  return offset * 2 <= cut ? { edge: 0, distance: offset } : { edge: 1, distance: cut - offset };
+}
