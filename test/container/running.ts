@@ -85,7 +85,7 @@ describe('a hardened container', () => {
     });
     expect(status, stdout + stderr).to.equal(0);
     expect(Number(/(\d+) passing/.exec(stdout)?.[1])).to.be.above(500);
-  });
+  }).timeout(1_800_000); // several hundred tests
 
   for (const user of ['12345:0', '4711:4711']) {
     it(`converts images and sandboxes the tools as user ${user}`, async () => {
