@@ -32,6 +32,7 @@ export interface Upload {
 export interface ReceivedBody extends Upload {
   /** Key of the client for fairness between clients, see {@link clientOf}. */
   readonly client: string;
+  readonly workspace: Workspace;
   readonly disk: DiskAccount;
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
@@ -83,7 +84,10 @@ export async function receiveBody(
     });
     disk.releaseUnsent();
     const receivedAt = performance.now();
-    await respond({ ...upload, client, disk, signal, uploadedMs: receivedAt - started, receivedAt });
+    await respond({
+      ...{ ...upload, client, workspace, disk, signal },
+      ...{ uploadedMs: receivedAt - started, receivedAt },
+    });
   });
 }
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { toFields } from '../../src/server/imaginary/operations.ts';
+import { toPasses } from '../../src/server/imaginary/pipeline.ts';
 import { type ClientResponse, type Fields, fixture, jsonOf, sendForm } from '../helpers/client.ts';
 import { extra } from '../helpers/extra.ts';
 import { decode, difference, toPixels } from '../helpers/pixels.ts';
@@ -161,6 +161,50 @@ describe('the interface of imaginary', () => {
         expect(await described(await post(path, query, await fixture('scene.png')))).to.equal(expected);
       });
     }
+  });
+
+  it('applies a second size, an area of a resized picture and a later rotation, in order', async () => {
+    await startShared(SETTINGS);
+    const png = await fixture('scene.png'); // 120×80
+    const operations = JSON.stringify([
+      { operation: 'thumbnail', params: { width: 60, height: 40 } },
+      { operation: 'extract', params: { left: 10, top: 5, areawidth: 30, areaheight: 20 } },
+      { operation: 'rotate', params: { rotate: 90, type: 'png' } },
+    ]);
+    const { body, status } = await post('/pipeline', { operations }, png);
+    expect(status).to.equal(200);
+    const area = { left: 10, top: 5, width: 30, height: 20 };
+    const resized = await sharp(png).resize(60, 40, { fit: 'fill' }).png().toBuffer();
+    const expected = await sharp(resized).extract(area).png().toBuffer();
+    expect(difference(await decode(body), await toPixels(sharp(expected).rotate(90))).psnr).to.be.above(40);
+    const query = { left: '10', top: '5', areawidth: '30', areaheight: '20', width: '60', height: '40' };
+    const extracted = await post('/extract', query, png);
+    expect(difference(await decode(extracted.body), await decode(expected)).psnr).to.be.above(40);
+  });
+
+  it('leaves the picture as it is if an operation with ignore_failure fails', async () => {
+    await startShared(SETTINGS);
+    const png = await fixture('scene.png');
+    const outside = { left: 100, top: 0, areawidth: 50, areaheight: 50 };
+    const pipeline = (ignore_failure: boolean, params: object, operation = 'extract') =>
+      post(
+        '/pipeline',
+        {
+          operations: JSON.stringify([
+            { operation: 'flip' },
+            { operation, params, ignore_failure },
+            { operation: 'thumbnail', params: { width: 60, type: 'webp' } },
+          ]),
+        },
+        png,
+      );
+    for (const params of [outside, {}]) {
+      expect((await pipeline(false, params)).status).to.equal(400);
+      expect(await described(await pipeline(true, params))).to.equal('image/webp 60x40');
+    }
+    const inside = { left: 60, top: 0, areawidth: 60, areaheight: 80 };
+    expect(await described(await pipeline(true, inside))).to.equal('image/webp 60x80');
+    expect((await pipeline(true, {}, 'constructor')).status).to.equal(400);
   });
 
   it('extracts exactly the pixels of the area, also from a form with another field', async () => {
@@ -426,11 +470,16 @@ describe('the interface of imaginary', () => {
   });
 });
 
-describe('the operations of a pipeline become one set of fields', () => {
-  const fields = (...operations: [string, object][]) =>
-    Object.fromEntries(
-      toFields(operations.map(([operation, params]) => ({ operation, params: { ...params } }))),
+describe('the operations of a pipeline become as few sets of fields as possible', () => {
+  const passes = (...operations: [string, object][]) =>
+    toPasses(operations.map(([operation, params]) => ({ operation, params: { ...params } }))).map((pass) =>
+      Object.fromEntries(pass.fields),
     );
+  const fields = (...operations: [string, object][]) => {
+    const [only = {}, ...others] = passes(...operations);
+    expect(others).to.deep.equal([]);
+    return only;
+  };
 
   it('with the type of the last one, and the crop before the size', () => {
     const extract = { top: 1, left: 2, areawidth: 30, areaheight: 40 };
@@ -468,8 +517,6 @@ describe('the operations of a pipeline become one set of fields', () => {
     expect(turned(['flip', { flip: true }])).to.equal('0 vertical');
     expect(turned(['flop', { flop: 'true', flip: 'true' }])).to.equal('0 both');
     expect(fields(['blur', { sigma: 2, colorspace: 'bw' }])).to.include({ blur: '2', greyscale: 'true' });
-    const size = { width: 8, height: 8 };
-    expect(() => fields(['fit', size], ['rotate', { rotate: 90 }])).to.throw('before extract and the size');
   });
 
   it('with the position of a gravity, and the centre without one', () => {
@@ -482,15 +529,44 @@ describe('the operations of a pipeline become one set of fields', () => {
       expect(fields(['crop', { width: 8, height: 8, gravity }]).position, gravity).to.equal(position);
   });
 
-  it('and those that do not fit into one plan are an error', () => {
+  it('with another set for a second size, and for a rotation or an area after a size', () => {
     const size = { width: 8, height: 8 };
     const area = { areawidth: 5, areaheight: 5 };
-    expect(() => fields(['fit', size], ['crop', size])).to.throw('one operation that sets the size');
-    expect(() => fields(['rotate', { rotate: 90, width: 8 }], ['fit', size])).to.throw(
-      'one operation that sets',
-    );
-    expect(() => fields(['fit', size], ['extract', area])).to.throw('extract before an operation that sets');
+    const between = { output_format: 'png', strip_metadata: 'false', frames: 'first', pages: 'first' };
+    const last = { output_format: 'webp', strip_metadata: 'true', frames: 'first', pages: 'first' };
+    const fit = { width: '8', height: '8' };
+    const typed = { type: 'webp', stripmeta: true };
+    const forced = { ...fit, fit: 'fill', enlarge: 'true' };
+    for (const [first, second, expected] of [
+      [
+        ['fit', { ...size, sigma: 2 }],
+        ['thumbnail', { ...size, ...typed }],
+        [{ ...fit, blur: '2' }, forced],
+      ],
+      [
+        ['fit', size],
+        ['rotate', { rotate: 90, ...typed }],
+        [fit, { rotate: '90' }],
+      ],
+      [
+        ['extract', area],
+        ['flip', typed],
+        [{ crop: '0,0,5,5' }, { flip: 'vertical' }],
+      ],
+      [
+        ['fit', size],
+        ['extract', { ...area, ...typed }],
+        [fit, { crop: '0,0,5,5' }],
+      ],
+    ] as [[string, object], [string, object], [object, object]][])
+      expect(passes(first, second)).to.deep.equal([
+        { ...between, ...expected[0] },
+        { ...last, ...expected[1] },
+      ]);
+    expect(passes(['extract', { ...area, width: 8, height: 8, ...typed }])).to.deep.equal([
+      { ...between, ...forced },
+      { ...last, crop: '0,0,5,5' },
+    ]);
     expect(() => fields(['extract', area], ['extract', { ...area, left: 1 }])).to.throw('inside of that');
-    expect(() => fields(['extract', { ...area, width: 9 }])).to.throw('extract without width and height');
   });
 });

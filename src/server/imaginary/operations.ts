@@ -1,23 +1,23 @@
 /**
- * @module Translates the operations of imaginary to form fields of `/convert`. A pipeline becomes one set of options, and so
- * one plan. Rules: https://github.com/h2non/imaginary/blob/master/image.go, and resizer.go of its library bimg.
+ * @module The operations of imaginary: what each asks for, in terms of one conversion. Rules: https://github.com/h2non/imaginary/blob/master/image.go, and resizer.go of its library bimg.
  */
-import type { TextField } from '../../conversion/types.ts';
 import { serviceError } from '../../errors.ts';
 import { MAX_DIMENSION } from '../../formats.ts';
 import { sanitizeForDisplay } from '../../text.ts';
 
 /** Parameters by name: text of a query, or values of JSON without arrays, objects and null. */
-type Params = Readonly<Record<string, string | number | boolean>>;
+export type Params = Readonly<Record<string, string | number | boolean>>;
 
 /** An operation and its parameters. */
 export interface OperationCall {
   readonly operation: string;
   readonly params: Params;
+  /** Whether the picture stays as it is if the operation fails. */
+  readonly ignoresFailure?: boolean;
 }
 
 /** What the operations so far ask for. */
-interface Plan {
+export interface Plan {
   readonly crop?: Rectangle;
   /** Fields of the size, once an operation has set it. */
   readonly box?: Fields;
@@ -28,7 +28,7 @@ interface Plan {
   /** Whether left and right are exchanged. */
   readonly flop?: boolean;
 }
-type Fields = Readonly<Record<string, string | number>>;
+export type Fields = Readonly<Record<string, string | number>>;
 type Rectangle = readonly [left: number, top: number, width: number, height: number];
 
 type Box = (width: number | undefined, height: number | undefined, params: Params) => Fields;
@@ -42,7 +42,6 @@ const sizing =
     if ([width, height].filter(Boolean).length < needs)
       throw invalid(missing, '', needs === 1 ? 'width or height to be set' : 'width and height to be set');
     if (!width && !height) return plan;
-    if (plan.box) throw invalid('operations', 'a second size', 'one operation that sets the size');
     return { ...plan, box: box(width, height, params) };
   };
 
@@ -92,8 +91,8 @@ const OPERATIONS: Readonly<Record<string, (plan: Plan, params: Params) => Plan>>
     const factor = integer(params, 'factor') ?? 0;
     if (factor < 1 || factor > MAX_ZOOM)
       throw invalid('factor', textOf(params, 'factor'), `a whole number from 1 to ${MAX_ZOOM}`);
-    if (plan.box) throw invalid('operations', 'a second size', 'one operation that sets the size');
-    refuseSize('zoom', params);
+    const side = ['width', 'height'].find((name) => integer(params, name));
+    if (side) throw invalid(side, textOf(params, side), 'zoom without width and height');
     const cut = AREA.some((name) => integer(params, name)) ? extract(plan, params) : plan;
     return { ...cut, box: { scale: (factor + 1) * 100, enlarge: 'true' } };
   },
@@ -117,20 +116,13 @@ const AREA = ['left', 'top', 'areawidth', 'areaheight'];
 
 /** Cuts an area out of that of the extract before. */
 function extract(plan: Plan, params: Params): Plan {
-  if (plan.box) throw invalid('operations', 'extract', 'extract before an operation that sets the size');
   const [left = 0, top = 0] = [integer(params, 'left'), integer(params, 'top')];
   const [width, height] = [integer(params, 'areawidth'), integer(params, 'areaheight')];
   if (!width || !height) throw invalid('areawidth', '', 'areawidth and areaheight to be set');
-  refuseSize('extract', params);
   const [x, y, across, down] = plan.crop ?? [0, 0, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
   if (left + width > across || top + height > down)
     throw invalid('areawidth', String(width), 'an area inside of that of the extract before');
   return { ...plan, crop: [x + left, y + top, width, height] };
-}
-
-function refuseSize(operation: string, params: Params): void {
-  const name = ['width', 'height'].find((side) => integer(params, side));
-  if (name) throw invalid(name, textOf(params, name), `${operation} without width and height`);
 }
 
 const ANGLES = '90, 180 or 270';
@@ -144,9 +136,6 @@ function angleOf(params: Params): number {
 
 /** Adds a rotation, and then reflections. bimg does both before it cuts and resizes. */
 function turn(plan: Plan, { angle, flip, flop }: Required<Pick<Plan, 'angle' | 'flip' | 'flop'>>): Plan {
-  if (angle === 0 && !flip && !flop) return plan;
-  if (plan.box || plan.crop)
-    throw invalid('operations', angle ? 'rotate' : flip ? 'flip' : 'flop', 'it before extract and the size');
   // A reflection reverses the direction of what was turned before it.
   const isReflected = plan.flip !== plan.flop;
   return {
@@ -160,51 +149,39 @@ function turn(plan: Plan, { angle, flip, flop }: Required<Pick<Plan, 'angle' | '
 /** Names of the operations, also as paths. Only a pipeline has `autorotate`. */
 export const OPERATION_NAMES = Object.keys(OPERATIONS);
 
+/** A plan that leaves the picture as it is. */
+export const UNCHANGED: Plan = { angle: 0, flip: false, flop: false };
+
 /**
- * Returns the form fields for operations in order. There is no `output_format` if no operation has a type.
+ * Applies an operation, and the rotation and reflections that every operation can have.
  *
- * @throws {ServiceError} FIELD_INVALID for an operation or a parameter that is unknown here, and for operations that do not fit
- *   into one plan
+ * @throws {ServiceError} FIELD_INVALID for an operation or a parameter that is unknown here
  */
-export function toFields(operations: readonly OperationCall[]): TextField[] {
-  let plan: Plan = { angle: 0, flip: false, flop: false };
-  // imaginary keeps metadata unless `stripmeta` is set, and converts the first frame only.
-  const others: Record<string, string | number> = {
-    strip_metadata: 'false',
-    frames: 'first',
-    pages: 'first',
-  };
-  for (const { operation, params } of operations) {
-    const apply = Object.hasOwn(OPERATIONS, operation) && OPERATIONS[operation];
-    if (!apply) throw invalid('operation', operation, `one of ${OPERATION_NAMES.join(', ')}`);
-    Object.assign(others, othersOf(params));
-    const has = (name: string) => operation === name || isTrue(params, name);
-    const turned = { angle: angleOf(params), flip: has('flip'), flop: has('flop') };
-    plan = apply(turn(plan, turned), params);
-  }
-  const { crop, box, angle, flip, flop } = plan;
-  const flipped = flip && flop ? 'both' : flip ? 'vertical' : 'horizontal';
-  const fields = {
-    ...{ ...others, ...box },
-    ...(angle && { rotate: angle }),
-    ...((flip || flop) && { flip: flipped }),
-    ...(crop && { crop: crop.join(',') }),
-  };
-  return Object.entries(fields).map(([name, value]) => [name, String(value)]);
+export function apply(plan: Plan, { operation, params }: OperationCall): Plan {
+  const run = Object.hasOwn(OPERATIONS, operation) && OPERATIONS[operation];
+  if (!run) throw invalid('operation', operation, `one of ${OPERATION_NAMES.join(', ')}`);
+  const has = (name: string) => operation === name || isTrue(params, name);
+  return run(turn(plan, { angle: angleOf(params), flip: has('flip'), flop: has('flop') }), params);
 }
 
-/** Returns the fields of the parameters that every operation can have. */
-function othersOf(params: Params): Fields {
-  const { type, background, extend, sigma, colorspace } = params;
+/** Returns the fields of the parameters that every operation can have, and that hold until another operation has them. */
+export function lastingFieldsOf(params: Params): Fields {
+  const { type, background, extend } = params;
   const quality = integer(params, 'quality');
   return {
     ...(type ? { output_format: String(type) } : {}),
     ...(quality && { quality }),
     ...(isTrue(params, 'stripmeta') && { strip_metadata: 'true' }),
     ...(background ? { background: toHex(String(background)) } : {}),
+    ...(extend === 'white' || extend === 'black' ? { background: String(extend) } : {}),
+  };
+}
+
+/** Returns the fields of the effects that every operation can have. */
+export function effectsOf({ sigma, colorspace }: Params): Fields {
+  return {
     ...(Number(sigma) ? { blur: String(sigma) } : {}),
     ...(colorspace === 'bw' && { greyscale: 'true' }),
-    ...(extend === 'white' || extend === 'black' ? { background: String(extend) } : {}),
   };
 }
 
@@ -224,7 +201,7 @@ function sidesOf(params: Params): [width: number | undefined, height: number | u
 const textOf = (params: Params, name: string): string => String(params[name] ?? '');
 
 /** Returns a parameter as a whole number, rounded as imaginary does; undefined if it is absent, empty or 0. */
-function integer(params: Params, name: string): number | undefined {
+export function integer(params: Params, name: string): number | undefined {
   const value = params[name] ?? '';
   if (value === '') return undefined;
   const number = Math.round(Number(value));
@@ -241,41 +218,6 @@ function toHex(colour: string): string {
   return `#${parts.map((part) => Math.round(part).toString(16).padStart(2, '0')).join('')}`;
 }
 
-/** Maximum length of the JSON text of a pipeline, in characters. */
-const MAX_PIPELINE_LENGTH = 16 * 1024;
-/** Maximum number of operations, as in imaginary. */
-const MAX_OPERATIONS = 10;
-
-/**
- * Parses the operations of a pipeline.
- *
- * @throws {ServiceError} FIELD_INVALID if they are no JSON, too long or too many
- */
-export function parsePipeline(text: string): OperationCall[] {
-  const expected = `a JSON array of 1 to ${MAX_OPERATIONS} operations, at most ${MAX_PIPELINE_LENGTH} characters`;
-  const fail = () => invalid('operations', text.slice(0, 80), expected);
-  if (text.length > MAX_PIPELINE_LENGTH) throw fail();
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(text);
-  } catch {
-    throw fail();
-  }
-  if (!Array.isArray(parsed) || parsed.length === 0 || parsed.length > MAX_OPERATIONS) throw fail();
-  return parsed.map((entry) => {
-    const { operation, params = {} } = Object(entry);
-    if (typeof operation !== 'string' || typeof params !== 'object') throw fail();
-    return { operation, params: plainValues(params ?? {}) };
-  });
-}
-
-/** Returns the parameters without those that are null. An array or object could not be converted to a text or a number. */
-function plainValues(params: object): Params {
-  const entries = Object.entries(params).filter(([, value]) => value !== null);
-  const [name] = entries.find(([, value]) => typeof value === 'object') ?? [];
-  if (name !== undefined) throw invalid(name, '', 'a text, a number, true or false');
-  return Object.fromEntries(entries);
-}
-
-const invalid = (name: string, value: string, expected: string) =>
+/** Creates the error of a parameter. */
+export const invalid = (name: string, value: string, expected: string) =>
   serviceError('FIELD_INVALID', name, sanitizeForDisplay(value), expected);

@@ -4,14 +4,18 @@
  */
 
 import { hash, timingSafeEqual } from 'node:crypto';
+import { copyFile, rename, stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import type { ConversionEngine } from '../../conversion/engine.ts';
 import { createOptionsParser } from '../../conversion/forms.ts';
+import { INPUT_FILE } from '../../conversion/plan/types.ts';
+import type { ConversionInput, ConversionResult } from '../../conversion/types.ts';
 import type { MessageArgs } from '../../error-table.ts';
-import { ClientDisconnectedError, ServiceError, serviceError } from '../../errors.ts';
+import { ClientDisconnectedError, isFileError, ServiceError, serviceError } from '../../errors.ts';
 import { INPUTS, type InputType, type OutputType } from '../../formats.ts';
 import { baseNameOf } from '../../text.ts';
 import { changeClient, clientOf } from '../clients.ts';
@@ -20,7 +24,8 @@ import type { ReceivedFile, UploadOptions } from '../file-collector.ts';
 import { endpoint, setLogFields } from '../middleware.ts';
 import { sendResult, setServerTiming } from '../response.ts';
 import { queryOf, type ReceivedBody, receiveBody } from '../upload.ts';
-import { OPERATION_NAMES, type OperationCall, parsePipeline, toFields } from './operations.ts';
+import { OPERATION_NAMES, type OperationCall } from './operations.ts';
+import { parsePipeline, toPasses } from './pipeline.ts';
 
 /** The version of imaginary whose requests this service understands. Callers check that there is one. */
 const IMAGINARY_VERSION = '1.2.4';
@@ -169,18 +174,35 @@ function createConvertRoute(
   const sameFormat = (type: InputType): OutputType =>
     outputs.find((output) => output === type) ?? SIMILAR[type] ?? 'jpg';
   return (read) => async (req, res) => {
-    const fields = toFields(read(paramsOf(req)));
-    const options = parseNamed(fields, req.get('accept')); // rejects wrong parameters before the upload
-    if (options.accepted) res.vary('Accept');
-    await receive(req, res, deps, async (file, { signal, uploadedMs, disk }) => {
-      const hasType = fields.some(([name]) => name === 'output_format');
-      const requested = hasType ? options : { ...options, format: sameFormat(file.type) };
+    // Rejects wrong parameters before the upload.
+    const passes = toPasses(read(paramsOf(req))).map(({ fields, isOptional }) => ({
+      options: parseNamed(fields, req.get('accept')),
+      hasType: fields.some(([name]) => name === 'output_format'),
+      isOptional,
+    }));
+    if (passes.some(({ options }) => options.accepted)) res.vary('Accept');
+    await receive(req, res, deps, async (file, { signal, uploadedMs, disk, workspace }) => {
       setLogFields(res, { input: file.type, files: 1 });
-      const result = await convert(file, requested, signal);
+      const results: ConversionResult[] = [];
+      let source: ConversionInput = file;
+      for (const [at, { options, hasType, isOptional }] of passes.entries()) {
+        const requested = hasType ? options : { ...options, format: sameFormat(file.type) };
+        const spare = isOptional ? await copyInput(source, await workspace.folder(`spare-${at}`)) : undefined;
+        try {
+          const result = await convert(source, requested, signal);
+          results.push(result);
+          const isLast = at === passes.length - 1;
+          if (!isLast) source = await toInput(result, source, await workspace.folder(`pass-${at}`));
+        } catch (error) {
+          if (!spare || !isFileError(error)) throw error;
+          source = spare;
+        }
+      }
+      const result = results.at(-1) as ConversionResult;
       const { format } = result;
       setLogFields(res, { output: format });
       if (signal.aborted) throw new ClientDisconnectedError();
-      setServerTiming(res, { ...result, uploadedMs });
+      setServerTiming(res, { ...sumOfTimes(results), uploadedMs });
       if (result.width)
         res.set({ 'Image-Width': String(result.width), 'Image-Height': String(result.height) });
       const name = `${baseNameOf(file.name)}.${format}`;
@@ -188,6 +210,32 @@ function createConvertRoute(
     });
   };
 }
+
+/** Copies an input to another folder, because a conversion removes its input. */
+async function copyInput(source: ConversionInput, folder: string): Promise<ConversionInput> {
+  const path = join(source.folder, INPUT_FILE);
+  await source.disk?.store((await stat(path)).size);
+  await copyFile(path, join(folder, INPUT_FILE));
+  return { ...source, folder };
+}
+
+/** Makes a result, a PNG, the input of another conversion. */
+async function toInput(
+  { path }: ConversionResult,
+  { sha256: _, ...source }: ConversionInput,
+  folder: string,
+): Promise<ConversionInput> {
+  await rename(path, join(folder, INPUT_FILE));
+  return { ...source, folder, type: 'png' };
+}
+
+const TIMES = ['queuedMs', 'preparedMs', 'convertedMs'] as const;
+
+/** Returns the times of several conversions together. */
+const sumOfTimes = (results: readonly ConversionResult[]) =>
+  Object.fromEntries(
+    TIMES.map((name) => [name, results.reduce((sum, result) => sum + result[name], 0)]),
+  ) as Record<(typeof TIMES)[number], number>;
 
 /**
  * Receives the image of a request, lets `respond` send the result, and deletes all files. The image is the whole body, of any

@@ -1,0 +1,137 @@
+/**
+ * @module Pipelines of imaginary: their JSON, and the conversions that they become. These are as few as the order of the operations
+ * permits, mostly one.
+ */
+import type { TextField } from '../../conversion/types.ts';
+import {
+  apply,
+  effectsOf,
+  type Fields,
+  integer,
+  invalid,
+  lastingFieldsOf,
+  OPERATION_NAMES,
+  type OperationCall,
+  type Params,
+  type Plan,
+  UNCHANGED,
+} from './operations.ts';
+
+/** One conversion of a pipeline. */
+export interface Pass {
+  readonly fields: readonly TextField[];
+  /** Whether the next pass converts the same picture if this one fails. The last pass is not optional. */
+  readonly isOptional: boolean;
+}
+
+const isTurned = ({ angle, flip, flop }: Plan): boolean => Boolean(angle || flip || flop);
+
+/** Returns whether one conversion can do what both plans ask for: it rotates, then cuts, and then resizes. */
+const fitsAfter = (plan: Plan, next: Plan): boolean =>
+  !(plan.box && (next.box || next.crop || isTurned(next))) && !(plan.crop && isTurned(next));
+
+/** Fields of a conversion whose result another one converts. The PNG keeps all metadata. */
+const BETWEEN: Fields = { output_format: 'png', strip_metadata: 'false' };
+
+/**
+ * Returns the conversions for operations in order. The last has no `output_format` if no operation has a type.
+ *
+ * @throws {ServiceError} FIELD_INVALID for an operation or a parameter that is unknown here
+ */
+export function toPasses(operations: readonly OperationCall[]): Pass[] {
+  const passes: Pass[] = [];
+  // imaginary keeps metadata unless `stripmeta` is set, and converts the first frame only.
+  const lasting: Record<string, string | number> = {
+    strip_metadata: 'false',
+    frames: 'first',
+    pages: 'first',
+  };
+  let effects: Fields = {};
+  let plan = UNCHANGED;
+  const endPass = (isOptional: boolean): void => {
+    passes.push({ fields: toFields(plan, { ...lasting, ...BETWEEN, ...effects }), isOptional });
+    plan = UNCHANGED;
+    effects = {};
+  };
+  for (const call of operations.flatMap(sizeFirst)) {
+    const alone = applyAlone(call);
+    if (!alone) continue;
+    const isEmpty = !plan.box && !plan.crop && !isTurned(plan) && Object.keys(effects).length === 0;
+    if (!isEmpty && (call.ignoresFailure || !fitsAfter(plan, alone))) endPass(false);
+    plan = apply(plan, call);
+    Object.assign(lasting, lastingFieldsOf(call.params));
+    effects = { ...effects, ...effectsOf(call.params) };
+    if (call.ignoresFailure) endPass(true);
+  }
+  return [...passes, { fields: toFields(plan, { ...lasting, ...effects }), isOptional: false }];
+}
+
+/** Applies an operation to a picture without other operations; undefined if it fails and its failure is ignored. */
+function applyAlone(call: OperationCall): Plan | undefined {
+  try {
+    return apply(UNCHANGED, call);
+  } catch (error) {
+    if (call.ignoresFailure && OPERATION_NAMES.includes(call.operation)) return undefined;
+    throw error;
+  }
+}
+
+/** Splits `extract` with a size: bimg resizes first, and cuts the area out of the result. */
+function sizeFirst(call: OperationCall): OperationCall[] {
+  const { operation, params } = call;
+  const { width, height, ...others } = params;
+  if (operation !== 'extract' || (!integer(params, 'width') && !integer(params, 'height'))) return [call];
+  const size = { ...(width && { width }), ...(height && { height }) };
+  return [
+    { ...call, operation: 'thumbnail', params: size },
+    { ...call, params: others },
+  ];
+}
+
+/** Returns the fields of a plan, after other fields. */
+function toFields({ crop, box, angle, flip, flop }: Plan, others: Fields): TextField[] {
+  const flipped = flip && flop ? 'both' : flip ? 'vertical' : 'horizontal';
+  const fields = {
+    ...{ ...others, ...box },
+    ...(angle && { rotate: angle }),
+    ...((flip || flop) && { flip: flipped }),
+    ...(crop && { crop: crop.join(',') }),
+  };
+  return Object.entries(fields).map(([name, value]) => [name, String(value)]);
+}
+
+/** Maximum length of the JSON text of a pipeline, in characters. */
+const MAX_PIPELINE_LENGTH = 16 * 1024;
+/** Maximum number of operations, as in imaginary. */
+const MAX_OPERATIONS = 10;
+
+/**
+ * Parses the operations of a pipeline.
+ *
+ * @throws {ServiceError} FIELD_INVALID if they are no JSON, too long or too many
+ */
+export function parsePipeline(text: string): OperationCall[] {
+  const expected = `a JSON array of 1 to ${MAX_OPERATIONS} operations, at most ${MAX_PIPELINE_LENGTH} characters`;
+  const fail = () => invalid('operations', text.slice(0, 80), expected);
+  if (text.length > MAX_PIPELINE_LENGTH) throw fail();
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    throw fail();
+  }
+  if (!Array.isArray(parsed) || parsed.length === 0 || parsed.length > MAX_OPERATIONS) throw fail();
+  return parsed.map((entry) => {
+    const { operation, params = {}, ignore_failure: ignoresFailure = false } = Object(entry);
+    if (typeof operation !== 'string' || typeof params !== 'object') throw fail();
+    return { operation, params: plainValues(params ?? {}), ignoresFailure: ignoresFailure === true };
+  });
+}
+
+/** Returns the parameters without those that are null. An array or object could not be converted to a text or a number. */
+function plainValues(params: object): Params {
+  const entries = Object.entries(params).filter(([, value]) => value !== null);
+  const [name] = entries.find(([, value]) => typeof value === 'object') ?? [];
+  if (name !== undefined) throw invalid(name, '', 'a text, a number, true or false');
+  return Object.fromEntries(entries);
+}
