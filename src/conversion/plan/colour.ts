@@ -118,12 +118,14 @@ function showsBackground({ background, fit, format }: ConversionJob['options']):
   return background !== undefined && (fit === 'contain' || OUTPUTS[format].alpha === 'none');
 }
 
-/** Weights of linear red, green and blue in the luminance of sRGB (IEC 61966-2-1), in a matrix for three channels. */
-const LUMINANCE = Array(3).fill('0.2126 0.7152 0.0722').join(' ');
-
-/** Replaces colours by their luminance, computed with linear light. Does not change alpha. */
+/**
+ * Replaces colours by their luminance (IEC 61966-2-1), computed with linear light. Does not change alpha. `-grayscale` reads a
+ * grey as linear unless it is declared as sRGB, and its result is linear.
+ */
 export function greyscale({ options }: ConversionJob): string[] {
-  return options.greyscale ? ['-colorspace', 'RGB', '-color-matrix', LUMINANCE, '-colorspace', 'sRGB'] : [];
+  return options.greyscale
+    ? ['-colorspace', 'sRGB', '-grayscale', 'Rec709Luminance', '-colorspace', 'sRGB']
+    : [];
 }
 
 export const explainGreyscale: Sentence = (job) =>
