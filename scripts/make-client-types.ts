@@ -7,12 +7,14 @@ import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import { loadConfig } from '../src/config.ts';
 import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES } from '../src/formats.ts';
+import { POINT_TEXT } from '../src/options.ts';
 import { schemas } from '../src/server/openapi/schemas.ts';
 
 /** The part of JSON Schema that the document uses. */
 interface Schema {
   readonly type?: string | readonly string[];
   readonly description?: string;
+  readonly pattern?: string;
   readonly enum?: readonly (string | number)[];
   readonly anyOf?: readonly Schema[];
   readonly items?: Schema;
@@ -53,9 +55,6 @@ const WRITTEN: Readonly<Record<string, Schema>> = {
   },
 };
 
-/** A point of an image in percent. */
-const POINT = `\`\${number}%,\${number}%\``;
-
 /** Properties of `Formats` that all services have. */
 const FORMATS = ['input', 'output', 'limits'];
 const RESULT_OPTIONS = 'Options of one result. `/docs` of the service describes them.';
@@ -78,8 +77,7 @@ function declarations(): readonly Declaration[] {
   const error = document.Error?.properties?.error ?? {};
   const ownFields = ['file', 'preset', 'variants', 'on_error'];
   const results = pick(ConvertForm, ownFields);
-  const { anyOf: positions = [], ...position } = results.position ?? {};
-  const places = positions.map((one) => (one.enum ? one : { written: POINT }));
+  const position = results.position ?? {};
   const named = (name: string, schema: Schema, description: string, parent?: string): Declaration => ({
     ...{ name, schema: { ...schema, description }, parent },
   });
@@ -99,11 +97,7 @@ function declarations(): readonly Declaration[] {
     named('InputFormat', type, 'Name of an input format.'),
     named('Note', notes?.items ?? {}, 'Difference between an image and its result, or damage of the image.'),
     named('Reason', error.properties?.reason ?? {}, 'Names of errors, the same in all versions.'),
-    named(
-      'Position',
-      { ...position, anyOf: places },
-      'Part that `cover` keeps, and place of an image in the box of `contain`.',
-    ),
+    named('Position', position, 'Part that `cover` keeps, and place of an image in the box of `contain`.'),
     options('ResultOptions', ConvertForm, ownFields, RESULT_OPTIONS),
     options('ConvertOptions', ConvertForm, shared, 'Options of `convert`.', 'ResultOptions'),
     options('BatchOptions', BatchForm, ofBatch, 'Options of `batch`.', 'ConvertOptions'),
@@ -136,6 +130,7 @@ function typeOf(schema: Schema, named: readonly Declaration[], indent = ''): str
   const known = named.find((one) => isDeepStrictEqual(plain(one.schema), plain(schema)));
   if (known) return known.name;
   if (written) return written;
+  if (schema.pattern === POINT_TEXT.source) return `\`\${number}%,\${number}%\``;
   if (words) return words.map((word) => (typeof word === 'number' ? word : `'${word}'`)).join(' | ');
   const choices = anyOf ?? (Array.isArray(type) ? type.map((one: string) => ({ type: one })) : undefined);
   if (choices) return [...new Set(choices.map((one) => typeOf(one, named, indent)))].join(' | ');

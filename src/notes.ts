@@ -31,6 +31,11 @@ export const NOTES = {
     page: 'The colours were converted to sRGB.',
     loss: false,
   },
+  'not-trimmed': {
+    api: 'the image, or a page of it, has one colour within the tolerance of `trim`, and was not trimmed',
+    page: 'An image of one colour has nothing to trim.',
+    loss: false,
+  },
   'truncated-input': {
     api: 'the file is truncated or damaged, and the result shows the part that could be read',
     page: 'The file is truncated or damaged. Only part of it could be read.',

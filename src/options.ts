@@ -8,7 +8,13 @@ import { DPI, hasBytesLimit, MAX_DIMENSION, OUTPUTS, type OutputType } from './f
 export type OptionType =
   | { readonly kind: 'integer'; readonly min: number; readonly max: number }
   /** A number, which is rounded to three decimals. */
-  | { readonly kind: 'number'; readonly min: number; readonly max: number }
+  | {
+      readonly kind: 'number';
+      readonly min: number;
+      readonly max: number;
+      /** Number for `yes`. If there is one, `no` is permitted, too. */
+      readonly yes?: number;
+    }
   | { readonly kind: 'flag' }
   /** Some numbers, with the label of each on the page. */
   | { readonly kind: 'numbers'; readonly labels: Readonly<Record<number, string>> }
@@ -74,6 +80,9 @@ export const MIN_QUALITY = 10;
 /** Maximum of `max_bytes`: more than any result can have. */
 const MAX_BYTES = 2 ** 31;
 
+/** Tolerance of `trim=yes` in percent, 10 of 255, like the threshold of sharp. It covers the noise that JPEG adds to white. */
+const DEFAULT_TOLERANCE = 4;
+
 const POSITION_ALIASES = {
   centre: 'center',
   north: 'top',
@@ -123,6 +132,16 @@ export const OPTIONS = {
       value: 'l,t,w,h',
       help: 'part of the upright image, in pixels or percent (25%,0,50%,100%), before the fit',
     },
+  },
+  trim: {
+    type: { kind: 'number', min: 0, max: 100, yes: DEFAULT_TOLERANCE },
+    description: `Removes a border of the colour of the top left corner, after \`crop\`: \`yes\`, \`no\`, or the tolerance in percent. \`yes\` is ${DEFAULT_TOLERANCE}, \`0\` removes only pixels of exactly this colour. An image of one colour is kept.`,
+    examples: ['no', 'yes', 10], // Swagger UI starts with the first
+    flag: {
+      value: 'tolerance',
+      help: `remove a border of the colour of the top left corner: yes (${DEFAULT_TOLERANCE}), or a tolerance in percent`,
+    },
+    control: { label: 'Trim tolerance', unit: '%' },
   },
   width: {
     type: { kind: 'integer', min: 1, max: MAX_DIMENSION },

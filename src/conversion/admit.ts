@@ -50,7 +50,7 @@ export function planResult(
   if (type === 'pdf' && options.format === 'pdf') throw serviceError('PDF_TO_PDF', label);
   const job = createJob(image, options, tools, suffix);
   checkLimits(job, config, label);
-  const needsSize = options.crop !== undefined || isPoint(options.position);
+  const needsSize = (options.crop ?? options.trim) !== undefined || isPoint(options.position);
   const isUnknown = needsSize && type !== 'svg' && !job.decoder && job.fittings.length === 0;
   if (isUnknown || [image, ...job.pages].some(({ contradictory }) => contradictory))
     throw serviceErrorFrom(CONTRADICTORY, 'CORRUPT_IMAGE', label, INPUTS[type].label);
@@ -59,7 +59,7 @@ export function planResult(
   if ([job.decoder, ...job.programs].some((tool) => tool && !toolchain[tool]))
     throw serviceError('CONVERSION_UNSUPPORTED', label, INPUTS[type].label, OUTPUTS[options.format].label);
   const planned = planJob(job);
-  const bytes = longestCommand(planned.plan.steps);
+  const bytes = longestCommand([...(planned.plan.trimming?.plan.steps ?? []), ...planned.plan.steps]);
   if (bytes > MAX_ARGUMENT_BYTES) {
     const frames = job.frameCount;
     const max = Math.floor((frames * MAX_ARGUMENT_BYTES) / bytes);
@@ -185,12 +185,13 @@ const FIXED_BYTES = 64 * 1024;
  * Estimates the maximum number of bytes on disk during a conversion: input, intermediate PNG files and result. Metadata
  * in the result was in the input, too.
  *
- * @returns undefined if the header does not state the size of the image
+ * @returns undefined if the header does not state the size of the image, or not that of the result because of `trim`
  */
 export function estimateDiskBytes(job: ConversionJob, inputBytes: number): number | undefined {
   const { image, options, decoder, programs } = job;
   const decoded = decodedPixels(job);
-  if (decoded === 0 || image.hasUncountedFrames) return undefined;
+  const isUnknown = options.trim !== undefined && options.areas === undefined;
+  if (decoded === 0 || image.hasUncountedFrames || isUnknown) return undefined;
   const deep = image.deep ? 2 : 1;
   const { columns, rows } = (programs[0] === 'dwebp' && job.scaledDecoding) || {};
   const scaled = columns && rows ? columns.decoded * rows.decoded * PPM_BYTES_PER_PIXEL : 0;

@@ -168,6 +168,7 @@ function uprightSize(image: ImageInfo, { tools }: IdentifyDeps): Size | undefine
 function expect(job: PlannedJob): ImageDescription['conversion'] {
   const { format } = job.options;
   const fitted = format === 'ico' ? iconSize(job) : job.fittings[0]?.result;
-  const { width, height } = (format !== 'pdf' && fitted) || {};
+  const isKnown = format !== 'pdf' && job.options.trim === undefined;
+  const { width, height } = (isKnown && fitted) || {};
   return { type: format, width: width ?? null, height: height ?? null, notes: job.plan.notes };
 }

@@ -37,8 +37,9 @@ export function canonicalPlan(job: PlannedJob, toolchain: Toolchain): CanonicalP
 }
 
 /** Returns the commands on whose output those of a plan depend. */
-export function firstSteps({ decoding, measuring, reducing }: Plan, context: StepContext): Step[] {
-  const steps = [decoding, measuring, ...(reducing?.plan.steps ?? [])].filter((step) => step !== undefined);
+export function firstSteps({ decoding, measuring, trimming, reducing }: Plan, context: StepContext): Step[] {
+  const jobs = [trimming, reducing].flatMap((job) => job?.plan.steps ?? []);
+  const steps = [decoding, measuring, ...jobs].filter((step) => step !== undefined);
   return steps.map((step) => completeStep(step, context, reducing?.suffix ?? ''));
 }
 

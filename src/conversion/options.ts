@@ -31,14 +31,23 @@ export const integer = (min: number, max: number) => {
 };
 
 /** Creates a check for a number, which is rounded to three decimals. */
-const decimal = (min: number, max: number) => {
-  const expected = `a number from ${min} to ${max}`;
-  return z
+function decimal({ min, max, yes }: Extract<OptionType, { kind: 'number' }>): z.ZodType {
+  const either = yes === undefined ? '' : 'yes, no or ';
+  const expected = `${either}a number from ${min} to ${max}`;
+  const checked = z
     .string()
     .regex(NUMBER_TEXTS.number, expected)
     .transform((text) => Number(Number(text).toFixed(3)))
     .pipe(z.number(expected).min(min, expected).max(max, expected));
-};
+  if (yes === undefined) return checked;
+  const isOn = z.stringbool({
+    truthy: ['yes', 'true', 'on'],
+    falsy: ['no', 'false', 'off'],
+    error: expected,
+  });
+  const word = isOn.transform((on) => (on ? 'yes' : 'no')).pipe(z.enum(['yes', 'no']));
+  return z.union([word, checked], expected);
+}
 
 const trueOrFalse = z.stringbool({
   truthy: ['true', '1', 'yes', 'on'],
@@ -147,7 +156,7 @@ function checkFor(type: OptionType): z.ZodType {
     case 'integer':
       return integer(type.min, type.max);
     case 'number':
-      return decimal(type.min, type.max);
+      return decimal(type);
     case 'flag':
       return trueOrFalse;
     case 'numbers':
@@ -182,8 +191,16 @@ export function optionFields(outputs: readonly OutputType[]): Record<string, z.Z
 /** Returns the parsed values of {@link optionFields} by the names of the options. Ignores other fields. */
 export const toOptionValues = (checked: Readonly<Record<string, unknown>>): OptionValues =>
   Object.fromEntries(
-    OPTION_NAMES.map((name) => [name, checked[fieldName(name)] ?? optionRow(name).default]),
+    OPTION_NAMES.map((name) => {
+      const value = checked[fieldName(name)] ?? optionRow(name).default;
+      const { type } = optionRow(name);
+      return [name, type.kind === 'number' && typeof value === 'string' ? wordToNumber(value, type) : value];
+    }),
   ) as unknown as OptionValues;
+
+/** Returns the number that `yes` stands for; undefined for `no`. */
+const wordToNumber = (word: string, { yes }: { readonly yes?: number }): number | undefined =>
+  word === 'yes' ? yes : undefined;
 
 /** Formats that can be chosen, with the quality value that the client gives each, above 0 and up to 1. */
 export type AcceptedFormats = Readonly<Partial<Record<OutputType, number>>>;

@@ -7,7 +7,7 @@ import type { ImageInfo } from '../images/image-info.ts';
 import { inspect } from '../images/index.ts';
 import { MAX_ARGUMENT_BYTES, type Output } from '../process/command.ts';
 import type { Tool } from '../process/toolchain.ts';
-import { checkLimits, conversionLimit, longestCommand, planResult } from './admit.ts';
+import { admitTogether, checkLimits, conversionLimit, longestCommand, planResult } from './admit.ts';
 import { completeInput, readDecoded } from './decoded.ts';
 import { movedInput, repairAfterError } from './inspect.ts';
 import { DEFAULT_OPTIONS } from './options.ts';
@@ -34,6 +34,7 @@ import { toPosition } from './plan/position.ts';
 import { renderSmaller } from './plan/rasterize.ts';
 import { countPages, extentOf } from './plan/size.ts';
 import { completeStep, nameFile, type Step } from './plan/step.ts';
+import { MEASURED_FILE, parseTrimmed } from './plan/trim.ts';
 import {
   type ConversionJob,
   DECODED_FILE,
@@ -56,7 +57,7 @@ export async function run(planned: Jobs, running: RunningConversion): Promise<At
   const [first] = valuesOf(planned);
   if (first?.image.type === 'svg') await moveOut(running.source.folder);
   const measured = await measure(await decodeFirst(planned, running), running);
-  return encodeAll(await chooseParts(measured, running), running);
+  return encodeAll(await chooseParts(await trimEach(measured, running), running), running);
 }
 
 /**
@@ -108,6 +109,50 @@ async function measure(jobs: Jobs, running: RunningConversion): Promise<Jobs> {
   checkLimits(extentOf(rendered, { ...DEFAULT_OPTIONS, format: 'png' }), config, source.label);
   const { width = 0, height = 0 } = rendered;
   return replan({ ...job.image, width, height, styled: false }, jobs, running);
+}
+
+/** Measures what `trim` keeps. Results of the same part of the image share it. The size of a result can exceed the limits only now. */
+async function trimEach(jobs: Jobs, running: RunningConversion): Promise<Jobs> {
+  if (!valuesOf(jobs).some(({ plan }) => plan.trimming)) return jobs;
+  const { config, source } = running;
+  const found = new Map<string, string>();
+  const trimmed = await attemptEach(jobs, running, async (job, suffix) => {
+    const { trimming } = job.plan;
+    if (!trimming) return job;
+    checkLimits(trimming, config, source.label);
+    const steps = JSON.stringify(trimming.plan.steps);
+    const printed = found.get(steps) ?? (await printTrimmed(job, running));
+    found.set(steps, printed);
+    const areas = parseTrimmed(printed, trimming);
+    if (!areas) throw invalidOutputError('a frame was not measured', source);
+    return planResult(job.image, { ...job.options, areas }, suffix, running);
+  });
+  admitTogether(valuesOf(trimmed), config, source.label);
+  return trimmed;
+}
+
+/** Returns what the commands of `trim` print, and removes their files. */
+async function printTrimmed(
+  job: PlannedJob,
+  running: RunningConversion,
+  isRepaired = false,
+): Promise<string> {
+  const { trimming } = job.plan;
+  const { folder } = running.source;
+  if (!trimming) return '';
+  try {
+    return (await runSteps(trimming.plan.steps, trimming, running)).stdout;
+  } catch (error) {
+    const image = isRepaired ? undefined : await repair(error as Error, job, running);
+    if (!image) throw explainFailure(error as Error, kindsOf(job), running.source);
+    return printTrimmed(planAnew(job, { image }), running, true);
+  } finally {
+    const written = trimming.plan.steps.flatMap((step) => outputsOf(step, trimming) ?? [MEASURED_FILE]);
+    const names = written.map((name) => nameFile(name, trimming.suffix));
+    await Promise.all(
+      names.map((name) => workFiles(folder).rm(join(folder, name), { recursive: true, force: true })),
+    );
+  }
 }
 
 /** Chooses what `position=attention` keeps. Results of the same part of the image share its reduced image. */
@@ -240,7 +285,8 @@ async function runSteps(
     printed.stderr += stderr;
     if (next.rendersTo) {
       const rendered = await inspectRendered(source, nameFile(next.rendersTo, job.suffix));
-      const fitted = { ...job.options, crop: undefined, scale: undefined };
+      const whole = { crop: undefined, trim: undefined, areas: undefined, scale: undefined };
+      const fitted = { ...job.options, ...whole };
       checkLimits(extentOf(rendered, fitted), config, source.label);
       const again = renderSmaller(job, rendered);
       if (again) queue.unshift(again);

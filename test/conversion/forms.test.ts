@@ -55,6 +55,11 @@ const VALUES: Readonly<Record<string, Row>> = {
   flip: ['one of horizontal, vertical, both', ['left', 'true'], ['Horizontal', 'both']],
   sharpen: ['a number from 0.3 to 10', ['0', '0.29', '10.1', '1e1', '-2'], ['0.3', '10']],
   blur: ['a number from 0.3 to 100', ['0', '0.29', '100.1', '1e1', '-2', '.5', '1.'], ['0.3', '2.1234']],
+  trim: [
+    'yes, no or a number from 0 to 100',
+    ['auto', '-1', '100.1', '4%'],
+    ['YES', 'no', 'on', '0', '1', '33.3'],
+  ],
   scale: [
     'a number from 1 to 1000',
     ['0.9', '1001', '50%', 'half', `2.${'0'.repeat(21)}`],

@@ -32,6 +32,7 @@ const VARIANTS: readonly Variant[] = Object.entries({
   grey: { width: 60, greyscale: true, blur: 1, format: 'jpg' },
   sharp: { width: 60, sharpen: 1.5 },
   half: { scale: 50, rotate: 180, format: 'png' },
+  trimmed: { trim: 20, width: 50, format: 'png' },
   part: { crop: '10%,20%,50%,50%', format: 'png' },
   paper: { format: 'pdf', width: 50 },
   bordered: { width: 50, height: 50, fit: 'contain', background: '#ff8800', format: 'bmp' },

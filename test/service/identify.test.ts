@@ -63,6 +63,20 @@ describe('POST /identify', () => {
     }
   });
 
+  it('states no size with trim, which only decoding shows', async () => {
+    await startShared({});
+    const fields = { format: 'png', trim: '7.5', width: '50', plan: 'true' };
+    const file = await fixture('scene.jpg');
+    const { conversion, explanation } = await identify(file, `?${new URLSearchParams(fields)}`);
+    expect(conversion).to.deep.equal({ type: 'png', width: null, height: null, notes: [] });
+    expect(explanation?.sentences).to.include(
+      'a border of the colour of the top left corner is cut off, with a tolerance of 7.5%: the commands keep it',
+    );
+    const { plan: _, ...options } = fields;
+    const { headers } = await convert(current().base, file, options);
+    expect(headers.get('x-conversion-key')).to.equal(explanation?.key);
+  });
+
   it('describes the size of a drawing, an icon and a rotated HEIC as the headers of the result do', async () => {
     await startShared({ EXTRA_INPUTS: 'heic', EXTRA_OUTPUTS: 'ico' });
     const drawing = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="33.5" height="77.25"/>');

@@ -12,7 +12,7 @@ export type InputFormat =
 
 /** Difference between an image and its result, or damage of the image. */
 export type Note =
-  | 'first-frame-only' | 'first-page-only' | 'alpha-flattened' | 'colour-converted-to-srgb' |
+  | 'first-frame-only' | 'first-page-only' | 'alpha-flattened' | 'colour-converted-to-srgb' | 'not-trimmed' |
   'truncated-input' | 'quality-lowered' | 'partial-alpha-lost' | 'svg-features-ignored' |
   'metadata-partly-kept' | 'unknown-fields-ignored';
 
@@ -63,6 +63,11 @@ export interface ResultOptions {
    */
   readonly crop?: string | undefined;
   /**
+   * Removes a border of the colour of the top left corner, after `crop`: `yes`, `no`, or the tolerance in
+   * percent. `yes` is 4, `0` removes only pixels of exactly this colour. An image of one colour is kept.
+   */
+  readonly trim?: 'yes' | 'no' | number | undefined;
+  /**
    * Maximum width in pixels. The image is scaled to fit and keeps its aspect ratio, unless `fit` is set. It
    * is enlarged only with `enlarge`. An SVG is rendered at the requested size.
    */
@@ -87,16 +92,15 @@ export interface ResultOptions {
    * image after `crop`, is as near to the centre of `cover` as the edges permit. Also `centre`, `north`,
    * `northeast`, `east`, `southeast`, `south`, `southwest`, `west`, `northwest`. Default: `center`.
    */
-  readonly position?: 'center' | 'top' | 'right top' | 'right' | 'right bottom' | 'bottom' | 'left bottom' |
-  'left' | 'left top' | 'attention' | string | undefined;
+  readonly position?: Position | undefined;
   /**
    * Blurs the image by a Gaussian function after the resize. The value is its standard deviation (sigma) in
    * pixels of the result.
    */
   readonly blur?: number | undefined;
   /**
-   * Sharpens the image after `blur`: adds its difference from the image blurred by a Gaussian function. The value
-   * is the standard deviation (sigma) of the function in pixels of the result.
+   * Sharpens the image after `blur`: adds its difference from the image blurred by a Gaussian function. The
+   * value is the standard deviation (sigma) of the function in pixels of the result.
    */
   readonly sharpen?: number | undefined;
   /**
@@ -285,7 +289,7 @@ export interface ImageDescription {
   /** The result that a conversion with these options would have. Only with options. */
   readonly conversion?: {
     readonly type: OutputFormat;
-    /** Width in pixels. Null for a PDF, or if only decoding shows it. */
+    /** Width in pixels. Null for a PDF, or if only decoding shows it, as with `trim`. */
     readonly width: number | null;
     readonly height: number | null;
     /** Notes that are known before the pixels are decoded. */

@@ -41,6 +41,7 @@ export function createReducingJob(job: ConversionJob): ConversionJob | undefined
     {
       ...{ format: 'bmp', quality: 100, metadata: 'none', background: '#000000' },
       ...{ rotate: options.rotate, flip: options.flip, crop: options.crop, dpi: options.dpi },
+      ...{ trim: options.trim, areas: options.areas },
       ...{ width: SIDE, height: SIDE, fit: 'fill', enlarge: true },
       ...{ frames: 'first', pages: 'first' },
     },

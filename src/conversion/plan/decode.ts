@@ -29,10 +29,10 @@ export function decode(job: ConversionJob): string[] {
   if (rasterized) return decodeRasterized(job, rasterized);
   const pages = job.pages;
   if (pages.length > 0)
-    return decodePages(pages, (page) => [
+    return decodePages(pages, (page, at) => [
       ...repairPage(page, job.turn),
       ...pageToSrgb(job, page),
-      ...cropPage(page, job),
+      ...cropPage(page, job, at),
     ]);
   if (job.programs[0] === 'dwebp') return [`PPM:${SCALED_FILE}`];
   const file = `${INPUTS[image.type].coder}:${INPUT_FILE}`;
@@ -64,7 +64,7 @@ function decodeArea(file: string, { x, y, width, height }: Area): string[] {
 function decodeRasterized(job: ConversionJob, rasterized: readonly string[]): string[] {
   if (job.image.type === 'pdf')
     return inTurn(
-      job.pages.map((page, at) => [`PNG:${rasterized[at]}`, ...turnFrames(job), ...cropPage(page, job)]),
+      job.pages.map((page, at) => [`PNG:${rasterized[at]}`, ...turnFrames(job), ...cropPage(page, job, at)]),
     );
   if (!job.keepsAllFrames) return [`PNG:${rasterized[0]}`];
   const { delaysMs = [], loopCount = 0 } = job.image.animation ?? {};
@@ -73,10 +73,10 @@ function decodeRasterized(job: ConversionJob, rasterized: readonly string[]): st
 }
 
 /** Reads adjacent pages that need the same corrections together, and corrects them before the next group is read. */
-function decodePages(pages: readonly Page[], repairsFor: (page: Page) => string[]): string[] {
+function decodePages(pages: readonly Page[], repairsFor: (page: Page, at: number) => string[]): string[] {
   const groups: { numbers: number[]; repairs: readonly string[] }[] = [];
-  for (const page of pages) {
-    const repairs = repairsFor(page);
+  for (const [at, page] of pages.entries()) {
+    const repairs = repairsFor(page, at);
     const last = groups.at(-1);
     if (last && last.repairs.join(' ') === repairs.join(' ')) last.numbers.push(page.index);
     else groups.push({ numbers: [page.index], repairs });
@@ -313,14 +313,14 @@ export function crop(job: ConversionJob): string[] {
 }
 
 /** Cuts a page that ImageMagick has rotated, whose canvas would keep its old size. */
-function cropPage(page: Stored, { options, turn }: ConversionJob): string[] {
-  const cut = cropTo(turnedSize(page, turn), options);
+function cropPage(page: Stored, { options, turn }: ConversionJob, at: number): string[] {
+  const cut = cropTo(turnedSize(page, turn), options, at);
   return cut.length > 0 ? ['+repage', ...cut] : [];
 }
 
-function cropTo([size]: Size[], options: ConvertOptions): string[] {
-  if (!size || options.crop === undefined) return [];
-  return cropArea(shownArea(size, options, false));
+function cropTo([size]: Size[], options: ConvertOptions, at = 0): string[] {
+  if (!size || (options.crop ?? options.areas?.[at]) === undefined) return [];
+  return cropArea(shownArea(size, options, false, at));
 }
 
 export const explainCrop: Sentence = (job) => {

@@ -13,6 +13,7 @@ import * as rendering from './rasterize.ts';
 import * as resizing from './resize.ts';
 import { countPages, staysVector, wantsAllFrames } from './size.ts';
 import { DWEBP_THREADS, JXL_THREADS, KEPT_FILE, nameFile, SCALED_FILE, type Step, THREADS } from './step.ts';
+import { createTrimJob, explainTrim, measureTrim } from './trim.ts';
 import {
   type ConversionJob,
   DECODED_FILE,
@@ -29,6 +30,7 @@ export function plan(job: ConversionJob): Plan {
   return {
     decoding: job.decoder && planSteps(job.decoder, job)[0],
     measuring: planMeasuring(job),
+    trimming: planTrimming(job),
     reducing: reducing && planJob(reducing),
     steps: job.programs.flatMap((tool) => planSteps(tool, job)),
     notes: NOTE_RULES.filter(({ applies }) => applies(job)).map(({ note }) => note),
@@ -52,6 +54,20 @@ export const planAnew = (
 function planMeasuring({ image, options }: ConversionJob): Step | undefined {
   const isKnown = image.type !== 'svg' || (image.width && !image.styled);
   return isKnown || !rendering.needsOwnSize(options) ? undefined : rendering.renderOwnSize();
+}
+
+/** Plans to measure what `trim` keeps: the stages up to `crop`, and colours that can be compared. */
+function planTrimming(job: ConversionJob): PlannedJob | undefined {
+  const measured = createTrimJob(job);
+  if (!measured) return undefined;
+  const { programs } = measured;
+  const rendering = programs
+    .slice(0, programs.indexOf('magick'))
+    .flatMap((tool) => planSteps(tool, measured));
+  const stages = STAGES.slice(0, DECODED_STAGES).filter(([stage]) => stage !== colours.printHalfTransparent);
+  const args = [...stages.flatMap(([stage]) => stage(measured)), ...measureTrim(measured)];
+  const none = { decoding: undefined, measuring: undefined, trimming: undefined, reducing: undefined };
+  return { ...measured, plan: { ...none, steps: [...rendering, { tool: 'magick', args }], notes: [] } };
 }
 
 /** Plans to encode an image again. The commands of {@link plan} for another quality have stored it. */
@@ -126,6 +142,9 @@ const STAGES: readonly (readonly [Stage, Sentence?])[] = [
 /** Index of the stage that reads the image. */
 const DECODE_STAGE = STAGES.findIndex(([stage]) => stage === decoding.decode);
 
+/** Number of stages before the resize. */
+const DECODED_STAGES = 1 + STAGES.findIndex(([stage]) => stage === colours.cmykToSrgb);
+
 /** Returns the arguments of each stage of the command that converts the image. The last argument is the file that it writes. */
 function magickStages(job: ConversionJob): (readonly string[])[] {
   return STAGES.map(([stage]) => stage(job));
@@ -134,9 +153,12 @@ function magickStages(job: ConversionJob): (readonly string[])[] {
 /** States what a conversion does: a sentence for each stage that changes something. */
 export function explain(job: ConversionJob): string[] {
   if (job.isTranscoded) return ['JPEG XL with the data of the JPEG, from which djxl restores the same bytes'];
-  return [rendering.explainRendering, explainAttention, ...STAGES.map(([, sentence]) => sentence)].flatMap(
-    (sentence) => sentence?.(job) ?? [],
-  );
+  return [
+    rendering.explainRendering,
+    explainTrim,
+    explainAttention,
+    ...STAGES.map(([, sentence]) => sentence),
+  ].flatMap((sentence) => sentence?.(job) ?? []);
 }
 
 /** Returns the arguments that encode the stored image again; see {@link KEPT_FILE}. */
@@ -165,6 +187,7 @@ const NOTE_RULES: readonly {
       hasIgnoredFrames || ((animation !== undefined || hasUncountedFrames) && !wantsAllFrames(options)),
   },
   { note: 'first-page-only', applies: ({ image, pages }) => pages.length < countPages(image) },
+  { note: 'not-trimmed', applies: ({ options }) => options.areas?.includes(undefined) },
   { note: 'truncated-input', applies: ({ image }) => image.truncated === true },
   { note: 'colour-converted-to-srgb', applies: colours.convertsColour },
   { note: 'metadata-partly-kept', applies: encoding.losesCopyright },

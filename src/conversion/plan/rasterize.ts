@@ -43,8 +43,8 @@ export function renderOwnSize(): Step {
 }
 
 /** Returns whether the arguments depend on the intrinsic size of the SVG: for a page that cuts it, adds borders or has a share of it. */
-export function needsOwnSize({ crop, scale, fit, format }: ConvertOptions): boolean {
-  return (crop ?? scale) !== undefined || fit === 'cover' || (fit === 'contain' && format === 'pdf');
+export function needsOwnSize({ crop, trim, scale, fit, format }: ConvertOptions): boolean {
+  return (crop ?? trim ?? scale) !== undefined || fit === 'cover' || (fit === 'contain' && format === 'pdf');
 }
 
 /**

@@ -15,15 +15,17 @@ const ENCODING = [
 /** Options that have no effect without a size. */
 const FITTING = ['fit', 'position', 'enlarge'] as const;
 const SIZE = ['width', 'height', 'scale', ...FITTING] as const;
+/** Options of which librsvg draws a part of an image: once `trim` is measured, it has an area. */
+const PART = ['crop', 'trim', 'areas'] as const;
 /** Options of stages after the resize and of the rotation, which are the same if the image is decoded at a smaller size. */
 const EDITS = ['rotate', 'flip', 'blur', 'sharpen', 'greyscale'] as const;
 
 /** The options that each path honours. */
 export const SHORT_PATHS = {
   /** librsvg writes a PDF of vectors. */
-  vectors: [...ENCODING, ...SIZE, 'crop'],
+  vectors: [...ENCODING, ...SIZE, ...PART],
   /** librsvg writes the PNG that is the result. */
-  drawing: [...ENCODING, ...SIZE, 'crop'],
+  drawing: [...ENCODING, ...SIZE, ...PART],
   /** cjxl stores the data of a JPEG, from which its bytes can be restored. */
   transcoding: [...ENCODING, ...FITTING],
   /** The frames of a GIF are copied. */

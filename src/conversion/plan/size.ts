@@ -80,12 +80,15 @@ export function turnedSize({ width, height, orientation }: Stored, turn: Orienta
 }
 
 /**
- * Returns the area of an image that is shown: what `crop` keeps, or all of it. That of a raster image has whole pixels, at least
- * one.
+ * Returns the area of an image that is shown: what `crop` and `trim` keep, or all of it. That of a raster image has whole pixels, at
+ * least one.
  *
  * @param size size of the upright image after `rotate`
+ * @param at index of the page
  */
-export function shownArea(size: Size, { crop }: ConvertOptions, isVector: boolean): Area {
+export function shownArea(size: Size, { crop, areas }: ConvertOptions, isVector: boolean, at = 0): Area {
+  const trimmed = areas?.[at];
+  if (trimmed) return trimmed;
   if (crop === undefined) return { x: 0, y: 0, ...size };
   const area = parseCrop(crop, size);
   if (isVector) return area;
@@ -136,9 +139,12 @@ function selectPages(
 /** Returns the number of all pages of a TIFF or a PDF. */
 export const countPages = ({ pages, pageCount }: ImageInfo): number => pageCount ?? pages?.length ?? 0;
 
+/** Returns whether only a part of the image is fitted. */
+const cutsFirst = ({ crop, trim }: Partial<ConvertOptions>): boolean => (crop ?? trim) !== undefined;
+
 /** Returns whether the image is rendered at the size of the result. The area of a `crop` is cut out of a whole page. */
 export const isRenderedToFit = ({ image, options }: Pick<ConversionJob, 'image' | 'options'>): boolean =>
-  image.type === 'svg' || (image.type === 'pdf' && options.crop === undefined);
+  image.type === 'svg' || (image.type === 'pdf' && !cutsFirst(options));
 
 /** Returns the size in pixels at which each page of a PDF is rendered. */
 export function renderedPages(extent: Extent): readonly Partial<Size>[] {
@@ -151,7 +157,7 @@ export function renderedPages(extent: Extent): readonly Partial<Size>[] {
 const ICON_SIDE = 256;
 
 /** Returns the options with the box that an SVG is fitted into. It can always be enlarged. */
-function vectorBox(options: ConvertOptions): ConvertOptions {
+export function vectorBox(options: ConvertOptions): ConvertOptions {
   const { format, width, height } = options;
   const side = format === 'ico' && !setsSize(options) ? ICON_SIDE : undefined;
   return { ...options, width: width ?? side, height: height ?? side, enlarge: true };
@@ -169,7 +175,7 @@ export type DrawingOptions = Partial<ConvertOptions> & Pick<ConvertOptions, 'for
 /** Returns whether an SVG stays vector. The borders of `contain` would show what a crop cuts off. */
 export const staysVector = (options: DrawingOptions): boolean =>
   options.format === 'pdf' &&
-  !(options.crop !== undefined && options.fit === 'contain') &&
+  !(cutsFirst(options) && options.fit === 'contain') &&
   honours('vectors', options);
 
 /**
@@ -183,7 +189,7 @@ export function peakRasterSize(image: ImageInfo, options: ConvertOptions): Size 
   if (type !== 'svg' || width === 0 || height === 0) return { width, height };
   if (staysVector(options)) return { width: 0, height: 0 };
   const [box, turn] = [vectorBox(options), turnOf(options)];
-  if (options.crop !== undefined || options.fit === 'cover' || options.fit === 'fill')
+  if (cutsFirst(options) || options.fit === 'cover' || options.fit === 'fill')
     return fitInto(shownArea(turnSize({ width, height }, turn), options, true), box).result;
   return fitInto(turnSize({ width, height }, turn), box, roundUp).resized;
 }
@@ -221,9 +227,9 @@ export function fitAll({
   const isSvg = image.type === 'svg';
   const box = isSvg ? vectorBox(options) : options;
   // librsvg chooses the size of a whole drawing itself.
-  const isChosen = isSvg && (options.crop ?? options.scale) === undefined && options.fit !== 'cover';
+  const isChosen = isSvg && !cutsFirst(options) && options.scale === undefined && options.fit !== 'cover';
   const round = isChosen ? roundUp : roundHalfUp;
-  const fit = (size: Size) => fitInto(shownArea(size, options, isSvg), box, round);
+  const fit = (size: Size, at: number) => fitInto(shownArea(size, options, isSvg, at), box, round);
   const fittings = turnedSizes({ image, turn, pages, keepsAllFrames }).map(fit);
   const frames = keepsAllFrames ? (image.animation?.delaysMs.length ?? 1) : 1;
   return frames === 1 ? fittings : fittings.flatMap((fitting) => Array<Fitting>(frames).fill(fitting));

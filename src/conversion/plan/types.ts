@@ -1,6 +1,6 @@
 /** @module The input and the output of the planner, as data. */
 import type { OutputType } from '../../formats.ts';
-import type { ImageInfo, Orientation, Page, Size } from '../../images/image-info.ts';
+import type { Area, ImageInfo, Orientation, Page, Size } from '../../images/image-info.ts';
 import type { Note } from '../../notes.ts';
 import type { OptionValues } from '../../options.ts';
 import type { ToolName } from '../../tools.ts';
@@ -12,6 +12,11 @@ export type ConvertOptions = OptionValues & {
   readonly format: OutputType;
   /** Quality values by format, for `output_format=auto`. The best of these formats replaces `format` before planning. */
   readonly accepted?: Readonly<Partial<Record<OutputType, number>>> | undefined;
+  /**
+   * Set for `trim` when it has been measured: the area that is shown of each page, or of all frames, instead of `crop`. Undefined for an
+   * image of one colour, which is kept.
+   */
+  readonly areas?: readonly (Area | undefined)[] | undefined;
 };
 
 /** Properties of the tools that a plan depends on. */
@@ -61,6 +66,8 @@ export interface Plan {
   readonly decoding: Step | undefined;
   /** Renders an SVG to find out its size, if the steps depend on it. Then they are planned again. */
   readonly measuring: Step | undefined;
+  /** Prints the areas that `trim` keeps, without decoding and measuring. Then the steps are planned again. */
+  readonly trimming: PlannedJob | undefined;
   /** Writes the image that shows what `position=attention` keeps. Then the steps are planned again. */
   readonly reducing: PlannedJob | undefined;
   readonly steps: readonly Step[];

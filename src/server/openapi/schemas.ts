@@ -256,7 +256,7 @@ const imageDescription = (outputs: readonly OutputType[]) =>
           width: z
             .int()
             .nullable()
-            .describe('Width in pixels. Null for a PDF, or if only decoding shows it.'),
+            .describe('Width in pixels. Null for a PDF, or if only decoding shows it, as with `trim`.'),
           height: z.int().nullable(),
           notes,
         })

@@ -121,7 +121,7 @@ interface NumberProps {
   /** By default, that of the option. */
   label?: string;
   /** What an empty value means. By default, any number. */
-  fallback?: number;
+  fallback?: number | string;
   disabled?: boolean;
 }
 

@@ -181,7 +181,7 @@ function More() {
   const { format } = options.value;
   const isOpen = useSignal(
     [
-      ...['position', 'enlarge', 'scale', 'rotate', 'flip', 'blur', 'sharpen', 'greyscale'],
+      ...['position', 'enlarge', 'scale', 'rotate', 'flip', 'trim', 'blur', 'sharpen', 'greyscale'],
       ...['lossless', 'max_bytes'],
     ].some((name) => fields.value.has(name)),
   ).peek();
@@ -203,6 +203,7 @@ function More() {
         />
         <Select name="rotate" />
         <Select name="flip" none="None" />
+        <NumberField name="trim" fallback="off" />
         <NumberField name="blur" fallback={0} />
         <NumberField name="sharpen" fallback={0} />
         <Check name="greyscale" />

@@ -83,6 +83,7 @@ const wishes = facts({
   flip: fc.constantFrom('horizontal', 'vertical', 'both'),
   scale: fc.constantFrom(1, 33.3, 1000),
   crop: fc.constantFrom('1,2,30,40', '10%,0,12.5%,100%'),
+  trim: fc.constantFrom(0, 4, 100),
   blur: fc.constantFrom(0.3, 100),
   sharpen: fc.constantFrom(0.3, 10),
   greyscale: fc.boolean(),

@@ -41,6 +41,8 @@ function isOnlyDrawn({ programs }: ConversionJob): boolean {
 const VALUES: Readonly<Required<Omit<ConvertOptions, 'format' | 'accepted' | 'metadata' | 'quality'>>> = {
   ...{
     crop: '1,1,9,9',
+    trim: 4,
+    areas: [{ x: 1, y: 1, width: 9, height: 9 }],
     width: 10,
     height: 10,
     scale: 3,
