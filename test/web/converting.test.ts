@@ -419,10 +419,11 @@ describe('the options on the page', () => {
     expect(await page.getByLabel('Max height').inputValue()).to.equal('');
   });
 
-  it('can be a point in the address, which another position replaces', async () => {
-    const page = await open(service, {}, '?width=40&height=40&fit=cover&position=30%25%2C70.5%25');
+  it('can be a point in the address, which another position replaces, and a border to trim', async () => {
+    const page = await open(service, {}, '?width=40&height=40&fit=cover&position=30%25%2C70.5%25&trim=yes');
     expect(await page.getByLabel('Position').inputValue()).to.equal('30%,70.5%');
-    await page.getByLabel('Max width').fill('50');
+    await page.getByLabel('Enlarge').check();
+    expect(await page.getByLabel('Trim tolerance').inputValue()).to.equal('4');
     expect((await queryOf(page)).get('position')).to.equal('30%,70.5%');
     await page.getByLabel('Position').selectOption('Top right');
     expect((await queryOf(page)).get('position')).to.equal('right top');
