@@ -15,7 +15,7 @@ import { cropOffset, edgeOffset, type Gravity, type Offset, padOffset } from './
 import type { ScaledDecoding } from './scaled-decoding.ts';
 import { honours } from './short-paths.ts';
 import { boxGeometry, isRenderedToFit, setsSize, shownArea, turnedSizes } from './size.ts';
-import type { ConversionJob, Fitting, Sentence } from './types.ts';
+import { type ConversionJob, type Fitting, MAGICK_FEATURES, type Sentence } from './types.ts';
 
 /**
  * Lanczos with two lobes instead of three, and a narrower window that compensates for it. The PSNR against Lanczos with
@@ -213,11 +213,13 @@ const ADDED_DIFFERENCE = '0,-1,2,0';
  * Adds to the colours their difference from those of the blurred image. Alpha stays. `-unsharp` ignores alpha: transparent pictures
  * have 24 to 45 dB. Each frame is replaced by its result at the end of the list, so that no second list is in memory.
  */
-export function sharpen({ options: { sharpen: sigma }, frameCount }: ConversionJob): string[] {
+export function sharpen({ options: { sharpen: sigma }, frameCount, tools }: ConversionJob): string[] {
   if (!sigma) return [];
   const blurred = ['(', '+clone', ...blurBy(sigma), '-alpha', 'off', ')'];
   const opaque = ['(', '+clone', ...blurred, '-alpha', 'off', '-compose', 'Mathematics', '-composite', ')'];
-  const frame = ['(', '-clone', '0', ...opaque, '-compose', 'Atop', '-composite', ')', '-delete', '0'];
+  const { colourOperator } = MAGICK_FEATURES[tools.magick];
+  const replace = ['-channel', 'RGBK', '-compose', colourOperator, '-composite', '+channel'];
+  const frame = ['(', '-clone', '0', ...opaque, ...replace, ')', '-delete', '0'];
   const frames = Array.from({ length: frameCount }, () => frame).flat();
   return ['-define', `compose:args=${ADDED_DIFFERENCE}`, ...frames, '-compose', 'Over'];
 }

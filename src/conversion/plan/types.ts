@@ -49,12 +49,26 @@ interface MagickFeatures {
    * 2 of 255.
    */
   readonly losslessWebpEffort: number;
+  /** Operator with which `-channel RGBK` replaces only colours. With Src, version 6 copies alpha. With Atop, 7 darkens partial alpha. */
+  readonly colourOperator: 'Atop' | 'Src';
 }
 
 /** The features by major version. */
 export const MAGICK_FEATURES: Readonly<Record<6 | 7, MagickFeatures>> = {
-  6: { heif: 'heif', animatedWebp: false, webpBlending: false, losslessWebpEffort: 75 },
-  7: { heif: 'magick', animatedWebp: true, webpBlending: true, losslessWebpEffort: 100 },
+  6: {
+    heif: 'heif',
+    animatedWebp: false,
+    webpBlending: false,
+    losslessWebpEffort: 75,
+    colourOperator: 'Atop',
+  },
+  7: {
+    heif: 'magick',
+    animatedWebp: true,
+    webpBlending: true,
+    losslessWebpEffort: 100,
+    colourOperator: 'Src',
+  },
 };
 
 /** States what a stage does to an image, for people; undefined if it changes nothing. */
