@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import { loadConfig } from '../src/config.ts';
 import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES } from '../src/formats.ts';
-import { POINT_TEXT } from '../src/options.ts';
+import { OPTIONS, POINT_TEXT } from '../src/options.ts';
 import { schemas } from '../src/server/openapi/schemas.ts';
 
 /** The part of JSON Schema that the document uses. */
@@ -47,6 +47,15 @@ const WRITTEN: Readonly<Record<string, Schema>> = {
   },
   format: { written: "OutputFormat | 'auto'", description: 'The same as `output_format`.' },
   preset: { written: 'string', description: 'Name of options that the operator has defined.' },
+  watermark: {
+    written: 'Blob',
+    description:
+      'An image that is put on each result, at most 10 MiB and 25 megapixels. It is sent in a form.',
+  },
+  watermark_position: {
+    written: "Exclude<Position, 'attention'>",
+    description: `${OPTIONS.watermarkPosition.description} Default: \`${OPTIONS.watermarkPosition.default}\`.`,
+  },
   presets: { written: 'readonly string[]', description: 'Values of `preset`. Absent if there are none.' },
   input: { written: 'readonly string[]', description: 'Names of formats that the service reads.' },
   variants: {
@@ -75,7 +84,7 @@ function declarations(): readonly Declaration[] {
   const { conversion, explanation = {}, type = {} } = image;
   const { type: output = {}, notes } = conversion?.properties ?? {};
   const error = document.Error?.properties?.error ?? {};
-  const ownFields = ['file', 'preset', 'variants', 'on_error'];
+  const ownFields = ['file', 'watermark', 'preset', 'variants', 'on_error'];
   const results = pick(ConvertForm, ownFields);
   const position = results.position ?? {};
   const named = (name: string, schema: Schema, description: string, parent?: string): Declaration => ({
@@ -90,7 +99,7 @@ function declarations(): readonly Declaration[] {
     parent?: string,
   ) => named(name, { type: 'object', properties: pick(form, except) }, description, parent);
   const shared = ['file', 'files', ...Object.keys(results)];
-  const ofBatch = [...shared, 'preset', 'variants'];
+  const ofBatch = [...shared, 'watermark', 'preset', 'variants'];
   const ofIdentify = [...shared, 'variants', 'on_error'];
   return [
     named('OutputFormat', output, 'Name of an output format. The service must have it enabled.'),

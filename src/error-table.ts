@@ -4,7 +4,7 @@
  */
 import type { Config } from './config.ts';
 import { define, type ErrorRow, exceeds, file, fixed, unavailable } from './error-row.ts';
-import { INPUTS, MAX_DIMENSION, OUTPUTS } from './formats.ts';
+import { INPUTS, MAX_DIMENSION, MAX_WATERMARK, OUTPUTS } from './formats.ts';
 import { formatByteLimit, plural } from './text.ts';
 
 const badRequest = define('upload', 400);
@@ -193,6 +193,12 @@ const ROWS = {
       `${file} has ${width} × ${height} = ${width * height} pixels, more than the limit of ${max} (MAX_PIXELS).`,
     ({ config }) => [16_000, 16_000, config.MAX_PIXELS],
     (width, height, max) => exceeds(width * height, max, 'MAX_PIXELS'),
+  ),
+  WATERMARK_TOO_LARGE: tooLarge(
+    (file: string, bytes: number, pixels: number) =>
+      `${file} is too large: at most ${formatByteLimit(bytes)} and ${pixels / 1_000_000} megapixels allowed. These limits are fixed.`,
+    () => [MAX_WATERMARK.bytes, MAX_WATERMARK.pixels],
+    () => ({ field: 'watermark' }),
   ),
   INPUT_DIMENSION_TOO_LARGE: tooLarge(
     (file: string, side: number, max: number) =>

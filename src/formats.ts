@@ -4,6 +4,8 @@
 
 /** Maximum width and height in pixels of inputs and results. The policy in `assets/` has the same limit. */
 export const MAX_DIMENSION = 16_384;
+/** Maximum size of the file of a watermark, and of its image. */
+export const MAX_WATERMARK = { bytes: 10 * 1024 ** 2, pixels: 25_000_000 } as const;
 
 /** Pixels per inch of a page of a PDF. By default twice its points, as on a screen with two pixels per point. */
 export const DPI = { min: 36, max: 600, default: 144 } as const;

@@ -95,6 +95,13 @@ const POSITION_ALIASES = {
   northwest: 'left top',
 } as const;
 
+/** Places in a box, with their labels. */
+const PLACES = {
+  ...{ center: 'Centre', top: 'Top', 'right top': 'Top right', right: 'Right' },
+  ...{ 'right bottom': 'Bottom right', bottom: 'Bottom', 'left bottom': 'Bottom left' },
+  ...{ left: 'Left', 'left top': 'Top left' },
+} as const;
+
 const listOutputs = (outputs: readonly OutputType[], has: (type: OutputType) => boolean): string =>
   outputs.filter(has).join(', ');
 
@@ -184,11 +191,7 @@ export const OPTIONS = {
   position: {
     type: {
       kind: 'words',
-      labels: {
-        ...{ center: 'Centre', top: 'Top', 'right top': 'Top right', right: 'Right' },
-        ...{ 'right bottom': 'Bottom right', bottom: 'Bottom', 'left bottom': 'Bottom left' },
-        ...{ left: 'Left', 'left top': 'Top left', attention: 'Automatic' },
-      },
+      labels: { ...PLACES, attention: 'Automatic' },
       aliases: POSITION_ALIASES,
       point: true,
     },
@@ -228,6 +231,29 @@ export const OPTIONS = {
       'Whether the result has no colours, only the luminance of sRGB and transparency. The colour of `background` stays.',
     flag: { help: 'remove the colours' },
     control: { label: 'Greyscale', details: 'removes the colours' },
+  },
+  watermarkPosition: {
+    type: { kind: 'words', labels: PLACES, aliases: POSITION_ALIASES },
+    default: 'right bottom',
+    description:
+      'Place of the watermark, with the words of `position` except `attention`. Its distance from the edges is 3% of the shorter side.',
+    examples: ['right bottom', 'center'],
+    flag: { value: 'place', help: 'place of the watermark: top, "right top" …' },
+  },
+  watermarkOpacity: {
+    type: { kind: 'integer', min: 1, max: 100 },
+    default: 100,
+    description: 'Opacity of the watermark in percent.',
+    examples: [100, 50],
+    flag: { value: 'percent', help: 'opacity of the watermark' },
+  },
+  watermarkScale: {
+    type: { kind: 'integer', min: 1, max: 100 },
+    default: 20,
+    description:
+      'Width of the watermark in percent of the width of the picture. A watermark that would be higher than the picture is as high as it.',
+    examples: [20, 50],
+    flag: { value: 'percent', help: 'width of the watermark in percent of that of the picture' },
   },
   enlarge: {
     type: { kind: 'flag' },

@@ -63,6 +63,7 @@ export function addConvert(program: Command, context: CliContext, onExit: (statu
   withImageOptions(program.command('convert'), 'that of -o or of the preset, else webp')
     .description('convert files and folders, with the tools of this machine or running instances')
     .argument('[input...]', "files, folders, patterns in quotes ('photos/**/*.jpg'), or - for standard input")
+    .option('--watermark <file>', 'an image to put on each result, at most 10 MiB and 25 megapixels')
     .option('-o, --output <path>', 'a file, a folder (created if missing), or - for standard output')
     .option('-j, --jobs <number>', 'concurrent conversions (default: CONCURRENCY, else the number of CPUs)')
     .option('--force', 'overwrite existing files')

@@ -1,12 +1,20 @@
 /** @module The `convert` command. */
 import { stat } from 'node:fs/promises';
 import { enabledTypes } from '../conversion/capabilities.ts';
+import { readWatermark, withWatermark } from '../conversion/watermark.ts';
 import { realPathOf } from '../files/system.ts';
-import type { OutputType } from '../formats.ts';
+import type { InputType, OutputType } from '../formats.ts';
 import { findUnverifiable } from '../regress/verifiable.ts';
 import { plural, sanitizeForDisplay } from '../text.ts';
 import { abortOnSignals, type CliContext, CliError, loadLocalSettings, loadSettings } from './context.ts';
-import { type Converter, STDIN, StopError, startOnDemand, stateOf } from './convert/converter.ts';
+import {
+  type Converter,
+  STDIN,
+  StopError,
+  startOnDemand,
+  stateOf,
+  toFileError,
+} from './convert/converter.ts';
 import { createCsvReport } from './convert/csv-report.ts';
 import { createInputs, type Inputs } from './convert/inputs.ts';
 import { createLocalConverter } from './convert/local-converter.ts';
@@ -89,16 +97,27 @@ async function parseCommand(args: readonly string[], flags: ConvertFlags, env: C
   const given = parseOptions(flags, outputs);
   const bulk = parseBulkOptions(flags);
   const destination = await resolveDestination(flags.output, args, given.format, outputs);
-  const results = await parseResults(flags, given, destination.format, { outputs, config });
+  const parsed = await parseResults(flags, given, destination.format, { outputs, config });
+  const watermark = await openWatermark(flags, types);
+  // With them, --update finds results with another watermark.
+  const results = parsed.map((result) => ({ ...result, options: withWatermark(result.options, watermark) }));
   assertOutput(args, results, destination, flags.json ?? false);
   const formats = results.map(({ options }) => options.format);
   return {
-    ...{ config, types, bulk, destination, results, formats },
+    ...{ config, types, bulk, destination, results, formats, watermark },
     /** Form fields of a request with `--url`. */
     fields: toFormFields(flags, formats[0] as OutputType),
     jobs: given.jobs ?? config.CONCURRENCY,
     verify: await parseVerify(flags, results),
   };
+}
+
+/** @throws {CliError} if the file of `--watermark` cannot be read, or is no image for one */
+async function openWatermark({ watermark: path }: Flags, types: readonly InputType[]) {
+  if (path === undefined) return undefined;
+  return readWatermark(path, types).catch((error) => {
+    throw new CliError(`--watermark ${sanitizeForDisplay(path)}: ${toFileError(error, path).message}`);
+  });
 }
 
 /** @throws {CliError} if the file of `--report` cannot be written */
@@ -114,13 +133,13 @@ async function openReport(
 
 /** Starts what converts: the tools of this machine, or instances. */
 function createConverter(
-  { config, bulk: { urls }, fields, formats, jobs, verify }: Command,
+  { config, bulk: { urls }, fields, formats, jobs, watermark, verify }: Command,
   notice: Report['notice'],
   signal: AbortSignal,
 ): Promise<Converter> {
   return urls.length > 0
-    ? createRemoteConverter({ config, urls, fields, notice, signal })
-    : createLocalConverter(config, formats, { jobs, signal, verify });
+    ? createRemoteConverter({ config, urls, fields, watermark: watermark?.path, notice, signal })
+    : createLocalConverter(config, formats, { jobs, signal, watermark, verify });
 }
 
 /** Returns how the files are converted. */

@@ -24,6 +24,8 @@ interface ConversionRequest {
   readonly name: string;
   /** Form fields. */
   readonly fields: readonly (readonly [string, string])[];
+  /** Path of the watermark. */
+  readonly watermark?: string | undefined;
   /** Key of a result that exists. The instance responds with 304 if the result would have it. */
   readonly known?: string | undefined;
 }
@@ -191,7 +193,7 @@ async function sendWithRetries<T>(
  */
 async function send<T>(
   server: Server,
-  { path, name, fields, known }: ConversionRequest,
+  { path, name, fields, watermark, known }: ConversionRequest,
   receive: (response: Response) => Promise<T>,
   signal: AbortSignal,
   key: string | undefined,
@@ -200,8 +202,10 @@ async function send<T>(
   server.requests += 1;
   try {
     const file = await streamFile(path, name.replace(CONTROL_CHARACTERS, '_'), limit.abort);
+    const mark = watermark && (await streamFile(watermark, 'watermark', limit.abort));
     const client = createClient(server.base, { key, retries: 0, fetch: fetchStreamed });
-    const result = await client.convert(file, Object.fromEntries(fields) as ConvertOptions, {
+    const options = { ...Object.fromEntries(fields), ...(mark && { watermark: mark }) } as ConvertOptions;
+    const result = await client.convert(file, options, {
       ...{ form: true, signal: limit.signal }, // versions up to 0.2.0 accept only forms
       headers: known === undefined ? {} : { 'If-None-Match': `"${known}"` },
     });

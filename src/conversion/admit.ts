@@ -4,7 +4,7 @@
  */
 import type { Config } from '../config.ts';
 import { serviceError, serviceErrorFrom, type TimeLimit } from '../errors.ts';
-import { INPUTS, OUTPUTS, type OutputType } from '../formats.ts';
+import { INPUTS, MAX_WATERMARK, OUTPUTS, type OutputType } from '../formats.ts';
 import type { ImageInfo, Size } from '../images/image-info.ts';
 import { countArgumentBytes, MAX_ARGUMENT_BYTES } from '../process/command.ts';
 import { maxToolFileBytes } from '../process/sandbox/configure.ts';
@@ -50,7 +50,8 @@ export function planResult(
   if (type === 'pdf' && options.format === 'pdf') throw serviceError('PDF_TO_PDF', label);
   const job = createJob(image, options, tools, suffix);
   checkLimits(job, config, label);
-  const needsSize = (options.crop ?? options.trim) !== undefined || isPoint(options.position);
+  const { crop, trim, watermark, position } = options;
+  const needsSize = (crop ?? trim ?? watermark) !== undefined || isPoint(position);
   const isUnknown = needsSize && type !== 'svg' && !job.decoder && job.fittings.length === 0;
   if (isUnknown || [image, ...job.pages].some(({ contradictory }) => contradictory))
     throw serviceErrorFrom(CONTRADICTORY, 'CORRUPT_IMAGE', label, INPUTS[type].label);
@@ -178,6 +179,8 @@ const PPM_BYTES_PER_PIXEL = 3;
 const DEEP_OUTPUTS: readonly OutputType[] = ['png', 'jxl', 'tiff'];
 /** Maximum bytes of an icon: uncompressed images of 256, 48, 32 and 16 pixels per side, and their masks. */
 const ICON_BYTES = 300_000;
+/** Bytes of a watermark, its copy, and a decoded one with 8 bits per channel. */
+const WATERMARK_BYTES = 2 * MAX_WATERMARK.bytes + MAX_WATERMARK.pixels * MAX_BYTES_PER_PIXEL.png;
 /** Bytes of headers, colour tables and profiles, which do not grow with the image. */
 const FIXED_BYTES = 64 * 1024;
 
@@ -207,7 +210,8 @@ export function estimateDiskBytes(job: ConversionJob, inputBytes: number): numbe
   const again = options.maxBytes ? kept + result : 0;
   // A result to which the copyright is added is copied.
   const copied = options.metadata === 'copyright' ? result + FIXED_BYTES : 0;
-  return Math.ceil(inputBytes + FIXED_BYTES + scaled + between + result + again + copied);
+  const marking = options.watermark ? WATERMARK_BYTES + pixels * MAX_BYTES_PER_PIXEL.png : 0;
+  return Math.ceil(inputBytes + FIXED_BYTES + scaled + between + result + again + copied + marking);
 }
 
 /** Bytes of metadata, besides a multiple of the input, that tools may unpack and copy to intermediate files. */

@@ -21,6 +21,7 @@ import type {
   OwnedInput,
   Variant,
 } from './types.ts';
+import { withWatermark } from './watermark.ts';
 
 interface ConvertDeps extends Machine {
   readonly queue: Pick<ConversionQueue, 'enter'>;
@@ -37,7 +38,10 @@ export type FileConverter = ReturnType<typeof createConvert>;
 export function createConvert(deps: ConvertDeps) {
   const { queue, config, toolchain, maxThreads } = deps;
 
-  const convertVariants: ConvertVariants = async (source, variants, onError, signal, group) => {
+  const convertVariants: ConvertVariants = async (source, requested, onError, signal, group) => {
+    const variants = requested.map(({ name, options }) => ({
+      ...{ name, options: withWatermark(options, source.watermark) },
+    }));
     const conversion = { ...deps, source, onError, signal };
     const report = createReport(conversion, variants);
     await using input = ownInput(source, config.MAX_FILE_BYTES);
@@ -89,7 +93,7 @@ export function createConvert(deps: ConvertDeps) {
     async explain(source: ConversionInput, options: ConvertOptions): Promise<Explanation> {
       const { signal } = new AbortController();
       await using input = ownInput(source, config.MAX_FILE_BYTES);
-      const { digest, jobs } = await plan(input, onlyResult(options), {
+      const { digest, jobs } = await plan(input, onlyResult(withWatermark(options, source.watermark)), {
         ...{ ...deps, source, onError: 'fail', signal },
       });
       return explainJob(valuesOf(jobs)[0] as PlannedJob, digest, deps);

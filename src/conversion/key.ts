@@ -8,6 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import { VERSION } from '../folders.ts';
 import { isHeif } from '../formats.ts';
 import type { Toolchain } from '../process/toolchain.ts';
+import { toolsFor } from './plan/job.ts';
 import { completeStep, type Step, type StepContext } from './plan/step.ts';
 import { type ConversionJob, INPUT_FILE, type Plan, type PlannedJob } from './plan/types.ts';
 import type { ConversionInput } from './types.ts';
@@ -32,7 +33,8 @@ export function canonicalPlan(job: PlannedJob, toolchain: Toolchain): CanonicalP
   const { image, options, plan } = job;
   const first = firstSteps(plan, CANONICAL);
   const steps = [...first, ...plan.steps.map((step) => completeStep(step, CANONICAL, ''))];
-  const isOpen = first.length > 0 || image.incomplete === true || options.maxBytes !== undefined;
+  const isOpen =
+    first.length > 0 || image.incomplete === true || (options.maxBytes ?? options.watermark) !== undefined;
   return { steps, versions: versionsOf(steps, job, toolchain), ...(isOpen && { options }) };
 }
 
@@ -45,10 +47,12 @@ export function firstSteps({ decoding, measuring, trimming, reducing }: Plan, co
 
 function versionsOf(
   steps: readonly Step[],
-  { image, decoder }: ConversionJob,
+  { image, decoder, options, tools }: ConversionJob,
   toolchain: Toolchain,
 ): Record<string, string> {
-  const names = [...new Set(steps.map(({ tool }) => tool))].sort();
+  const { watermark } = options;
+  const marking = watermark ? toolsFor(watermark.type, 'png', tools.magick) : [];
+  const names = [...new Set([...steps.map(({ tool }) => tool), ...marking])].sort();
   const used = names.map((name) => [name, toolchain[name]?.version ?? ''] as const);
   const { libheif } = toolchain.magick ?? {};
   const isReader = libheif && !decoder && isHeif(image.type);

@@ -46,6 +46,7 @@ import {
 import { encodeWithin } from './search-quality.ts';
 import { type Attempt, attemptEach, valuesOf } from './targets.ts';
 import type { ConversionInput, ConversionResult, RunningConversion } from './types.ts';
+import { markEach } from './watermark.ts';
 
 /** A result, without what its conversion adds. */
 export type Converted = Omit<ConversionResult, 'key' | 'queuedMs' | 'preparedMs' | 'convertedMs'>;
@@ -57,7 +58,8 @@ export async function run(planned: Jobs, running: RunningConversion): Promise<At
   const [first] = valuesOf(planned);
   if (first?.image.type === 'svg') await moveOut(running.source.folder);
   const measured = await measure(await decodeFirst(planned, running), running);
-  return encodeAll(await chooseParts(await trimEach(measured, running), running), running);
+  const chosen = await chooseParts(await trimEach(measured, running), running);
+  return encodeAll(await markEach(chosen, running, run), running);
 }
 
 /**

@@ -60,6 +60,8 @@ export interface ConversionInput {
   readonly label: string;
   /** Its place in the batch, if it is part of one. */
   readonly batchFile?: BatchFile | undefined;
+  /** The image of a watermark for all its results. It is only read. */
+  readonly watermark?: WatermarkFile | undefined;
   /** Client that sent the file. Without it, the conversion shares no process with others. */
   readonly client?: string;
   /**
@@ -72,6 +74,14 @@ export interface ConversionInput {
   readonly onCommand?: (step: Step) => void;
   /** Called with the error of a failed conversion, before its files are removed. */
   readonly onFailure?: (error: unknown) => void;
+}
+
+/** The image of a watermark. */
+export interface WatermarkFile {
+  readonly path: string;
+  readonly type: InputType;
+  /** SHA-256 of the file in hex. */
+  readonly sha256: string;
 }
 
 /** A converted file. */

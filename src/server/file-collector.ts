@@ -3,13 +3,17 @@ import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { INPUT_FILE } from '../conversion/plan/types.ts';
 import { storeInput } from '../conversion/store.ts';
-import type { ConversionInput, TextField } from '../conversion/types.ts';
+import type { ConversionInput, TextField, WatermarkFile } from '../conversion/types.ts';
+import { toWatermarkError, WATERMARK_LABEL } from '../conversion/watermark.ts';
 import { errorOfFile, isFileError, type ServiceError, serviceError } from '../errors.ts';
 import { unzip } from '../files/unzip.ts';
 import type { Workspace } from '../files/workspace.ts';
-import { type InputType, listLabels } from '../formats.ts';
+import { type InputType, listLabels, MAX_WATERMARK } from '../formats.ts';
 import type { FileType } from '../images/index.ts';
 import { sanitizeForDisplay } from '../text.ts';
+
+/** Name of the file part with a watermark. */
+export const WATERMARK_FIELD = 'watermark';
 
 /** Limits and field names of an upload. */
 export interface UploadOptions {
@@ -27,6 +31,8 @@ export interface UploadOptions {
   readonly fileField: string;
   /** Another name of the file part, for a request with a single file. */
   readonly singleField?: string;
+  /** Whether a form can have a watermark for all its files, as the part {@link WATERMARK_FIELD}. */
+  readonly acceptsWatermark?: boolean;
   /** Time over which the rate of the upload is averaged, in milliseconds. Default: {@link RATE_WINDOW_MS}. */
   readonly rateWindowMs?: number;
   /** Returns whether to skip an invalid file, by the text fields in front of it. Default: no. */
@@ -162,4 +168,25 @@ export function createFileCollector(workspace: Workspace, rules: UploadOptions, 
       if (stored?.type === 'zip') await unpack(stored.folder, stored.label, skipInvalid);
     },
   };
+}
+
+/**
+ * Stores the watermark of a request.
+ *
+ * @param signal aborts when the request has failed
+ * @throws {ServiceError} that names the watermark
+ */
+export async function storeWatermark(
+  bytes: AsyncIterable<Buffer>,
+  workspace: Workspace,
+  { accepts }: UploadOptions,
+  signal: AbortSignal,
+): Promise<WatermarkFile> {
+  const path = join(await workspace.folder(WATERMARK_FIELD), INPUT_FILE);
+  const rules = { label: WATERMARK_LABEL, types: accepts, maxBytes: () => MAX_WATERMARK.bytes };
+  const options = { ...rules, signal, disk: workspace.disk };
+  const { type, sha256 } = await storeInput(bytes, path, options).catch((error) => {
+    throw toWatermarkError(error);
+  });
+  return { path, type, sha256 };
 }

@@ -2,11 +2,12 @@
 import type { IncomingMessage } from 'node:http';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import type { Request, Response } from 'express';
-import type { TextField } from '../conversion/types.ts';
+import type { TextField, WatermarkFile } from '../conversion/types.ts';
 import { VARIANTS_FIELD } from '../conversion/variants.ts';
 import { ClientDisconnectedError, ServiceError, serviceError, serviceErrorFrom } from '../errors.ts';
 import type { DiskAccount } from '../files/disk-space.ts';
 import type { Workspace, Workspaces } from '../files/workspace.ts';
+import { MAX_WATERMARK } from '../formats.ts';
 import { sanitizeForDisplay } from '../text.ts';
 import { monitorRate } from './byte-rate.ts';
 import { clientOf } from './clients.ts';
@@ -14,7 +15,9 @@ import {
   createFileCollector,
   type ReceivedFile,
   type RejectedFile,
+  storeWatermark,
   type UploadOptions,
+  WATERMARK_FIELD,
 } from './file-collector.ts';
 import { filenameIn, parseParameters } from './multipart/headers.ts';
 import { MAX_FIELD_BYTES, MAX_FIELDS, openParser } from './multipart/normalizer.ts';
@@ -26,6 +29,7 @@ export interface Upload {
   readonly files: readonly (ReceivedFile | RejectedFile)[];
   /** Whether the request has one file, not a list of files. */
   readonly isSingle: boolean;
+  readonly watermark: WatermarkFile | undefined;
 }
 
 /** A request whose files are stored. */
@@ -42,8 +46,8 @@ export interface ReceivedBody extends Upload {
   readonly receivedAt: number;
 }
 
-/** Bytes allowed in a body in addition to its files: far more than all known fields together can have. */
-const MAX_OVERHEAD_BYTES = 10 * 1024 ** 2;
+/** Bytes allowed in a body in addition to its files: far more than all known fields together can have, and a watermark. */
+const MAX_OVERHEAD_BYTES = 10 * 1024 ** 2 + MAX_WATERMARK.bytes;
 
 interface Reception {
   readonly req: Request;
@@ -125,14 +129,16 @@ export async function receiveUpload(
   let writing: Promise<unknown> = Promise.resolve();
   let isSingle = false;
   let failure: Error | undefined;
+  let watermark: WatermarkFile | undefined;
 
-  const store = (name: string | undefined, stream: Readable, isOne: boolean, skipInvalid: boolean): void => {
-    isSingle = isOne;
+  const store = (stream: Readable, add: (bytes: AsyncIterable<Buffer>) => Promise<void>): void => {
     // Do not destroy a stream that is not read to its end, since the parser waits for it. Discard the rest instead.
     const bytes = stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
-    writing = writing
-      .then(() => (failure ? undefined : collector.add(name, bytes, !isOne, skipInvalid)))
-      .then(() => void stream.resume(), stop);
+    writing = writing.then(() => (failure ? undefined : add(bytes))).then(() => void stream.resume(), stop);
+  };
+  const addWatermark = async (bytes: AsyncIterable<Buffer>): Promise<void> => {
+    if (watermark) throw serviceError('FIELD_REPEATED', WATERMARK_FIELD);
+    watermark = await storeWatermark(bytes, workspace, rules, halt.signal);
   };
   const readForm = (): BodyStreams => {
     const { normalizer, parser } = openParser(req, rules);
@@ -141,21 +147,21 @@ export async function receiveUpload(
       fields.push([name ?? '', value]);
       if (valueTruncated && name === VARIANTS_FIELD)
         stop(serviceError('FIELD_INVALID', name, sanitizeForDisplay(value), TEXT_EXPECTED));
-      if (value !== '' && isFileField(name, rules)) stop(serviceError('FILE_SENT_AS_TEXT', name));
+      if (value !== '' && (isFileField(name, rules) || isWatermark(name, rules)))
+        stop(serviceError('FILE_SENT_AS_TEXT', name));
     });
     parser.on('file', (field: string | undefined, stream, { filename }) => {
       stream.on('error', () => {}); // the parser reports an incomplete body, too
       // The parser finishes its chunk even after it has been stopped. A file in that chunk would never end.
       if (failure) return void stream.destroy();
+      if (isWatermark(field, rules)) return store(stream, addWatermark);
       const error = validatePart(field, rules, parts);
       if (error) return stop(error);
       parts += 1;
-      store(
-        filename,
-        stream,
-        !rules.isBatch || field === rules.singleField,
-        rules.skipInvalid?.(fields) ?? false,
-      );
+      const isOne = !rules.isBatch || field === rules.singleField;
+      const skipInvalid = rules.skipInvalid?.(fields) ?? false;
+      isSingle = isOne;
+      store(stream, (bytes) => collector.add(filename, bytes, !isOne, skipInvalid));
     });
     parser.on('fieldsLimit', () => stop(serviceError('TOO_MANY_FIELDS', MAX_FIELDS)));
     normalizer.pipe(parser);
@@ -163,7 +169,8 @@ export async function receiveUpload(
   };
   const readImage = (name: string | undefined): BodyStreams => {
     const body = new PassThrough();
-    store(name, body, true, false);
+    isSingle = true;
+    store(body, (bytes) => collector.add(name, bytes, false, false));
     return { first: body, last: body };
   };
   const { first, last } = image ? readImage(image.name) : readForm();
@@ -200,7 +207,7 @@ export async function receiveUpload(
   if (failure) throw failure;
   if (collector.files.length === 0) throw serviceError('NO_FILE', rules.fileField);
   isSingle &&= collector.files.length === 1;
-  return { fields: image?.options ?? fields, files: collector.files, isSingle };
+  return { fields: image?.options ?? fields, files: collector.files, isSingle, watermark };
 }
 
 const TEXT_EXPECTED = `at most ${MAX_FIELD_BYTES} bytes. Send the rest in another field of that name`;
@@ -211,8 +218,9 @@ interface BodyStreams {
 }
 
 /** Returns the maximum size of the request's files, in bytes: its `Content-Length`, or the limit if that is less. */
-function expectedBytes(req: IncomingMessage, { maxFiles, config }: UploadOptions): number {
-  const limit = maxFiles * config.MAX_FILE_BYTES;
+function expectedBytes(req: IncomingMessage, rules: UploadOptions): number {
+  const { maxFiles, config, acceptsWatermark } = rules;
+  const limit = maxFiles * config.MAX_FILE_BYTES + (acceptsWatermark ? MAX_WATERMARK.bytes : 0);
   const announced = Number(req.headers['content-length'] ?? limit);
   return Math.min(Number.isFinite(announced) ? announced : limit, limit);
 }
@@ -228,6 +236,9 @@ function validatePart(field: string | undefined, rules: UploadOptions, parts: nu
   }
   return parts >= maxFiles ? serviceError('TOO_MANY_FILES', maxFiles, isBatch) : undefined;
 }
+
+const isWatermark = (field: string | undefined, { acceptsWatermark }: UploadOptions): field is string =>
+  acceptsWatermark === true && field === WATERMARK_FIELD;
 
 function isFileField(
   field: string | undefined,

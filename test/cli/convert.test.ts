@@ -4,7 +4,7 @@ import { cp, mkdir, readdir, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { convert, edgeCasePath, fixture } from '../helpers/client.ts';
+import { convert, edgeCasePath, expectSuccess, fixture, formOf, postForm } from '../helpers/client.ts';
 import { MAIN, runOnTerminal } from '../helpers/command.ts';
 import { useConvertFolder } from '../helpers/convert-folder.ts';
 import { extraPath } from '../helpers/extra.ts';
@@ -229,29 +229,12 @@ describe('imagemill convert', () => {
       [
         'window.png',
         {
-          format: 'png',
-          rotate: '90',
-          flip: 'both',
-          scale: '50',
-          trim: 'yes',
-          blur: '1.5',
-          sharpen: '0.8',
-          greyscale: 'yes',
+          ...{ format: 'png', rotate: '90', flip: 'both', scale: '50', trim: 'yes' },
+          ...{ blur: '1.5', sharpen: '0.8', greyscale: 'yes' },
         },
         [
-          '--rotate',
-          '90',
-          '--flip',
-          'BOTH',
-          '--scale',
-          '50',
-          '--trim',
-          'yes',
-          '--blur',
-          '1.5',
-          '--sharpen',
-          '0.8',
-          '--greyscale',
+          ...['--rotate', '90', '--flip', 'BOTH', '--scale', '50', '--trim', 'yes'],
+          ...['--blur', '1.5', '--sharpen', '0.8', '--greyscale'],
         ],
       ],
       [
@@ -269,6 +252,34 @@ describe('imagemill convert', () => {
       expect(answer.status, name).to.equal(200);
       expect(answer.body.equals(await folder.read(output)), name).to.equal(true);
     }
+  });
+
+  it('puts a watermark on results, here and with --url, and --update notices another one', async () => {
+    await using own = await startService();
+    await folder.put('scene.png', 'in/a.png');
+    await folder.put('window.png', 'mark.png');
+    const flags = ['-f', 'png', '--watermark', 'mark.png', '--watermark-opacity', '50', '--update'];
+    const run = async (...more: string[]) => {
+      const { status, complaints } = await folder.run(['in', '-o', 'out', ...flags, ...more]);
+      expect([status, complaints.filter((line) => !/converted|up to date/.test(line))]).to.deep.equal([
+        0,
+        [],
+      ]);
+      return folder.read('out/a.png.png');
+    };
+    const form = formOf({ output_format: 'png', watermark_opacity: '50' }, [
+      ['a.png', await fixture('scene.png'), 'file'],
+      ['mark.png', await fixture('window.png'), 'watermark'],
+    ]);
+    const { body } = await expectSuccess(postForm(`${own.base}/convert`, form));
+    expect((await run()).equals(body)).to.equal(true);
+    expect((await run('--force', '--url', own.base)).equals(body)).to.equal(true);
+    await folder.put('scene.gif', 'mark.png');
+    expect((await run()).equals(body)).to.equal(false);
+    await folder.write('mark.png', 'no image');
+    const { status, complaints } = await folder.run(['in', '-o', 'out', ...flags]);
+    expect(status).to.equal(2);
+    expect(complaints.join()).to.match(/--watermark mark\.png: The watermark is not an image/);
   });
 
   it('prints in --json which quality was used for --max-bytes', async () => {

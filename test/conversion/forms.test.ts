@@ -54,6 +54,13 @@ const VALUES: Readonly<Record<string, Row>> = {
   rotate: ['one of 0, 90, 180, 270', ['45', '-90', '360', '0x5a', ' 90', '90.0'], ['0', '90', '270']],
   flip: ['one of horizontal, vertical, both', ['left', 'true'], ['Horizontal', 'both']],
   sharpen: ['a number from 0.3 to 10', ['0', '0.29', '10.1', '1e1', '-2'], ['0.3', '10']],
+  watermark_position: [
+    POSITIONS.replace('attention, ', ''),
+    ['attention', 'up'],
+    ['center', 'north', 'Right Bottom'],
+  ],
+  watermark_opacity: ['a whole number from 1 to 100', ['0', '101', '1.5'], ['1', '100']],
+  watermark_scale: ['a whole number from 1 to 100', ['0', '101', '-1'], ['1', '100']],
   blur: ['a number from 0.3 to 100', ['0', '0.29', '100.1', '1e1', '-2', '.5', '1.'], ['0.3', '2.1234']],
   trim: [
     'yes, no or a number from 0 to 100',

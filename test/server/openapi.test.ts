@@ -63,7 +63,7 @@ describe('the OpenAPI document', () => {
     describe(`in the form of /${form}`, () => {
       const name = form === 'convert' ? 'ConvertForm' : 'BatchForm';
       const { properties = {}, required } = documentWith().components.schemas[name] as Schema;
-      const fields = Object.entries(properties).filter(([field]) => field !== part);
+      const fields = Object.entries(properties).filter(([field]) => ![part, 'watermark'].includes(field));
       const parse = createParsers(OUTPUT_TYPES, testConfig())[form];
       const verdict = (field: string, value: unknown) => {
         try {
@@ -76,10 +76,10 @@ describe('the OpenAPI document', () => {
         }
       };
 
-      it('describes the required file and every field of the form', () => {
+      it('describes the required file, the watermark and every field of the form', () => {
         expect(required).to.deep.equal([part]);
         expect(Object.keys(properties)).to.deep.equal([
-          part,
+          ...[part, 'watermark'],
           ...Object.keys(formSchemas(OUTPUT_TYPES)[form].shape),
         ]);
         for (const [field, { description }] of Object.entries(properties)) {

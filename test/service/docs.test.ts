@@ -146,7 +146,9 @@ describe('GET /docs', () => {
 
     it('converts a selected file and offers the result', async () => {
       await open('light', '#/Conversion/convert');
-      await page.locator('input[type=file]').setInputFiles(fixturePath('scene.jpg'));
+      await page
+        .locator('[data-property-name=file] input[type=file]')
+        .setInputFiles(fixturePath('scene.jpg'));
       await page.locator('[data-property-name=output_format] select').selectOption('png');
       const { name, file } = await execute();
       const { width, height } = await decode(file, 'png');
@@ -163,7 +165,10 @@ describe('GET /docs', () => {
       await open('light', '#/Conversion/convertBatch');
       for (const name of ['scene.jpg', 'scene.png']) {
         await page.getByRole('button', { name: /^Add/ }).click();
-        await page.locator('input[type=file]').last().setInputFiles(fixturePath(name));
+        await page
+          .locator('[data-property-name=files] input[type=file]')
+          .last()
+          .setInputFiles(fixturePath(name));
       }
       const { name, file } = await execute();
       expect(name).to.equal('converted.zip');
@@ -173,7 +178,9 @@ describe('GET /docs', () => {
 
     it('shows an error response', async () => {
       await open('light', '#/Conversion/convert');
-      await page.locator('input[type=file]').setInputFiles(fixturePath('../README.md'));
+      await page
+        .locator('[data-property-name=file] input[type=file]')
+        .setInputFiles(fixturePath('../README.md'));
       await page.getByRole('button', { name: 'Execute' }).click();
       const answer = page.locator('.live-responses-table');
       await answer.getByText('is not an image of a supported format').waitFor();

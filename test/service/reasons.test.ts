@@ -205,6 +205,11 @@ const CASES: Readonly<Record<Exclude<ErrorCode, keyof typeof ELSEWHERE>, Case>> 
     send: send('', scene),
     details: { limit: 100, actual: 9600, setting: 'MAX_PIXELS' },
   },
+  WATERMARK_TOO_LARGE: {
+    send: async (service) =>
+      form('/convert', ['file', await scene()], ['watermark', await flat(5001, 5000)])(service),
+    details: { field: 'watermark' },
+  },
   INPUT_DIMENSION_TOO_LARGE: {
     send: send('', () => flat(16_385, 2)),
     details: { limit: 16_384, actual: 16_385 },

@@ -7,7 +7,7 @@ import type { Config } from '../../config.ts';
 import { type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
 import { INPUT_FILE } from '../../conversion/plan/types.ts';
 import { storeInput } from '../../conversion/store.ts';
-import type { ConversionInput } from '../../conversion/types.ts';
+import type { ConversionInput, WatermarkFile } from '../../conversion/types.ts';
 import { KnownResultError, StartupError } from '../../errors.ts';
 import type { InputType, OutputType } from '../../formats.ts';
 import type { Verification, VerifyMode } from '../../regress/verifiable.ts';
@@ -33,6 +33,7 @@ export interface LocalConverterOptions {
   /** Number of concurrent conversions. */
   readonly jobs: number;
   readonly signal: AbortSignal;
+  readonly watermark?: WatermarkFile | undefined;
   /** How results are verified, and the folder for pictures of the largest differences. */
   readonly verify?: { readonly mode: VerifyMode; readonly pictures: string | undefined } | undefined;
 }
@@ -45,7 +46,7 @@ export interface LocalConverterOptions {
 export async function createLocalConverter(
   config: Config,
   formats: readonly OutputType[],
-  { jobs, signal, verify }: LocalConverterOptions,
+  { jobs, signal, watermark, verify }: LocalConverterOptions,
 ): Promise<Converter> {
   if (verify) findDecoders('--verify');
   const { engine, warnings, withStoredInput } = await startEngine(config, signal, jobs);
@@ -63,7 +64,7 @@ export async function createLocalConverter(
         const sourceCopy = `${folder}.source`; // the conversion changes and removes the file in the folder
         if (verify) await copyFile(join(folder, INPUT_FILE), sourceCopy, constants.COPYFILE_FICLONE);
         const knows = (key: string): boolean => key === known;
-        const result = await engine.convert({ ...source, knows }, options, signal);
+        const result = await engine.convert({ ...source, watermark, knows }, options, signal);
         signal.throwIfAborted();
         const { path, bytes: bytesAfter, convertedMs, quality = options.quality } = result;
         const used = { ...options, quality };
@@ -81,7 +82,8 @@ export async function createLocalConverter(
     async keyOf({ input, options }) {
       let key: string | undefined;
       await withStoredInput(input, async (source) => {
-        await engine.convert({ ...source, knows: () => true }, options, signal).catch((error) => {
+        const known = { ...source, watermark, knows: () => true };
+        await engine.convert(known, options, signal).catch((error) => {
           if (!(error instanceof KnownResultError)) throw error;
           key = error.key;
         });

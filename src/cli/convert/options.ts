@@ -23,6 +23,7 @@ export interface Flags extends Readonly<Partial<Record<OptionName, string | true
   readonly format?: string;
   readonly preset?: string;
   readonly presets?: string;
+  readonly watermark?: string;
   readonly keepMetadata?: true;
   readonly jobs?: string;
   readonly force?: boolean;

@@ -29,6 +29,8 @@ export interface RemoteOptions {
   readonly urls: readonly string[];
   /** Form fields of every request. */
   readonly fields: readonly (readonly [string, string])[];
+  /** Path of the watermark. */
+  readonly watermark?: string | undefined;
   /** Prints something that is no error. */
   readonly notice: (text: string) => void;
   readonly signal: AbortSignal;
@@ -43,6 +45,7 @@ export async function createRemoteConverter({
   config,
   urls,
   fields,
+  watermark,
   notice,
   signal,
 }: RemoteOptions): Promise<Converter> {
@@ -61,7 +64,8 @@ export async function createRemoteConverter({
         const source = input === STDIN ? join(folder, 'in') : input;
         if (input === STDIN) await pipeline(process.stdin, createWriteStream(source), { signal });
         const path = join(folder, 'result');
-        const request = { path: source, name: input === STDIN ? 'stdin' : basename(input), fields, known };
+        const name = input === STDIN ? 'stdin' : basename(input);
+        const request = { path: source, name, fields, watermark, known };
         const { bavail, bsize } = await statfs(folder);
         const maxBytes = Math.min(MAX_RESULT_BYTES, Math.floor((bavail * bsize) / 2));
         const receive = (response: Response) => saveResult(response, path, maxBytes, signal);

@@ -160,7 +160,7 @@ export function createClient(url: string, settings: ClientSettings = {}): Client
     accepted: RegExp,
     settings: RequestSettings,
   ): Promise<Response> {
-    if (settings.form) {
+    if (settings.form || options.watermark) {
       const file = await toFile(image, settings.name);
       return send(path, accepted, settings, toForm(options, 'file', [file]));
     }
@@ -197,7 +197,9 @@ export function createClient(url: string, settings: ClientSettings = {}): Client
 /** Creates a form with the options before the images, so that the service knows them while it receives the images. */
 function toForm(options: BatchOptions, field: string, images: Iterable<Blob>): FormData {
   const form = new FormData();
-  for (const [name, value] of toFields(options)) form.append(name, value);
+  const { watermark, ...others } = options;
+  for (const [name, value] of toFields(others)) form.append(name, value);
+  if (watermark) form.append('watermark', watermark);
   for (const image of images) form.append(field, image);
   return form;
 }

@@ -25,7 +25,7 @@ export type Reason =
   'corrupt_image' | 'unsupported_encoding' | 'file_encrypted' | 'pdf_to_pdf' | 'output_dimension_too_large' |
   'crop_outside' | 'bytes_unreachable' | 'client_id_invalid' | 'api_key_missing' | 'api_key_invalid' |
   'not_found' | 'method_not_allowed' | 'not_acceptable' | 'request_timeout' | 'upload_timeout' |
-  'upload_too_slow' | 'precondition_failed' | 'file_too_large' | 'too_many_pixels' |
+  'upload_too_slow' | 'precondition_failed' | 'file_too_large' | 'too_many_pixels' | 'watermark_too_large' |
   'input_dimension_too_large' | 'drawing_too_large' | 'result_too_large' | 'result_too_large_in_total' |
   'variants_too_large_in_total' | 'too_many_frames' | 'too_many_total_pixels' | 'resource_limit_exceeded' |
   'conversion_timeout' | 'unsupported_type' | 'conversion_unsupported' | 'unsupported_content_encoding' |
@@ -108,6 +108,18 @@ export interface ResultOptions {
    * `background` stays. Default: `false`.
    */
   readonly greyscale?: boolean | undefined;
+  /**
+   * Place of the watermark, with the words of `position` except `attention`. Its distance from the edges is
+   * 3% of the shorter side. Default: `right bottom`.
+   */
+  readonly watermark_position?: Exclude<Position, 'attention'> | undefined;
+  /** Opacity of the watermark in percent. Default: `100`. */
+  readonly watermark_opacity?: number | undefined;
+  /**
+   * Width of the watermark in percent of the width of the picture. A watermark that would be higher than the
+   * picture is as high as it. Default: `20`.
+   */
+  readonly watermark_scale?: number | undefined;
   /** Whether an image can be enlarged. An SVG is always rendered at the requested size. Default: `false`. */
   readonly enlarge?: boolean | undefined;
   /**
@@ -156,6 +168,8 @@ export interface ResultOptions {
 
 /** Options of `convert`. */
 export interface ConvertOptions extends ResultOptions {
+  /** An image that is put on each result, at most 10 MiB and 25 megapixels. It is sent in a form. */
+  readonly watermark?: Blob | undefined;
   /** Several results, instead of one. The response is a ZIP archive. */
   readonly variants?: readonly (ResultOptions & { readonly name: string })[] | undefined;
   /**

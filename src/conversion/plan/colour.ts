@@ -95,7 +95,7 @@ function toSrgb(job: ConversionJob, exact = isExactTransform(job)): string[] {
 }
 
 /**
- * Returns whether the image is converted to sRGB, as for `greyscale`. Unless its metadata is removed, it keeps its profile and pixels if the
+ * Returns whether the image is converted to sRGB, as for `greyscale` and a watermark. Unless its metadata is removed, it keeps its profile and pixels if the
  * result can hold them and the tools find the profile. An HDR image never keeps its profile, which is not a colour
  * space but a mapping to a standard dynamic range.
  */
@@ -104,8 +104,14 @@ function convertsToSrgb({ image, options, programs }: ConversionJob): boolean {
   const format = OUTPUTS[options.format];
   const isHdr = declaredColour !== undefined && 'hdr' in declaredColour.transfer;
   const isLost = (externalProfile && animation) || programs.includes('img2webp'); // which writes no profile
-  const holds = format.profile && !lab && !isLost && !isHdr && (!cmyk || format.cmyk) && !options.greyscale;
-  return options.metadata === 'none' || !holds || (profile === 'grey' && !holdsGreys({ image, options }));
+  const holds = format.profile && !lab && !isLost && !isHdr && (!cmyk || format.cmyk);
+  const isEdited = options.greyscale || options.watermark !== undefined;
+  return (
+    options.metadata === 'none' ||
+    !holds ||
+    isEdited ||
+    (profile === 'grey' && !holdsGreys({ image, options }))
+  );
 }
 
 /** Returns whether the result has only greys, as a profile of greys requires. The profile of declared colours is not of greys. */

@@ -334,7 +334,7 @@ function isFlat({ image: { flat, paletteKind, type }, options }: ConversionJob):
 
 /** Returns whether the result has colours between those of the image. */
 const addsShades = (options: ConvertOptions): boolean =>
-  setsSize(options) || (options.blur ?? options.sharpen) !== undefined;
+  setsSize(options) || (options.blur ?? options.sharpen ?? options.watermark) !== undefined;
 
 /**
  * Returns the compression of a PDF, which ImageMagick applies to all pages. Palette images are compressed without loss.

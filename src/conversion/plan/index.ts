@@ -23,6 +23,7 @@ import {
   RESTORED_FILE,
   type Sentence,
 } from './types.ts';
+import { addWatermark, explainWatermark } from './watermark.ts';
 
 /** Plans a conversion. */
 export function plan(job: ConversionJob): Plan {
@@ -53,7 +54,8 @@ export const planAnew = (
  */
 function planMeasuring({ image, options }: ConversionJob): Step | undefined {
   const isKnown = image.type !== 'svg' || (image.width && !image.styled);
-  return isKnown || !rendering.needsOwnSize(options) ? undefined : rendering.renderOwnSize();
+  const isNeeded = rendering.needsOwnSize(options) || options.watermark;
+  return isKnown || !isNeeded ? undefined : rendering.renderOwnSize();
 }
 
 /** Plans to measure what `trim` keeps: the stages up to `crop`, and colours that can be compared. */
@@ -130,6 +132,7 @@ const STAGES: readonly (readonly [Stage, Sentence?])[] = [
   [resizing.blur, resizing.explainBlur],
   [resizing.sharpen, resizing.explainSharpening],
   [colours.greyscale, colours.explainGreyscale],
+  [addWatermark, explainWatermark],
   [colours.greysToColours],
   [colours.flatten, colours.explainFlattening],
   [resizing.pad, resizing.explainBorders],

@@ -36,7 +36,8 @@ type Positioned = Pick<ConvertOptions, 'position'>;
 /** Returns whether a position is a point in percent. */
 export const isPoint = (position: Position = 'center'): position is Point => position.endsWith('%');
 
-function pointOf({ position = 'center' }: Positioned): FocalPoint {
+/** Returns the point of a position. That of `attention` is the centre until it has been chosen. */
+export function pointOf({ position = 'center' }: Positioned): FocalPoint {
   if (!isPoint(position)) return POINTS[position];
   const [x = 0, y = 0] = position.split(',').map((percent) => Number.parseFloat(percent) / 100);
   return { x, y };

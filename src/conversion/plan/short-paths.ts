@@ -7,10 +7,13 @@ import type { ConvertOptions } from './types.ts';
 
 type OptionName = keyof ConvertOptions;
 
+/** Options that have no effect without a watermark. */
+const PLACING = ['watermarkPosition', 'watermarkOpacity', 'watermarkScale'] as const;
 /** Options of the encoder and of other inputs. They change nothing that a short path leaves out. */
 const ENCODING = [
   ...(['format', 'accepted', 'quality', 'lossless', 'maxBytes', 'metadata'] as const),
   ...(['frames', 'pages', 'dpi', 'background'] as const),
+  ...PLACING,
 ];
 /** Options that have no effect without a size. */
 const FITTING = ['fit', 'position', 'enlarge'] as const;
@@ -18,7 +21,7 @@ const SIZE = ['width', 'height', 'scale', ...FITTING] as const;
 /** Options of which librsvg draws a part of an image: once `trim` is measured, it has an area. */
 const PART = ['crop', 'trim', 'areas'] as const;
 /** Options of stages after the resize and of the rotation, which are the same if the image is decoded at a smaller size. */
-const EDITS = ['rotate', 'flip', 'blur', 'sharpen', 'greyscale'] as const;
+const EDITS = ['rotate', 'flip', 'blur', 'sharpen', 'greyscale', 'watermark'] as const;
 
 /** The options that each path honours. */
 export const SHORT_PATHS = {

@@ -1,5 +1,5 @@
 /** @module The input and the output of the planner, as data. */
-import type { OutputType } from '../../formats.ts';
+import type { InputType, OutputType } from '../../formats.ts';
 import type { Area, ImageInfo, Orientation, Page, Size } from '../../images/image-info.ts';
 import type { Note } from '../../notes.ts';
 import type { OptionValues } from '../../options.ts';
@@ -17,7 +17,18 @@ export type ConvertOptions = OptionValues & {
    * image of one colour, which is kept.
    */
   readonly areas?: readonly (Area | undefined)[] | undefined;
+  /** Set if the source has a watermark. */
+  readonly watermark?: Watermark | undefined;
 };
+
+/** The image of a watermark. Its file is that of the source. */
+interface Watermark {
+  readonly type: InputType;
+  /** SHA-256 in hex: the conversion key depends on it. */
+  readonly sha256: string;
+  /** Its size on each of the pictures of different sizes, when it has been made. */
+  readonly sizes?: readonly Size[] | undefined;
+}
 
 /** Properties of the tools that a plan depends on. */
 export interface ToolContext {

@@ -4,9 +4,17 @@ import type { Config } from '../../config.ts';
 import { formSchemas, type Presets } from '../../conversion/forms.ts';
 import { ERROR_CODES } from '../../error-table.ts';
 import { reasonOf } from '../../errors.ts';
-import { ALL_INPUT_TYPES, INPUTS, type InputType, listLabels, type OutputType } from '../../formats.ts';
+import {
+  ALL_INPUT_TYPES,
+  INPUTS,
+  type InputType,
+  listLabels,
+  MAX_WATERMARK,
+  type OutputType,
+} from '../../formats.ts';
 import { NOTES, type Note } from '../../notes.ts';
 import { formatByteLimit } from '../../text.ts';
+import { WATERMARK_FIELD } from '../file-collector.ts';
 
 /** The service that the reference describes. */
 export interface ApiContext {
@@ -116,6 +124,12 @@ export const BINARY = {
   contentMediaType: 'application/octet-stream',
 } as const;
 
+/** The file part of a watermark. */
+const WATERMARK = {
+  ...BINARY,
+  description: `An image that is put on each result, of any format of \`file\`, at most ${formatByteLimit(MAX_WATERMARK.bytes)} and ${MAX_WATERMARK.pixels / 1_000_000} megapixels. An SVG is drawn at its final size, and of an animation, the first frame is used. Applies after \`greyscale\`, before the borders of \`contain\`. The colours of the result are sRGB.`,
+};
+
 function toSchema(check: z.ZodType): Json {
   const { $schema: _, ...schema } = z.toJSONSchema(check);
   return schema;
@@ -123,7 +137,8 @@ function toSchema(check: z.ZodType): Json {
 
 /** Unlike the schema of an object, that of a form allows unknown fields. */
 function formSchema(fields: z.ZodObject, part: string, file: Json): Json {
-  return { type: 'object', required: [part], properties: { [part]: file, ...fieldSchemas(fields) } };
+  const properties = { [part]: file, [WATERMARK_FIELD]: WATERMARK, ...fieldSchemas(fields) };
+  return { type: 'object', required: [part], properties };
 }
 
 /** Returns the schemas of fields, with defaults in prose: generators make a field with a default required. */

@@ -56,16 +56,17 @@ export function convertRoute(deps: ConvertRouteDeps): RequestHandler {
     maxFiles: 1,
     isBatch: false,
     acceptsImage: true,
+    acceptsWatermark: true,
   };
 
   return formRoute(deps, rules, async (form, res) => {
-    const { files, client, disk, signal, uploadedMs } = form;
+    const { files, watermark, client, disk, signal, uploadedMs } = form;
     const { options, variants, onError } = form.options;
     const file = files[0] as ReceivedFile;
     const { format } = options;
     varyByFormat(res, options, variants);
     setLogFields(res, { input: file.type, output: format, files: 1 });
-    const source = { ...file, disk, client };
+    const source = { ...file, watermark, disk, client };
     if (variants.length > 0) {
       const outcomes = await convertVariants(source, variants, onError, signal);
       return sendAll(form, [outcomes], res);
@@ -103,17 +104,18 @@ export function batchRoute(deps: ConvertRouteDeps): RequestHandler {
     maxFiles: config.MAX_BATCH_FILES,
     isBatch: true,
     acceptsImage: false,
+    acceptsWatermark: true,
     skipInvalid: (fields) => skipsErrors(fields, presets),
   };
 
   return formRoute(deps, rules, async (form, res) => {
-    const { files, client, disk, signal } = form;
+    const { files, watermark, client, disk, signal } = form;
     const { options, variants, onError } = form.options;
     const received = files.filter(isReceived);
     const types = [...new Set(received.map(({ type }) => type))];
     varyByFormat(res, options, variants);
     setLogFields(res, { input: types.join(','), output: options.format, files: files.length });
-    const sources = received.map((file) => ({ ...file, disk, client }));
+    const sources = received.map((file) => ({ ...file, watermark, disk, client }));
     const convertFile: ConvertBatchFile = async (source, stop, group) =>
       variants.length > 0
         ? convertVariants(source, variants, onError, stop, group)

@@ -52,6 +52,8 @@ const VALUES: Readonly<Required<Omit<ConvertOptions, 'format' | 'accepted' | 'me
   ...{ rotate: 90, flip: 'both', blur: 2, sharpen: 1, greyscale: true },
   ...{ enlarge: true, maxBytes: 900, lossless: true, frames: 'all', pages: 'first', dpi: 72 },
   background: '#112233',
+  watermark: { type: 'png', sha256: 'a'.repeat(64) },
+  ...{ watermarkPosition: 'top', watermarkOpacity: 50, watermarkScale: 30 },
 };
 
 function takes(path: ShortPath, more: object = {}): boolean {

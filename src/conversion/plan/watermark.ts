@@ -1,0 +1,85 @@
+/** @module The place and the size of a watermark, and the commands that put it on each frame or page. Pure. */
+import { isSameSize, type Size } from '../../images/image-info.ts';
+import { OPTIONS } from '../../options.ts';
+import { type Offset, pointOf } from './position.ts';
+import { SUFFIX } from './step.ts';
+import type { ConversionJob, ConvertOptions, Sentence } from './types.ts';
+
+/** Distance from the edges, as a share of the shorter side of the picture. */
+const MARGIN = 0.03;
+
+/** Returns the name of a watermark at one of the sizes of {@link watermarkBoxes}. */
+export const watermarkFile = (at: number): string => `watermark${SUFFIX}-${at}.png`;
+
+/** Returns the sizes of the pictures on which the watermark is put: of each frame or page, before the borders of `contain`. */
+function pictureSizes({ fittings, frameCount }: ConversionJob): Size[] {
+  const sizes = fittings.map(({ resized, result }) => ({
+    width: Math.min(resized.width, result.width),
+    height: Math.min(resized.height, result.height),
+  }));
+  return Array.from({ length: frameCount }, (_, at) => sizes[at] ?? sizes[0]).filter(
+    (size) => size !== undefined,
+  );
+}
+
+/** Returns the different sizes of the pictures. */
+function distinctPictures(job: ConversionJob): Size[] {
+  const sizes = pictureSizes(job);
+  return sizes.filter((size, at) => sizes.findIndex((other) => isSameSize(size, other)) === at);
+}
+
+/** Returns the boxes into which the watermark is fitted: one for each size of a picture, with a share of its width, and its height. */
+export function watermarkBoxes(job: ConversionJob): Size[] {
+  const { watermarkScale = OPTIONS.watermarkScale.default } = job.options;
+  return distinctPictures(job).map(({ width, height }) => ({
+    width: Math.max(1, Math.round((width * watermarkScale) / 100)),
+    height,
+  }));
+}
+
+/** Returns the top left corner of a watermark in a picture. One that is larger than the picture without its margins reaches into these. */
+function placeIn(picture: Size, size: Size, options: ConvertOptions): Offset {
+  const { x, y } = pointOf({ position: options.watermarkPosition ?? OPTIONS.watermarkPosition.default });
+  const margin = Math.round(Math.min(picture.width, picture.height) * MARGIN);
+  const place = (side: number, own: number, share: number): number => {
+    const room = Math.max(0, side - own);
+    const inset = Math.min(margin, Math.floor(room / 2));
+    return inset + Math.round((room - 2 * inset) * share);
+  };
+  return { x: place(picture.width, size.width, x), y: place(picture.height, size.height, y) };
+}
+
+/**
+ * Puts the watermark on each frame or page. Each is replaced by its result at the end of the list, behind the watermarks. Greys are
+ * declared to be colours, because ImageMagick 6 brightens them beside other colours.
+ */
+export function addWatermark(job: ConversionJob): string[] {
+  const { options, frameCount } = job;
+  const { watermark, watermarkOpacity = OPTIONS.watermarkOpacity.default } = options;
+  const boxes = watermarkBoxes(job);
+  if (!watermark || boxes.length === 0) return []; // without a size, another plan follows
+  const pictures = distinctPictures(job);
+  const fade =
+    watermarkOpacity < 100
+      ? ['-channel', 'A', '-evaluate', 'Multiply', String(watermarkOpacity / 100), '+channel']
+      : [];
+  const asColours = ['-set', 'colorspace', 'sRGB'];
+  const marks = boxes.flatMap((_, at) => [
+    ...['(', `PNG:${watermarkFile(at)}`, ...asColours, '-alpha', 'set', ...fade, ')'],
+  ]);
+  const frames = pictureSizes(job).flatMap((picture, at) => {
+    const which = pictures.findIndex((other) => isSameSize(picture, other));
+    const { x, y } = placeIn(picture, watermark.sizes?.[which] ?? (boxes[which] as Size), options);
+    const pair = ['-clone', '0', '-clone', String(frameCount - at + which)];
+    return ['(', ...pair, '-geometry', `+${x}+${y}`, '-compose', 'Over', '-composite', ')', '-delete', '0'];
+  });
+  return [...asColours, ...marks, ...frames, '-delete', `0-${boxes.length - 1}`];
+}
+
+export const explainWatermark: Sentence = ({ options }) => {
+  const { watermark, watermarkPosition, watermarkScale, watermarkOpacity } = options;
+  if (!watermark) return undefined;
+  const { watermarkPosition: position, watermarkScale: scale, watermarkOpacity: opacity } = OPTIONS;
+  const shown = watermarkOpacity ?? opacity.default;
+  return `a watermark at ${watermarkPosition ?? position.default}, with ${watermarkScale ?? scale.default}% of the width${shown < 100 ? ` and ${shown}% opacity` : ''}`;
+};

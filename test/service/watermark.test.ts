@@ -1,0 +1,146 @@
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { createClient } from '../../src/client/library/index.ts';
+import {
+  convert,
+  type Fields,
+  type FormFile,
+  fixture,
+  formOf,
+  jsonOf,
+  postForm,
+  sendForm,
+} from '../helpers/client.ts';
+import { decode, difference, pixelAt, plain } from '../helpers/pixels.ts';
+import { useServiceWith } from '../helpers/service.ts';
+import { readZip } from '../helpers/zip.ts';
+
+const red = (side: number) => plain(side, side, '#ff0000').png().toBuffer();
+const MARK = ['mark.png', 'watermark'] as const;
+
+describe('the file part watermark', () => {
+  const own = useServiceWith();
+  const send = async (
+    mark: Uint8Array,
+    fields: Fields = {},
+    more: readonly FormFile[] = [],
+    path = '/convert',
+  ) =>
+    postForm(
+      own.base + path,
+      formOf(
+        { output_format: 'png', ...fields },
+        [['scene.png', await fixture('scene.png')], [MARK[0], mark, MARK[1]], ...more],
+        path === '/batch' ? 'files' : 'file',
+      ),
+    );
+
+  it('is put on the result, in any order of the parts', async () => {
+    const marked = await decode((await send(await red(8))).body);
+    expect(pixelAt(marked, marked.width - 6, marked.height - 6)).to.deep.equal([255, 0, 0, 255]);
+    const form = formOf({ output_format: 'png' }, [
+      ['mark.png', await red(8), 'watermark'],
+      ['scene.png', await fixture('scene.png'), 'file'],
+    ]);
+    const other = await decode((await postForm(`${own.base}/convert`, form)).body);
+    expect(difference(marked, other).max).to.equal(0);
+  });
+
+  it('changes the key and the ETag, as do its options', async () => {
+    const keys = new Set<unknown>();
+    const mark = await red(8);
+    for (const [bytes, fields] of [
+      [mark, {}],
+      [await red(9), {}],
+      [mark, { watermark_position: 'north' }],
+      [mark, { watermark_opacity: '99' }],
+      [mark, { watermark_scale: '21' }],
+    ] as const)
+      keys.add((await send(bytes, fields)).headers.get('x-conversion-key'));
+    keys.add(
+      (await convert(own.base, await fixture('scene.png'), { output_format: 'png' })).headers.get(
+        'x-conversion-key',
+      ),
+    );
+    expect(keys.size).to.equal(6);
+    const etag = (await send(mark)).headers.get('etag') ?? '';
+    const form = formOf({ output_format: 'png' }, [
+      ['a', await fixture('scene.png'), 'file'],
+      ['b', mark, 'watermark'],
+    ]);
+    const again = await sendForm(`${own.base}/convert`, {
+      ...{ method: 'POST', body: form, headers: { 'if-none-match': etag } },
+    });
+    expect(again.status).to.equal(304);
+  });
+
+  it('is put on each variant at its own size, and on each file of a batch', async () => {
+    const variants = JSON.stringify([
+      { name: 'small', width: 40, watermark_scale: 50 },
+      { name: 'large', width: 80, watermark_position: 'left top' },
+    ]);
+    const { body } = await send(await red(8), { variants });
+    const files = await readZip(body);
+    const read = async (name: string) =>
+      decode(files.find((file) => file.name.includes(name))?.content as Buffer);
+    const [small, large] = [await read('small'), await read('large')];
+    expect([18, 19, 38, 39].map((x) => pixelAt(small, x, 20)[1] === 0)).to.deep.equal([
+      false,
+      true,
+      true,
+      false,
+    ]);
+    expect([1, 2, 17, 18].map((x) => pixelAt(large, x, 5)[1] === 0)).to.deep.equal([
+      false,
+      true,
+      true,
+      false,
+    ]);
+    const batch = await send(await red(8), {}, [['b.gif', await fixture('scene.gif')]], '/batch');
+    for (const { content } of await readZip(batch.body)) {
+      const picture = await decode(content);
+      expect(pixelAt(picture, picture.width - 6, picture.height - 6)).to.deep.equal([255, 0, 0, 255]);
+    }
+  });
+
+  const BAD: Readonly<Record<string, readonly [() => Promise<Uint8Array>, number, string]>> = {
+    'is no image': [async () => Buffer.from('no image'), 415, 'unsupported_type'],
+    'is empty': [async () => Buffer.alloc(0), 400, 'empty_file'],
+    'is damaged': [async () => (await fixture('scene.jpg')).subarray(0, 200), 400, 'corrupt_image'],
+    'has more than 10 MiB': [
+      async () => Buffer.concat([await fixture('scene.jpg'), Buffer.alloc(10 * 1024 ** 2)]),
+      ...([413, 'watermark_too_large'] as const),
+    ],
+    'has more than 25 megapixels': [
+      () => plain(5001, 5000).png().toBuffer(),
+      ...([413, 'watermark_too_large'] as const),
+    ],
+  };
+  for (const [what, [mark, status, reason]] of Object.entries(BAD))
+    it(`fails with ${status} and names the part if the watermark ${what}`, async () => {
+      for (const fields of [{}, { variants: '{"name":"a"}' }]) {
+        const answer = await send(await mark(), fields);
+        const { error } = jsonOf(answer);
+        expect([answer.status, error.reason]).to.deep.equal([status, reason]);
+        expect(error.message).to.match(/^The watermark /);
+      }
+    });
+
+  it('fails with 400 if it is sent twice or as text', async () => {
+    const twice = await send(await red(8), {}, [['b.png', await red(8), 'watermark']]);
+    expect([twice.status, jsonOf(twice).error.field]).to.deep.equal([400, 'watermark']);
+    const text = await convert(own.base, await fixture('scene.png'), { watermark: 'logo.png' });
+    expect([text.status, jsonOf(text).error.field]).to.deep.equal([400, 'watermark']);
+  });
+
+  it('is an option of the client', async () => {
+    const client = createClient(own.base);
+    const watermark = new Blob([new Uint8Array(await red(8))]);
+    const { response } = await client.convert(await fixture('scene.png'), { format: 'png', watermark });
+    const { data } = await sharp(await response.bytes())
+      .raw()
+      .toBuffer({ resolveWithObject: true });
+    const sent = await decode((await send(await red(8))).body);
+    expect(data.length).to.equal(sent.width * sent.height * 3);
+  });
+});
