@@ -103,6 +103,7 @@ describe('a watermark', () => {
         {},
         { width: 50, height: 40, fit: 'cover', watermarkPosition: 'left top', watermarkScale: 50 },
         { watermarkPosition: 'center', watermarkOpacity: 40 },
+        { trim: 8, rotate: 90, watermarkPosition: 'left top' },
       ] as const)
         await expectMark(file, options);
     });
