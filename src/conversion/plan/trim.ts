@@ -1,6 +1,6 @@
 /**
  * @module Measures what `trim` keeps: the smallest area with all pixels that differ from the top left corner. It then takes the place of
- * `crop`. Pure.
+ * `crop`.
  */
 import type { Area } from '../../images/image-info.ts';
 import { createJob } from './job.ts';
