@@ -255,6 +255,13 @@ export const OPTIONS = {
     examples: [20, 50],
     flag: { value: 'percent', help: 'width of the watermark in percent of that of the picture' },
   },
+  watermarkRepeat: {
+    type: { kind: 'flag' },
+    default: false,
+    description:
+      'Whether the watermark is repeated over the whole picture, from `watermark_position`, at distances of 3% of the shorter side.',
+    flag: { help: 'repeat the watermark over the whole picture' },
+  },
   enlarge: {
     type: { kind: 'flag' },
     default: false,

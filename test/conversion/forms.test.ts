@@ -25,8 +25,8 @@ const BOOLEAN = 'true or false (or 1/0, yes/no, on/off)';
 const FRACTIONS = ['0', '16385', '-5', '10.5', 'auto', '100px'];
 const POSITIONS =
   'one of center, top, right top, right, right bottom, bottom, left bottom, left, left top, attention, ' +
-  'centre, north, northeast, east, southeast, south, southwest, west, northwest, ' +
-  'or a point as left%,top% with two numbers from 0 to 100';
+  'centre, north, northeast, east, southeast, south, southwest, west, northwest';
+const POINTS = ', or a point as left%,top% with two numbers from 0 to 100';
 
 /** Values of a field that are rejected with what is expected, and values that are accepted, besides an empty one. */
 type Row = readonly [expected: string, rejected: readonly string[], accepted: readonly string[]];
@@ -51,6 +51,7 @@ const VALUES: Readonly<Record<string, Row>> = {
   metadata: ['one of none, copyright, all', ['keep', 'true'], ['none', 'COPYRIGHT', 'all']],
   enlarge: [BOOLEAN, ['maybe'], ['yes']],
   greyscale: [BOOLEAN, ['2'], ['on']],
+  watermark_repeat: [BOOLEAN, ['2'], ['on']],
   rotate: ['one of 0, 90, 180, 270', ['45', '-90', '360', '0x5a', ' 90', '90.0'], ['0', '90', '270']],
   flip: ['one of horizontal, vertical, both', ['left', 'true'], ['Horizontal', 'both']],
   sharpen: ['a number from 0.3 to 10', ['0', '0.29', '10.1', '1e1', '-2'], ['0.3', '10']],
@@ -84,7 +85,7 @@ const VALUES: Readonly<Record<string, Row>> = {
   ],
   fit: ['one of inside, cover, contain, fill', ['crop'], ['inside']],
   position: [
-    POSITIONS,
+    POSITIONS + POINTS,
     ['top left', '5', 'constructor', '30,70', '30%', '101%,0%', '0%,100.1%', '-1%,0%', '1%,2%,3%', '1e1%,2%'],
     ['WEST', 'Right Bottom', 'attention', '0%,100%', '33.333333%,100.0%'],
   ],

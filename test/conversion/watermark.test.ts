@@ -48,6 +48,7 @@ describe('a watermark', () => {
       watermarkPosition: position = 'right bottom',
       watermarkScale: scale = 20,
       watermarkOpacity: opacity = 100,
+      watermarkRepeat: repeats = false,
     }: Partial<ConvertOptions>,
   ): Promise<Pixels> {
     const { width, height, data } = picture;
@@ -57,13 +58,26 @@ describe('a watermark', () => {
     const left = margin + Math.round((width - 2 * margin - mark.width) * x);
     const top = margin + Math.round((height - 2 * margin - mark.height) * y);
     const faded = mark.data.map((value, at) => (at % 4 === 3 ? Math.round((value * opacity) / 100) : value));
-    const layer = {
-      input: Buffer.from(faded),
-      raw: { width: mark.width, height: mark.height, channels: 4 },
-      left,
-      top,
-    } as const;
-    return toPixels(sharp(data, { raw: { width, height, channels: 4 } }).composite([layer]));
+    const raw = { width: mark.width, height: mark.height, channels: 4 } as const;
+    // Sharp cuts a layer at the edges only if it is not beyond the left and the top: the picture gets a frame, which is removed.
+    const frame = Math.max(width, height);
+    const placesFrom = (start: number, step: number): number[] =>
+      repeats
+        ? Array.from({ length: 60 }, (_, at) => start + (at - 30) * step).filter(
+            (place) => place > -frame && place < frame,
+          )
+        : [start];
+    const layers = placesFrom(top, mark.height + margin).flatMap((y) =>
+      placesFrom(left, mark.width + margin).map((x) => ({
+        ...{ input: Buffer.from(faded), raw, left: x + frame, top: y + frame },
+      })),
+    );
+    const framed = await sharp(data, { raw: { width, height, channels: 4 } })
+      .extend({ top: frame, bottom: frame * 2, left: frame, right: frame * 2, background: '#0000' })
+      .png()
+      .toBuffer();
+    const marked = await sharp(framed).composite(layers).png().toBuffer();
+    return toPixels(sharp(marked).extract({ left: frame, top: frame, width, height }));
   }
 
   async function expectMark(
@@ -104,6 +118,8 @@ describe('a watermark', () => {
         { width: 50, height: 40, fit: 'cover', watermarkPosition: 'left top', watermarkScale: 50 },
         { watermarkPosition: 'center', watermarkOpacity: 40 },
         { trim: 8, rotate: 90, watermarkPosition: 'left top' },
+        { watermarkRepeat: true, watermarkPosition: 'center', watermarkOpacity: 60 },
+        { watermarkRepeat: true, watermarkScale: 7, width: 50, height: 40, fit: 'cover' },
       ] as const)
         await expectMark(file, options);
     });
@@ -115,6 +131,7 @@ describe('a watermark', () => {
   ] as const)
     it(`is put on each frame of ${name}`, async () => {
       await expectMark(await fixture(name), { watermarkPosition: 'top' }, format);
+      await expectMark(await fixture(name), { watermarkRepeat: true }, format);
     });
 
   it('can be a picture of any kind, which is resized', async () => {

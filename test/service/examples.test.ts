@@ -5,6 +5,7 @@ import sharp from 'sharp';
 import { fixturePath } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { pdfFacts } from '../helpers/pdf.ts';
+import { difference, type Pixels, toPixels } from '../helpers/pixels.ts';
 import { execute } from '../helpers/process.ts';
 import { useService } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
@@ -71,6 +72,14 @@ describe('the curl examples of the documents', () => {
       expect(red?.mean)
         .to.be.closeTo(green?.mean ?? 0, 1)
         .and.closeTo(blue?.mean ?? 0, 1);
+    },
+    'trimmed.png': async (name) => expect((await image(name)).height).to.be.within(10, 79),
+    'marked.webp': async (name) => {
+      const mark = { left: 94, top: 62, width: 24, height: 16 };
+      const [marked, plain] = await Promise.all(
+        [name, 'fixtures/images/scene.jpg'].map((path) => toPixels(sharp(join(folder, path)).extract(mark))),
+      );
+      expect(difference(marked as Pixels, plain as Pixels).psnr).to.be.below(25);
     },
     'credited.webp': async (name) =>
       expect((await image(name)).exif?.toString('latin1')).to.include('Somebody Private'),

@@ -120,6 +120,11 @@ export interface ResultOptions {
    * picture is as high as it. Default: `20`.
    */
   readonly watermark_scale?: number | undefined;
+  /**
+   * Whether the watermark is repeated over the whole picture, from `watermark_position`, at distances of 3%
+   * of the shorter side. Default: `false`.
+   */
+  readonly watermark_repeat?: boolean | undefined;
   /** Whether an image can be enlarged. An SVG is always rendered at the requested size. Default: `false`. */
   readonly enlarge?: boolean | undefined;
   /**

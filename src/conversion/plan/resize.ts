@@ -273,7 +273,12 @@ function paddingColour({ options: { format, background } }: ConversionJob): stri
 }
 
 /** Formats a geometry argument of ImageMagick. */
-function formatGeometry({ width, height }: Size, offset?: Offset): string {
+export function formatGeometry(size: Size, offset?: Offset): string {
+  return `${size.width}x${size.height}${offset ? formatOffset(offset) : ''}`;
+}
+
+/** Formats an offset as `+1-2`. */
+export function formatOffset({ x, y }: Offset): string {
   const signed = (count: number): string => (count < 0 ? `${count}` : `+${Math.abs(count)}`);
-  return `${width}x${height}${offset ? signed(offset.x) + signed(offset.y) : ''}`;
+  return signed(x) + signed(y);
 }

@@ -8,7 +8,7 @@ import type { ConvertOptions } from './types.ts';
 type OptionName = keyof ConvertOptions;
 
 /** Options that have no effect without a watermark. */
-const PLACING = ['watermarkPosition', 'watermarkOpacity', 'watermarkScale'] as const;
+const PLACING = ['watermarkPosition', 'watermarkOpacity', 'watermarkScale', 'watermarkRepeat'] as const;
 /** Options of the encoder and of other inputs. They change nothing that a short path leaves out. */
 const ENCODING = [
   ...(['format', 'accepted', 'quality', 'lossless', 'maxBytes', 'metadata'] as const),

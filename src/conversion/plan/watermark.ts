@@ -1,12 +1,14 @@
-/** @module The place and the size of a watermark, and the commands that put it on each frame or page. Pure. */
+/** @module The place and the size of a watermark, and the commands that put it on each frame or page. */
 import { isSameSize, type Size } from '../../images/image-info.ts';
 import { OPTIONS } from '../../options.ts';
 import { type Offset, pointOf } from './position.ts';
+import { formatGeometry, formatOffset } from './resize.ts';
 import { SUFFIX } from './step.ts';
 import type { ConversionJob, ConvertOptions, Sentence } from './types.ts';
 
-/** Distance from the edges, as a share of the shorter side of the picture. */
+/** Distance from the edges, and between repetitions, as a share of the shorter side of the picture. */
 const MARGIN = 0.03;
+const marginOf = ({ width, height }: Size): number => Math.round(Math.min(width, height) * MARGIN);
 
 /** Returns the name of a watermark at one of the sizes of {@link watermarkBoxes}. */
 export const watermarkFile = (at: number): string => `watermark${SUFFIX}-${at}.png`;
@@ -40,13 +42,41 @@ export function watermarkBoxes(job: ConversionJob): Size[] {
 /** Returns the top left corner of a watermark in a picture. One that is larger than the picture without its margins reaches into these. */
 function placeIn(picture: Size, size: Size, options: ConvertOptions): Offset {
   const { x, y } = pointOf({ position: options.watermarkPosition ?? OPTIONS.watermarkPosition.default });
-  const margin = Math.round(Math.min(picture.width, picture.height) * MARGIN);
+  const margin = marginOf(picture);
   const place = (side: number, own: number, share: number): number => {
     const room = Math.max(0, side - own);
     const inset = Math.min(margin, Math.floor(room / 2));
     return inset + Math.round((room - 2 * inset) * share);
   };
   return { x: place(picture.width, size.width, x), y: place(picture.height, size.height, y) };
+}
+
+interface Layout {
+  readonly place: Offset;
+  /** Arguments that repeat the watermark. */
+  readonly repetition: readonly string[];
+}
+
+/** Returns the place of a watermark in a picture. With `watermarkRepeat`, repetitions cover the picture from this place on. */
+function layOut(picture: Size, size: Size, options: ConvertOptions): Layout {
+  const place = placeIn(picture, size, options);
+  if (!options.watermarkRepeat) return { place, repetition: [] };
+  const gap = marginOf(picture);
+  const tile = { width: size.width + gap, height: size.height + gap };
+  const start = { x: (place.x % tile.width) - tile.width, y: (place.y % tile.height) - tile.height };
+  const copies = (side: number, from: number, step: number): string =>
+    String(Math.max(1, Math.ceil((side - from) / step) - 1));
+  const [across, down] = [
+    copies(picture.width, start.x, tile.width),
+    copies(picture.height, start.y, tile.height),
+  ];
+  return {
+    place: start,
+    repetition: [
+      ...['-background', 'none', '-compose', 'Copy', '-extent', formatGeometry(tile), '+repage'],
+      ...['-duplicate', across, '+append', '-duplicate', down, '-append'],
+    ],
+  };
 }
 
 /**
@@ -59,27 +89,30 @@ export function addWatermark(job: ConversionJob): string[] {
   const boxes = watermarkBoxes(job);
   if (!watermark || boxes.length === 0) return []; // without a size, another plan follows
   const pictures = distinctPictures(job);
+  const layouts = pictures.map((picture, at) =>
+    layOut(picture, watermark.sizes?.[at] ?? (boxes[at] as Size), options),
+  );
   const fade =
     watermarkOpacity < 100
       ? ['-channel', 'A', '-evaluate', 'Multiply', String(watermarkOpacity / 100), '+channel']
       : [];
   const asColours = ['-set', 'colorspace', 'sRGB'];
-  const marks = boxes.flatMap((_, at) => [
-    ...['(', `PNG:${watermarkFile(at)}`, ...asColours, '-alpha', 'set', ...fade, ')'],
+  const marks = layouts.flatMap(({ repetition }, at) => [
+    ...['(', `PNG:${watermarkFile(at)}`, ...asColours, '-alpha', 'set', ...fade, ...repetition, ')'],
   ]);
   const frames = pictureSizes(job).flatMap((picture, at) => {
     const which = pictures.findIndex((other) => isSameSize(picture, other));
-    const { x, y } = placeIn(picture, watermark.sizes?.[which] ?? (boxes[which] as Size), options);
     const pair = ['-clone', '0', '-clone', String(frameCount - at + which)];
-    return ['(', ...pair, '-geometry', `+${x}+${y}`, '-compose', 'Over', '-composite', ')', '-delete', '0'];
+    const place = formatOffset((layouts[which] as Layout).place);
+    return ['(', ...pair, '-geometry', place, '-compose', 'Over', '-composite', ')', '-delete', '0'];
   });
   return [...asColours, ...marks, ...frames, '-delete', `0-${boxes.length - 1}`];
 }
 
 export const explainWatermark: Sentence = ({ options }) => {
-  const { watermark, watermarkPosition, watermarkScale, watermarkOpacity } = options;
+  const { watermark, watermarkPosition, watermarkScale, watermarkOpacity, watermarkRepeat } = options;
   if (!watermark) return undefined;
   const { watermarkPosition: position, watermarkScale: scale, watermarkOpacity: opacity } = OPTIONS;
   const shown = watermarkOpacity ?? opacity.default;
-  return `a watermark at ${watermarkPosition ?? position.default}, with ${watermarkScale ?? scale.default}% of the width${shown < 100 ? ` and ${shown}% opacity` : ''}`;
+  return `a watermark ${watermarkRepeat ? 'repeated from' : 'at'} ${watermarkPosition ?? position.default}, with ${watermarkScale ?? scale.default}% of the width${shown < 100 ? ` and ${shown}% opacity` : ''}`;
 };

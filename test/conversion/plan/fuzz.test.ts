@@ -90,6 +90,7 @@ const wishes = facts({
   watermarkPosition: fc.constantFrom('left top', 'center'),
   watermarkOpacity: fc.constantFrom(1, 100),
   watermarkScale: fc.constantFrom(1, 100),
+  watermarkRepeat: fc.boolean(),
   greyscale: fc.boolean(),
   frames: allOrFirst,
   pages: allOrFirst,

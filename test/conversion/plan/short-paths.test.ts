@@ -53,7 +53,7 @@ const VALUES: Readonly<Required<Omit<ConvertOptions, 'format' | 'accepted' | 'me
   ...{ enlarge: true, maxBytes: 900, lossless: true, frames: 'all', pages: 'first', dpi: 72 },
   background: '#112233',
   watermark: { type: 'png', sha256: 'a'.repeat(64) },
-  ...{ watermarkPosition: 'top', watermarkOpacity: 50, watermarkScale: 30 },
+  ...{ watermarkPosition: 'top', watermarkOpacity: 50, watermarkScale: 30, watermarkRepeat: true },
 };
 
 function takes(path: ShortPath, more: object = {}): boolean {
