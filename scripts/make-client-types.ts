@@ -76,7 +76,7 @@ export function clientTypes(): string {
 
 function declarations(): readonly Declaration[] {
   const service = { version: '', inputs: ALL_INPUT_TYPES, outputs: ALL_OUTPUT_TYPES };
-  const presets = new Map([['name', []]]);
+  const presets = new Map([['name', { fields: [] }]]);
   const document = schemas({ ...service, presets, config: loadConfig({}) }) as Record<string, Schema>;
   const { ConvertForm = {}, BatchForm = {}, IdentifyForm = {} } = document;
   const { ImageDescription = {}, Formats = {}, Health = {} } = document;

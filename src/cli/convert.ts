@@ -97,10 +97,13 @@ async function parseCommand(args: readonly string[], flags: ConvertFlags, env: C
   const given = parseOptions(flags, outputs);
   const bulk = parseBulkOptions(flags);
   const destination = await resolveDestination(flags.output, args, given.format, outputs);
-  const parsed = await parseResults(flags, given, destination.format, { outputs, config });
-  const watermark = await openWatermark(flags, types);
+  const wanted = await parseResults(flags, given, destination.format, { types, outputs, config });
+  const watermark = (await openWatermark(flags, types)) ?? wanted.watermark;
   // With them, --update finds results with another watermark.
-  const results = parsed.map((result) => ({ ...result, options: withWatermark(result.options, watermark) }));
+  const results = wanted.results.map((result) => ({
+    ...result,
+    options: withWatermark(result.options, watermark),
+  }));
   assertOutput(args, results, destination, flags.json ?? false);
   const formats = results.map(({ options }) => options.format);
   return {

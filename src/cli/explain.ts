@@ -29,7 +29,7 @@ export async function explain(
   const config = loadLocalSettings(env, flags);
   const { inputs: types, outputs } = enabledTypes(config);
   const given = parseOptions(flags, outputs);
-  const results = await parseResults(flags, given, given.format, { outputs, config });
+  const { results, watermark } = await parseResults(flags, given, given.format, { types, outputs, config });
   return forEachFile(
     config,
     async (signal) => (await createInputs(args, undefined, signal, types)).find(),
@@ -38,7 +38,13 @@ export async function explain(
       if ('error' in input) throw input.error;
       for (const result of results)
         await withStoredInput(input.path, async (source) =>
-          print(input.path, await engine.explain(source, result.options), engine, result, flags),
+          print(
+            input.path,
+            await engine.explain({ ...source, watermark }, result.options),
+            engine,
+            result,
+            flags,
+          ),
         );
     },
     flags.json ? 'input' : undefined,

@@ -16,11 +16,20 @@ import {
   toOptionValues,
 } from './options.ts';
 import type { ConvertOptions } from './plan/types.ts';
-import type { OnError, Parse, TextField, Variant } from './types.ts';
+import type { OnError, Parse, TextField, Variant, WatermarkFile } from './types.ts';
 import { parseVariants, VARIANTS_FIELD, withOverrides } from './variants.ts';
 
-/** Fields of a request by the name of their preset. */
-export type Presets = ReadonlyMap<string, readonly TextField[]>;
+/** What a request with a preset gets. */
+export interface Preset {
+  readonly fields: readonly TextField[];
+  /** Absolute path of the image of its watermark. */
+  readonly watermarkPath?: string;
+  /** The image of its watermark, once it is checked. */
+  readonly watermark?: WatermarkFile;
+}
+
+/** Presets by their names. */
+export type Presets = ReadonlyMap<string, Preset>;
 
 /** No presets. */
 export const NO_PRESETS: Presets = new Map();
@@ -138,6 +147,8 @@ export interface FormOptions {
   readonly onError: OnError;
   /** Whether the archive has a list of the results. Always with variants. */
   readonly manifest: boolean;
+  /** The watermark of the preset. That of a request takes precedence. */
+  readonly watermark: WatermarkFile | undefined;
 }
 
 /** Creates the function that parses the options of one result. */
@@ -166,8 +177,11 @@ export function createParsers(
       const fields = expandPreset(sent, presets);
       const checked: Checked = parseFields(form, fields);
       const { on_error: onError, variants: given, manifest = false, ...single } = checked;
-      if (given === undefined)
-        return { options: toOptions(single, fields, outputs, accept), variants: [], onError, manifest };
+      const watermark = presets.get(presetName(sent) ?? '')?.watermark;
+      if (given === undefined) {
+        const options = toOptions(single, fields, outputs, accept);
+        return { options, variants: [], onError, manifest, watermark };
+      }
       const values = fields.flatMap(([name, value]) =>
         name === VARIANTS_FIELD && value !== '' ? [value] : [],
       );
@@ -177,7 +191,8 @@ export function createParsers(
         names,
         maxVariants,
       });
-      return { options: (variants[0] as Variant).options, variants, onError, manifest: true };
+      const { options } = variants[0] as Variant;
+      return { options, variants, onError, manifest: true, watermark };
     };
   return {
     convert: parserOf(forms.convert),
@@ -201,11 +216,15 @@ export const optionNames = (outputs: readonly OutputType[]): string[] =>
  * the file, an invalid file fails the upload.
  */
 export function skipsErrors(fields: readonly TextField[], presets: Presets): boolean {
-  const preset = presets.get(fields.find(([name]) => name === PRESET_FIELD)?.[1] ?? '') ?? [];
+  const preset = presets.get(presetName(fields) ?? '')?.fields ?? [];
   return withOverrides(preset, fields).some(
     ([name, value]) => name === 'on_error' && value.toLowerCase() === 'skip',
   );
 }
+
+/** Returns the name of the first preset that the fields name. */
+const presetName = (fields: readonly TextField[]): string | undefined =>
+  fields.find(([field, value]) => field === PRESET_FIELD && value !== '')?.[1];
 
 /**
  * Replaces the field `preset` by the fields of the preset that the request does not have.
@@ -222,7 +241,7 @@ export function expandPreset(fields: readonly TextField[], presets: Presets): re
     presets.size > 0 ? `one of ${[...presets.keys()].join(', ')}` : 'none: there are no presets';
   if (!preset) throw serviceError('FIELD_INVALID', PRESET_FIELD, sanitizeForDisplay(name), expected);
   return withOverrides(
-    preset,
+    preset.fields,
     fields.filter(([field]) => field !== PRESET_FIELD),
   );
 }

@@ -1,18 +1,21 @@
 /** @module Reads the presets of a YAML or JSON file, and checks each of them. */
 import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { type Document, isNode, LineCounter, parseDocument } from 'yaml';
 import { z } from 'zod';
 import type { Config } from '../config.ts';
-import { StartupError, serviceError } from '../errors.ts';
+import { ServiceError, StartupError, serviceError } from '../errors.ts';
 import { systemReason } from '../files/system.ts';
-import type { OutputType } from '../formats.ts';
-import { createParsers, formSchemas, type Presets } from './forms.ts';
+import type { InputType, OutputType } from '../formats.ts';
+import { createParsers, formSchemas, type Preset, type Presets } from './forms.ts';
 import type { TextField } from './types.ts';
 import { namedOptions, toTextFields, VARIANTS_FIELD } from './variants.ts';
+import { readWatermark } from './watermark.ts';
 
 /** `safeExtend` would give the variants the type of an option. */
 const preset = z.looseObject({
   variants: z.array(namedOptions).min(1, 'expected at least one variant').optional(),
+  watermark: z.string('expected the path of an image').min(1, 'expected the path of an image').optional(),
 });
 const schema = z.strictObject({ presets: z.array(preset) });
 
@@ -52,7 +55,7 @@ export function readPresets(
     );
   const parse = createParsers(outputs, config).convert;
   const known = Object.keys(formSchemas(outputs).convert.shape);
-  const { presets, problems } = checkPresets(document.toJS(), (fields) => {
+  const { presets, problems } = checkPresets(document.toJS(), dirname(resolve(path)), (fields) => {
     const unknown = fields.find(([name]) => !known.includes(name));
     if (unknown) throw serviceError('FIELD_INVALID', 'option', unknown[0], `one of ${known.join(', ')}`);
     parse(fields);
@@ -60,6 +63,38 @@ export function readPresets(
   if (problems.length > 0)
     fail(problems.map(({ path: at, message }) => ({ offset: offsetOf(document, at), message })));
   return presets;
+}
+
+/**
+ * Checks the images of the watermarks that presets name.
+ *
+ * @param types types of images that this instance reads
+ * @param source setting and path of the file of the presets, for messages
+ * @returns the presets with their watermarks. The files must not change as long as they are used.
+ * @throws {StartupError} if a file cannot be read, or is no image for a watermark
+ */
+export async function openWatermarks(
+  presets: Presets,
+  types: readonly InputType[],
+  [setting, path]: readonly [setting: string, path: string],
+): Promise<Presets> {
+  const opened = new Map<string, Preset>();
+  for (const [name, preset] of presets) {
+    const { watermarkPath: image } = preset;
+    const watermark =
+      image === undefined
+        ? undefined
+        : await readWatermark(image, types).catch((cause) => {
+            const reason =
+              cause instanceof ServiceError ? cause.message : `it cannot be read: ${systemReason(cause)}`;
+            throw new StartupError(`${setting} ${path}: preset "${name}": watermark ${image}: ${reason}`, {
+              setting,
+              cause,
+            });
+          });
+    opened.set(name, watermark ? { ...preset, watermark } : preset);
+  }
+  return opened;
 }
 
 function readText(path: string, setting: string): string {
@@ -75,12 +110,13 @@ function readText(path: string, setting: string): string {
 
 function checkPresets(
   value: unknown,
+  folder: string,
   check: (fields: readonly TextField[]) => unknown,
 ): { presets: Presets; problems: readonly Problem[] } {
-  const presets = new Map<string, readonly TextField[]>();
+  const presets = new Map<string, Preset>();
   const parsed = schema.safeParse(value);
   if (!parsed.success) return { presets, problems: parsed.error.issues.map(describeProblem) };
-  const problems = parsed.data.presets.flatMap(({ variants, ...rest }, index): Problem[] => {
+  const problems = parsed.data.presets.flatMap(({ variants, watermark, ...rest }, index): Problem[] => {
     const path = ['presets', index];
     const named = namedOptions.safeParse(rest);
     if (!named.success)
@@ -89,7 +125,10 @@ function checkPresets(
     const fields = toTextFields(named.data);
     if (variants) fields.push([VARIANTS_FIELD, JSON.stringify(variants)]);
     if (presets.has(name)) return [{ path, message: `another preset is named ${name}.` }];
-    presets.set(name, fields);
+    presets.set(name, {
+      fields,
+      ...(watermark !== undefined && { watermarkPath: resolve(folder, watermark) }),
+    });
     try {
       check(fields);
       return [];

@@ -171,6 +171,8 @@ function withoutPreset(given: NamedCase, presets: Presets | undefined): readonly
     ...Object.fromEntries(fields),
     ...(own && { thresholds: own }),
   });
+  if (presets.get(String(options.preset))?.watermarkPath !== undefined)
+    throw new RegressError(`case ${name}: a preset with a watermark cannot be used here`);
   const fields = orRegressError(name, () => expandPreset(toTextFields({ name, ...options }), presets));
   const base = fields.filter(([field]) => field !== VARIANTS_FIELD && field !== 'on_error');
   const variants = fields.find(([field]) => field === VARIANTS_FIELD)?.[1];

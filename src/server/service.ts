@@ -1,11 +1,11 @@
 /** @module Creates the service from its parts: takes the settings, and returns an app that is ready to listen. */
 import { openApiKeys } from '../api-keys.ts';
 import type { Config } from '../config.ts';
+import type { Capabilities } from '../conversion/capabilities.ts';
 import { createConversionEngine } from '../conversion/engine.ts';
 import { NO_PRESETS, type Presets } from '../conversion/forms.ts';
 import { createHealthCheck } from '../conversion/health-check.ts';
 import { WEB_APP_DIR } from '../folders.ts';
-import type { OutputType } from '../formats.ts';
 import { type AppDeps, createApp } from './app.ts';
 import { createMetrics } from './metrics.ts';
 import type { SharedStore } from './redis-store.ts';
@@ -62,7 +62,7 @@ export async function createService({
         onShared: metrics.rateLimitShared,
       });
     }
-    const presets = await loadPresets(config, capabilities.outputs);
+    const presets = await loadPresets(config, capabilities);
     const webApp = loadWebApp(WEB_APP_DIR);
     if (!webApp) log.warn('the web page is not built: run npm run build');
     const draining = new AbortController();
@@ -90,8 +90,9 @@ export async function createService({
 }
 
 /** Reads the presets. Loads the YAML parser only if there is a file. */
-async function loadPresets(config: Config, outputs: readonly OutputType[]): Promise<Presets> {
-  if (config.PRESETS_FILE === undefined) return NO_PRESETS;
-  const { readPresets } = await import('../conversion/presets-file.ts');
-  return readPresets(config.PRESETS_FILE, outputs, config);
+async function loadPresets(config: Config, { inputs, outputs }: Capabilities): Promise<Presets> {
+  const { PRESETS_FILE: path } = config;
+  if (path === undefined) return NO_PRESETS;
+  const { openWatermarks, readPresets } = await import('../conversion/presets-file.ts');
+  return openWatermarks(readPresets(path, outputs, config), inputs, ['PRESETS_FILE', path]);
 }

@@ -1,3 +1,4 @@
+import { writeFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { convert as convertWith, fixture } from '../helpers/client.ts';
@@ -47,6 +48,30 @@ describe('imagemill convert --preset', () => {
     const env = { PRESETS_FILE: folder.file('presets.yaml') };
     await run(['convert', 'in/a.jpg', '-o', 'b.webp', '--preset', 'card'], env);
     expect(await size('b.webp')).to.deep.equal(['webp', 60, 60]);
+  });
+
+  it('puts the watermark of the preset on the results, unless the command has another', async () => {
+    const mark = (colour: string) =>
+      sharp({ create: { width: 8, height: 8, channels: 3, background: colour } }).png();
+    await mark('#f00').toFile(folder.file('red.png'));
+    await mark('#00f').toFile(folder.file('blue.png'));
+    await writeFile(
+      folder.file('marked.yaml'),
+      'presets:\n  - { name: mark, format: png, watermark: red.png }\n',
+    );
+    for (const [more, colour] of [
+      [[], [255, 0, 0]],
+      [
+        ['--watermark', 'blue.png'],
+        [0, 0, 255],
+      ],
+    ] as const) {
+      const { outcome } = await convert('--preset', 'mark', '--presets', 'marked.yaml', '--force', ...more);
+      expect(outcome).to.equal('0');
+      const corner = { left: 110, top: 70, width: 1, height: 1 };
+      const pixel = await sharp(folder.file('out/a.png')).extract(corner).removeAlpha().raw().toBuffer();
+      expect([...pixel]).to.deep.equal(colour);
+    }
   });
 
   it('writes all variants of a preset, named as in the archives of the server', async () => {

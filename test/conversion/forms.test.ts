@@ -143,7 +143,7 @@ describe('the fields of a form', () => {
   });
 
   it('of a request take precedence over those of a preset, also by another name', () => {
-    const presets = new Map([['kept', [['strip_metadata', 'false']] as const]]);
+    const presets = new Map([['kept', { fields: [['strip_metadata', 'false']] as const }]]);
     const { convert } = createParsers(OUTPUT_TYPES, testConfig(), presets);
     const variants = '[{"name":"a"},{"name":"b","metadata":"copyright"},{"name":"c","strip_metadata":true}]';
     const form = convert([
@@ -160,8 +160,8 @@ describe('the fields of a form', () => {
 
   it('that set the size replace those of a preset and of a request that set it in another way', () => {
     const presets = new Map([
-      ['sides', Object.entries({ width: '60', height: '40', fit: 'cover' })],
-      ['share', Object.entries({ scale: '50' })],
+      ['sides', { fields: Object.entries({ width: '60', height: '40', fit: 'cover' }) }],
+      ['share', { fields: Object.entries({ scale: '50' }) }],
     ]);
     const { convert } = createParsers(OUTPUT_TYPES, testConfig(), presets);
     for (const [base, changed, expected] of [
@@ -173,7 +173,7 @@ describe('the fields of a form', () => {
       const fields = Object.entries<string>(changed);
       const single = convert([['preset', base], ...fields]).options;
       const variants = JSON.stringify({ name: 'a', ...changed });
-      const form = convert([...(presets.get(base) ?? []), ['variants', variants]]);
+      const form = convert([...(presets.get(base)?.fields ?? []), ['variants', variants]]);
       const sizes = { width: undefined, height: undefined, scale: undefined, fit: 'inside' };
       for (const options of [single, ...form.variants.map((one) => one.options)])
         expect(options, variants).to.include({ ...sizes, ...expected });

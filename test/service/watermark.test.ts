@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { createClient } from '../../src/client/library/index.ts';
@@ -11,8 +13,10 @@ import {
   postForm,
   sendForm,
 } from '../helpers/client.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { decode, difference, pixelAt, plain } from '../helpers/pixels.ts';
-import { useServiceWith } from '../helpers/service.ts';
+import { startService, useServiceWith } from '../helpers/service.ts';
+import { failure } from '../helpers/util.ts';
 import { readZip } from '../helpers/zip.ts';
 
 const red = (side: number) => plain(side, side, '#ff0000').png().toBuffer();
@@ -131,6 +135,49 @@ describe('the file part watermark', () => {
     expect([twice.status, jsonOf(twice).error.field]).to.deep.equal([400, 'watermark']);
     const text = await convert(own.base, await fixture('scene.png'), { watermark: 'logo.png' });
     expect([text.status, jsonOf(text).error.field]).to.deep.equal([400, 'watermark']);
+  });
+
+  it('can be the image that a preset names, unless the request has one', async () => {
+    const folder = await makeTempDir('presets');
+    const path = join(folder, 'presets.yaml');
+    await writeFile(join(folder, 'logo.png'), await red(8));
+    await writeFile(path, 'presets:\n  - { name: logo, format: png, width: 60, watermark: logo.png }\n');
+    const service = await startService({ PRESETS_FILE: path });
+    try {
+      const picture = await fixture('scene.png');
+      const expected = await send(await red(8), { width: '60' });
+      const found = await convert(service.base, picture, { preset: 'logo' });
+      expect(found.body.equals(expected.body)).to.equal(true);
+      const asBody = await sendForm(`${service.base}/convert?preset=logo`, {
+        ...{ method: 'POST', body: new Uint8Array(picture), headers: { 'content-type': 'image/png' } },
+      });
+      expect(asBody.body.equals(expected.body)).to.equal(true);
+      const blue = await plain(8, 8, '#0000ff').png().toBuffer();
+      const form = formOf({ preset: 'logo' }, [
+        ['a.png', picture, 'file'],
+        ['b.png', blue, 'watermark'],
+      ]);
+      const other = await decode((await postForm(`${service.base}/convert`, form)).body);
+      expect(pixelAt(other, other.width - 4, other.height - 4)).to.deep.equal([0, 0, 255, 255]);
+      expect((await convert(service.base, picture, { watermark: 'logo.png' })).status).to.equal(400);
+    } finally {
+      await service.stop();
+    }
+  });
+
+  it('that a preset names ends the start if it is missing or no image', async () => {
+    const folder = await makeTempDir('presets');
+    const path = join(folder, 'presets.yaml');
+    await writeFile(path, 'presets:\n  - { name: logo, watermark: logo.png }\n');
+    const start = async () => (await failure(startService({ PRESETS_FILE: path }))).message;
+    const image = join(folder, 'logo.png');
+    expect(await start()).to.match(
+      new RegExp(`^PRESETS_FILE ${path}: preset "logo": watermark ${image}: it cannot be read: `),
+    );
+    await writeFile(image, 'no image');
+    expect(await start()).to.include(
+      `watermark ${image}: The watermark is not an image of a supported format`,
+    );
   });
 
   it('is an option of the client', async () => {

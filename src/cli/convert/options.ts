@@ -11,9 +11,9 @@ import {
   toOptionValues,
 } from '../../conversion/options.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
-import type { TextField } from '../../conversion/types.ts';
+import type { TextField, WatermarkFile } from '../../conversion/types.ts';
 import { ServiceError, StartupError, serviceError } from '../../errors.ts';
-import { explainDisabled, type OutputType } from '../../formats.ts';
+import { explainDisabled, type InputType, type OutputType } from '../../formats.ts';
 import { fieldName, flagName, OPTION_NAMES, type OptionName } from '../../options.ts';
 import { sanitizeForDisplay } from '../../text.ts';
 import { CliError } from '../context.ts';
@@ -102,6 +102,12 @@ export interface WantedResult {
   readonly options: ConvertOptions;
 }
 
+/** The results of each file, and the watermark of their preset. */
+export interface Wanted {
+  readonly results: readonly WantedResult[];
+  readonly watermark?: WatermarkFile | undefined;
+}
+
 /**
  * Returns the results of each file: one, or those of a preset with variants.
  *
@@ -114,8 +120,8 @@ export async function parseResults(
   flags: Flags,
   { options }: ReturnType<typeof parseOptions>,
   format: OutputType | undefined,
-  { outputs, config }: { outputs: readonly OutputType[]; config: Config },
-): Promise<readonly WantedResult[]> {
+  { types, outputs, config }: { types: readonly InputType[]; outputs: readonly OutputType[]; config: Config },
+): Promise<Wanted> {
   const { preset, presets: file, url } = flags;
   const single = { ...options, format: format ?? DEFAULT_FORMAT };
   if (file !== undefined && url)
@@ -123,20 +129,23 @@ export async function parseResults(
   if (preset === undefined) {
     if (file !== undefined) throw new CliError('--presets needs --preset with the name of a preset.');
     assertCompatible(single, outputs);
-    return [{ options: single }];
+    return { results: [{ options: single }] };
   }
   if (url) {
     const why = 'only the instance knows the format of the preset, and names of results have its extension';
     if (format === undefined) throw new CliError(`--preset with --url needs --format: ${why}.`);
     const named: ConvertOptions & { readonly preset: string } = { ...single, preset };
-    return [{ options: named }];
+    return { results: [{ options: named }] };
   }
   const path = file ?? config.PRESETS_FILE;
   if (path === undefined) throw new CliError('--preset needs --presets or PRESETS_FILE with a file.');
-  const { readPresets } = await import('../../conversion/presets-file.ts');
+  const { openWatermarks, readPresets } = await import('../../conversion/presets-file.ts');
   try {
     const setting = file === undefined ? 'PRESETS_FILE' : '--presets';
-    const presets = readPresets(path, outputs, config, setting);
+    const all = readPresets(path, outputs, config, setting);
+    // Only this one: another command may not have the images of the others.
+    const own = new Map([...all].filter(([name]) => name === preset));
+    const presets = new Map([...all, ...(await openWatermarks(own, types, [setting, path]))]);
     const fields: TextField[] = Object.entries(optionTexts(flags));
     return parsePreset(preset, format === undefined ? fields : [...fields, ['format', format]], {
       presets,
@@ -153,7 +162,7 @@ function parsePreset(
   preset: string,
   fields: readonly TextField[],
   { presets, outputs, config }: { presets: Presets; outputs: readonly OutputType[]; config: Config },
-): readonly WantedResult[] {
+): Wanted {
   const form = createParsers(outputs, config, presets).convert([...fields, ['preset', preset]]);
   const variants = form.variants.map(({ name, options }) => ({ variant: name, options }));
   const results = variants.length > 0 ? variants : [{ options: form.options }];
@@ -161,7 +170,7 @@ function parsePreset(
     throw new CliError(
       `Preset "${preset}" leaves the format to browsers (auto): use another preset, or --format.`,
     );
-  return results;
+  return { results, watermark: form.watermark };
 }
 
 /** @throws {CliError} naming the option, if it contradicts another one */

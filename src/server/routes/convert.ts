@@ -46,6 +46,9 @@ export interface ConvertRouteDeps
   readonly presets: Presets;
 }
 
+/** Returns the watermark of a request, or that of its preset. */
+const watermarkOf = ({ watermark, options }: ReceivedForm<FormOptions>) => watermark ?? options.watermark;
+
 /** Creates the handler of `POST /convert`, which converts one image. */
 export function convertRoute(deps: ConvertRouteDeps): RequestHandler {
   const { config, accepts, convert, convertVariants } = deps;
@@ -60,13 +63,13 @@ export function convertRoute(deps: ConvertRouteDeps): RequestHandler {
   };
 
   return formRoute(deps, rules, async (form, res) => {
-    const { files, watermark, client, disk, signal, uploadedMs } = form;
+    const { files, client, disk, signal, uploadedMs } = form;
     const { options, variants, onError } = form.options;
     const file = files[0] as ReceivedFile;
     const { format } = options;
     varyByFormat(res, options, variants);
     setLogFields(res, { input: file.type, output: format, files: 1 });
-    const source = { ...file, watermark, disk, client };
+    const source = { ...file, watermark: watermarkOf(form), disk, client };
     if (variants.length > 0) {
       const outcomes = await convertVariants(source, variants, onError, signal);
       return sendAll(form, [outcomes], res);
@@ -109,7 +112,8 @@ export function batchRoute(deps: ConvertRouteDeps): RequestHandler {
   };
 
   return formRoute(deps, rules, async (form, res) => {
-    const { files, watermark, client, disk, signal } = form;
+    const { files, client, disk, signal } = form;
+    const watermark = watermarkOf(form);
     const { options, variants, onError } = form.options;
     const received = files.filter(isReceived);
     const types = [...new Set(received.map(({ type }) => type))];
