@@ -179,7 +179,7 @@ describe('the pages below a path of nginx', () => {
     expect(page.url()).to.equal(`${address}/docs#/Conversion/convert`);
     const command = await page.locator('pre', { hasText: 'curl -F file=' }).textContent();
     expect(command).to.include(` ${address}/api/v1/convert`);
-    await page.locator('input[type=file]').setInputFiles(fixturePath('scene.jpg'));
+    await page.locator('[data-property-name=file] input[type=file]').setInputFiles(fixturePath('scene.jpg'));
     await page.getByRole('button', { name: 'Execute' }).click();
     await page.getByText('Download file').waitFor();
     await page.getByRole('link', { name: 'Convert images' }).click();
