@@ -210,8 +210,8 @@ export function estimateDiskBytes(job: ConversionJob, inputBytes: number): numbe
   const again = options.maxBytes ? kept + result : 0;
   // A result to which the copyright is added is copied.
   const copied = options.metadata === 'copyright' ? result + FIXED_BYTES : 0;
-  const marking = options.watermark ? WATERMARK_BYTES + pixels * MAX_BYTES_PER_PIXEL.png : 0;
-  return Math.ceil(inputBytes + FIXED_BYTES + scaled + between + result + again + copied + marking);
+  const watermark = options.watermark ? WATERMARK_BYTES + pixels * MAX_BYTES_PER_PIXEL.png : 0;
+  return Math.ceil(inputBytes + FIXED_BYTES + scaled + between + result + again + copied + watermark);
 }
 
 /** Bytes of metadata, besides a multiple of the input, that tools may unpack and copy to intermediate files. */

@@ -51,8 +51,8 @@ function versionsOf(
   toolchain: Toolchain,
 ): Record<string, string> {
   const { watermark } = options;
-  const marking = watermark ? toolsFor(watermark.type, 'png', tools.magick) : [];
-  const names = [...new Set([...steps.map(({ tool }) => tool), ...marking])].sort();
+  const watermarkTools = watermark ? toolsFor(watermark.type, 'png', tools.magick) : [];
+  const names = [...new Set([...steps.map(({ tool }) => tool), ...watermarkTools])].sort();
   const used = names.map((name) => [name, toolchain[name]?.version ?? ''] as const);
   const { libheif } = toolchain.magick ?? {};
   const isReader = libheif && !decoder && isHeif(image.type);

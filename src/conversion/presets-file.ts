@@ -12,10 +12,12 @@ import type { TextField } from './types.ts';
 import { namedOptions, toTextFields, VARIANTS_FIELD } from './variants.ts';
 import { readWatermark } from './watermark.ts';
 
+const PATH_EXPECTED = 'expected the path of an image';
+
 /** `safeExtend` would give the variants the type of an option. */
 const preset = z.looseObject({
   variants: z.array(namedOptions).min(1, 'expected at least one variant').optional(),
-  watermark: z.string('expected the path of an image').min(1, 'expected the path of an image').optional(),
+  watermark: z.string(PATH_EXPECTED).min(1, PATH_EXPECTED).optional(),
 });
 const schema = z.strictObject({ presets: z.array(preset) });
 

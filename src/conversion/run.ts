@@ -46,7 +46,7 @@ import {
 import { encodeWithin } from './search-quality.ts';
 import { type Attempt, attemptEach, valuesOf } from './targets.ts';
 import type { ConversionInput, ConversionResult, RunningConversion } from './types.ts';
-import { markEach } from './watermark.ts';
+import { watermarkEach } from './watermark.ts';
 
 /** A result, without what its conversion adds. */
 export type Converted = Omit<ConversionResult, 'key' | 'queuedMs' | 'preparedMs' | 'convertedMs'>;
@@ -59,7 +59,7 @@ export async function run(planned: Jobs, running: RunningConversion): Promise<At
   if (first?.image.type === 'svg') await moveOut(running.source.folder);
   const measured = await measure(await decodeFirst(planned, running), running);
   const chosen = await chooseParts(await trimEach(measured, running), running);
-  return encodeAll(await markEach(chosen, running, run), running);
+  return encodeAll(await watermarkEach(chosen, running, run), running);
 }
 
 /**

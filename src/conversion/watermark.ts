@@ -40,7 +40,7 @@ type Run = (
  *
  * @throws {ServiceError} that names the watermark
  */
-export async function markEach(
+export async function watermarkEach(
   jobs: readonly Attempt<PlannedJob>[],
   running: RunningConversion,
   run: Run,

@@ -280,7 +280,7 @@ describe('trim', () => {
     expect(sizeOf(await pixelsOf(first, { trim: 4 }))).to.deep.equal([1, 1]);
   });
 
-  it('cuts each page of a TIFF or PDF by itself', async () => {
+  it('trims each page of a TIFF or PDF separately', async () => {
     const pictures = [
       await dots(40, 28, [5, 6], [30, 20]),
       await dots(40, 28),

@@ -1,6 +1,6 @@
 /**
  * @module Where `cover` crops an image, and where `contain` puts it. The rounding is that of sharp: CalculateCrop and
- * CalculateEmbedPosition (sharp 0.35, src/common.cc). Pure.
+ * CalculateEmbedPosition (sharp 0.35, src/common.cc).
  */
 import type { Point, Position } from '../../options.ts';
 import { roundUp } from './size.ts';

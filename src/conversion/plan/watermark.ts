@@ -57,24 +57,26 @@ interface Layout {
   readonly repetition: readonly string[];
 }
 
-/** Returns the place of a watermark in a picture. With `watermarkRepeat`, repetitions cover the picture from this place on. */
+/**
+ * Returns the place of a watermark in a picture. With `watermarkRepeat`, repetitions cover the picture from this place on. The pattern
+ * has no row and no column that is not visible, so that it takes little more memory than the picture.
+ */
 function layOut(picture: Size, size: Size, options: ConvertOptions): Layout {
   const place = placeIn(picture, size, options);
   if (!options.watermarkRepeat) return { place, repetition: [] };
   const gap = marginOf(picture);
   const tile = { width: size.width + gap, height: size.height + gap };
-  const start = { x: (place.x % tile.width) - tile.width, y: (place.y % tile.height) - tile.height };
-  const copies = (side: number, from: number, step: number): string =>
-    String(Math.max(1, Math.ceil((side - from) / step) - 1));
-  const [across, down] = [
-    copies(picture.width, start.x, tile.width),
-    copies(picture.height, start.y, tile.height),
-  ];
+  /** Returns the place of the first repetition that is visible. */
+  const first = (at: number, step: number): number => (at % step > gap ? (at % step) - step : at % step);
+  const start = { x: first(place.x, tile.width), y: first(place.y, tile.height) };
+  const repeat = (times: number, append: string): string[] =>
+    times > 1 ? ['-duplicate', String(times - 1), append] : [];
   return {
     place: start,
     repetition: [
       ...['-background', 'none', '-compose', 'Copy', '-extent', formatGeometry(tile), '+repage'],
-      ...['-duplicate', across, '+append', '-duplicate', down, '-append'],
+      ...repeat(Math.ceil((picture.width - start.x) / tile.width), '+append'),
+      ...repeat(Math.ceil((picture.height - start.y) / tile.height), '-append'),
     ],
   };
 }
