@@ -205,6 +205,7 @@ describe('the interface of imaginary', () => {
     const inside = { left: 60, top: 0, areawidth: 60, areaheight: 80 };
     expect(await described(await pipeline(true, inside))).to.equal('image/webp 60x80');
     expect((await pipeline(true, {}, 'constructor')).status).to.equal(400);
+    expect((await pipeline(true, { ...inside, width: 60 })).status).to.equal(400);
   });
 
   it('extracts exactly the pixels of the area, also from a form with another field', async () => {

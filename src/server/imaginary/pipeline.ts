@@ -76,11 +76,17 @@ function applyAlone(call: OperationCall): Plan | undefined {
   }
 }
 
-/** Splits `extract` with a size: bimg resizes first, and cuts the area out of the result. */
+/**
+ * Splits `extract` with a size: bimg resizes first, and cuts the area out of the result.
+ *
+ * @throws {ServiceError} FIELD_INVALID if its failure is to be ignored
+ */
 function sizeFirst(call: OperationCall): OperationCall[] {
   const { operation, params } = call;
   const { width, height, ...others } = params;
   if (operation !== 'extract' || (!integer(params, 'width') && !integer(params, 'height'))) return [call];
+  // The picture would stay resized if only the second part failed.
+  if (call.ignoresFailure) throw invalid('ignore_failure', 'true', 'extract without width and height');
   const size = { ...(width && { width }), ...(height && { height }) };
   return [
     { ...call, operation: 'thumbnail', params: size },
