@@ -147,7 +147,7 @@ async function printTrimmed(
   } catch (error) {
     const image = isRepaired ? undefined : await repair(error as Error, job, running);
     if (!image) throw explainFailure(error as Error, kindsOf(job), running.source);
-    return printTrimmed(planAnew(job, { image }), running, true);
+    return await printTrimmed(planAnew(job, { image }), running, true);
   } finally {
     const written = trimming.plan.steps.flatMap((step) => outputsOf(step, trimming) ?? [MEASURED_FILE]);
     const names = written.map((name) => nameFile(name, trimming.suffix));
