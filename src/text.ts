@@ -160,3 +160,17 @@ function truncateToBytes(text: string, bytes: number): string {
 function utf8Length(text: string): number {
   return new TextEncoder().encode(text).length;
 }
+
+/** Characters that XML does not permit, and controls of ISO 8859-1. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: removes them
+const CONTROLS = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]/g;
+
+/** Removes characters that XML does not permit, and white space around a text. */
+export const cleanText = (text: string): string =>
+  text.toWellFormed().replace(/\r\n?/g, '\n').replace(CONTROLS, '').trim();
+
+const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
+
+/** Escapes a text for the content of an XML element. */
+export const escapeXml = (text: string): string =>
+  text.replace(/[&<>]/g, (character) => ESCAPES[character] as string);

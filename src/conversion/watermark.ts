@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { ServiceError, serviceError } from '../errors.ts';
 import { workFiles } from '../files/workspace.ts';
 import { type InputType, MAX_WATERMARK } from '../formats.ts';
-import type { ImageInfo, Size } from '../images/image-info.ts';
+import type { ImageInfo, Page, Size } from '../images/image-info.ts';
 import { detectType, inspect } from '../images/index.ts';
 import { maxFolderBytes, planResult } from './admit.ts';
 import { inspectInput, ownInput } from './inspect.ts';
@@ -14,7 +14,7 @@ import { invalidOutputError } from './output/tool-errors.ts';
 import { planAnew } from './plan/index.ts';
 import { nameFile } from './plan/step.ts';
 import { type ConversionJob, type ConvertOptions, INPUT_FILE, type PlannedJob } from './plan/types.ts';
-import { watermarkBoxes, watermarkFile } from './plan/watermark.ts';
+import { type WatermarkBox, watermarkBoxes, watermarkFile } from './plan/watermark.ts';
 import { unsupportedType } from './store.ts';
 import { type Attempt, attemptEach, valuesOf } from './targets.ts';
 import type { ConversionInput, RunningConversion, WatermarkFile } from './types.ts';
@@ -70,13 +70,21 @@ async function makeWatermarks(job: ConversionJob, running: RunningConversion, ru
   if (boxes.length === 0) throw invalidOutputError('a picture without a size', running.source);
   for (const [at, box] of boxes.entries()) {
     const target = join(running.source.folder, nameFile(watermarkFile(at), job.suffix));
-    sizes.push(await makeWatermark(box, target, running, run));
+    const make = (box: WatermarkBox) => makeWatermark(box, target, running, run);
+    // A drawing fills a box. So whether its own size fits has to be tried first.
+    const own = box.enlarge ? undefined : await make({ enlarge: false });
+    sizes.push(own && own.width <= (box.width ?? own.width) ? own : await make(box));
   }
   return sizes;
 }
 
 /** The image is converted in a folder of its own, which is removed. A repair changes a copy of it. */
-async function makeWatermark(box: Size, target: string, running: RunningConversion, run: Run): Promise<Size> {
+async function makeWatermark(
+  box: WatermarkBox,
+  target: string,
+  running: RunningConversion,
+  run: Run,
+): Promise<Size> {
   const { source } = running;
   const { path, type, sha256 } = source.watermark as WatermarkFile;
   const folder = `${source.folder}.watermark`;
@@ -91,11 +99,12 @@ async function makeWatermark(box: Size, target: string, running: RunningConversi
   await using own = ownInput(input, MAX_WATERMARK.bytes);
   const options: ConvertOptions = {
     ...{ format: 'png', quality: 100, metadata: 'none', frames: 'first', pages: 'first' },
-    ...{ ...box, enlarge: true },
+    ...box,
   };
   const image = await inspectInput(input, [options], own.repairs, running);
   assertPixels(image);
   const planned = planResult(image, options, '', { ...running, source: input });
+  if (!box.enlarge) for (const { result } of planned.fittings) assertSize(result);
   const [made] = await run([{ name: '', suffix: '', value: planned }], {
     ...{ ...running, source: input, repairs: own.repairs, onError: 'fail' },
     maxBytes: maxFolderBytes([planned], own.bytes, running.config),
@@ -109,8 +118,8 @@ async function makeWatermark(box: Size, target: string, running: RunningConversi
 /** Returns options with a watermark, if there is one. */
 export function withWatermark(options: ConvertOptions, watermark: WatermarkFile | undefined): ConvertOptions {
   if (!watermark) return options;
-  const { type, sha256 } = watermark;
-  return { ...options, watermark: { type, sha256 } };
+  const { type, sha256, place } = watermark;
+  return { ...options, watermark: { type, sha256, place } };
 }
 
 /**
@@ -135,9 +144,14 @@ const tooLarge = (): ServiceError =>
   serviceError('WATERMARK_TOO_LARGE', WATERMARK_LABEL, MAX_WATERMARK.bytes, MAX_WATERMARK.pixels);
 
 /** @throws {ServiceError} WATERMARK_TOO_LARGE */
+function assertSize({ width = 0, height = 0 }: Pick<Page, 'width' | 'height'>): void {
+  if (width * height > MAX_WATERMARK.pixels) throw tooLarge();
+}
+
+/** @throws {ServiceError} WATERMARK_TOO_LARGE */
 function assertPixels({ type, width = 0, height = 0, pages = [] }: ImageInfo): void {
   const sizes = type === 'pdf' || type === 'svg' ? [] : [{ width, height }, ...pages.slice(0, 1)];
-  if (sizes.some((size) => (size.width ?? 0) * (size.height ?? 0) > MAX_WATERMARK.pixels)) throw tooLarge();
+  for (const size of sizes) assertSize(size);
 }
 
 /** Returns the error of a watermark that is being received: it has limits of its own. */

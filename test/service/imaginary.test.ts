@@ -3,7 +3,7 @@ import sharp from 'sharp';
 import { toPasses } from '../../src/server/imaginary/pipeline.ts';
 import { type ClientResponse, type Fields, fixture, jsonOf, sendForm } from '../helpers/client.ts';
 import { extra } from '../helpers/extra.ts';
-import { decode, difference, toPixels } from '../helpers/pixels.ts';
+import { decode, difference, type Pixels, toPixels } from '../helpers/pixels.ts';
 import { useOwnServices } from '../helpers/service.ts';
 
 const KEY = 'secret of the cloud';
@@ -220,6 +220,109 @@ describe('the interface of imaginary', () => {
     expect(difference(await decode(body), expected).psnr).to.equal(Number.POSITIVE_INFINITY);
   });
 
+  describe('puts a watermark', () => {
+    const mark = async (query: Record<string, string>) => {
+      const { status, body } = await post(
+        '/watermark',
+        { type: 'png', ...query },
+        await fixture('scene.png'),
+      );
+      expect(status, body.toString('latin1').slice(0, 200)).to.equal(200);
+      return decode(body);
+    };
+    /** Returns the box around the pixels that differ by more than 8 of 255, as left, top, right and bottom. */
+    const changedBox = (one: Pixels, other: Pixels): number[] => {
+      const places = Array.from({ length: one.width * one.height }, (_, at) => at).filter((at) =>
+        [0, 1, 2].some((channel) => {
+          const index = at * 4 + channel;
+          return Math.abs((one.data[index] ?? 0) - (other.data[index] ?? 0)) > 8;
+        }),
+      );
+      const [xs, ys] = [places.map((at) => at % one.width), places.map((at) => Math.floor(at / one.width))];
+      return [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)];
+    };
+
+    it('of text in its font, colour and opacity, once from its margin, no wider than textwidth', async () => {
+      await startShared(SETTINGS);
+      const plain = await decode(await fixture('scene.png'));
+      const red = {
+        text: 'A & <B>',
+        font: 'sans bold 30',
+        color: '255,0,0',
+        opacity: '1',
+        noreplicate: 'true',
+      };
+      const marked = await mark({ ...red, textwidth: '60', margin: '20' });
+      const [left = 0, top = 0, right = 0, bottom = 0] = changedBox(plain, marked);
+      expect(left).to.be.within(20, 23);
+      expect(right).to.be.within(72, 79);
+      expect(top).to.be.within(20, 26);
+      expect(bottom).to.be.within(28, 40);
+      const reds = Array.from({ length: 120 * 80 }, (_, at) => [...marked.data.subarray(at * 4, at * 4 + 3)]);
+      expect(reds.filter((pixel) => pixel.join() === '255,0,0')).to.have.lengthOf.above(50);
+      const faint = await mark({ ...red, opacity: '0.1', textwidth: '60', margin: '20' });
+      expect(difference(plain, faint).max).to.be.within(8, 26);
+      const [small] = changedBox(plain, await mark({ ...red, font: 'sans 8', dpi: '72', margin: '50' }));
+      expect(small).to.be.within(50, 52);
+    });
+
+    it('of text again and again without noreplicate, by default a sixth of the width apart', async () => {
+      await startShared(SETTINGS);
+      const plain = await decode(await fixture('scene.png'));
+      const [left = 0, top = 0, right = 0, bottom = 0] = changedBox(
+        plain,
+        await mark({ text: 'MMM', opacity: '1' }),
+      );
+      expect(left).to.be.within(20, 22);
+      expect(top).to.be.within(20, 24);
+      expect(right).to.be.within(112, 119);
+      expect(bottom).to.be.within(50, 79);
+    });
+
+    it('that is the second file of a form, at its own size and place, as sharp puts it', async () => {
+      await startShared(SETTINGS);
+      const scene = await fixture('scene.png');
+      const image = await sharp(await fixture('window.png'))
+        .resize(40, 30)
+        .png()
+        .toBuffer();
+      const operations = JSON.stringify([
+        { operation: 'watermarkimage', params: { left: 100, top: 10, opacity: 0.5 } },
+        { operation: 'flip' },
+        { operation: 'watermarkimage', params: { left: 0, top: '60' } },
+      ]);
+      const form = new FormData();
+      form.append('watermark', new Blob([new Uint8Array(image)]), 'w.png');
+      form.append('file', new Blob([new Uint8Array(scene)]), 'a.png');
+      const { status, body } = await request('/pipeline', { operations }, { method: 'POST', body: form });
+      expect(status, body.toString('latin1').slice(0, 200)).to.equal(200);
+      const half = await sharp(image)
+        .ensureAlpha()
+        .composite([
+          {
+            input: Buffer.from([0, 0, 0, 128]),
+            raw: { width: 1, height: 1, channels: 4 },
+            tile: true,
+            blend: 'dest-in',
+          },
+        ])
+        .extract({ left: 0, top: 0, width: 20, height: 30 })
+        .png()
+        .toBuffer();
+      const first = await sharp(scene)
+        .composite([{ input: half, left: 100, top: 10 }])
+        .png()
+        .toBuffer();
+      const cut = await sharp(image).extract({ left: 0, top: 0, width: 40, height: 20 }).png().toBuffer();
+      const flipped = await sharp(first).flip().png().toBuffer();
+      const expected = await sharp(flipped)
+        .composite([{ input: cut, left: 0, top: 60 }])
+        .png()
+        .toBuffer();
+      expect(difference(await decode(body), await decode(expected)).psnr).to.be.above(45);
+    });
+  });
+
   for (const [path, query, expected] of [
     ['/fit', { width: '60', height: '60' }, 'image/png 60x40'],
     ['/fit', { width: '600', height: '600' }, 'image/png 120x80'],
@@ -302,14 +405,14 @@ describe('the interface of imaginary', () => {
     it('other operations, and names those that it has', async () => {
       await startShared(SETTINGS);
       const names =
-        'autorotate, convert, resize, fit, crop, smartcrop, enlarge, thumbnail, extract, zoom, rotate, flip, flop, blur';
-      for (const operation of ['watermark', 'constructor'])
+        'autorotate, convert, resize, fit, crop, smartcrop, enlarge, thumbnail, extract, zoom, rotate, flip, flop, blur, watermark, watermarkimage';
+      for (const operation of ['form', 'constructor'])
         expect(await pipeline([{ operation }])).to.equal(
           `400 Invalid operation "${operation}": expected one of ${names}.`,
         );
-      for (const path of ['/mirror', '/watermark', '/resize/', '/a/b', '/constructor'])
+      for (const path of ['/mirror', '/form', '/resize/', '/a/b', '/constructor'])
         expect(await refusal(post(path, { factor: '2' }, await fixture('grey.jpg'))), path).to.match(/^404 /);
-      expect(await refusal(request('/watermark', {}))).to.match(/^404 /);
+      expect(await refusal(request('/form', {}))).to.match(/^404 /);
       expect(await refusal(request('/resize', { width: '9', url: 'http://a.example' }))).to.match(/^405 /);
     });
 
@@ -373,6 +476,37 @@ describe('the interface of imaginary', () => {
       ['/resize', { width: '9', rotate: '45' }, 'Invalid rotate "45": expected 90, 180 or 270.'],
       ['/blur', { minampl: '0.2' }, 'Invalid sigma "": expected a number above 0.'],
       ['/blur', { sigma: '0.1' }, 'Invalid sigma "0.1": expected a number from 0.3 to 100.'],
+      ['/watermark', { text: ' ' }, 'Invalid text "": expected a text of 1 to 500 characters.'],
+      [
+        '/watermark',
+        { text: 'a', font: 'a";b 9' },
+        'Invalid font "a";b 9": expected a family, style and size such as "sans bold 12".',
+      ],
+      [
+        '/watermark',
+        { text: 'a', color: 'url(#a)' },
+        'Invalid color "url(#a)": expected a colour such as 255,200,150.',
+      ],
+      [
+        '/watermark',
+        { text: 'a', dpi: '9999' },
+        'Invalid dpi "9999": expected a whole number from 1 to 1200.',
+      ],
+      [
+        '/watermark',
+        { text: 'a', opacity: 'none' },
+        'Invalid opacity "none": expected a number from 0 to 1.',
+      ],
+      [
+        '/watermarkimage',
+        { image: 'http://a.example/b.png' },
+        'Invalid image "http://a.example/b.png": expected the form part watermark, since no address is fetched.',
+      ],
+      [
+        '/watermarkimage',
+        { left: '9' },
+        'Invalid watermark "": expected an image as the form part watermark.',
+      ],
       [
         '/resize',
         { width: '9', quality: '101' },
@@ -558,6 +692,16 @@ describe('the operations of a pipeline become as few sets of fields as possible'
         ['fit', size],
         ['extract', { ...area, ...typed }],
         [fit, { crop: '0,0,5,5' }],
+      ],
+      [
+        ['watermark', { ...size, text: 'a', opacity: 0.5 }],
+        ['blur', { sigma: 2, ...typed }],
+        [{ ...forced, watermark_opacity: '50', watermark_repeat: 'true' }, { blur: '2' }],
+      ],
+      [
+        ['resize', size],
+        ['watermarkimage', typed],
+        [{ ...fit, fit: 'contain' }, { watermark_opacity: '100' }],
       ],
     ] as [[string, object], [string, object], [object, object]][])
       expect(passes(first, second)).to.deep.equal([

@@ -28,7 +28,17 @@ interface Watermark {
   readonly sha256: string;
   /** Its size on each of the pictures of different sizes, when it has been made. */
   readonly sizes?: readonly Size[] | undefined;
+  /** Default: a share of the picture, at `watermarkPosition`. */
+  readonly place?: WatermarkPlace | undefined;
 }
+
+/**
+ * Place of a watermark in pixels of the picture, at its own size: the top left corner of an image; or text of at most `textWidth`, whose
+ * `margin` is also the distance between its repetitions. By default, the text has a sixth of the picture's width, and its margin, too.
+ */
+export type WatermarkPlace =
+  | { readonly left: number; readonly top: number }
+  | { readonly textWidth?: number | undefined; readonly margin?: number | undefined };
 
 /** Properties of the tools that a plan depends on. */
 export interface ToolContext {

@@ -4,7 +4,7 @@ import { OPTIONS } from '../../options.ts';
 import { type Offset, pointOf } from './position.ts';
 import { formatGeometry, formatOffset } from './resize.ts';
 import { SUFFIX } from './step.ts';
-import type { ConversionJob, ConvertOptions, Sentence } from './types.ts';
+import type { ConversionJob, ConvertOptions, Sentence, WatermarkPlace } from './types.ts';
 
 /** Distance from the edges, and between repetitions, as a share of the shorter side of the picture. */
 const MARGIN = 0.03;
@@ -30,17 +30,42 @@ function distinctPictures(job: ConversionJob): Size[] {
   return sizes.filter((size, at) => sizes.findIndex((other) => isSameSize(size, other)) === at);
 }
 
+/** The size that a watermark can have. */
+export interface WatermarkBox {
+  /** Maximum width in pixels. Default: unlimited. */
+  readonly width?: number | undefined;
+  /** Maximum height in pixels. Default: unlimited. */
+  readonly height?: number | undefined;
+  /** Whether a watermark that is smaller becomes larger. */
+  readonly enlarge: boolean;
+}
+
 /** Returns the boxes into which the watermark is fitted: one for each size of a picture, with a share of its width, and its height. */
-export function watermarkBoxes(job: ConversionJob): Size[] {
-  const { watermarkScale = OPTIONS.watermarkScale.default } = job.options;
-  return distinctPictures(job).map(({ width, height }) => ({
-    width: Math.max(1, Math.round((width * watermarkScale) / 100)),
-    height,
-  }));
+export function watermarkBoxes(job: ConversionJob): WatermarkBox[] {
+  const { watermark, watermarkScale = OPTIONS.watermarkScale.default } = job.options;
+  return distinctPictures(job).map((picture) => {
+    if (watermark?.place) return { width: inPixels(picture, watermark.place).maxWidth, enlarge: false };
+    const width = Math.max(1, Math.round((picture.width * watermarkScale) / 100));
+    return { width, height: picture.height, enlarge: true };
+  });
+}
+
+/** A place in a picture, and the distance between repetitions from there on. */
+interface Place extends Offset {
+  readonly gap: number;
+}
+
+/** Returns a place in pixels, and the width that the watermark can have there. */
+function inPixels({ width }: Size, place: WatermarkPlace): Place & { readonly maxWidth?: number } {
+  if ('left' in place) return { x: place.left, y: place.top, gap: 0 };
+  const { textWidth = Math.max(1, Math.round(width / 6)) } = place;
+  const { margin = textWidth } = place;
+  return { x: margin, y: margin, gap: margin, maxWidth: textWidth };
 }
 
 /** Returns the top left corner of a watermark in a picture. One that is larger than the picture without its margins reaches into these. */
-function placeIn(picture: Size, size: Size, options: ConvertOptions): Offset {
+function placeIn(picture: Size, size: Size, options: ConvertOptions): Place {
+  if (options.watermark?.place) return inPixels(picture, options.watermark.place);
   const { x, y } = pointOf({ position: options.watermarkPosition ?? OPTIONS.watermarkPosition.default });
   const margin = marginOf(picture);
   const place = (side: number, own: number, share: number): number => {
@@ -48,7 +73,7 @@ function placeIn(picture: Size, size: Size, options: ConvertOptions): Offset {
     const inset = Math.min(margin, Math.floor(room / 2));
     return inset + Math.round((room - 2 * inset) * share);
   };
-  return { x: place(picture.width, size.width, x), y: place(picture.height, size.height, y) };
+  return { x: place(picture.width, size.width, x), y: place(picture.height, size.height, y), gap: margin };
 }
 
 interface Layout {
@@ -64,7 +89,7 @@ interface Layout {
 function layOut(picture: Size, size: Size, options: ConvertOptions): Layout {
   const place = placeIn(picture, size, options);
   if (!options.watermarkRepeat) return { place, repetition: [] };
-  const gap = marginOf(picture);
+  const { gap } = place;
   const tile = { width: size.width + gap, height: size.height + gap };
   /** Returns the place of the first repetition that is visible. */
   const first = (at: number, step: number): number => (at % step > gap ? (at % step) - step : at % step);
@@ -91,9 +116,10 @@ export function addWatermark(job: ConversionJob): string[] {
   const boxes = watermarkBoxes(job);
   if (!watermark || boxes.length === 0) return []; // without a size, another plan follows
   const pictures = distinctPictures(job);
-  const layouts = pictures.map((picture, at) =>
-    layOut(picture, watermark.sizes?.[at] ?? (boxes[at] as Size), options),
-  );
+  const layouts = pictures.map((picture, at) => {
+    const { width = 1, height = 1 } = watermark.sizes?.[at] ?? boxes[at] ?? {}; // the largest before it has been made
+    return layOut(picture, { width, height }, options);
+  });
   const fade =
     watermarkOpacity < 100
       ? ['-channel', 'A', '-evaluate', 'Multiply', String(watermarkOpacity / 100), '+channel']

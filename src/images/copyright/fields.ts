@@ -3,6 +3,7 @@
  * written to a result as new blocks, so that nothing else of the metadata is copied.
  */
 import { isUtf8 } from 'node:buffer';
+import { cleanText, escapeXml } from '../../text.ts';
 
 /** Fields of EXIF by their tag (EXIF 2.32, 4.6.5). Those of a TIFF are in the directory of its first page. */
 export const EXIF_FIELDS = { 'exif:Artist': 0x013b, 'exif:Copyright': 0x8298 } as const;
@@ -70,22 +71,8 @@ export function selectTexts(found: readonly FieldText[], isPartial: boolean): Co
   return { texts: [...texts.values()], isPartial: lost };
 }
 
-/** Characters that XML does not permit, and controls of ISO 8859-1. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: removes them
-const CONTROLS = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]/g;
-
-/** Removes what no block can hold. */
-export const cleanText = (text: string): string =>
-  text.toWellFormed().replace(/\r\n?/g, '\n').replace(CONTROLS, '').trim();
-
 /** Decodes a text without a stated encoding: UTF-8, or else Windows-1252, which older programs write. */
 export function decodeText(bytes: Buffer): string | undefined {
   if (bytes.length > MAX_TEXT_BYTES) return undefined;
   return cleanText(new TextDecoder(isUtf8(bytes) ? 'utf-8' : 'windows-1252').decode(bytes));
 }
-
-const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
-
-/** Escapes a text for the content of an XML element. */
-export const escapeXml = (text: string): string =>
-  text.replace(/[&<>]/g, (character) => ESCAPES[character] as string);

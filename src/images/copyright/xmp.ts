@@ -1,7 +1,8 @@
 /** @module Reads the copyright of XMP, and writes XMP with nothing else (ISO 16684-1). */
 import { isUtf8 } from 'node:buffer';
+import { cleanText, escapeXml } from '../../text.ts';
 import { scanMarkup, type Tag } from '../svg/markup.ts';
-import { cleanText, escapeXml, type FieldText, MAX_TEXT_BYTES, XMP_FIELDS } from './fields.ts';
+import { type FieldText, MAX_TEXT_BYTES, XMP_FIELDS } from './fields.ts';
 
 /** Namespaces by their prefix in the names below. */
 const NAMESPACES: Readonly<Record<string, string>> = {

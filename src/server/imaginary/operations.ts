@@ -1,12 +1,9 @@
 /**
  * @module The operations of imaginary: what each asks for, in terms of one conversion. Rules: https://github.com/h2non/imaginary/blob/master/image.go, and resizer.go of its library bimg.
  */
-import { serviceError } from '../../errors.ts';
 import { MAX_DIMENSION } from '../../formats.ts';
-import { sanitizeForDisplay } from '../../text.ts';
-
-/** Parameters by name: text of a query, or values of JSON without arrays, objects and null. */
-export type Params = Readonly<Record<string, string | number | boolean>>;
+import { type Fields, integer, invalid, isTrue, type Params, textOf, toHex } from './params.ts';
+import { imageMark, type Mark, textMark } from './watermark.ts';
 
 /** An operation and its parameters. */
 export interface OperationCall {
@@ -27,8 +24,9 @@ export interface Plan {
   readonly flip?: boolean;
   /** Whether left and right are exchanged. */
   readonly flop?: boolean;
+  /** What is put on the picture, after everything else. */
+  readonly mark?: Mark;
 }
-export type Fields = Readonly<Record<string, string | number>>;
 type Rectangle = readonly [left: number, top: number, width: number, height: number];
 
 type Box = (width: number | undefined, height: number | undefined, params: Params) => Fields;
@@ -106,6 +104,8 @@ const OPERATIONS: Readonly<Record<string, (plan: Plan, params: Params) => Plan>>
     if (!Number(params.sigma)) throw invalid('sigma', textOf(params, 'sigma'), 'a number above 0');
     return optionalSize(plan, params);
   },
+  watermark: (plan, params) => ({ ...optionalSize(plan, params), mark: textMark(params) }),
+  watermarkimage: (plan, params) => ({ ...optionalSize(plan, params), mark: imageMark(params) }),
 };
 
 /** Maximum of `factor`, by which bimg adds to the size of a picture: ten times the size is the most that `scale` can be. */
@@ -196,28 +196,3 @@ function sidesOf(params: Params): [width: number | undefined, height: number | u
     height ?? (width && Math.max(1, Math.round(width / ratio))),
   ];
 }
-
-/** Returns a parameter for a message. */
-const textOf = (params: Params, name: string): string => String(params[name] ?? '');
-
-/** Returns a parameter as a whole number, rounded as imaginary does; undefined if it is absent, empty or 0. */
-export function integer(params: Params, name: string): number | undefined {
-  const value = params[name] ?? '';
-  if (value === '') return undefined;
-  const number = Math.round(Number(value));
-  if (!(number >= 0)) throw invalid(name, String(value), 'a number');
-  return number || undefined;
-}
-
-const isTrue = (params: Params, name: string): boolean => /^(?:1|t|true)$/i.test(String(params[name]));
-
-/** Converts a colour such as `255,200,150`. Any other text stays, and gets the error of `background`. */
-function toHex(colour: string): string {
-  const parts = colour.split(',').map((part) => Number(part.trim()));
-  if (parts.length !== 3 || !parts.every((part) => part >= 0 && part <= 255)) return colour;
-  return `#${parts.map((part) => Math.round(part).toString(16).padStart(2, '0')).join('')}`;
-}
-
-/** Creates the error of a parameter. */
-export const invalid = (name: string, value: string, expected: string) =>
-  serviceError('FIELD_INVALID', name, sanitizeForDisplay(value), expected);

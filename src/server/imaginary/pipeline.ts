@@ -6,29 +6,37 @@ import type { TextField } from '../../conversion/types.ts';
 import {
   apply,
   effectsOf,
-  type Fields,
-  integer,
-  invalid,
   lastingFieldsOf,
   OPERATION_NAMES,
   type OperationCall,
-  type Params,
   type Plan,
   UNCHANGED,
 } from './operations.ts';
+import { type Fields, integer, invalid, type Params } from './params.ts';
+import type { Mark } from './watermark.ts';
 
 /** One conversion of a pipeline. */
 export interface Pass {
   readonly fields: readonly TextField[];
   /** Whether the next pass converts the same picture if this one fails. The last pass is not optional. */
   readonly isOptional: boolean;
+  /** What is put on the picture. */
+  readonly mark: Mark | undefined;
 }
 
 const isTurned = ({ angle, flip, flop }: Plan): boolean => Boolean(angle || flip || flop);
 
-/** Returns whether one conversion can do what both plans ask for: it rotates, then cuts, and then resizes. */
+const isEmpty = (plan: Plan, effects: Fields): boolean =>
+  !plan.box && !plan.crop && !isTurned(plan) && !plan.mark && Object.keys(effects).length === 0;
+
+/**
+ * Returns whether one conversion can do what both plans ask for: it rotates, then cuts, then resizes, and then adds the watermark, but
+ * the borders of `contain` come last.
+ */
 const fitsAfter = (plan: Plan, next: Plan): boolean =>
-  !(plan.box && (next.box || next.crop || isTurned(next))) && !(plan.crop && isTurned(next));
+  !(plan.box && (next.box || next.crop || isTurned(next))) &&
+  !(plan.crop && isTurned(next)) &&
+  !(plan.box?.fit === 'contain' && next.mark);
 
 /** Fields of a conversion whose result another one converts. The PNG keeps all metadata. */
 const BETWEEN: Fields = { output_format: 'png', strip_metadata: 'false' };
@@ -49,21 +57,26 @@ export function toPasses(operations: readonly OperationCall[]): Pass[] {
   let effects: Fields = {};
   let plan = UNCHANGED;
   const endPass = (isOptional: boolean): void => {
-    passes.push({ fields: toFields(plan, { ...lasting, ...BETWEEN, ...effects }), isOptional });
+    passes.push({
+      ...{ fields: toFields(plan, { ...lasting, ...BETWEEN, ...effects }), isOptional },
+      mark: plan.mark,
+    });
     plan = UNCHANGED;
     effects = {};
   };
   for (const call of operations.flatMap(sizeFirst)) {
     const alone = applyAlone(call);
     if (!alone) continue;
-    const isEmpty = !plan.box && !plan.crop && !isTurned(plan) && Object.keys(effects).length === 0;
-    if (!isEmpty && (call.ignoresFailure || !fitsAfter(plan, alone))) endPass(false);
+    const added = effectsOf(call.params);
+    const fits = plan.mark ? isEmpty(alone, added) : fitsAfter(plan, alone);
+    if (!isEmpty(plan, effects) && (call.ignoresFailure || !fits)) endPass(false);
     plan = apply(plan, call);
     Object.assign(lasting, lastingFieldsOf(call.params));
-    effects = { ...effects, ...effectsOf(call.params) };
+    effects = { ...effects, ...added };
     if (call.ignoresFailure) endPass(true);
   }
-  return [...passes, { fields: toFields(plan, { ...lasting, ...effects }), isOptional: false }];
+  const fields = toFields(plan, { ...lasting, ...effects });
+  return [...passes, { fields, isOptional: false, mark: plan.mark }];
 }
 
 /** Applies an operation to a picture without other operations; undefined if it fails and its failure is ignored. */
@@ -95,10 +108,10 @@ function sizeFirst(call: OperationCall): OperationCall[] {
 }
 
 /** Returns the fields of a plan, after other fields. */
-function toFields({ crop, box, angle, flip, flop }: Plan, others: Fields): TextField[] {
+function toFields({ crop, box, angle, flip, flop, mark }: Plan, others: Fields): TextField[] {
   const flipped = flip && flop ? 'both' : flip ? 'vertical' : 'horizontal';
   const fields = {
-    ...{ ...others, ...box },
+    ...{ ...others, ...box, ...mark?.fields },
     ...(angle && { rotate: angle }),
     ...((flip || flop) && { flip: flipped }),
     ...(crop && { crop: crop.join(',') }),

@@ -26,6 +26,7 @@ import { sendResult, setServerTiming } from '../response.ts';
 import { queryOf, type ReceivedBody, receiveBody } from '../upload.ts';
 import { OPERATION_NAMES, type OperationCall } from './operations.ts';
 import { parsePipeline, toPasses } from './pipeline.ts';
+import { markFile } from './watermark.ts';
 
 /** The version of imaginary whose requests this service understands. Callers check that there is one. */
 const IMAGINARY_VERSION = '1.2.4';
@@ -129,7 +130,7 @@ const CHANNELS = { rgb: 3, grey: 1, cmyk: 4, lab: 3 };
 /** Creates the handler of `/info`. Results are always upright, and so are these sizes. */
 function infoRoute(deps: Deps): RequestHandler {
   return (req, res) =>
-    receive(req, res, deps, async (file, { signal }) => {
+    receive(req, res, deps, false, async (file, { signal }) => {
       setLogFields(res, { input: file.type, files: 1 });
       const image = await deps.identify(file, undefined, signal);
       const { type, width, height, alpha, profile, problem } = image;
@@ -175,21 +176,25 @@ function createConvertRoute(
     outputs.find((output) => output === type) ?? SIMILAR[type] ?? 'jpg';
   return (read) => async (req, res) => {
     // Rejects wrong parameters before the upload.
-    const passes = toPasses(read(paramsOf(req))).map(({ fields, isOptional }) => ({
+    const passes = toPasses(read(paramsOf(req))).map(({ fields, ...others }) => ({
+      ...others,
       options: parseNamed(fields, req.get('accept')),
       hasType: fields.some(([name]) => name === 'output_format'),
-      isOptional,
     }));
     if (passes.some(({ options }) => options.accepted)) res.vary('Accept');
-    await receive(req, res, deps, async (file, { signal, uploadedMs, disk, workspace }) => {
+    const acceptsWatermark = passes.some(({ mark }) => mark && mark.svg === undefined);
+    await receive(req, res, deps, acceptsWatermark, async (file, upload) => {
+      const { signal, uploadedMs, disk, workspace } = upload;
       setLogFields(res, { input: file.type, files: 1 });
       const results: ConversionResult[] = [];
       let source: ConversionInput = file;
-      for (const [at, { options, hasType, isOptional }] of passes.entries()) {
+      for (const [at, { options, hasType, isOptional, mark }] of passes.entries()) {
         const requested = hasType ? options : { ...options, format: sameFormat(file.type) };
         const spare = isOptional ? await copyInput(source, await workspace.folder(`spare-${at}`)) : undefined;
         try {
-          const result = await convert(source, requested, signal);
+          const watermark =
+            mark && (await markFile(mark, upload.watermark, await workspace.folder(`mark-${at}`)));
+          const result = await convert({ ...source, watermark }, requested, signal);
           results.push(result);
           const isLast = at === passes.length - 1;
           if (!isLast) source = await toInput(result, source, await workspace.folder(`pass-${at}`));
@@ -240,11 +245,14 @@ const sumOfTimes = (results: readonly ConversionResult[]) =>
 /**
  * Receives the image of a request, lets `respond` send the result, and deletes all files. The image is the whole body, of any
  * media type, or a file of a form.
+ *
+ * @param acceptsWatermark whether a form can have another image
  */
 async function receive(
   req: Request,
   res: Response,
   { config, capabilities, workspaces }: Deps,
+  acceptsWatermark: boolean,
   respond: (file: ReceivedFile & Pick<ReceivedBody, 'client' | 'disk'>, body: ReceivedBody) => Promise<void>,
 ): Promise<void> {
   const rules: UploadOptions = {
@@ -253,6 +261,7 @@ async function receive(
     maxFiles: 1,
     isBatch: false,
     acceptsImage: true,
+    acceptsWatermark,
     fileField: paramsOf(req).field || 'file',
   };
   const isForm = /^multipart\/form-data\b/i.test(req.get('content-type') ?? '');
