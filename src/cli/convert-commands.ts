@@ -63,7 +63,6 @@ export function addConvert(program: Command, context: CliContext, onExit: (statu
   withImageOptions(program.command('convert'), 'that of -o or of the preset, else webp')
     .description('convert files and folders, with the tools of this machine or running instances')
     .argument('[input...]', "files, folders, patterns in quotes ('photos/**/*.jpg'), or - for standard input")
-    .option('--watermark <file>', 'an image to put on each result, at most 10 MiB and 25 megapixels')
     .option('-o, --output <path>', 'a file, a folder (created if missing), or - for standard output')
     .option('-j, --jobs <number>', 'concurrent conversions (default: CONCURRENCY, else the number of CPUs)')
     .option('--force', 'overwrite existing files')
@@ -127,10 +126,9 @@ function withImageOptions(command: Command, defaultFormat: string): Command {
       '-f, --format <name>',
       `webp, png, jpg, gif, bmp, pdf, or one of EXTRA_OUTPUTS (default: ${defaultFormat})`,
     );
-  return OPTION_NAMES.reduce((all, name) => all.option(...describeFlag(name)), command).option(
-    '--keep-metadata',
-    'the same as --metadata all',
-  );
+  return OPTION_NAMES.reduce((all, name) => all.option(...describeFlag(name)), command)
+    .option('--keep-metadata', 'the same as --metadata all')
+    .option('--watermark <file>', 'an image to put on each result, at most 10 MiB and 25 megapixels');
 }
 
 /** Collects the values of an option that may be repeated. */

@@ -1,20 +1,13 @@
 /** @module The `convert` command. */
 import { stat } from 'node:fs/promises';
 import { enabledTypes } from '../conversion/capabilities.ts';
-import { readWatermark, withWatermark } from '../conversion/watermark.ts';
+import { withWatermark } from '../conversion/watermark.ts';
 import { realPathOf } from '../files/system.ts';
-import type { InputType, OutputType } from '../formats.ts';
+import type { OutputType } from '../formats.ts';
 import { findUnverifiable } from '../regress/verifiable.ts';
 import { plural, sanitizeForDisplay } from '../text.ts';
 import { abortOnSignals, type CliContext, CliError, loadLocalSettings, loadSettings } from './context.ts';
-import {
-  type Converter,
-  STDIN,
-  StopError,
-  startOnDemand,
-  stateOf,
-  toFileError,
-} from './convert/converter.ts';
+import { type Converter, STDIN, StopError, startOnDemand, stateOf } from './convert/converter.ts';
 import { createCsvReport } from './convert/csv-report.ts';
 import { createInputs, type Inputs } from './convert/inputs.ts';
 import { createLocalConverter } from './convert/local-converter.ts';
@@ -97,8 +90,8 @@ async function parseCommand(args: readonly string[], flags: ConvertFlags, env: C
   const given = parseOptions(flags, outputs);
   const bulk = parseBulkOptions(flags);
   const destination = await resolveDestination(flags.output, args, given.format, outputs);
-  const wanted = await parseResults(flags, given, destination.format, { types, outputs, config });
-  const watermark = (await openWatermark(flags, types)) ?? wanted.watermark;
+  const rules = { types, outputs, config };
+  const { watermark, ...wanted } = await parseResults(flags, given, destination.format, rules);
   // With them, --update finds results with another watermark.
   const results = wanted.results.map((result) => ({
     ...result,
@@ -113,14 +106,6 @@ async function parseCommand(args: readonly string[], flags: ConvertFlags, env: C
     jobs: given.jobs ?? config.CONCURRENCY,
     verify: await parseVerify(flags, results),
   };
-}
-
-/** @throws {CliError} if the file of `--watermark` cannot be read, or is no image for one */
-async function openWatermark({ watermark: path }: Flags, types: readonly InputType[]) {
-  if (path === undefined) return undefined;
-  return readWatermark(path, types).catch((error) => {
-    throw new CliError(`--watermark ${sanitizeForDisplay(path)}: ${toFileError(error, path).message}`);
-  });
 }
 
 /** @throws {CliError} if the file of `--report` cannot be written */

@@ -79,4 +79,14 @@ describe('imagemill explain', () => {
     expect(stderr).to.include('README.md is not an image of a supported format');
     expect((await explain(fixturePath('scene.png'), '--quality', '0')).status).to.equal(2);
   });
+
+  it('shows the watermark of the command, and refuses a file that is no image', async () => {
+    const args = [fixturePath('scene.png'), '--format', 'png', '--watermark'];
+    const { status, stdout } = await explain(...args, fixturePath('window.png'), '--watermark-opacity', '50');
+    expect(status).to.equal(0);
+    expect(stdout).to.contain('a watermark at right bottom, with 20% of the width and 50% opacity');
+    const refused = await explain(...args, fixturePath('../README.md'));
+    expect(refused.status).to.equal(2);
+    expect(refused.stderr).to.match(/--watermark .*README\.md: The watermark is not an image/);
+  });
 });

@@ -12,11 +12,13 @@ import {
 } from '../../conversion/options.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import type { TextField, WatermarkFile } from '../../conversion/types.ts';
+import { readWatermark } from '../../conversion/watermark.ts';
 import { ServiceError, StartupError, serviceError } from '../../errors.ts';
 import { explainDisabled, type InputType, type OutputType } from '../../formats.ts';
 import { fieldName, flagName, OPTION_NAMES, type OptionName } from '../../options.ts';
 import { sanitizeForDisplay } from '../../text.ts';
 import { CliError } from '../context.ts';
+import { toFileError } from './converter.ts';
 
 /** Options as given on the command line. A flag without a value is true. */
 export interface Flags extends Readonly<Partial<Record<OptionName, string | true>>> {
@@ -102,7 +104,7 @@ export interface WantedResult {
   readonly options: ConvertOptions;
 }
 
-/** The results of each file, and the watermark of their preset. */
+/** The results of each file, and the watermark of `--watermark` or of their preset. */
 export interface Wanted {
   readonly results: readonly WantedResult[];
   readonly watermark?: WatermarkFile | undefined;
@@ -114,13 +116,37 @@ export interface Wanted {
  * @param options see {@link parseOptions}
  * @param format format of `--format` or `-o`, if there is one
  * @param outputs the enabled output formats
- * @throws {CliError} if there is no such preset, or if options contradict each other
+ * @throws {CliError} if there is no such preset, if options contradict each other, or if a watermark cannot be read
  */
 export async function parseResults(
   flags: Flags,
+  given: ReturnType<typeof parseOptions>,
+  format: OutputType | undefined,
+  rules: ResultRules,
+): Promise<Wanted> {
+  const wanted = await findResults(flags, given, format, rules);
+  return { ...wanted, watermark: (await openWatermark(flags, rules.types)) ?? wanted.watermark };
+}
+
+/** @throws {CliError} if the file of `--watermark` cannot be read, or is no image for one */
+async function openWatermark({ watermark: path }: Flags, types: readonly InputType[]) {
+  if (path === undefined) return undefined;
+  return readWatermark(path, types).catch((error) => {
+    throw new CliError(`--watermark ${sanitizeForDisplay(path)}: ${toFileError(error, path).message}`);
+  });
+}
+
+interface ResultRules {
+  readonly types: readonly InputType[];
+  readonly outputs: readonly OutputType[];
+  readonly config: Config;
+}
+
+async function findResults(
+  flags: Flags,
   { options }: ReturnType<typeof parseOptions>,
   format: OutputType | undefined,
-  { types, outputs, config }: { types: readonly InputType[]; outputs: readonly OutputType[]; config: Config },
+  { types, outputs, config }: ResultRules,
 ): Promise<Wanted> {
   const { preset, presets: file, url } = flags;
   const single = { ...options, format: format ?? DEFAULT_FORMAT };
