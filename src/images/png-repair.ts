@@ -229,7 +229,8 @@ function isDamage(error: unknown): boolean {
 const MAX_COLOURS = 256;
 
 /**
- * Appends black to the palette of the PNG at `path`. Browsers and sharp show an index beyond the palette black.
+ * Appends black to the palette of the PNG at `path`. Firefox and sharp show an index beyond the palette black,
+ * Chromium 156 in the last colour of the palette.
  *
  * @returns whether it has a palette
  * @throws {ServiceError} DISK_FULL if the disk has no space for the repaired file beside the input
