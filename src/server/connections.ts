@@ -35,6 +35,9 @@ function connectionLimits(): ConnectionLimits {
   return { max, maxPerClient: Math.min(Math.ceil(max / 4), 1000) };
 }
 
+/** Statuses of requests that were refused before anything was done for them: over the rate limit, or a head that is too long. */
+const REFUSED = [429, 431];
+
 /** Slots for probes, in addition to the regular limits. A probe needs its slot for milliseconds. */
 const PROBE_RESERVE: ConnectionLimits = { max: 64, maxPerClient: 4 };
 
@@ -95,6 +98,8 @@ class ConnectionSlots {
 }
 
 interface Connection extends OpenRequests {
+  /** Client key of the address; undefined if many clients share the address. */
+  readonly client: string | undefined;
   readonly slots: ConnectionSlots;
   readonly exchanges: Exchange[];
   last: IncomingMessage | undefined;
@@ -132,7 +137,10 @@ export class Connections {
     const slots = [this.#regular, this.#reserve].find((group) => group.take(socket, client));
     if (!slots) return void socket.destroy();
     if (slots === this.#reserve) probeConnections.add(socket);
-    const connection: Connection = { slots, exchanges: [], last: undefined, unanswered: 0, answered: 0 };
+    const connection: Connection = {
+      ...{ client, slots, exchanges: [], last: undefined },
+      ...{ unanswered: 0, answered: 0 },
+    };
     this.#open.set(socket, connection);
     // The unsent part of a response takes memory, and its files take disk space.
     let answeredBefore = 0;
@@ -191,11 +199,29 @@ export class Connections {
   /** Lets the first request of a connection wait for its start. */
   #startFirst([first]: readonly Exchange[]): void {
     if (!first?.start) return;
-    this.#starts.add(this.#clientKey(first.req), () => {
+    const client = this.#clientKey(first.req);
+    first.res.once(RESPONSE_SENT, () => {
+      if (REFUSED.includes(first.res.statusCode)) this.#starts.slowDown(client);
+    });
+    this.#starts.add(client, () => {
       const { start } = first;
       first.start = undefined;
       if (!first.req.socket.destroyed) start?.();
     });
+  }
+
+  /** Calls `respond`, which refuses what a connection has sent and closes it, when it is the turn of its client. */
+  refuse(socket: Socket, respond: () => void): void {
+    const { client } = this.#open.get(socket) ?? {};
+    const start = (): void => {
+      if (!socket.destroyed) respond();
+    };
+    if (client === undefined) {
+      start();
+      return;
+    }
+    this.#starts.add(client, start);
+    this.#starts.slowDown(client);
   }
 
   /** Returns the requests of a connection. */

@@ -72,7 +72,10 @@ export function createHttpServer(
   });
   server.on(
     'clientError',
-    createClientErrorHandler((socket) => connections.requestsOn(socket)),
+    createClientErrorHandler(
+      (socket) => connections.requestsOn(socket),
+      (socket, respond) => connections.refuse(socket, respond),
+    ),
   );
   return { server, closeIdle: (): void => connections.closeIdle() };
 }

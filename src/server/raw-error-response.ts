@@ -42,8 +42,13 @@ const PARSER_ERRORS: Readonly<Record<string, 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LA
 /**
  * Creates the listener for `clientError`. When the responses to earlier requests have been sent, the listener sends an
  * error response and closes the connection.
+ *
+ * @param refuse calls its second argument when it is the turn of the client
  */
-export function createClientErrorHandler(requestsOn: (socket: Socket) => OpenRequests) {
+export function createClientErrorHandler(
+  requestsOn: (socket: Socket) => OpenRequests,
+  refuse: (socket: Socket, respond: () => void) => void,
+) {
   const rejected = new WeakSet<Socket>();
   return (error: ClientError | ServiceError, socket: Socket): void => {
     // Browsers open connections before they have a request. The timeout of one without a request is not an error.
@@ -55,10 +60,11 @@ export function createClientErrorHandler(requestsOn: (socket: Socket) => OpenReq
     const isBody = last?.complete === false;
     const broken = isBody ? exchanges.find(({ req }) => req === last) : undefined;
     if (broken) broken.start = undefined;
+    const refusal = fromParserError(error); // the error has 64 KiB of the request, which would be kept until the response
     afterResponse(exchanges.at(broken ? -2 : -1), () => {
       if (isBody && broken?.res.headersSent !== false)
         closeGently(socket); // it has a response
-      else sendRawError(socket, fromParserError(error));
+      else refuse(socket, () => sendRawError(socket, refusal));
     });
   };
 }

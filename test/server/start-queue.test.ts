@@ -1,3 +1,4 @@
+import { mock } from 'node:test';
 import { expect } from 'chai';
 import { StartQueue } from '../../src/server/start-queue.ts';
 
@@ -59,5 +60,48 @@ describe('the queue of request starts', () => {
     await nextTurn();
     await nextTurn();
     expect(started).to.deep.equal(['a1', 'a2', 'a3']);
+  });
+
+  it('starts one request in 20 ms of a client that is refused, until it has not been for a second', async () => {
+    const { timers } = mock;
+    timers.enable({ apis: ['setInterval'] });
+    try {
+      queue.slowDown('a');
+      for (const name of ['a1', 'a2', 'a3']) add('a', name, 0);
+      add('b', 'b1', 0);
+      expect(started).to.deep.equal(['b1']);
+      await nextTurn();
+      timers.tick(20);
+      expect(started).to.deep.equal(['b1', 'a1']);
+      await nextTurn();
+      timers.tick(40);
+      await nextTurn();
+      expect(started).to.deep.equal(['b1', 'a1', 'a2', 'a3']);
+      now += 1000;
+      timers.tick(20);
+      for (const name of ['a4', 'a5']) add('a', name, 0);
+      await nextTurn();
+      expect(started.slice(4)).to.deep.equal(['a4', 'a5']);
+    } finally {
+      timers.reset();
+    }
+  });
+
+  it('slows down the requests that wait, too', async () => {
+    add('a', 'a1', 5);
+    for (const name of ['a2', 'a3']) add('a', name, 0);
+    const { timers } = mock;
+    timers.enable({ apis: ['setInterval'] });
+    try {
+      queue.slowDown('a');
+      await nextTurn();
+      await nextTurn();
+      expect(started).to.deep.equal(['a1']);
+      timers.tick(20);
+      await nextTurn();
+      expect(started).to.deep.equal(['a1', 'a2']);
+    } finally {
+      timers.reset();
+    }
   });
 });

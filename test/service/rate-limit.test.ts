@@ -32,6 +32,19 @@ describe('rate limit', () => {
     expect(remaining(last)).to.equal('0');
   });
 
+  it('answers others first when one client sends many requests after a refusal', async () => {
+    await start({ RATE_LIMIT_PER_MINUTE: '1', TRUST_PROXY: 'loopback' });
+    const order: string[] = [];
+    const get = async (address: string) => {
+      const { status } = await health({ 'x-forwarded-for': address });
+      order.push(`${address} ${status}`);
+    };
+    for (let request = 1; request <= 2; request += 1) await get('192.0.2.1');
+    await Promise.all([...Array<string>(12).fill('192.0.2.1'), '192.0.2.2'].map(get));
+    expect(order).to.have.lengthOf(15);
+    expect(order.slice(2).indexOf('192.0.2.2 200')).to.be.below(6); // one of 13, which the client would get after 240 ms
+  });
+
   it('resets one minute after the first request', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '2' });
     expect((await health()).status).to.equal(200);
