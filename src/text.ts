@@ -77,6 +77,18 @@ const MAX_BASE_NAME_BYTES = 200;
 /** Base name of the result of a file without a usable name. */
 const FALLBACK_NAME = 'image';
 
+/** Names of files that Windows and macOS add to folders, in lower case. */
+const SYSTEM_FILES = ['.ds_store', 'thumbs.db', 'desktop.ini'];
+
+/** Returns whether a path with `/` is that of a file that an operating system adds, or of a resource fork of macOS (`._NAME`). */
+export function isSystemFile(path: string): boolean {
+  const components = path.split('/');
+  const last = components.at(-1) as string;
+  return (
+    components.includes('__MACOSX') || last.startsWith('._') || SYSTEM_FILES.includes(last.toLowerCase())
+  );
+}
+
 /** Returns the part of a path after its last separator, `/` or `\`, truncated to {@link MAX_NAME_UNITS}. */
 export function lastComponentOf(path: string): string {
   const start = Math.max(path.lastIndexOf('/'), path.lastIndexOf('\\')) + 1;

@@ -4,6 +4,7 @@ import { isUtf8 as isValidUtf8 } from 'node:buffer';
 import { crc32 } from 'node:zlib';
 import { type Entry, getFileNameLowLevel, openPromise, validateFileName, type ZipFile } from 'yauzl';
 import { ServiceError, serviceErrorFrom } from '../errors.ts';
+import { isSystemFile } from '../text.ts';
 
 /** A file in an archive. */
 export interface ZippedFile {
@@ -15,11 +16,6 @@ export interface ZippedFile {
 
 /** Maximum length of an entry's path, in bytes. File systems permit 255 for each component. */
 const MAX_NAME_BYTES = 1024;
-
-/** Entries that file managers add to archives: thumbnails, folder settings, resource forks. Compared in lower case. */
-const SYSTEM_FILES = ['.ds_store', 'thumbs.db', 'desktop.ini'];
-const SYSTEM_FOLDER = '__MACOSX';
-const RESOURCE_FORK = '._';
 
 /** Bits of an entry's Unix mode, see inode(7). */
 const FILE_TYPE = 0xf000;
@@ -84,16 +80,7 @@ function isSystemError(cause: unknown): boolean {
   return cause instanceof ServiceError || (cause as NodeJS.ErrnoException).syscall !== undefined;
 }
 
-function isIgnored(name: string): boolean {
-  const components = name.split('/');
-  const last = components.at(-1) as string;
-  return (
-    last === '' ||
-    components.includes(SYSTEM_FOLDER) ||
-    last.startsWith(RESOURCE_FORK) ||
-    SYSTEM_FILES.includes(last.toLowerCase())
-  );
-}
+const isIgnored = (name: string): boolean => name.split('/').at(-1) === '' || isSystemFile(name);
 
 function isSymlink({ externalFileAttributes }: Entry): boolean {
   return ((externalFileAttributes >>> 16) & FILE_TYPE) === SYMLINK;

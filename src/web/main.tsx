@@ -3,7 +3,7 @@ import { render } from 'preact';
 import { backoff, enterKey } from './client/queue.ts';
 import { listenForFiles } from './state/add-files.ts';
 import { loadFormats } from './state/formats.ts';
-import { announcement, busy, compared, counts, items } from './state/items.ts';
+import { announcement, busy, compared, counts, hasUnsaved, items } from './state/items.ts';
 import { ActionBar } from './view/action-bar.tsx';
 import { Compare } from './view/compare.tsx';
 import { DropZone } from './view/drop-zone.tsx';
@@ -119,4 +119,7 @@ function Progress() {
 
 render(<Page />, document.getElementById('page') as HTMLElement);
 listenForFiles();
+addEventListener('beforeunload', (event) => {
+  if (hasUnsaved()) event.preventDefault(); // the browser asks whether to leave
+});
 loadFormats();

@@ -51,6 +51,12 @@ describe('accessibility of the page', () => {
       expect(await faults(page)).to.deep.equal([]);
       await fill(page);
       expect(await faults(page)).to.deep.equal([]);
+      await page.getByRole('button', { name: '1 failed' }).click();
+      await page.getByRole('row', { name: 'window.png' }).waitFor({ state: 'detached' });
+      expect(await faults(page)).to.deep.equal([]);
+      await page.getByRole('button', { name: /^Remove a-very-long/ }).click();
+      await page.getByRole('button', { name: 'Undo' }).waitFor();
+      expect(await faults(page)).to.deep.equal([]);
       await page.getByRole('button', { name: 'Compare window.png' }).click();
       await page.getByRole('dialog').waitFor();
       expect(await faults(page)).to.deep.equal([]);
@@ -218,7 +224,7 @@ describe('accessibility of the page', () => {
     expect(await name()).to.equal('All files');
     await settled(page);
     expect(await name()).to.equal('All files');
-    await tabTo(/^scene.png/);
+    await tabTo(/^scene.jpg/);
     await page.keyboard.press('Enter');
     await page.getByRole('dialog').waitFor();
     await tabTo(/^Position of the divider/);
@@ -227,17 +233,17 @@ describe('accessibility of the page', () => {
     await tabTo(/^Zoom to 100%/);
     await page.keyboard.press('Space');
     await page.keyboard.press('Escape');
-    expect(await name()).to.equal('scene.png');
+    expect(await name()).to.equal('scene.jpg');
     await arrowTo('ArrowRight', 'Save scene.png');
     const [download] = await Promise.all([page.waitForEvent('download'), page.keyboard.press('Enter')]);
     const { format, width } = await sharp(await readFile(await download.path())).metadata();
     expect([format, width]).to.deep.equal(['png', 50]);
-    await arrowTo('ArrowRight', 'Remove scene.png');
+    await arrowTo('ArrowRight', 'Remove scene.jpg');
     await page.keyboard.press('Enter');
-    await page.getByRole('button', { name: 'Remove scene.png' }).waitFor({ state: 'detached' });
-    expect(await name()).to.equal('Remove scene.jpg');
+    await page.getByRole('button', { name: 'Remove scene.jpg' }).waitFor({ state: 'detached' });
+    expect(await name()).to.equal('Remove scene.png');
     await page.keyboard.press('Enter');
-    await row(page, 'scene.jpg').waitFor({ state: 'detached' });
+    await row(page, 'scene.png').waitFor({ state: 'detached' });
     expect(await name()).to.equal('Choose files');
   });
 

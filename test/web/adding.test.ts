@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, unlink, utimes, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
@@ -7,7 +7,7 @@ import { formatBytes } from '../../src/text.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { useServiceWith } from '../helpers/service.ts';
-import { made, pick, row, useBrowser } from './browser.ts';
+import { convertAll, made, pick, row, useBrowser } from './browser.ts';
 
 describe('adding files to the page', () => {
   const { open } = useBrowser();
@@ -52,10 +52,11 @@ describe('adding files to the page', () => {
     });
     await pick(page, [fixturePath('scene.jpg'), fixturePath('scene.png')]);
     await page.getByRole('button', { name: 'Remove scene.jpg' }).click();
+    await pick(page, [fixturePath('grey.jpg')]); // the removal can no longer be undone
     await page.evaluate(() => Reflect.get(window, 'decodeNow')());
-    // Previews are created sequentially: once the second has its thumbnail, the first is done.
-    await page.locator('.thumbnail img').waitFor();
-    expect(await page.evaluate(() => (Reflect.get(window, 'held') as Set<string>).size)).to.equal(1);
+    // Previews are created sequentially: once the others have thumbnails, the first is done.
+    await page.locator('.thumbnail img').nth(1).waitFor();
+    expect(await page.evaluate(() => (Reflect.get(window, 'held') as Set<string>).size)).to.equal(2);
   });
 
   it('accepts files dropped anywhere, and shows type, size, dimensions and a thumbnail', async () => {
@@ -67,19 +68,27 @@ describe('adding files to the page', () => {
     await page.locator('.thumbnail img').nth(1).waitFor();
   });
 
-  it('adds the images of a dropped folder at any depth, and states how many files were skipped', async () => {
+  it('adds the images of a dropped folder at any depth, names skipped files, and ignores system files', async () => {
     const folder = join(await makeTempDir('folder'), 'album');
     await mkdir(join(folder, 'deep', 'deeper'), { recursive: true });
     await writeFile(join(folder, 'one.png'), await fixture('scene.png'));
     await writeFile(join(folder, 'deep', 'deeper', 'two.tiff'), await fixture('scene.tiff'));
-    await writeFile(join(folder, 'Thumbs.db'), 'not an image');
+    await writeFile(join(folder, 'deep', 'notes.txt'), 'not an image');
+    await mkdir(join(folder, '__MACOSX'));
+    for (const name of ['Thumbs.db', '.DS_Store', 'deep/Desktop.ini', '._one.png', '__MACOSX/one.png'])
+      await writeFile(join(folder, name), 'not an image');
     const page = await open(service);
     await drop(page, [folder]);
-    expect((await listed(page, 2)).sort()).to.deep.equal(['album/deep/deeper/two.tiff', 'album/one.png']);
+    expect(await listed(page, 2)).to.deep.equal(['album/deep/deeper/two.tiff', 'album/one.png']);
     const tooltip = await page.locator('.file-name', { hasText: 'two.tiff' }).getAttribute('title');
     expect(tooltip).to.equal('album/deep/deeper/two.tiff');
-    await page.getByRole('status').filter({ hasText: '1 skipped' }).waitFor({ state: 'attached' });
-    await page.locator('.skipped').getByText('1 skipped').waitFor();
+    await page
+      .getByRole('status')
+      .filter({ hasText: '1 skipped: unsupported type.' })
+      .waitFor({ state: 'attached' });
+    expect(await page.locator('.skipped').innerText()).to.equal(
+      '1 skipped: unsupported type\nalbum/deep/notes.txt',
+    );
   });
 
   it('adds the other images of a dropped folder if a file or a sub-folder in it cannot be read', async () => {
@@ -113,6 +122,8 @@ describe('adding files to the page', () => {
     await drop(page, [folder]);
     expect(await listed(page, 1)).to.deep.equal(['album/one.png']);
     await page.locator('.skipped').getByText('2 skipped: not readable').waitFor();
+    const skipped = await page.locator('.skipped li').allTextContents();
+    expect(skipped).to.deep.equal(['album/gone.png', 'album/locked']);
   });
 
   it('adds nothing from a folder without images, states so, and clears the message with the next file', async () => {
@@ -121,7 +132,10 @@ describe('adding files to the page', () => {
     const page = await open(service);
     await page.getByLabel('Choose a folder').setInputFiles(folder);
     const said = page.locator('.skipped');
-    await said.getByText('2 skipped: not readable, or not images of a supported type.').waitFor();
+    await said.getByText('2 skipped: unsupported type').waitFor();
+    expect(await said.locator('li').allTextContents()).to.deep.equal(
+      ['a.txt', 'b.txt'].map((name) => `${basename(folder)}/${name}`),
+    );
     await pick(page, [fixturePath('scene.png')]);
     await said.waitFor({ state: 'detached' });
   });
@@ -165,13 +179,54 @@ describe('adding files to the page', () => {
     await row(page, 'image.png').getByText('120 × 80').waitFor();
   });
 
-  it('adds picked files, even the same one twice, and removes one', async () => {
+  it('ignores system files that are chosen, and states which file is in the list already', async () => {
+    const folder = await makeTempDir('twice');
+    const [image, other] = [join(folder, 'a.png'), join(folder, 'desktop.ini')];
+    await writeFile(image, await fixture('scene.png'));
+    await writeFile(other, 'text');
     const page = await open(service);
-    await pick(page, [fixturePath('scene.png')]);
-    await pick(page, [fixturePath('scene.png')]);
-    await listed(page, 2);
-    await page.getByRole('button', { name: 'Remove scene.png' }).first().click();
-    expect(await listed(page, 1)).to.deep.equal(['scene.png']);
+    await pick(page, [image, other]);
+    await listed(page, 1);
+    expect(await page.locator('.skipped').count()).to.equal(0);
+    await pick(page, [image]);
+    await page.locator('.skipped').getByText('1 skipped: already in the list').waitFor();
+    expect(await listed(page, 1)).to.deep.equal(['a.png']);
+    await utimes(image, 1, 1); // a changed file is another one
+    await pick(page, [image]);
+    expect(await listed(page, 2)).to.deep.equal(['a.png', 'a.png']);
+    expect(await page.locator('.skipped').count()).to.equal(0);
+  });
+
+  it('replaces the row of a file that could not be read when it is added again', async () => {
+    const image = join(await makeTempDir('again'), 'a.png');
+    const restore = async () => {
+      await writeFile(image, await fixture('scene.png'));
+      await utimes(image, 1000, 1000);
+    };
+    await restore();
+    const page = await open(service);
+    await pick(page, [image]);
+    await listed(page, 1);
+    await unlink(image);
+    await convertAll(page);
+    await row(page, 'a.png').getByText('Add it again.').waitFor();
+    await restore();
+    await pick(page, [image]);
+    expect(await listed(page, 1)).to.deep.equal(['a.png']);
+    await convertAll(page);
+    await page.getByText('Done: 1 converted').waitFor();
+  });
+
+  it('lists chosen and dropped files in the natural order of their names', async () => {
+    const folder = await makeTempDir('natural');
+    const paths = ['10.png', '2.png', '1.png'].map((name) => join(folder, name));
+    for (const path of paths) await writeFile(path, await fixture('scene.png'));
+    const page = await open(service);
+    await pick(page, paths);
+    expect(await listed(page, 3)).to.deep.equal(['1.png', '2.png', '10.png']);
+    await page.getByRole('button', { name: 'Clear list' }).click();
+    await drop(page, paths);
+    expect(await listed(page, 3)).to.deep.equal(['1.png', '2.png', '10.png']);
   });
 
   it('shows the middle of an SVG that has only a viewBox, without a size that the browser invents', async () => {

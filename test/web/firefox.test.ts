@@ -94,9 +94,9 @@ describe('the page in Firefox', () => {
         (await readdir(downloads)).join() === 'converted.zip' && (await readFile(path)).length > 0;
       return isComplete && (await readZip(await readFile(path))).map(({ name }) => name);
     });
-    expect(names).to.deep.equal(['scene.webp', 'scene (2).webp', 'moving.webp']);
+    expect(names).to.deep.equal(['moving.webp', 'scene.webp', 'scene (2).webp']);
 
-    await run(`document.querySelector('.file-actions button').click()`);
+    await run(`document.querySelector('.file:last-child .file-actions button').click()`);
     await until(`document.querySelector('dialog .before') !== null`);
     const before = (await run(`document.querySelector('dialog output').textContent`)).value;
     await run(`{

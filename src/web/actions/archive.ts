@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals';
 import { makeZip, predictLength } from 'client-zip';
 import { baseNameOf, createUniqueNamer, portableName } from '../../text.ts';
-import { announcement, done } from '../state/items.ts';
+import { announcement, done, markSaved } from '../state/items.ts';
 
 /** A file in the archive. */
 interface Entry {
@@ -35,10 +35,13 @@ export const packing = signal(false);
 export async function pack(): Promise<void> {
   packing.value = true;
   try {
+    const results = done.value;
     const entries = toEntries();
     const saved =
       predictLength(entries) >= MIN_STREAM_BYTES ? await saveStream(entries) : await saveBlob(entries);
-    if (saved) announcement.value = `${NAME} is ready.`;
+    if (!saved) return;
+    for (const { result } of results) markSaved(result);
+    announcement.value = `${NAME} is ready.`;
   } catch (error) {
     announcement.value = `${NAME} cannot be written: ${(error as Error).message}`;
   } finally {

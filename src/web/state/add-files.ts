@@ -1,16 +1,20 @@
 /** @module Adds files that are dropped, pasted or picked. */
 
 import { signal } from '@preact/signals';
+import { isSystemFile } from '../../text.ts';
 import { formats } from './formats.ts';
-import { type AddedFile, add, announcement } from './items.ts';
+import { type AddedFile, add, announcement, fileKey, items } from './items.ts';
 
 /** Whether files are being dragged over the page. */
 export const dragged = signal(false);
-/** Number of files that were skipped in the last added folders. */
-export const skipped = signal(0);
-/** Formats the number of skipped files. */
-export const skippedMessage = (): string =>
-  `${skipped.value} skipped: not readable, or not images of a supported type.`;
+/** Why a file was skipped. */
+type SkipReason = 'not readable' | 'unsupported type' | 'already in the list';
+
+/** The paths of the files that were skipped when files were added last, by reason. */
+export const skipped = signal<ReadonlyMap<SkipReason, readonly string[]>>(new Map());
+/** Formats the number of files that were skipped for a reason. */
+export const formatSkipped = (reason: SkipReason, { length }: readonly string[]): string =>
+  `${length} skipped: ${reason}`;
 
 /** Listens for files that are dropped or pasted anywhere on the page. */
 export function listenForFiles(): void {
@@ -34,29 +38,40 @@ export function listenForFiles(): void {
   });
 }
 
-/** A file in a folder; undefined if it cannot be read, for example because it was deleted meanwhile. */
-type FolderFile = AddedFile | undefined;
+/** A file to add; without `file` if it cannot be read, for example because it was deleted meanwhile. */
+type FoundFile = Pick<AddedFile, 'path'> & Partial<AddedFile>;
 
-/** Compares names as file managers do. Browsers list the files of a folder in the order of the disk. */
+/** Compares names as file managers do. */
 const { compare: compareNames } = new Intl.Collator(undefined, { numeric: true });
 
-/** Adds the images of a picked folder. */
-export const addFolder = (files: readonly File[]): void =>
-  addFiles(
-    [],
-    files
-      .map((file) => ({ file, path: file.webkitRelativePath }))
-      .sort((one, other) => compareNames(one.path, other.path)),
-  );
+/** Adds files, and the images of a picked folder. */
+export const addFiles = (files: readonly File[]): void =>
+  addFound(files.map((file) => ({ file, path: file.webkitRelativePath || file.name })));
 
-/** Adds files and the images in folders. Skips everything else in folders and announces its number. */
-export function addFiles(files: readonly File[], inFolders: readonly FolderFile[] = []): void {
-  const images = inFolders.filter((added) => added !== undefined).filter(({ file }) => looksLikeImage(file));
-  const added = [...files.map((file) => ({ file, path: file.name })), ...images];
+/**
+ * Adds files in the order of their names. Skips files that are in the list already, and in folders everything but images. Ignores
+ * the files that operating systems add.
+ */
+function addFound(found: readonly FoundFile[]): void {
+  const known = new Set(items.value.filter(({ state }) => state.value.at !== 'failed').map(fileKey));
+  const added: AddedFile[] = [];
+  const skips = new Map<SkipReason, string[]>();
+  const skip = (reason: SkipReason, path: string) => skips.set(reason, [...(skips.get(reason) ?? []), path]);
+  const sorted = found.toSorted((one, other) => compareNames(one.path, other.path));
+  for (const { file, path } of sorted.filter((each) => !isSystemFile(each.path))) {
+    if (!file) skip('not readable', path);
+    else if (path.includes('/') && !looksLikeImage(file)) skip('unsupported type', path);
+    else if (known.has(fileKey({ file, path }))) skip('already in the list', path);
+    else {
+      known.add(fileKey({ file, path }));
+      added.push({ file, path });
+    }
+  }
   if (added.length > 0) add(added);
-  skipped.value = inFolders.length - images.length;
-  if (skipped.value > 0)
-    announcement.value = `${added.length > 0 ? announcement.value : ''} ${skippedMessage()}`;
+  skipped.value = skips;
+  const messages = [...skips].map(([reason, paths]) => `${formatSkipped(reason, paths)}.`);
+  if (messages.length > 0)
+    announcement.value = [...(added.length > 0 ? [announcement.value] : []), ...messages].join(' ');
 }
 
 function looksLikeImage({ name, type }: File): boolean {
@@ -69,38 +84,38 @@ function looksLikeImage({ name, type }: File): boolean {
  */
 async function addDropped(dropped: readonly DataTransferItem[]): Promise<void> {
   const entries = dropped.map((item) => ({ entry: item.webkitGetAsEntry(), file: item.getAsFile() }));
-  const files = entries.flatMap(({ entry, file }) => (file && !entry?.isDirectory ? file : []));
-  const inFolders: FolderFile[] = [];
-  for (const { entry } of entries) {
-    if (entry?.isDirectory) inFolders.push(...(await collectFiles(entry as FileSystemDirectoryEntry)));
+  const found: FoundFile[] = [];
+  for (const { entry, file } of entries) {
+    if (entry?.isDirectory) found.push(...(await collectFiles(entry as FileSystemDirectoryEntry)));
+    else if (file) found.push({ file, path: file.name });
   }
-  addFiles(files, inFolders);
+  addFound(found);
 }
 
-async function collectFiles(folder: FileSystemDirectoryEntry): Promise<FolderFile[]> {
+async function collectFiles(folder: FileSystemDirectoryEntry): Promise<FoundFile[]> {
   const reader = folder.createReader();
-  const entries: FileSystemEntry[] = [];
-  const files: FolderFile[] = [];
+  const files: FoundFile[] = [];
   // readEntries returns a batch at a time, and an empty one at the end.
   for (;;) {
     const batch = await new Promise<FileSystemEntry[] | undefined>((resolve) =>
       reader.readEntries(resolve, () => resolve(undefined)),
     );
-    if (!batch) files.push(undefined);
-    if (!batch?.length) break;
-    entries.push(...batch);
+    if (!batch) files.push({ path: pathOf(folder) });
+    if (!batch?.length) return files;
+    for (const entry of batch) files.push(...(await readEntry(entry)));
   }
-  entries.sort((one, other) => compareNames(one.name, other.name));
-  for (const entry of entries) files.push(...(await readEntry(entry)));
-  return files;
 }
 
-function readEntry(entry: FileSystemEntry): Promise<FolderFile[]> {
+function readEntry(entry: FileSystemEntry): Promise<FoundFile[]> {
   if (entry.isDirectory) return collectFiles(entry as FileSystemDirectoryEntry);
+  const path = pathOf(entry);
   return new Promise((resolve) =>
     (entry as FileSystemFileEntry).file(
-      (file) => resolve([{ file, path: entry.fullPath.slice(1) }]),
-      () => resolve([undefined]),
+      (file) => resolve([{ file, path }]),
+      () => resolve([{ path }]),
     ),
   );
 }
+
+/** Returns the path of a dropped file or folder, without the `/` at its start. */
+const pathOf = ({ fullPath }: FileSystemEntry): string => fullPath.slice(1);

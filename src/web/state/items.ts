@@ -1,5 +1,5 @@
 /** @module The files of the list, and their states. */
-import { computed, type Signal, signal } from '@preact/signals';
+import { computed, effect, type Signal, signal } from '@preact/signals';
 import type { OutputType } from '../../formats.ts';
 import type { Note } from '../../notes.ts';
 import { plural } from '../../text.ts';
@@ -46,8 +46,19 @@ export interface Result {
   readonly preview: PreviewSignal;
 }
 
+/** Items that were removed, and the list before. */
+interface Removal {
+  readonly removed: readonly Item[];
+  readonly before: readonly Item[];
+  readonly message: string;
+}
+
 /** The list of files. */
 export const items = signal<readonly Item[]>([]);
+/** The last removal, which can be undone until files are added or removed. */
+export const removal = signal<Removal | undefined>(undefined);
+/** The failed items when only these were selected to be shown; undefined while all items are shown. */
+export const failedOnly = signal<ReadonlySet<Item> | undefined>(undefined);
 /** The item in the comparison dialog. */
 export const compared = signal<Item | undefined>(undefined);
 /** Last change of the list, announced to screen readers. */
@@ -61,6 +72,13 @@ export const counts = computed(() => {
 });
 /** Whether any item is in progress. */
 export const busy = computed(() => counts.value.busy > 0);
+/** The items with a row. An item that failed keeps its row while it is tried again. */
+export const shown = computed(() => {
+  const failed = failedOnly.value;
+  return failed
+    ? items.value.filter((item) => failed.has(item) || stateOf(item).at === 'failed')
+    : items.value;
+});
 /** Items that are not converted with the current options. */
 export const pending = computed(() => items.value.filter(isPending));
 /** Failed items whose request may succeed later. */
@@ -76,29 +94,86 @@ export const done = computed(() =>
 
 let lastId = 0;
 
-/** Appends files to the list. */
+/** Returns a key that is equal for two choices of the same file. */
+export const fileKey = ({ file, path }: AddedFile): string => [path, file.size, file.lastModified].join('/');
+
+/** Appends files to the list. They replace failed items of the same file. */
 export function add(files: readonly AddedFile[]): void {
+  forgetRemoval();
+  failedOnly.value = undefined;
   const added = files.map(({ file, path }): Item => {
     lastId += 1;
     const [preview, format] = [signal(undefined), signal(undefined)];
     return { id: lastId, file, path, preview, format, state: signal({ at: 'ready' }) };
   });
-  items.value = [...items.value, ...added];
+  const keys = new Set(added.map(fileKey));
+  const { replaced = [], kept = [] } = Object.groupBy(items.value, (item) =>
+    keys.has(fileKey(item)) ? 'replaced' : 'kept',
+  );
+  items.value = [...kept, ...added];
+  for (const { preview } of replaced) revokePreview(preview);
   announcement.value = `${plural(added.length, 'file')} added.`;
   for (const { file, preview } of added) loadPreview(preview, file);
 }
 
-/** Removes items, cancels their requests and frees their results. */
+/** Removes items and cancels their requests. {@link undoRemoval} restores them. */
 export function remove(removed: readonly Item[]): void {
-  for (const item of removed) {
-    const state = item.state.value;
-    if ('cancel' in state) state.cancel();
-    revokePreview(item.preview);
-    forgetResult(state);
-  }
-  items.value = items.value.filter((item) => !removed.includes(item));
-  announcement.value = `${plural(removed.length, 'file')} removed.`;
+  forgetRemoval();
+  for (const { state } of removed) if ('cancel' in state.value) state.value.cancel();
+  const before = items.value;
+  items.value = before.filter((item) => !removed.includes(item));
+  const message = `${describeItems(removed)} removed`;
+  removal.value = { removed, before, message };
+  announcement.value = `${message}.`;
 }
+
+/** Describes items by their results, which took time to make, or else by their files. */
+function describeItems(all: readonly Item[]): string {
+  const files = plural(all.length, 'file');
+  const count = all.filter(({ state }) => state.value.at === 'done').length;
+  const results = plural(count, 'result');
+  if (count === 0) return files;
+  return count === all.length ? results : `${files} with ${results}`;
+}
+
+/** Restores the items of the last removal with their results. Their cancelled requests are not repeated. */
+export function undoRemoval(): void {
+  if (!removal.value) return;
+  const { removed, before } = removal.value;
+  removal.value = undefined;
+  items.value = before;
+  announcement.value = `${describeItems(removed)} restored.`;
+}
+
+/** Frees the results of the last removal, which then cannot be undone. */
+function forgetRemoval(): void {
+  for (const { preview, state } of removal.value?.removed ?? []) {
+    revokePreview(preview);
+    forgetResult(state.value);
+  }
+  removal.value = undefined;
+}
+
+/** Shows only the items that have failed, or all items again. */
+export function toggleFailedOnly(): void {
+  failedOnly.value = failedOnly.value
+    ? undefined
+    : new Set(items.value.filter((item) => stateOf(item).at === 'failed'));
+}
+
+// Without failures, there is no button to show all items again.
+effect(() => {
+  if (counts.value.failed === 0) failedOnly.value = undefined;
+});
+
+/** Results that the user has saved. */
+const saved = new WeakSet<Result>();
+
+/** Records that the user has saved a result. */
+export const markSaved = (result: Result): void => void saved.add(result);
+
+/** Returns whether the list has a result that was not saved. */
+export const hasUnsaved = (): boolean => done.value.some(({ result }) => !saved.has(result));
 
 /** Revokes the object URLs of a result to free its memory. */
 export function forgetResult(state: State): void {

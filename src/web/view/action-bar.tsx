@@ -3,11 +3,23 @@ import { pack, packing } from '../actions/archive.ts';
 import { convert } from '../actions/convert.ts';
 import { formatSaved } from '../format.ts';
 import { skipped } from '../state/add-files.ts';
-import { busy, counts, done, isStale, items, pending, remove, retryable } from '../state/items.ts';
+import {
+  busy,
+  counts,
+  done,
+  failedOnly,
+  isStale,
+  items,
+  pending,
+  remove,
+  retryable,
+  toggleFailedOnly,
+} from '../state/items.ts';
 import { focusPicker } from './drop-zone.tsx';
 import { useBusyClick, useFocusFallback } from './events.ts';
 import { Icon } from './icons.tsx';
 import { FORM_ID } from './options-form.tsx';
+import { Removal } from './removal.tsx';
 
 /**
  * Totals and actions for all files. "Cancel all" and "Clear list" never appear where "Convert" was, so that a
@@ -71,7 +83,15 @@ function Totals() {
         {failed > 0 && (
           <span class="error">
             {isDone ? ', ' : ' · '}
-            {failed} failed
+            <button
+              type="button"
+              class="link"
+              aria-pressed={failedOnly.value !== undefined}
+              title={failedOnly.value ? 'Show all files' : 'Show only these files'}
+              onClick={toggleFailedOnly}
+            >
+              {failed} failed
+            </button>
           </span>
         )}
         {converted > 0 && (
@@ -81,6 +101,7 @@ function Totals() {
           </span>
         )}
       </p>
+      <Removal />
     </div>
   );
 }
@@ -94,7 +115,7 @@ function cancelAll(): void {
 
 /** Removes all items. */
 function clear(): void {
-  skipped.value = 0;
+  skipped.value = new Map();
   remove(items.value);
   focusPicker();
 }

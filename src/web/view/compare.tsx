@@ -5,7 +5,7 @@ import { formatBytes, formatChange } from '../../text.ts';
 import { isArchive, isPdf } from '../actions/convert.ts';
 import { followed, followOptions } from '../actions/follow-options.ts';
 import { typeLabel } from '../format.ts';
-import { compared, type Item } from '../state/items.ts';
+import { compared, type Item, markSaved } from '../state/items.ts';
 import { options } from '../state/options.ts';
 import { useZoom } from './events.ts';
 import { QualityField } from './fields.tsx';
@@ -31,7 +31,7 @@ export function Compare({ item }: { item: Item }) {
       <div class="compare-head">
         <h2 id="compare-title">{result?.name ?? file.name}</h2>
         {result && (
-          <a class="button" href={result.url} download={result.name}>
+          <a class="button" href={result.url} download={result.name} onClick={() => markSaved(result)}>
             <Icon name="save" />
             Save
           </a>

@@ -1,9 +1,11 @@
 import { INPUTS } from '../../formats.ts';
 import { millions } from '../format.ts';
-import { addFiles, addFolder, dragged, skipped, skippedMessage } from '../state/add-files.ts';
+import { addFiles, dragged, formatSkipped, skipped } from '../state/add-files.ts';
 import { accepted, formats } from '../state/formats.ts';
 import { items } from '../state/items.ts';
+import { useFocusFallback } from './events.ts';
 import { Icon } from './icons.tsx';
+import { Removal } from './removal.tsx';
 
 /** Whether the page is used by touch: nothing can be dropped, and there is no picker for folders. */
 const IS_TOUCH = matchMedia('(pointer: coarse)').matches;
@@ -11,8 +13,9 @@ const IS_TOUCH = matchMedia('(pointer: coarse)').matches;
 /** Shows where to drop files, which works anywhere on the page, and has pickers for files and folders. */
 export function DropZone() {
   const isEmpty = items.value.length === 0;
+  const section = useFocusFallback<HTMLElement>();
   return (
-    <section class={dragged.value ? 'drop over' : 'drop'} aria-label="Add files">
+    <section ref={section} class={dragged.value ? 'drop over' : 'drop'} aria-label="Add files" tabIndex={-1}>
       <div class="drop-text">
         {!IS_TOUCH && (
           <>
@@ -21,19 +24,32 @@ export function DropZone() {
           </>
         )}
         {isEmpty && <Accepted />}
-        {skipped.value > 0 && <p class="skipped">{skippedMessage()}</p>}
+        {isEmpty && <Removal />}
+        <Skipped />
       </div>
       <div class="drop-pickers">
-        <Picker
-          label={IS_TOUCH ? 'Choose images' : 'Choose files'}
-          icon="add"
-          onFiles={(files) => addFiles(files)}
-        />
-        {!IS_TOUCH && <Picker label="Choose a folder" icon="folder" folder onFiles={addFolder} />}
+        <Picker label={IS_TOUCH ? 'Choose images' : 'Choose files'} icon="add" onFiles={addFiles} />
+        {!IS_TOUCH && <Picker label="Choose a folder" icon="folder" folder onFiles={addFiles} />}
       </div>
     </section>
   );
 }
+
+/** Number of skipped files up to which their names are visible at first. */
+const MAX_OPEN_NAMES = 5;
+
+/** The names of the files that were skipped, by reason. */
+const Skipped = () =>
+  [...skipped.value].map(([reason, paths]) => (
+    <details key={reason} class="skipped" open={paths.length <= MAX_OPEN_NAMES}>
+      <summary>{formatSkipped(reason, paths)}</summary>
+      <ul>
+        {paths.map((path) => (
+          <li key={path}>{path}</li>
+        ))}
+      </ul>
+    </details>
+  ));
 
 interface PickerProps {
   label: string;

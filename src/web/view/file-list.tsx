@@ -8,7 +8,16 @@ import { convert, isArchive } from '../actions/convert.ts';
 import type { Preview } from '../client/preview.ts';
 import { typeLabel } from '../format.ts';
 import { formats } from '../state/formats.ts';
-import { compared, type Item, isStale, items, type Result, remove, stateOf } from '../state/items.ts';
+import {
+  compared,
+  type Item,
+  isStale,
+  markSaved,
+  type Result,
+  remove,
+  shown,
+  stateOf,
+} from '../state/items.ts';
 import { formatLabel } from '../state/options.ts';
 import { focusPicker } from './drop-zone.tsx';
 import { ignoreDoubleClick, useFocusFallback } from './events.ts';
@@ -21,7 +30,7 @@ import { Icon } from './icons.tsx';
 export function FileList() {
   return (
     <div class="files" role="grid" aria-label="Files" onKeyDown={handleKey}>
-      {items.value.map((item) => (
+      {shown.value.map((item) => (
         <FileRow key={item.id} item={item} />
       ))}
     </div>
@@ -36,7 +45,7 @@ function handleKey(event: KeyboardEvent & { currentTarget: HTMLElement }): void 
   if (!row) return;
   const column = stopsOf(row).indexOf(target);
   const inRow = (other: Element | null) => other && (stopsOf(other)[column] ?? stopsOf(other).at(-1));
-  const item = items.value[[...grid.children].indexOf(row)];
+  const item = shown.value[[...grid.children].indexOf(row)];
   const horizontal: Readonly<Record<string, () => Element | null | undefined>> = {
     ArrowLeft: () => stopsOf(row)[column - 1],
     ArrowRight: () => stopsOf(row)[column + 1],
@@ -128,7 +137,7 @@ function FileRow({ item }: { item: Item }) {
 /** ID of the item whose row had the focus last. */
 const focused = signal(0);
 /** ID of the item whose row is the tab stop of the list. */
-const tabStop = computed(() => (items.value.find(({ id }) => id === focused.value) ?? items.value[0])?.id);
+const tabStop = computed(() => (shown.value.find(({ id }) => id === focused.value) ?? shown.value[0])?.id);
 
 /** Removes a row. The focus moves to the same element of the next or previous row, or to the file picker if there is none. */
 function removeRow(control: HTMLElement, item: Item): void {
@@ -249,6 +258,7 @@ function Actions({ item }: { item: Item }) {
             download={state.result.name}
             aria-label={`Save ${state.result.name}`}
             tabIndex={-1}
+            onClick={() => markSaved(state.result)}
           >
             <Icon name="save" />
             Save

@@ -1,0 +1,159 @@
+import { expect } from 'chai';
+import type { Page } from 'playwright-core';
+import { fixture, fixturePath } from '../helpers/client.ts';
+import { useServiceWith } from '../helpers/service.ts';
+import { convertAll, downloaded, type Made, made, pick, row, useBrowser } from './browser.ts';
+
+/** Records the object URLs that the page has not revoked, as `held`. */
+const recordUrls = (page: Page) =>
+  page.evaluate(() => {
+    const held = new Set<string>();
+    Object.assign(window, { held });
+    const { createObjectURL, revokeObjectURL } = URL;
+    URL.createObjectURL = (blob) => {
+      const url = createObjectURL(blob);
+      held.add(url);
+      return url;
+    };
+    URL.revokeObjectURL = (url) => {
+      held.delete(url);
+      revokeObjectURL(url);
+    };
+  });
+const isHeld = (page: Page, url: string) =>
+  page.evaluate((wanted) => (Reflect.get(window, 'held') as Set<string>).has(wanted), url);
+
+describe('the list of files on the page', () => {
+  const { open } = useBrowser();
+  const service = useServiceWith();
+
+  const names = (page: Page) => page.locator('.file-name').allTextContents();
+  const undo = (page: Page) => page.getByRole('button', { name: 'Undo' });
+  const saveLink = (page: Page, name: string) => page.getByRole('link', { name: `Save ${name}` });
+  const announced = (page: Page, text: string) =>
+    page.getByRole('status').filter({ hasText: text }).waitFor({ state: 'attached' });
+  const openConverted = async (
+    files: readonly string[] | readonly Made[] = [fixturePath('grey.jpg'), fixturePath('scene.png')],
+  ) => {
+    const page = await open(service);
+    await page.clock.install();
+    await recordUrls(page);
+    await pick(page, files);
+    await convertAll(page);
+    return page;
+  };
+
+  it('restores the results after Clear list, by keyboard, and announces it', async () => {
+    const page = await openConverted();
+    const before = await downloaded(page, saveLink(page, 'scene.webp'));
+    await page.clock.fastForward(1_000); // a click right after the conversion was meant for "Cancel all"
+    await page.getByRole('button', { name: 'Clear list' }).press('Enter');
+    await page.getByText('2 results removed · Undo').waitFor();
+    await announced(page, '2 results removed.');
+    await page.keyboard.press('Shift+Tab');
+    expect(await page.evaluate(() => document.activeElement?.textContent)).to.equal('Undo');
+    await page.keyboard.press('Enter');
+    await page.getByText('Done: 2 converted').waitFor();
+    await announced(page, '2 results restored.');
+    expect(await names(page)).to.deep.equal(['grey.jpg', 'scene.png']);
+    expect(await undo(page).count()).to.equal(0);
+    expect(await page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).to.equal(
+      'Add files',
+    );
+    const after = await downloaded(page, saveLink(page, 'scene.webp'));
+    expect(after.suggestedFilename()).to.equal(before.suggestedFilename());
+    await page.locator('.thumbnail img').nth(1).waitFor();
+  });
+
+  it('restores a removed row at its place, and frees the results of earlier removals', async () => {
+    const page = await openConverted();
+    const [grey, scene] = await Promise.all(
+      ['grey.webp', 'scene.webp'].map((name) => saveLink(page, name).getAttribute('href')),
+    );
+    await page.getByRole('button', { name: 'Remove grey.jpg' }).click();
+    await page.getByText('1 result removed · Undo').waitFor();
+    await undo(page).click();
+    await row(page, 'grey.jpg').waitFor();
+    expect(await names(page)).to.deep.equal(['grey.jpg', 'scene.png']);
+
+    await page.getByRole('button', { name: 'Remove grey.jpg' }).click();
+    expect(await isHeld(page, grey as string)).to.equal(true);
+    await page.getByRole('button', { name: 'Remove scene.png' }).click();
+    await page.getByText('1 result removed · Undo').waitFor();
+    expect(await isHeld(page, grey as string)).to.equal(false);
+    await pick(page, [fixturePath('scene.gif')]);
+    await row(page, 'scene.gif').waitFor();
+    expect(await undo(page).count()).to.equal(0);
+    expect(await isHeld(page, scene as string)).to.equal(false);
+  });
+
+  it('asks before it is left with results that were not saved, and not afterwards', async () => {
+    const page = await openConverted();
+    const asked: string[] = [];
+    page.on('dialog', (dialog) => {
+      asked.push(dialog.type());
+      dialog.accept();
+    });
+    /** Reloads the page with the same results, and returns whether the browser asked. */
+    const isAsked = async () => {
+      asked.length = 0;
+      await page.reload();
+      await page.getByRole('radio', { name: 'BMP' }).waitFor();
+      return asked.join();
+    };
+    await downloaded(page, saveLink(page, 'grey.webp'));
+    expect(await isAsked()).to.equal('beforeunload');
+
+    await pick(page, [fixturePath('grey.jpg')]);
+    await convertAll(page);
+    await downloaded(page, saveLink(page, 'grey.webp'));
+    expect(await isAsked()).to.equal('');
+
+    await pick(page, [fixturePath('grey.jpg')]);
+    await convertAll(page);
+    await downloaded(page, page.getByRole('button', { name: 'Download ZIP' }));
+    await announced(page, 'converted.zip is ready.');
+    expect(await isAsked()).to.equal('');
+  });
+
+  it('shows only the failed files after a click on their number, and all files again', async () => {
+    const bad = made('bad.png', Buffer.from('text'));
+    const page = await openConverted([made('a.png', await fixture('scene.png')), bad]);
+    const failed = page.getByRole('button', { name: '1 failed' });
+    await failed.press('Enter');
+    await row(page, 'a.png').waitFor({ state: 'detached' });
+    expect([await names(page), await failed.getAttribute('aria-pressed')]).to.deep.equal([
+      ['bad.png'],
+      'true',
+    ]);
+    await failed.press('Enter');
+    await row(page, 'a.png').waitFor();
+    await failed.click();
+    await row(page, 'bad.png').focus();
+    await page.keyboard.press('Delete');
+    await row(page, 'a.png').waitFor();
+    expect([await names(page), await failed.count()]).to.deep.equal([['a.png'], 0]);
+    await page.getByText('1 file removed · Undo').waitFor();
+  });
+
+  it('keeps the row of a failed file in the selection while it is tried again', async () => {
+    const page = await open(service);
+    await pick(
+      page,
+      await Promise.all(['a.png', 'b.png', 'c.png'].map(async (n) => made(n, await fixture('scene.png')))),
+    );
+    let count = 0;
+    await page.route('**/api/v1/convert?*', (route) => {
+      count += 1;
+      return count === 1 ? route.continue() : route.fulfill({ status: 500, json: {} });
+    });
+    await convertAll(page);
+    await page.getByRole('button', { name: '2 failed' }).click();
+    await page.unroute('**/api/v1/convert?*');
+    const [first = ''] = await names(page);
+    await row(page, first).getByRole('button', { name: 'Try again' }).click();
+    await saveLink(page, first.replace('png', 'webp')).waitFor();
+    expect(await names(page)).to.have.length(2);
+    await page.getByRole('button', { name: '1 failed' }).waitFor();
+  });
+});
