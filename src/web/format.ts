@@ -9,11 +9,13 @@ export const formatSaved = (before: number, after: number): string =>
 /** Formats a number in millions, with three significant digits. */
 export const millions = (count: number): string => String(Number((count / 1_000_000).toPrecision(3)));
 
-/** Formats a value above its limit in millions, or exactly if that would show no difference. */
+/** Explains a limit of the server, in millions, or exactly if that would show no difference. */
 export function formatExcess(value: number, max: number, unit: string, unitOfMillions: string): string {
-  return millions(value) === millions(max)
-    ? `${value} ${unit}; this server accepts ${max}.`
-    : `${millions(value)} ${unitOfMillions}; this server accepts ${millions(max)}.`;
+  const [actual, limit] =
+    millions(value) === millions(max)
+      ? [`${value} ${unit}`, `${max} ${unit}`]
+      : [`${millions(value)} ${unitOfMillions}`, `${millions(max)} ${unitOfMillions}`];
+  return `The file has ${actual}. This server accepts ${limit}. Its operator can raise it.`;
 }
 
 /** Returns the extension of a file name in lower case; empty without one. */

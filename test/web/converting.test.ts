@@ -16,7 +16,19 @@ import { convertAll, downloaded, made, pick, queryOf, row, useBrowser } from './
 
 describe('the page of a server with more formats', () => {
   const { open } = useBrowser();
-  const service = useServiceWith({ EXTRA_INPUTS: 'heic', EXTRA_OUTPUTS: 'avif' });
+  const service = useServiceWith({ EXTRA_INPUTS: 'heic,pdf', EXTRA_OUTPUTS: 'avif' });
+
+  it('offers the resolution of PDFs while the list has one', async () => {
+    const page = await open(service);
+    const resolution = page.getByLabel('PDF resolution');
+    await pick(page, [fixturePath('grey.jpg')]);
+    await row(page, 'grey.jpg').waitFor();
+    expect(await resolution.count()).to.equal(0);
+    await pick(page, [extraPath('scene.pdf')]);
+    expect(await resolution.getAttribute('placeholder')).to.equal('144');
+    await resolution.fill('300');
+    expect((await queryOf(page)).get('dpi')).to.equal('300');
+  });
 
   it('offers the formats of EXTRA_OUTPUTS, accepts those of EXTRA_INPUTS, and saves the result', async () => {
     const page = await open(service);
@@ -171,7 +183,7 @@ describe('converting on the page', () => {
     const { pages } = await sharp(content).metadata();
     expect(pages).to.equal((await sharp(await fixture('moving.gif')).metadata()).pages);
     await page.getByRole('button', { name: 'Compare moving.gif' }).click();
-    await page.getByRole('slider', { name: 'Position of the divider between original and result' }).fill('0');
+    await page.getByRole('slider', { name: 'Position of the divider' }).fill('0');
     const seen = new Set<string>();
     await eventually(async () => {
       seen.add((await page.locator('.pair').screenshot()).toString('base64'));
@@ -209,10 +221,13 @@ describe('converting on the page', () => {
       made('good.png', await fixture('scene.png')),
     ]);
     for (const [name, reason] of [
-      ['large.jpg', '13.9 MB; this server accepts 2.1.'],
-      ['wide.png', '6.3 megapixels; this server accepts 5.1.'],
+      ['large.jpg', 'The file has 13.9 MB. This server accepts 2.1 MB. Its operator can raise it.'],
+      [
+        'wide.png',
+        'The file has 6.3 megapixels. This server accepts 5.1 megapixels. Its operator can raise it.',
+      ],
       ['note.txt', 'TXT is not a format that this server converts.'],
-      ['photo.heic', 'HEIC is not a format that this server converts.'],
+      ['photo.heic', 'HEIC is not enabled on this server. Its operator can enable it.'],
     ] as const) {
       await row(page, name).getByText(reason).waitFor();
       expect(await row(page, name).getByRole('button').allTextContents()).to.deep.equal(['Remove']);
@@ -236,7 +251,25 @@ describe('converting on the page', () => {
     await pick(page, [made('plan.svg', Buffer.from(svg))]);
     await convertAll(page);
     const error = await row(page, 'plan.svg').locator('.error').textContent();
-    expect(error).to.equal('6.3 megapixels; this server accepts 5.1.');
+    expect(error).to.equal(
+      'The file has 6.3 megapixels. This server accepts 5.1 megapixels. Its operator can raise it.',
+    );
+  });
+
+  it('says whom to ask about a limit or a format that only the server can find exceeded', async () => {
+    await using small = await startService({ MAX_FRAMES: '2' });
+    const page = await open(small);
+    await pick(page, [
+      made('moving.gif', await fixture('moving.gif')),
+      made('photo.jpg', await extra('scene.heic')), // as phones name some of their photos
+    ]);
+    await convertAll(page);
+    await row(page, 'moving.gif')
+      .getByText(/more than the limit of 2\. The operator of this server can raise this limit\.$/)
+      .waitFor();
+    await row(page, 'photo.jpg')
+      .getByText(/: this server does not enable HEIC\. Its operator can enable it\.$/)
+      .waitFor();
   });
 
   it('shows the thumbnail of the result for a TIFF, and explains the notes', async () => {
@@ -374,9 +407,8 @@ describe('the options on the page', () => {
       'output_format=pdf&frames=all&pages=first&background=%23ff0000',
     );
     await pick(page, [extraPath('scene.pdf')]);
-    expect(await page.getByLabel('PDF resolution').getAttribute('placeholder')).to.equal('144');
-    await page.getByLabel('PDF resolution').fill('300');
-    expect((await queryOf(page)).get('dpi')).to.equal('300');
+    await row(page, 'scene.pdf').getByText('PDF is not enabled on this server.').waitFor();
+    expect(await page.getByLabel('PDF resolution').count()).to.equal(0);
     await page.getByRole('radio', { name: 'WebP' }).check();
     await page.getByRole('button', { name: 'Reset the background' }).click();
     expect((await queryOf(page)).has('background')).to.equal(false);

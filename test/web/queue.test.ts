@@ -372,6 +372,25 @@ describe('more requests than the rate limit on the page', () => {
     await page.getByText('Done: 11 converted').waitFor();
     expect(await left.count()).to.equal(0);
   });
+
+  it('shows the countdown in the comparison, too, and then the result', async () => {
+    const page = await startWith(2); // one request loads the formats
+    await pick(page, await icons(2));
+    await page.getByRole('button', { name: 'Convert 0.jpg', exact: true }).click();
+    await row(page, '0.jpg').getByRole('link', { name: 'Save 0.webp' }).waitFor();
+    await page.getByRole('button', { name: 'Compare 1.jpg' }).click();
+    await page.clock.runFor(300); // the page waits for a moment before the request
+    const dialog = page.getByRole('dialog');
+    await dialog
+      .getByText(/^The rate limit of the server is reached\. The page continues in \d+ s\.$/)
+      .waitFor();
+    await dialog.locator('output').getByText('Waiting').waitFor();
+    expect(await page.locator('.notice').count()).to.equal(1);
+    now += 60_000;
+    await page.clock.runFor(60_000);
+    await dialog.locator('output').getByText('%').waitFor();
+    expect(await dialog.locator('.notice').count()).to.equal(0);
+  });
 });
 
 describe('the page of a server that needs an API key', () => {

@@ -87,7 +87,10 @@ function formatError({ status, details }: ImagemillError): string {
   const { message, reason, actual, limit, setting, field } = details;
   if (reason === 'too_many_pixels')
     return formatExcess(Number(actual), Number(limit), 'pixels', 'megapixels');
-  return message.replace(` (${setting ?? field})`, '');
+  if (setting === 'EXTRA_INPUTS')
+    return `${message.replace(setting, 'this server')} Its operator can enable it.`;
+  const advice = setting && limit !== undefined ? ' The operator of this server can raise this limit.' : '';
+  return message.replace(` (${setting ?? field})`, '') + advice;
 }
 
 /** Type of a result. */

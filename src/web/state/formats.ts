@@ -29,7 +29,10 @@ export function findRejection(file: File, preview: Preview | null | undefined): 
   const accepted = type
     ? INPUTS[type].names.some((name) => input.includes(name))
     : file.type === '' || file.type.startsWith('image/');
-  if (!accepted) return `${typeLabel(file)} is not a format that this server converts.`;
+  if (!accepted)
+    return type
+      ? `${INPUTS[type].label} is not enabled on this server. Its operator can enable it.`
+      : `${typeLabel(file)} is not a format that this server converts.`;
   if (file.size === 0) return 'The file is empty.';
   if (file.size > limits.max_file_bytes) return formatExcess(file.size, limits.max_file_bytes, 'bytes', 'MB');
   // The size of a drawing is that of its result.

@@ -4,9 +4,11 @@ import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { formatBytes, formatChange } from '../../text.ts';
 import { isArchive, isPdf } from '../actions/convert.ts';
 import { followed, followOptions } from '../actions/follow-options.ts';
+import { backoff } from '../client/queue.ts';
 import { typeLabel } from '../format.ts';
 import { compared, type Item, markSaved } from '../state/items.ts';
 import { options } from '../state/options.ts';
+import { BackoffNotice } from './backoff.tsx';
 import { useZoom } from './events.ts';
 import { QualityField } from './fields.tsx';
 import { Icon } from './icons.tsx';
@@ -16,6 +18,7 @@ export function Compare({ item }: { item: Item }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const { file, format, preview, state } = item;
   const result = state.value.at === 'done' ? state.value.result : undefined;
+  const progress = backoff.value ? 'Waiting' : 'Converting';
   // Before the browser paints: a key that is pressed next must reach the dialog.
   useLayoutEffect(() => dialog.current?.showModal(), []);
   useEffect(() => followOptions(item), [item]);
@@ -40,6 +43,7 @@ export function Compare({ item }: { item: Item }) {
           <Icon name="remove" />
         </button>
       </div>
+      <BackoffNotice />
       {result && isPdf(result.blob) ? (
         <iframe class="sheet" src={`${result.url}#navpanes=0`} title={`The PDF ${result.name}`} />
       ) : (
@@ -49,7 +53,7 @@ export function Compare({ item }: { item: Item }) {
           result={result && !isArchive(result.blob) ? result.url : undefined}
           labels={[
             `Original · ${typeLabel(file)} ${formatBytes(file.size)}`,
-            `Result · ${result ? `${result.label} ${formatBytes(result.blob.size)}` : 'converting'}`,
+            `Result · ${result ? `${result.label} ${formatBytes(result.blob.size)}` : progress.toLowerCase()}`,
           ]}
         />
       )}
@@ -58,7 +62,7 @@ export function Compare({ item }: { item: Item }) {
         <output class={followed.value.message ? 'error' : 'number'}>
           {followed.value.message ||
             (followed.value.busy
-              ? 'Converting'
+              ? progress
               : result && `${formatBytes(result.blob.size)} ${formatChange(file.size, result.blob.size)}`)}
         </output>
       </div>
@@ -167,18 +171,19 @@ function ComparedImages({ file, isReadable, result, labels }: ComparedProps) {
       </div>
       <div class="compare-foot">
         {both ? (
-          <input
-            class="split"
-            type="range"
-            min="0"
-            max="100"
-            value={split.value}
-            aria-label="Position of the divider between original and result"
-            aria-valuetext={`${split.value}%`}
-            onInput={({ currentTarget }) => {
-              split.value = currentTarget.valueAsNumber;
-            }}
-          />
+          <label class="field split">
+            <span class="label">Position of the divider</span>
+            <input
+              type="range"
+              min="0"
+              max="100"
+              value={split.value}
+              aria-valuetext={`${split.value}%`}
+              onInput={({ currentTarget }) => {
+                split.value = currentTarget.valueAsNumber;
+              }}
+            />
+          </label>
         ) : (
           <p class="quiet">
             {!isReadable && 'This browser cannot show the original. Only the result is shown.'}

@@ -139,7 +139,9 @@ function Special() {
       {((hasPages && inputs.some((input) => input.pages)) || pages !== '') && (
         <Select name="pages" fallback="all" />
       )}
-      {(types.includes('pdf') || dpi !== '') && <NumberField name="dpi" fallback={DPI.default} />}
+      {formats.value?.input.includes('pdf') && (types.includes('pdf') || dpi !== '') && (
+        <NumberField name="dpi" fallback={DPI.default} />
+      )}
     </>
   );
 }
