@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { maxOpenFiles } from '../files/system.ts';
 import { monitorRate } from './byte-rate.ts';
-import { RESPONSE_SENT } from './error-handler.ts';
+import { RESPONSE_SENT, TOO_OFTEN } from './error-handler.ts';
 import { probeConnections } from './middleware.ts';
 import { type Exchange, type OpenRequests, stopParser } from './raw-error-response.ts';
 import { sentBytes } from './response.ts';
@@ -35,8 +35,8 @@ function connectionLimits(): ConnectionLimits {
   return { max, maxPerClient: Math.min(Math.ceil(max / 4), 1000) };
 }
 
-/** Statuses of requests that were refused before anything was done for them: over the rate limit, or a head that is too long. */
-const REFUSED = [429, 431];
+/** Statuses of requests for which nothing was done: an unknown path, over the rate limit, or a head that is too long. */
+const REFUSED = [404, 429, 431];
 
 /** Slots for probes, in addition to the regular limits. A probe needs its slot for milliseconds. */
 const PROBE_RESERVE: ConnectionLimits = { max: 64, maxPerClient: 4 };
@@ -200,8 +200,10 @@ export class Connections {
   #startFirst([first]: readonly Exchange[]): void {
     if (!first?.start) return;
     const client = this.#clientKey(first.req);
+    const slowDown = (): void => this.#starts.slowDown(client);
+    first.res.once(TOO_OFTEN, slowDown);
     first.res.once(RESPONSE_SENT, () => {
-      if (REFUSED.includes(first.res.statusCode)) this.#starts.slowDown(client);
+      if (REFUSED.includes(first.res.statusCode)) slowDown();
     });
     this.#starts.add(client, () => {
       const { start } = first;

@@ -25,6 +25,9 @@ const { STATUS_CODES } = process.getBuiltinModule('node:http'); // not imported:
  */
 export const RESPONSE_SENT = Symbol('response sent');
 
+/** Event of the response to a request that its client sends more often than it can need to. */
+export const TOO_OFTEN = Symbol('too often');
+
 /** Returns the media type and the body of an error response. */
 export type DescribeError = (error: ServiceError, req: Request, res: Response) => readonly [string, object];
 

@@ -1,5 +1,6 @@
 /** @module Routes for the state and the capabilities of the service. */
 import type { Request, RequestHandler } from 'express';
+import { TOO_OFTEN } from '../error-handler.ts';
 import type { Metrics } from '../metrics.ts';
 
 /** Handles `GET /formats`: the formats that this machine supports, and the limits of this server. */
@@ -68,7 +69,9 @@ export function metricsRoute(
   let rendered: ReturnType<Metrics['render']> | undefined;
   let renderedAt = 0;
   return async (_req, res) => {
-    if (!rendered || now() - renderedAt >= METRICS_TTL_MS) {
+    if (rendered && now() - renderedAt < METRICS_TTL_MS) {
+      res.emit(TOO_OFTEN);
+    } else {
       rendered = render();
       renderedAt = now();
     }
