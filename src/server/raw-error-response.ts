@@ -43,7 +43,8 @@ const PARSER_ERRORS: Readonly<Record<string, 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LA
  * Creates the listener for `clientError`. When the responses to earlier requests have been sent, the listener sends an
  * error response and closes the connection.
  *
- * @param refuse calls its second argument when it is the turn of the client
+ * @param refuse calls its second argument when it is the turn of the client. Only for errors of a head: clients that send much of a
+ *   body, or disconnect, do not flood.
  */
 export function createClientErrorHandler(
   requestsOn: (socket: Socket) => OpenRequests,
@@ -64,6 +65,7 @@ export function createClientErrorHandler(
     afterResponse(exchanges.at(broken ? -2 : -1), () => {
       if (isBody && broken?.res.headersSent !== false)
         closeGently(socket); // it has a response
+      else if (isBody) sendRawError(socket, refusal);
       else refuse(socket, () => sendRawError(socket, refusal));
     });
   };
