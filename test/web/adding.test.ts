@@ -7,7 +7,7 @@ import { formatBytes } from '../../src/text.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { useServiceWith } from '../helpers/service.ts';
-import { convertAll, made, pick, row, useBrowser } from './browser.ts';
+import { convertAll, heldUrls, made, pick, recordUrls, row, useBrowser } from './browser.ts';
 
 describe('adding files to the page', () => {
   const { open } = useBrowser();
@@ -30,20 +30,10 @@ describe('adding files to the page', () => {
 
   it('frees the memory of files that are removed before their thumbnails exist', async () => {
     const page = await open(service);
+    await recordUrls(page);
     await page.evaluate(() => {
-      const held = new Set<string>();
       const decoding = Promise.withResolvers<void>();
-      Object.assign(window, { held, decodeNow: decoding.resolve });
-      const { createObjectURL, revokeObjectURL } = URL;
-      URL.createObjectURL = (blob) => {
-        const url = createObjectURL(blob);
-        held.add(url);
-        return url;
-      };
-      URL.revokeObjectURL = (url) => {
-        held.delete(url);
-        revokeObjectURL(url);
-      };
+      Object.assign(window, { decodeNow: decoding.resolve });
       const { decode } = HTMLImageElement.prototype;
       HTMLImageElement.prototype.decode = async function () {
         await decoding.promise;
@@ -56,7 +46,7 @@ describe('adding files to the page', () => {
     await page.evaluate(() => Reflect.get(window, 'decodeNow')());
     // Previews are created sequentially: once the others have thumbnails, the first is done.
     await page.locator('.thumbnail img').nth(1).waitFor();
-    expect(await page.evaluate(() => (Reflect.get(window, 'held') as Set<string>).size)).to.equal(2);
+    expect(await heldUrls(page)).to.have.lengthOf(2);
   });
 
   it('accepts files dropped anywhere, and shows type, size, dimensions and a thumbnail', async () => {

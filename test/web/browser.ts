@@ -141,3 +141,24 @@ export async function downloaded(page: Page, button: Locator): Promise<Download>
   const [download] = await Promise.all([page.waitForEvent('download'), button.click()]);
   return download;
 }
+
+/** Records the object URLs that the page has not revoked, for {@link heldUrls}. */
+export const recordUrls = (page: Page): Promise<void> =>
+  page.evaluate(() => {
+    const held = new Set<string>();
+    Object.assign(window, { held });
+    const { createObjectURL, revokeObjectURL } = URL;
+    URL.createObjectURL = (blob) => {
+      const url = createObjectURL(blob);
+      held.add(url);
+      return url;
+    };
+    URL.revokeObjectURL = (url) => {
+      held.delete(url);
+      revokeObjectURL(url);
+    };
+  });
+
+/** Returns the object URLs that the page has not revoked since {@link recordUrls}. */
+export const heldUrls = (page: Page): Promise<string[]> =>
+  page.evaluate(() => [...(Reflect.get(window, 'held') as Set<string>)]);

@@ -3,7 +3,7 @@
  */
 import { MAX_DIMENSION } from '../../formats.ts';
 import { type Fields, integer, invalid, isTrue, type Params, textOf, toHex } from './params.ts';
-import { imageMark, type Mark, textMark } from './watermark.ts';
+import { imageWatermark, type RequestedWatermark, textWatermark } from './watermark.ts';
 
 /** An operation and its parameters. */
 export interface OperationCall {
@@ -25,7 +25,7 @@ export interface Plan {
   /** Whether left and right are exchanged. */
   readonly flop?: boolean;
   /** What is put on the picture, after everything else. */
-  readonly mark?: Mark;
+  readonly watermark?: RequestedWatermark;
 }
 type Rectangle = readonly [left: number, top: number, width: number, height: number];
 
@@ -104,8 +104,8 @@ const OPERATIONS: Readonly<Record<string, (plan: Plan, params: Params) => Plan>>
     if (!Number(params.sigma)) throw invalid('sigma', textOf(params, 'sigma'), 'a number above 0');
     return optionalSize(plan, params);
   },
-  watermark: (plan, params) => ({ ...optionalSize(plan, params), mark: textMark(params) }),
-  watermarkimage: (plan, params) => ({ ...optionalSize(plan, params), mark: imageMark(params) }),
+  watermark: (plan, params) => ({ ...optionalSize(plan, params), watermark: textWatermark(params) }),
+  watermarkimage: (plan, params) => ({ ...optionalSize(plan, params), watermark: imageWatermark(params) }),
 };
 
 /** Maximum of `factor`, by which bimg adds to the size of a picture: ten times the size is the most that `scale` can be. */

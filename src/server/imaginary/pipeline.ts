@@ -13,7 +13,7 @@ import {
   UNCHANGED,
 } from './operations.ts';
 import { type Fields, integer, invalid, type Params } from './params.ts';
-import type { Mark } from './watermark.ts';
+import type { RequestedWatermark } from './watermark.ts';
 
 /** One conversion of a pipeline. */
 export interface Pass {
@@ -21,13 +21,13 @@ export interface Pass {
   /** Whether the next pass converts the same picture if this one fails. The last pass is not optional. */
   readonly isOptional: boolean;
   /** What is put on the picture. */
-  readonly mark: Mark | undefined;
+  readonly watermark: RequestedWatermark | undefined;
 }
 
 const isTurned = ({ angle, flip, flop }: Plan): boolean => Boolean(angle || flip || flop);
 
 const isEmpty = (plan: Plan, effects: Fields): boolean =>
-  !plan.box && !plan.crop && !isTurned(plan) && !plan.mark && Object.keys(effects).length === 0;
+  !plan.box && !plan.crop && !isTurned(plan) && !plan.watermark && Object.keys(effects).length === 0;
 
 /**
  * Returns whether one conversion can do what both plans ask for: it rotates, then cuts, then resizes, and then adds the watermark, but
@@ -36,7 +36,7 @@ const isEmpty = (plan: Plan, effects: Fields): boolean =>
 const fitsAfter = (plan: Plan, next: Plan): boolean =>
   !(plan.box && (next.box || next.crop || isTurned(next))) &&
   !(plan.crop && isTurned(next)) &&
-  !(plan.box?.fit === 'contain' && next.mark);
+  !(plan.box?.fit === 'contain' && next.watermark);
 
 /** Fields of a conversion whose result another one converts. The PNG keeps all metadata. */
 const BETWEEN: Fields = { output_format: 'png', strip_metadata: 'false' };
@@ -59,7 +59,7 @@ export function toPasses(operations: readonly OperationCall[]): Pass[] {
   const endPass = (isOptional: boolean): void => {
     passes.push({
       ...{ fields: toFields(plan, { ...lasting, ...BETWEEN, ...effects }), isOptional },
-      mark: plan.mark,
+      watermark: plan.watermark,
     });
     plan = UNCHANGED;
     effects = {};
@@ -68,7 +68,7 @@ export function toPasses(operations: readonly OperationCall[]): Pass[] {
     const alone = applyAlone(call);
     if (!alone) continue;
     const added = effectsOf(call.params);
-    const fits = plan.mark ? isEmpty(alone, added) : fitsAfter(plan, alone);
+    const fits = plan.watermark ? isEmpty(alone, added) : fitsAfter(plan, alone);
     if (!isEmpty(plan, effects) && (call.ignoresFailure || !fits)) endPass(false);
     plan = apply(plan, call);
     Object.assign(lasting, lastingFieldsOf(call.params));
@@ -76,7 +76,7 @@ export function toPasses(operations: readonly OperationCall[]): Pass[] {
     if (call.ignoresFailure) endPass(true);
   }
   const fields = toFields(plan, { ...lasting, ...effects });
-  return [...passes, { fields, isOptional: false, mark: plan.mark }];
+  return [...passes, { fields, isOptional: false, watermark: plan.watermark }];
 }
 
 /** Applies an operation to a picture without other operations; undefined if it fails and its failure is ignored. */
@@ -108,10 +108,10 @@ function sizeFirst(call: OperationCall): OperationCall[] {
 }
 
 /** Returns the fields of a plan, after other fields. */
-function toFields({ crop, box, angle, flip, flop, mark }: Plan, others: Fields): TextField[] {
+function toFields({ crop, box, angle, flip, flop, watermark }: Plan, others: Fields): TextField[] {
   const flipped = flip && flop ? 'both' : flip ? 'vertical' : 'horizontal';
   const fields = {
-    ...{ ...others, ...box, ...mark?.fields },
+    ...{ ...others, ...box, ...watermark?.fields },
     ...(angle && { rotate: angle }),
     ...((flip || flop) && { flip: flipped }),
     ...(crop && { crop: crop.join(',') }),

@@ -26,7 +26,7 @@ import { sendResult, setServerTiming } from '../response.ts';
 import { queryOf, type ReceivedBody, receiveBody } from '../upload.ts';
 import { OPERATION_NAMES, type OperationCall } from './operations.ts';
 import { parsePipeline, toPasses } from './pipeline.ts';
-import { markFile } from './watermark.ts';
+import { toWatermarkFile } from './watermark.ts';
 
 /** The version of imaginary whose requests this service understands. Callers check that there is one. */
 const IMAGINARY_VERSION = '1.2.4';
@@ -182,18 +182,19 @@ function createConvertRoute(
       hasType: fields.some(([name]) => name === 'output_format'),
     }));
     if (passes.some(({ options }) => options.accepted)) res.vary('Accept');
-    const acceptsWatermark = passes.some(({ mark }) => mark && mark.svg === undefined);
+    const acceptsWatermark = passes.some((pass) => pass.watermark && pass.watermark.svg === undefined);
     await receive(req, res, deps, acceptsWatermark, async (file, upload) => {
       const { signal, uploadedMs, disk, workspace } = upload;
       setLogFields(res, { input: file.type, files: 1 });
       const results: ConversionResult[] = [];
       let source: ConversionInput = file;
-      for (const [at, { options, hasType, isOptional, mark }] of passes.entries()) {
+      for (const [at, { options, hasType, isOptional, watermark: wanted }] of passes.entries()) {
         const requested = hasType ? options : { ...options, format: sameFormat(file.type) };
         const spare = isOptional ? await copyInput(source, await workspace.folder(`spare-${at}`)) : undefined;
         try {
           const watermark =
-            mark && (await markFile(mark, upload.watermark, await workspace.folder(`mark-${at}`)));
+            wanted &&
+            (await toWatermarkFile(wanted, upload.watermark, await workspace.folder(`watermark-${at}`)));
           const result = await convert({ ...source, watermark }, requested, signal);
           results.push(result);
           const isLast = at === passes.length - 1;

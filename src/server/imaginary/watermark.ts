@@ -9,7 +9,7 @@ import { WATERMARK_FIELD } from '../file-collector.ts';
 import { type Fields, integer, invalid, isTrue, type Params, textOf, toHex } from './params.ts';
 
 /** A watermark that an operation asks for. */
-export interface Mark {
+export interface RequestedWatermark {
   /** SVG of a text. Without it, the image is a part of the form. */
   readonly svg?: string;
   readonly place: WatermarkPlace;
@@ -22,7 +22,7 @@ const MAX_DPI = 1200;
 const POINTS_PER_INCH = 72;
 
 /** Returns the watermark of the operation `watermark`. The defaults are those of bimg. */
-export function textMark(params: Params): Mark {
+export function textWatermark(params: Params): RequestedWatermark {
   const text = cleanText(String(params.text ?? ''));
   if (text === '' || text.length > MAX_TEXT_LENGTH)
     throw invalid('text', text.slice(0, 80), `a text of 1 to ${MAX_TEXT_LENGTH} characters`);
@@ -46,7 +46,7 @@ export function textMark(params: Params): Mark {
 }
 
 /** Returns the watermark of the operation `watermarkimage`. */
-export function imageMark(params: Params): Mark {
+export function imageWatermark(params: Params): RequestedWatermark {
   if (params.image)
     throw invalid(
       'image',
@@ -98,8 +98,8 @@ function readFont(font: string): { readonly points: number; readonly style: stri
  * @param folder empty folder for the drawing of a text
  * @throws {ServiceError} FIELD_INVALID if the image is missing
  */
-export async function markFile(
-  { svg, place }: Mark,
+export async function toWatermarkFile(
+  { svg, place }: RequestedWatermark,
   image: WatermarkFile | undefined,
   folder: string,
 ): Promise<WatermarkFile> {
