@@ -205,24 +205,30 @@ export class Connections {
     first.res.once(RESPONSE_SENT, () => {
       if (REFUSED.includes(first.res.statusCode)) slowDown();
     });
-    this.#starts.add(client, () => {
+    this.#addStart(client, first.req.socket, first.res, () => {
       const { start } = first;
       first.start = undefined;
-      if (!first.req.socket.destroyed) start?.();
+      start?.();
     });
+  }
+
+  /** Calls `start` when it is the turn of the client, unless `end` has closed. */
+  #addStart(client: string, socket: Socket, end: Socket | ServerResponse, start: () => void): void {
+    const startOpen = (): void => {
+      if (!socket.destroyed) start();
+    };
+    end.once('close', () => this.#starts.forget(client, startOpen));
+    this.#starts.add(client, startOpen);
   }
 
   /** Calls `respond`, which refuses what a connection has sent and closes it, when it is the turn of its client. */
   refuse(socket: Socket, respond: () => void): void {
     const { client } = this.#open.get(socket) ?? {};
-    const start = (): void => {
-      if (!socket.destroyed) respond();
-    };
     if (client === undefined) {
-      start();
+      respond();
       return;
     }
-    this.#starts.add(client, start);
+    this.#addStart(client, socket, socket, respond);
     this.#starts.slowDown(client);
   }
 

@@ -18,7 +18,7 @@ export class StartQueue {
   /** The starts that wait, by client. The client whose turn is next comes first. */
   readonly #waiting = new Map<string, Start[]>();
   /** The clients that are slowed down: their starts, and the time until which. */
-  readonly #paced = new Map<string, { readonly starts: Start[]; until: number }>();
+  readonly #paced = new Map<string, { readonly starts: Set<Start>; until: number }>();
   readonly #now: () => number;
   /** Time of the first start in this turn of the event loop; undefined if there was none. */
   #turnBegan: number | undefined;
@@ -32,8 +32,13 @@ export class StartQueue {
   /** Calls `start`: at once if no request waits and the turn is not over, or after those of other clients. */
   add(client: string, start: Start): void {
     const paced = this.#paced.get(client);
-    if (paced) paced.starts.push(start);
+    if (paced) paced.starts.add(start);
     else this.#enqueue(client, start);
+  }
+
+  /** Forgets a start of a client that is slowed down: it may open and close connections faster than the queue gets shorter. */
+  forget(client: string, start: Start): void {
+    this.#paced.get(client)?.starts.delete(start);
   }
 
   /** Slows a client down, because a request of it was refused before anything was done for it. */
@@ -44,14 +49,16 @@ export class StartQueue {
       paced.until = until;
       return;
     }
-    this.#paced.set(client, { starts: this.#waiting.get(client) ?? [], until });
+    this.#paced.set(client, { starts: new Set(this.#waiting.get(client)), until });
     this.#waiting.delete(client);
     if (this.#paced.size > 1) return;
     const timer = setInterval(() => {
       for (const [client, { starts, until }] of this.#paced) {
-        const start = starts.shift();
-        if (start) this.#enqueue(client, start);
-        else if (until <= this.#now()) this.#paced.delete(client);
+        const [start] = starts;
+        if (start) {
+          starts.delete(start);
+          this.#enqueue(client, start);
+        } else if (until <= this.#now()) this.#paced.delete(client);
       }
       if (this.#paced.size === 0) clearInterval(timer);
     }, PACE_MS).unref();

@@ -87,6 +87,23 @@ describe('the queue of request starts', () => {
     }
   });
 
+  it('forgets requests of a client that is slowed down, when their connections close', async () => {
+    const { timers } = mock;
+    timers.enable({ apis: ['setInterval'] });
+    try {
+      queue.slowDown('a');
+      const closed = (): void => void started.push('closed');
+      queue.add('a', closed);
+      add('a', 'a1', 0);
+      queue.forget('a', closed);
+      timers.tick(20);
+      await nextTurn();
+      expect(started).to.deep.equal(['a1']);
+    } finally {
+      timers.reset();
+    }
+  });
+
   it('slows down the requests that wait, too', async () => {
     add('a', 'a1', 5);
     for (const name of ['a2', 'a3']) add('a', name, 0);
