@@ -205,19 +205,19 @@ export class Connections {
     first.res.once(RESPONSE_SENT, () => {
       if (REFUSED.includes(first.res.statusCode)) slowDown();
     });
-    this.#addStart(client, first.req.socket, first.res, () => {
+    this.#addStart(client, first.req.socket, first.closed, () => {
       const { start } = first;
       first.start = undefined;
       start?.();
     });
   }
 
-  /** Calls `start` when it is the turn of the client, unless `end` has closed. */
-  #addStart(client: string, socket: Socket, end: Socket | ServerResponse, start: () => void): void {
+  /** Calls `start` when it is the turn of the client, unless `closed` has resolved. */
+  #addStart(client: string, socket: Socket, closed: Promise<unknown>, start: () => void): void {
     const startOpen = (): void => {
       if (!socket.destroyed) start();
     };
-    end.once('close', () => this.#starts.forget(client, startOpen));
+    void closed.then(() => this.#starts.forget(client, startOpen));
     this.#starts.add(client, startOpen);
   }
 
@@ -228,7 +228,8 @@ export class Connections {
       respond();
       return;
     }
-    this.#addStart(client, socket, socket, respond);
+    const closed = new Promise((resolve) => socket.once('close', resolve));
+    this.#addStart(client, socket, closed, respond);
     this.#starts.slowDown(client);
   }
 
