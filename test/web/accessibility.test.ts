@@ -57,6 +57,10 @@ describe('accessibility of the page', () => {
       await page.getByRole('button', { name: /^Remove a-very-long/ }).click();
       await page.getByRole('button', { name: 'Undo' }).waitFor();
       expect(await faults(page)).to.deep.equal([]);
+      await page.getByRole('button', { name: 'Rotate or flip moving.gif' }).click();
+      await page.getByRole('button', { name: 'Rotate right moving.gif' }).click();
+      await page.getByText('Own options: Rotate').waitFor();
+      expect(await faults(page)).to.deep.equal([]);
       await page.getByRole('button', { name: 'Compare window.png' }).click();
       await page.getByRole('dialog').waitFor();
       expect(await faults(page)).to.deep.equal([]);

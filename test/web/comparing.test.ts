@@ -186,7 +186,7 @@ describe('the comparison dialog', () => {
   });
 
   it('zooms with the wheel and two fingers around the pointer, and with keys, and labels the picture', async () => {
-    const page = await compare(await clear(3000, 2000));
+    const page = await compare(await clear(3000, 1200));
     await page.locator('.tag').getByText('Original · PNG').waitFor();
     await page.locator('.tag').getByText('Result · JPEG').waitFor();
     const shown = async () =>

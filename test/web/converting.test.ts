@@ -326,8 +326,8 @@ describe('converting on the page', () => {
     const page = await open(service, {}, '?output_format=png');
     await pick(page, [fixturePath('scene.png')]);
     await page.getByText('More', { exact: true }).click();
-    await page.getByLabel('Rotate').selectOption('90° right');
-    await page.getByLabel('Flip').selectOption('Upside down');
+    await page.getByRole('combobox', { name: 'Rotate' }).selectOption('90° right');
+    await page.getByRole('combobox', { name: 'Flip' }).selectOption('Upside down');
     await page.getByRole('spinbutton', { name: 'Scale' }).fill('50');
     await page.getByLabel('Blur').fill('0.5');
     await page.getByLabel('Sharpen').fill('2');

@@ -8,6 +8,12 @@ import { queued } from '../client/queue.ts';
 import { formatExcess } from '../format.ts';
 import { announcement, forgetResult, type Item, queryOf, type Result } from '../state/items.ts';
 
+/** Reasons why the server rejects a file whatever its options are. */
+const FINAL_REASONS: readonly (string | undefined)[] = [
+  ...['corrupt_image', 'empty_file', 'file_encrypted', 'file_too_large'],
+  ...['unsupported_encoding', 'unsupported_type'],
+];
+
 export function convert(items: readonly Item[]): void {
   for (const item of items) convertOne(item);
 }
@@ -33,10 +39,11 @@ async function convertOne(item: Item): Promise<void> {
     state.value = { at: 'done', query, result };
   } catch (error) {
     const failure = await describeFailure(error, file);
+    const isFinal = error instanceof ImagemillError && FINAL_REASONS.includes(error.reason);
     if (controller.signal.aborted) {
       state.value = { at: 'ready' };
     } else {
-      state.value = { at: 'failed', query, ...failure };
+      state.value = { at: 'failed', ...(!isFinal && { query }), ...failure };
       announcement.value = `${file.name}: ${failure.message}`;
     }
   }

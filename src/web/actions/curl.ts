@@ -4,7 +4,7 @@ import { formatCurl } from '../../shell.ts';
 import { apiKey, SERVICE_URL } from '../client/api.ts';
 import { formats } from '../state/formats.ts';
 import { items, queryOf } from '../state/items.ts';
-import { isSet, options, queryFor } from '../state/options.ts';
+import { choicesOf, panel, queryFor } from '../state/options.ts';
 import { resultName } from './convert.ts';
 
 /** The curl commands for the files of the list; for photo.jpg if it is empty. */
@@ -12,11 +12,11 @@ export const command = computed(() => {
   const [first, ...others] = items.value;
   if (others.length > 0) return batchCommands();
   const name = first?.file.name ?? 'photo.jpg';
-  const format = first?.format.value ?? (isSet('format') ? options.value.format : undefined);
-  const result = format && resultName(name, format);
+  const choices = first ? choicesOf(first.own) : panel;
+  const result = choices.isSet('format') && resultName(name, choices.all().format);
   // curl -OJ does not overwrite files, so a result with the name of the input would fail.
   const output = result === name && result ? ['-o', result.replace(/(?=\.[^.]*$)/, ' (2)')] : ['-OJ'];
-  return curl(output, 'convert', first ? queryOf(first) : queryFor(), [first?.path ?? name]);
+  return curl(output, 'convert', queryFor(choices), [first?.path ?? name]);
 });
 
 /** Formats one command per archive: for the files with equal options, as many as `POST /batch` accepts. */

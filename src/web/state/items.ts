@@ -1,11 +1,10 @@
 /** @module The files of the list, and their states. */
 import { computed, effect, type Signal, signal } from '@preact/signals';
-import type { OutputType } from '../../formats.ts';
 import type { Note } from '../../notes.ts';
 import { plural } from '../../text.ts';
 import { loadPreview, type PreviewSignal, revokePreview } from '../client/preview.ts';
 import { findRejection } from './formats.ts';
-import { queryFor } from './options.ts';
+import { choicesOf, type OwnOptions, queryFor, removeOwn, setOptions } from './options.ts';
 
 /** A file in the list. */
 export interface Item {
@@ -14,8 +13,8 @@ export interface Item {
   /** Path of the file in the dropped or picked folder, with `/`; otherwise its name. */
   readonly path: string;
   readonly preview: PreviewSignal;
-  /** Output format of this file; undefined for the one of all files. */
-  readonly format: Signal<OutputType | undefined>;
+  /** Options of this file, instead of those of the panel. */
+  readonly own: OwnOptions;
   readonly state: Signal<State>;
 }
 
@@ -103,8 +102,8 @@ export function add(files: readonly AddedFile[]): void {
   failedOnly.value = undefined;
   const added = files.map(({ file, path }): Item => {
     lastId += 1;
-    const [preview, format] = [signal(undefined), signal(undefined)];
-    return { id: lastId, file, path, preview, format, state: signal({ at: 'ready' }) };
+    const [preview, own] = [signal(undefined), signal({})];
+    return { id: lastId, file, path, preview, own, state: signal({ at: 'ready' }) };
   });
   const keys = new Set(added.map(fileKey));
   const { replaced = [], kept = [] } = Object.groupBy(items.value, (item) =>
@@ -183,7 +182,21 @@ export function forgetResult(state: State): void {
 }
 
 /** Returns the options for an item, as a query string. */
-export const queryOf = ({ format }: Item): string => queryFor(format.value);
+export const queryOf = ({ own }: Item): string => queryFor(choicesOf(own));
+
+/** Moves the own options of an item to the panel. No other item keeps its own value of these options. */
+export function applyToAll({ own }: Item): void {
+  const changed = own.value;
+  setOptions(changed);
+  for (const item of items.value) removeOwn(item.own, Object.keys(changed));
+  announcement.value = 'These options apply to all files.';
+}
+
+/** Removes the own options of an item. */
+export function resetOptions({ file, own }: Item): void {
+  own.value = {};
+  announcement.value = `${file.name} has the options of all files.`;
+}
 
 /** Returns the state of an item. A file that the server would reject has failed before it is sent. */
 export function stateOf({ file, preview, state: { value } }: Item): State {

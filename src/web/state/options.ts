@@ -1,5 +1,5 @@
 /** @module The conversion options of the page, in its address and in localStorage. */
-import { computed, signal } from '@preact/signals';
+import { computed, type Signal, signal } from '@preact/signals';
 import { hasBytesLimit, OUTPUT_NAMES, OUTPUTS, type OutputType } from '../../formats.ts';
 import {
   fieldName,
@@ -65,7 +65,7 @@ function parseValue(name: PageOption, text: string): string | boolean {
 }
 
 /** Parses a query string. Invalid values count as absent. */
-function parseOptions(query: URLSearchParams): Options {
+export function parseOptions(query: URLSearchParams): Options {
   const textOf = (name: keyof Options): string =>
     query.get(fieldOf(name)) ?? (name === 'format' ? query.get('format') : undefined) ?? '';
   const parsed = PAGE_OPTIONS.map((name) => [name, parseValue(name, textOf(name))] as const);
@@ -89,13 +89,9 @@ export const options = computed<Options>(() => {
 });
 
 /** The options as form fields of the API, without defaults. */
-export const fields = computed(() => toFields(options.value, isSet('format')));
-/** Returns the options as a query string, for a file that has a format of its own if it is given. */
-export const queryFor = (format?: OutputType): string =>
-  toFields(
-    { ...options.value, ...(format && { format }) },
-    format !== undefined || isSet('format'),
-  ).toString();
+export const fields = computed(() => toFields(panel));
+/** Returns options as a query string. */
+export const queryFor = (choices: Choices): string => toFields(choices).toString();
 
 /**
  * Changes some options, and stores all of them in the page's address and in localStorage. A preset hides the other options until
@@ -130,6 +126,44 @@ export function unset(name: keyof Options): void {
   const { [name]: _, ...others } = overrides.value;
   overrides.value = others;
   storeOptions();
+}
+
+/** The options of the panel or of one file, for code that treats both alike. */
+export interface Choices {
+  /** Returns the values. */
+  readonly all: () => Options;
+  readonly isSet: (name: keyof Options) => boolean;
+  readonly set: (changed: Partial<Options>) => void;
+  readonly unset: (name: keyof Options) => void;
+}
+
+/** The options of the panel, for all files. */
+export const panel: Choices = { all: () => options.value, isSet, set: setOptions, unset };
+
+/** Options that one file has instead of those of the panel. */
+export type OwnOptions = Signal<Partial<Options>>;
+
+/** Returns the options of a file: its own, and for the rest those of the panel. */
+export const choicesOf = (own: OwnOptions): Choices => ({
+  all: () => ({ ...options.value, ...own.value }),
+  isSet: (name) => name in own.value || isSet(name),
+  set(changed) {
+    // What is set to the value of the panel follows it again. A format stays chosen.
+    const kept = Object.entries({ ...own.value, ...changed }).filter(
+      ([key, value]) =>
+        !(key in changed) ||
+        key === 'format' ||
+        !isSet(key as keyof Options) ||
+        value !== options.value[key as keyof Options],
+    );
+    own.value = Object.fromEntries(kept);
+  },
+  unset: (name) => removeOwn(own, [name]),
+});
+
+/** Removes some of the options of a file. */
+export function removeOwn(own: OwnOptions, names: readonly string[]): void {
+  own.value = Object.fromEntries(Object.entries(own.value).filter(([name]) => !names.includes(name)));
 }
 
 /** Returns whether `fit` can have an effect: it needs a box with both sides. */
@@ -170,8 +204,8 @@ function toText(all: Options, name: keyof Options): string {
   return factor && text !== '' ? String(Math.round(Number(text) * factor)) : text;
 }
 
-/** @param hasFormat whether the format is not that of the preset */
-function toFields(all: Options, hasFormat: boolean): URLSearchParams {
+function toFields(choices: Choices): URLSearchParams {
+  const all = choices.all();
   const { preset, format, width, height, scale } = all;
   const lossless = isLossless(all);
   const hasEffect: Partial<Record<keyof Options, boolean>> = {
@@ -185,8 +219,8 @@ function toFields(all: Options, hasFormat: boolean): URLSearchParams {
   };
   const isSent = (name: keyof Options, text: string): boolean => {
     if (name === 'preset') return true;
-    if (name === 'format') return hasFormat;
-    return preset === '' ? text !== toText(DEFAULTS, name) : isSet(name);
+    if (name === 'format') return choices.isSet(name);
+    return preset === '' ? text !== toText(DEFAULTS, name) : choices.isSet(name);
   };
   return new URLSearchParams(
     NAMES.flatMap((name) => {

@@ -38,7 +38,7 @@ export function ActionBar() {
         </button>
         {retryable.value.length > 1 && (
           <button type="button" class="button plain" onClick={() => convert(retryable.value)}>
-            <Icon name="again" />
+            <Icon name="right" />
             Try {retryable.value.length} again
           </button>
         )}

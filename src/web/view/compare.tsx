@@ -4,20 +4,27 @@ import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { formatBytes, formatChange } from '../../text.ts';
 import { isArchive, isPdf } from '../actions/convert.ts';
 import { followed, followOptions } from '../actions/follow-options.ts';
+import type { Preview } from '../client/preview.ts';
 import { backoff } from '../client/queue.ts';
 import { typeLabel } from '../format.ts';
 import { compared, type Item, markSaved } from '../state/items.ts';
-import { options } from '../state/options.ts';
+import { type Options, parseOptions } from '../state/options.ts';
 import { BackoffNotice } from './backoff.tsx';
+import { CompareOptions } from './compare-options.tsx';
 import { useZoom } from './events.ts';
-import { QualityField } from './fields.tsx';
 import { Icon } from './icons.tsx';
+import { Original } from './original.tsx';
 
-/** Dialog that compares a file with its result, which follows the quality slider. */
+/** Dialog that compares a file with its result, which follows the options of this file. */
 export function Compare({ item }: { item: Item }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const { file, format, preview, state } = item;
-  const result = state.value.at === 'done' ? state.value.result : undefined;
+  const { file, preview } = item;
+  const state = item.state.value;
+  const result = state.at === 'done' ? state.result : undefined;
+  const options = useMemo(
+    () => parseOptions(new URLSearchParams(state.at === 'done' ? state.query : '')),
+    [state],
+  );
   const progress = backoff.value ? 'Waiting' : 'Converting';
   // Before the browser paints: a key that is pressed next must reach the dialog.
   useLayoutEffect(() => dialog.current?.showModal(), []);
@@ -50,6 +57,8 @@ export function Compare({ item }: { item: Item }) {
         <ComparedImages
           file={file}
           isReadable={Boolean(preview.value?.thumbnail)}
+          size={preview.value?.width ? preview.value : undefined}
+          options={options}
           result={result && !isArchive(result.blob) ? result.url : undefined}
           labels={[
             `Original · ${typeLabel(file)} ${formatBytes(file.size)}`,
@@ -57,15 +66,14 @@ export function Compare({ item }: { item: Item }) {
           ]}
         />
       )}
-      <div class="compare-foot">
-        <QualityField format={format.value ?? options.value.format} />
+      <CompareOptions item={item}>
         <output class={followed.value.message ? 'error' : 'number'}>
           {followed.value.message ||
             (followed.value.busy
               ? progress
               : result && `${formatBytes(result.blob.size)} ${formatChange(file.size, result.blob.size)}`)}
         </output>
-      </div>
+      </CompareOptions>
     </dialog>
   );
 }
@@ -74,6 +82,10 @@ interface ComparedProps {
   readonly file: File;
   /** Whether the browser can show the original. */
   readonly isReadable: boolean;
+  /** Size of the original in pixels, if it is known. */
+  readonly size: Preview | undefined;
+  /** The options of the result. */
+  readonly options: Options;
   /** Object URL of the result; undefined until there is one. */
   readonly result: string | undefined;
   /** Labels of the original and of the result. */
@@ -122,7 +134,7 @@ function useDivider(stage: RefObject<HTMLElement | null>, zoom: ReturnType<typeo
 }
 
 /** Shows the original over the result, divided by a slider. The wheel, two fingers and keys zoom. */
-function ComparedImages({ file, isReadable, result, labels }: ComparedProps) {
+function ComparedImages({ file, isReadable, size, options, result, labels }: ComparedProps) {
   const original = useMemo(() => URL.createObjectURL(file), [file]);
   useEffect(() => () => URL.revokeObjectURL(original), [original]);
   const stage = useRef<HTMLElement>(null);
@@ -162,7 +174,7 @@ function ComparedImages({ file, isReadable, result, labels }: ComparedProps) {
               draggable={false}
               onLoad={zoom.measure}
             />
-            {both && <img class="before" src={original} alt="The original" draggable={false} />}
+            {both && <Original src={original} size={size} options={options} />}
             {both && <span class="divider" aria-hidden="true" />}
           </div>
         </section>

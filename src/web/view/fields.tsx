@@ -1,18 +1,16 @@
-import { OUTPUTS, type OutputType } from '../../formats.ts';
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
+import { OUTPUTS } from '../../formats.ts';
 import { type Control, OPTIONS, optionRow } from '../../options.ts';
-import {
-  isLossless,
-  isSet,
-  type Options,
-  options,
-  type PageOption,
-  setOption,
-  unset,
-} from '../state/options.ts';
+import { isLossless, type Options, type PageOption, panel } from '../state/options.ts';
+
+/** The options that the fields show and change: those of the panel, or of one file. */
+export const FieldChoices = createContext(panel);
 
 /** Slider for the quality, if the format has one. */
-export function QualityField({ format }: { format: OutputType }) {
-  const { quality } = options.value;
+export function QualityField() {
+  const { all, isSet, set } = useContext(FieldChoices);
+  const { quality, format } = all();
   const { type, control } = OPTIONS.quality;
   if (!OUTPUTS[format].quality) return null;
   return (
@@ -30,8 +28,8 @@ export function QualityField({ format }: { format: OutputType }) {
         max={type.max}
         value={quality}
         aria-valuetext={isSet('quality') ? undefined : 'as in the preset'}
-        disabled={isLossless({ ...options.value, format })}
-        onInput={({ currentTarget }) => setOption('quality', currentTarget.value)}
+        disabled={isLossless(all())}
+        onInput={({ currentTarget }) => set({ quality: currentTarget.value })}
       />
     </label>
   );
@@ -65,11 +63,12 @@ export function Select<K extends OptionOf<string>>(props: SelectProps<K>) {
   const { name, fallback, disabled = false, hint } = props;
   const row = name === 'preset' || name === 'format' ? undefined : optionRow(name);
   const { label = row?.control?.label, labels = row && 'labels' in row.type ? row.type.labels : {} } = props;
-  const { preset } = options.value;
-  const none = props.none ?? (preset && 'As in the preset');
-  const value = isSet(name) ? options.value[name] || fallback || '' : '';
+  const { all, isSet, set, unset } = useContext(FieldChoices);
+  const chosen = all();
+  const none = props.none ?? (chosen.preset && 'As in the preset');
+  const value = isSet(name) ? chosen[name] || fallback || '' : '';
   // A point of the page's address is not in the list.
-  const all = value === '' || value in labels ? labels : { ...labels, [value]: value };
+  const listed = value === '' || value in labels ? labels : { ...labels, [value]: value };
   return (
     <div class="field">
       <label class="field">
@@ -79,13 +78,13 @@ export function Select<K extends OptionOf<string>>(props: SelectProps<K>) {
           value={value}
           disabled={disabled}
           aria-describedby={disabled ? `${name}-hint` : undefined}
-          onChange={({ currentTarget: { value: chosen } }) => {
-            if (chosen === '' && props.none === undefined) unset(name);
-            else setOption(name, (chosen === fallback && !preset ? '' : chosen) as Options[K]);
+          onChange={({ currentTarget: { value: text } }) => {
+            if (text === '' && props.none === undefined) unset(name);
+            else set({ [name]: text === fallback && !chosen.preset ? '' : text });
           }}
         >
           {none && <option value="">{none}</option>}
-          {Object.entries(all).map(([option, text]) => (
+          {Object.entries(listed).map(([option, text]) => (
             <option key={option} value={option}>
               {text}
             </option>
@@ -99,15 +98,16 @@ export function Select<K extends OptionOf<string>>(props: SelectProps<K>) {
 
 /** A checkbox, in its third state if a preset has the value. */
 export function Check({ name }: { name: OptionOfKind<'flag'> }) {
+  const { all, isSet, set } = useContext(FieldChoices);
   const { label, details }: Control = OPTIONS[name].control;
   return (
     <label class="check">
       <input
         type="checkbox"
         name={name}
-        checked={options.value[name]}
+        checked={all()[name]}
         indeterminate={!isSet(name)}
-        onChange={({ currentTarget }) => setOption(name, currentTarget.checked)}
+        onChange={({ currentTarget }) => set({ [name]: currentTarget.checked })}
       />
       <span>
         {label} <small>{details}</small>
@@ -128,6 +128,7 @@ interface NumberProps {
 /** Input for a number. The browser validates it and does not submit an invalid form. */
 export function NumberField(props: NumberProps) {
   const { name, fallback = 'any', disabled = false } = props;
+  const { all, set } = useContext(FieldChoices);
   const { type, control } = OPTIONS[name];
   const { unit, factor = 1 }: Control = control;
   const isWhole = type.kind === 'integer' && factor === 1;
@@ -143,10 +144,10 @@ export function NumberField(props: NumberProps) {
           min={type.min / factor}
           max={type.max / factor}
           step={isWhole ? 1 : 'any'}
-          placeholder={String(options.value.preset ? 'preset' : fallback)}
-          value={options.value[name]}
+          placeholder={String(all().preset ? 'preset' : fallback)}
+          value={all()[name]}
           disabled={disabled}
-          onInput={({ currentTarget }) => setOption(name, currentTarget.value)}
+          onInput={({ currentTarget }) => set({ [name]: currentTarget.value })}
           onInvalid={({ currentTarget }) => {
             // The browser cannot show its message at a field that is hidden.
             const section = currentTarget.closest('details');

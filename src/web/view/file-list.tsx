@@ -3,8 +3,9 @@
 import { computed, signal, useComputed } from '@preact/signals';
 import { OUTPUTS, type OutputType } from '../../formats.ts';
 import { NOTES } from '../../notes.ts';
+import { type OptionName, optionRow } from '../../options.ts';
 import { formatBytes, formatChange } from '../../text.ts';
-import { convert, isArchive } from '../actions/convert.ts';
+import { isArchive } from '../actions/convert.ts';
 import type { Preview } from '../client/preview.ts';
 import { typeLabel } from '../format.ts';
 import { formats } from '../state/formats.ts';
@@ -12,15 +13,17 @@ import {
   compared,
   type Item,
   isStale,
-  markSaved,
   type Result,
   remove,
+  resetOptions,
   shown,
   stateOf,
 } from '../state/items.ts';
-import { formatLabel } from '../state/options.ts';
+import { choicesOf, formatLabel } from '../state/options.ts';
+import { toTransform } from '../state/turns.ts';
 import { focusPicker } from './drop-zone.tsx';
-import { ignoreDoubleClick, useFocusFallback } from './events.ts';
+import { useFocusFallback } from './events.ts';
+import { Actions } from './file-actions.tsx';
 import { Icon } from './icons.tsx';
 
 /**
@@ -83,6 +86,7 @@ function FileRow({ item }: { item: Item }) {
   const { file, path, preview } = item;
   const row = useFocusFallback<HTMLDivElement>();
   const isTabStop = useComputed(() => tabStop.value === item.id);
+  const transform = useComputed(() => toTransform(choicesOf(item.own).all()));
   const state = stateOf(item);
   const result = state.at === 'done' ? state.result : undefined;
   const isFinal = state.at === 'failed' && !state.canRetry;
@@ -97,7 +101,11 @@ function FileRow({ item }: { item: Item }) {
         focused.value = item.id;
       }}
     >
-      <Thumbnail src={preview.value?.thumbnail ?? result?.preview.value?.thumbnail} kind={typeLabel(file)} />
+      <Thumbnail
+        src={preview.value?.thumbnail ?? result?.preview.value?.thumbnail}
+        kind={typeLabel(file)}
+        transform={preview.value?.thumbnail ? transform.value : ''}
+      />
       <div class="file-text" role="gridcell">
         <p class="file-name" title={path}>
           {path !== file.name && <span class="quiet">{path.slice(0, -file.name.length)}</span>}
@@ -112,13 +120,12 @@ function FileRow({ item }: { item: Item }) {
           )}
         </p>
         <FileState item={item} />
+        <Own item={item} />
       </div>
       <div role="gridcell" class="file-format">
         <FormatField item={item} />
       </div>
-      <div class="file-actions" role="gridcell">
-        <Actions item={item} />
-      </div>
+      <Actions item={item} />
       <div class={isFinal ? 'file-remove final' : 'file-remove'} role="gridcell">
         <button
           type="button"
@@ -150,10 +157,10 @@ function removeRow(control: HTMLElement, item: Item): void {
 }
 
 /** The thumbnail, or the type of the file if the browser cannot decode it. */
-function Thumbnail({ src, kind }: { src: string | undefined; kind: string }) {
+function Thumbnail({ src, kind, transform }: { src: string | undefined; kind: string; transform: string }) {
   return (
     <div class="thumbnail" aria-hidden="true">
-      {src ? <img src={src} alt="" /> : <span>{kind}</span>}
+      {src ? <img src={src} alt="" style={{ transform }} /> : <span>{kind}</span>}
     </div>
   );
 }
@@ -210,16 +217,38 @@ function FileState({ item }: { item: Item }) {
   }
 }
 
+/** Names the options that only this file has, except its format, which is shown beside it. */
+function Own({ item }: { item: Item }) {
+  const names = Object.keys(item.own.value).filter((name) => name !== 'format');
+  if (names.length === 0) return null;
+  return (
+    <p class="file-state">
+      Own options: {names.map((name) => optionRow(name as OptionName).control?.label).join(', ')} ·{' '}
+      <button
+        type="button"
+        class="link"
+        aria-label={`Reset the options of ${item.file.name}`}
+        tabIndex={-1}
+        onClick={() => resetOptions(item)}
+      >
+        Reset
+      </button>
+    </p>
+  );
+}
+
 /** Selects the format of a single file. By default, it is the one of all files. */
-function FormatField({ item: { file, format } }: { item: Item }) {
+function FormatField({ item: { file, own } }: { item: Item }) {
   const label = `Format of ${file.name}`;
+  const { set, unset } = choicesOf(own);
   return (
     <select
       aria-label={label}
       tabIndex={-1}
-      value={format.value ?? ''}
-      onChange={({ currentTarget }) => {
-        format.value = (currentTarget.value || undefined) as OutputType | undefined;
+      value={own.value.format ?? ''}
+      onChange={({ currentTarget: { value } }) => {
+        if (value) set({ format: value as OutputType });
+        else unset('format');
       }}
     >
       <option value="">→ {formatLabel}</option>
@@ -229,79 +258,6 @@ function FormatField({ item: { file, format } }: { item: Item }) {
         </option>
       ))}
     </select>
-  );
-}
-
-/** Buttons for the actions that a file's state allows. */
-function Actions({ item }: { item: Item }) {
-  const { file } = item;
-  const state = stateOf(item);
-  switch (state.at) {
-    case 'ready':
-      return (
-        <>
-          <CompareAction item={item} />
-          <Action label="Convert" of={file} onClick={() => convert([item])} />
-        </>
-      );
-    case 'failed':
-      return state.canRetry ? (
-        <Action label="Try again" icon="again" of={file} onClick={() => convert([item])} />
-      ) : null;
-    case 'done':
-      return (
-        <>
-          {!isArchive(state.result.blob) && <CompareAction item={item} />}
-          <a
-            class="button plain"
-            href={state.result.url}
-            download={state.result.name}
-            aria-label={`Save ${state.result.name}`}
-            tabIndex={-1}
-            onClick={() => markSaved(state.result)}
-          >
-            <Icon name="save" />
-            Save
-          </a>
-        </>
-      );
-    default:
-      return <Action label="Cancel" of={file} onClick={state.cancel} />;
-  }
-}
-
-/** Opens the comparison, which converts the file if necessary. */
-const CompareAction = ({ item }: { item: Item }) => (
-  <Action
-    label="Compare"
-    icon="compare"
-    of={item.file}
-    onClick={() => {
-      compared.value = item;
-    }}
-  />
-);
-
-interface ActionProps {
-  label: string;
-  icon?: 'again' | 'compare';
-  of: File;
-  onClick: () => void;
-}
-
-/** A button that names its file for screen readers. */
-function Action({ label, icon, of, onClick }: ActionProps) {
-  return (
-    <button
-      type="button"
-      class="button plain"
-      aria-label={`${label} ${of.name}`}
-      tabIndex={-1}
-      onClick={ignoreDoubleClick(onClick)}
-    >
-      {icon && <Icon name={icon} />}
-      {label}
-    </button>
   );
 }
 

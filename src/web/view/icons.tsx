@@ -24,12 +24,17 @@ const PATHS = {
   remove: 'M4 4l8 8M12 4l-8 8',
   save: 'M8 2.5v8M4.5 7.5 8 11l3.5-3.5M3 13.5h10',
   compare: 'M8 2v12M2.5 4.5H6v7H2.5zM10 4.5h3.5v7H10',
-  again: 'M12.8 6A5 5 0 1 0 13 9M13 3v3.2H9.8',
   folder: 'M2 12.5v-9h4l1.5 1.8H14v7.2z',
+  left: 'M3.2 6A5 5 0 1 1 3 9M3 3v3.2h3.2',
+  right: 'M12.8 6A5 5 0 1 0 13 9M13 3v3.2H9.8',
+  turns: 'M3 8.5a5 5 0 0 1 8.6-3.6L13.5 7M13.5 3.5V7H10M13 9.5a5 5 0 0 1-8.6 2M2.5 13v-3H6',
+  back: 'M10 3.5 5.5 8l4.5 4.5',
+  horizontal: 'M8 2v12M5.5 4.5v7h-4zM10.5 4.5v7h4z',
+  vertical: 'M2 8h12M4.5 5.5h7v-4zM4.5 10.5h7v4z',
   expand: 'M6 3.5 10.5 8 6 12.5',
 };
 
-/** An icon. Decorative: every icon stands beside a text label. */
+/** An icon. Decorative: its button has a text or a label. */
 export function Icon({ name }: { name: keyof typeof PATHS }) {
   return (
     <svg class="icon" viewBox="0 0 16 16" aria-hidden="true">

@@ -92,7 +92,7 @@ function OptionsForm() {
           ))}
         </div>
       </fieldset>
-      <QualityField format={format} />
+      <QualityField />
       <div class="sides">
         <NumberField name="width" {...(isExact(options.value) && { label: 'Width' })} />
         <NumberField name="height" {...(isExact(options.value) && { label: 'Height' })} />

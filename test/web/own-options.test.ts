@@ -1,0 +1,220 @@
+import { readFile } from 'node:fs/promises';
+import { expect } from 'chai';
+import type { Page } from 'playwright-core';
+import sharp, { type Sharp } from 'sharp';
+import { convert, fixture, fixturePath } from '../helpers/client.ts';
+import { decode, difference, toPixels } from '../helpers/pixels.ts';
+import { useServiceWith } from '../helpers/service.ts';
+import { eventually } from '../helpers/util.ts';
+import { readZip } from '../helpers/zip.ts';
+import { convertAll, downloaded, made, pick, queryOf, row, settled, useBrowser } from './browser.ts';
+
+describe('options of one picture', () => {
+  const { open } = useBrowser();
+  const service = useServiceWith();
+
+  /** Records the queries of the conversions that the page requests. */
+  const recordQueries = (page: Page): URLSearchParams[] => {
+    const queries: URLSearchParams[] = [];
+    page.on('request', (request) => {
+      const { pathname, searchParams } = new URL(request.url());
+      if (pathname.endsWith('/convert')) queries.push(searchParams);
+    });
+    return queries;
+  };
+  const compare = async (page: Page, name: string) => {
+    await page.getByRole('button', { name: `Compare ${name}` }).click();
+    const dialog = page.getByRole('dialog');
+    const output = dialog.locator('output');
+    return {
+      dialog,
+      /** Waits until the result has the current options. */
+      done: () => output.getByText(/^\d.*%$/).waitFor(),
+      close: async () => {
+        await page.keyboard.press('Escape');
+        await dialog.waitFor({ state: 'detached' });
+      },
+    };
+  };
+  const saveZip = async (page: Page) => {
+    const download = await downloaded(page, page.getByRole('button', { name: 'Download ZIP' }));
+    return readZip(await readFile(await download.path()));
+  };
+
+  it('change one result in the comparison, and no other result is stale or converted again', async () => {
+    const page = await open(service);
+    const queries = recordQueries(page);
+    await pick(page, [fixturePath('scene.jpg'), fixturePath('grey.jpg'), fixturePath('scene.png')]);
+    await convertAll(page);
+    const { dialog, done, close } = await compare(page, 'scene.jpg');
+    const reset = dialog.getByRole('button', { name: 'Reset' });
+    expect(await reset.isDisabled()).to.equal(true);
+    const changed = page.waitForResponse(/quality=40/);
+    await dialog.getByLabel('Quality').fill('40');
+    await changed;
+    await done();
+    await close();
+    await row(page, 'scene.jpg').getByText('Own options: Quality').waitFor();
+    expect(await page.getByText('Converted with other options.').count()).to.equal(0);
+    expect(await page.getByRole('button', { name: /^Convert \d/ }).count()).to.equal(0);
+    expect(queries.map((query) => query.get('quality'))).to.deep.equal([null, null, null, '40']);
+    expect((await queryOf(page)).has('quality')).to.equal(false);
+
+    const entry = (await saveZip(page)).find(({ name }) => name === 'scene.webp');
+    const { body } = await convert(service.base, await fixture('scene.jpg'), { quality: '40' });
+    expect(entry?.content.equals(body)).to.equal(true);
+  });
+
+  it('survive a change of the panel, are in the curl command, and end with Reset', async () => {
+    const page = await open(service);
+    await pick(page, [fixturePath('scene.jpg'), fixturePath('grey.jpg')]);
+    await convertAll(page);
+    const { dialog, done, close } = await compare(page, 'scene.jpg');
+    const changed = page.waitForResponse(/width=60/);
+    await dialog.getByLabel('Convert to').selectOption('JPEG');
+    await dialog.getByLabel('Quality').fill('30');
+    await dialog.getByLabel('Max width').fill('60');
+    await changed;
+    await done();
+    await close();
+    expect(await page.getByRole('row', { name: 'scene.jpg' }).getByRole('combobox').inputValue()).to.equal(
+      'jpg',
+    );
+    const queries = recordQueries(page);
+    await page.getByLabel('Quality').fill('50');
+    await row(page, 'grey.jpg').getByText('Converted with other options.').waitFor();
+    expect(await page.getByText('Converted with other options.').count()).to.equal(1);
+    await page.getByRole('button', { name: 'Convert 1 again' }).click();
+    await settled(page);
+    expect(queries.map(String)).to.deep.equal(['output_format=webp&quality=50']);
+
+    await page.getByText('As curl').click();
+    const command = await page.getByLabel('curl command').inputValue();
+    for (const field of ['output_format=jpg', 'quality=30', 'width=60', 'quality=50'])
+      expect(command).to.include(field);
+
+    await page.getByRole('button', { name: 'Reset the options of scene.jpg' }).click();
+    await row(page, 'scene.jpg').getByText('Converted with other options.').waitFor();
+    expect(await page.getByText(/^Own options/).count()).to.equal(0);
+    await convertAll(page);
+    expect(queries.at(-1)?.get('quality')).to.equal('50');
+    await page.getByRole('link', { name: 'Save scene.webp' }).waitFor();
+  });
+
+  it('become those of all files, and replace the same options of other files only', async () => {
+    const page = await open(service);
+    await pick(page, [fixturePath('scene.jpg'), fixturePath('grey.jpg')]);
+    const grey = await compare(page, 'grey.jpg');
+    await grey.dialog.getByLabel('Quality').fill('20');
+    await grey.dialog.getByRole('button', { name: 'Rotate right grey.jpg' }).click();
+    await grey.close();
+    await row(page, 'grey.jpg').getByText('Own options: Quality, Rotate').waitFor();
+    const scene = await compare(page, 'scene.jpg');
+    await scene.dialog.getByLabel('Quality').fill('30');
+    await scene.dialog.getByRole('button', { name: 'Apply to all' }).click();
+    await scene.close();
+    await row(page, 'grey.jpg').getByText('Own options: Rotate').waitFor();
+    expect(await page.getByText(/^Own options/).count()).to.equal(1);
+    expect((await queryOf(page)).get('quality')).to.equal('30');
+    const queries = recordQueries(page);
+    await convertAll(page);
+    expect(queries.map((query) => [query.get('quality'), query.get('rotate')])).to.deep.include(['30', '90']);
+  });
+
+  it('of twelve photos stay until all are converted, each of them once, and are in the ZIP', async () => {
+    const page = await open(service);
+    const photo = await fixture('scene.jpg');
+    const names = Array.from({ length: 12 }, (_, at) => `${at + 10}.jpg`);
+    await pick(
+      page,
+      names.map((name) => made(name, photo)),
+    );
+    for (const name of names.slice(0, 10)) {
+      await page.getByRole('button', { name: `Rotate or flip ${name}` }).click();
+      await page.getByRole('button', { name: `Rotate left ${name}` }).click();
+    }
+    const queries = recordQueries(page);
+    await convertAll(page);
+    expect(queries).to.have.length(12);
+    const sizes = await Promise.all((await saveZip(page)).map(({ content }) => sharp(content).metadata()));
+    expect(sizes.map(({ width = 0, height = 0 }) => (width < height ? 'turned' : 'as it was'))).to.deep.equal(
+      [...Array<string>(10).fill('turned'), ...Array<string>(2).fill('as it was')],
+    );
+  });
+
+  it('turn a picture as it is shown, in any order, and its original in the comparison', async () => {
+    const page = await open(service, {}, '?output_format=png');
+    const file = await fixture('scene.png');
+    await pick(page, [made('scene.png', file)]);
+    const { dialog, done, close } = await compare(page, 'scene.png');
+    /** Turns pixels without options that another turn could replace. */
+    const apply = async (image: Buffer, turned: (image: Sharp) => Sharp) =>
+      turned(sharp(image)).png().toBuffer();
+    const turns: readonly [string, (image: Sharp) => Sharp][] = [
+      ['Rotate right', (image) => image.rotate(90)],
+      ['Flip left to right', (image) => image.flop()],
+      ['Rotate right', (image) => image.rotate(90)],
+      ['Flip upside down', (image) => image.flip()],
+      ['Rotate left', (image) => image.rotate(270)],
+      ['Flip left to right', (image) => image.flop()],
+      ['Rotate left', (image) => image.rotate(270)],
+    ];
+    await done();
+    let expected = file;
+    for (const [label, turned] of turns) {
+      expected = await apply(expected, turned);
+      const response = page.waitForResponse(/\/convert\?/);
+      await dialog.getByRole('button', { name: `${label} scene.png` }).click();
+      const result = await (await response).body();
+      expect(difference(await decode(result), await toPixels(sharp(expected))).max, label).to.equal(0);
+    }
+    await done();
+    // The divider at its ends shows only the result, and only the original.
+    const slider = dialog.getByRole('slider', { name: /divider/ });
+    const shown = async (position: string) => {
+      await slider.fill(position);
+      await dialog.locator('.pair').evaluate((pair) => {
+        for (const hidden of pair.querySelectorAll<HTMLElement>('.divider')) hidden.style.display = 'none';
+      });
+      return decode(await dialog.locator('.pair').screenshot());
+    };
+    await eventually(async () => difference(await shown('0'), await shown('100')).mae < 1);
+    await close();
+    const thumbnail = row(page, 'scene.png').locator('.thumbnail img');
+    expect(await thumbnail.evaluate((image) => image.style.transform)).to.match(/^scale\(.*rotate\(/);
+  });
+
+  it('of the list turn pictures by keyboard, and the other buttons come back', async () => {
+    const page = await open(service);
+    await pick(page, [fixturePath('scene.jpg')]);
+    const name = () => page.evaluate(() => document.activeElement?.getAttribute('aria-label'));
+    await page.getByRole('row', { name: 'scene.jpg' }).focus();
+    const go = async (key: string, label: string) => {
+      for (let step = 0; step < 9 && (await name()) !== label; step += 1) await page.keyboard.press(key);
+      expect(await name()).to.equal(label);
+    };
+    await go('ArrowRight', 'Rotate or flip scene.jpg');
+    await page.keyboard.press('Enter');
+    expect(await page.getByRole('button', { name: 'Compare scene.jpg' }).count()).to.equal(0);
+    await go('ArrowLeft', 'Flip upside down scene.jpg');
+    await page.keyboard.press('Enter');
+    await row(page, 'scene.jpg').getByText('Own options: Flip').waitFor();
+    await page.keyboard.press('Enter');
+    await row(page, 'scene.jpg').getByText('Own options').waitFor({ state: 'detached' });
+    await page.keyboard.press('Shift+Tab');
+    await page.getByRole('button', { name: 'Compare scene.jpg' }).waitFor();
+  });
+
+  it('do not count files that the server rejects whatever their options are', async () => {
+    const page = await open(service);
+    const broken = made('broken.png', (await fixture('scene.png')).subarray(0, 300));
+    await pick(page, [
+      broken,
+      made('note.jpg', Buffer.from('a note')),
+      made('good.png', await fixture('scene.png')),
+    ]);
+    await convertAll(page);
+    await page.getByLabel('Quality').fill('50');
+    await page.getByRole('button', { name: 'Convert 1 again' }).waitFor();
+  });
+});
