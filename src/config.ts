@@ -4,7 +4,7 @@
  * The schema has one row per setting, with its default, its check and the message for an invalid value.
  */
 import { isIP } from 'node:net';
-import { availableParallelism, tmpdir } from 'node:os';
+import { availableParallelism, tmpdir, totalmem } from 'node:os';
 import { z } from 'zod';
 import { EXTRA_INPUT_TYPES, EXTRA_OUTPUT_TYPES, MAX_DIMENSION } from './formats.ts';
 import { sanitizeForDisplay } from './text.ts';
@@ -43,20 +43,62 @@ const IMAGINARY_PATH_PATTERN =
 const REDIS_URL_EXPECTED =
   'expected redis://host:port or, for TLS, rediss://host:port, optionally with /NUMBER for a database other than 0';
 
+/** Memory that converting a pixel can take, in bytes: 26, and a reserve. */
+export const MEMORY_PER_PIXEL = 32;
+
+/** Returns the memory of this machine, or of its container, in bytes. */
+export function machineMemory(): number {
+  return Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
+}
+
+/** Default of `MAX_PIXELS` for people who trust each other: the largest image can use the memory of this machine. */
+const PRIVATE_PIXELS = Math.min(
+  Math.max(Math.floor(machineMemory() / MEMORY_PER_PIXEL), 50_000_000),
+  MAX_DIMENSION ** 2,
+);
+
+/** Default limits for each value of `ACCESS`. */
+const LIMITS = {
+  public: {
+    MAX_FILE_BYTES: 10 * 1024 * 1024,
+    MAX_BATCH_FILES: 20,
+    MAX_PIXELS: 50_000_000,
+    MAX_TOTAL_PIXELS: 75_000_000,
+    RATE_LIMIT_PER_MINUTE: 60,
+    UPLOAD_TIMEOUT_MS: 60_000,
+  },
+  private: {
+    MAX_FILE_BYTES: 200 * 1024 * 1024,
+    MAX_BATCH_FILES: 200,
+    MAX_PIXELS: PRIVATE_PIXELS,
+    MAX_TOTAL_PIXELS: Math.floor(1.5 * PRIVATE_PIXELS),
+    RATE_LIMIT_PER_MINUTE: 0,
+    UPLOAD_TIMEOUT_MS: 600_000,
+  },
+} as const;
+
+/** The defaults that `ACCESS=private` changes, as environment variables. */
+const PRIVATE_DEFAULTS: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(Object.entries(LIMITS.private).map(([name, value]) => [name, String(value)])),
+  ...{ EXTRA_INPUTS: 'all', EXTRA_OUTPUTS: 'all' },
+};
+
 const settings = z.object({
   /** Search path for the tools. It is the only environment variable that the tools inherit. */
   PATH: text('/usr/local/bin:/usr/bin:/bin'),
   PORT: integer(0, 65535, 3000),
   HOST: text('0.0.0.0'),
+  /** Who can reach the service. `private` changes defaults of other settings. */
+  ACCESS: oneOf('public', 'private').default('public'),
   SUPPORT_EMAIL: matching(/^[^\s@]+@[^\s@]+$/, 'an e-mail address').default('support@localhost'),
-  MAX_FILE_BYTES: integer(1, 2 ** 31, 10 * 1024 * 1024),
-  MAX_BATCH_FILES: integer(1, 1000, 20),
+  MAX_FILE_BYTES: integer(1, 2 ** 31, LIMITS.public.MAX_FILE_BYTES),
+  MAX_BATCH_FILES: integer(1, 1000, LIMITS.public.MAX_BATCH_FILES),
   /** At most 99, since two digits distinguish the working files of the variants. */
   MAX_VARIANTS: integer(1, 99, 12),
-  MAX_PIXELS: integer(1, MAX_DIMENSION ** 2, 50_000_000),
-  MAX_TOTAL_PIXELS: integer(1, 2 ** 31, 75_000_000),
+  MAX_PIXELS: integer(1, MAX_DIMENSION ** 2, LIMITS.public.MAX_PIXELS),
+  MAX_TOTAL_PIXELS: integer(1, 2 ** 31, LIMITS.public.MAX_TOTAL_PIXELS),
   MAX_FRAMES: integer(1, 10_000, 500),
-  RATE_LIMIT_PER_MINUTE: integer(0, 1_000_000, 60),
+  RATE_LIMIT_PER_MINUTE: integer(0, 1_000_000, LIMITS.public.RATE_LIMIT_PER_MINUTE),
   TRUST_PROXY: z.string().transform(parseTrustProxy).default(false),
   TRUSTED_CLIENTS: z.string().transform(parseSubnets).default([]),
   API_KEYS_FILE: path.optional(),
@@ -72,7 +114,7 @@ const settings = z.object({
   CONCURRENCY: integer(1, 1024, availableParallelism()),
   QUEUE_LIMIT: integer(0, 100_000, 200),
   CONVERT_TIMEOUT_MS: integer(10, MAX_TIMER_MS, 30_000),
-  UPLOAD_TIMEOUT_MS: integer(100, MAX_TIMER_MS, 60_000),
+  UPLOAD_TIMEOUT_MS: integer(100, MAX_TIMER_MS, LIMITS.public.UPLOAD_TIMEOUT_MS),
   TEMP_DIR: path.default(tmpdir()),
   EXTRA_INPUTS: extraFormats(EXTRA_INPUT_TYPES),
   EXTRA_OUTPUTS: extraFormats(EXTRA_OUTPUT_TYPES),
@@ -124,7 +166,8 @@ export class ConfigError extends Error {
  */
 export function loadConfig(environment: Readonly<Record<string, string | undefined>>): Config {
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
-  const result = schema.safeParse(given);
+  const defaults = given.ACCESS === 'private' ? PRIVATE_DEFAULTS : {};
+  const result = schema.safeParse({ ...defaults, ...given });
   if (result.success) return Object.freeze({ ...result.data, maxSide: MAX_DIMENSION });
   const invalid = result.error.issues.map(({ path: [name], message }) => ({ name: String(name), message }));
   throw new ConfigError(

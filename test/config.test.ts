@@ -1,3 +1,4 @@
+import { totalmem } from 'node:os';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { ConfigError, listWithoutEffect, loadConfig } from '../src/config.ts';
@@ -50,6 +51,34 @@ describe('loadConfig', () => {
     expect(problemsOf({ PORT: '\n\u001b[31m', QUEUE_LIMIT: 'x'.repeat(9000) })).to.deep.equal([
       'PORT="\ufffd\ufffd[31m": expected a whole number from 0 to 65535',
       `QUEUE_LIMIT="${'x'.repeat(200)}…": expected a whole number from 0 to 100000`,
+    ]);
+  });
+
+  it('takes the limits of ACCESS=private, except those that are set, and rejects another access', () => {
+    const config = loadConfig({ ACCESS: 'private', MAX_BATCH_FILES: '3', RATE_LIMIT_PER_MINUTE: '' });
+    expect(config).to.include({
+      ...{ MAX_BATCH_FILES: 3, RATE_LIMIT_PER_MINUTE: 0, MAX_FILE_BYTES: 200 * 1024 ** 2 },
+      ...{ EXTRA_INPUTS: 'all', EXTRA_OUTPUTS: 'all', UPLOAD_TIMEOUT_MS: 600_000 },
+    });
+    const memory = Math.floor(totalmem() / 32);
+    // A container may have less memory than the machine.
+    expect(config.MAX_PIXELS).to.be.within(50_000_000, Math.max(50_000_000, Math.min(memory, 16_384 ** 2)));
+    if (process.constrainedMemory() >= 4e9 && totalmem() >= 4e9)
+      expect(config.MAX_PIXELS).to.be.at.least(100_000_000);
+    expect(config.MAX_TOTAL_PIXELS).to.equal(Math.floor(1.5 * config.MAX_PIXELS));
+    expect(problemsOf({ ACCESS: 'Private' })).to.deep.equal([
+      'ACCESS="Private": expected one of public, private',
+    ]);
+  });
+
+  it('keeps all other settings with ACCESS=private as they are with ACCESS=public', () => {
+    const [open, closed] = [loadConfig({}), loadConfig({ ACCESS: 'private' })];
+    const changed = Object.entries(open).filter(([name, value]) => {
+      return JSON.stringify(closed[name as keyof typeof closed]) !== JSON.stringify(value);
+    });
+    expect(changed.map(([name]) => name)).to.have.members([
+      ...['ACCESS', 'EXTRA_INPUTS', 'EXTRA_OUTPUTS', 'MAX_BATCH_FILES', 'MAX_FILE_BYTES', 'MAX_PIXELS'],
+      ...['MAX_TOTAL_PIXELS', 'RATE_LIMIT_PER_MINUTE', 'UPLOAD_TIMEOUT_MS'],
     ]);
   });
 

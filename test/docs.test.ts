@@ -216,7 +216,7 @@ describe('docs/nextcloud.md', () => {
     );
     const config = loadConfig({ ...settings, IMAGINARY_KEY: 'a key' });
     expect(config).to.include.keys(Object.keys(settings));
-    expect(config.MAX_PIXELS).to.equal(222_200_000);
+    expect(config.ACCESS).to.equal('private');
   });
 });
 

@@ -67,6 +67,7 @@ describe('the service process', () => {
         .map((line) => JSON.parse(line));
       const tools = lines.filter(({ msg }) => msg === 'startup');
       expect(tools).to.have.length(1);
+      expect(tools[0].access).to.equal('public');
       expect(tools[0].magick).to.match(/^[67]\.\S+ \/.+/);
       expect(tools[0].rsvg).to.match(/^\d\S+ \/.+/);
       expect(tools[0].sandbox).to.include({

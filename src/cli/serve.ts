@@ -39,7 +39,7 @@ export async function serve({ env, version }: CliContext): Promise<number> {
     });
     http = createHttpServer(service.app, config);
     await listen(http.server, config);
-    reportStart(log, version, http.server, service);
+    reportStart({ log, version, access: config.ACCESS }, http.server, service);
     log.info({ signal: await signals.first }, 'shutting down');
     service.drain();
     const cutOff = signals.second.then((signal) =>
@@ -85,8 +85,7 @@ async function listen(server: Server, { HOST, PORT }: Config): Promise<void> {
 const ALL_ADDRESSES = ['0.0.0.0', '::'];
 
 function reportStart(
-  log: Logger,
-  version: string,
+  { log, version, access }: { log: Logger; version: string; access: Config['ACCESS'] },
   server: Server,
   { toolchain, capabilities, layers }: Service,
 ): void {
@@ -97,6 +96,7 @@ function reportStart(
   log.info(
     {
       version,
+      access,
       node: process.version,
       ...Object.fromEntries(tools),
       inputs: capabilities.inputs,
@@ -209,7 +209,7 @@ interface LogLine {
 
 /** Sentences for messages that have another meaning, or more of it, for people. */
 const SENTENCES: Readonly<Record<string, (line: LogLine) => string>> = {
-  startup: ({ version, magick }) => `imagemill ${version}, ImageMagick ${magick}`,
+  startup: ({ version, access, magick }) => `imagemill ${version}, ${access}, ImageMagick ${magick}`,
   listening: ({ url }) => `Open ${url} in a browser. To stop the server, press Ctrl-C.`,
   'request completed': ({ time, method, route, status, outcome, ms }) => {
     const at = new Date(time).toLocaleTimeString('sv'); // the Swedish format is HH:MM:SS

@@ -1,4 +1,5 @@
 /** @module Formats sizes and file types for the page. */
+import type { Formats } from '../client/library/index.ts';
 import { INPUTS, type InputType } from '../formats.ts';
 import { formatBytes } from '../text.ts';
 
@@ -9,13 +10,22 @@ export const formatSaved = (before: number, after: number): string =>
 /** Formats a number in millions, with three significant digits. */
 export const millions = (count: number): string => String(Number((count / 1_000_000).toPrecision(3)));
 
+/** Returns the end of a sentence about what the operator of a server can do: for one that is public, the setting for trusted people. */
+export const accessAdvice = (access: Formats['access'] | undefined): string =>
+  access === 'public' ? ', or set ACCESS=private, if only people you trust can reach this server.' : '.';
+
 /** Explains a limit of the server, in millions, or exactly if that would show no difference. */
-export function formatExcess(value: number, max: number, unit: string, unitOfMillions: string): string {
+export function formatExcess(
+  value: number,
+  max: number,
+  [unit, unitOfMillions]: readonly [string, string],
+  access: Formats['access'] | undefined,
+): string {
   const [actual, limit] =
     millions(value) === millions(max)
       ? [`${value} ${unit}`, `${max} ${unit}`]
       : [`${millions(value)} ${unitOfMillions}`, `${millions(max)} ${unitOfMillions}`];
-  return `The file has ${actual}. This server accepts ${limit}. Its operator can raise it.`;
+  return `The file has ${actual}. This server accepts ${limit}. Its operator can raise it${accessAdvice(access)}`;
 }
 
 /** Returns the extension of a file name in lower case; empty without one. */

@@ -97,6 +97,17 @@ describe('imagemill doctor', () => {
     expect((await load(temp)).problem).to.match(/ cannot be read: /);
   });
 
+  it('states the access and its limits, and needs disk space for ten files if it is private', async () => {
+    expect((await rowsOf({})).row('access')?.found).to.equal(
+      'public: 10 MB a file, 20 files a batch, 50 megapixels, 60 requests a minute',
+    );
+    const { status, row } = await rowsOf({ ACCESS: 'private', MAX_BATCH_FILES: '1000' });
+    expect(row('access')?.found).to.match(
+      /^private: 210 MB a file, 1000 files a batch, \d+ megapixels, no rate limit$/,
+    );
+    expect([status, row('TEMP_DIR')?.state]).to.deep.equal([0, 'ok']); // a full batch would need 419 GB
+  });
+
   it('counts the API keys, and fails for a file that the service would refuse', async () => {
     const API_KEYS_FILE = await writeTempFile('keys', `shop:${'a'.repeat(64)}`);
     expect((await rowsOf({ API_KEYS_FILE })).row('API keys')).to.include({

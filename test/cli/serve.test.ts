@@ -33,7 +33,7 @@ describe('imagemill serve', () => {
     expect(service.output()).to.not.include('secret');
     expect(lines.at(-1)).to.equal('Stopped.');
     expect(service.output())
-      .to.match(/^imagemill \d+\.\d+\.\d+, ImageMagick [67]\./m)
+      .to.match(/^imagemill \d+\.\d+\.\d+, public, ImageMagick [67]\./m)
       .and.not.include('{');
   });
 

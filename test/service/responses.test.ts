@@ -16,6 +16,7 @@ describe('responses', () => {
       expect(JSON.parse(body.toString())).to.deep.equal({
         input: ['png', 'jpg', 'jpeg', 'gif', 'bmp', 'tiff', 'svg', 'avif', 'ico', 'webp'],
         output: ['webp', 'png', 'jpg', 'gif', 'bmp', 'pdf'],
+        access: 'public',
         limits: {
           max_file_bytes: 10_485_760,
           max_pixels: 50_000_000,

@@ -14,6 +14,9 @@ import { eventually } from '../helpers/util.ts';
 import { readZip } from '../helpers/zip.ts';
 import { convertAll, downloaded, made, pick, queryOf, row, useBrowser } from './browser.ts';
 
+/** What a row of a public server says to its operator. */
+const ADVICE = ', or set ACCESS=private, if only people you trust can reach this server.';
+
 describe('the page of a server with more formats', () => {
   const { open } = useBrowser();
   const service = useServiceWith({ EXTRA_INPUTS: 'heic,pdf', EXTRA_OUTPUTS: 'avif' });
@@ -38,6 +41,24 @@ describe('the page of a server with more formats', () => {
     const download = await downloaded(page, page.getByRole('link', { name: 'Save IMG_0001.avif' }));
     const { format } = await sharp(await readFile(await download.path())).metadata();
     expect(format).to.equal('heif');
+  });
+});
+
+describe('the page of a private server', () => {
+  const { open } = useBrowser();
+  const service = useServiceWith({ ACCESS: 'private', MAX_FILE_BYTES: '2097152' });
+
+  it('says so, accepts all formats that work, and explains only the limit of a refused file', async () => {
+    const page = await open(service);
+    await page.getByText(/HEIC, .*; up to 2\.1 MB and \d+ megapixels on this private server$/).waitFor();
+    await pick(page, [
+      made('large.jpg', Buffer.alloc(3_000_000)),
+      made('photo.heic', await extra('scene.heic')),
+    ]);
+    const reason = 'The file has 3 MB. This server accepts 2.1 MB. Its operator can raise it.';
+    await row(page, 'large.jpg').getByText(reason, { exact: true }).waitFor();
+    await convertAll(page);
+    await page.getByRole('link', { name: 'Save photo.webp' }).waitFor();
   });
 });
 
@@ -221,13 +242,13 @@ describe('converting on the page', () => {
       made('good.png', await fixture('scene.png')),
     ]);
     for (const [name, reason] of [
-      ['large.jpg', 'The file has 13.9 MB. This server accepts 2.1 MB. Its operator can raise it.'],
+      ['large.jpg', `The file has 13.9 MB. This server accepts 2.1 MB. Its operator can raise it${ADVICE}`],
       [
         'wide.png',
-        'The file has 6.3 megapixels. This server accepts 5.1 megapixels. Its operator can raise it.',
+        `The file has 6.3 megapixels. This server accepts 5.1 megapixels. Its operator can raise it${ADVICE}`,
       ],
       ['note.txt', 'TXT is not a format that this server converts.'],
-      ['photo.heic', 'HEIC is not enabled on this server. Its operator can enable it.'],
+      ['photo.heic', `HEIC is not enabled on this server. Its operator can enable it${ADVICE}`],
     ] as const) {
       await row(page, name).getByText(reason).waitFor();
       expect(await row(page, name).getByRole('button').allTextContents()).to.deep.equal(['Remove']);
@@ -252,7 +273,7 @@ describe('converting on the page', () => {
     await convertAll(page);
     const error = await row(page, 'plan.svg').locator('.error').textContent();
     expect(error).to.equal(
-      'The file has 6.3 megapixels. This server accepts 5.1 megapixels. Its operator can raise it.',
+      `The file has 6.3 megapixels. This server accepts 5.1 megapixels. Its operator can raise it${ADVICE}`,
     );
   });
 
@@ -268,7 +289,7 @@ describe('converting on the page', () => {
       .getByText(/more than the limit of 2\. The operator of this server can raise this limit\.$/)
       .waitFor();
     await row(page, 'photo.jpg')
-      .getByText(/: this server does not enable HEIC\. Its operator can enable it\.$/)
+      .getByText(`: this server does not enable HEIC. Its operator can enable it${ADVICE}`)
       .waitFor();
   });
 

@@ -3,7 +3,7 @@ import { openApiKeys } from '../../api-keys.ts';
 import { detectCapabilities, enabledTypes, toolSearch } from '../../conversion/capabilities.ts';
 import { NO_LAYERS } from '../../process/sandbox/layers.ts';
 import { isAtLeast, searchedTools } from '../../process/toolchain.ts';
-import { plural } from '../../text.ts';
+import { formatBytes, plural } from '../../text.ts';
 import { PATH_SETTINGS, TOOLS } from '../../tools.ts';
 import { type CheckResult, type DoctorReport, fail, ok, warn } from './collect.ts';
 import { fonts } from './fonts.ts';
@@ -88,6 +88,7 @@ function formats({ toolchain, refused, config }: DoctorReport): CheckResult[] {
 /** All checks in the order of the table. A check may return no row. */
 export const CHECKS: readonly ((report: DoctorReport) => CheckResult[] | Promise<CheckResult[]>)[] = [
   settings,
+  access,
   apiKeys,
   node,
   tools,
@@ -107,6 +108,17 @@ function settings({ settingProblems, settingsFile: { file, problem } }: DoctorRe
   if (settingProblems.length > 0) return settingProblems.map((found) => fail('settings', found));
   if (problem) return [warn('settings', problem, 'run this command as root')];
   return [ok('settings', file ? `all valid, with those of ${file}` : 'all valid')];
+}
+
+function access({ config }: DoctorReport): CheckResult[] {
+  const { ACCESS, MAX_FILE_BYTES, MAX_BATCH_FILES, MAX_PIXELS, RATE_LIMIT_PER_MINUTE: perMinute } = config;
+  const limits = [
+    `${formatBytes(MAX_FILE_BYTES)} a file`,
+    `${MAX_BATCH_FILES} files a batch`,
+    `${Math.floor(MAX_PIXELS / 1_000_000)} megapixels`,
+    perMinute === 0 ? 'no rate limit' : `${perMinute} requests a minute`,
+  ];
+  return [ok('access', `${ACCESS}: ${limits.join(', ')}`)];
 }
 
 async function apiKeys({ config: { API_KEYS_FILE } }: DoctorReport): Promise<CheckResult[]> {

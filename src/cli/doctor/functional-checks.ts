@@ -30,7 +30,10 @@ export async function conversion({ engine, policyEnforced }: DoctorReport): Prom
   }
 }
 
-/** Checks for disk space for the largest possible batch (otherwise warns), and for one file (otherwise fails). */
+/** Files of the largest size for which a private service needs disk space: its largest batch is larger than most disks. */
+const PRIVATE_FILES = 10;
+
+/** Checks for disk space for a batch (otherwise warns), and for one file (otherwise fails). */
 export async function workingFiles({ config }: DoctorReport): Promise<CheckResult[]> {
   const { TEMP_DIR } = config;
   const name = 'TEMP_DIR';
@@ -40,10 +43,14 @@ export async function workingFiles({ config }: DoctorReport): Promise<CheckResul
     const free = await workspaces.free();
     if (free === undefined) return [ok(name, `${TEMP_DIR}, free space unknown`)];
     const file = DISK_SPACE_FACTOR * config.MAX_FILE_BYTES;
-    const batch = bytesOfBatch(config);
+    const [files, needed] =
+      config.ACCESS === 'private'
+        ? [`${PRIVATE_FILES} files need`, PRIVATE_FILES * file]
+        : ['a full batch needs', bytesOfBatch(config)];
+    const factors = `${config.ACCESS === 'private' ? PRIVATE_FILES : 'MAX_BATCH_FILES'} × MAX_FILE_BYTES × ${DISK_SPACE_FACTOR}`;
     const found = `${TEMP_DIR}, ${isInMemory(TEMP_DIR) ? 'in memory, ' : ''}${formatBytes(free)} free`;
-    if (free >= batch) return [ok(name, found)];
-    const requirement = `a full batch needs ${formatBytes(batch)} (MAX_BATCH_FILES × MAX_FILE_BYTES × ${DISK_SPACE_FACTOR})`;
+    if (free >= needed) return [ok(name, found)];
+    const requirement = `${files} ${formatBytes(needed)} (${factors})`;
     const failOrWarn = free < file ? fail : warn;
     return [failOrWarn(name, found, `free disk space: ${requirement}`)];
   } catch (error) {

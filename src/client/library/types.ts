@@ -323,6 +323,8 @@ export interface Formats {
   /** Names of formats that the service reads. */
   readonly input: readonly string[];
   readonly output: readonly OutputFormat[];
+  /** Who can reach this server, as its operator states: anyone, or only people who trust each other. */
+  readonly access?: 'public' | 'private' | undefined;
   /** Limits of this server, which its operator sets. */
   readonly limits: {
     /** Maximum size of a file in bytes. */

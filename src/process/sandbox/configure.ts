@@ -1,8 +1,7 @@
 /** @module Derives the resource limits of the tools from the settings, starts their fork servers and configures their sandbox. */
 import { existsSync } from 'node:fs';
-import { totalmem } from 'node:os';
 import type { Logger } from 'pino';
-import type { Config } from '../../config.ts';
+import { type Config, MEMORY_PER_PIXEL, machineMemory } from '../../config.ts';
 import { StartupError } from '../../errors.ts';
 import { TOOLS, type ToolName } from '../../tools.ts';
 import type { RunCommand } from '../command.ts';
@@ -25,7 +24,7 @@ export function magickLimits({ MAX_PIXELS, MAX_FRAMES, maxSide }: Config): Magic
     side: maxSide,
     pixels: Math.ceil(MAX_PIXELS * 1.1) + 65_536,
     frames: MAX_FRAMES,
-    memoryBytes: Math.max(1536 * MIB, Math.min(32 * MAX_PIXELS, totalmem())),
+    memoryBytes: Math.max(1536 * MIB, Math.min(MEMORY_PER_PIXEL * MAX_PIXELS, machineMemory())),
   };
 }
 

@@ -39,6 +39,11 @@ export function schemas({ inputs, outputs, presets, config }: ApiContext): Recor
   const formats = z.object({
     input: z.array(z.enum(inputs.flatMap((type) => INPUTS[type].names))),
     output: z.array(z.enum(outputs)),
+    access: z
+      .enum(['public', 'private'])
+      .describe(
+        'Who can reach this server, as its operator states: anyone, or only people who trust each other.',
+      ),
     limits,
     ...(presets.size > 0 && {
       presets: z.array(z.enum([...presets.keys()])).describe('Values of the field `preset`.'),
@@ -112,6 +117,7 @@ export function formatsBody({ inputs, outputs, presets, config }: Omit<ApiContex
   return {
     input: inputs.flatMap((type) => INPUTS[type].names),
     output: outputs,
+    access: config.ACCESS,
     limits: Object.fromEntries(LIMITS.map(([name, [setting]]) => [name, config[setting]])),
     ...(presets.size > 0 && { presets: [...presets.keys()] }),
   };

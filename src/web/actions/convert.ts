@@ -5,7 +5,8 @@ import { OUTPUTS, type OutputFormat } from '../../formats.ts';
 import { connect } from '../client/api.ts';
 import { loadPreview } from '../client/preview.ts';
 import { queued } from '../client/queue.ts';
-import { formatExcess } from '../format.ts';
+import { accessAdvice, formatExcess } from '../format.ts';
+import { formats } from '../state/formats.ts';
 import { announcement, forgetResult, type Item, queryOf, type Result } from '../state/items.ts';
 
 /** Reasons why the server rejects a file whatever its options are. */
@@ -92,12 +93,16 @@ const isTemporary = (status: number): boolean => status === 408 || status === 42
 function formatError({ status, details }: ImagemillError): string {
   if (!details) return `The server responded with status ${status}.`;
   const { message, reason, actual, limit, setting, field } = details;
+  const access = formats.value?.access;
   if (reason === 'too_many_pixels')
-    return formatExcess(Number(actual), Number(limit), 'pixels', 'megapixels');
+    return formatExcess(Number(actual), Number(limit), ['pixels', 'megapixels'], access);
   if (setting === 'EXTRA_INPUTS')
-    return `${message.replace(setting, 'this server')} Its operator can enable it.`;
-  const advice = setting && limit !== undefined ? ' The operator of this server can raise this limit.' : '';
-  return message.replace(` (${setting ?? field})`, '') + advice;
+    return `${message.replace(setting, 'this server')} Its operator can enable it${accessAdvice(access)}`;
+  const sentence = message.replace(` (${setting ?? field})`, '');
+  if (!setting || limit === undefined) return sentence;
+  // ACCESS=private raises limits of files and pixels, but not, for example, that of frames.
+  const isRaised = /_BYTES$|_PIXELS$/.test(setting);
+  return `${sentence} The operator of this server can raise this limit${accessAdvice(isRaised ? access : undefined)}`;
 }
 
 /** Type of a result. */

@@ -5,7 +5,7 @@ import { INPUTS } from '../../formats.ts';
 import { connect } from '../client/api.ts';
 import type { Preview } from '../client/preview.ts';
 import { queued } from '../client/queue.ts';
-import { formatExcess, inputTypeOf, typeLabel } from '../format.ts';
+import { accessAdvice, formatExcess, inputTypeOf, typeLabel } from '../format.ts';
 import { isSet, options, setOptions } from './options.ts';
 
 /** Formats and limits of this server; undefined until loaded. */
@@ -23,7 +23,7 @@ export const accepted = computed(() =>
  */
 export function findRejection(file: File, preview: Preview | null | undefined): string | undefined {
   if (!formats.value) return undefined;
-  const { input, limits } = formats.value;
+  const { access, input, limits } = formats.value;
   const type = inputTypeOf(file);
   // The server detects types by content. So only what is certainly another type is rejected here.
   const accepted = type
@@ -31,13 +31,15 @@ export function findRejection(file: File, preview: Preview | null | undefined): 
     : file.type === '' || file.type.startsWith('image/');
   if (!accepted)
     return type
-      ? `${INPUTS[type].label} is not enabled on this server. Its operator can enable it.`
+      ? `${INPUTS[type].label} is not enabled on this server. Its operator can enable it${accessAdvice(access)}`
       : `${typeLabel(file)} is not a format that this server converts.`;
   if (file.size === 0) return 'The file is empty.';
-  if (file.size > limits.max_file_bytes) return formatExcess(file.size, limits.max_file_bytes, 'bytes', 'MB');
+  if (file.size > limits.max_file_bytes)
+    return formatExcess(file.size, limits.max_file_bytes, ['bytes', 'MB'], access);
   // The size of a drawing is that of its result.
   const pixels = preview && type !== 'svg' ? preview.width * preview.height : 0;
-  if (pixels > limits.max_pixels) return formatExcess(pixels, limits.max_pixels, 'pixels', 'megapixels');
+  if (pixels > limits.max_pixels)
+    return formatExcess(pixels, limits.max_pixels, ['pixels', 'megapixels'], access);
   return undefined;
 }
 

@@ -88,12 +88,12 @@ export function focusPicker(): void {
 /** The formats that the server reads, and its limits. */
 function Accepted() {
   if (!formats.value) return null;
-  const { input, limits } = formats.value;
+  const { access, input, limits } = formats.value;
   const types = Object.values(INPUTS).filter(({ names }) => names.some((name) => input.includes(name)));
   return (
     <p class="kinds">
       {types.map(({ label }) => label).join(', ')}; up to {millions(limits.max_file_bytes)} MB and{' '}
-      {millions(limits.max_pixels)} megapixels
+      {millions(limits.max_pixels)} megapixels on this {access} server
     </p>
   );
 }
