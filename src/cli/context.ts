@@ -3,6 +3,7 @@ import { constants } from 'node:os';
 import { pino } from 'pino';
 import { type Config, ConfigError, loadConfig } from '../config.ts';
 import { workingFolder } from '../files/system.ts';
+import { openUserCache } from '../files/user-cache.ts';
 import { findInPackage } from '../folders.ts';
 import { sanitizeForDisplay } from '../text.ts';
 
@@ -47,6 +48,12 @@ const LOCAL_LIMITS = {
 /** Maximum width and height of JPEG, and nearly that of GIF and AVIF (65 535). */
 const LOCAL_MAX_SIDE = 65_500;
 
+/** The settings for files of this machine. */
+export interface LocalSettings extends Config {
+  /** Folder of this user for what does not change between two commands, if there is a safe one. */
+  readonly cacheFolder?: string | undefined;
+}
+
 /**
  * Loads the settings for files of this machine: the limits of the flags, of the environment, or for the user's own files. Memory
  * and disk of the machine remain limits.
@@ -56,7 +63,7 @@ const LOCAL_MAX_SIDE = 65_500;
 export function loadLocalSettings(
   env: CliContext['env'],
   { maxFileSize, maxPixels }: { readonly maxFileSize?: string; readonly maxPixels?: string } = {},
-): Config {
+): LocalSettings {
   const config = loadSettings(env);
   const unset = Object.entries(LOCAL_LIMITS).filter(([name]) => !env[name]);
   const limits: Config = { ...config, ...Object.fromEntries(unset), maxSide: LOCAL_MAX_SIDE };
@@ -64,6 +71,7 @@ export function loadLocalSettings(
   const pixels = maxPixels === undefined ? undefined : parseAmount('--max-pixels', maxPixels);
   return {
     ...limits,
+    cacheFolder: openUserCache(env),
     MAX_FILE_BYTES: bytes ?? limits.MAX_FILE_BYTES,
     MAX_PIXELS: pixels ?? limits.MAX_PIXELS,
     MAX_TOTAL_PIXELS: pixels ? Math.max(pixels, LOCAL_LIMITS.MAX_TOTAL_PIXELS) : limits.MAX_TOTAL_PIXELS,

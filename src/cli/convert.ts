@@ -6,7 +6,14 @@ import { realPathOf } from '../files/system.ts';
 import type { OutputType } from '../formats.ts';
 import { findUnverifiable } from '../regress/verifiable.ts';
 import { plural, sanitizeForDisplay } from '../text.ts';
-import { abortOnSignals, type CliContext, CliError, loadLocalSettings, loadSettings } from './context.ts';
+import {
+  abortOnSignals,
+  type CliContext,
+  CliError,
+  type LocalSettings,
+  loadLocalSettings,
+  loadSettings,
+} from './context.ts';
 import { type Converter, STDIN, StopError, startOnDemand, stateOf } from './convert/converter.ts';
 import { createCsvReport } from './convert/csv-report.ts';
 import { createInputs, type Inputs } from './convert/inputs.ts';
@@ -85,7 +92,7 @@ type Command = Awaited<ReturnType<typeof parseCommand>>;
 
 /** @throws {CliError} if the arguments are invalid */
 async function parseCommand(args: readonly string[], flags: ConvertFlags, env: CliContext['env']) {
-  const config = flags.url ? loadSettings(env) : loadLocalSettings(env, flags);
+  const config: LocalSettings = flags.url ? loadSettings(env) : loadLocalSettings(env, flags);
   const { inputs: types, outputs } = enabledTypes(config);
   const given = parseOptions(flags, outputs);
   const bulk = parseBulkOptions(flags);

@@ -11,7 +11,9 @@ const MIN_NODE = '22.17';
 
 /** Returns whether a version of Node.js, such as `22.17.0`, is supported. */
 function supportsNode(version: string): boolean {
-  return version.localeCompare(MIN_NODE, 'en', { numeric: true }) >= 0;
+  const [have, need] = [version, MIN_NODE].map((text) => text.split('.').map(Number)) as [number[], number[]];
+  const at = need.findIndex((number, index) => number !== have[index]); // Intl takes 9 ms for its first comparison
+  return at === -1 || (have[at] ?? 0) > (need[at] as number);
 }
 
 const SERVE_HELP = `

@@ -15,6 +15,7 @@ import { createProbeRunner, type MagickLimits, reportFailures, TOOL_OPEN_FILES }
 import { type ConfiguredTools, configureSandbox, magickLimits } from '../process/sandbox/configure.ts';
 import type { SandboxLayers } from '../process/sandbox/layers.ts';
 import { findToolchain, type Toolchain } from '../process/toolchain.ts';
+import { openTrialCache } from '../process/trial-cache.ts';
 import { PATH_SETTINGS, TOOLS } from '../tools.ts';
 import {
   type Capabilities,
@@ -74,19 +75,28 @@ interface EngineEvents {
   serverRenewed(reason: RenewalReason): void;
 }
 
+/** What the caller of the engine knows of the tools. */
+interface KnownTools {
+  /** The tools, if the caller has found them. */
+  readonly toolchain?: Toolchain;
+  /** Folder for the results of the trials of the tools. Without it, all are tried. */
+  readonly cacheFolder?: string | undefined;
+}
+
 /**
  * Creates the engine: finds the tools, removes files of dead processes, sets up the sandbox and tests the policy.
  *
- * @param known the tools, if the caller has found them
  * @throws {StartupError} if nothing can be converted, or not safely
  */
 export async function createConversionEngine(
   config: Config,
   log: Logger,
   events: Partial<EngineEvents> = {},
-  known?: Toolchain,
+  known: KnownTools = {},
 ): Promise<ConversionEngine> {
-  const found = known ?? (await findTools(config));
+  const cache = await openTrialCache(known.cacheFolder, config, toolSearch(config));
+  const proven = cache?.proven;
+  const found = known.toolchain ?? proven?.toolchain ?? (await findTools(config));
   checkNamedTools(config, found);
   await assertProtections(ASSETS_DIR);
   for (const warning of listWithoutEffect(config)) log.warn(warning);
@@ -118,14 +128,22 @@ export async function createConversionEngine(
       assets: ASSETS_DIR,
       library: FORK_SERVER_LIBRARY,
       readable: grantsFolder ? [grantsFolder] : [],
+      served: proven?.served,
       // pdfinfo runs during preparations, and all others during conversions.
       concurrency: RESERVED_SLOTS + Math.max(config.CONCURRENCY, MAX_PREPARATIONS.pdf),
       onRenewal: (reason) => events.serverRenewed?.(reason),
     });
-    const { layers, servers, toolchain, refused } = tools;
+    const { layers, served, toolchain, refused } = tools;
     const capabilities = requireCapabilities(config, tools, log);
-    await assertPolicyEnforced(workspaces, toolchain, tools.run, limits);
-    const run = reportFailures(tools.run, log, (reason) => events.toolKilled?.(reason));
+    if (!proven) {
+      await assertPolicyEnforced(workspaces, toolchain, tools.run, limits);
+      // A weaker sandbox can have a passing cause, such as a machine that is too busy for the trials.
+      if (layers.files === 'landlock' && layers.syscalls === 'allow-list' && refused.size === 0)
+        cache?.save({ toolchain, served });
+    }
+    const run = reportFailures(cache?.watch(tools.run) ?? tools.run, log, (reason) =>
+      events.toolKilled?.(reason),
+    );
     const queue = new ConversionQueue({
       concurrency: config.CONCURRENCY,
       queueLimit: config.QUEUE_LIMIT,
@@ -141,7 +159,7 @@ export async function createConversionEngine(
       onFinished: events.conversion,
     });
     const identify = createIdentify({ ...machine, capabilities, queue });
-    const stats = (): EngineStats => ({ ...queue.stats(), forkServers: servers });
+    const stats = (): EngineStats => ({ ...queue.stats(), forkServers: served.length });
     return { ...converter, toolchain, refused, capabilities, identify, workspaces, layers, stats, close };
   } catch (error) {
     await close();

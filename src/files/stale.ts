@@ -124,7 +124,7 @@ async function startTime(pid: number): Promise<string | undefined> {
 }
 
 /** Returns a number that changes with each start of the machine. See random(4). */
-async function bootId(): Promise<string> {
+export async function bootId(): Promise<string> {
   return readFile('/proc/sys/kernel/random/boot_id', 'latin1').then(
     (text) => text.trim(),
     () => UNKNOWN,

@@ -3,7 +3,6 @@ import { constants } from 'node:fs';
 import { copyFile, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
-import type { Config } from '../../config.ts';
 import { type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
 import { INPUT_FILE } from '../../conversion/plan/types.ts';
 import { storeInput } from '../../conversion/store.ts';
@@ -12,7 +11,13 @@ import { KnownResultError, StartupError } from '../../errors.ts';
 import type { InputType, OutputType } from '../../formats.ts';
 import type { Verification, VerifyMode } from '../../regress/verifiable.ts';
 import { sanitizeForDisplay } from '../../text.ts';
-import { abortOnSignals, CliError, createWarningCollector, findDecoders } from '../context.ts';
+import {
+  abortOnSignals,
+  CliError,
+  createWarningCollector,
+  findDecoders,
+  type LocalSettings,
+} from '../context.ts';
 import {
   type Converter,
   labelOf,
@@ -44,7 +49,7 @@ export interface LocalConverterOptions {
  * @throws {CliError} if this machine cannot convert to one of the formats, or cannot verify
  */
 export async function createLocalConverter(
-  config: Config,
+  config: LocalSettings,
   formats: readonly OutputType[],
   { jobs, signal, watermark, verify }: LocalConverterOptions,
 ): Promise<Converter> {
@@ -113,10 +118,10 @@ function versionsOf({ toolchain }: ConversionEngine): string {
  * @param jobs number of concurrent conversions
  * @throws {CliError} if nothing can be converted
  */
-async function startEngine(config: Config, signal: AbortSignal, jobs = config.CONCURRENCY) {
+async function startEngine(config: LocalSettings, signal: AbortSignal, jobs = config.CONCURRENCY) {
   const { log, warnings } = createWarningCollector();
   const settings = { ...config, CONCURRENCY: jobs, QUEUE_LIMIT: Math.max(1, config.QUEUE_LIMIT) };
-  const engine = await createConversionEngine(settings, log).catch((error) => {
+  const engine = await createConversionEngine(settings, log, {}, config).catch((error) => {
     if (!(error instanceof StartupError)) throw error;
     const lines = [...warnings.keys(), error.message, 'Run "imagemill doctor" to find out why.'];
     throw new CliError(lines.join('\n'));
@@ -172,7 +177,7 @@ type LocalEngine = Awaited<ReturnType<typeof startEngine>> & { readonly signal: 
  * @throws {CliError} if nothing can be converted
  */
 export async function forEachFile<T extends { readonly path: string }>(
-  config: Config,
+  config: LocalSettings,
   find: (signal: AbortSignal) => Iterable<T> | Promise<AsyncIterable<T>>,
   work: (file: T, local: LocalEngine) => Promise<void>,
   jsonName?: string,

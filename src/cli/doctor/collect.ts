@@ -47,7 +47,7 @@ export async function collectReport({ env, ...settingsFile }: ServiceSettings) {
     throw error instanceof StartupError ? new CliError(error.message) : error;
   });
   /** The conversion engine, or the error that prevents it from starting. */
-  const engine = await createConversionEngine(config, log, {}, found).catch((error) => {
+  const engine = await createConversionEngine(config, log, {}, { toolchain: found }).catch((error) => {
     if (error instanceof StartupError) return error;
     throw error;
   });

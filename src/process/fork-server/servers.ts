@@ -162,10 +162,15 @@ export class ForkServers {
     this.onRenewal = options.onRenewal ?? (() => {});
   }
 
-  /** Starts the servers. Those that refuse are reported, and their tools are not served. */
-  async start(): Promise<void> {
+  /**
+   * Starts the servers. Those that refuse are reported, and their tools are not served.
+   *
+   * @param onDemand tools whose servers start with their first job
+   */
+  async start(onDemand: readonly string[] = []): Promise<void> {
     const begin = async (tool: ServedTool): Promise<void> => {
       const toolServer = new ToolServer(tool, this);
+      if (onDemand.includes(tool.file)) return void this.#toolServers.set(tool.file, toolServer);
       try {
         await toolServer.replace();
         this.#toolServers.set(tool.file, toolServer);
@@ -275,7 +280,7 @@ function discardOnCrash({ kill, ended }: RunningJob, onCrash: () => void): Runni
 }
 
 /** Identifies the state of files and folders. */
-async function signatureOf(paths: readonly string[]): Promise<string> {
+export async function signatureOf(paths: readonly string[]): Promise<string> {
   const states = paths.map((path) =>
     stat(path).then(
       ({ ino, size, mtimeMs }) => `${ino} ${size} ${mtimeMs}`,

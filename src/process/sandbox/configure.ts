@@ -55,6 +55,8 @@ export interface SandboxConfig {
   readonly readable: readonly string[];
   /** Maximum number of jobs of all tools at once. */
   readonly concurrency: number;
+  /** Paths of the tools that can be fork servers, if an earlier run has tried all tools under the strongest layers. */
+  readonly served?: readonly string[] | undefined;
   /** Called when a fork server has been replaced. */
   readonly onRenewal: (reason: RenewalReason) => void;
 }
@@ -67,8 +69,8 @@ export interface ConfiguredTools {
   readonly toolchain: Toolchain;
   /** Why the other tools of this machine are not used: sentences by the name of the tool. */
   readonly refused: ReadonlyMap<ToolName, string>;
-  /** Number of fork servers. */
-  readonly servers: number;
+  /** Paths of the tools that are fork servers. */
+  readonly served: readonly string[];
   close(): Promise<void>;
 }
 
@@ -84,7 +86,7 @@ export async function configureSandbox(options: SandboxConfig): Promise<Configur
       { setting: 'SANDBOX' },
       'SANDBOX=off: the tools run unconfined, with all permissions of this process',
     );
-    const unused = { refused: new Map(), servers: 0, close: async () => {} };
+    const unused = { refused: new Map(), served: [], close: async () => {} };
     return { run: createRunner(environment), layers: NO_LAYERS, toolchain, ...unused };
   }
   const isBuilt = existsSync(library);
@@ -95,14 +97,15 @@ export async function configureSandbox(options: SandboxConfig): Promise<Configur
     reportRefused(refused, log);
     const used = Object.entries(toolchain).filter(([name]) => !refused.has(name as ToolName));
     reportMissingLayers(layers, options, isBuilt);
-    // Only fork servers have namespaces.
-    const isolated = servers.isolated && used.every(([, tool]) => !tool || servers.serves(tool.path));
+    // Only fork servers have namespaces, and those that have not started do not know yet whether they can.
+    const isolated =
+      !options.served && servers.isolated && used.every(([, tool]) => !tool || servers.serves(tool.path));
     return {
       run: createRunner({ ...environment, library, confine, servers }),
       layers: layers.files !== 'none' && isolated ? { ...layers, processes: 'namespace' } : layers,
       toolchain: Object.fromEntries(used) as Toolchain,
       refused,
-      servers: confine ? servers.count : 0,
+      served: confine ? used.flatMap(([, tool]) => (tool && servers.serves(tool.path) ? tool.path : [])) : [],
       close: () => servers.close(),
     };
   } catch (error) {
@@ -137,11 +140,12 @@ function reportRefused(refused: ReadonlyMap<ToolName, string>, log: Logger): voi
 }
 
 async function startServers(
-  { config, toolchain, coders, environment, log, library, concurrency, onRenewal }: SandboxConfig,
+  { config, toolchain, coders, environment, log, library, concurrency, served, onRenewal }: SandboxConfig,
   isBuilt: boolean,
 ): Promise<ForkServers> {
   const prepared = async (name: ToolName, file: string): Promise<ServedTool[]> => {
     if (await isScript(file)) return []; // its interpreter would be served
+    if (served && !served.includes(file)) return [];
     const { prepare = '', reads = [] } = TOOLS[name];
     const loaded = prepare === 'magick' ? [prepare, ...coders].join(' ') : prepare;
     return [{ file, prepare: loaded, dependencies: [file, '/etc/ld.so.cache', ...reads] }];
@@ -161,7 +165,7 @@ async function startServers(
     onRefused: (file, error) =>
       log.warn(`${file} cannot be a fork server, and is started for each image: ${error.message}`),
   });
-  await servers.start().catch(async (error) => {
+  await servers.start(served).catch(async (error) => {
     await servers.close();
     throw error;
   });
@@ -169,7 +173,7 @@ async function startServers(
 }
 
 function chooseLayers(
-  { config, toolchain, environment, readable, assets, library, folder }: SandboxConfig,
+  { config, toolchain, environment, readable, assets, library, folder, served }: SandboxConfig,
   servers: ForkServers,
 ): Promise<Sandbox> {
   return findSandbox({
@@ -181,6 +185,7 @@ function chooseLayers(
     },
     filters: `${assets}/seccomp`,
     folder,
+    proven: served !== undefined,
     createTrialRunner: (confine) => createRunner({ ...environment, library, confine, servers }),
   });
 }

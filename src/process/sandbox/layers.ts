@@ -46,6 +46,8 @@ export interface SandboxOptions {
   readonly filters: string;
   /** An empty folder, for testing the tools. */
   readonly folder: string;
+  /** Whether all tools have passed their trials under the strongest layers before. */
+  readonly proven?: boolean;
   /** Creates a {@link RunCommand} that uses a sandbox, for testing it. */
   readonly createTrialRunner: (confine: Confine | undefined) => RunCommand;
 }
@@ -93,7 +95,7 @@ export async function findSandbox(options: SandboxOptions): Promise<Sandbox> {
   const [scripts, programs] = [true, false].map((kind) =>
     options.tools.filter((_, at) => isInterpreted[at] === kind),
   ) as [TestedTool[], TestedTool[]];
-  const strict = await findRunning(programs, ALLOW_LIST);
+  const strict = options.proven ? programs.map(({ path }) => path) : await findRunning(programs, ALLOW_LIST);
   const lenient = strict.length < programs.length ? await findRunning(programs, DENY_LIST) : [];
   const [layers, confined] = lenient.length > strict.length ? [DENY_LIST, lenient] : [ALLOW_LIST, strict];
   if (confined.length > 0 || (await canConfine(confineBy(DENY_LIST), options))) {
