@@ -101,7 +101,11 @@ const LAYERS = [
     { path: '^src/web/' },
     {
       path: '^src/',
-      pathNot: ['^src/web/', '^src/(formats|options|notes|shell|text).ts$', '^src/client/library/'],
+      pathNot: [
+        '^src/web/',
+        '^src/(formats|options|notes|shell|text|name-pattern).ts$',
+        '^src/client/library/',
+      ],
     },
   ),
   // Applications copy the client. It imports nothing.

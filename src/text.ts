@@ -73,7 +73,7 @@ export function formatByteLimit(bytes: number): string {
  */
 export const MAX_NAME_UNITS = 1024;
 /** Maximum length of the base name of a result in bytes of UTF-8. */
-const MAX_BASE_NAME_BYTES = 200;
+export const MAX_BASE_NAME_BYTES = 200;
 /** Base name of the result of a file without a usable name. */
 const FALLBACK_NAME = 'image';
 
@@ -155,8 +155,8 @@ export function createUniqueNamer(): (base: string, extension: string) => string
   };
 }
 
-/** Truncates text between grapheme clusters. */
-function truncateToBytes(text: string, bytes: number): string {
+/** Returns the start of a text that has at most `bytes` bytes of UTF-8, cut between grapheme clusters. */
+export function truncateToBytes(text: string, bytes: number): string {
   if (utf8Length(text) <= bytes) return text;
   let kept = '';
   let size = 0;
@@ -169,7 +169,7 @@ function truncateToBytes(text: string, bytes: number): string {
 }
 
 /** Returns the length of a text in bytes of UTF-8. */
-function utf8Length(text: string): number {
+export function utf8Length(text: string): number {
   return new TextEncoder().encode(text).length;
 }
 

@@ -88,6 +88,31 @@ describe('converting on the page', () => {
     for (const entry of entries) expect((await sharp(entry.content).metadata()).format).to.equal('webp');
   });
 
+  it('saves results under the names of a pattern, without another conversion', async () => {
+    const page = await open(service);
+    await page.getByLabel('Max width').fill('60');
+    await pick(page, [fixturePath('scene.jpg'), fixturePath('grey.jpg')]);
+    await convertAll(page);
+    const names = page.getByLabel('Names of results');
+    await names.fill('{name}-{wide}');
+    await page.getByText('{wide} is unknown.').waitFor();
+    await save(page, 'scene.webp');
+    await names.fill('{name}-{width}w');
+    await page.getByText('Example: grey-60w.webp.').waitFor();
+    expect((await save(page, 'scene-60w.webp')).name).to.equal('scene-60w.webp');
+    const { content } = await saved(page, page.getByRole('button', { name: 'Download ZIP' }));
+    const entries = await readZip(content);
+    const widths = await Promise.all(
+      entries.map(async (entry) => (await sharp(entry.content).metadata()).width),
+    );
+    expect(entries.map(({ name }) => name)).to.deep.equal(
+      ['grey', 'scene'].map((name, at) => `${name}-${widths[at]}w.webp`),
+    );
+    expect(await page.getByText('Converted with other options.').count()).to.equal(0);
+    await page.reload();
+    expect(await names.inputValue()).to.equal('{name}-{width}w');
+  });
+
   it('converts a JPEG with the selected options and shows the saved bytes', async () => {
     const page = await open(service);
     await page.getByLabel('Quality').fill('40');

@@ -3,6 +3,7 @@ import { signal } from '@preact/signals';
 import { makeZip, predictLength } from 'client-zip';
 import { baseNameOf, createUniqueNamer, portableName } from '../../text.ts';
 import { announcement, done, markSaved } from '../state/items.ts';
+import { extensionOf, saveNameOf, waitForName } from '../state/names.ts';
 
 /** A file in the archive. */
 interface Entry {
@@ -36,6 +37,7 @@ export async function pack(): Promise<void> {
   packing.value = true;
   try {
     const results = done.value;
+    for (const { result } of results) await waitForName(result);
     const entries = toEntries();
     const saved =
       predictLength(entries) >= MIN_STREAM_BYTES ? await saveStream(entries) : await saveBlob(entries);
@@ -54,9 +56,10 @@ function toEntries(): Entry[] {
   const uniqueName = createUniqueNamer();
   return done.value.map(({ file, path, result }) => {
     const { blob } = result;
-    const extension = result.name.slice(result.name.lastIndexOf('.') + 1);
+    const extension = extensionOf(result.name);
     const folders = path.split('/').slice(0, -1).map(portableName);
-    const name = uniqueName([...folders, portableName(baseNameOf(file.name))].join('/'), extension);
+    const base = portableName(baseNameOf(saveNameOf({ file }, result)));
+    const name = uniqueName([...folders, base].join('/'), extension);
     return { name, input: blob, size: blob.size, lastModified: file.lastModified };
   });
 }

@@ -11,6 +11,7 @@ import {
   optionRow,
   POINT_TEXT,
 } from '../../options.ts';
+import { loadStored, store } from './storage.ts';
 
 type Rows = typeof OPTIONS;
 /** Name of an option that the page offers. */
@@ -114,7 +115,7 @@ export const setOption = <K extends keyof Options>(name: K, value: Options[K]): 
 function storeOptions(): void {
   const query = fields.value.toString();
   history.replaceState(null, '', `?${query}`);
-  store(query);
+  store(STORAGE_KEY, query);
 }
 
 /** Returns whether the value of an option applies, rather than that of the preset, which only the server knows. */
@@ -241,7 +242,7 @@ function parseColour(text: string): string {
 
 /** Loads the options from the page's address, so that links can contain them, or from localStorage. */
 function loadOptions(): void {
-  const query = new URLSearchParams(location.search.length > 1 ? location.search : loadStored());
+  const query = new URLSearchParams(location.search.length > 1 ? location.search : loadStored(STORAGE_KEY));
   const strips = query.get('strip_metadata'); // another field for two values of `metadata`
   if (strips !== null && !query.has('metadata')) query.set('metadata', strips === 'false' ? 'all' : 'none');
   const { preset, ...others } = parseOptions(query);
@@ -251,23 +252,6 @@ function loadOptions(): void {
     base.value = { ...DEFAULTS, preset };
     const given = Object.entries(others).filter(([name]) => query.has(fieldOf(name as keyof Options)));
     overrides.value = Object.fromEntries(given);
-  }
-}
-
-/** Returns the stored query string. localStorage throws if the user has disabled it. */
-function loadStored(): string {
-  try {
-    return localStorage.getItem(STORAGE_KEY) ?? '';
-  } catch {
-    return '';
-  }
-}
-
-function store(query: string): void {
-  try {
-    localStorage.setItem(STORAGE_KEY, query);
-  } catch {
-    // the page's address still has the options
   }
 }
 

@@ -8,6 +8,7 @@ import type { Preview } from '../client/preview.ts';
 import { backoff } from '../client/queue.ts';
 import { typeLabel } from '../format.ts';
 import { compared, type Item, markSaved } from '../state/items.ts';
+import { saveNameOf } from '../state/names.ts';
 import { type Options, parseOptions } from '../state/options.ts';
 import { BackoffNotice } from './backoff.tsx';
 import { CompareOptions } from './compare-options.tsx';
@@ -39,9 +40,14 @@ export function Compare({ item }: { item: Item }) {
       }}
     >
       <div class="compare-head">
-        <h2 id="compare-title">{result?.name ?? file.name}</h2>
+        <h2 id="compare-title">{result ? saveNameOf(item, result) : file.name}</h2>
         {result && (
-          <a class="button" href={result.url} download={result.name} onClick={() => markSaved(result)}>
+          <a
+            class="button"
+            href={result.url}
+            download={saveNameOf(item, result)}
+            onClick={() => markSaved(result)}
+          >
             <Icon name="save" />
             Save
           </a>
@@ -52,7 +58,11 @@ export function Compare({ item }: { item: Item }) {
       </div>
       <BackoffNotice />
       {result && isPdf(result.blob) ? (
-        <iframe class="sheet" src={`${result.url}#navpanes=0`} title={`The PDF ${result.name}`} />
+        <iframe
+          class="sheet"
+          src={`${result.url}#navpanes=0`}
+          title={`The PDF ${saveNameOf(item, result)}`}
+        />
       ) : (
         <ComparedImages
           file={file}

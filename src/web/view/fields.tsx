@@ -1,7 +1,9 @@
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import { OUTPUTS } from '../../formats.ts';
+import { DEFAULT_PATTERN } from '../../name-pattern.ts';
 import { type Control, OPTIONS, optionRow } from '../../options.ts';
+import { exampleName, namePattern, patternError } from '../state/names.ts';
 import { isLossless, type Options, type PageOption, panel } from '../state/options.ts';
 
 /** The options that the fields show and change: those of the panel, or of one file. */
@@ -159,3 +161,30 @@ export function NumberField(props: NumberProps) {
     </label>
   );
 }
+
+/** Pattern for the names under which results are saved, with an example. It has no effect on their conversion. */
+export const NamePatternField = () => (
+  <div class="field">
+    <label class="field">
+      <span class="label">Names of results</span>
+      <input
+        type="text"
+        spellcheck={false}
+        autocapitalize="none"
+        placeholder={DEFAULT_PATTERN}
+        value={namePattern.value}
+        aria-invalid={patternError.value !== undefined}
+        aria-describedby="names-hint"
+        onInput={({ currentTarget }) => {
+          namePattern.value = currentTarget.value || DEFAULT_PATTERN;
+        }}
+        onBlur={({ currentTarget }) => {
+          currentTarget.value = namePattern.value;
+        }}
+      />
+    </label>
+    <small id="names-hint" aria-live="polite" class={patternError.value && 'error'}>
+      {patternError.value ?? `Example: ${exampleName.value}. Words: {name}, {width}, {height}, {number}.`}
+    </small>
+  </div>
+);

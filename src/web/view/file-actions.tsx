@@ -3,6 +3,7 @@
 import { useSignal } from '@preact/signals';
 import { convert, isArchive } from '../actions/convert.ts';
 import { compared, type Item, markSaved, stateOf } from '../state/items.ts';
+import { saveNameOf } from '../state/names.ts';
 import { ignoreDoubleClick } from './events.ts';
 import { Icon } from './icons.tsx';
 import { TurnButtons } from './turns.tsx';
@@ -63,8 +64,8 @@ function StateActions({ item }: { item: Item }) {
           <a
             class="button plain"
             href={state.result.url}
-            download={state.result.name}
-            aria-label={`Save ${state.result.name}`}
+            download={saveNameOf(item, state.result)}
+            aria-label={`Save ${saveNameOf(item, state.result)}`}
             tabIndex={-1}
             onClick={() => markSaved(state.result)}
           >

@@ -18,7 +18,7 @@ import {
   summary,
   unset,
 } from '../state/options.ts';
-import { Check, NumberField, QualityField, Select } from './fields.tsx';
+import { Check, NamePatternField, NumberField, QualityField, Select } from './fields.tsx';
 import { Icon } from './icons.tsx';
 
 /** ID of the form's element. Buttons outside the form refer to it. */
@@ -101,6 +101,7 @@ function OptionsForm() {
       <Special />
       <Select name="metadata" />
       <More />
+      <NamePatternField />
     </form>
   );
 }
