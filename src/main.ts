@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --optimize-for-size
+#!/usr/bin/env -S node --max-semi-space-size=1
 /** @module Program entry point: the only module that reads `process.env` and `process.argv`. */
 import * as module from 'node:module';
 import { join } from 'node:path';

@@ -39,6 +39,8 @@ export function loadSettings(env: CliContext['env']): Config {
 
 /** Settings that limit the files of strangers. Without them in the environment, the own files of a user have other limits. */
 const LOCAL_LIMITS = {
+  EXTRA_INPUTS: 'all',
+  EXTRA_OUTPUTS: 'all',
   MAX_FILE_BYTES: Number.MAX_SAFE_INTEGER,
   MAX_PIXELS: 1_000_000_000,
   MAX_TOTAL_PIXELS: 2_000_000_000,

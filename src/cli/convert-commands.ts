@@ -25,9 +25,9 @@ Examples:
   $ imagemill convert photos -o small --update --shard 2/4
   $ imagemill convert photos -o small --update --url http://mill:3000 -j 16
 
-EXTRA_INPUTS=all and EXTRA_OUTPUTS=all enable all formats that this machine
-supports: input of heic, jxl, jp2, psd, cur and pdf; output of avif, jxl, tiff and
-ico.
+All formats are read and written for which this machine has the tools: "imagemill
+doctor" lists them, and what the others need. EXTRA_INPUTS and EXTRA_OUTPUTS can
+list fewer.
 
 In folders and patterns, a file with neither the extension nor the content of an
 image is skipped, and one with only the extension fails. If several results have
@@ -124,7 +124,7 @@ function withImageOptions(command: Command, defaultFormat: string): Command {
     .option('--presets <file>', 'YAML or JSON file with presets (default: PRESETS_FILE)')
     .option(
       '-f, --format <name>',
-      `webp, png, jpg, gif, bmp, pdf, or one of EXTRA_OUTPUTS (default: ${defaultFormat})`,
+      `webp, png, jpg, gif, bmp, pdf, avif, jxl, tiff or ico (default: ${defaultFormat})`,
     );
   return OPTION_NAMES.reduce((all, name) => all.option(...describeFlag(name)), command)
     .option('--keep-metadata', 'the same as --metadata all')

@@ -26,6 +26,14 @@ interface Problem {
   readonly message: string;
 }
 
+/** A format that a setting enables by name and that does not work. */
+interface Unavailable extends Problem {
+  readonly setting: keyof ExtraSettings;
+  readonly type: InputType | OutputType;
+  /** What is missing, with the package to install. */
+  readonly cause: string;
+}
+
 /** Conversions that work on this machine. */
 export interface Capabilities {
   /** Types that can be converted to at least one output. */
@@ -37,7 +45,7 @@ export interface Capabilities {
   /** Standard conversions that do not work. */
   readonly problems: readonly Problem[];
   /** Formats that a setting enables by name and that do not work. */
-  readonly unavailable: readonly (Problem & { readonly setting: keyof ExtraSettings })[];
+  readonly unavailable: readonly Unavailable[];
 }
 
 /** Debian packages that ImageMagick needs to read these formats. */
@@ -113,7 +121,9 @@ export function detectCapabilities(
       ...(magick ? missingCoders(magick) : []),
     ],
     unavailable: named.flatMap(([setting, type, cause]) =>
-      cause === undefined ? [] : { setting, message: `${setting}: ${type} does not work here: ${cause}` },
+      cause === undefined
+        ? []
+        : { setting, type, cause, message: `${setting}: ${type} does not work here: ${cause}` },
     ),
   };
 }

@@ -19,16 +19,17 @@ describe('imagemill convert', () => {
   const formatOf = async (name: string) => (await sharp(folder.file(name)).metadata()).format;
   const nothingInTemp = async () => expect(await readdir(folder.temp), 'left in TEMP_DIR').to.deep.equal([]);
 
-  it('converts the formats of EXTRA_INPUTS and EXTRA_OUTPUTS, and rejects them when they are not enabled', async () => {
+  it('converts every format of this machine without a setting, and with a setting only those in it', async () => {
     await cp(extraPath('scene.heic'), folder.file('IMG_0001.HEIC'));
     await cp(extraPath('scene.psd'), folder.file('layers.psd'));
-    const off = await folder.run(['IMG_0001.HEIC', '-o', 'photo.avif']);
-    expect(off.status).to.equal(2);
-    expect(off.complaints.join()).to.include('not one of webp, png, jpg, gif, bmp, pdf');
-    const env = { EXTRA_INPUTS: 'heic', EXTRA_OUTPUTS: 'avif,tiff' };
-    const on = await folder.run(['IMG_0001.HEIC', '-o', 'photo.avif'], { env });
-    expect(on.outcome).to.equal('0');
+    expect((await folder.run(['IMG_0001.HEIC', '-o', 'photo.avif'])).outcome).to.equal('0');
     expect(await formatOf('photo.avif')).to.equal('heif');
+    const env = { EXTRA_INPUTS: 'heic', EXTRA_OUTPUTS: 'tiff' };
+    const off = await folder.run(['IMG_0001.HEIC', '-o', 'other.avif'], { env });
+    expect(off.status).to.equal(2);
+    expect(off.complaints.join()).to.include('not one of webp, png, jpg, gif, bmp, pdf, tiff');
+    const refused = await folder.run(['layers.psd', '-o', 'other.tiff'], { env });
+    expect(refused.outcome).to.match(/^1 .*: PSD is not available here\. See "imagemill doctor"\.$/);
     // In a folder, files of a type that is not enabled are skipped.
     const all = await folder.run(['.', '-o', 'made/', '--format', 'tiff'], { env });
     expect(all.outcome).to.equal('0');
@@ -356,12 +357,12 @@ describe('imagemill convert', () => {
       [
         'EXTRA_OUTPUTS does not enable the format',
         ['a.jpg', '-o', 'b.webp', '--format', 'JXL'],
-        'Invalid --format "JXL": expected one of webp, png, jpg, gif, bmp, pdf: EXTRA_OUTPUTS does not enable jxl.',
+        'Invalid --format "JXL": expected one of webp, png, jpg, gif, bmp, pdf, ico: EXTRA_OUTPUTS does not enable jxl.',
       ],
       [
         'EXTRA_OUTPUTS does not enable the format of the extension',
         ['a.jpg', '-o', 'b.tif'],
-        '-o b.tif has an unknown extension (not one of webp, png, jpg, gif, bmp, pdf: EXTRA_OUTPUTS does not enable tiff): set --format, or end a folder with a slash.',
+        '-o b.tif has an unknown extension (not one of webp, png, jpg, gif, bmp, pdf, ico: EXTRA_OUTPUTS does not enable tiff): set --format, or end a folder with a slash.',
       ],
       [
         '--lossless meets a maximum size',
@@ -391,7 +392,8 @@ describe('imagemill convert', () => {
       ],
     ] as const) {
       it(why, async () => {
-        expect((await folder.run(args)).outcome).to.equal(`2 imagemill: ${complaint}`);
+        const env = { EXTRA_OUTPUTS: 'ico' };
+        expect((await folder.run(args, { env })).outcome).to.equal(`2 imagemill: ${complaint}`);
       });
     }
 

@@ -42,6 +42,23 @@ describe('imagemill doctor', () => {
     expect((await rowsOf({})).row('djxl')).to.equal(undefined);
   });
 
+  it('lists what commands read and write without a setting, and the package for each other format', async () => {
+    const { status, row } = await rowsOf({});
+    expect(status).to.equal(0);
+    expect(row('own files')?.found).to.match(
+      /^read png, .*, webp, heic, jxl, .*pdf; write webp, .*avif, jxl, tiff, ico$/,
+    );
+    expect(row('own files')?.advice).to.equal(undefined);
+    const without = await rowsOf({ PATH: temp, MAGICK_BIN: await fakeMagick(':') });
+    expect(without.row('own files')).to.deep.include({ state: 'ok' });
+    const advice = without.row('own files')?.advice?.join('\n');
+    expect(advice).to.match(
+      /^to read heic: .*cannot read HEIC\. On Debian: apt install libheif-plugin-libde265$/m,
+    );
+    expect(advice).to.match(/^to write avif: avifenc not found\. On Debian: apt install libavif-bin$/m);
+    expect(advice).to.match(/^to read pdf: pdf\w+ not found\. On Debian: apt install poppler-utils$/m);
+  });
+
   it('warns of a libheif older than 1.18 if EXTRA_INPUTS enables HEIC', async () => {
     const rowFor = async (libheif: string, inputs: string) => {
       const formats = `echo "  HEIC*  HEIC  rw+  High Efficiency Image Format (${libheif})"`;

@@ -54,9 +54,10 @@ describe('imagemill identify', () => {
     expect((await runInProcess(['identify', 'a.jpg'], { cwd: folder, env })).status).to.equal(1);
   });
 
-  it('prints an object for each file with --json, also if this machine cannot convert it', async () => {
+  it('prints an object for each file with --json, also if the settings exclude its type', async () => {
     const { status, lines } = await runInProcess(['identify', '--json', 'p3.png', '../extra/p3.heic'], {
       cwd,
+      env: { EXTRA_INPUTS: 'jxl' },
     });
     const [png, heic] = lines.map((line) => JSON.parse(line));
     expect(png).to.deep.include({ file: 'p3.png', type: 'png', width: 120, height: 80, convertible: true });

@@ -207,6 +207,9 @@ const HINTS: Partial<Record<ErrorCode, string>> = {
   CONVERSION_UNSUPPORTED: 'Run "imagemill doctor" to see what is missing.',
 };
 
+/** End of a message for clients. Without a setting, the commands read every format for which the tools are installed. */
+const NOT_ENABLED = /: EXTRA_INPUTS does not enable ([^.]+)\.$/;
+
 /**
  * Converts an error of a conversion to its code and message.
  *
@@ -216,7 +219,8 @@ export function toFileError(error: unknown, file: string): FileErrorCode {
   if (error instanceof FileError) return error;
   if (error instanceof ServiceError) {
     const { code, message } = error;
-    return { code, message: CLI_MESSAGES[code] ?? [message, HINTS[code]].filter(Boolean).join(' ') };
+    const own = message.replace(NOT_ENABLED, ': $1 is not available here. See "imagemill doctor".');
+    return { code, message: CLI_MESSAGES[code] ?? [own, HINTS[code]].filter(Boolean).join(' ') };
   }
   const { message } = error as NodeJS.ErrnoException;
   if (isDiskFull(error)) return { code: 'DISK_FULL', message: CLI_MESSAGES.DISK_FULL as string };

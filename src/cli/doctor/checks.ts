@@ -1,6 +1,7 @@
 /** @module The list of checks, and the checks of settings, tools, formats, policy and sandbox. */
 import { openApiKeys } from '../../api-keys.ts';
 import { detectCapabilities, enabledTypes, toolSearch } from '../../conversion/capabilities.ts';
+import { EXTRA_INPUT_TYPES, EXTRA_OUTPUT_TYPES } from '../../formats.ts';
 import { NO_LAYERS } from '../../process/sandbox/layers.ts';
 import { isAtLeast, searchedTools } from '../../process/toolchain.ts';
 import { formatBytes, plural } from '../../text.ts';
@@ -85,6 +86,18 @@ function formats({ toolchain, refused, config }: DoctorReport): CheckResult[] {
   });
 }
 
+/** Lists what `convert`, `identify` and `explain` read and write without a setting, and what each other format needs. */
+function commands({ allTools, refused }: DoctorReport): CheckResult[] {
+  const every = { EXTRA_INPUTS: EXTRA_INPUT_TYPES, EXTRA_OUTPUTS: EXTRA_OUTPUT_TYPES };
+  const { inputs, outputs, unavailable } = detectCapabilities(allTools, every, refused);
+  if (outputs.length === 0) return [];
+  const missing = unavailable.map(({ setting, type, cause }) => {
+    const verb = setting === 'EXTRA_INPUTS' ? 'read' : 'write';
+    return `to ${verb} ${type}: ${cause}`;
+  });
+  return [ok('own files', `read ${inputs.join(', ')}; write ${outputs.join(', ')}`, ...missing)];
+}
+
 /** All checks in the order of the table. A check may return no row. */
 export const CHECKS: readonly ((report: DoctorReport) => CheckResult[] | Promise<CheckResult[]>)[] = [
   settings,
@@ -96,6 +109,7 @@ export const CHECKS: readonly ((report: DoctorReport) => CheckResult[] | Promise
   policy,
   confinement,
   formats,
+  commands,
   conversion,
   fonts,
   workingFiles,

@@ -4,6 +4,7 @@
  */
 import { tmpdir } from 'node:os';
 import { type Config, ConfigError, loadConfig } from '../../config.ts';
+import { toolSearch } from '../../conversion/capabilities.ts';
 import { createConversionEngine, findTools } from '../../conversion/engine.ts';
 import { StartupError } from '../../errors.ts';
 import { Workspaces } from '../../files/workspace.ts';
@@ -11,7 +12,7 @@ import { ASSETS_DIR } from '../../folders.ts';
 import { MAX_DIMENSION } from '../../formats.ts';
 import { isPolicyEnforced } from '../../process/policy.ts';
 import { createRunner } from '../../process/runner.ts';
-import type { Magick } from '../../process/toolchain.ts';
+import { type Magick, searchedTools, type Toolchain } from '../../process/toolchain.ts';
 import type { ToolName } from '../../tools.ts';
 import { type CliContext, CliError, createWarningCollector, withWorkingFolder } from '../context.ts';
 import type { ServiceSettings } from './settings-file.ts';
@@ -43,9 +44,16 @@ export type DoctorReport = Awaited<ReturnType<typeof collectReport>>;
 export async function collectReport({ env, ...settingsFile }: ServiceSettings) {
   const { config, settingProblems } = loadValidSettings(env);
   const { log, warnings } = createWarningCollector();
-  const found = await findTools(config).catch((error) => {
-    throw error instanceof StartupError ? new CliError(error.message) : error;
-  });
+  // Commands for one's own files use all tools, and the service those of its settings.
+  const allTools = await findTools({ ...config, EXTRA_INPUTS: 'all', EXTRA_OUTPUTS: 'all' }).catch(
+    (error) => {
+      throw error instanceof StartupError ? new CliError(error.message) : error;
+    },
+  );
+  const { magick, ...others } = allTools;
+  const searched: readonly string[] = searchedTools(toolSearch(config));
+  const used = Object.entries(others).filter(([name]) => searched.includes(name));
+  const found: Toolchain = { magick, ...Object.fromEntries(used) };
   /** The conversion engine, or the error that prevents it from starting. */
   const engine = await createConversionEngine(config, log, {}, { toolchain: found }).catch((error) => {
     if (error instanceof StartupError) return error;
@@ -56,7 +64,10 @@ export async function collectReport({ env, ...settingsFile }: ServiceSettings) {
   /** Whether ImageMagick enforces the policy, without which the engine does not start; undefined if this is not known. */
   const policyEnforced =
     toolchain.magick && (!(engine instanceof Error) || (await enforcesPolicy(toolchain.magick, config)));
-  return { config, settingProblems, settingsFile, toolchain, policyEnforced, refused, engine, warnings };
+  return {
+    ...{ config, settingProblems, settingsFile, toolchain, allTools },
+    ...{ policyEnforced, refused, engine, warnings },
+  };
 }
 
 /** Loads the settings. If some are invalid, ignores them and loads the rest. */
