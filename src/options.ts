@@ -38,6 +38,11 @@ export const NUMBER_TEXTS = { integer: /^\d{1,10}$/, number: /^\d{1,10}(?:\.\d{1
 export const POINT_TEXT =
   /^(?:100(?:\.0{1,20})?|\d{1,2}(?:\.\d{1,20})?)%,(?:100(?:\.0{1,20})?|\d{1,2}(?:\.\d{1,20})?)%$/;
 
+const LENGTH = String.raw`(?:\d{1,5}|\d{1,3}(?:\.\d{1,6})?%)`;
+const POSITIVE = `(?=[^,]*[1-9])${LENGTH}`;
+/** Text of an area, as `left,top,width,height` in pixels or percent. */
+export const AREA_TEXT = new RegExp(`^${LENGTH},${LENGTH},${POSITIVE},${POSITIVE}$`);
+
 /** How the page shows an option. */
 export interface Control {
   readonly label: string;
@@ -139,6 +144,7 @@ export const OPTIONS = {
       value: 'l,t,w,h',
       help: 'part of the upright image, in pixels or percent (25%,0,50%,100%), before the fit',
     },
+    control: { label: 'Crop' },
   },
   trim: {
     type: { kind: 'number', min: 0, max: 100, yes: DEFAULT_TOLERANCE },

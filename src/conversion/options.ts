@@ -8,6 +8,7 @@ import { hasBytesLimit, OUTPUT_NAMES, OUTPUTS, type OutputType } from '../format
 import type { ImageInfo } from '../images/image-info.ts';
 import { colourByName } from '../images/svg/css.ts';
 import {
+  AREA_TEXT,
   fieldName,
   NUMBER_TEXTS,
   OPTION_NAMES,
@@ -124,11 +125,9 @@ const focalPoint = (expected: string) =>
     );
 
 const CROP = 'left,top,width,height, each in whole pixels or with a % in percent, and no side of 0';
-const LENGTH = String.raw`(?:\d{1,5}|\d{1,3}(?:\.\d{1,6})?%)`;
-const POSITIVE = `(?=[^,]*[1-9])${LENGTH}`;
 
 /** Area as `left,top,width,height`. */
-const area = z.string().regex(new RegExp(`^${LENGTH},${LENGTH},${POSITIVE},${POSITIVE}$`), CROP);
+const area = z.string().regex(AREA_TEXT, CROP);
 
 const COLOUR = 'a colour as #rgb, #rrggbb or a name of CSS';
 

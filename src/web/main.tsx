@@ -1,3 +1,4 @@
+import { effect, signal } from '@preact/signals';
 import { render } from 'preact';
 import { backoff } from './client/queue.ts';
 import { listenForFiles } from './state/add-files.ts';
@@ -5,14 +6,31 @@ import { loadFormats } from './state/formats.ts';
 import { announcement, busy, compared, counts, hasUnsaved, items } from './state/items.ts';
 import { ActionBar } from './view/action-bar.tsx';
 import { BACKOFF_MESSAGES, BackoffNotice } from './view/backoff.tsx';
-import { Compare } from './view/compare.tsx';
 import { DropZone } from './view/drop-zone.tsx';
 import { FileList } from './view/file-list.tsx';
 import { Millstone } from './view/icons.tsx';
 import { Side } from './view/options-form.tsx';
 
+/** The comparison dialog, which the first visit does not load. */
+const comparison = signal<typeof import('./view/compare.tsx').Compare | undefined>(undefined);
+
+// Loads it with the first file, so that it opens at once, and tries again when it is opened.
+effect(() => {
+  if (comparison.value || (items.value.length === 0 && !compared.value)) return;
+  import('./view/compare.tsx').then(
+    ({ Compare }) => {
+      comparison.value = Compare;
+    },
+    () => {
+      if (compared.peek()) alert('The comparison could not be loaded. Reload the page.');
+      compared.value = undefined;
+    },
+  );
+});
+
 /** The whole page. */
 function Page() {
+  const Compare = comparison.value;
   return (
     <>
       <header class="masthead">
@@ -40,7 +58,7 @@ function Page() {
         <p>Images are converted on this server, which does not store them.</p>
         <a href="docs">API reference</a>
       </footer>
-      {compared.value && <Compare key={compared.value.id} item={compared.value} />}
+      {Compare && compared.value && <Compare key={compared.value.id} item={compared.value} />}
       <p class="visually-hidden" role="status">
         {announcement} <Progress />
       </p>

@@ -64,6 +64,9 @@ describe('accessibility of the page', () => {
       await page.getByRole('button', { name: 'Compare window.png' }).click();
       await page.getByRole('dialog').waitFor();
       expect(await faults(page)).to.deep.equal([]);
+      await page.getByRole('button', { name: 'Crop', exact: true }).click();
+      await page.getByRole('button', { name: 'Selected part' }).waitFor();
+      expect(await faults(page)).to.deep.equal([]);
       await page.keyboard.press('Escape');
       await page.getByRole('dialog').waitFor({ state: 'hidden' });
       await showOptions(page);

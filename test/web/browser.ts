@@ -127,6 +127,36 @@ export function countAtOnce({ server }: Pick<OwnService, 'server'>): () => numbe
   return () => most;
 }
 
+/** Records the queries of the conversions that the page requests from now on. */
+export function recordQueries(page: Page): URLSearchParams[] {
+  const queries: URLSearchParams[] = [];
+  page.on('request', (request) => {
+    const { pathname, searchParams } = new URL(request.url());
+    if (pathname.endsWith('/convert')) queries.push(searchParams);
+  });
+  return queries;
+}
+
+/** Opens the comparison of a file. */
+export async function compare(page: Page, name: string) {
+  await page.getByRole('button', { name: `Compare ${name}` }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.waitFor();
+  return {
+    dialog,
+    /** Waits until the result has the current options. */
+    done: () =>
+      dialog
+        .locator('output')
+        .getByText(/^\d.*%$/)
+        .waitFor(),
+    close: async () => {
+      await page.keyboard.press('Escape');
+      await dialog.waitFor({ state: 'detached' });
+    },
+  };
+}
+
 /** Waits until no conversion is in progress. */
 export async function settled(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Clear list', disabled: false }).waitFor();

@@ -7,35 +7,23 @@ import { decode, difference, toPixels } from '../helpers/pixels.ts';
 import { useServiceWith } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
 import { readZip } from '../helpers/zip.ts';
-import { convertAll, downloaded, made, pick, queryOf, row, settled, useBrowser } from './browser.ts';
+import {
+  compare,
+  convertAll,
+  downloaded,
+  made,
+  pick,
+  queryOf,
+  recordQueries,
+  row,
+  settled,
+  useBrowser,
+} from './browser.ts';
 
 describe('options of one picture', () => {
   const { open } = useBrowser();
   const service = useServiceWith();
 
-  /** Records the queries of the conversions that the page requests. */
-  const recordQueries = (page: Page): URLSearchParams[] => {
-    const queries: URLSearchParams[] = [];
-    page.on('request', (request) => {
-      const { pathname, searchParams } = new URL(request.url());
-      if (pathname.endsWith('/convert')) queries.push(searchParams);
-    });
-    return queries;
-  };
-  const compare = async (page: Page, name: string) => {
-    await page.getByRole('button', { name: `Compare ${name}` }).click();
-    const dialog = page.getByRole('dialog');
-    const output = dialog.locator('output');
-    return {
-      dialog,
-      /** Waits until the result has the current options. */
-      done: () => output.getByText(/^\d.*%$/).waitFor(),
-      close: async () => {
-        await page.keyboard.press('Escape');
-        await dialog.waitFor({ state: 'detached' });
-      },
-    };
-  };
   const saveZip = async (page: Page) => {
     const download = await downloaded(page, page.getByRole('button', { name: 'Download ZIP' }));
     return readZip(await readFile(await download.path()));

@@ -3,6 +3,7 @@ import { computed, effect, type Signal, signal } from '@preact/signals';
 import type { Note } from '../../notes.ts';
 import { plural } from '../../text.ts';
 import { loadPreview, type PreviewSignal, revokePreview } from '../client/preview.ts';
+import type { Size } from './crop.ts';
 import { findRejection } from './formats.ts';
 import { choicesOf, type OwnOptions, queryFor, removeOwn, setOptions } from './options.ts';
 
@@ -197,6 +198,10 @@ export function resetOptions({ file, own }: Item): void {
   own.value = {};
   announcement.value = `${file.name} has the options of all files.`;
 }
+
+/** Returns the size of a picture in pixels, if the browser can read it. */
+export const knownSize = ({ preview: { value } }: Item): Size | undefined =>
+  value?.width ? value : undefined;
 
 /** Returns the state of an item. A file that the server would reject has failed before it is sent. */
 export function stateOf({ file, preview, state: { value } }: Item): State {

@@ -2,6 +2,7 @@
 import { computed, type Signal, signal } from '@preact/signals';
 import { hasBytesLimit, OUTPUT_NAMES, OUTPUTS, type OutputType } from '../../formats.ts';
 import {
+  AREA_TEXT,
   fieldName,
   NUMBER_TEXTS,
   OPTION_NAMES,
@@ -60,6 +61,8 @@ function parseValue(name: PageOption, text: string): string | boolean {
         NUMBER_TEXTS[type.kind].test(text) && Number(text) >= type.min && Number(text) <= type.max;
       return isValid ? String(Number(text) / (control?.factor ?? 1)) : String(fallback);
     }
+    case 'area':
+      return AREA_TEXT.test(text) ? text : '';
     default:
       return parseColour(text);
   }

@@ -1,22 +1,43 @@
+import type { Signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { useMemo } from 'preact/hooks';
+import { useContext } from 'preact/hooks';
 import { OUTPUTS } from '../../formats.ts';
 import { formats } from '../state/formats.ts';
 import { applyToAll, type Item, resetOptions } from '../state/items.ts';
-import { choicesOf } from '../state/options.ts';
 import { FieldChoices, NumberField, QualityField, Select } from './fields.tsx';
+import { Icon } from './icons.tsx';
 import { TurnButtons } from './turns.tsx';
 
+interface CompareOptionsProps {
+  readonly item: Item;
+  readonly isCropping: Signal<boolean>;
+  /** Whether the browser can show the original. */
+  readonly canCrop: boolean;
+  readonly children: ComponentChildren;
+}
+
 /** The options of one file, which can become those of all files. */
-export function CompareOptions({ item, children }: { item: Item; children: ComponentChildren }) {
-  const choices = useMemo(() => choicesOf(item.own), [item]);
+export function CompareOptions({ item, isCropping, canCrop, children }: CompareOptionsProps) {
+  const { all } = useContext(FieldChoices);
   const isOwn = Object.keys(item.own.value).length > 0;
-  const outputs = formats.value?.output ?? [choices.all().format];
+  const outputs = formats.value?.output ?? [all().format];
   return (
-    <FieldChoices.Provider value={choices}>
+    <>
       <section class="compare-foot own" aria-label="Options of this file">
         <div class="tools">
           <TurnButtons item={item} />
+          <button
+            type="button"
+            class="button plain"
+            aria-pressed={isCropping.value}
+            disabled={!canCrop}
+            onClick={() => {
+              isCropping.value = !isCropping.value;
+            }}
+          >
+            <Icon name="crop" />
+            Crop
+          </button>
         </div>
         <Select
           name="format"
@@ -40,6 +61,6 @@ export function CompareOptions({ item, children }: { item: Item; children: Compo
         </div>
         {children}
       </div>
-    </FieldChoices.Provider>
+    </>
   );
 }

@@ -4,22 +4,27 @@ import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { formatBytes, formatChange } from '../../text.ts';
 import { isArchive, isPdf } from '../actions/convert.ts';
 import { followed, followOptions } from '../actions/follow-options.ts';
-import type { Preview } from '../client/preview.ts';
 import { backoff } from '../client/queue.ts';
 import { typeLabel } from '../format.ts';
-import { compared, type Item, markSaved } from '../state/items.ts';
+import type { Size } from '../state/crop.ts';
+import { compared, type Item, knownSize, markSaved } from '../state/items.ts';
 import { saveNameOf } from '../state/names.ts';
-import { type Options, parseOptions } from '../state/options.ts';
+import { choicesOf, type Options, parseOptions } from '../state/options.ts';
 import { BackoffNotice } from './backoff.tsx';
 import { CompareOptions } from './compare-options.tsx';
-import { useZoom } from './events.ts';
+import { Cropper } from './cropper.tsx';
+import { FieldChoices } from './fields.tsx';
 import { Icon } from './icons.tsx';
 import { Original } from './original.tsx';
+import { useZoom } from './zoom.ts';
 
 /** Dialog that compares a file with its result, which follows the options of this file. */
 export function Compare({ item }: { item: Item }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const { file, preview } = item;
+  const choices = useMemo(() => choicesOf(item.own), [item]);
+  const isCropping = useSignal(false);
+  const size = preview.value?.thumbnail ? knownSize(item) : undefined;
   const state = item.state.value;
   const result = state.at === 'done' ? state.result : undefined;
   const options = useMemo(
@@ -57,33 +62,37 @@ export function Compare({ item }: { item: Item }) {
         </button>
       </div>
       <BackoffNotice />
-      {result && isPdf(result.blob) ? (
-        <iframe
-          class="sheet"
-          src={`${result.url}#navpanes=0`}
-          title={`The PDF ${saveNameOf(item, result)}`}
-        />
-      ) : (
-        <ComparedImages
-          file={file}
-          isReadable={Boolean(preview.value?.thumbnail)}
-          size={preview.value?.width ? preview.value : undefined}
-          options={options}
-          result={result && !isArchive(result.blob) ? result.url : undefined}
-          labels={[
-            `Original · ${typeLabel(file)} ${formatBytes(file.size)}`,
-            `Result · ${result ? `${result.label} ${formatBytes(result.blob.size)}` : progress.toLowerCase()}`,
-          ]}
-        />
-      )}
-      <CompareOptions item={item}>
-        <output class={followed.value.message ? 'error' : 'number'}>
-          {followed.value.message ||
-            (followed.value.busy
-              ? progress
-              : result && `${formatBytes(result.blob.size)} ${formatChange(file.size, result.blob.size)}`)}
-        </output>
-      </CompareOptions>
+      <FieldChoices.Provider value={choices}>
+        {isCropping.value && size ? (
+          <Cropper file={file} size={size} />
+        ) : result && isPdf(result.blob) ? (
+          <iframe
+            class="sheet"
+            src={`${result.url}#navpanes=0`}
+            title={`The PDF ${saveNameOf(item, result)}`}
+          />
+        ) : (
+          <ComparedImages
+            file={file}
+            isReadable={Boolean(preview.value?.thumbnail)}
+            size={size}
+            options={options}
+            result={result && !isArchive(result.blob) ? result.url : undefined}
+            labels={[
+              `Original · ${typeLabel(file)} ${formatBytes(file.size)}`,
+              `Result · ${result ? `${result.label} ${formatBytes(result.blob.size)}` : progress.toLowerCase()}`,
+            ]}
+          />
+        )}
+        <CompareOptions item={item} isCropping={isCropping} canCrop={size !== undefined}>
+          <output class={followed.value.message ? 'error' : 'number'}>
+            {followed.value.message ||
+              (followed.value.busy
+                ? progress
+                : result && `${formatBytes(result.blob.size)} ${formatChange(file.size, result.blob.size)}`)}
+          </output>
+        </CompareOptions>
+      </FieldChoices.Provider>
     </dialog>
   );
 }
@@ -93,7 +102,7 @@ interface ComparedProps {
   /** Whether the browser can show the original. */
   readonly isReadable: boolean;
   /** Size of the original in pixels, if it is known. */
-  readonly size: Preview | undefined;
+  readonly size: Size | undefined;
   /** The options of the result. */
   readonly options: Options;
   /** Object URL of the result; undefined until there is one. */

@@ -31,6 +31,7 @@ const PATHS = {
   back: 'M10 3.5 5.5 8l4.5 4.5',
   horizontal: 'M8 2v12M5.5 4.5v7h-4zM10.5 4.5v7h4z',
   vertical: 'M2 8h12M4.5 5.5h7v-4zM4.5 10.5h7v4z',
+  crop: 'M4.5 1.5v10h10M1.5 4.5h10v10',
   expand: 'M6 3.5 10.5 8 6 12.5',
 };
 

@@ -123,7 +123,7 @@ const Segment = ({ label, value, checked, onChoose }: SegmentProps) => (
 
 /** Options for some kinds of files. They are visible if a file in the list needs them, or if they are set. */
 function Special() {
-  const { preset, format, fit, background, frames, pages, dpi } = options.value;
+  const { preset, format, fit, crop, background, frames, pages, dpi } = options.value;
   const { alpha, animation, pages: hasPages } = OUTPUTS[format];
   const types = items.value.map(({ file }) => inputTypeOf(file)).filter((type) => type !== undefined);
   const inputs = [...new Set(types)].map((type) => INPUTS[type]);
@@ -131,6 +131,22 @@ function Special() {
   const hasBorders = hasBox(options.value) && fit === 'contain';
   return (
     <>
+      {crop !== '' && (
+        <div class="field">
+          <span class="label">{OPTIONS.crop.control.label}</span>
+          <span class="colour number">
+            {crop}
+            <button
+              type="button"
+              class="button plain"
+              aria-label="Reset the crop"
+              onClick={() => setOption('crop', '')}
+            >
+              Reset
+            </button>
+          </span>
+        </div>
+      )}
       {(flattens || hasBorders || background !== '') && (
         <Background fallback={preset ? 'as in the preset' : alpha === 'none' ? 'white' : 'transparent'} />
       )}

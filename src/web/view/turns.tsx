@@ -1,4 +1,4 @@
-import { announcement, type Item } from '../state/items.ts';
+import { announcement, type Item, knownSize } from '../state/items.ts';
 import { choicesOf } from '../state/options.ts';
 import { TURNS, type Turn, turn } from '../state/turns.ts';
 import { Icon } from './icons.tsx';
@@ -15,7 +15,7 @@ export const TurnButtons = ({ item, tabIndex = 0 }: { item: Item; tabIndex?: num
       tabIndex={tabIndex}
       onClick={() => {
         const choices = choicesOf(item.own);
-        turn(choices, by as Turn);
+        turn(choices, by as Turn, knownSize(item));
         const { rotate, flip } = choices.all();
         announcement.value = `${item.file.name}: rotation ${rotate}°, flip ${flip || 'none'}.`;
       }}

@@ -1,0 +1,238 @@
+import { useSignal } from '@preact/signals';
+import { useContext, useEffect, useMemo, useRef } from 'preact/hooks';
+import { type Area, formatCrop, parseCrop, type Size } from '../state/crop.ts';
+import { fitRatio, type Handle, moveArea, moveHandle } from '../state/crop-frame.ts';
+import { turnedSize } from '../state/turns.ts';
+import { FieldChoices } from './fields.tsx';
+import { Original } from './original.tsx';
+
+/** The handles, with the sides that they move. */
+const HANDLES: readonly (readonly [string, Handle])[] = [
+  ['Top left corner', { across: -1, down: -1 }],
+  ['Top edge', { across: 0, down: -1 }],
+  ['Top right corner', { across: 1, down: -1 }],
+  ['Right edge', { across: 1, down: 0 }],
+  ['Bottom right corner', { across: 1, down: 1 }],
+  ['Bottom edge', { across: 0, down: 1 }],
+  ['Bottom left corner', { across: -1, down: 1 }],
+  ['Left edge', { across: -1, down: 0 }],
+];
+/** Resizes by its numbers: the left upper corner stays. */
+const CORNER: Handle = { across: 1, down: 1 };
+
+/** Directions of the arrow keys. */
+const ARROWS: Readonly<Record<string, readonly [number, number]>> = {
+  ArrowLeft: [-1, 0],
+  ArrowRight: [1, 0],
+  ArrowUp: [0, -1],
+  ArrowDown: [0, 1],
+};
+/** Pixels by which an arrow key moves with Shift. */
+const LARGE_STEP = 10;
+
+/** Ratios of a landscape. A portrait gets their reciprocals. */
+const RATIOS: readonly (readonly [number, number])[] = [
+  [1, 1],
+  [4, 3],
+  [16, 9],
+];
+
+type Move = (x: number, y: number) => Area;
+
+/** Selects the part of a picture to which it is cropped, by pointer, keys and numbers. */
+export function Cropper({ file, size }: { file: File; size: Size }) {
+  const { all, set } = useContext(FieldChoices);
+  const src = useMemo(() => URL.createObjectURL(file), [file]);
+  useEffect(() => () => URL.revokeObjectURL(src), [src]);
+  const options = all();
+  const whole = turnedSize(size, options);
+  /** The area while a pointer changes it. */
+  const draft = useSignal<Area | undefined>(undefined);
+  const area = draft.value ?? parseCrop(options.crop, whole);
+  const ratio = useSignal('');
+  const ratioNumber = ratio.value === '' ? undefined : Number(ratio.value);
+  const change = (changed: Area): void => set({ crop: formatCrop(changed, whole) });
+  const resize =
+    (handle: Handle): Move =>
+    (x, y) =>
+      moveHandle(area, handle, [x, y], whole, ratioNumber);
+  const move: Move = (x, y) => moveArea(area, x, y, whole);
+  const grip = { draft, change, whole };
+  return (
+    <>
+      <div class="viewer">
+        <div class="stage cropping">
+          <div class="cropper" style={{ '--ratio': whole.width / whole.height }}>
+            <Original src={src} size={size} options={{ ...options, crop: '' }} />
+            <div class="frame" style={toStyle(area, whole)}>
+              <Grip {...grip} class="mover" label="Selected part" move={move} />
+              {HANDLES.map(([label, handle]) => (
+                <Grip
+                  key={label}
+                  {...grip}
+                  class="handle"
+                  label={label}
+                  style={{
+                    left: `${50 + 50 * handle.across}%`,
+                    top: `${50 + 50 * handle.down}%`,
+                    cursor: toCursor(handle),
+                  }}
+                  move={resize(handle)}
+                />
+              ))}
+            </div>
+          </div>
+        </div>
+      </div>
+      <section class="compare-foot crop" aria-label="Crop">
+        <label class="field">
+          <span class="label">Ratio</span>
+          <select
+            value={ratio.value}
+            onChange={({ currentTarget: { value } }) => {
+              ratio.value = value;
+              if (value !== '') change(fitRatio(area, Number(value)));
+            }}
+          >
+            <option value="">Free</option>
+            {toRatios(whole).map(([label, value]) => (
+              <option key={label} value={value}>
+                {label}
+              </option>
+            ))}
+          </select>
+        </label>
+        <Pixels label="Left" value={area.left} onChange={(left) => change(move(left - area.left, 0))} />
+        <Pixels label="Top" value={area.top} onChange={(top) => change(move(0, top - area.top))} />
+        <Pixels
+          label="Width"
+          value={area.width}
+          onChange={(width) => change(resize(CORNER)(width - area.width, 0))}
+        />
+        <Pixels
+          label="Height"
+          value={area.height}
+          onChange={(height) => change(resize(CORNER)(0, height - area.height))}
+        />
+        <button
+          type="button"
+          class="button plain"
+          disabled={options.crop === ''}
+          onClick={() => {
+            ratio.value = '';
+            set({ crop: '' });
+          }}
+        >
+          Whole picture
+        </button>
+      </section>
+      <p class="visually-hidden" id="crop-hint">
+        The arrow keys move it by 1 pixel, with Shift by {LARGE_STEP}.
+      </p>
+      <p class="visually-hidden" role="status">
+        {draft.value ? '' : describe(area)}
+      </p>
+    </>
+  );
+}
+
+const describe = ({ left, top, width, height }: Area): string =>
+  `${width} × ${height} pixels, ${left} from the left, ${top} from the top`;
+
+const percent = (part: number, all: number): string => `${(100 * part) / all}%`;
+
+const toStyle = ({ left, top, width, height }: Area, whole: Size) => ({
+  ...{ left: percent(left, whole.width), top: percent(top, whole.height) },
+  ...{ width: percent(width, whole.width), height: percent(height, whole.height) },
+});
+
+/** Returns the cursor with the arrows of a compass. */
+const toCursor = ({ across, down }: Handle): string =>
+  `${['n', '', 's'][down + 1]}${['w', '', 'e'][across + 1]}-resize`;
+
+/** Lists the ratios for a picture with their labels. */
+function toRatios({ width, height }: Size): readonly (readonly [string, number])[] {
+  const isPortrait = height > width;
+  const fixed = RATIOS.map(([long, short]): [string, number] =>
+    isPortrait ? [`${short}:${long}`, short / long] : [`${long}:${short}`, long / short],
+  );
+  return [['Original', width / height], ...fixed];
+}
+
+interface GripProps {
+  readonly class: string;
+  readonly label: string;
+  readonly style?: Readonly<Record<string, string>>;
+  readonly draft: { value: Area | undefined };
+  readonly whole: Size;
+  /** Returns the area after a move by pixels of the picture. */
+  readonly move: Move;
+  readonly change: (area: Area) => void;
+}
+
+/** What a pointer drags and arrow keys move: the frame, or a handle of it. */
+function Grip({ class: name, label, style = {}, draft, whole, move, change }: GripProps) {
+  /** What a pointer that is down moves, from where, and the pixels of the picture per pixel of the page. */
+  const drag = useRef<{ x: number; y: number; scale: number; move: Move } | undefined>(undefined);
+  return (
+    <button
+      type="button"
+      class={name}
+      style={style}
+      aria-label={label}
+      aria-describedby="crop-hint"
+      onKeyDown={(event) => {
+        const arrow = ARROWS[event.key];
+        if (!arrow || event.altKey || event.ctrlKey || event.metaKey) return;
+        event.preventDefault();
+        const [x, y] = arrow.map((step) => step * (event.shiftKey ? LARGE_STEP : 1)) as [number, number];
+        change(move(x, y));
+      }}
+      onPointerDown={({ currentTarget, pointerId, clientX: x, clientY: y }) => {
+        currentTarget.setPointerCapture(pointerId);
+        const { width } = (currentTarget.closest('.cropper') as Element).getBoundingClientRect();
+        drag.current = { x, y, scale: whole.width / width, move };
+      }}
+      onPointerMove={({ clientX, clientY }) => {
+        if (!drag.current) return;
+        const { x, y, scale, move: moveFromStart } = drag.current;
+        draft.value = moveFromStart(Math.round((clientX - x) * scale), Math.round((clientY - y) * scale));
+      }}
+      onLostPointerCapture={() => {
+        drag.current = undefined;
+        if (draft.value) change(draft.value);
+        draft.value = undefined;
+      }}
+    />
+  );
+}
+
+/** A number of pixels, which changes with Enter, the arrow keys or when the focus leaves it. */
+const Pixels = ({
+  label,
+  value,
+  onChange,
+}: {
+  label: string;
+  value: number;
+  onChange: (to: number) => void;
+}) => (
+  <label class="field">
+    <span class="label">{label}</span>
+    <span class="with-unit">
+      <input
+        type="number"
+        inputMode="numeric"
+        min={0}
+        value={value}
+        onChange={({ currentTarget }) => {
+          if (currentTarget.validity.valid && currentTarget.value !== '')
+            onChange(currentTarget.valueAsNumber);
+          // A value beyond the picture becomes the nearest one, which may be the one before.
+          currentTarget.value = String(value);
+        }}
+      />
+      <span aria-hidden="true">px</span>
+    </span>
+  </label>
+);
