@@ -47,6 +47,46 @@ describe('the page on a phone', () => {
     expect((await box(page, '.pill')).y).to.be.below(500);
   });
 
+  it('folds the options when it converts, with the results directly below', async () => {
+    const page = await open(service, PHONE);
+    await pick(page, photos);
+    await showOptions(page);
+    await page.getByLabel('Names of results').scrollIntoViewIfNeeded();
+    await convertAll(page);
+    await page.getByText('Done: 4 converted').waitFor();
+    expect(await page.getByLabel('Quality').isVisible()).to.equal(false);
+    const line = await box(page, '.side-toggle');
+    expect(line.y).to.be.within(0, 400);
+    expect((await box(page, '.file')).y).to.be.within(line.y + line.height, line.y + line.height + 40);
+  });
+
+  it('has targets of at least 44 pixels', async () => {
+    const page = await open(service, PHONE);
+    const small = () =>
+      page.evaluate(() =>
+        [...document.querySelectorAll<HTMLElement>('button, a, select, input, summary, textarea')]
+          .filter((element) => element.checkVisibility() && !element.matches('.visually-hidden'))
+          .map((element) => element.closest('label') ?? element)
+          .map((element) => ({ element, box: element.getBoundingClientRect() }))
+          .filter(({ box: { width, height } }) => Math.min(width, height) < 43.5)
+          .map(
+            ({ element, box: { width, height } }) =>
+              `${element.outerHTML.slice(0, 100)} ${width} × ${height}`,
+          ),
+      );
+    await pick(page, photos);
+    await pick(page, [made('empty.png', Buffer.alloc(0))]);
+    await showOptions(page);
+    await page.getByText('More', { exact: true }).tap();
+    expect(await small()).to.deep.equal([]);
+    await convertAll(page);
+    await page.getByText('Done: 4 converted').waitFor();
+    expect(await small()).to.deep.equal([]);
+    await page.getByRole('button', { name: 'Compare scene.jpg' }).tap();
+    await page.locator('dialog.compare').waitFor();
+    expect(await small()).to.deep.equal([]);
+  });
+
   it('shows the options if one is invalid', async () => {
     const page = await open(service, PHONE);
     await pick(page, photos);

@@ -1,4 +1,5 @@
 import { signal, useSignal } from '@preact/signals';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { DPI, hasBytesLimit, INPUTS, OUTPUTS } from '../../formats.ts';
 import { OPTIONS } from '../../options.ts';
 import { convert } from '../actions/convert.ts';
@@ -29,8 +30,14 @@ const isExpanded = signal(false);
 
 /** The options and the curl command. On a narrow screen with files, a line that expands. */
 export function Side() {
+  const side = useRef<HTMLElement>(null);
+  const wasExpanded = useRef(false);
+  useLayoutEffect(() => {
+    if (wasExpanded.current && !isExpanded.value) side.current?.scrollIntoView({ block: 'nearest' });
+    wasExpanded.current = isExpanded.value;
+  });
   return (
-    <aside class={isExpanded.value ? 'side' : 'side collapsed'} aria-label="Options">
+    <aside ref={side} class={isExpanded.value ? 'side' : 'side collapsed'} aria-label="Options">
       <button
         type="button"
         class="side-toggle"
@@ -59,6 +66,7 @@ function OptionsForm() {
       class="options"
       onSubmit={(event) => {
         event.preventDefault();
+        isExpanded.value = false; // the results are below
         convert(pending.value);
       }}
       onInvalidCapture={({ currentTarget }) => {
