@@ -1,11 +1,14 @@
 /** @module The `convert` and `explain` commands: their options and help. The actions are loaded on demand. */
+import { existsSync } from 'node:fs';
+import { extname } from 'node:path';
 import type { Command } from 'commander';
+import { OUTPUT_NAMES } from '../formats.ts';
 import { describeFlag, OPTION_NAMES } from '../options.ts';
 import { type CliContext, CliError } from './context.ts';
 import type { ConvertFlags } from './convert.ts';
 import type { ExplainFlags } from './explain.ts';
 
-const CONVERT_USAGE = `  imagemill convert photo.jpg -o photo.webp
+const CONVERT_USAGE = `  imagemill convert photo.jpg photo.webp
   imagemill convert photos -o small --width 800
 See imagemill convert --help.`;
 
@@ -66,6 +69,11 @@ export function addConvert(program: Command, context: CliContext, onExit: (statu
     .option('-o, --output <path>', 'a file, a folder (created if missing), or - for standard output')
     .option('-j, --jobs <number>', 'concurrent conversions (default: CONCURRENCY, else the number of CPUs)')
     .option('--force', 'overwrite existing files')
+    .option(
+      '--name <pattern>',
+      "name of each result, with {name}, {width}, {height} and {number} (default: '{name}')",
+    )
+    .option('--preserve-times', 'give each result the modification time of its source')
     .option('--keep-extension', 'keep the extension of the source: a.jpg.webp')
     .option('--safe-names', 'replace what Windows cannot store in names of files and folders')
     .option('--dry-run', 'print what would be converted and deleted, and do nothing')
@@ -96,7 +104,8 @@ export function addConvert(program: Command, context: CliContext, onExit: (statu
       collect,
     )
     .addHelpText('after', CONVERT_HELP)
-    .action(async (inputs: string[], { output, ...flags }: Partial<ConvertFlags>) => {
+    .action(async (args: string[], { output: given, ...flags }: Partial<ConvertFlags>) => {
+      const { inputs, output } = given === undefined ? splitOutput(args) : { inputs: args, output: given };
       if (inputs.length === 0 || output === undefined) {
         const missing = inputs.length === 0 ? 'Name the images to convert' : 'Set the output with -o';
         throw new CliError(`${missing}:\n${CONVERT_USAGE}`);
@@ -115,6 +124,20 @@ export function addConvert(program: Command, context: CliContext, onExit: (statu
       const { explain } = await import('./explain.ts');
       onExit(await explain(inputs, flags, context));
     });
+}
+
+/**
+ * Takes the second of two arguments as the output, if it has the extension of one and is no existing file, as other converters do:
+ * `convert a.jpg b.webp`.
+ */
+function splitOutput(args: readonly string[]): { inputs: readonly string[]; output?: string } {
+  const [input, output] = args;
+  const isOutput =
+    args.length === 2 &&
+    output !== undefined &&
+    OUTPUT_NAMES.has(extname(output).slice(1).toLowerCase()) &&
+    !existsSync(output);
+  return isOutput ? { inputs: [input as string], output } : { inputs: args };
 }
 
 /** Adds the options that determine a result. */

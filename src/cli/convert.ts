@@ -4,6 +4,7 @@ import { enabledTypes } from '../conversion/capabilities.ts';
 import { withWatermark } from '../conversion/watermark.ts';
 import { realPathOf } from '../files/system.ts';
 import type { OutputType } from '../formats.ts';
+import { DEFAULT_PATTERN } from '../name-pattern.ts';
 import { findUnverifiable } from '../regress/verifiable.ts';
 import { plural, sanitizeForDisplay } from '../text.ts';
 import {
@@ -14,14 +15,13 @@ import {
   loadLocalSettings,
   loadSettings,
 } from './context.ts';
+import { type BulkOptions, parseBulkOptions } from './convert/bulk-options.ts';
 import { type Converter, STDIN, StopError, startOnDemand, stateOf } from './convert/converter.ts';
 import { createCsvReport } from './convert/csv-report.ts';
 import { createInputs, type Inputs } from './convert/inputs.ts';
 import { createLocalConverter } from './convert/local-converter.ts';
 import {
-  type BulkOptions,
   type Flags,
-  parseBulkOptions,
   parseOptions,
   parseResults,
   toFormFields,
@@ -139,7 +139,7 @@ function createConverter(
 
 /** Returns how the files are converted. */
 function runOptions(
-  { json: digests = false, force = false }: ConvertFlags,
+  { json: digests = false, force = false, preserveTimes = false }: ConvertFlags,
   { destination, results, bulk, jobs }: Command,
   { test }: Inputs,
 ) {
@@ -147,7 +147,7 @@ function runOptions(
   const isRemote = urls.length > 0;
   const check = isRemote ? stateOf : test.assertImage; // instances can accept other types
   return {
-    ...{ destination, results, bulk, digests, force },
+    ...{ destination, results, bulk, digests, force, preserveTimes },
     check: dryRun ? check : undefined,
     // One job more than conversions: one result can be written while `jobs` others are converted. A dry run prints in the order of names.
     concurrency: dryRun ? 1 : isRemote ? jobs : jobs + 1,
@@ -201,9 +201,11 @@ function assertOutput(
 /** @throws {CliError} if the inputs do not fit the options and the output */
 async function assertInputs(
   inputs: Inputs,
-  { update, delete: deletes, watch }: BulkOptions,
+  { update, delete: deletes, watch, pattern }: BulkOptions,
   { kind, path }: Destination,
 ): Promise<void> {
+  if (pattern !== DEFAULT_PATTERN && kind !== 'folder')
+    throw new CliError('--name needs a folder for -o: a file has its name there.');
   if (update && kind !== 'folder') throw new CliError('--update, --delete and --watch need a folder for -o.');
   if (watch && !inputs.areFolders) throw new CliError('--watch needs folders as inputs.');
   if (deletes && inputs.roots.length === 0) throw new CliError('--delete needs a folder among the inputs.');

@@ -2,7 +2,7 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { parseShard } from '../../src/cli/convert/options.ts';
+import { parseShard } from '../../src/cli/convert/bulk-options.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import type { CommandRun } from '../helpers/command.ts';
 import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';

@@ -5,6 +5,7 @@ import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { type ErrorCode, isDiskFull, ServiceError } from '../../errors.ts';
 import { systemReason } from '../../files/system.ts';
 import type { InputType } from '../../formats.ts';
+import type { NameParts } from '../../name-pattern.ts';
 import type { Verification } from '../../regress/verifiable.ts';
 import { sanitizeForDisplay } from '../../text.ts';
 
@@ -30,6 +31,9 @@ export interface ConvertedFile {
   readonly key?: string | undefined;
   readonly bytesBefore: number;
   readonly bytesAfter: number;
+  /** Size in pixels; undefined for a PDF. */
+  readonly width?: number | undefined;
+  readonly height?: number | undefined;
   /** Duration of the conversion in ms, without the time in the queue. */
   readonly ms: number;
   readonly notes: readonly string[];
@@ -43,9 +47,15 @@ export interface ConvertedFile {
 export interface OutputJob {
   /** Path, or {@link STDIN}. */
   readonly input: string;
-  /** Path, or `-` for standard output. */
+  /** Path, or `-` for standard output. With {@link nameBySize}, it has the pattern of `--name`. */
   readonly output: string;
   readonly options: ConvertOptions;
+  /**
+   * Returns the path when the size of the result is known.
+   *
+   * @throws {FileError} if the result would replace another input
+   */
+  readonly nameBySize?: (size: NameParts['size']) => Promise<string>;
 }
 
 /** Converts files, with the tools of this machine or with other instances. */

@@ -1,5 +1,4 @@
 /** @module Validates the options of the `convert` command, and returns what the results of each file are. */
-import { hash } from 'node:crypto';
 import { z } from 'zod';
 import type { Config } from '../../config.ts';
 import { createParsers, findConflict, type Presets } from '../../conversion/forms.ts';
@@ -43,6 +42,8 @@ export interface Flags extends Readonly<Partial<Record<OptionName, string | true
   readonly dryRun?: boolean;
   readonly keepExtension?: boolean;
   readonly safeNames?: boolean;
+  readonly name?: string;
+  readonly preserveTimes?: boolean;
   readonly maxFileSize?: string;
   readonly maxPixels?: string;
 }
@@ -79,7 +80,23 @@ function optionTexts(flags: Flags): Record<string, string> {
     const value = given[name];
     return value === undefined ? [] : [[fieldName(name), String(value)] as const];
   });
-  return { ...Object.fromEntries(texts), ...(flags.keepMetadata && { metadata: 'all' }) };
+  return scaleByPercent({ ...Object.fromEntries(texts), ...(flags.keepMetadata && { metadata: 'all' }) });
+}
+
+/**
+ * Replaces `--width 50%` or `--height 50%` by `--scale 50`.
+ *
+ * @throws {CliError} if another option states the size, too
+ */
+function scaleByPercent(texts: Record<string, string>): Record<string, string> {
+  const { width, height, scale, ...others } = texts;
+  const percent = [width, height].find((side) => side?.endsWith('%'));
+  if (percent === undefined) return texts;
+  if ([width, height, scale].some((size) => size !== undefined && size !== percent))
+    throw new CliError(
+      `A size in percent, such as ${sanitizeForDisplay(percent)}, is the only size of a result.`,
+    );
+  return { ...others, scale: percent.slice(0, -1) };
 }
 
 /** Fields that state what is kept of the metadata. Versions up to 0.2.0 ignore `metadata`, and have no copyright. */
@@ -206,83 +223,4 @@ function assertCompatible(options: ConvertOptions, outputs: readonly OutputType[
   const { field, value, expected } = conflict;
   if (field === 'lossless') throw new CliError('--lossless and --max-bytes contradict each other.');
   throw new CliError(serviceError('FIELD_INVALID', flagName(field), value, expected).message);
-}
-
-/** How results are named. */
-export interface Naming {
-  /** Keep the extension of the source: `a.jpg.webp`. */
-  readonly keepExtension: boolean;
-  /** Replace what Windows and SMB cannot store. */
-  readonly safeNames: boolean;
-}
-
-/** Validated options for many files. */
-export interface BulkOptions extends Naming {
-  /** Convert only files whose results are out of date, and keep an index of the output folder. */
-  readonly update: boolean;
-  /** Delete results whose source no longer exists. */
-  readonly delete: boolean;
-  /** Delete without confirmation. */
-  readonly yes: boolean;
-  readonly watch: boolean;
-  /** Convert and delete nothing: print what would be. */
-  readonly dryRun: boolean;
-  readonly shard: Shard | undefined;
-  /** URLs of the instances that convert; none for the tools of this machine. */
-  readonly urls: readonly string[];
-}
-
-/**
- * Validates the options.
- *
- * @throws {CliError} if they contradict each other
- */
-export function parseBulkOptions(flags: Flags): BulkOptions {
-  const { delete: deletes = false, watch = false, yes = false, dryRun = false, url: urls = [] } = flags;
-  if (dryRun && watch) throw new CliError('--dry-run and --watch contradict each other.');
-  if (urls.length > 0 && (flags.maxFileSize ?? flags.maxPixels) !== undefined)
-    throw new CliError(
-      '--max-file-size and --max-pixels are for this machine: an instance of --url has its own limits.',
-    );
-  const invalid = urls.find((url) => !/^https?:\/\//.test(url) || !URL.canParse(url));
-  if (invalid !== undefined)
-    throw new CliError(`Invalid --url "${invalid}": expected an address such as http://host:3000.`);
-  if (deletes && !yes && watch)
-    throw new CliError('--delete with --watch requires --yes, because it cannot ask for confirmation.');
-  if (deletes && !yes && !dryRun && !(process.stdin.isTTY && process.stderr.isTTY))
-    throw new CliError('--delete requires --yes without a terminal, because it cannot ask for confirmation.');
-  const shard = flags.shard === undefined ? undefined : parseShard(flags.shard);
-  const update = flags.update || deletes || watch;
-  // Otherwise, the name of a result would depend on files that other shards convert, or that arrive later.
-  const keepExtension = flags.keepExtension || update || shard !== undefined;
-  const naming = { keepExtension, safeNames: flags.safeNames ?? false };
-  return { update, delete: deletes, yes: yes || dryRun, watch, dryRun, ...naming, shard, urls };
-}
-
-/** One of several parts of the inputs. */
-export interface Shard {
-  /** From 1 to {@link count}. */
-  readonly number: number;
-  readonly count: number;
-  /** Returns whether an input belongs to this part. */
-  includes(key: string): boolean;
-}
-
-/** Maximum number of parts. */
-const MAX_SHARDS = 10_000;
-
-/**
- * Parses the value of `--shard`. Every input belongs to exactly one of the parts, the same one on every machine.
- *
- * @throws {CliError}
- */
-export function parseShard(text: string): Shard {
-  const [, number = 0, count = 0] = (/^(\d{1,5})\/(\d{1,5})$/.exec(text) ?? []).map(Number);
-  if (count < 1 || count > MAX_SHARDS)
-    throw new CliError(`Invalid --shard "${text}": expected I/N, such as 1/4, with N up to ${MAX_SHARDS}.`);
-  if (number < 1 || number > count)
-    throw new CliError(`--shard ${text} is out of range: the parts are numbered 1 to ${count}.`);
-  // A number represents 48 bits of the hash exactly.
-  const part = (key: string): number => hash('sha256', key, 'buffer').readUIntBE(0, 6) % count;
-  return { number, count, includes: (key) => part(key) === number - 1 };
 }

@@ -1,18 +1,20 @@
 /** @module Determines the paths of the results, and writes the results atomically. */
 import { randomUUID } from 'node:crypto';
 import { constants, createReadStream } from 'node:fs';
-import { copyFile, link, lstat, open, rename, rm, stat } from 'node:fs/promises';
+import { copyFile, link, lstat, open, rename, rm, stat, utimes } from 'node:fs/promises';
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { isDiskFull } from '../../errors.ts';
 import { createFolders, isInside, realPathOf, systemReason } from '../../files/system.ts';
 import { explainDisabled, OUTPUT_NAMES, type OutputType } from '../../formats.ts';
+import { fillPattern, type NameParts, namesSize } from '../../name-pattern.ts';
 import { baseNameOf, caseKey, createUniqueNamer, portableName } from '../../text.ts';
 import { CliError } from '../context.ts';
+import type { BulkOptions, Naming } from './bulk-options.ts';
 import { fileError, type OutputJob, STDIN } from './converter.ts';
 import { type Input, type InputError, OWN_PREFIX, resultKey, type Skipped } from './find-images.ts';
 import { type Inputs, matchesMany } from './inputs.ts';
-import type { BulkOptions, Naming, WantedResult } from './options.ts';
+import type { WantedResult } from './options.ts';
 
 /** Value of `-o` for standard output. */
 export const STDOUT = '-';
@@ -95,6 +97,7 @@ export async function* planOutputs(
   /** The source of each result so far, if the second of a name is an error. */
   const sources = new Map<string, string>();
   let folder = '';
+  let number = 0;
 
   for await (const input of found) {
     if (!('relativeDir' in input)) {
@@ -111,6 +114,7 @@ export async function* planOutputs(
       uniqueName = createUniqueNamer();
     }
     const name = path === STDIN ? '' : basename(path);
+    number += 1;
     if (shard && !shard.includes(resultKey(relativeDir, name))) continue;
     for (const { variant, options } of results) {
       if (destination.kind !== 'folder') {
@@ -118,7 +122,21 @@ export async function* planOutputs(
         continue;
       }
       const suffix = variant === undefined ? '' : `-${variant}`;
-      const base = nameResult(relativeDir, name, bulk) + suffix;
+      const nameBase = (size: NameParts['size']) =>
+        nameResult(relativeDir, { name, size, number }, bulk) + suffix;
+      if (namesSize(bulk.pattern)) {
+        const shown = join(destination.path, relativeDir, `${bulk.pattern}${suffix}.${options.format}`);
+        const unique = uniqueName;
+        const nameBySize = async (size: NameParts['size']): Promise<string> => {
+          const output = join(destination.path, unique(nameBase(size), options.format));
+          const planned = await protectInputs({ input: path, output, options }, inputs);
+          if ('error' in planned) throw planned.error;
+          return output;
+        };
+        yield { input: path, output: shown, options, nameBySize };
+        continue;
+      }
+      const base = nameBase(undefined);
       const isFixed = update || shard !== undefined;
       const result = isFixed ? `${base}.${options.format}` : uniqueName(base, options.format);
       const output = join(destination.path, result);
@@ -134,8 +152,13 @@ export async function* planOutputs(
 }
 
 /** Returns the path of a result in the output folder, without the extension of its format. */
-function nameResult(relativeDir: string, name: string, { keepExtension, safeNames }: Naming): string {
-  const base = baseNameOf(keepExtension && name !== '' ? `${name}.x` : name); // without one extension
+function nameResult(
+  relativeDir: string,
+  { name, ...parts }: NameParts,
+  { keepExtension, safeNames, pattern }: Naming,
+): string {
+  const own = baseNameOf(keepExtension && name !== '' ? `${name}.x` : name); // without one extension
+  const base = fillPattern(pattern, { name: own, ...parts });
   if (!safeNames) return join(relativeDir, base);
   const folders = relativeDir.split('/').filter(Boolean).map(portableName);
   return join(...folders, portableName(base));
@@ -181,26 +204,32 @@ export async function assertWritable(
     throw fileError('OUTPUT_UNWRITABLE', result, 'another kind of file has this name');
 }
 
+interface WriteOptions {
+  /** Folder for the incomplete copy; by default the target's. */
+  readonly temporaryFolder?: string;
+  /** Modification time of the result, in ms; by default the present. */
+  readonly modifiedMs?: number | undefined;
+}
+
 /**
  * Copies a result to its target, which may be on another disk.
  *
- * @param temporaryFolder folder for the incomplete copy; by default the target's
  * @throws {FileError} OUTPUT_EXISTS, OUTPUT_UNWRITABLE, OUTPUT_FULL
  */
 export async function writeOutput(
   result: string,
   target: string,
   replace: boolean,
-  temporaryFolder?: string,
+  { temporaryFolder, modifiedMs }: WriteOptions = {},
 ): Promise<void> {
   if (target === STDOUT) return pipeline(createReadStream(result), process.stdout, { end: false });
   const folder = dirname(target);
   await withWriteErrors(target, async () => {
     await createFolders(folder);
-    await placeCopy(result, target, replace, temporaryFolder ?? folder).catch((error) => {
+    await placeCopy(result, target, replace, temporaryFolder ?? folder, modifiedMs).catch((error) => {
       // A folder of the output may be on another disk than the rest.
       if (error.code !== 'EXDEV') throw error;
-      return placeCopy(result, target, replace, folder);
+      return placeCopy(result, target, replace, folder, modifiedMs);
     });
   });
 }
@@ -224,15 +253,26 @@ export async function withWriteErrors(path: string, write: () => Promise<void>):
   }
 }
 
-async function placeCopy(result: string, target: string, replace: boolean, folder: string): Promise<void> {
+async function placeCopy(
+  result: string,
+  target: string,
+  replace: boolean,
+  folder: string,
+  modifiedMs: number | undefined,
+): Promise<void> {
   const temporary = join(folder, `${OWN_PREFIX}-${randomUUID()}`);
   try {
     await copyFile(result, temporary, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+    if (modifiedMs !== undefined) await setModified(temporary, modifiedMs);
     await (replace ? rename : linkExclusive)(temporary, target);
   } finally {
     await rm(temporary, { force: true }).catch(() => {}); // report the earlier error instead
   }
 }
+
+/** Sets the modification time of a file. */
+export const setModified = (path: string, ms: number): Promise<void> =>
+  utimes(path, Date.now() / 1000, ms / 1000);
 
 /** Moves a file without replacing another one: link(2) fails if the target exists, while rename(2) replaces it. */
 async function linkExclusive(from: string, to: string): Promise<void> {

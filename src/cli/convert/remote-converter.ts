@@ -74,8 +74,9 @@ export async function createRemoteConverter({
           throwFileError(error, known, input, client),
         );
         const [{ size: bytesBefore }, { size: bytesAfter }] = [await stat(source), await stat(path)];
-        const { key, ms, notes, quality } = result;
-        await use({ path, key, sourceState: before, bytesBefore, bytesAfter, ms, notes, quality });
+        const { key, ms, notes, quality, width, height } = result;
+        const described = { key, ms, notes, quality, width, height };
+        await use({ path, sourceState: before, bytesBefore, bytesAfter, ...described });
       });
     },
     close: () => workspaces.close(),

@@ -13,6 +13,7 @@ import { isInside, isMissing, realPathOf, systemReason } from '../../files/syste
 import { fingerprintTools } from '../../process/toolchain.ts';
 import type { VerifyMode } from '../../regress/verifiable.ts';
 import { CliError } from '../context.ts';
+import type { BulkOptions } from './bulk-options.ts';
 import {
   type ConvertedFile,
   fileError,
@@ -23,7 +24,6 @@ import {
 import { resultKey } from './find-images.ts';
 import type { IndexEntry } from './index-file.ts';
 import type { Inputs } from './inputs.ts';
-import type { BulkOptions } from './options.ts';
 import { assertInside, withWriteErrors, writeOutput } from './output.ts';
 import type { Report } from './report.ts';
 import { ResultIndex } from './result-index.ts';
@@ -99,12 +99,14 @@ export async function createResultFolder(
       job: OutputJob,
       { path, key, sourceState, verification }: ConvertedFile,
       force: boolean,
+      modifiedMs?: number,
     ): Promise<void> {
       const name = nameOf(job);
       const owned = index.owns(name);
       await withWriteErrors(job.output, () => index.start(name));
       try {
-        await writeOutput(path, job.output, force || owned, index.temporary);
+        const { temporary: temporaryFolder } = index;
+        await writeOutput(path, job.output, force || owned, { temporaryFolder, modifiedMs });
       } catch (error) {
         // Another program can have written the file meanwhile.
         if (!owned) await index.withdraw(name).catch(() => {}); // report the earlier error instead

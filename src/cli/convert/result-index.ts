@@ -10,6 +10,7 @@ import { lstat, mkdir, readdir, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { makeInstanceFolder, readInstanceFolder, removeStaleWorkspaces } from '../../files/stale.ts';
 import { createFolders } from '../../files/system.ts';
+import type { Shard } from './bulk-options.ts';
 import { OWN_PREFIX } from './find-images.ts';
 import {
   addLine,
@@ -21,7 +22,6 @@ import {
   rewrite,
   type States,
 } from './index-file.ts';
-import type { Shard } from './options.ts';
 
 /** Number of superseded lines from which the file is rewritten, if they are also half of the file. */
 const MIN_SUPERSEDED = 1000;

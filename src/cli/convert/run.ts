@@ -22,6 +22,7 @@ import {
   type PlanOptions,
   planOutputs,
   STDOUT,
+  setModified,
   writeOutput,
 } from './output.ts';
 import type { Report } from './report.ts';
@@ -40,6 +41,8 @@ export interface Run extends PlanOptions {
   readonly digests: boolean;
   /** Replace existing files. */
   readonly force: boolean;
+  /** Give each result the modification time of its source. */
+  readonly preserveTimes: boolean;
   /** With `--dry-run`, checks a source, instead of a conversion. */
   readonly check: ((input: string) => Promise<unknown>) | undefined;
   /** Whether an earlier search has reported the results that are up to date. */
@@ -86,7 +89,7 @@ async function processJob(job: PlannedOutput, run: Run, isRetry = false): Promis
     if ('error' in job) throw job.error;
     if (await resultFolder?.isUpToDate(job)) return run.isRepeated ? undefined : report.upToDate(job);
     const replaces = run.force || (resultFolder?.owns(job) ?? false);
-    await assertWritable(job.output, replaces, destination);
+    if (!job.nameBySize) await assertWritable(job.output, replaces, destination);
     if (run.check) {
       await run.check(job.input);
       return (await isUnchanged(job, run)) ? report.upToDate(job) : report.planned(job);
@@ -118,16 +121,16 @@ async function isUnchanged(job: OutputJob, { resultFolder, force, converter }: R
   return (await keyOf?.(job)) === known;
 }
 
-async function convertJob(
-  job: OutputJob,
-  converter: Converter,
-  { report, resultFolder, digests, force, signal, writing }: Run,
-): Promise<void> {
+async function convertJob(planned: OutputJob, converter: Converter, run: Run): Promise<void> {
+  const { report, resultFolder, digests, force, preserveTimes, signal, writing } = run;
+  let job = planned;
   const write = async (conversion: ConvertedFile): Promise<void> => {
     signal.throwIfAborted();
+    job = await nameJob(job, conversion, run);
     const sha256 = digests ? await hashBoth(job, conversion) : undefined;
-    if (resultFolder) await resultFolder.write(job, conversion, force);
-    else await writeOutput(conversion.path, job.output, force);
+    const modifiedMs = preserveTimes ? conversion.sourceState?.mtimeMs : undefined;
+    if (resultFolder) await resultFolder.write(job, conversion, force, modifiedMs);
+    else await writeOutput(conversion.path, job.output, force, { modifiedMs });
     report.done(job, conversion, sha256);
   };
   const known = force ? undefined : await resultFolder?.keyOf(job);
@@ -142,9 +145,27 @@ async function convertJob(
     await converter.convert(job, use, known);
   } catch (error) {
     if (!(error instanceof KnownResultError) || !source) throw error;
+    if (preserveTimes) await setModified(job.output, source.mtimeMs);
     await resultFolder?.confirm(job, source);
     report.upToDate(job);
   }
+}
+
+/**
+ * Returns a job with the name of its result, which can have its size.
+ *
+ * @throws {FileError} OUTPUT_EXISTS, OUTPUT_IS_INPUT, OUTPUT_UNWRITABLE
+ */
+async function nameJob(
+  job: OutputJob,
+  { width, height }: ConvertedFile,
+  { force, destination }: Run,
+): Promise<OutputJob> {
+  if (!job.nameBySize) return job;
+  const size = width !== undefined && height !== undefined ? { width, height } : undefined;
+  const output = await job.nameBySize(size);
+  await assertWritable(output, force, destination);
+  return { ...job, output };
 }
 
 /**

@@ -1,0 +1,105 @@
+/** @module Validates the options of the `convert` command for many files: names of results, updates, and parts of the inputs. */
+import { hash } from 'node:crypto';
+import { DEFAULT_PATTERN, findPatternError, namesSize } from '../../name-pattern.ts';
+import { sanitizeForDisplay } from '../../text.ts';
+import { CliError } from '../context.ts';
+import type { Flags } from './options.ts';
+
+/** How results are named. */
+export interface Naming {
+  /** Keep the extension of the source: `a.jpg.webp`. */
+  readonly keepExtension: boolean;
+  /** Replace what Windows and SMB cannot store. */
+  readonly safeNames: boolean;
+  /** Pattern of the names; see `name-pattern.ts`. */
+  readonly pattern: string;
+}
+
+/** Validated options for many files. */
+export interface BulkOptions extends Naming {
+  /** Convert only files whose results are out of date, and keep an index of the output folder. */
+  readonly update: boolean;
+  /** Delete results whose source no longer exists. */
+  readonly delete: boolean;
+  /** Delete without confirmation. */
+  readonly yes: boolean;
+  readonly watch: boolean;
+  /** Convert and delete nothing: print what would be. */
+  readonly dryRun: boolean;
+  readonly shard: Shard | undefined;
+  /** URLs of the instances that convert; none for the tools of this machine. */
+  readonly urls: readonly string[];
+}
+
+/**
+ * Validates the options.
+ *
+ * @throws {CliError} if they contradict each other
+ */
+export function parseBulkOptions(flags: Flags): BulkOptions {
+  const { delete: deletes = false, watch = false, yes = false, dryRun = false, url: urls = [] } = flags;
+  if (dryRun && watch) throw new CliError('--dry-run and --watch contradict each other.');
+  if (urls.length > 0 && (flags.maxFileSize ?? flags.maxPixels) !== undefined)
+    throw new CliError(
+      '--max-file-size and --max-pixels are for this machine: an instance of --url has its own limits.',
+    );
+  const invalid = urls.find((url) => !/^https?:\/\//.test(url) || !URL.canParse(url));
+  if (invalid !== undefined)
+    throw new CliError(`Invalid --url "${invalid}": expected an address such as http://host:3000.`);
+  if (deletes && !yes && watch)
+    throw new CliError('--delete with --watch requires --yes, because it cannot ask for confirmation.');
+  if (deletes && !yes && !dryRun && !(process.stdin.isTTY && process.stderr.isTTY))
+    throw new CliError('--delete requires --yes without a terminal, because it cannot ask for confirmation.');
+  const shard = flags.shard === undefined ? undefined : parseShard(flags.shard);
+  const update = flags.update || deletes || watch;
+  // Otherwise, the name of a result would depend on files that other shards convert, or that arrive later.
+  const keepExtension = flags.keepExtension || update || shard !== undefined;
+  const pattern = parsePattern(flags.name, update || shard !== undefined);
+  const naming = { keepExtension, safeNames: flags.safeNames ?? false, pattern };
+  return { update, delete: deletes, yes: yes || dryRun, watch, dryRun, ...naming, shard, urls };
+}
+
+/**
+ * Parses `--name`.
+ *
+ * @param isFixed whether the name of a result must depend on its source only
+ * @throws {CliError} if the pattern is invalid
+ */
+function parsePattern(pattern: string | undefined, isFixed: boolean): string {
+  if (pattern === undefined) return DEFAULT_PATTERN;
+  const problem = findPatternError(pattern);
+  if (problem) throw new CliError(`Invalid --name "${sanitizeForDisplay(pattern)}": ${problem}`);
+  if (isFixed && (namesSize(pattern) || pattern.includes('{number}')))
+    throw new CliError(
+      '--name with {width}, {height} or {number} is not possible with --update, --watch, --delete and --shard: they find a result by its source.',
+    );
+  return pattern;
+}
+
+/** One of several parts of the inputs. */
+export interface Shard {
+  /** From 1 to {@link count}. */
+  readonly number: number;
+  readonly count: number;
+  /** Returns whether an input belongs to this part. */
+  includes(key: string): boolean;
+}
+
+/** Maximum number of parts. */
+const MAX_SHARDS = 10_000;
+
+/**
+ * Parses the value of `--shard`. Every input belongs to exactly one of the parts, the same one on every machine.
+ *
+ * @throws {CliError}
+ */
+export function parseShard(text: string): Shard {
+  const [, number = 0, count = 0] = (/^(\d{1,5})\/(\d{1,5})$/.exec(text) ?? []).map(Number);
+  if (count < 1 || count > MAX_SHARDS)
+    throw new CliError(`Invalid --shard "${text}": expected I/N, such as 1/4, with N up to ${MAX_SHARDS}.`);
+  if (number < 1 || number > count)
+    throw new CliError(`--shard ${text} is out of range: the parts are numbered 1 to ${count}.`);
+  // A number represents 48 bits of the hash exactly.
+  const part = (key: string): number => hash('sha256', key, 'buffer').readUIntBE(0, 6) % count;
+  return { number, count, includes: (key) => part(key) === number - 1 };
+}

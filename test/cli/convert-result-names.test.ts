@@ -1,0 +1,167 @@
+import { readdir, rm, stat, utimes } from 'node:fs/promises';
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { useConvertFolder } from '../helpers/convert-folder.ts';
+
+describe('names and times of the results of imagemill convert', () => {
+  const folder = useConvertFolder();
+  const put = (...names: string[]) => Promise.all(names.map((name) => folder.put('scene.jpg', name)));
+
+  it('writes the second of two arguments with the extension of an output, and replaces no file', async () => {
+    await put('a.jpg', 'other.jpg');
+    expect((await folder.run(['a.jpg', 'b.webp'])).outcome).to.equal('0');
+    expect((await sharp(folder.file('b.webp')).metadata()).format).to.equal('webp');
+    for (const args of [
+      ['a.jpg', 'b.webp'], // now a source, as any file that exists
+      ['a.jpg', 'other.jpg'],
+      ['a.jpg', 'new'],
+      ['a.jpg', 'other.jpg', 'c.webp'],
+    ]) {
+      const { outcome } = await folder.run(args);
+      expect(outcome, args.join()).to.match(/^2 imagemill: Set the output with -o/);
+    }
+    expect(await folder.files()).to.deep.equal(['a.jpg', 'b.webp', 'other.jpg']);
+  });
+
+  it('scales by a width or height in percent, and accepts no other size beside it', async () => {
+    await put('a.jpg');
+    for (const flags of [
+      ['--width', '50%'],
+      ['--height', '50%'],
+      ['--scale', '50'],
+    ]) {
+      expect((await folder.run(['a.jpg', '-o', 'b.png', '--force', ...flags])).outcome).to.equal('0');
+      const { width, height } = await sharp(folder.file('b.png')).metadata();
+      expect([width, height], flags.join(' ')).to.deep.equal([60, 40]);
+    }
+    const { outcome } = await folder.run(['a.jpg', '-o', 'c.png', '--width', '50%', '--height', '20']);
+    expect(outcome).to.equal('2 imagemill: A size in percent, such as 50%, is the only size of a result.');
+    const invalid = await folder.run(['a.jpg', '-o', 'c.png', '--width', 'half%']);
+    expect(invalid.outcome).to.match(/^2 imagemill: Invalid --scale "half"/);
+  });
+
+  it('gives results the time of their source with --preserve-times, also in later runs with --update', async () => {
+    await put('in/a.jpg', 'in/b.jpg');
+    const times = async () =>
+      Promise.all(
+        ['a.jpg.webp', 'b.jpg.webp'].map(async (name) => (await stat(folder.file('out', name))).mtimeMs),
+      );
+    await utimes(folder.file('in/a.jpg'), 1_000_000_000, 1_000_000_000.5);
+    await utimes(folder.file('in/b.jpg'), 1_100_000_000, 1_100_000_000);
+    const args = ['in', '-o', 'out', '--update', '--preserve-times'];
+    expect((await folder.run(args)).status).to.equal(0);
+    expect(await times()).to.deep.equal([1_000_000_000_500, 1_100_000_000_000]);
+    expect((await folder.run(args)).lines).to.deep.equal(['none converted, 2 up to date']);
+    await utimes(folder.file('in/b.jpg'), 1_200_000_000, 1_200_000_000); // touched: the result is only confirmed
+    expect((await folder.run(args)).lines).to.deep.equal(['none converted, 2 up to date']);
+    expect(await times()).to.deep.equal([1_000_000_000_500, 1_200_000_000_000]);
+    const plain = await folder.run(['in/a.jpg', '-o', 'plain.webp', '--preserve-times']);
+    expect(plain.status).to.equal(0);
+    expect((await stat(folder.file('plain.webp'))).mtimeMs).to.equal(1_000_000_000_500);
+  });
+
+  it('names results by a pattern with the size of each result', async () => {
+    await put('in/a.jpg', 'in/deep/b.jpg');
+    await folder.put('pages.tiff', 'in/c.tiff');
+    const size = ['--width', '60'];
+    const dry = await folder.run([
+      'in',
+      '-o',
+      'out',
+      '--name',
+      '{name}-{width}x{height}',
+      '--dry-run',
+      ...size,
+    ]);
+    expect(dry.lines).to.include('in/deep/b.jpg → out/deep/{name}-{width}x{height}.webp');
+    const { outcome, lines } = await folder.run([
+      'in',
+      '-o',
+      'out',
+      '--name',
+      '{name}-{width}x{height}',
+      ...size,
+    ]);
+    expect(outcome).to.equal('0');
+    expect(await folder.files('out')).to.deep.equal(['a-60x40.webp', 'c-48x32.webp', 'deep/b-60x40.webp']);
+    expect(lines.join()).to.include('in/a.jpg → out/a-60x40.webp');
+    const again = await folder.run(['in', '-o', 'out', '--name', '{name}-{width}x{height}', ...size]);
+    expect(again.complaints.filter((line) => line.includes('already exists'))).to.have.length(3);
+    // A PDF has no size in pixels.
+    expect(
+      (await folder.run(['in/a.jpg', '-o', 'pdf/', '-f', 'pdf', '--name', '{name}-{width}'])).status,
+    ).to.equal(0);
+    expect(await folder.files('pdf')).to.deep.equal(['a.pdf']);
+  });
+
+  it('keeps results of a pattern unique, also where case does not count', async () => {
+    await put('in/a.jpg', 'in/A.jpeg', 'in/b.jpg');
+    for (const [pattern, expected] of [
+      ['web', ['web (2).webp', 'web (3).webp', 'web.webp']],
+      ['{width}', ['120 (2).webp', '120 (3).webp', '120.webp']],
+      ['{name}_web', ['A_web.webp', 'a_web (2).webp', 'b_web.webp']],
+      ['photo-{number}', ['photo-001.webp', 'photo-002.webp', 'photo-003.webp']],
+    ] as const) {
+      expect((await folder.run(['in', '-o', 'out', '--force', '--name', pattern])).status).to.equal(0);
+      expect(await folder.files('out'), pattern).to.deep.equal(expected);
+      await rm(folder.file('out'), { recursive: true });
+    }
+  });
+
+  it('names results of sources with spaces, line ends, emoji and 255 bytes', async () => {
+    const long = `${'ä'.repeat(125)}x.jpg`; // 255 bytes
+    const names = ['two words.jpg', 'line\nend.jpg', '🦊 fox.jpg', long];
+    await put(...names.map((name) => `in/${name}`));
+    const { status } = await folder.run(['in', '-o', 'out', '--name', '{name}-{width}w']);
+    expect(status).to.equal(0);
+    const made = await readdir(folder.file('out'));
+    expect(made).to.include.members(['two words-120w.webp', '🦊 fox-120w.webp']);
+    expect(made.find((name) => name.startsWith('line'))).to.match(/^lineend-120w\.webp$/);
+    expect(made.find((name) => name.startsWith('ää'))).to.match(/^ä{97}-120w\.webp$/);
+    for (const name of made) expect(Buffer.byteLength(name)).to.be.below(256);
+  });
+
+  it('replaces no other input, and writes no file outside the output folder', async () => {
+    await put('all/a.jpg', 'all/b.jpg');
+    const inside = await folder.run([
+      'all/a.jpg',
+      'all/b.jpg',
+      '-o',
+      'all',
+      '-f',
+      'jpg',
+      '--force',
+      '--name',
+      'b',
+    ]);
+    expect(inside.complaints[0]).to.equal(
+      'imagemill: all/b.jpg is one of the inputs, which are never overwritten.',
+    );
+    for (const [pattern, complaint] of [
+      ['../{name}', /A name cannot contain \/ or \\\.$/],
+      ['{date}', /\{date\} is unknown/],
+      [' ', /The name is empty/],
+    ] as const) {
+      const { outcome } = await folder.run(['all', '-o', 'out', '--name', pattern]);
+      expect(outcome)
+        .to.match(/^2 imagemill: Invalid --name/)
+        .and.match(complaint);
+    }
+  });
+
+  it('accepts a pattern with --update only if it depends on the source alone', async () => {
+    await put('in/a.jpg', 'in/b.jpg');
+    for (const pattern of ['{width}', '{name}-{number}']) {
+      const { outcome } = await folder.run(['in', '-o', 'out', '--update', '--name', pattern]);
+      expect(outcome, pattern).to.match(
+        /^2 imagemill: --name with \{width\}, .*find a result by its source\.$/,
+      );
+    }
+    const args = ['in', '-o', 'out', '--update', '--name', '{name}_web'];
+    expect((await folder.run(args)).status).to.equal(0);
+    expect(await folder.files('out')).to.deep.equal(['a.jpg_web.webp', 'b.jpg_web.webp']);
+    expect((await folder.run(args)).lines).to.deep.equal(['none converted, 2 up to date']);
+    const file = await folder.run(['in/a.jpg', '-o', 'b.webp', '--name', 'c']);
+    expect(file.outcome).to.equal('2 imagemill: --name needs a folder for -o: a file has its name there.');
+  });
+});
