@@ -131,6 +131,12 @@ const ROWS = {
     () => [OUTPUTS.webp.label, OUTPUTS.webp.maxDimension as number],
     (_label, limit) => ({ limit }),
   ),
+  PAGE_MISSING: badFile(
+    (file: string, page: number, pages: number) =>
+      `${file} has ${plural(pages, 'page')}, so there is no page ${page}.`,
+    () => [5, 3],
+    (_page, limit) => ({ field: 'pages', limit }),
+  ),
   CROP_OUTSIDE: badFile(
     (file: string, crop: string, width: number, height: number) =>
       `${file} is ${width} × ${height} pixels when upright, so the crop "${crop}" is not inside of it.`,

@@ -25,6 +25,8 @@ export type OptionType =
       readonly aliases?: Readonly<Record<string, string>>;
       /** Whether a point of the image is permitted, too: {@link POINT_TEXT}. */
       readonly point?: true;
+      /** Whether numbers of pages are permitted, too: {@link PAGES_TEXT}. */
+      readonly numbered?: true;
     }
   /** An area of an image, as `left,top,width,height`. */
   | { readonly kind: 'area' }
@@ -42,6 +44,40 @@ const LENGTH = String.raw`(?:\d{1,5}|\d{1,3}(?:\.\d{1,6})?%)`;
 const POSITIVE = `(?=[^,]*[1-9])${LENGTH}`;
 /** Text of an area, as `left,top,width,height` in pixels or percent. */
 export const AREA_TEXT = new RegExp(`^${LENGTH},${LENGTH},${POSITIVE},${POSITIVE}$`);
+
+/** Text of numbers and ranges of pages. {@link parsePages} checks the numbers. */
+export const PAGES_TEXT = /^\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?){0,99}$/;
+
+/** Maximum number of a page: the maximum of `MAX_FRAMES`. */
+export const MAX_PAGE = 10_000;
+
+/** Numbers of the first and the last of adjacent pages, from 1. */
+type PageRange = readonly [first: number, last: number];
+
+/**
+ * Parses numbers and ranges of pages, such as `1-3,5`.
+ *
+ * @returns ranges in ascending order, with a gap between each and the next; undefined for a wrong number or range
+ */
+export function parsePages(text: string): PageRange[] | undefined {
+  const ranges = text.split(',').map((range): PageRange => {
+    const [first = 0, last = first] = range.split('-').map(Number);
+    return [first, last];
+  });
+  if (!PAGES_TEXT.test(text) || ranges.some(([first, last]) => first < 1 || last < first || last > MAX_PAGE))
+    return undefined;
+  const joined: PageRange[] = [];
+  for (const [first, last] of ranges.sort(([one], [other]) => one - other)) {
+    const [from, to] = joined.at(-1) ?? [first, 0];
+    if (joined.length > 0 && first <= to + 1) joined.splice(-1, 1, [from, Math.max(to, last)]);
+    else joined.push([first, last]);
+  }
+  return joined;
+}
+
+/** Formats the ranges of {@link parsePages}. */
+export const formatPages = (ranges: readonly PageRange[]): string =>
+  ranges.map(([first, last]) => (first === last ? first : `${first}-${last}`)).join(',');
 
 /** How the page shows an option. */
 export interface Control {
@@ -311,13 +347,19 @@ export const OPTIONS = {
     control: { label: 'Animations' },
   },
   pages: {
-    type: { kind: 'words', labels: { all: 'All pages', first: 'First page' } },
+    type: { kind: 'words', labels: { all: 'All pages', first: 'First page' }, numbered: true },
     description: (outputs) =>
-      `Pages of a TIFF or a PDF to convert to a ${outputs
+      `Pages of a TIFF or a PDF to convert: \`all\`, \`first\`, or numbers and ranges from 1, such as \`1-3,5\`. A ${outputs
         .filter((type) => OUTPUTS[type].pages)
         .map((type) => OUTPUTS[type].label)
-        .join(' or ')}. Default: all.`,
-    flag: { help: 'pages of a TIFF or PDF that is converted to PDF or TIFF (default: all)' },
+        .join(
+          ' or ',
+        )} has all of them, in the order of the file. Other formats have the first page; of several numbers, each page becomes an image, \`NAME-p1\` and so on, and the response is an archive. Default: all.`,
+    examples: ['first', '2', '1-3,5'],
+    flag: {
+      value: 'all|first|1-3,5',
+      help: 'pages of a TIFF or PDF; with numbers, each is an image, or all are in one PDF or TIFF (default: all)',
+    },
     control: { label: 'Pages' },
   },
   dpi: {
@@ -354,10 +396,16 @@ export const optionRow = (name: OptionName): OptionRow => OPTIONS[name];
 /** A point of an image: the distances from the left and the top in percent of its sides. */
 export type Point = `${number}%,${number}%`;
 
+/** Numbers and ranges of pages, as {@link formatPages} writes them. */
+type PageNumbers = `${number}${string}`;
+
 /** Value of an option, parsed. */
 export type OptionValue<N extends OptionName> = Rows[N]['type'] extends infer T
   ? T extends { labels: infer L }
-    ? keyof L | (T extends { point: true } ? Point : never)
+    ?
+        | keyof L
+        | (T extends { point: true } ? Point : never)
+        | (T extends { numbered: true } ? PageNumbers : never)
     : T extends { kind: 'integer' | 'number' }
       ? number
       : T extends { kind: 'flag' }

@@ -188,8 +188,8 @@ function assertOutput(
   json: boolean,
 ): void {
   if (kind !== 'folder' && results.length > 1) {
-    const has = `the preset has ${results.length}`;
-    throw new CliError(`-o ${path} takes one result, and ${has}: a folder ends with a slash.`);
+    const what = `and there are ${results.length} of each file`;
+    throw new CliError(`-o ${path} takes one result, ${what}: a folder ends with a slash.`);
   }
   if (args.includes(STDIN) && process.stdin.isTTY) throw new CliError('Standard input is a terminal.');
   if (kind !== 'stdout') return;

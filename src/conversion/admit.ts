@@ -16,8 +16,10 @@ import {
   countPages,
   type Extent,
   findCropOutside,
+  findMissingPage,
   fitAll,
   keepsAllPages,
+  numberedPages,
   peakRasterSize,
   renderedPages,
   sizesToMake,
@@ -26,6 +28,7 @@ import {
 import type { Step } from './plan/step.ts';
 import type { ConversionJob, ConvertOptions, PlannedJob } from './plan/types.ts';
 import type { ConversionInput, Machine } from './types.ts';
+import { MAX_PAGE_IMAGES } from './variants.ts';
 
 const CONTRADICTORY = new Error('the parts of the header contradict each other');
 
@@ -48,6 +51,7 @@ export function planResult(
 ): PlannedJob {
   const { type, label, readsMisread } = source;
   if (type === 'pdf' && options.format === 'pdf') throw serviceError('PDF_TO_PDF', label);
+  assertPages(image, options, label);
   const job = createJob(image, options, tools, suffix);
   checkLimits(job, config, label);
   const { crop, trim, watermark, position } = options;
@@ -67,6 +71,30 @@ export function planResult(
     throw serviceError('TOO_MANY_FRAMES', label, frames, max, true);
   }
   return planned;
+}
+
+/**
+ * Checks the pages of all results of one image, before these are planned.
+ *
+ * @throws {ServiceError} if results of single pages are too many, or if one is asked for that does not exist
+ */
+export function admitPages(
+  image: ImageInfo,
+  requested: readonly ConvertOptions[],
+  { MAX_FRAMES }: Config,
+  label: string,
+): void {
+  const max = Math.min(MAX_FRAMES, MAX_PAGE_IMAGES);
+  // A variant that asks for a missing page can be skipped.
+  if (requested.every(numberedPages)) for (const options of requested) assertPages(image, options, label);
+  if (requested.length > 1 && requested.length > max && requested.some(numberedPages))
+    throw serviceError('TOO_MANY_FRAMES', label, requested.length, max, max < MAX_FRAMES);
+}
+
+/** @throws {ServiceError} if a page is asked for that does not exist */
+function assertPages(image: ImageInfo, options: ConvertOptions, label: string): void {
+  const missing = findMissingPage(image, options);
+  if (missing !== undefined) throw serviceError('PAGE_MISSING', label, missing, countPages(image) || 1);
 }
 
 /** Returns the bytes of the arguments of the longest command. */
@@ -102,8 +130,11 @@ export function checkLimits(extent: Extent, config: Config, label: string): void
     }
     if (width * height > MAX_PIXELS) throw serviceError('TOO_MANY_PIXELS', label, width, height, MAX_PIXELS);
   }
-  const isOnePage = image.type === 'pdf' && !keepsAllPages(options);
-  const frames = Math.max(image.animation?.delaysMs.length ?? 0, isOnePage ? 1 : countPages(image));
+  const isDrawn = image.type === 'pdf' && !keepsAllPages(options);
+  const frames = Math.max(
+    image.animation?.delaysMs.length ?? 0,
+    isDrawn ? extent.pages.length : countPages(image),
+  );
   if (frames > MAX_FRAMES) throw serviceError('TOO_MANY_FRAMES', label, frames, MAX_FRAMES);
   const total = totalPixels(extent);
   if (total > MAX_TOTAL_PIXELS)
@@ -141,8 +172,15 @@ export function admitTogether(
   label: string,
 ): void {
   const total = countPixels(jobs.flatMap(sizesToMake));
-  if (jobs.length > 1 && total > MAX_TOTAL_PIXELS)
-    throw serviceError('VARIANTS_TOO_LARGE_IN_TOTAL', label, jobs.length, total, MAX_TOTAL_PIXELS);
+  if (jobs.length < 2) return;
+  const arePages = jobs.every(({ options }) => numberedPages(options));
+  const drawn = countPixels(jobs.flatMap((job) => (job.image.type === 'pdf' ? renderedPages(job) : [])));
+  const most = Math.max(total, drawn);
+  if (most > MAX_TOTAL_PIXELS)
+    throw serviceError(
+      arePages ? 'RESULT_TOO_LARGE_IN_TOTAL' : 'VARIANTS_TOO_LARGE_IN_TOTAL',
+      ...([label, jobs.length, most, MAX_TOTAL_PIXELS] as const),
+    );
 }
 
 /** Returns the pages whose pixels count: all of a TIFF, but only those of a PDF that are rendered. */

@@ -2,7 +2,7 @@
 import { KnownResultError } from '../errors.ts';
 import type { OutputType } from '../formats.ts';
 import { maxToolFileBytes } from '../process/sandbox/configure.ts';
-import { admitTogether, estimateDiskBytes, maxFolderBytes, planResult } from './admit.ts';
+import { admitPages, admitTogether, estimateDiskBytes, maxFolderBytes, planResult } from './admit.ts';
 import { type Explanation, explainJob } from './explain.ts';
 import { inspectInput, ownInput, preparationKind, resolveFormat } from './inspect.ts';
 import { canonicalPlan, conversionKey, digestOf } from './key.ts';
@@ -129,6 +129,7 @@ async function plan(input: OwnedInput, variants: readonly Variant[], conversion:
   const digest = await digestOf(source); // before a repair changes the file
   const requested = variants.map(({ options }) => options);
   const image = await inspectInput(source, requested, input.repairs, conversion);
+  admitPages(image, requested, config, source.label);
   const jobs = await attemptEach(toAttempts(variants), conversion, (options, suffix) =>
     planResult(image, resolveFormat(options, image), suffix, conversion),
   );

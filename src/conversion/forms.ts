@@ -17,7 +17,7 @@ import {
 } from './options.ts';
 import type { ConvertOptions } from './plan/types.ts';
 import type { OnError, Parse, TextField, Variant, WatermarkFile } from './types.ts';
-import { parseVariants, VARIANTS_FIELD, withOverrides } from './variants.ts';
+import { parseVariants, splitPages, VARIANTS_FIELD, withOverrides } from './variants.ts';
 
 /** What a request with a preset gets. */
 export interface Preset {
@@ -142,10 +142,10 @@ export const formSchemas = (outputs: readonly OutputType[], presets: Presets = N
 /** The text fields of `POST /convert` or `POST /batch`, parsed. */
 export interface FormOptions {
   readonly options: ConvertOptions;
-  /** Several results of each file, instead of the one that `options` describe. Empty without the field. */
+  /** Several results of each file, variants or pages, instead of the one that `options` describe. */
   readonly variants: readonly Variant[];
   readonly onError: OnError;
-  /** Whether the archive has a list of the results. Always with variants. */
+  /** Whether the archive has a list of the results. Always with the field `variants`. */
   readonly manifest: boolean;
   /** The watermark of the preset. That of a request takes precedence. */
   readonly watermark: WatermarkFile | undefined;
@@ -180,7 +180,8 @@ export function createParsers(
       const watermark = presets.get(presetName(sent) ?? '')?.watermark;
       if (given === undefined) {
         const options = toOptions(single, fields, outputs, accept);
-        return { options, variants: [], onError, manifest, watermark };
+        const pages = splitPages({ name: '', options });
+        return { options, variants: pages.length > 1 ? pages : [], onError, manifest, watermark };
       }
       const values = fields.flatMap(([name, value]) =>
         name === VARIANTS_FIELD && value !== '' ? [value] : [],
@@ -190,7 +191,7 @@ export function createParsers(
         parse: (options) => parse(options, accept),
         names,
         maxVariants,
-      });
+      }).flatMap(splitPages);
       const { options } = variants[0] as Variant;
       return { options, variants, onError, manifest: true, watermark };
     };

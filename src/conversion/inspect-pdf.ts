@@ -2,7 +2,7 @@
 import type { ImageFacts, Page } from '../images/image-info.ts';
 import { conversionLimit } from './admit.ts';
 import { invalidOutputError, translateToolError } from './output/tool-errors.ts';
-import { keepsAllPages } from './plan/size.ts';
+import { keepsAllPages, numberedPages } from './plan/size.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
 import type { ConversionInput, Inspector } from './types.ts';
 
@@ -22,8 +22,8 @@ const INSPECTION_LIMIT = { ...CPU_LIMIT, ms: 5000 };
 const MAX_MEMORY_BYTES = 1024 ** 3;
 
 /**
- * Reads the number of pages, and the size in points of the first page, or of all if a result has all pages and `MAX_FRAMES`
- * permits them.
+ * Reads the number of pages, and the sizes in points of the first page, and of all between those that results need. If `MAX_FRAMES`
+ * does not permit all pages, a result with all of them needs only the first.
  *
  * @param requested the options of each result
  * @returns no pages if pdfinfo is not installed
@@ -58,11 +58,14 @@ export async function inspectPdf(
   };
   const { pages: first, pageCount } = await readPages(1, 1);
   const pages = [...first];
-  const pagesToRead = pageCount <= config.MAX_FRAMES && requested.some(keepsAllPages) ? pageCount : 1;
-  while (pages.length < pagesToRead) {
-    const to = Math.min(pagesToRead, pages.length + PAGES_PER_COMMAND);
-    pages.push(...(await readPages(pages.length + 1, to)).pages);
-  }
+  const ranges = requested.flatMap((options) => {
+    const all = keepsAllPages(options) && pageCount <= config.MAX_FRAMES;
+    return all ? [[1, pageCount] as const] : (numberedPages(options) ?? []);
+  });
+  const last = Math.min(pageCount, Math.max(1, ...ranges.map(([, to]) => to)));
+  let from = Math.max(2, Math.min(...ranges.map(([first]) => first)));
+  for (; from <= last; from += PAGES_PER_COMMAND)
+    pages.push(...(await readPages(from, Math.min(last, from + PAGES_PER_COMMAND - 1))).pages);
   return { pages, pageCount };
 }
 

@@ -10,6 +10,8 @@ import { colourByName } from '../images/svg/css.ts';
 import {
   AREA_TEXT,
   fieldName,
+  formatPages,
+  MAX_PAGE,
   NUMBER_TEXTS,
   OPTION_NAMES,
   OPTIONS,
@@ -17,7 +19,9 @@ import {
   type OptionType,
   type OptionValues,
   optionRow,
+  PAGES_TEXT,
   POINT_TEXT,
+  parsePages,
 } from '../options.ts';
 import type { ConvertOptions } from './plan/types.ts';
 
@@ -99,18 +103,32 @@ const oneNumber = (numbers: readonly number[]) => {
 };
 
 /** Creates a check for one of several words or their other names, in any case. */
-function words({ labels, aliases = {}, point }: Extract<OptionType, { kind: 'words' }>) {
+function words({ labels, aliases = {}, point, numbered }: Extract<OptionType, { kind: 'words' }>) {
   const names = Object.keys(labels);
   const all = [...names, ...Object.keys(aliases)];
   const either = all.length > 2 ? `one of ${all.join(', ')}` : all.join(' or ');
-  const expected = point ? `${either}, or a point as left%,top% with two numbers from 0 to 100` : either;
+  const others = point
+    ? ', or a point as left%,top% with two numbers from 0 to 100'
+    : numbered
+      ? `, or numbers and ranges from 1 to ${MAX_PAGE}, such as 1-3,5`
+      : '';
+  const expected = either + others;
   const word = z
     .string()
     .toLowerCase()
     .transform((text) => (Object.hasOwn(aliases, text) ? aliases[text] : text))
     .pipe(z.enum(names, expected));
+  if (numbered) return z.union([word, pageNumbers(expected)], expected);
   return point ? z.union([word, focalPoint(expected)], expected) : word;
 }
+
+/** Creates a check for numbers and ranges of pages, which are sorted and joined. */
+const pageNumbers = (expected: string) =>
+  z
+    .string()
+    .regex(PAGES_TEXT, expected)
+    .refine((text) => parsePages(text) !== undefined, expected)
+    .overwrite((text) => formatPages(parsePages(text) ?? []));
 
 /** Creates a check for a point in percent, rounded to three decimals. */
 const focalPoint = (expected: string) =>

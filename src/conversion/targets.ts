@@ -7,7 +7,7 @@ import type { ConversionInput, OnError, Variant } from './types.ts';
 export type Attempt<T> = {
   /** Name of the variant; empty for the only result of a file. */
   readonly name: string;
-  /** Two digits that distinguish the files of this result from those of the others; empty for the only result. */
+  /** Two digits or letters that distinguish the files of this result from those of the others; empty for the only result. */
   readonly suffix: string;
 } & ({ readonly value: T } | { readonly error: ServiceError });
 
@@ -18,7 +18,7 @@ export const onlyResult = (options: ConvertOptions): Variant[] => [{ name: '', o
 export const toAttempts = (variants: readonly Variant[]): Attempt<ConvertOptions>[] =>
   variants.map(({ name, options }, at) => ({
     name,
-    suffix: name && String(at).padStart(2, '0'),
+    suffix: name && at.toString(36).padStart(2, '0'),
     value: options,
   }));
 

@@ -1,7 +1,9 @@
 /** @module Checks the variants of a request, the presets of the operator, and the cases of a regression check: named options. */
 import { z } from 'zod';
 import { ServiceError, serviceError } from '../errors.ts';
+import { OUTPUTS } from '../formats.ts';
 import { sanitizeForDisplay } from '../text.ts';
+import { numberedPages } from './plan/size.ts';
 import type { ConvertOptions } from './plan/types.ts';
 import type { Parse, TextField, Variant } from './types.ts';
 
@@ -103,6 +105,29 @@ export function parseVariants(
       throw serviceError('VARIANT_INVALID', label, error.message);
     }
   });
+}
+
+/** Maximum number of images of the pages of a file. Two digits or letters distinguish their working files. */
+export const MAX_PAGE_IMAGES = 1000;
+
+/**
+ * Returns a variant for each of several pages, `p1` and so on, if the format holds only one. Otherwise, the variant itself.
+ *
+ * @throws {ServiceError} FIELD_INVALID if there are too many pages
+ */
+export function splitPages({ name, options }: Variant): Variant[] {
+  const ranges = OUTPUTS[options.format].pages ? [] : (numberedPages(options) ?? []);
+  const count = ranges.reduce((sum, [first, last]) => sum + 1 + last - first, 0);
+  if (count < 2) return [{ name, options }];
+  if (count > MAX_PAGE_IMAGES)
+    throw serviceError('FIELD_INVALID', 'pages', options.pages ?? '', `at most ${MAX_PAGE_IMAGES} pages`);
+  const numbers = ranges.flatMap(([first, last]) =>
+    Array.from({ length: 1 + last - first }, (_, at) => first + at),
+  );
+  return numbers.map((page) => ({
+    name: `${name && `${name}-`}p${page}`,
+    options: { ...options, pages: `${page}` as const },
+  }));
 }
 
 /** Parses a JSON array of entries, or one entry. */

@@ -51,6 +51,8 @@ export function findUnverifiable(mode: VerifyMode, options: ConvertOptions): str
   const other = given.find((name) => !SAME_SIZE.includes(name) && !REDUCING.includes(name));
   if (other)
     return `${flagName(other)} is not verified, only results with the size of their source or reduced by --width and --height`;
+  if (options.pages && options.pages !== 'all' && options.pages !== 'first')
+    return '--pages with numbers is not verified';
   if (mode === 'visual') return undefined;
   if (format === 'jxl' && quality < 100 && !(lossless && metadata === 'all'))
     return `${label} is lossy here: use visual, --quality 100, or for JPEG --lossless --metadata all`;

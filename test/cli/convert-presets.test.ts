@@ -83,7 +83,10 @@ describe('imagemill convert --preset', () => {
     expect(lines.at(-1)).to.match(/^2 converted/);
     const one = await run(['convert', 'in/a.jpg', '-o', 'b.webp', ...args]);
     expect([one.status, one.complaints]).to.deep.equal([
-      ...[2, ['imagemill: -o b.webp takes one result, and the preset has 2: a folder ends with a slash.']],
+      ...[
+        2,
+        ['imagemill: -o b.webp takes one result, and there are 2 of each file: a folder ends with a slash.'],
+      ],
     ]);
     const explained = await run(['explain', 'in/a.jpg', ...args, '--json']);
     const plans = explained.lines.map((line) => JSON.parse(line));

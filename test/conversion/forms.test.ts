@@ -74,7 +74,11 @@ const VALUES: Readonly<Record<string, Row>> = {
     ['1', '33.333333333333336', '1000'],
   ],
   frames: ['all or first', ['second'], ['FIRST']],
-  pages: ['all or first', ['1'], ['all']],
+  pages: [
+    'all or first, or numbers and ranges from 1 to 10000, such as 1-3,5',
+    ['0', '5-2', '1-', '-3', '1,', '1, 2', '10001', '1-2-3', '1.5', 'last'],
+    ['all', 'First', '1', '3,1-2', '9999-10000'],
+  ],
   background: [
     'a colour as #rgb, #rrggbb or a name of CSS',
     [

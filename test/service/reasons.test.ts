@@ -165,6 +165,7 @@ const CASES: Readonly<Record<Exclude<ErrorCode, keyof typeof ELSEWHERE>, Case>> 
     send: send('?format=pdf', () => pdf([{ width: 9, height: 9 }])),
   },
   OUTPUT_DIMENSION_TOO_LARGE: { send: send('', () => flat(16_384, 2)), details: { limit: 16_383 } },
+  PAGE_MISSING: { send: send('?pages=2', scene), details: { field: 'pages', limit: 1 } },
   CROP_OUTSIDE: { send: send('?crop=500,0,10,10', scene), details: { field: 'crop' } },
   BYTES_UNREACHABLE: {
     send: send('?max_bytes=10', () => flat(9, 9)),

@@ -11,6 +11,7 @@ import {
 } from '../../conversion/options.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import type { TextField, WatermarkFile } from '../../conversion/types.ts';
+import { splitPages } from '../../conversion/variants.ts';
 import { readWatermark } from '../../conversion/watermark.ts';
 import { ServiceError, StartupError, serviceError } from '../../errors.ts';
 import { explainDisabled, type InputType, type OutputType } from '../../formats.ts';
@@ -172,7 +173,7 @@ async function findResults(
   if (preset === undefined) {
     if (file !== undefined) throw new CliError('--presets needs --preset with the name of a preset.');
     assertCompatible(single, outputs);
-    return { results: [{ options: single }] };
+    return { results: splitResults([{ options: single }]) };
   }
   if (url) {
     const why = 'only the instance knows the format of the preset, and names of results have its extension';
@@ -197,6 +198,21 @@ async function findResults(
   } catch (error) {
     if (error instanceof ServiceError || error instanceof StartupError) throw new CliError(error.message);
     throw error;
+  }
+}
+
+/**
+ * Returns a result for each of several pages, if the format holds only one.
+ *
+ * @throws {CliError} if there are too many
+ */
+function splitResults(results: readonly WantedResult[]): WantedResult[] {
+  try {
+    return results
+      .flatMap(({ variant: name = '', options }) => splitPages({ name, options }))
+      .map(({ name, options }) => ({ ...(name && { variant: name }), options }));
+  } catch (error) {
+    throw new CliError((error as Error).message);
   }
 }
 

@@ -58,14 +58,18 @@ export async function createRemoteConverter({
   const versions = new Set(client.instances.map(({ version }) => version));
   return {
     toolVersions: `imagemill ${[...versions].sort().join(', ')}`,
-    async convert({ input }, use, known) {
+    async convert({ input, options }, use, known) {
       const before = await stateOf(input);
       await workspaces.use({}, async ({ path: folder }) => {
         const source = input === STDIN ? join(folder, 'in') : input;
         if (input === STDIN) await pipeline(process.stdin, createWriteStream(source), { signal });
         const path = join(folder, 'result');
         const name = input === STDIN ? 'stdin' : basename(input);
-        const request = { path: source, name, fields, watermark, known };
+        // Each of several pages is a result, and a request.
+        const own = fields.map(
+          ([field, value]) => [field, (field === 'pages' && options.pages) || value] as const,
+        );
+        const request = { path: source, name, fields: own, watermark, known };
         const { bavail, bsize } = await statfs(folder);
         const maxBytes = Math.min(MAX_RESULT_BYTES, Math.floor((bavail * bsize) / 2));
         const receive = (response: Response) => saveResult(response, path, maxBytes, signal);

@@ -23,15 +23,15 @@ export type Reason =
   'too_many_files' | 'too_many_fields' | 'field_in_query' | 'unknown_parameter' | 'field_repeated' |
   'field_invalid' | 'conflicting_formats' | 'too_many_variants' | 'variant_invalid' | 'bad_archive' |
   'corrupt_image' | 'unsupported_encoding' | 'file_encrypted' | 'pdf_to_pdf' | 'output_dimension_too_large' |
-  'crop_outside' | 'bytes_unreachable' | 'client_id_invalid' | 'api_key_missing' | 'api_key_invalid' |
-  'not_found' | 'method_not_allowed' | 'not_acceptable' | 'request_timeout' | 'upload_timeout' |
-  'upload_too_slow' | 'precondition_failed' | 'file_too_large' | 'too_many_pixels' | 'watermark_too_large' |
-  'input_dimension_too_large' | 'drawing_too_large' | 'result_too_large' | 'result_too_large_in_total' |
-  'variants_too_large_in_total' | 'too_many_frames' | 'too_many_total_pixels' | 'resource_limit_exceeded' |
-  'conversion_timeout' | 'unsupported_type' | 'conversion_unsupported' | 'unsupported_content_encoding' |
-  'range_not_satisfiable' | 'rate_limited' | 'headers_too_large' | 'internal' | 'method_unknown' |
-  'transfer_coding' | 'queue_full' | 'overloaded' | 'disk_full' | 'temp_dir_unwritable' | 'shutting_down' |
-  'too_many_connections' | 'converter_unavailable';
+  'page_missing' | 'crop_outside' | 'bytes_unreachable' | 'client_id_invalid' | 'api_key_missing' |
+  'api_key_invalid' | 'not_found' | 'method_not_allowed' | 'not_acceptable' | 'request_timeout' |
+  'upload_timeout' | 'upload_too_slow' | 'precondition_failed' | 'file_too_large' | 'too_many_pixels' |
+  'watermark_too_large' | 'input_dimension_too_large' | 'drawing_too_large' | 'result_too_large' |
+  'result_too_large_in_total' | 'variants_too_large_in_total' | 'too_many_frames' | 'too_many_total_pixels' |
+  'resource_limit_exceeded' | 'conversion_timeout' | 'unsupported_type' | 'conversion_unsupported' |
+  'unsupported_content_encoding' | 'range_not_satisfiable' | 'rate_limited' | 'headers_too_large' | 'internal'
+  | 'method_unknown' | 'transfer_coding' | 'queue_full' | 'overloaded' | 'disk_full' | 'temp_dir_unwritable' |
+  'shutting_down' | 'too_many_connections' | 'converter_unavailable';
 
 /** Part that `cover` keeps, and place of an image in the box of `contain`. */
 export type Position =
@@ -151,8 +151,12 @@ export interface ResultOptions {
    * gets one page per frame only with `all`.
    */
   readonly frames?: 'all' | 'first' | undefined;
-  /** Pages of a TIFF or a PDF to convert to a PDF or TIFF. Default: all. */
-  readonly pages?: 'all' | 'first' | undefined;
+  /**
+   * Pages of a TIFF or a PDF to convert: `all`, `first`, or numbers and ranges from 1, such as `1-3,5`. A PDF
+   * or TIFF has all of them, in the order of the file. Other formats have the first page; of several numbers,
+   * each page becomes an image, `NAME-p1` and so on, and the response is an archive. Default: all.
+   */
+  readonly pages?: 'all' | 'first' | string | undefined;
   /**
    * Pixels per inch of a page of a PDF, before it is fitted into `width` and `height`. Ignored for other
    * images. Default: 144.

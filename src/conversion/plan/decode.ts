@@ -8,9 +8,10 @@ import {
   type Page,
   type Size,
 } from '../../images/image-info.ts';
+import { formatPages, parsePages } from '../../options.ts';
 import { TOOLS } from '../../tools.ts';
 import { pageToSrgb } from './colour.ts';
-import { countPages, type Stored, shownArea, turnedSize, turnedSizes } from './size.ts';
+import { countPages, numberedPages, type Stored, shownArea, turnedSize, turnedSizes } from './size.ts';
 import { SCALED_FILE } from './step.ts';
 import {
   type ConversionJob,
@@ -41,15 +42,23 @@ export function decode(job: ConversionJob): string[] {
   return image.type === 'webp' ? [file, '-print', FRAMES_READ] : [file];
 }
 
+/** Formats the numbers of pages, such as `1-3,5`. */
+const listPages = (pages: readonly Page[]): string =>
+  formatPages(parsePages(pages.map(({ index }) => index + 1).join()) ?? []);
+
 export const explainDecoding: Sentence = (job) => {
-  const { image, decoder, keepsAllFrames: all, pages } = job;
+  const { image, options, decoder, keepsAllFrames: all, pages } = job;
   const frames = image.animation?.delaysMs.length ?? 0;
   const allPages = countPages(image);
   const said = [
     decoder && `decoded by ${TOOLS[decoder].programs[0]}`,
     frames > 0 && (all ? `all ${frames} frames` : `only the first of ${frames} frames`),
     allPages > 1 &&
-      (pages.length === allPages ? `all ${allPages} pages` : `only the first of ${allPages} pages`),
+      (pages.length === allPages
+        ? `all ${allPages} pages`
+        : numberedPages(options)
+          ? `${pages.length === 1 ? 'page' : 'pages'} ${listPages(pages)} of ${allPages}`
+          : `only the first of ${allPages} pages`),
     image.gainMap && 'the gain map for HDR screens is not used',
   ];
   return said.filter(Boolean).join('; ') || undefined;

@@ -11,7 +11,7 @@ import * as encoding from './encode.ts';
 import { createJob } from './job.ts';
 import * as rendering from './rasterize.ts';
 import * as resizing from './resize.ts';
-import { countPages, staysVector, wantsAllFrames } from './size.ts';
+import { countPages, numberedPages, staysVector, wantsAllFrames } from './size.ts';
 import { DWEBP_THREADS, JXL_THREADS, KEPT_FILE, nameFile, SCALED_FILE, type Step, THREADS } from './step.ts';
 import { createTrimJob, explainTrim, measureTrim } from './trim.ts';
 import {
@@ -189,7 +189,10 @@ const NOTE_RULES: readonly {
     applies: ({ image: { animation, hasIgnoredFrames, hasUncountedFrames }, options }) =>
       hasIgnoredFrames || ((animation !== undefined || hasUncountedFrames) && !wantsAllFrames(options)),
   },
-  { note: 'first-page-only', applies: ({ image, pages }) => pages.length < countPages(image) },
+  {
+    note: 'first-page-only',
+    applies: ({ image, options, pages }) => pages.length < countPages(image) && !numberedPages(options),
+  },
   { note: 'not-trimmed', applies: ({ options }) => options.areas?.includes(undefined) },
   { note: 'truncated-input', applies: ({ image }) => image.truncated === true },
   { note: 'colour-converted-to-srgb', applies: colours.convertsColour },

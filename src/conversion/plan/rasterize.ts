@@ -169,9 +169,13 @@ export function renderPages(job: ConversionJob): Rendering[] {
   const sizes = renderedPages(job).map(({ width, height }) =>
     ['-scale-to-x', width, '-W', width, '-scale-to-y', height, '-H', height].map(String),
   );
-  const starts = sizes.flatMap((size, at) => (size.join() === sizes[at - 1]?.join() ? [] : [at]));
+  const numberOf = (at: number): number => 1 + (job.pages[at]?.index ?? 0);
+  const isNext = (at: number): boolean =>
+    at > 0 && numberOf(at) === numberOf(at - 1) + 1 && sizes[at]?.join() === sizes[at - 1]?.join();
+  const starts = sizes.flatMap((_, at) => (isNext(at) ? [] : [at]));
   return starts.map((start, group) => {
-    const pages = ['-f', String(start + 1), '-l', String(starts[group + 1] ?? sizes.length)];
+    const end = (starts[group + 1] ?? sizes.length) - 1;
+    const pages = ['-f', String(numberOf(start)), '-l', String(numberOf(end))];
     const size = sizes[start] as string[];
     return { args: ['-png', '-cropbox', ...pages, ...size, INPUT_FILE, PAGE_STEM], deflateLevel: 1 };
   });

@@ -13,7 +13,7 @@ import {
   swapsSides,
   turnSize,
 } from '../../images/image-info.ts';
-import type { Fit, OptionValue } from '../../options.ts';
+import { type Fit, type OptionValue, parsePages } from '../../options.ts';
 import { honours } from './short-paths.ts';
 import type { ConversionJob, ConvertOptions, Fitting } from './types.ts';
 
@@ -52,8 +52,18 @@ export function wantsAllFrames({ format, frames }: Pick<ConvertOptions, 'format'
 }
 
 /** Returns whether all pages are converted, if there are several. */
-export const keepsAllPages = ({ format, pages }: Pick<ConvertOptions, 'format' | 'pages'>): boolean =>
-  OUTPUTS[format].pages && pages !== 'first';
+export const keepsAllPages = (options: Pick<ConvertOptions, 'format' | 'pages'>): boolean =>
+  OUTPUTS[options.format].pages && options.pages !== 'first' && !numberedPages(options);
+
+/** Returns the ranges of the pages that are asked for by number; undefined without numbers. */
+export const numberedPages = ({ pages = 'all' }: Pick<ConvertOptions, 'pages'>) => parsePages(pages);
+
+/** Returns the number of the first page that is asked for and does not exist; undefined if there is none. */
+export function findMissingPage(image: ImageInfo, options: ConvertOptions): number | undefined {
+  const count = countPages(image) || 1;
+  const range = numberedPages(options)?.find(([, last]) => last > count);
+  return range && Math.max(range[0], count + 1);
+}
 
 /** Properties that state the size of an image or a page. */
 export type Stored = Pick<ImageInfo, 'width' | 'height' | 'orientation'>;
@@ -128,7 +138,11 @@ function selectPages(
   { type, pages = [] }: Pick<ImageInfo, 'type' | 'pages'>,
   options: ConvertOptions,
 ): readonly Page[] {
-  const selected = keepsAllPages(options) ? pages : pages.slice(0, 1);
+  const ranges = numberedPages(options);
+  const named = ranges
+    ? pages.filter(({ index }) => ranges.some(([first, last]) => first <= index + 1 && index < last))
+    : pages;
+  const selected = OUTPUTS[options.format].pages && options.pages !== 'first' ? named : named.slice(0, 1);
   if (type !== 'pdf') return selected;
   const scale = (options.dpi ?? DPI.default) / POINTS_PER_INCH;
   return selected.map(({ width = 0, height = 0, ...page }) => ({

@@ -93,7 +93,7 @@ const wishes = facts({
   watermarkRepeat: fc.boolean(),
   greyscale: fc.boolean(),
   frames: allOrFirst,
-  pages: allOrFirst,
+  pages: fc.oneof(allOrFirst, fc.constantFrom('1', '2-3', '1,3-4')),
   background: fc.constant('#aabbcc'),
 });
 
