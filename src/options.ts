@@ -281,6 +281,7 @@ export const OPTIONS = {
       'Place of the watermark, with the words of `position` except `attention`. Its distance from the edges is 3% of the shorter side.',
     examples: ['right bottom', 'center'],
     flag: { value: 'place', help: 'place of the watermark: top, "right top" …' },
+    control: { label: 'Watermark position' },
   },
   watermarkOpacity: {
     type: { kind: 'integer', min: 1, max: 100 },
@@ -288,6 +289,7 @@ export const OPTIONS = {
     description: 'Opacity of the watermark in percent.',
     examples: [100, 50],
     flag: { value: 'percent', help: 'opacity of the watermark' },
+    control: { label: 'Opacity', unit: '%' },
   },
   watermarkScale: {
     type: { kind: 'integer', min: 1, max: 100 },
@@ -296,6 +298,7 @@ export const OPTIONS = {
       'Width of the watermark in percent of the width of the picture. A watermark that would be higher than the picture is as high as it.',
     examples: [20, 50],
     flag: { value: 'percent', help: 'width of the watermark in percent of that of the picture' },
+    control: { label: 'Watermark width', unit: '%' },
   },
   watermarkRepeat: {
     type: { kind: 'flag' },
@@ -303,6 +306,7 @@ export const OPTIONS = {
     description:
       'Whether the watermark is repeated over the whole picture, from `watermark_position`, at distances of 3% of the shorter side.',
     flag: { help: 'repeat the watermark over the whole picture' },
+    control: { label: 'Repeat', details: 'the watermark over the whole picture' },
   },
   enlarge: {
     type: { kind: 'flag' },

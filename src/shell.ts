@@ -19,6 +19,8 @@ export function shellWords(words: readonly string[], stdin?: string): string {
 interface CurlForm {
   readonly url: string;
   readonly fields: readonly (readonly [name: string, value: string])[];
+  /** Path of the watermark. */
+  readonly watermark?: string | undefined;
   /** Name of the form field of each file. */
   readonly fileField: 'file' | 'files';
   /** Paths of the files, after the fields. */
@@ -30,9 +32,11 @@ interface CurlForm {
 }
 
 /** Formats a curl command. It fails for an error response, and saves its message. */
-export function formatCurl({ url, fields, fileField, files, output, keyVariable }: CurlForm): string {
+export function formatCurl(form: CurlForm): string {
+  const { url, fields, watermark, fileField, files, output, keyVariable } = form;
   const parts = [
     ...fields.map(([name, value]) => `${name}=${value}`),
+    ...(watermark === undefined ? [] : [`watermark=@${quoteForCurl(watermark)}`]),
     ...files.map((path) => `${fileField}=@${quoteForCurl(path)}`),
   ];
   const words = ['--fail-with-body', ...output, ...parts.flatMap((part) => ['-F', part]), url];

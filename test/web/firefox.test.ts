@@ -32,7 +32,7 @@ describe('the page in Firefox', () => {
     await service?.stop();
   });
 
-  it('converts files and saves one ZIP, and the comparison follows the quality', async () => {
+  it('converts files and saves one ZIP, and the comparison follows the quality and crops by keys', async () => {
     const [profile, downloads] = [await makeTempDir('firefox'), await makeTempDir('downloads')];
     const settings = { 'browser.download.folderList': 2, 'browser.download.dir': downloads };
     const lines = Object.entries(settings).map(
@@ -106,5 +106,15 @@ describe('the page in Firefox', () => {
     }`);
     await until(`/^\\d.*%$/.test(document.querySelector('dialog output').textContent) &&
       document.querySelector('dialog output').textContent !== ${JSON.stringify(before)}`);
+
+    await run(`document.querySelector('dialog .tools [aria-pressed]').click()`);
+    await until(`document.querySelector('dialog .frame') !== null`);
+    await run(`document.querySelector('dialog [aria-label="Top edge"]').focus()`);
+    const down = '\uE015'; // the code of WebDriver for this arrow key
+    const keys = ['keyDown', 'keyUp'].map((type) => ({ type, value: down }));
+    await send('input.performActions', { context, actions: [{ type: 'key', id: 'keys', actions: keys }] });
+    await until(
+      `[...document.querySelectorAll('dialog .crop input')].map(({ value }) => value).join() === '0,1,120,79'`,
+    );
   });
 });

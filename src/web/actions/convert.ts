@@ -8,6 +8,7 @@ import { queued } from '../client/queue.ts';
 import { accessAdvice, formatExcess } from '../format.ts';
 import { formats } from '../state/formats.ts';
 import { announcement, forgetResult, type Item, queryOf, type Result } from '../state/items.ts';
+import { watermarkOf } from '../state/watermark.ts';
 
 /** Reasons why the server rejects a file whatever its options are. */
 const FINAL_REASONS: readonly (string | undefined)[] = [
@@ -57,7 +58,8 @@ export async function requestResult(
   signal: AbortSignal,
   onUpload: (share: number) => void = () => {},
 ): Promise<Result> {
-  const options = Object.fromEntries(new URLSearchParams(query)) as ConvertOptions;
+  const { watermark = '', ...fields } = Object.fromEntries(new URLSearchParams(query));
+  const options = { ...fields, watermark: watermarkOf(watermark) } as ConvertOptions;
   const { type, notes, response } = await connect(onUpload).convert(file, options, { signal });
   const blob = await response.blob();
   const preview: Result['preview'] = signalOf(undefined);

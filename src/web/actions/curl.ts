@@ -5,6 +5,7 @@ import { apiKey, SERVICE_URL } from '../client/api.ts';
 import { formats } from '../state/formats.ts';
 import { items, queryOf } from '../state/items.ts';
 import { choicesOf, panel, queryFor } from '../state/options.ts';
+import { watermark } from '../state/watermark.ts';
 import { resultName } from './convert.ts';
 
 /** The curl commands for the files of the list; for photo.jpg if it is empty. */
@@ -50,11 +51,12 @@ function curl(
   files: readonly string[],
 ): string {
   const isBatch = endpoint === 'batch';
+  const options = [...new URLSearchParams(query)].filter(([name]) => name !== 'watermark');
   return formatCurl({
-    ...{ output, files },
+    ...{ output, files, watermark: watermark.value?.name },
     url: `${SERVICE_URL}api/v1/${endpoint}`,
     // The server needs on_error before the files, to skip those that it rejects during the upload.
-    fields: [...new URLSearchParams(query), ...(isBatch ? [['on_error', 'skip'] as const] : [])],
+    fields: [...options, ...(isBatch ? [['on_error', 'skip'] as const] : [])],
     fileField: isBatch ? 'files' : 'file',
     keyVariable: apiKey.value ? 'API_KEY' : undefined,
   });

@@ -13,6 +13,7 @@ import {
   POINT_TEXT,
 } from '../../options.ts';
 import { loadStored, store } from './storage.ts';
+import { watermarkKey } from './watermark.ts';
 
 type Rows = typeof OPTIONS;
 /** Name of an option that the page offers. */
@@ -94,8 +95,14 @@ export const options = computed<Options>(() => {
 
 /** The options as form fields of the API, without defaults. */
 export const fields = computed(() => toFields(panel));
-/** Returns options as a query string. */
-export const queryFor = (choices: Choices): string => toFields(choices).toString();
+/** Returns options as a query string, with the key of the watermark, or without the options of a watermark if there is none. */
+export function queryFor(choices: Choices): string {
+  const query = [...toFields(choices)].filter(
+    ([name]) => watermarkKey.value || !name.startsWith('watermark_'),
+  );
+  if (watermarkKey.value) query.push(['watermark', watermarkKey.value]);
+  return new URLSearchParams(query).toString();
+}
 
 /**
  * Changes some options, and stores all of them in the page's address and in localStorage. A preset hides the other options until
@@ -187,10 +194,10 @@ export const formatLabel = computed(() => (isSet('format') ? OUTPUTS[options.val
 
 /** Summary of the options in a line. */
 export const summary = computed(() => {
-  const { preset, format, quality, width, height } = options.value;
+  const { preset, format, quality, width, height, scale } = options.value;
   const lossless = isLossless(options.value);
   const hasQuality = OUTPUTS[format].quality && isSet('quality');
-  const size = (width || height) && `${width || 'any'} × ${height || 'any'}`;
+  const size = width || height ? `${width || 'any'} × ${height || 'any'}` : scale && `${scale}%`;
   return [
     preset,
     isSet('format') && OUTPUTS[format].label,

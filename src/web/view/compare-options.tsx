@@ -4,8 +4,9 @@ import { useContext } from 'preact/hooks';
 import { OUTPUTS } from '../../formats.ts';
 import { formats } from '../state/formats.ts';
 import { applyToAll, type Item, resetOptions } from '../state/items.ts';
-import { FieldChoices, NumberField, QualityField, Select } from './fields.tsx';
+import { FieldChoices, QualityField, Select } from './fields.tsx';
 import { Icon } from './icons.tsx';
+import { SizeFields } from './size-fields.tsx';
 import { TurnButtons } from './turns.tsx';
 
 interface CompareOptionsProps {
@@ -45,10 +46,7 @@ export function CompareOptions({ item, isCropping, canCrop, children }: CompareO
           labels={Object.fromEntries(outputs.map((type) => [type, OUTPUTS[type].label]))}
         />
         <QualityField />
-        <div class="sides">
-          <NumberField name="width" />
-          <NumberField name="height" />
-        </div>
+        <SizeFields />
       </section>
       <div class="compare-foot">
         <div class="tools">

@@ -11,7 +11,6 @@ import {
   fields,
   hasBox,
   hasPosition,
-  isExact,
   isLossless,
   isSet,
   options,
@@ -21,6 +20,8 @@ import {
 } from '../state/options.ts';
 import { Check, NamePatternField, NumberField, QualityField, Select } from './fields.tsx';
 import { Icon } from './icons.tsx';
+import { SizeFields } from './size-fields.tsx';
+import { WatermarkFields } from './watermark-fields.tsx';
 
 /** ID of the form's element. Buttons outside the form refer to it. */
 export const FORM_ID = 'choices';
@@ -101,10 +102,7 @@ function OptionsForm() {
         </div>
       </fieldset>
       <QualityField />
-      <div class="sides">
-        <NumberField name="width" {...(isExact(options.value) && { label: 'Width' })} />
-        <NumberField name="height" {...(isExact(options.value) && { label: 'Height' })} />
-      </div>
+      <SizeFields />
       <Select name="fit" disabled={!hasBox(options.value)} hint="Needs a width and a height." />
       <Special />
       <Select name="metadata" />
@@ -208,7 +206,7 @@ function More() {
   const { format } = options.value;
   const isOpen = useSignal(
     [
-      ...['position', 'enlarge', 'scale', 'rotate', 'flip', 'trim', 'blur', 'sharpen', 'greyscale'],
+      ...['position', 'enlarge', 'rotate', 'flip', 'trim', 'blur', 'sharpen', 'greyscale'],
       ...['lossless', 'max_bytes'],
     ].some((name) => fields.value.has(name)),
   ).peek();
@@ -223,11 +221,6 @@ function More() {
         />
         {hasBytesLimit(format) && <NumberField name="maxBytes" disabled={isLossless(options.value)} />}
         <Check name="enlarge" />
-        <NumberField
-          name="scale"
-          fallback={100}
-          disabled={options.value.width !== '' || options.value.height !== ''}
-        />
         <Select name="rotate" />
         <Select name="flip" none="None" />
         <NumberField name="trim" fallback="off" />
@@ -235,6 +228,7 @@ function More() {
         <NumberField name="sharpen" fallback={0} />
         <Check name="greyscale" />
         {OUTPUTS[format].lossless && <Check name="lossless" />}
+        <WatermarkFields />
       </div>
     </details>
   );
