@@ -43,7 +43,7 @@ is needed from the first run. Without the index, only --force replaces them. Eac
 run tries the files again that have failed, and ends with 1 if they still do.
 
 On a terminal, a progress bar and the files that failed are printed, and at the end
-a summary, which also counts notes such as truncated-input (see docs/api.md).
+a summary, which also says what differs from the images, and how often.
 Memory and disk space of this machine limit the size of images, and a conversion
 takes at most 10 minutes (CONVERT_TIMEOUT_MS).
 
@@ -77,7 +77,7 @@ export function addConvert(program: Command, context: CliContext, onExit: (statu
     .option('--keep-extension', 'keep the extension of the source: a.jpg.webp')
     .option('--safe-names', 'replace what Windows cannot store in names of files and folders')
     .option('--dry-run', 'print what would be converted and deleted, and do nothing')
-    .option('--quiet', 'print errors only')
+    .option('--quiet', 'print errors only; with --json, also the summary')
     .option('--verbose', 'print a line for each result, also beside the progress bar of a terminal')
     .option('--json', 'print one JSON object per line and file, with SHA-256 digests')
     .option(

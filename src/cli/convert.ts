@@ -118,12 +118,13 @@ async function parseCommand(args: readonly string[], flags: ConvertFlags, env: C
 /** @throws {CliError} if the file of `--report` cannot be written */
 async function openReport(
   { json = false, quiet = false, verbose = false, report: path }: ConvertFlags,
-  { bulk: { dryRun }, destination, verify }: Command,
+  { bulk: { dryRun, update }, destination, verify }: Command,
   { areMany }: Inputs,
 ): Promise<Report> {
   const csv = path === undefined || verify?.pictures ? undefined : await createCsvReport(path);
   const isQuiet = quiet || destination.kind === 'stdout';
-  return createReport({ json, quiet: isQuiet, verbose: verbose || !areMany, dryRun, csv });
+  const countsExisting = areMany && !update && !verbose;
+  return createReport({ json, quiet: isQuiet, verbose: verbose || !areMany, countsExisting, dryRun, csv });
 }
 
 /** Starts what converts: the tools of this machine, or instances. */

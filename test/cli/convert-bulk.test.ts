@@ -40,14 +40,58 @@ describe('imagemill convert with many files', () => {
       .and.match(/^photos\/empty\.jpg,,failed,,,,,EMPTY_FILE,photos\/empty\.jpg is empty/m);
   });
 
-  it('counts the results with each note in the summary', async () => {
+  it('says in the summary what differs from the images and how often, and has tokens in JSON', async () => {
     for (const name of ['a.gif', 'b.gif']) await folder.put('moving.gif', `photos/${name}`);
     await folder.put('scene.jpg', 'photos/c.jpg');
     const args = ['photos', '-o', 'out', '-f', 'jpg', '--force'];
     const { lines } = await folder.run(args);
-    expect(lines.at(-1)).to.match(/^3 converted: [^,]*, 2 with first-frame-only\b/);
+    expect(lines.join('\n')).to.match(
+      /^photos\/a\.gif → .* {2}Only the first frame of the animation was converted\.$/m,
+    );
+    const at = lines.findIndex((line) => /^3 converted: [^,]*$/.test(line));
+    expect(lines.slice(at + 1)).to.include('2 results: Only the first frame of the animation was converted.');
     const { summary } = JSON.parse((await folder.run([...args, '--json'])).lines.at(-1) ?? '');
     expect(summary.notes).to.include({ 'first-frame-only': 2 });
+  });
+
+  it('says once how many results exist, and how to convert what changed', async () => {
+    for (const name of ['a.jpg', 'b.jpg']) await folder.put('scene.jpg', `photos/${name}`);
+    expect((await folder.run(['photos', '-o', 'out'])).status).to.equal(0);
+    await folder.put('scene.jpg', 'photos/c.jpg');
+    const { status, complaints } = await folder.run(['photos', '-o', 'out']);
+    expect([status, complaints]).to.deep.equal([
+      1,
+      [
+        'imagemill: 2 of 3 files not converted: 2 with an existing result.',
+        'imagemill: 2 results exist: --update converts what changed, from its first run on, and --force replaces all.',
+      ],
+    ]);
+    const verbose = await folder.run(['photos', '-o', 'out', '--verbose']);
+    expect(verbose.complaints.filter((line) => line.includes('already exists: use --force'))).to.have.length(
+      3,
+    );
+  });
+
+  it('prints with --json and --quiet only errors and the summary', async () => {
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    await folder.write('photos/b.jpg', 'no image');
+    const { lines } = await folder.run(['photos', '-o', 'out', '--json', '--quiet']);
+    const rows = lines.map((line) => JSON.parse(line));
+    expect(rows.map((row) => row.error?.code ?? row.summary?.converted)).to.deep.equal([
+      'UNSUPPORTED_TYPE',
+      1,
+    ]);
+  });
+
+  it('ignores the files that systems add to folders, also those with the extension of an image', async () => {
+    const added = ['Thumbs.db', '.DS_Store', 'Desktop.ini', '._a.jpg', '__MACOSX/a.jpg'];
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    for (const name of added) await folder.write(`photos/${name}`, 'no image');
+    for (const input of ['photos', 'photos/**/*.*', 'photos/._*']) {
+      const { complaints } = await folder.run([input, '-o', 'out/', '--force']);
+      expect(complaints.join(), input).to.match(input.endsWith('_*') ? /matches no image\.$/ : /^$/);
+    }
+    expect((await folder.run(['photos/._a.jpg', '-o', 'out/'])).status).to.equal(1); // named by the user
   });
 
   it('replaces an earlier report, but no other file that a pattern of the shell put behind --report', async () => {

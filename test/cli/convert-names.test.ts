@@ -88,7 +88,7 @@ describe("imagemill convert for a user's own files", () => {
       ['in/c.jpg → out/c.jpg.webp', 'out/b.jpg.webp to delete', '1 to convert, 1 up to date, 1 to delete'],
       [
         'imagemill: out/d.jpg.webp already exists: use --force to overwrite it.',
-        'imagemill: in/e.jpg is not an image of a supported format (PNG, JPEG, GIF, BMP, TIFF, SVG, AVIF, ICO, WebP).',
+        'imagemill: in/e.jpg is not an image of a supported format (PNG, JPEG, GIF, BMP, TIFF, SVG, AVIF, ICO, WebP, HEIC, JPEG XL, JPEG 2000, PSD, CUR, PDF).',
         'imagemill: in/f.jpg is empty (0 bytes).',
         'imagemill: 3 of 5 files not converted: 1 empty, 1 with an existing result, 1 of an unsupported type.',
       ],
@@ -136,7 +136,7 @@ describe("imagemill convert for a user's own files", () => {
     for (const args of [[], ['a.jpg']]) {
       const { status, complaints } = await folder.run(args);
       expect([status, complaints.length]).to.deep.equal([2, 4]);
-      expect(complaints[1]).to.equal('imagemill:   imagemill convert photo.jpg -o photo.webp');
+      expect(complaints[1]).to.equal('imagemill:   imagemill convert photo.jpg photo.webp');
     }
   });
 });

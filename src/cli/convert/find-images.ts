@@ -8,7 +8,7 @@ import { serviceError } from '../../errors.ts';
 import { isInside } from '../../files/system.ts';
 import { INPUTS, type InputType } from '../../formats.ts';
 import { type DetectedType, detectFileType } from '../../images/index.ts';
-import { baseNameOf, caseKey, isInvalidName } from '../../text.ts';
+import { baseNameOf, caseKey, isInvalidName, isSystemFile } from '../../text.ts';
 import { type FileError, fileError, labelOf, stateOf, unreadable } from './converter.ts';
 
 interface InputFile {
@@ -133,7 +133,7 @@ interface Entry {
 async function namesIn(folder: string): Promise<Entry[]> {
   const entries = (await readdir(folder, { withFileTypes: true, encoding: 'latin1' })).flatMap((dirent) => {
     const kind = kindOf(dirent);
-    if (!kind || dirent.name.startsWith(OWN_PREFIX)) return [];
+    if (!kind || dirent.name.startsWith(OWN_PREFIX) || isSystemFile(dirent.name)) return [];
     const bytes = Buffer.from(dirent.name, 'latin1');
     const isInvalid = !isUtf8(bytes);
     const name = isInvalid ? escapeBytes(dirent.name) : bytes.toString();
@@ -187,7 +187,7 @@ export async function* imagesMatching(pattern: string, options: PatternOptions):
   for (const path of paths) onMatch(resolve(path));
   for (const [folder, error] of errors) yield { path: folder, error: unreadable(error, folder) };
   for (const path of paths.sort()) {
-    if (await isInOutput(path, root, isOutput)) continue;
+    if (isSystemFile(path) || (await isInOutput(path, root, isOutput))) continue;
     const info = await stat(path).catch((error: Error) => error);
     if (info instanceof Error) {
       // A name that is not UTF-8 has no path in Node.js.

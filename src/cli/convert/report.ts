@@ -3,16 +3,18 @@ import { sanitizeForDisplay, truncate } from '../../text.ts';
 import { createProgress } from '../progress.ts';
 import { type FileErrorCode, MAX_LABEL_LENGTH, type OutputJob } from './converter.ts';
 import type { CsvReport, Digests, Done, ReportRow } from './csv-report.ts';
-import { formatSizes, Tally } from './tally.ts';
+import { formatNote, formatSizes, Tally } from './tally.ts';
 
 export type Report = ReturnType<typeof createReport>;
 
 export interface ReportOptions {
   readonly json: boolean;
-  /** Print errors only. */
+  /** Print errors only, with {@link json} also the summary. */
   readonly quiet: boolean;
   /** Print a line for each result, also beside the progress bar of a terminal. */
   readonly verbose: boolean;
+  /** Print one line for all results that exist, instead of one for each. */
+  readonly countsExisting: boolean;
   /** Nothing is converted: print what would be. */
   readonly dryRun: boolean;
   /** The file of `--report`. */
@@ -21,8 +23,7 @@ export interface ReportOptions {
 
 /** Creates functions that print lines beside the progress bar. */
 function createPrinter(
-  json: boolean,
-  csv: CsvReport | undefined,
+  { json, quiet, csv }: Pick<ReportOptions, 'json' | 'quiet' | 'csv'>,
   progress: ReturnType<typeof createProgress>,
 ) {
   const print = (stream: NodeJS.WriteStream, line: string): void => {
@@ -37,6 +38,7 @@ function createPrinter(
     /** Prints a file as JSON, or the text if there is one, and adds it to the table. */
     record(row: ReportRow, text: string | false = false): void {
       csv?.write(row);
+      if (json && quiet && row.status !== 'failed') return;
       if (json) printLine(JSON.stringify(toJson(row)));
       else if (text) printLine(text);
     },
@@ -44,7 +46,7 @@ function createPrinter(
 }
 
 /** Creates a report that prints one line per file, and a summary. */
-export function createReport({ json, quiet, verbose, dryRun, csv }: ReportOptions) {
+export function createReport({ json, quiet, verbose, countsExisting, dryRun, csv }: ReportOptions) {
   const progress = quiet ? undefined : createProgress();
   const { isTTY, columns } = process.stdout;
   const showsResults = !quiet && (verbose || !isTTY || !progress);
@@ -52,13 +54,15 @@ export function createReport({ json, quiet, verbose, dryRun, csv }: ReportOption
   const tally = new Tally();
   let isComplete = true;
   let ended: Promise<boolean> | undefined;
-  const { printLine, printError, record } = createPrinter(json, csv, progress);
+  const { printLine, printError, record } = createPrinter({ json, quiet, csv }, progress);
   const finish = async (): Promise<boolean> => {
     progress?.end();
     const { total, failed, counts } = tally;
     if (json) printLine(JSON.stringify({ summary: tally.toJson() }));
     else if (!quiet && total + counts.deleted > 1) printLine(tally.formatResults(dryRun));
     if (!json && failed > 0 && total > 1) printError(tally.formatFailures());
+    const existing = countsExisting && !json && tally.formatExisting();
+    if (existing) printError(existing);
     const problem = await csv?.end();
     if (problem) printError(problem);
     return isComplete && failed === 0 && !problem;
@@ -100,7 +104,7 @@ export function createReport({ json, quiet, verbose, dryRun, csv }: ReportOption
     failed(input: string, { code, message }: FileErrorCode): void {
       tally.addFailure(code);
       record({ input, status: 'failed', code, message });
-      if (!json) printError(message);
+      if (!json && !(countsExisting && code === 'OUTPUT_EXISTS')) printError(message);
       progress?.failed(input);
     },
     /** Prints a message that is not an error. */
@@ -139,7 +143,7 @@ function formatResult(
   width: number | undefined,
 ): string {
   const [from, to] = namesOf(input, output);
-  const named = notes.length > 0 ? `  ${notes.join(', ')}` : '';
+  const named = notes.length > 0 ? `  ${notes.map(formatNote).join(' ')}` : '';
   const rest = `  ${formatSizes(bytesBefore, bytesAfter)}${named}`;
   const line = `${from} → ${to}${rest}`;
   if (width === undefined || line.length <= width) return line;

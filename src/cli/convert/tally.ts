@@ -1,5 +1,6 @@
 /** @module Counts what a command has done, and formats the summary. */
-import { formatBytes, formatChange } from '../../text.ts';
+import { NOTES } from '../../notes.ts';
+import { formatBytes, formatChange, plural } from '../../text.ts';
 
 import type { Done } from './csv-report.ts';
 
@@ -50,11 +51,19 @@ export class Tally {
       : `${converted} converted: ${formatSizes(bytesBefore, bytesAfter)}`;
     const parts = [
       converted > 0 ? done : dryRun ? 'none to convert' : 'none converted',
-      ...(this.#notes.size > 0 ? [formatCounts(this.#notes, (note) => `with ${note}`)] : []),
       ...(upToDate > 0 ? [`${upToDate} up to date`] : []),
       ...(deleted > 0 ? [`${deleted} ${dryRun ? 'to delete' : 'deleted'}`] : []),
     ];
-    return parts.join(', ');
+    const notes = [...this.#notes].map(([note, count]) => `${plural(count, 'result')}: ${formatNote(note)}`);
+    return [parts.join(', '), ...notes].join('\n');
+  }
+
+  /** Returns the advice for results that exist; undefined if none do. */
+  formatExisting(): string | undefined {
+    const count = this.#failures.get('OUTPUT_EXISTS') ?? 0;
+    if (count === 0) return undefined;
+    const exist = `${plural(count, 'result')} ${count === 1 ? 'exists' : 'exist'}`;
+    return `${exist}: --update converts what changed, from its first run on, and --force replaces all.`;
   }
 
   /** Formats the number of failures, and their reasons. */
@@ -66,6 +75,10 @@ export class Tally {
 function increment(numbers: Map<string, number>, name: string): void {
   numbers.set(name, (numbers.get(name) ?? 0) + 1);
 }
+
+/** Returns the sentence of a note. An instance of another version can have other notes. */
+export const formatNote = (note: string): string =>
+  (NOTES as Readonly<Record<string, { readonly page: string }>>)[note]?.page ?? `${note}.`;
 
 /** Formats sizes before and after, such as "139 kB → 76 kB (−45%)". */
 export const formatSizes = (before: number, after: number): string =>
