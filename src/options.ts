@@ -60,12 +60,12 @@ type PageRange = readonly [first: number, last: number];
  * @returns ranges in ascending order, with a gap between each and the next; undefined for a wrong number or range
  */
 export function parsePages(text: string): PageRange[] | undefined {
+  if (!PAGES_TEXT.test(text)) return undefined;
   const ranges = text.split(',').map((range): PageRange => {
     const [first = 0, last = first] = range.split('-').map(Number);
     return [first, last];
   });
-  if (!PAGES_TEXT.test(text) || ranges.some(([first, last]) => first < 1 || last < first || last > MAX_PAGE))
-    return undefined;
+  if (ranges.some(([first, last]) => first < 1 || last < first || last > MAX_PAGE)) return undefined;
   const joined: PageRange[] = [];
   for (const [first, last] of ranges.sort(([one], [other]) => one - other)) {
     const [from, to] = joined.at(-1) ?? [first, 0];

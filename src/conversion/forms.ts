@@ -180,18 +180,20 @@ export function createParsers(
       const watermark = presets.get(presetName(sent) ?? '')?.watermark;
       if (given === undefined) {
         const options = toOptions(single, fields, outputs, accept);
-        const pages = splitPages({ name: '', options });
+        const pages = splitPages([{ name: '', options }]);
         return { options, variants: pages.length > 1 ? pages : [], onError, manifest, watermark };
       }
       const values = fields.flatMap(([name, value]) =>
         name === VARIANTS_FIELD && value !== '' ? [value] : [],
       );
       const base = fields.filter(([name]) => names.includes(name));
-      const variants = parseVariants(values, base, {
-        parse: (options) => parse(options, accept),
-        names,
-        maxVariants,
-      }).flatMap(splitPages);
+      const variants = splitPages(
+        parseVariants(values, base, {
+          parse: (options) => parse(options, accept),
+          names,
+          maxVariants,
+        }),
+      );
       const { options } = variants[0] as Variant;
       return { options, variants, onError, manifest: true, watermark };
     };

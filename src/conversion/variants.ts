@@ -107,27 +107,35 @@ export function parseVariants(
   });
 }
 
-/** Maximum number of images of the pages of a file. Two digits or letters distinguish their working files. */
+/** Maximum number of results of a file of which pages become images. Two digits or letters distinguish their working files. */
 export const MAX_PAGE_IMAGES = 1000;
 
 /**
- * Returns a variant for each of several pages, `p1` and so on, if the format holds only one. Otherwise, the variant itself.
+ * Replaces each variant with several pages, whose format holds only one, by a variant for each page: `p1` and so on.
  *
- * @throws {ServiceError} FIELD_INVALID if there are too many pages
+ * @throws {ServiceError} FIELD_INVALID if there are too many pages, before they are listed
  */
-export function splitPages({ name, options }: Variant): Variant[] {
-  const ranges = OUTPUTS[options.format].pages ? [] : (numberedPages(options) ?? []);
-  const count = ranges.reduce((sum, [first, last]) => sum + 1 + last - first, 0);
-  if (count < 2) return [{ name, options }];
-  if (count > MAX_PAGE_IMAGES)
-    throw serviceError('FIELD_INVALID', 'pages', options.pages ?? '', `at most ${MAX_PAGE_IMAGES} pages`);
-  const numbers = ranges.flatMap(([first, last]) =>
-    Array.from({ length: 1 + last - first }, (_, at) => first + at),
-  );
-  return numbers.map((page) => ({
-    name: `${name && `${name}-`}p${page}`,
-    options: { ...options, pages: `${page}` as const },
-  }));
+export function splitPages(variants: readonly Variant[]): Variant[] {
+  const planned = variants.map((variant) => {
+    const { options } = variant;
+    const ranges = OUTPUTS[options.format].pages ? [] : (numberedPages(options) ?? []);
+    return { variant, ranges, count: ranges.reduce((sum, [first, last]) => sum + 1 + last - first, 0) };
+  });
+  const [largest] = [...planned].sort((one, other) => other.count - one.count);
+  if (largest && planned.reduce((sum, { count }) => sum + count, 0) > MAX_PAGE_IMAGES) {
+    const expected = `at most ${MAX_PAGE_IMAGES} pages in all`;
+    throw serviceError('FIELD_INVALID', 'pages', largest.variant.options.pages ?? '', expected);
+  }
+  return planned.flatMap(({ variant, ranges, count }) => {
+    const { name, options } = variant;
+    if (count < 2) return variant;
+    return ranges.flatMap(([first, last]) =>
+      Array.from({ length: 1 + last - first }, (_, at) => ({
+        name: `${name && `${name}-`}p${first + at}`,
+        options: { ...options, pages: `${first + at}` as const },
+      })),
+    );
+  });
 }
 
 /** Parses a JSON array of entries, or one entry. */

@@ -151,6 +151,12 @@ describe('pages by number', () => {
     expect((await convert(small.base, PDF, cropped)).status).to.equal(413);
   });
 
+  it('of all variants together are at most 1000 as images, which is checked before they are listed', async () => {
+    const variants = JSON.stringify([1, 2].map((name) => ({ name: `v${name}`, pages: '1-501' })));
+    const tooMany = '400 Invalid pages "1-501": expected at most 1000 pages in all.';
+    expect((await convert(own.base, TIFF, { variants })).outcome).to.equal(tooMany);
+  });
+
   it('are explained by /identify, and one that does not exist is its problem', async () => {
     const identify = async (fields: Record<string, string>) =>
       jsonOf(await postForm(`${own.base}/identify`, formOf({ ...png, ...fields }, [['a.pdf', PDF]])));

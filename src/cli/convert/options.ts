@@ -208,9 +208,9 @@ async function findResults(
  */
 function splitResults(results: readonly WantedResult[]): WantedResult[] {
   try {
-    return results
-      .flatMap(({ variant: name = '', options }) => splitPages({ name, options }))
-      .map(({ name, options }) => ({ ...(name && { variant: name }), options }));
+    return splitPages(results.map(({ variant: name = '', options }) => ({ name, options }))).map(
+      ({ name, options }) => ({ ...(name && { variant: name }), options }),
+    );
   } catch (error) {
     throw new CliError((error as Error).message);
   }
