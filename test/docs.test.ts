@@ -293,7 +293,7 @@ function helpOf(command: readonly string[]): Promise<Help> {
   const key = command.join(' ');
   const known = helps.get(key);
   if (known) return known;
-  const help = runCli([...command, '--help']).then(({ status, stdout }) => {
+  const help = runCli([...command, '--help', 'all']).then(({ status, stdout }) => {
     expect(status, `imagemill ${key} --help`).to.equal(0);
     const [, commands = ''] = /^Commands:\n((?: +.*\n)+)/m.exec(stdout) ?? [];
     return {

@@ -61,13 +61,89 @@ Examples:
 Exit status: 0 if all files could be converted; 1 if some could not; 2 if the
 arguments or settings are wrong, or this machine cannot convert.`;
 
-/** Adds the commands to the program. `onExit` receives the exit status. */
-export function addConvert(program: Command, context: CliContext, onExit: (status: number) => void): void {
-  withImageOptions(program.command('convert'), 'that of -o or of the preset, else webp')
+/** The groups of options in the short help: an example, and what the most important options are for. */
+const SHORT_HELP: readonly {
+  readonly example: string;
+  readonly options: Readonly<Record<string, string>>;
+}[] = [
+  {
+    example: 'Image:       $ imagemill convert photo.jpg photo.webp --width 1200 -q 70',
+    options: {
+      format: 'webp, png, jpg, avif, tiff, pdf, …',
+      quality: 'of webp, jpg and others (default: 80)',
+      width: 'maximum width in pixels, or 50%',
+      height: 'maximum height',
+      fit: 'how to fit into width and height',
+      rotate: 'turn clockwise',
+      crop: 'part of the image, in pixels or percent',
+      watermark: 'image to put on each result',
+      maxBytes: 'maximum size of a result',
+      metadata: 'what to keep (default: none)',
+      preset: 'options of this name in --presets',
+    },
+  },
+  {
+    example: "Files:       $ imagemill convert a.jpg logo.svg -o web/ --name '{name}-{width}w'",
+    options: {
+      output: 'file, folder, or - for standard output',
+      force: 'overwrite existing files',
+      name: 'names of results, with {name} and {width}',
+      preserveTimes: 'keep the modification time of the source',
+    },
+  },
+  {
+    example: 'Many files:  $ imagemill convert photos -o small --width 800 --update',
+    options: {
+      update: 'only what has changed since the last run',
+      delete: 'delete results without a source',
+      watch: 'convert files as they arrive',
+      jobs: 'conversions at the same time',
+      url: 'let an instance convert',
+    },
+  },
+  {
+    example: 'Proof:       $ imagemill convert scans -o archive -f png --verify pixels',
+    options: {
+      dryRun: 'only print what would be done',
+      verify: 'compare each result with its source',
+      report: 'table of all files, as CSV',
+      json: 'an object per line, with digests',
+      quiet: 'print errors only',
+    },
+  },
+];
+const FLAGS_WIDTH = 36;
+
+/** Formats the most important options, each in one line. */
+function formatShortHelp({ options }: Command): string {
+  const purposes = new Map(SHORT_HELP.flatMap((group) => Object.entries(group.options)));
+  const groups = SHORT_HELP.map((group) => {
+    const shown = Object.keys(group.options).flatMap((name) => {
+      const flags = options.find((option) => option.attributeName() === name)?.flags;
+      return flags ? `  ${flags.padEnd(FLAGS_WIDTH)}${purposes.get(name)}` : [];
+    });
+    return [group.example, ...shown].join('\n');
+  });
+  const usage = 'Usage: imagemill convert [options] <input...> -o <output>, or <input> <output>';
+  const rest = `imagemill convert --help all  has ${options.length - purposes.size} more options, examples and details.`;
+  return `${[usage, ...groups, rest].join('\n\n')}\n`;
+}
+
+/** Adds the commands to the program. `onExit` receives the exit status; `showsAll` is set for `--help all`. */
+export function addConvert(
+  program: Command,
+  context: CliContext,
+  onExit: (status: number) => void,
+  showsAll: boolean,
+): void {
+  withImageOptions(
+    program.command('convert').optionsGroup('Image:'),
+    'that of -o or of the preset, else webp',
+  )
     .description('convert files and folders, with the tools of this machine or running instances')
     .argument('[input...]', "files, folders, patterns in quotes ('photos/**/*.jpg'), or - for standard input")
+    .optionsGroup('Files:')
     .option('-o, --output <path>', 'a file, a folder (created if missing), or - for standard output')
-    .option('-j, --jobs <number>', 'concurrent conversions (default: CONCURRENCY, else the number of CPUs)')
     .option('--force', 'overwrite existing files')
     .option(
       '--name <pattern>',
@@ -76,18 +152,9 @@ export function addConvert(program: Command, context: CliContext, onExit: (statu
     .option('--preserve-times', 'give each result the modification time of its source')
     .option('--keep-extension', 'keep the extension of the source: a.jpg.webp')
     .option('--safe-names', 'replace what Windows cannot store in names of files and folders')
-    .option('--dry-run', 'print what would be converted and deleted, and do nothing')
-    .option('--quiet', 'print errors only; with --json, also the summary')
-    .option('--verbose', 'print a line for each result, also beside the progress bar of a terminal')
-    .option('--json', 'print one JSON object per line and file, with SHA-256 digests')
-    .option(
-      '--report <file>',
-      'write a table of all files, as CSV, over an earlier one; for --verify, a folder for pictures',
-    )
-    .option(
-      '--verify <pixels|visual>',
-      'compare each result with its source by other decoders before it is written',
-    )
+    .option('--max-file-size <bytes>', 'maximum size of a source, such as 50M (default: none)')
+    .option('--max-pixels <pixels>', 'maximum width × height of a source and of a result (default: 1000M)')
+    .optionsGroup('Many files:')
     .option(
       '--update',
       'convert only what has changed since the last run with --update: files, options or tools',
@@ -95,15 +162,28 @@ export function addConvert(program: Command, context: CliContext, onExit: (statu
     .option('--delete', 'delete results whose source no longer exists; implies --update')
     .option('--yes', 'delete without confirmation')
     .option('--watch', 'keep running, and convert files that arrive in the folders; implies --update')
-    .option('--max-file-size <bytes>', 'maximum size of a source, such as 50M (default: none)')
-    .option('--max-pixels <pixels>', 'maximum width × height of a source and of a result (default: 1000M)')
+    .option('-j, --jobs <number>', 'concurrent conversions (default: CONCURRENCY, else the number of CPUs)')
     .option('--shard <I/N>', 'convert the I-th of N equal parts, the same on every machine')
     .option(
       '--url <address>',
       'send the files to this instance, with the API key in IMAGEMILL_API_KEY; may be repeated',
       collect,
     )
-    .addHelpText('after', CONVERT_HELP)
+    .optionsGroup('Proof:')
+    .option('--dry-run', 'print what would be converted and deleted, and do nothing')
+    .option(
+      '--verify <pixels|visual>',
+      'compare each result with its source by other decoders before it is written',
+    )
+    .option(
+      '--report <file>',
+      'write a table of all files, as CSV, over an earlier one; for --verify, a folder for pictures',
+    )
+    .option('--json', 'print one JSON object per line and file, with SHA-256 digests')
+    .option('--quiet', 'print errors only; with --json, also the summary')
+    .option('--verbose', 'print a line for each result, also beside the progress bar of a terminal')
+    .configureHelp(showsAll ? {} : { formatHelp: formatShortHelp })
+    .addHelpText('after', showsAll ? CONVERT_HELP : '')
     .action(async (args: string[], { output: given, ...flags }: Partial<ConvertFlags>) => {
       const { inputs, output } = given === undefined ? splitOutput(args) : { inputs: args, output: given };
       if (inputs.length === 0 || output === undefined) {

@@ -83,9 +83,10 @@ export async function runProgram(
   const onExit: OnExit = (exitStatus) => {
     status = exitStatus;
   };
+  const showsAll = isHelp(args.at(-2)) && args.at(-1) === 'all';
   const program = createProgram(context.version, nodeVersion);
   for (const add of [addServe, addConvert, addIdentify, addDoctor, addKey, addRegress, addCompletion])
-    add(program, context, onExit);
+    add(program, context, onExit, showsAll);
   try {
     await program.parseAsync(args, { from: 'user' });
     return status;
@@ -96,6 +97,8 @@ export async function runProgram(
     return EXIT_CANNOT_RUN;
   }
 }
+
+const isHelp = (arg: string | undefined): boolean => arg === '-h' || arg === '--help';
 
 /** Receives the exit status of a command. */
 type OnExit = (status: number) => void;

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
+import { runCli } from '../helpers/command-line.ts';
 import { runInProcess } from '../helpers/in-process.ts';
 
 describe('imagemill on an old version of Node.js', () => {
@@ -24,6 +25,27 @@ describe('imagemill on an old version of Node.js', () => {
       expect(await complaintsOf(version), version).to.equal('');
     for (const version of ['18.20.1', '22.2.0', '22.16.9', '9.9.9'])
       expect(await complaintsOf(version)).to.include(`Node.js ${needed} or later is needed`);
+  });
+});
+
+describe('imagemill convert --help', () => {
+  it('has an example and options in four groups in 40 lines of 80 columns, and with "all" every option', async () => {
+    const { stdout: short } = await runCli(['convert', '--help']);
+    const { stdout: all } = await runCli(['convert', '--help', 'all']);
+    const lines = short.trimEnd().split('\n');
+    expect(lines.length).to.be.at.most(40);
+    expect(lines.filter((line) => line.length > 80)).to.deep.equal([]);
+    for (const group of ['Image', 'Files', 'Many files', 'Proof']) {
+      expect(short).to.match(new RegExp(`^${group}: +\\$ imagemill convert `, 'm'));
+      expect(all).to.match(new RegExp(`^${group}:$`, 'm'));
+    }
+    const flagsOf = (text: string) =>
+      [...text.matchAll(/^ {2}((?:-\w, )?--[\w-]+)/gm)].map(([, flags]) => flags);
+    expect(flagsOf(short).length).to.equal(25);
+    expect(flagsOf(all)).to.include.members(flagsOf(short));
+    const [, more = ''] = /has (\d+) more options/.exec(short) ?? [];
+    expect(flagsOf(all)).to.have.length(25 + Number(more) + 1); // --help itself
+    expect(all).to.include('Exit status: 0 if all files were converted');
   });
 });
 
