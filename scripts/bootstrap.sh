@@ -72,8 +72,9 @@ missing_packages() {
     # The browser without windows takes a third of the processor time, but cannot show a PDF.
     ! is_debian || has chromium-headless-shell || printf 'chromium-headless-shell '
   fi
-  # Of the tests, only the exhaustive ones need a second browser.
+  # Of the tests, only the exhaustive ones need a second browser, and a cluster.
   if [ "$purpose" = full ]; then
+    has_daemon slurmctld || [ "$(package_manager)" != apt ] || printf 'slurmctld slurmd slurm-client munge '
     has firefox-esr || has firefox || [ "$(package_manager)" != apt ] || printf 'firefox-esr '
   fi
   # The container tests build the image and its base image. Newer Debian versions package the docker command separately.

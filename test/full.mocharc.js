@@ -40,6 +40,7 @@ export const FULL_TESTS = [
   'test/web/accessibility.test.ts', // all states of the page in all modes
   'test/service/reference.test.ts', // all documented responses
   'test/package.test.ts', // installs the package
+  'test/docker/slurm.test.ts', // a cluster of two nodes
   'test/docker/nginx.test.ts', // nginx before the service
   'test/docker/kubernetes.test.ts', // the schemas of all resources
   'test/service/damaged.test.ts', // all kinds of damage

@@ -14,7 +14,8 @@ export type Requirement =
   | 'magick-version'
   | 'mounts'
   | 'proc'
-  | 'root';
+  | 'root'
+  | 'slurm';
 
 /** Missing requirements by full title of the test. */
 const lacking = new Map<string, Requirement>();

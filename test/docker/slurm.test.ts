@@ -1,0 +1,181 @@
+/** @module Tests of `docker/slurm/convert.sbatch` with a Slurm cluster of two nodes on this machine. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { chmod, copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { fixturePath } from '../helpers/client.ts';
+import { freePorts } from '../helpers/daemons.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { execute, MAIN } from '../helpers/process.ts';
+import { requires } from '../helpers/skips.ts';
+import { eventually, isRunning, processesWhere } from '../helpers/util.ts';
+
+const SCRIPT = new URL('../../docker/slurm/convert.sbatch', import.meta.url).pathname;
+const SBIN = `${process.env.PATH}:/usr/sbin`;
+/** Tasks of the array, as the script states. */
+const TASKS = 4;
+const FILES = 300;
+const NODES = ['n1', 'n2'];
+
+describe('the Slurm job array', function () {
+  this.timeout(600_000);
+  let folder: string;
+  let env: NodeJS.ProcessEnv;
+  const daemons = new Map<string, ChildProcess>();
+
+  const start = (name: string, program: string, ...args: string[]): void => {
+    daemons.set(name, spawn(program, args, { stdio: 'ignore', env: { ...env, PATH: SBIN } }));
+  };
+  const startNode = (name: string): void => start(name, 'slurmd', '-D', '-N', name);
+  const run = async (program: string, ...args: string[]): Promise<string> =>
+    (await execute(program, args, { env, cwd: folder })).stdout.trim();
+  const nodesAre = (state: string) =>
+    eventually(async () =>
+      (await run('sinfo', '--noheader', '-N', '-o', '%t')).split('\n').every((found) => found === state),
+    );
+  const submit = () =>
+    run(
+      'sbatch',
+      '--parsable',
+      '--cpus-per-task=1',
+      '--mem=100M',
+      SCRIPT,
+      'photos',
+      'out',
+      '--format',
+      'webp',
+    );
+  const ended = () => eventually(async () => (await run('squeue', '--noheader')) === '');
+  const resultNames = async () =>
+    (await readdir(join(folder, 'out')).catch(() => [])).filter((name) => name.endsWith('.webp'));
+  /** Returns how often the reports of the array have each status. */
+  const statuses = async (): Promise<Record<string, number>> => {
+    const counts: Record<string, number> = {};
+    for (let task = 1; task <= TASKS; task += 1) {
+      const report = await readFile(join(folder, `out/report-${task}-of-${TASKS}.csv`), 'utf8');
+      for (const line of report.trim().split('\n').slice(1)) {
+        const status = line.split(',')[2] as string;
+        counts[status] = (counts[status] ?? 0) + 1;
+      }
+    }
+    return counts;
+  };
+  /** Returns the processes of jobs with this variable. */
+  const findJobs = (variable: string): number[] =>
+    processesWhere('environ', (text) => text.includes(folder) && text.includes(`\0${variable}\0`));
+  const kill = (pids: readonly number[]): void => {
+    for (const pid of pids) if (isRunning(pid)) process.kill(pid, 'SIGKILL');
+  };
+  /** Ends all processes of a node: its daemon, the processes that watch its jobs and would report their end, and the jobs. */
+  const loseNode = async (name: string): Promise<void> => {
+    const daemon = daemons.get(name) as ChildProcess;
+    const end = once(daemon, 'exit');
+    daemon.kill('SIGKILL');
+    await end;
+    const jobs = findJobs(`SLURMD_NODENAME=${name}`);
+    const parents = jobs.map((pid) =>
+      Number(/^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]),
+    );
+    const watchers = processesWhere('status', (text) => text.startsWith('Name:\tslurmstepd\n'));
+    const own = watchers.filter((pid) => parents.includes(pid));
+    expect(own).to.have.length.above(0);
+    kill([...own, ...jobs]);
+  };
+
+  before(async function () {
+    requires(this, 'root', process.getuid?.() === 0);
+    requires(this, 'slurm', spawnSync('slurmctld', ['-V'], { env: { PATH: SBIN } }).status === 0);
+    folder = await makeTempDir('slurm');
+    await Promise.all(['state', 'photos', ...NODES].map((name) => mkdir(join(folder, name))));
+    for (let id = 1; id <= FILES; id += 1)
+      await copyFile(fixturePath('scene.jpg'), join(folder, `photos/${id}.jpg`));
+    const program = join(folder, 'imagemill');
+    await writeFile(program, `#!/bin/sh\nexec ${process.execPath} ${MAIN} "$@"\n`, { mode: 0o755 });
+    env = { ...process.env, SLURM_CONF: join(folder, 'slurm.conf'), IMAGEMILL: program };
+    const ports = await freePorts(3);
+    const node = (name: string, at: number) =>
+      `NodeName=${name} NodeHostname=${hostname()} NodeAddr=127.0.0.1 Port=${ports[at + 1]} CPUs=2 RealMemory=1000`;
+    await writeFile(
+      join(folder, 'slurm.conf'),
+      `ClusterName=test
+SlurmctldHost=${hostname()}(127.0.0.1)
+SlurmctldPort=${ports[0]}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+# Slurm starts a job of a lost node again as soon as the job's credential has expired.
+AuthInfo=socket=${folder}/munge.sock,cred_expire=5
+MpiDefault=none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+ReturnToService=2
+StateSaveLocation=${folder}/state
+SlurmdSpoolDir=${folder}/%n
+SlurmctldPidFile=${folder}/slurmctld.pid
+SlurmdPidFile=${folder}/%n.pid
+SlurmdTimeout=6
+SlurmdParameters=config_overrides
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+${NODES.map(node).join('\n')}
+PartitionName=all Nodes=n1,n2 Default=YES State=UP
+`,
+    );
+    const key = join(folder, 'munge.key');
+    await writeFile(key, Buffer.alloc(128, 1));
+    await chmod(key, 0o400);
+    const own = ['pid-file=munge.pid', 'log-file=munge.log', 'seed-file=munge.seed', 'socket=munge.sock'];
+    const options = own.map((option) => `--${option.replace('=', `=${folder}/`)}`);
+    start('munged', 'munged', '--foreground', '--force', `--key-file=${key}`, ...options);
+    await eventually(async () => (await readdir(folder)).includes('munge.sock'));
+    start('slurmctld', 'slurmctld', '-D', '-c');
+    for (const name of NODES) startNode(name);
+    await eventually(() => run('sinfo').then(Boolean, () => false));
+    await nodesAre('idle');
+  });
+  after(async () => {
+    for (const name of NODES) kill(findJobs(`SLURMD_NODENAME=${name}`));
+    for (const daemon of [...daemons.values()].toReversed()) {
+      const end = once(daemon, 'exit');
+      if (daemon.kill('SIGKILL')) await end;
+    }
+  });
+
+  it('converts each file once when it is submitted twice at once, and has nothing to do afterwards', async () => {
+    await Promise.all([submit(), submit()]);
+    await ended();
+    expect(await resultNames()).to.have.length(FILES);
+    await submit();
+    await ended();
+    expect(await statuses()).to.deep.equal({ 'up to date': FILES });
+  });
+
+  it('converts all files although a task is killed and a node is lost', async () => {
+    await rm(join(folder, 'out'), { recursive: true });
+    await submit();
+    await eventually(async () => (await resultNames()).length > 20);
+    const task = findJobs('SLURM_ARRAY_TASK_ID=1');
+    expect(task).to.have.length.above(0);
+    kill(task);
+    await loseNode('n2');
+    await ended();
+    expect((await run('sinfo', '--noheader', '-N', '-n', 'n2', '-o', '%t')).replace('*', '')).to.equal(
+      'down',
+    );
+    startNode('n2');
+    await nodesAre('idle');
+    await submit();
+    await ended();
+    expect(await resultNames()).to.have.length(FILES);
+    const { converted = 0, 'up to date': before = 0 } = await statuses();
+    expect(converted + before).to.equal(FILES);
+    expect(before, 'three of four tasks ended before').to.be.above(FILES / 2);
+    const [first, ...others] = await Promise.all(
+      (await resultNames()).map((name) => readFile(join(folder, 'out', name))),
+    );
+    for (const other of others) expect(other.equals(first as Buffer)).to.equal(true);
+  });
+});
