@@ -63,6 +63,12 @@ describe('the Slurm job array', function () {
     }
     return counts;
   };
+  const stop = async (name: string): Promise<void> => {
+    const daemon = daemons.get(name);
+    if (!daemon) return;
+    const end = once(daemon, 'exit');
+    if (daemon.kill('SIGKILL')) await end;
+  };
   /** Returns the processes of jobs with this variable. */
   const findJobs = (variable: string): number[] =>
     processesWhere('environ', (text) => text.includes(folder) && text.includes(`\0${variable}\0`));
@@ -70,19 +76,16 @@ describe('the Slurm job array', function () {
     for (const pid of pids) if (isRunning(pid)) process.kill(pid, 'SIGKILL');
   };
   /** Ends all processes of a node: its daemon, the processes that watch its jobs and would report their end, and the jobs. */
-  const loseNode = async (name: string): Promise<void> => {
-    const daemon = daemons.get(name) as ChildProcess;
-    const end = once(daemon, 'exit');
-    daemon.kill('SIGKILL');
-    await end;
+  const loseNode = async (name: string): Promise<number> => {
+    await stop(name);
     const jobs = findJobs(`SLURMD_NODENAME=${name}`);
     const parents = jobs.map((pid) =>
       Number(/^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]),
     );
     const watchers = processesWhere('status', (text) => text.startsWith('Name:\tslurmstepd\n'));
     const own = watchers.filter((pid) => parents.includes(pid));
-    expect(own).to.have.length.above(0);
     kill([...own, ...jobs]);
+    return own.length;
   };
 
   before(async function () {
@@ -137,11 +140,8 @@ PartitionName=all Nodes=n1,n2 Default=YES State=UP
     await nodesAre('idle');
   });
   after(async () => {
-    for (const name of NODES) kill(findJobs(`SLURMD_NODENAME=${name}`));
-    for (const daemon of [...daemons.values()].toReversed()) {
-      const end = once(daemon, 'exit');
-      if (daemon.kill('SIGKILL')) await end;
-    }
+    for (const name of NODES) await loseNode(name);
+    for (const name of ['slurmctld', 'munged']) await stop(name);
   });
 
   it('converts each file once when it is submitted twice at once, and has nothing to do afterwards', async () => {
@@ -160,7 +160,7 @@ PartitionName=all Nodes=n1,n2 Default=YES State=UP
     const task = findJobs('SLURM_ARRAY_TASK_ID=1');
     expect(task).to.have.length.above(0);
     kill(task);
-    await loseNode('n2');
+    expect(await loseNode('n2')).to.be.above(0);
     await ended();
     expect((await run('sinfo', '--noheader', '-N', '-n', 'n2', '-o', '%t')).replace('*', '')).to.equal(
       'down',
