@@ -86,7 +86,7 @@ describe('names and times of the results of imagemill convert', () => {
     expect(await folder.files('out')).to.deep.equal(['a-60x40.webp', 'c-48x32.webp', 'deep/b-60x40.webp']);
     expect(lines.join()).to.include('in/a.jpg → out/a-60x40.webp');
     const again = await folder.run(['in', '-o', 'out', '--name', '{name}-{width}x{height}', ...size]);
-    expect(again.complaints.filter((line) => line.includes('already exists'))).to.have.length(3);
+    expect(again.complaints.join('\n')).to.include('3 results exist');
     // A PDF has no size in pixels.
     expect(
       (await folder.run(['in/a.jpg', '-o', 'pdf/', '-f', 'pdf', '--name', '{name}-{width}'])).status,

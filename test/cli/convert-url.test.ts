@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { createApiKey } from '../../src/api-keys.ts';
 import { saveResult } from '../../src/cli/convert/remote-converter.ts';
+import { NOTES } from '../../src/notes.ts';
 import { edgeCase, fixture } from '../helpers/client.ts';
 import { useConvertFolder } from '../helpers/convert-folder.ts';
 import { type Daemon, freePorts, startNginx } from '../helpers/daemons.ts';
@@ -31,7 +32,7 @@ describe('imagemill convert --url', () => {
       void req.resume().once('end', () => then(req, res));
 
   it('prints the same lines and exit status, and creates the same bytes, as the tools of this machine', async () => {
-    const service = await startService();
+    const service = await startService({ EXTRA_INPUTS: 'all', EXTRA_OUTPUTS: 'all' }); // as the tools of this machine
     closing.push(() => service.stop());
     await folder.put('scene.jpg', 'photos/a.jpg');
     await folder.put('moving.gif', 'photos/2024/b.gif');
@@ -45,7 +46,7 @@ describe('imagemill convert --url', () => {
       lines.map((line) => line.replaceAll('there', 'here')).sort();
     expect(there.status).to.equal(1);
     expect(comparable(there.lines)).to.deep.equal(comparable(here.lines));
-    expect(there.lines.join('\n')).to.include('first-frame-only');
+    expect(there.lines.join('\n')).to.include(NOTES['first-frame-only'].page);
     // Messages of servers call it "The file".
     const complaints = there.complaints.map((line) => line.replace(': The file ', ' '));
     expect(comparable(complaints)).to.deep.equal(comparable(here.complaints));

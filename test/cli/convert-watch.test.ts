@@ -148,7 +148,7 @@ describe('imagemill convert --watch', () => {
       inputs: { find, includes: async () => false },
       destination: { kind: 'folder', path: 'out' },
       results: [{ options: { format: 'webp' } }],
-      bulk: { update: true, watch: true },
+      bulk: { update: true, watch: true, pattern: '{name}' },
       report: { upToDate: ({ input }: { input: string }) => reported.push(input) },
       resultFolder: { isUpToDate: async () => true },
       signal: new AbortController().signal,

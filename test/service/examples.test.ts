@@ -95,6 +95,7 @@ describe('the curl examples of the documents', () => {
     'three.zip': async (name) =>
       expect(await entries(name)).to.deep.equal(['scene.webp', 'scene (2).webp', 'scene (3).webp']),
     'skipped.zip': async (name) => expect(await entries(name)).to.deep.equal(['scene.png', 'errors.json']),
+    'pages.zip': async (name) => expect(await entries(name)).to.deep.equal(['pages-p1.png', 'pages-p3.png']),
     'openapi.json': async (name) =>
       expect(JSON.parse(await readFile(join(folder, name), 'utf8')).openapi).to.match(/^3\.1\./),
   };
