@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Locator, Page } from 'playwright-core';
 import sharp from 'sharp';
+import { pdf } from '../../scripts/fixtures/pdf.ts';
 import { formatBytes } from '../../src/text.ts';
 import { convert, fixture, fixturePath } from '../helpers/client.ts';
 import { extra, extraPath } from '../helpers/extra.ts';
@@ -12,7 +13,17 @@ import { execute } from '../helpers/process.ts';
 import { startService, useServiceWith } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
 import { readZip } from '../helpers/zip.ts';
-import { convertAll, downloaded, made, pick, queryOf, row, useBrowser } from './browser.ts';
+import {
+  compare,
+  convertAll,
+  downloaded,
+  made,
+  pick,
+  queryOf,
+  recordQueries,
+  row,
+  useBrowser,
+} from './browser.ts';
 
 /** What a row of a public server says to its operator. */
 const ADVICE = ', or set ACCESS=private, if only people you trust can reach this server.';
@@ -31,6 +42,75 @@ describe('the page of a server with more formats', () => {
     expect(await resolution.getAttribute('placeholder')).to.equal('144');
     await resolution.fill('300');
     expect((await queryOf(page)).get('dpi')).to.equal('300');
+  });
+
+  it('converts pages by number to images in a ZIP archive, and sends no numbers for files without pages', async () => {
+    const page = await open(service, {}, '?output_format=png');
+    await pick(page, [fixturePath('pages.tiff'), fixturePath('grey.jpg')]);
+    await page.getByLabel('Pages', { exact: true }).fill('2-3');
+    await page.getByLabel('Names of results').fill('{name}-{width}w');
+    const queries = recordQueries(page);
+    const { dialog, close } = await compare(page, 'pages.tiff');
+    await dialog.getByText('The result is a ZIP archive, which cannot be shown.').waitFor();
+    await close();
+    await convertAll(page);
+    await row(page, 'pages.tiff').getByText('→ ZIP').waitFor();
+    expect(await page.getByRole('button', { name: 'Compare pages.tiff' }).count()).to.equal(0);
+    expect(queries.map((query) => query.get('pages'))).to.have.members(['2-3', null]);
+    const archive = await downloaded(page, page.getByRole('link', { name: 'Save pages.zip' }));
+    const content = await readFile(await archive.path());
+    const images = await readZip(content);
+    expect(images.map(({ name }) => name)).to.deep.equal(['pages-p2.png', 'pages-p3.png']);
+    const source = await fixture('pages.tiff');
+    for (const [at, image] of images.entries())
+      expect(await sharp(image.content).removeAlpha().raw().toBuffer()).to.deep.equal(
+        await sharp(source, { page: at + 1 })
+          .removeAlpha()
+          .raw()
+          .toBuffer(),
+      );
+    const all = await downloaded(page, page.getByRole('button', { name: 'Download ZIP' }));
+    const entries = await readZip(await readFile(await all.path()));
+    expect(entries.map(({ name }) => name)).to.deep.equal(['grey-120w.png', 'pages.zip']);
+    expect(entries[1]?.content).to.deep.equal(content);
+  });
+
+  it('converts the pages of the address of a PDF', async () => {
+    const page = await open(service, {}, '?output_format=png&pages=1-2');
+    const sizes = [100, 140].map((width) => ({ width, height: 60, content: '' }));
+    await pick(page, [made('report.pdf', pdf(sizes))]);
+    await convertAll(page);
+    const archive = await downloaded(page, page.getByRole('link', { name: 'Save report.zip' }));
+    const images = await readZip(await readFile(await archive.path()));
+    const widths = images.map(async ({ content }) => (await sharp(content).metadata()).width);
+    expect(await Promise.all(widths)).to.deep.equal([200, 280]);
+    await page.getByLabel('Pages', { exact: true }).fill('3');
+    await convertAll(page);
+    await row(page, 'report.pdf')
+      .getByText(/has 2 pages, so there is no page 3/)
+      .waitFor();
+  });
+
+  it('says what is accepted as pages, sends nothing else, and keeps what is accepted', async () => {
+    const page = await open(service);
+    await pick(page, [fixturePath('pages.tiff')]);
+    const pages = page.getByLabel('Pages', { exact: true });
+    await pages.fill('1, 3');
+    expect((await queryOf(page)).get('pages')).to.equal('1,3');
+    await pages.fill('3-1');
+    await page.getByText('Type numbers from 1 to 10000, such as 1-3,5, or all, or first.').waitFor();
+    expect((await queryOf(page)).has('pages')).to.equal(false);
+    const queries = recordQueries(page);
+    for (const name of ['Convert 1 file', 'Convert pages.tiff']) {
+      await page.getByRole('button', { name }).click();
+      expect(await pages.evaluate((input) => input.matches(':focus:invalid'))).to.equal(true);
+      await pages.blur();
+    }
+    await row(page, 'pages.tiff').getByText('Ready').waitFor();
+    expect(queries).to.deep.equal([]);
+    await pages.fill('FIRST');
+    await page.goto(new URL('../', service.base).href);
+    expect(await pages.inputValue()).to.equal('first');
   });
 
   it('offers the formats of EXTRA_OUTPUTS, accepts those of EXTRA_INPUTS, and saves the result', async () => {
@@ -449,7 +529,7 @@ describe('the options on the page', () => {
     expect(await special()).to.deep.equal(['background', 'frames', 'pages']);
     await page.getByLabel('Background', { exact: true }).fill('#ff0000');
     await page.getByLabel('Animations').selectOption('All frames');
-    await page.locator('[name=pages]').selectOption('First page');
+    await page.locator('[name=pages]').fill('first');
     expect(String(await queryOf(page))).to.equal(
       'output_format=pdf&frames=all&pages=first&background=%23ff0000',
     );

@@ -62,8 +62,9 @@ export async function requestResult(
   const options = { ...fields, watermark: watermarkOf(watermark) } as ConvertOptions;
   const { type, notes, response } = await connect(onUpload).convert(file, options, { signal });
   const blob = await response.blob();
-  const preview: Result['preview'] = signalOf(undefined);
-  if (type.startsWith('image/')) loadPreview(preview, blob);
+  const isImage = type.startsWith('image/');
+  const preview: Result['preview'] = signalOf(isImage ? undefined : null);
+  if (isImage) loadPreview(preview, blob);
   const types = Object.entries<ResultType>({ ...OUTPUTS, zip: ARCHIVE });
   const [extension, { label }] = types.find(([, { mediaType }]) => mediaType === type) ?? [
     'webp',
@@ -110,7 +111,7 @@ function formatError({ status, details }: ImagemillError): string {
 /** Type of a result. */
 type ResultType = Pick<OutputFormat, 'mediaType' | 'label'>;
 
-/** The archive of a preset with several results for each file. */
+/** The archive of several results of a file: those of a preset, or its pages. */
 const ARCHIVE: ResultType = { mediaType: 'application/zip', label: 'ZIP' };
 
 /** Returns the file name of a result. */

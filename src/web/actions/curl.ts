@@ -17,7 +17,7 @@ export const command = computed(() => {
   const result = choices.isSet('format') && resultName(name, choices.all().format);
   // curl -OJ does not overwrite files, so a result with the name of the input would fail.
   const output = result === name && result ? ['-o', result.replace(/(?=\.[^.]*$)/, ' (2)')] : ['-OJ'];
-  return curl(output, 'convert', queryFor(choices), [first?.path ?? name]);
+  return curl(output, 'convert', first ? queryOf(first) : queryFor(panel), [first?.path ?? name]);
 });
 
 /** Formats one command per archive: for the files with equal options, as many as `POST /batch` accepts. */

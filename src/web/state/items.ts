@@ -1,8 +1,10 @@
 /** @module The files of the list, and their states. */
 import { computed, effect, type Signal, signal } from '@preact/signals';
+import { INPUTS } from '../../formats.ts';
 import type { Note } from '../../notes.ts';
 import { plural } from '../../text.ts';
 import { loadPreview, type PreviewSignal, revokePreview } from '../client/preview.ts';
+import { inputTypeOf } from '../format.ts';
 import type { Size } from './crop.ts';
 import { findRejection } from './formats.ts';
 import { choicesOf, type OwnOptions, queryFor, removeOwn, setOptions } from './options.ts';
@@ -182,8 +184,13 @@ export function forgetResult(state: State): void {
   revokePreview(state.result.preview);
 }
 
-/** Returns the options for an item, as a query string. */
-export const queryOf = ({ own }: Item): string => queryFor(choicesOf(own));
+/** Returns the options for an item, as a query string. An image has no pages, and the server would reject their numbers. */
+export function queryOf({ file, own }: Item): string {
+  const query = new URLSearchParams(queryFor(choicesOf(own)));
+  const type = inputTypeOf(file);
+  if (type && !INPUTS[type].pages) query.delete('pages');
+  return query.toString();
+}
 
 /** Moves the own options of an item to the panel. No other item keeps its own value of these options. */
 export function applyToAll({ own }: Item): void {

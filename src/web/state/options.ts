@@ -11,6 +11,7 @@ import {
   type OptionValue,
   optionRow,
   POINT_TEXT,
+  parsePages,
 } from '../../options.ts';
 import { loadStored, store } from './storage.ts';
 import { watermarkKey } from './watermark.ts';
@@ -18,12 +19,14 @@ import { watermarkKey } from './watermark.ts';
 type Rows = typeof OPTIONS;
 /** Name of an option that the page offers. */
 export type PageOption = { [N in OptionName]: Rows[N] extends { control: object } ? N : never }[OptionName];
-/** An option of the page: numbers and colours are texts as typed, and empty for the default of the API. */
+/** An option of the page: numbers, pages and colours are texts as typed, and empty for the default of the API. */
 type PageValue<N extends OptionName> = Rows[N]['type']['kind'] extends 'flag'
   ? boolean
-  : Rows[N]['type']['kind'] extends 'words'
-    ? OptionValue<N> | (Rows[N] extends { default: unknown } ? never : '')
-    : string;
+  : Rows[N]['type'] extends { numbered: true }
+    ? string
+    : Rows[N]['type']['kind'] extends 'words'
+      ? OptionValue<N> | (Rows[N] extends { default: unknown } ? never : '')
+      : string;
 
 /**
  * Conversion options. As a query string with the field names of the API, they are in the page's address and
@@ -52,7 +55,10 @@ function parseValue(name: PageOption, text: string): string | boolean {
       return text === String(!fallback) ? !fallback : fallback === true;
     case 'words':
     case 'numbers': {
-      const isValid = Object.hasOwn(type.labels, text) || ('point' in type && POINT_TEXT.test(text));
+      const isValid =
+        Object.hasOwn(type.labels, text) ||
+        ('point' in type && POINT_TEXT.test(text)) ||
+        ('numbered' in type && parsePages(text) !== undefined);
       return isValid ? text : String(fallback);
     }
     case 'integer':
@@ -68,6 +74,9 @@ function parseValue(name: PageOption, text: string): string | boolean {
       return parseColour(text);
   }
 }
+
+/** Returns whether a text selects pages, or is empty. */
+export const isPages = (text: string): boolean => parseValue('pages', text) === text;
 
 /** Parses a query string. Invalid values count as absent. */
 export function parseOptions(query: URLSearchParams): Options {
@@ -226,6 +235,7 @@ function toFields(choices: Choices): URLSearchParams {
     scale: width === '' && height === '',
     enlarge: preset !== '' || width !== '' || height !== '' || scale !== '',
     lossless: OUTPUTS[format].lossless,
+    pages: isPages(all.pages),
     maxBytes: hasBytesLimit(format) && !lossless,
   };
   const isSent = (name: keyof Options, text: string): boolean => {

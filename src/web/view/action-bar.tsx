@@ -18,7 +18,7 @@ import {
 import { focusPicker } from './drop-zone.tsx';
 import { useBusyClick, useFocusFallback } from './events.ts';
 import { Icon } from './icons.tsx';
-import { FORM_ID } from './options-form.tsx';
+import { checkOptions, FORM_ID } from './options-form.tsx';
 import { Removal } from './removal.tsx';
 
 /**
@@ -37,7 +37,11 @@ export function ActionBar() {
           {busy.value ? 'Cancel all' : 'Clear list'}
         </button>
         {retryable.value.length > 1 && (
-          <button type="button" class="button plain" onClick={() => convert(retryable.value)}>
+          <button
+            type="button"
+            class="button plain"
+            onClick={() => checkOptions() && convert(retryable.value)}
+          >
             <Icon name="right" />
             Try {retryable.value.length} again
           </button>

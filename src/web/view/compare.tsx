@@ -77,6 +77,7 @@ export function Compare({ item }: { item: Item }) {
             isReadable={Boolean(preview.value?.thumbnail)}
             size={size}
             options={options}
+            isArchived={result !== undefined && isArchive(result.blob)}
             result={result && !isArchive(result.blob) ? result.url : undefined}
             labels={[
               `Original · ${typeLabel(file)} ${formatBytes(file.size)}`,
@@ -105,7 +106,9 @@ interface ComparedProps {
   readonly size: Size | undefined;
   /** The options of the result. */
   readonly options: Options;
-  /** Object URL of the result; undefined until there is one. */
+  /** Whether the result is an archive. */
+  readonly isArchived: boolean;
+  /** Object URL of the result; undefined for an archive, and until there is one. */
   readonly result: string | undefined;
   /** Labels of the original and of the result. */
   readonly labels: readonly [string, string];
@@ -153,7 +156,7 @@ function useDivider(stage: RefObject<HTMLElement | null>, zoom: ReturnType<typeo
 }
 
 /** Shows the original over the result, divided by a slider. The wheel, two fingers and keys zoom. */
-function ComparedImages({ file, isReadable, size, options, result, labels }: ComparedProps) {
+function ComparedImages({ file, isReadable, size, options, isArchived, result, labels }: ComparedProps) {
   const original = useMemo(() => URL.createObjectURL(file), [file]);
   useEffect(() => () => URL.revokeObjectURL(original), [original]);
   const stage = useRef<HTMLElement>(null);
@@ -217,7 +220,9 @@ function ComparedImages({ file, isReadable, size, options, result, labels }: Com
           </label>
         ) : (
           <p class="quiet">
-            {!isReadable && 'This browser cannot show the original. Only the result is shown.'}
+            {isArchived
+              ? 'The result is a ZIP archive, which cannot be shown.'
+              : !isReadable && 'This browser cannot show the original. Only the result is shown.'}
           </p>
         )}
         <button

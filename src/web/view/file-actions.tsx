@@ -6,6 +6,7 @@ import { compared, type Item, markSaved, stateOf } from '../state/items.ts';
 import { saveNameOf } from '../state/names.ts';
 import { ignoreDoubleClick } from './events.ts';
 import { Icon } from './icons.tsx';
+import { checkOptions } from './options-form.tsx';
 import { TurnButtons } from './turns.tsx';
 
 /** The buttons of a file. One of them replaces the others by those that rotate and flip it, until the focus leaves them. */
@@ -50,12 +51,12 @@ function StateActions({ item }: { item: Item }) {
       return (
         <>
           <CompareAction item={item} />
-          <Action label="Convert" of={file} onClick={() => convert([item])} />
+          <Action label="Convert" of={file} onClick={() => checkOptions() && convert([item])} />
         </>
       );
     case 'failed':
       return state.canRetry ? (
-        <Action label="Try again" icon="right" of={file} onClick={() => convert([item])} />
+        <Action label="Try again" icon="right" of={file} onClick={() => checkOptions() && convert([item])} />
       ) : null;
     case 'done':
       return (

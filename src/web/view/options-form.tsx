@@ -20,11 +20,16 @@ import {
 } from '../state/options.ts';
 import { Check, NamePatternField, NumberField, QualityField, Select } from './fields.tsx';
 import { Icon } from './icons.tsx';
+import { PagesField } from './pages-field.tsx';
 import { SizeFields } from './size-fields.tsx';
 import { WatermarkFields } from './watermark-fields.tsx';
 
 /** ID of the form's element. Buttons outside the form refer to it. */
 export const FORM_ID = 'choices';
+
+/** Returns whether all options are valid. Otherwise, the browser shows what is wrong. */
+export const checkOptions = (): boolean =>
+  (document.getElementById(FORM_ID) as HTMLFormElement).reportValidity();
 
 /** Whether the options are visible on a narrow screen although there are files. */
 const isExpanded = signal(false);
@@ -132,6 +137,7 @@ function Special() {
   const { preset, format, fit, crop, background, frames, pages, dpi } = options.value;
   const { alpha, animation, pages: hasPages } = OUTPUTS[format];
   const types = items.value.map(({ file }) => inputTypeOf(file)).filter((type) => type !== undefined);
+  const accepted = formats.value?.input;
   const inputs = [...new Set(types)].map((type) => INPUTS[type]);
   const flattens = alpha === 'none' && inputs.some(({ opaque }) => !opaque);
   const hasBorders = hasBox(options.value) && fit === 'contain';
@@ -159,10 +165,10 @@ function Special() {
       {(((animation || hasPages) && inputs.some((input) => input.animation)) || frames !== '') && (
         <Select name="frames" fallback={animation ? 'all' : 'first'} />
       )}
-      {((hasPages && inputs.some((input) => input.pages)) || pages !== '') && (
-        <Select name="pages" fallback="all" />
+      {(types.some((type) => INPUTS[type].pages && accepted?.includes(type)) || pages !== '') && (
+        <PagesField />
       )}
-      {formats.value?.input.includes('pdf') && (types.includes('pdf') || dpi !== '') && (
+      {accepted?.includes('pdf') && (types.includes('pdf') || dpi !== '') && (
         <NumberField name="dpi" fallback={DPI.default} />
       )}
     </>
