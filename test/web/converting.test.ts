@@ -189,6 +189,10 @@ describe('converting on the page', () => {
       ['grey', 'scene'].map((name, at) => `${name}-${widths[at]}w.webp`),
     );
     expect(await page.getByText('Converted with other options.').count()).to.equal(0);
+    await page.getByRole('radio', { name: 'PDF' }).check(); // has no size in pixels
+    await convertAll(page);
+    const sheets = await saved(page, page.getByRole('button', { name: 'Download ZIP' }));
+    expect((await readZip(sheets.content)).map(({ name }) => name)).to.deep.equal(['grey.pdf', 'scene.pdf']);
     await page.reload();
     expect(await names.inputValue()).to.equal('{name}-{width}w');
   });
