@@ -80,7 +80,8 @@ const LIMITS = {
 /** The defaults that `ACCESS=private` changes, as environment variables. */
 const PRIVATE_DEFAULTS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(Object.entries(LIMITS.private).map(([name, value]) => [name, String(value)])),
-  ...{ EXTRA_INPUTS: 'all', EXTRA_OUTPUTS: 'all' },
+  EXTRA_INPUTS: 'all',
+  EXTRA_OUTPUTS: 'all',
 };
 
 const settings = z.object({

@@ -33,6 +33,9 @@ const wordsOf = (pattern: string): string[] => [...pattern.matchAll(WORD)].map((
 export const namesSize = (pattern: string): boolean =>
   wordsOf(pattern).some((word) => SIZE_WORDS.includes(word));
 
+/** Returns whether the name of a result depends on nothing but the name of its input. */
+export const namesInputOnly = (pattern: string): boolean => wordsOf(pattern).every((word) => word === 'name');
+
 /** Returns what is wrong with a pattern, as a sentence; undefined if nothing is. */
 export function findPatternError(pattern: string): string | undefined {
   if (pattern.trim() === '') return 'The name is empty.';

@@ -4,6 +4,7 @@ import { extname } from 'node:path';
 import type { Command } from 'commander';
 import { OUTPUT_NAMES } from '../formats.ts';
 import { describeFlag, OPTION_NAMES } from '../options.ts';
+import { sanitizeForDisplay } from '../text.ts';
 import { type CliContext, CliError } from './context.ts';
 import type { ConvertFlags } from './convert.ts';
 import type { ExplainFlags } from './explain.ts';
@@ -188,7 +189,9 @@ export function addConvert(
       const { inputs, output } = given === undefined ? splitOutput(args) : { inputs: args, output: given };
       if (inputs.length === 0 || output === undefined) {
         const missing = inputs.length === 0 ? 'Name the images to convert' : 'Set the output with -o';
-        throw new CliError(`${missing}:\n${CONVERT_USAGE}`);
+        const taken = inputs.length === 2 && existsSync(inputs[1] as string);
+        const why = taken ? `, because ${sanitizeForDisplay(inputs[1] as string)} exists` : '';
+        throw new CliError(`${missing}${why}:\n${CONVERT_USAGE}`);
       }
       const { convert } = await import('./convert.ts');
       onExit(await convert(inputs, { ...flags, output }, context));

@@ -4,7 +4,7 @@ import { enabledTypes } from '../conversion/capabilities.ts';
 import { withWatermark } from '../conversion/watermark.ts';
 import { realPathOf } from '../files/system.ts';
 import type { OutputType } from '../formats.ts';
-import { DEFAULT_PATTERN } from '../name-pattern.ts';
+import { DEFAULT_PATTERN, namesInputOnly } from '../name-pattern.ts';
 import { findUnverifiable } from '../regress/verifiable.ts';
 import { plural, sanitizeForDisplay } from '../text.ts';
 import {
@@ -118,13 +118,15 @@ async function parseCommand(args: readonly string[], flags: ConvertFlags, env: C
 /** @throws {CliError} if the file of `--report` cannot be written */
 async function openReport(
   { json = false, quiet = false, verbose = false, report: path }: ConvertFlags,
-  { bulk: { dryRun, update }, destination, verify }: Command,
+  { bulk: { dryRun, update, pattern }, destination, verify }: Command,
   { areMany }: Inputs,
 ): Promise<Report> {
   const csv = path === undefined || verify?.pictures ? undefined : await createCsvReport(path);
   const isQuiet = quiet || destination.kind === 'stdout';
   const countsExisting = areMany && !update && !verbose;
-  return createReport({ json, quiet: isQuiet, verbose: verbose || !areMany, countsExisting, dryRun, csv });
+  const canUpdate = namesInputOnly(pattern);
+  const shown = { verbose: verbose || !areMany, countsExisting, canUpdate };
+  return createReport({ json, quiet: isQuiet, ...shown, dryRun, csv });
 }
 
 /** Starts what converts: the tools of this machine, or instances. */

@@ -141,7 +141,7 @@ export async function createConversionEngine(
       if (layers.files === 'landlock' && layers.syscalls === 'allow-list' && refused.size === 0)
         cache?.save({ toolchain, served });
     }
-    const run = reportFailures(cache?.watch(tools.run) ?? tools.run, log, (reason) =>
+    const run = reportFailures(cache?.forgetOnFailure(tools.run) ?? tools.run, log, (reason) =>
       events.toolKilled?.(reason),
     );
     const queue = new ConversionQueue({

@@ -38,7 +38,7 @@ export function openUserCache({
   const folder = join(base, 'imagemill');
   try {
     makeFolder(base);
-    // Whoever can write to the parent can replace the folder.
+    // A user who can write to the parent folder can replace this one.
     if (!isOwn(statSync(base), FOREIGN_WRITES)) return undefined;
     makeFolder(folder);
     const info = lstatSync(folder);

@@ -31,7 +31,7 @@ export interface TrialCache {
   readonly proven: Proven | undefined;
   save(proven: Proven): void;
   /** Removes all results when a tool does not start, so that the next run tries the tools again. */
-  watch(run: RunCommand): RunCommand;
+  forgetOnFailure(run: RunCommand): RunCommand;
 }
 
 /** Number of circumstances that the file remembers, such as other limits or formats. */
@@ -85,7 +85,7 @@ export async function openTrialCache(
         JSON.stringify(entries, (_, value) => (value instanceof Set ? [...value] : value)),
       );
     },
-    watch: (run) => (command) =>
+    forgetOnFailure: (run) => (command) =>
       run(command).catch((error) => {
         if (error instanceof CommandError && error.reason === 'spawn-failed') rmSync(path, { force: true });
         throw error;
@@ -112,12 +112,13 @@ async function keyOf(config: Config, search: ToolSearch): Promise<string> {
   const files = [FORK_SERVER_LIBRARY, '/etc/ld.so.cache', ...PACKAGES, ...reads, ...policies];
   const read = (name: string) => readFile(name, 'utf8').catch(() => '');
   const parts = await Promise.all([
-    ...[fingerprintTools(search), signatureOf(files), bootId(), read('/proc/self/limits')],
-    ...[
-      read(join(ASSETS_DIR, 'SHA256SUMS')),
-      read('/proc/self/attr/current'),
-      read('/proc/self/status').then(rightsOf),
-    ],
+    fingerprintTools(search),
+    signatureOf(files),
+    bootId(),
+    read('/proc/self/limits'),
+    read('/proc/self/attr/current'),
+    read('/proc/self/status').then(rightsOf),
+    read(join(ASSETS_DIR, 'SHA256SUMS')),
   ]);
   return hash('sha256', JSON.stringify([release(), version(), process.arch, ...parts, ...settings]));
 }

@@ -116,7 +116,7 @@ function limitChunks(req: IncomingMessage, onError: (error: Error) => void): voi
     if (!isWaiting)
       setImmediate(() => {
         isWaiting = false;
-        if (!req.destroyed) read(0);
+        if (!req.destroyed && !req.complete) read(0);
       });
     isWaiting = true;
     return false;

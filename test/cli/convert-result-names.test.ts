@@ -11,14 +11,14 @@ describe('names and times of the results of imagemill convert', () => {
     await put('a.jpg', 'other.jpg');
     expect((await folder.run(['a.jpg', 'b.webp'])).outcome).to.equal('0');
     expect((await sharp(folder.file('b.webp')).metadata()).format).to.equal('webp');
-    for (const args of [
-      ['a.jpg', 'b.webp'], // now a source, as any file that exists
-      ['a.jpg', 'other.jpg'],
-      ['a.jpg', 'new'],
-      ['a.jpg', 'other.jpg', 'c.webp'],
-    ]) {
+    for (const [args, why] of [
+      [['a.jpg', 'b.webp'], ', because b.webp exists'], // now a source, as any file that exists
+      [['a.jpg', 'other.jpg'], ', because other.jpg exists'],
+      [['a.jpg', 'new'], ''],
+      [['a.jpg', 'other.jpg', 'c.webp'], ''],
+    ] as const) {
       const { outcome } = await folder.run(args);
-      expect(outcome, args.join()).to.match(/^2 imagemill: Set the output with -o/);
+      expect(outcome, args.join()).to.include(`2 imagemill: Set the output with -o${why}:`);
     }
     expect(await folder.files()).to.deep.equal(['a.jpg', 'b.webp', 'other.jpg']);
   });
@@ -86,7 +86,7 @@ describe('names and times of the results of imagemill convert', () => {
     expect(await folder.files('out')).to.deep.equal(['a-60x40.webp', 'c-48x32.webp', 'deep/b-60x40.webp']);
     expect(lines.join()).to.include('in/a.jpg → out/a-60x40.webp');
     const again = await folder.run(['in', '-o', 'out', '--name', '{name}-{width}x{height}', ...size]);
-    expect(again.complaints.join('\n')).to.include('3 results exist');
+    expect(again.complaints.join('\n')).to.include('3 results exist: --force replaces all.');
     // A PDF has no size in pixels.
     expect(
       (await folder.run(['in/a.jpg', '-o', 'pdf/', '-f', 'pdf', '--name', '{name}-{width}'])).status,

@@ -1,18 +1,12 @@
 /** @module Controls the system's Chromium with the page of a service. */
-
+import { readFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { expect } from 'chai';
-import type {
-  Browser,
-  BrowserContext,
-  BrowserContextOptions,
-  Download,
-  Locator,
-  Page,
-} from 'playwright-core';
+import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { launchChromium } from '../helpers/chromium.ts';
 import type { OwnService } from '../helpers/service.ts';
 import { PATIENCE_MS } from '../helpers/util.ts';
+import { readZip, type ZipEntry } from '../helpers/zip.ts';
 
 /** Folder for the traces of failed tests. Without TRACES=on there are none: recording takes a fifth of the processor time. */
 const TRACES = process.env.TRACES === 'on' && new URL('../../traces/', import.meta.url).pathname;
@@ -166,10 +160,22 @@ export async function settled(page: Page): Promise<void> {
 export const row = (page: Page, name: string) =>
   page.getByRole('grid', { name: 'Files' }).getByRole('row').filter({ hasText: name });
 
-/** Clicks on what starts a download, and returns the download. */
-export async function downloaded(page: Page, button: Locator): Promise<Download> {
-  const [download] = await Promise.all([page.waitForEvent('download'), button.click()]);
-  return download;
+/** Clicks on what starts a download, and returns the file. */
+export async function download(page: Page, control: Locator): Promise<{ name: string; content: Buffer }> {
+  const [started] = await Promise.all([page.waitForEvent('download'), control.click()]);
+  return { name: started.suggestedFilename(), content: await readFile(await started.path()) };
+}
+
+/** Finds the link that saves the result with this name. */
+export const saveLink = (page: Page, name: string) => page.getByRole('link', { name: `Save ${name}` });
+
+/** Saves the result with this name. */
+export const save = (page: Page, name: string) => download(page, saveLink(page, name));
+
+/** Downloads the archive of all results, and reads it. */
+export async function saveZip(page: Page): Promise<{ name: string; entries: ZipEntry[] }> {
+  const { name, content } = await download(page, page.getByRole('button', { name: 'Download ZIP' }));
+  return { name, entries: await readZip(content) };
 }
 
 /** Records the object URLs that the page has not revoked, for {@link heldUrls}. */

@@ -1,7 +1,7 @@
 import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import type { Locator, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import sharp from 'sharp';
 import { pdf } from '../../scripts/fixtures/pdf.ts';
 import { formatBytes } from '../../src/text.ts';
@@ -16,12 +16,13 @@ import { readZip } from '../helpers/zip.ts';
 import {
   compare,
   convertAll,
-  downloaded,
   made,
   pick,
   queryOf,
   recordQueries,
   row,
+  save,
+  saveZip,
   useBrowser,
 } from './browser.ts';
 
@@ -57,8 +58,7 @@ describe('the page of a server with more formats', () => {
     await row(page, 'pages.tiff').getByText('→ ZIP').waitFor();
     expect(await page.getByRole('button', { name: 'Compare pages.tiff' }).count()).to.equal(0);
     expect(queries.map((query) => query.get('pages'))).to.have.members(['2-3', null]);
-    const archive = await downloaded(page, page.getByRole('link', { name: 'Save pages.zip' }));
-    const content = await readFile(await archive.path());
+    const { content } = await save(page, 'pages.zip');
     const images = await readZip(content);
     expect(images.map(({ name }) => name)).to.deep.equal(['pages-p2.png', 'pages-p3.png']);
     const source = await fixture('pages.tiff');
@@ -69,8 +69,7 @@ describe('the page of a server with more formats', () => {
           .raw()
           .toBuffer(),
       );
-    const all = await downloaded(page, page.getByRole('button', { name: 'Download ZIP' }));
-    const entries = await readZip(await readFile(await all.path()));
+    const { entries } = await saveZip(page);
     expect(entries.map(({ name }) => name)).to.deep.equal(['grey-120w.png', 'pages.zip']);
     expect(entries[1]?.content).to.deep.equal(content);
   });
@@ -80,8 +79,7 @@ describe('the page of a server with more formats', () => {
     const sizes = [100, 140].map((width) => ({ width, height: 60, content: '' }));
     await pick(page, [made('report.pdf', pdf(sizes))]);
     await convertAll(page);
-    const archive = await downloaded(page, page.getByRole('link', { name: 'Save report.zip' }));
-    const images = await readZip(await readFile(await archive.path()));
+    const images = await readZip((await save(page, 'report.zip')).content);
     const widths = images.map(async ({ content }) => (await sharp(content).metadata()).width);
     expect(await Promise.all(widths)).to.deep.equal([200, 280]);
     await page.getByLabel('Pages', { exact: true }).fill('3');
@@ -118,8 +116,7 @@ describe('the page of a server with more formats', () => {
     await page.getByRole('radio', { name: 'AVIF' }).check();
     await pick(page, [made('IMG_0001.HEIC', await extra('scene.heic'))]);
     await convertAll(page);
-    const download = await downloaded(page, page.getByRole('link', { name: 'Save IMG_0001.avif' }));
-    const { format } = await sharp(await readFile(await download.path())).metadata();
+    const { format } = await sharp((await save(page, 'IMG_0001.avif')).content).metadata();
     expect(format).to.equal('heif');
   });
 });
@@ -146,12 +143,6 @@ describe('converting on the page', () => {
   const { open } = useBrowser();
   const service = useServiceWith();
 
-  const saved = async (page: Page, button: Locator) => {
-    const download = await downloaded(page, button);
-    return { name: download.suggestedFilename(), content: await readFile(await download.path()) };
-  };
-  const save = (page: Page, name: string) => saved(page, page.getByRole('link', { name: `Save ${name}` }));
-
   it('converts ten photos to WebP and downloads the ZIP in three actions', async () => {
     const page = await open(service);
     const photos = await Promise.all(
@@ -161,9 +152,8 @@ describe('converting on the page', () => {
     );
     await pick(page, photos);
     await page.getByRole('button', { name: 'Convert 10 files' }).click();
-    const { name, content } = await saved(page, page.getByRole('button', { name: 'Download ZIP' }));
+    const { name, entries } = await saveZip(page);
     expect(name).to.equal('converted.zip');
-    const entries = await readZip(content);
     expect(entries.map((entry) => entry.name)).to.deep.equal(photos.map((_, at) => `photo ${at}.webp`));
     for (const entry of entries) expect((await sharp(entry.content).metadata()).format).to.equal('webp');
   });
@@ -180,8 +170,7 @@ describe('converting on the page', () => {
     await names.fill('{name}-{width}w');
     await page.getByText('Example: grey-60w.webp.').waitFor();
     expect((await save(page, 'scene-60w.webp')).name).to.equal('scene-60w.webp');
-    const { content } = await saved(page, page.getByRole('button', { name: 'Download ZIP' }));
-    const entries = await readZip(content);
+    const { entries } = await saveZip(page);
     const widths = await Promise.all(
       entries.map(async (entry) => (await sharp(entry.content).metadata()).width),
     );
@@ -191,8 +180,8 @@ describe('converting on the page', () => {
     expect(await page.getByText('Converted with other options.').count()).to.equal(0);
     await page.getByRole('radio', { name: 'PDF' }).check(); // has no size in pixels
     await convertAll(page);
-    const sheets = await saved(page, page.getByRole('button', { name: 'Download ZIP' }));
-    expect((await readZip(sheets.content)).map(({ name }) => name)).to.deep.equal(['grey.pdf', 'scene.pdf']);
+    const sheets = await saveZip(page);
+    expect(sheets.entries.map(({ name }) => name)).to.deep.equal(['grey.pdf', 'scene.pdf']);
     await page.reload();
     expect(await names.inputValue()).to.equal('{name}-{width}w');
   });
@@ -554,8 +543,7 @@ describe('the options on the page', () => {
     expect(await page.getByLabel('Background', { exact: true }).inputValue()).to.equal('#663399');
     await pick(page, [fixturePath('scene.png')]);
     await convertAll(page);
-    const download = await downloaded(page, page.getByRole('link', { name: 'Save scene.png' }));
-    const { data } = await decode(await readFile(await download.path()));
+    const { data } = await decode((await save(page, 'scene.png')).content);
     expect([...data.subarray(0, 4)]).to.deep.equal([0x66, 0x33, 0x99, 255]);
   });
 
@@ -597,8 +585,8 @@ describe('the options on the page', () => {
     expect(await page.getByLabel('Metadata').inputValue()).to.equal('all');
     await pick(page, [fixturePath('private.jpg')]);
     await convertAll(page);
-    const download = await downloaded(page, page.getByRole('link', { name: 'Save private.jpg' }));
-    expect((await sharp(await download.path()).metadata()).exif).to.be.instanceOf(Buffer);
+    const { content } = await save(page, 'private.jpg');
+    expect((await sharp(content).metadata()).exif).to.be.instanceOf(Buffer);
   });
 
   it('as a curl command give the same result, also with special characters in file names', async () => {

@@ -4,13 +4,15 @@ import { fixture, fixturePath } from '../helpers/client.ts';
 import { useServiceWith } from '../helpers/service.ts';
 import {
   convertAll,
-  downloaded,
   heldUrls,
   type Made,
   made,
   pick,
   recordUrls,
   row,
+  save,
+  saveLink,
+  saveZip,
   useBrowser,
 } from './browser.ts';
 
@@ -20,7 +22,6 @@ describe('the list of files on the page', () => {
 
   const names = (page: Page) => page.locator('.file-name').allTextContents();
   const undo = (page: Page) => page.getByRole('button', { name: 'Undo' });
-  const saveLink = (page: Page, name: string) => page.getByRole('link', { name: `Save ${name}` });
   const announced = (page: Page, text: string) =>
     page.getByRole('status').filter({ hasText: text }).waitFor({ state: 'attached' });
   const openConverted = async (
@@ -36,7 +37,7 @@ describe('the list of files on the page', () => {
 
   it('restores the results after Clear list, by keyboard, and announces it', async () => {
     const page = await openConverted();
-    const before = await downloaded(page, saveLink(page, 'scene.webp'));
+    const before = await save(page, 'scene.webp');
     await page.clock.fastForward(1_000); // a click right after the conversion was meant for "Cancel all"
     await page.getByRole('button', { name: 'Clear list' }).press('Enter');
     await page.getByText('2 results removed · Undo').waitFor();
@@ -51,8 +52,8 @@ describe('the list of files on the page', () => {
     expect(await page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).to.equal(
       'Add files',
     );
-    const after = await downloaded(page, saveLink(page, 'scene.webp'));
-    expect(after.suggestedFilename()).to.equal(before.suggestedFilename());
+    const after = await save(page, 'scene.webp');
+    expect(after).to.deep.equal(before);
     await page.locator('.thumbnail img').nth(1).waitFor();
   });
 
@@ -92,17 +93,17 @@ describe('the list of files on the page', () => {
       await page.getByRole('radio', { name: 'BMP' }).waitFor();
       return asked.join();
     };
-    await downloaded(page, saveLink(page, 'grey.webp'));
+    await save(page, 'grey.webp');
     expect(await isAsked()).to.equal('beforeunload');
 
     await pick(page, [fixturePath('grey.jpg')]);
     await convertAll(page);
-    await downloaded(page, saveLink(page, 'grey.webp'));
+    await save(page, 'grey.webp');
     expect(await isAsked()).to.equal('');
 
     await pick(page, [fixturePath('grey.jpg')]);
     await convertAll(page);
-    await downloaded(page, page.getByRole('button', { name: 'Download ZIP' }));
+    await saveZip(page);
     await announced(page, 'converted.zip is ready.');
     expect(await isAsked()).to.equal('');
   });

@@ -1,21 +1,18 @@
-import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
-import type { Page } from 'playwright-core';
 import sharp, { type Sharp } from 'sharp';
 import { convert, fixture, fixturePath } from '../helpers/client.ts';
 import { decode, difference, toPixels } from '../helpers/pixels.ts';
 import { useServiceWith } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
-import { readZip } from '../helpers/zip.ts';
 import {
   compare,
   convertAll,
-  downloaded,
   made,
   pick,
   queryOf,
   recordQueries,
   row,
+  saveZip,
   settled,
   useBrowser,
 } from './browser.ts';
@@ -23,11 +20,6 @@ import {
 describe('options of one picture', () => {
   const { open } = useBrowser();
   const service = useServiceWith();
-
-  const saveZip = async (page: Page) => {
-    const download = await downloaded(page, page.getByRole('button', { name: 'Download ZIP' }));
-    return readZip(await readFile(await download.path()));
-  };
 
   it('change one result in the comparison, and no other result is stale or converted again', async () => {
     const page = await open(service);
@@ -48,7 +40,7 @@ describe('options of one picture', () => {
     expect(queries.map((query) => query.get('quality'))).to.deep.equal([null, null, null, '40']);
     expect((await queryOf(page)).has('quality')).to.equal(false);
 
-    const entry = (await saveZip(page)).find(({ name }) => name === 'scene.webp');
+    const entry = (await saveZip(page)).entries.find(({ name }) => name === 'scene.webp');
     const { body } = await convert(service.base, await fixture('scene.jpg'), { quality: '40' });
     expect(entry?.content.equals(body)).to.equal(true);
   });
@@ -124,7 +116,9 @@ describe('options of one picture', () => {
     const queries = recordQueries(page);
     await convertAll(page);
     expect(queries).to.have.length(200);
-    const sizes = await Promise.all((await saveZip(page)).map(({ content }) => sharp(content).metadata()));
+    const sizes = await Promise.all(
+      (await saveZip(page)).entries.map(({ content }) => sharp(content).metadata()),
+    );
     expect(sizes.map(({ width = 0, height = 0 }) => (width < height ? 'turned' : 'as it was'))).to.deep.equal(
       [...Array<string>(10).fill('turned'), ...Array<string>(190).fill('as it was')],
     );

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import axe from 'axe-core';
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
@@ -7,7 +6,7 @@ import { fixturePath } from '../helpers/client.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
-import { convertAll, pick, queryOf, row, showOptions, useBrowser } from './browser.ts';
+import { convertAll, pick, queryOf, row, save, showOptions, useBrowser } from './browser.ts';
 
 const PRESETS = `
 presets:
@@ -29,11 +28,6 @@ describe('presets on the page', () => {
 
   const preset = (page: Page) => page.getByRole('combobox', { name: 'Preset' });
   const fieldsOf = async (page: Page) => Object.fromEntries(await queryOf(page));
-  const save = async (page: Page, name: string) => {
-    const link = page.getByRole('link', { name: `Save ${name}` });
-    const [download] = await Promise.all([page.waitForEvent('download'), link.click()]);
-    return readFile(await download.path());
-  };
 
   it('offers the presets of the server, and no choice if there are none', async () => {
     const page = await open(service);
@@ -52,7 +46,10 @@ describe('presets on the page', () => {
     expect(await enlarges.evaluate((box) => (box as HTMLInputElement).indeterminate)).to.equal(true);
     await pick(page, [fixturePath('scene.png')]);
     await convertAll(page);
-    expect(await sharp(await save(page, 'scene.jpg')).metadata()).to.include({ width: 60, height: 60 });
+    expect(await sharp((await save(page, 'scene.jpg')).content).metadata()).to.include({
+      width: 60,
+      height: 60,
+    });
 
     await page.getByLabel('Max width').fill('30');
     await page.getByLabel('Quality').fill('80'); // the default of the page, but not that of a preset
@@ -68,7 +65,10 @@ describe('presets on the page', () => {
     await page.getByLabel('Fit').selectOption('Stretch');
     await pick(page, [fixturePath('scene.jpg')]);
     await convertAll(page);
-    expect(await sharp(await save(page, 'scene.png')).metadata()).to.include({ width: 30, height: 60 });
+    expect(await sharp((await save(page, 'scene.png')).content).metadata()).to.include({
+      width: 30,
+      height: 60,
+    });
     await page.getByRole('radio', { name: 'Preset' }).check();
     await page.getByLabel('Fit').selectOption('As in the preset');
     expect(await fieldsOf(page)).to.deep.equal({
@@ -92,7 +92,7 @@ describe('presets on the page', () => {
     const page = await open(service, {}, '?preset=product');
     await pick(page, [fixturePath('scene.jpg')]);
     await convertAll(page);
-    const entries = await readZip(await save(page, 'scene.zip'));
+    const entries = await readZip((await save(page, 'scene.zip')).content);
     expect(entries.map(({ name }) => name)).to.deep.equal([
       ...['scene-square.webp', 'scene-zoom.png', 'manifest.json'],
     ]);

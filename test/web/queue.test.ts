@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { copyFile, mkdir, readFile, unlink, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, unlink, writeFile } from 'node:fs/promises';
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -13,18 +13,11 @@ import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
 import { type OwnService, startService, useOwnServices } from '../helpers/service.ts';
 import { eventually, isRunning } from '../helpers/util.ts';
 import { readZip } from '../helpers/zip.ts';
-import { convertAll, countAtOnce, downloaded, made, pick, row, settled, useBrowser } from './browser.ts';
+import { convertAll, countAtOnce, made, pick, row, saveZip, settled, useBrowser } from './browser.ts';
 
 const icons = async (count: number) => {
   const image = await fixture('grey.jpg');
   return Array.from({ length: count }, (_, at) => made(`${at}.jpg`, image));
-};
-
-/** Clicks the button, and reads the archive. */
-const downloadZip = async (page: Page) => {
-  const download = await downloaded(page, page.getByRole('button', { name: 'Download ZIP' }));
-  const entries = await readZip(await readFile(await download.path()));
-  return { name: download.suggestedFilename(), entries };
 };
 
 const stopListening = async (server: Server) => {
@@ -52,7 +45,7 @@ describe('many files on the page', () => {
     expect(most()).to.be.within(2, 3);
 
     const before = sent;
-    const { name, entries } = await downloadZip(page);
+    const { name, entries } = await saveZip(page);
     expect(name).to.equal('converted.zip');
     expect(entries.map((entry) => entry.name)).to.deep.equal(
       Array.from({ length: 25 }, (_, at) => `${at}.webp`),
@@ -74,7 +67,7 @@ describe('many files on the page', () => {
     await page.getByLabel('Choose a folder').setInputFiles(folder);
     await convertAll(page);
     await page.getByText('Done: 5 converted').waitFor();
-    const { entries } = await downloadZip(page);
+    const { entries } = await saveZip(page);
     expect(entries.map(({ name }) => name).sort()).to.deep.equal([
       ...['trip/a (2).webp', 'trip/a.webp', 'trip/day 1/_CON.webp', 'trip/day 1/a.webp', 'trip/x_y/a.webp'],
     ]);
@@ -126,7 +119,7 @@ describe('many files on the page', () => {
     await page.getByRole('radio', { name: 'GIF' }).check();
     await page.getByRole('button', { name: 'Convert 1.jpg', exact: true }).click();
     await row(page, '1.jpg').getByRole('link', { name: 'Save 1.gif' }).waitFor();
-    const { entries } = await downloadZip(page);
+    const { entries } = await saveZip(page);
     const found = entries.map(async ({ name, content }) => [name, (await sharp(content).metadata()).width]);
     expect(await Promise.all(found)).to.deep.equal([
       ['0.png', 20],

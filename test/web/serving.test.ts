@@ -8,7 +8,7 @@ import { type Daemon, freePorts, startNginx } from '../helpers/daemons.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { execute } from '../helpers/process.ts';
 import { useOwnServices, useServiceWith } from '../helpers/service.ts';
-import { convertAll, downloaded, pick, useBrowser } from './browser.ts';
+import { convertAll, pick, save, useBrowser } from './browser.ts';
 
 const BUDGET = 45_000;
 
@@ -149,14 +149,13 @@ describe('the pages below a path of nginx', () => {
     await page.getByRole('radio', { name: 'JPEG' }).check();
     await pick(page, [join(folder, 'scene.png')]);
     await convertAll(page);
-    const download = await downloaded(page, page.getByRole('link', { name: 'Save scene.jpg' }));
-    const result = await readFile(await download.path());
-    expect((await sharp(result).metadata()).format).to.equal('jpeg');
+    const { content } = await save(page, 'scene.jpg');
+    expect((await sharp(content).metadata()).format).to.equal('jpeg');
     await page.getByText('As curl').click();
     const command = await page.getByLabel('curl command').inputValue();
     expect(command).to.include(`${address}/api/v1/convert`);
     await execute('sh', ['-ec', command], { cwd: folder });
-    expect((await readFile(join(folder, 'scene.jpg'))).equals(result)).to.equal(true);
+    expect((await readFile(join(folder, 'scene.jpg'))).equals(content)).to.equal(true);
     expect(new URL(page.url()).pathname).to.equal('/images/');
     expect(elsewhere()).to.deep.equal([]);
   });

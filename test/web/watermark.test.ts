@@ -10,12 +10,13 @@ import { useServiceWith } from '../helpers/service.ts';
 import {
   compare,
   convertAll,
-  downloaded,
+  download,
   made,
   pick,
   queryOf,
   recordQueries,
   row,
+  save,
   useBrowser,
 } from './browser.ts';
 
@@ -23,10 +24,6 @@ describe('the size of results and a watermark on the page', () => {
   const { open } = useBrowser();
   const service = useServiceWith();
   const logo = () => plain(20, 10, 'red').png().toBuffer();
-  const save = async (page: Awaited<ReturnType<typeof open>>, name: string) => {
-    const download = await downloaded(page, page.getByRole('link', { name: `Save ${name}` }));
-    return readFile(await download.path());
-  };
 
   it('put an image of this device on each result, as the API does, until it is removed', async () => {
     const page = await open(service, {}, '?output_format=png');
@@ -47,7 +44,7 @@ describe('the size of results and a watermark on the page', () => {
       ['scene.png', await fixture('scene.png')],
     ]);
     const { body } = await postForm(`${service.base}/convert`, form);
-    expect((await save(page, 'scene.png')).equals(body)).to.equal(true);
+    expect((await save(page, 'scene.png')).content.equals(body)).to.equal(true);
 
     const folder = await makeTempDir('curl');
     await writeFile(join(folder, 'my logo.png'), await logo());
@@ -64,7 +61,7 @@ describe('the size of results and a watermark on the page', () => {
     const queries = recordQueries(page);
     await convertAll(page);
     expect(queries.map(String)).to.deep.equal(['output_format=png']);
-    expect((await save(page, 'scene.png')).equals(body)).to.equal(false);
+    expect((await save(page, 'scene.png')).content.equals(body)).to.equal(false);
   });
 
   it('make a result stale if another image of the same name is the watermark', async () => {
@@ -100,8 +97,8 @@ describe('the size of results and a watermark on the page', () => {
     const widths: number[] = [];
     for (const source of ['scene.svg', 'scene.png']) {
       const link = page.getByRole('row', { name: source }).getByRole('link', { name: /^Save/ });
-      const file = await readFile(await (await downloaded(page, link)).path());
-      widths.push((await sharp(file).metadata()).width ?? 0);
+      const { content } = await download(page, link);
+      widths.push((await sharp(content).metadata()).width ?? 0);
     }
     expect(widths).to.deep.equal([drawn * 2, 30]);
     await size.selectOption('In pixels');

@@ -1,6 +1,6 @@
 /** @module Validates the options of the `convert` command for many files: names of results, updates, and parts of the inputs. */
 import { hash } from 'node:crypto';
-import { DEFAULT_PATTERN, findPatternError, namesSize } from '../../name-pattern.ts';
+import { DEFAULT_PATTERN, findPatternError, namesInputOnly } from '../../name-pattern.ts';
 import { sanitizeForDisplay } from '../../text.ts';
 import { CliError } from '../context.ts';
 import type { Flags } from './options.ts';
@@ -69,7 +69,7 @@ function parsePattern(pattern: string | undefined, isFixed: boolean): string {
   if (pattern === undefined) return DEFAULT_PATTERN;
   const problem = findPatternError(pattern);
   if (problem) throw new CliError(`Invalid --name "${sanitizeForDisplay(pattern)}": ${problem}`);
-  if (isFixed && (namesSize(pattern) || pattern.includes('{number}')))
+  if (isFixed && !namesInputOnly(pattern))
     throw new CliError(
       '--name with {width}, {height} or {number} is not possible with --update, --watch, --delete and --shard: they find a result by its source.',
     );

@@ -121,7 +121,8 @@ function versionsOf({ toolchain }: ConversionEngine): string {
 async function startEngine(config: LocalSettings, signal: AbortSignal, jobs = config.CONCURRENCY) {
   const { log, warnings } = createWarningCollector();
   const settings = { ...config, CONCURRENCY: jobs, QUEUE_LIMIT: Math.max(1, config.QUEUE_LIMIT) };
-  const engine = await createConversionEngine(settings, log, {}, config).catch((error) => {
+  const { cacheFolder } = config;
+  const engine = await createConversionEngine(settings, log, {}, { cacheFolder }).catch((error) => {
     if (!(error instanceof StartupError)) throw error;
     const lines = [...warnings.keys(), error.message, 'Run "imagemill doctor" to find out why.'];
     throw new CliError(lines.join('\n'));

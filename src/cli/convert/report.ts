@@ -15,6 +15,8 @@ export interface ReportOptions {
   readonly verbose: boolean;
   /** Print one line for all results that exist, instead of one for each. */
   readonly countsExisting: boolean;
+  /** Whether `--update` is possible with the names of the results. */
+  readonly canUpdate: boolean;
   /** Nothing is converted: print what would be. */
   readonly dryRun: boolean;
   /** The file of `--report`. */
@@ -46,7 +48,8 @@ function createPrinter(
 }
 
 /** Creates a report that prints one line per file, and a summary. */
-export function createReport({ json, quiet, verbose, countsExisting, dryRun, csv }: ReportOptions) {
+export function createReport(options: ReportOptions) {
+  const { json, quiet, verbose, countsExisting, canUpdate, dryRun, csv } = options;
   const progress = quiet ? undefined : createProgress();
   const { isTTY, columns } = process.stdout;
   const showsResults = !quiet && (verbose || !isTTY || !progress);
@@ -61,7 +64,7 @@ export function createReport({ json, quiet, verbose, countsExisting, dryRun, csv
     if (json) printLine(JSON.stringify({ summary: tally.toJson() }));
     else if (!quiet && total + counts.deleted > 1) printLine(tally.formatResults(dryRun));
     if (!json && failed > 0 && total > 1) printError(tally.formatFailures());
-    const existing = countsExisting && !json && tally.formatExisting();
+    const existing = countsExisting && !json && tally.formatExisting(canUpdate);
     if (existing) printError(existing);
     const problem = await csv?.end();
     if (problem) printError(problem);

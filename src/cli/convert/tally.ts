@@ -58,12 +58,17 @@ export class Tally {
     return [parts.join(', '), ...notes].join('\n');
   }
 
-  /** Returns the advice for results that exist; undefined if none do. */
-  formatExisting(): string | undefined {
+  /**
+   * Returns the advice for results that exist; undefined if none do.
+   *
+   * @param canUpdate whether `--update` is possible
+   */
+  formatExisting(canUpdate: boolean): string | undefined {
     const count = this.#failures.get('OUTPUT_EXISTS') ?? 0;
     if (count === 0) return undefined;
     const exist = `${plural(count, 'result')} ${count === 1 ? 'exists' : 'exist'}`;
-    return `${exist}: --update converts what changed, from its first run on, and --force replaces all.`;
+    const update = canUpdate ? '--update converts what changed, from its first run on, and ' : '';
+    return `${exist}: ${update}--force replaces all.`;
   }
 
   /** Formats the number of failures, and their reasons. */

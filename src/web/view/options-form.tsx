@@ -148,14 +148,7 @@ function Special() {
           <span class="label">{OPTIONS.crop.control.label}</span>
           <span class="colour number">
             {crop}
-            <button
-              type="button"
-              class="button plain"
-              aria-label="Reset the crop"
-              onClick={() => setOption('crop', '')}
-            >
-              Reset
-            </button>
+            <ResetButton name="crop" />
           </span>
         </div>
       )}
@@ -192,20 +185,23 @@ function Background({ fallback }: { fallback: string }) {
           onInput={({ currentTarget }) => setOption('background', currentTarget.value)}
         />
         {background || fallback}
-        {background && (
-          <button
-            type="button"
-            class="button plain"
-            aria-label="Reset the background"
-            onClick={() => setOption('background', '')}
-          >
-            Reset
-          </button>
-        )}
+        {background && <ResetButton name="background" />}
       </span>
     </div>
   );
 }
+
+/** Makes the default of an option apply again. */
+const ResetButton = ({ name }: { name: 'background' | 'crop' }) => (
+  <button
+    type="button"
+    class="button plain"
+    aria-label={`Reset the ${name}`}
+    onClick={() => setOption(name, '')}
+  >
+    Reset
+  </button>
+);
 
 /** Less common options. Initially open if the page's address contains one of them. */
 function More() {
