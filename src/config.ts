@@ -57,8 +57,8 @@ const PRIVATE_PIXELS = Math.min(
   MAX_DIMENSION ** 2,
 );
 
-/** Default limits for each value of `ACCESS`. */
-const LIMITS = {
+/** Defaults for each value of `ACCESS`. */
+const DEFAULTS = {
   public: {
     MAX_FILE_BYTES: 10 * 1024 * 1024,
     MAX_BATCH_FILES: 20,
@@ -74,15 +74,15 @@ const LIMITS = {
     MAX_TOTAL_PIXELS: Math.floor(1.5 * PRIVATE_PIXELS),
     RATE_LIMIT_PER_MINUTE: 0,
     UPLOAD_TIMEOUT_MS: 600_000,
+    EXTRA_INPUTS: 'all',
+    EXTRA_OUTPUTS: 'all',
   },
 } as const;
 
-/** The defaults that `ACCESS=private` changes, as environment variables. */
-const PRIVATE_DEFAULTS: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(Object.entries(LIMITS.private).map(([name, value]) => [name, String(value)])),
-  EXTRA_INPUTS: 'all',
-  EXTRA_OUTPUTS: 'all',
-};
+/** The defaults of `ACCESS=private`, as environment variables. */
+const PRIVATE_DEFAULTS: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries(DEFAULTS.private).map(([name, value]) => [name, String(value)]),
+);
 
 const settings = z.object({
   /** Search path for the tools. It is the only environment variable that the tools inherit. */
@@ -92,14 +92,14 @@ const settings = z.object({
   /** Who can reach the service. `private` changes defaults of other settings. */
   ACCESS: oneOf('public', 'private').default('public'),
   SUPPORT_EMAIL: matching(/^[^\s@]+@[^\s@]+$/, 'an e-mail address').default('support@localhost'),
-  MAX_FILE_BYTES: integer(1, 2 ** 31, LIMITS.public.MAX_FILE_BYTES),
-  MAX_BATCH_FILES: integer(1, 1000, LIMITS.public.MAX_BATCH_FILES),
+  MAX_FILE_BYTES: integer(1, 2 ** 31, DEFAULTS.public.MAX_FILE_BYTES),
+  MAX_BATCH_FILES: integer(1, 1000, DEFAULTS.public.MAX_BATCH_FILES),
   /** At most 99, since two digits distinguish the working files of the variants. */
   MAX_VARIANTS: integer(1, 99, 12),
-  MAX_PIXELS: integer(1, MAX_DIMENSION ** 2, LIMITS.public.MAX_PIXELS),
-  MAX_TOTAL_PIXELS: integer(1, 2 ** 31, LIMITS.public.MAX_TOTAL_PIXELS),
+  MAX_PIXELS: integer(1, MAX_DIMENSION ** 2, DEFAULTS.public.MAX_PIXELS),
+  MAX_TOTAL_PIXELS: integer(1, 2 ** 31, DEFAULTS.public.MAX_TOTAL_PIXELS),
   MAX_FRAMES: integer(1, 10_000, 500),
-  RATE_LIMIT_PER_MINUTE: integer(0, 1_000_000, LIMITS.public.RATE_LIMIT_PER_MINUTE),
+  RATE_LIMIT_PER_MINUTE: integer(0, 1_000_000, DEFAULTS.public.RATE_LIMIT_PER_MINUTE),
   TRUST_PROXY: z.string().transform(parseTrustProxy).default(false),
   TRUSTED_CLIENTS: z.string().transform(parseSubnets).default([]),
   API_KEYS_FILE: path.optional(),
@@ -115,7 +115,7 @@ const settings = z.object({
   CONCURRENCY: integer(1, 1024, availableParallelism()),
   QUEUE_LIMIT: integer(0, 100_000, 200),
   CONVERT_TIMEOUT_MS: integer(10, MAX_TIMER_MS, 30_000),
-  UPLOAD_TIMEOUT_MS: integer(100, MAX_TIMER_MS, LIMITS.public.UPLOAD_TIMEOUT_MS),
+  UPLOAD_TIMEOUT_MS: integer(100, MAX_TIMER_MS, DEFAULTS.public.UPLOAD_TIMEOUT_MS),
   TEMP_DIR: path.default(tmpdir()),
   EXTRA_INPUTS: extraFormats(EXTRA_INPUT_TYPES),
   EXTRA_OUTPUTS: extraFormats(EXTRA_OUTPUT_TYPES),

@@ -182,6 +182,10 @@ describe('converting on the page', () => {
     await convertAll(page);
     const sheets = await saveZip(page);
     expect(sheets.entries.map(({ name }) => name)).to.deep.equal(['grey.pdf', 'scene.pdf']);
+    await names.fill('web');
+    const equal = await saveZip(page);
+    expect(equal.entries.map(({ name }) => name)).to.deep.equal(['web.pdf', 'web (2).pdf']);
+    await names.fill('{name}-{width}w');
     await page.reload();
     expect(await names.inputValue()).to.equal('{name}-{width}w');
   });
