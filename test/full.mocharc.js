@@ -33,6 +33,7 @@ export const FULL_TESTS = [
   'test/web/phone.test.ts',
   'test/client/generated.test.ts', // installs generators of clients
   'test/client/recipes.test.ts', // installs libraries of the examples
+  'test/client/package.test.ts', // installs the package in other JavaScript runtimes
   'test/service/batch-zip.test.ts',
   'test/process/sandbox/broken-codec.test.ts', // all forbidden actions of a codec
   'test/conversion/threads.test.ts', // all fixtures

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 /** Root folder of the project, with a trailing slash. */
 export const PROJECT = new URL('../../', import.meta.url).pathname;
 
-const EXCLUDED_FOLDERS = ['node_modules', 'dist', 'traces', '.git'];
+const EXCLUDED_FOLDERS = ['node_modules', 'dist', 'release', 'traces', '.git'];
 
 interface CodeBlock {
   /** Word after the opening fence, or an empty string. */

@@ -20,7 +20,7 @@ export async function readRecipe(heading: string, language: string, base: string
   const [, example = ''] = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'ms').exec(section) ?? [];
   if (!example) throw new Error(`docs/recipes.md has no ${language} below ${heading}`);
   return example
-    .replaceAll('imagemill/client', join(PROJECT, 'src/client/library/index.ts'))
+    .replaceAll('imagemill-client', join(PROJECT, 'src/client/library/index.ts'))
     .replaceAll('http://localhost:3000', base.replace('/api/v1', ''));
 }
 

@@ -1,6 +1,6 @@
 /**
- * @module The package `imagemill/client`: converts images with a running service, in Node.js and in browsers. It imports only
- * its own files, so that applications can copy its folder.
+ * @module The package `imagemill-client`, and `imagemill/client` of the program: converts images with a running service, in Node.js and
+ * in browsers. It imports only its own files, so that applications can copy its folder.
  */
 import { ImagemillError, toError } from './error.ts';
 import { fetchFromHost, readText } from './transport.ts';
