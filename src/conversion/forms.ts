@@ -151,6 +151,14 @@ export interface FormOptions {
   readonly watermark: WatermarkFile | undefined;
 }
 
+/** The text fields of `POST /identify`, parsed. */
+export interface IdentifyFields extends WantedConversion {
+  /** Whether the fields ask for a conversion. Without one, only the image is described. */
+  readonly isWanted: boolean;
+  /** The watermark of the preset. That of a request takes precedence. */
+  readonly watermark: WatermarkFile | undefined;
+}
+
 /** Creates the function that parses the options of one result. */
 export function createOptionsParser(outputs: readonly OutputType[]): Parse<ConvertOptions> {
   const checks = resultFields(outputs);
@@ -200,12 +208,12 @@ export function createParsers(
   return {
     convert: parserOf(forms.convert),
     batch: parserOf(forms.batch),
-    // Without a known option, nothing is described but the image.
-    identify(sent: readonly TextField[], accept?: string): WantedConversion | undefined {
+    identify(sent: readonly TextField[], accept?: string): IdentifyFields {
       const fields = expandPreset(sent, presets);
       const { plan } = parseFields(identifyFields, fields);
       const hasOptions = fields.some(([name, value]) => value !== '' && names.includes(name));
-      return plan || hasOptions ? { options: parse(fields, accept), plan } : undefined;
+      const watermark = presets.get(presetName(sent) ?? '')?.watermark;
+      return { options: parse(fields, accept), plan, isWanted: plan || hasOptions, watermark };
     },
   };
 }

@@ -152,6 +152,10 @@ describe('the file part watermark', () => {
         ...{ method: 'POST', body: new Uint8Array(picture), headers: { 'content-type': 'image/png' } },
       });
       expect(asBody.body.equals(expected.body)).to.equal(true);
+      const described = await sendForm(`${service.base}/identify?preset=logo&plan=true`, {
+        ...{ method: 'POST', body: new Uint8Array(picture), headers: { 'content-type': 'image/png' } },
+      });
+      expect(jsonOf(described).explanation.key).to.equal(asBody.headers.get('x-conversion-key'));
       const blue = await plain(8, 8, '#0000ff').png().toBuffer();
       const form = formOf({ preset: 'logo' }, [
         ['a.png', picture, 'file'],
@@ -178,6 +182,23 @@ describe('the file part watermark', () => {
     expect(await start()).to.include(
       `watermark ${image}: The watermark is not an image of a supported format`,
     );
+  });
+
+  it('belongs to the conversion that POST /identify describes', async () => {
+    const converted = await send(await red(8), { watermark_opacity: '50' });
+    const described = jsonOf(
+      await send(await red(8), { watermark_opacity: '50', plan: 'true' }, [], '/identify'),
+    );
+    expect(described.explanation.key).to.equal(converted.headers.get('x-conversion-key'));
+    expect(described.explanation.sentences).to.include(
+      'a watermark at right bottom, with 20% of the width and 50% opacity',
+    );
+    const form = formOf({}, [
+      ['scene.png', await fixture('scene.png'), 'file'],
+      [MARK[0], await red(8), MARK[1]],
+    ]);
+    expect(jsonOf(await postForm(`${own.base}/identify`, form)).conversion).to.include({ type: 'webp' });
+    expect((await send(Buffer.from('no image'), {}, [], '/identify')).status).to.equal(415);
   });
 
   it('is an option of the client', async () => {

@@ -208,6 +208,8 @@ export interface BatchOptions extends ConvertOptions {
 
 /** Options of `identify`. */
 export interface IdentifyOptions extends ResultOptions {
+  /** An image that is put on each result, at most 10 MiB and 25 megapixels. It is sent in a form. */
+  readonly watermark?: Blob | undefined;
   /** Name of options that the operator has defined. */
   readonly preset?: string | undefined;
   /**

@@ -77,6 +77,7 @@ export function schemas({ inputs, outputs, presets, config }: ApiContext): Recor
           items: BINARY,
           description: 'Images or ZIP archives, as in `/batch`. The response is a list.',
         },
+        [WATERMARK_FIELD]: WATERMARK,
         ...fieldSchemas(forms.identify),
       },
     },

@@ -3,8 +3,8 @@ import type { RequestHandler, Response } from 'express';
 import type { Config } from '../../config.ts';
 import { type ConvertBatchFile, convertBatch } from '../../conversion/batch.ts';
 import type { ConversionEngine } from '../../conversion/engine.ts';
-import { type FormOptions, type Presets, skipsErrors } from '../../conversion/forms.ts';
-import type { Identify, WantedConversion } from '../../conversion/identify.ts';
+import { type FormOptions, type IdentifyFields, type Presets, skipsErrors } from '../../conversion/forms.ts';
+import type { Identify } from '../../conversion/identify.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import type {
   ConversionOutcome,
@@ -13,6 +13,7 @@ import type {
   TextField,
   Variant,
 } from '../../conversion/types.ts';
+import { withWatermark } from '../../conversion/watermark.ts';
 import { ClientDisconnectedError, KnownResultError, serviceError } from '../../errors.ts';
 import type { Workspaces } from '../../files/workspace.ts';
 import type { InputType } from '../../formats.ts';
@@ -47,7 +48,8 @@ export interface ConvertRouteDeps
 }
 
 /** Returns the watermark of a request, or that of its preset. */
-const watermarkOf = ({ watermark, options }: ReceivedForm<FormOptions>) => watermark ?? options.watermark;
+const watermarkOf = ({ watermark, options }: ReceivedForm<FormOptions | IdentifyFields>) =>
+  watermark ?? options.watermark;
 
 /** Creates the handler of `POST /convert`, which converts one image. */
 export function convertRoute(deps: ConvertRouteDeps): RequestHandler {
@@ -180,7 +182,7 @@ function isReceived(file: ReceivedFile | RejectedFile): file is ReceivedFile {
 
 /** Creates the handler of `POST /identify`, which describes images. */
 export function identifyRoute(
-  deps: FormRouteDeps<WantedConversion | undefined>,
+  deps: FormRouteDeps<IdentifyFields>,
   identify: Identify,
 ): RequestHandler {
   const rules: UploadOptions = {
@@ -191,18 +193,24 @@ export function identifyRoute(
     maxFiles: deps.config.MAX_BATCH_FILES,
     isBatch: true,
     acceptsImage: true,
+    acceptsWatermark: true,
   };
   return formRoute(deps, rules, async (form, res) => {
     const { files, isSingle, options, notes, client, disk, signal } = form;
     const received = files.filter(isReceived);
-    if (options) varyByFormat(res, options.options);
+    const watermark = watermarkOf(form);
+    const wanted =
+      options.isWanted || watermark
+        ? { ...options, options: withWatermark(options.options, watermark) }
+        : undefined;
+    if (wanted) varyByFormat(res, wanted.options);
     setLogFields(res, {
       input: [...new Set(received.map(({ type }) => type))].join(','),
       files: files.length,
     });
     const images = [];
     for (const { name, ...file } of received) {
-      const { conversion, ...image } = await identify({ ...file, disk, client }, options, signal);
+      const { conversion, ...image } = await identify({ ...file, disk, client }, wanted, signal);
       images.push({
         name: name || null,
         ...image,
