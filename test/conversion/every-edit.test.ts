@@ -21,7 +21,7 @@ const FILES: Readonly<Record<string, readonly string[]>> = {
 /** Each option; `edits.test.ts` has all their values in some formats. */
 const EVERY_OPTION = [
   ...['rotate=90', 'flip=horizontal', 'rotate=270, flip=horizontal, greyscale'],
-  ...['blur=2', 'sharpen=3', 'greyscale'],
+  ...['blur=2', 'sharpen=3', 'greyscale', 'watermark'],
 ];
 const READ = { images: fixture, traps: edgeCase, extra } as const;
 

@@ -3,15 +3,19 @@ import { readFile } from 'node:fs/promises';
 import sharp, { type Sharp } from 'sharp';
 import type { ConversionEngine } from '../../src/conversion/engine.ts';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
+import { readWatermark } from '../../src/conversion/watermark.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { OUTPUTS, type OutputType } from '../../src/formats.ts';
 import { convertWith, typeOf } from './engine.ts';
 import { decodeAny } from './extra.ts';
+import { writeTempFile } from './hooks.ts';
 import { difference, type Pixels, sizeOf, toPixels } from './pixels.ts';
 
 /** An edit by options, and by sharp. */
 export interface Edit {
   readonly options: Partial<ConvertOptions>;
+  /** A picture for the source's watermark. */
+  readonly watermark?: Buffer;
   /** Does the same to a frame or page. sharp reorders the steps of one pipeline, so each step has its own. */
   readonly steps: readonly ((frame: Sharp) => Sharp | Promise<Sharp>)[];
   /**
@@ -19,6 +23,8 @@ export interface Edit {
    * transparency, which is made of the edited picture.
    */
   readonly tolerance: number | { readonly psnr: number; readonly flattened?: number };
+  /** Formats whose result has more than the edited picture, such as the borders of an icon. */
+  readonly except?: readonly OutputType[];
 }
 
 const quarter = (angle: number) => (frame: Sharp) => frame.rotate(angle);
@@ -44,6 +50,26 @@ function sharpened(sigma: number): Edit {
   };
   return { options: { sharpen: sigma }, steps: [sharpen], tolerance: { psnr: 40, flattened: 28 } };
 }
+
+/** A red square at the default place of a watermark, with its default size. */
+const marked: Edit = {
+  options: {},
+  watermark: Buffer.from(
+    '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9" fill="red"/></svg>',
+  ),
+  steps: [
+    async (frame) => {
+      const { width = 0, height = 0 } = await frame.clone().metadata();
+      const side = Math.min(height, Math.max(1, Math.round(width * 0.2)));
+      const margin = Math.round(Math.min(width, height) * 0.03);
+      const square = { width: side, height: side, channels: 4, background: 'red' } as const;
+      const [left, top] = [width - side - margin, height - side - margin];
+      return frame.composite([{ input: { create: square }, left: Math.max(0, left), top: Math.max(0, top) }]);
+    },
+  ],
+  tolerance: 1,
+  except: ['ico'],
+};
 
 /** All edits, by a name for titles. */
 export const EDITS: Readonly<Record<string, Edit>> = {
@@ -73,6 +99,7 @@ export const EDITS: Readonly<Record<string, Edit>> = {
     tolerance: { psnr: 40, flattened: 28 },
   },
   greyscale: { options: { greyscale: true }, steps: [(frame) => frame.greyscale()], tolerance: 1 },
+  watermark: marked,
 };
 
 /** Returns what sharp makes of a frame. */
@@ -115,10 +142,12 @@ export async function findWrongEdit(
   format: OutputType,
   edit: Edit,
 ): Promise<string | undefined> {
-  const make = async (options: Partial<ConvertOptions>): Promise<Pixels[] | string> => {
+  if (edit.except?.includes(format)) return undefined;
+  const make = async (options: Partial<ConvertOptions>, mark?: Buffer): Promise<Pixels[] | string> => {
     try {
       const given = { ...baseOptions(format), ...options };
-      const input = { type: (await typeOf(file)) ?? 'png', bytes: file };
+      const watermark = mark && (await readWatermark(await writeTempFile('watermark', mark), ['svg']));
+      const input = { type: (await typeOf(file)) ?? 'png', bytes: file, watermark };
       const result = await convertWith(engine, input, given, ({ path }) => readFile(path));
       return await decodeFrames(result, format);
     } catch (error) {
@@ -126,7 +155,7 @@ export async function findWrongEdit(
       return error.message;
     }
   };
-  const [plain, edited] = [await make({}), await make(edit.options)];
+  const [plain, edited] = [await make({}), await make(edit.options, edit.watermark)];
   if (typeof plain === 'string' || typeof edited === 'string')
     return plain === edited ? undefined : `${plain} became ${edited}`;
   if (plain.length !== edited.length) return `${plain.length} frames became ${edited.length}`;
