@@ -181,10 +181,7 @@ function isReceived(file: ReceivedFile | RejectedFile): file is ReceivedFile {
 }
 
 /** Creates the handler of `POST /identify`, which describes images. */
-export function identifyRoute(
-  deps: FormRouteDeps<IdentifyFields>,
-  identify: Identify,
-): RequestHandler {
+export function identifyRoute(deps: FormRouteDeps<IdentifyFields>, identify: Identify): RequestHandler {
   const rules: UploadOptions = {
     config: deps.config,
     accepts: deps.accepts,
