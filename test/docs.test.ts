@@ -191,6 +191,31 @@ describe('the README', () => {
   });
 });
 
+describe('docs/maintaining.md', () => {
+  it('names workarounds, and tests or fixtures of them, that exist', () => {
+    const [, ...rows] = tableRows(documentAt('docs/maintaining.md').text, '## Workarounds');
+    const isThere = (cell: string): boolean => {
+      const [, path = '', text = ''] = /^`([^`]+)`(?:: [`"](.+)[`"])?$/.exec(cell) ?? [];
+      const file = join(PROJECT, path);
+      return path !== '' && existsSync(file) && readFileSync(file, 'utf8').includes(text);
+    };
+    expect(rows).to.have.length.above(30);
+    const missing = rows.flatMap(([, , place = '', test = '']) =>
+      [place, test].filter((cell) => !isThere(cell)),
+    );
+    expect(missing).to.deep.equal([]);
+  });
+
+  it('has no long table cells, and neither have SECURITY.md and CONTRIBUTING.md', () => {
+    const texts = ['docs/maintaining.md', 'SECURITY.md', 'CONTRIBUTING.md'].map(
+      (path) => documentAt(path).text,
+    );
+    const cells = texts.flatMap((text) => tableRows(text).flat());
+    expect(cells).to.have.length.above(300);
+    expect(cells.filter((cell) => cell.length > 300)).to.deep.equal([]);
+  });
+});
+
 describe('the examples with curl', () => {
   const examples = ['README.md', 'docs/api.md'].flatMap((path) =>
     documentAt(path).blocks.flatMap((block) =>
