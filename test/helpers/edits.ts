@@ -23,7 +23,7 @@ export interface Edit {
    * transparency, which is made of the edited picture.
    */
   readonly tolerance: number | { readonly psnr: number; readonly flattened?: number };
-  /** Formats whose result has more than the edited picture, such as the borders of an icon. */
+  /** Formats whose result is not the edited picture: an icon has borders, and a GIF no partial transparency. */
   readonly except?: readonly OutputType[];
 }
 
@@ -91,8 +91,11 @@ export const EDITS: Readonly<Record<string, Edit>> = {
   },
   'blur=0.5': blurred(0.5),
   'blur=2': blurred(2),
+  'blur=16': { ...blurred(16), except: ['gif'] },
+  'blur=37.5': { ...blurred(37.5), except: ['gif'] },
   'sharpen=0.5': sharpened(0.5),
   'sharpen=3': sharpened(3),
+  'sharpen=10': sharpened(10),
   'blur=2, sharpen=3': {
     options: { blur: 2, sharpen: 3 },
     steps: [...blurred(2).steps, ...sharpened(3).steps],
