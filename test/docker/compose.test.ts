@@ -18,16 +18,6 @@ const compose = async (): Promise<any> => parse(await read('docker/compose.yaml'
 const withDefaults = (value: string): string => value.replace(/\$\{\w+:-([^}]*)\}/g, '$1');
 
 describe('the files for Docker', () => {
-  it('use the version of package.json', async () => {
-    const { version } = JSON.parse(await read('package.json'));
-    const { services } = await compose();
-    expect(services.imagemill.image).to.equal(`imagemill:${version}`);
-    expect(services.instances.image).to.equal(`imagemill:${version}`);
-    expect(await read('docker/Dockerfile')).to.match(
-      new RegExp(`^ARG VERSION=${version.replaceAll('.', '\\.')}$`, 'm'),
-    );
-  });
-
   it('start only imagemill without the scale profile', async () => {
     const { services } = await compose();
     const always = Object.keys(services).filter((name) => services[name].profiles === undefined);
