@@ -7,7 +7,7 @@ import { expect } from 'chai';
 import { ERROR_CODES } from '../../src/error-table.ts';
 import { reasonOf } from '../../src/errors.ts';
 import { convert, fixture, sendForm } from '../helpers/client.ts';
-import { type Daemon, freePorts, startNginxFile } from '../helpers/daemons.ts';
+import { type Daemon, freePorts, startNginx, startNginxFile } from '../helpers/daemons.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
 import { closed, dial, exchange, parseAnswer } from '../helpers/raw-http.ts';
@@ -231,5 +231,50 @@ describe('docker/nginx.conf in front of an instance', () => {
       await startProxy(`http://127.0.0.1:${port}`, { 'proxy_read_timeout 150s': 'proxy_read_timeout 1s' });
       expectShape(await send(plain('/api/v1/health')), 504);
     });
+  });
+});
+
+describe('the server of nginx in docs/deployment.md, for one instance', () => {
+  let instance: ServiceProcess;
+  let nginx: Daemon;
+  let origin: string;
+  before(async () => {
+    instance = startProcess({ TRUST_PROXY: 'loopback', HOST: '127.0.0.1', RATE_LIMIT_PER_MINUTE: '60' });
+    const text = await readFile(new URL('../../docs/deployment.md', import.meta.url), 'utf8');
+    const [, server = ''] = /^```nginx\n(server \{\n.*?)^```/ms.exec(text) ?? [];
+    const [port = 0] = await freePorts(1);
+    origin = `http://127.0.0.1:${port}`;
+    const changes = {
+      'listen 443 ssl;': `listen 127.0.0.1:${port};`,
+      'http://127.0.0.1:3000': new URL(await instance.base()).origin,
+      '  ssl_certificate /etc/ssl/images.pem;\n': '',
+      '  ssl_certificate_key /etc/ssl/images.key;\n': '',
+    };
+    let conf = server;
+    for (const [from, to] of Object.entries(changes)) {
+      expect(conf, from).to.include(from);
+      conf = conf.replace(from, to);
+    }
+    nginx = await startNginx(port, conf);
+  });
+  after(async () => {
+    await nginx.stop();
+    instance.child.kill('SIGKILL');
+    await instance.ended();
+  });
+
+  it('passes on an upload of 9 MB, and the address of the client', async () => {
+    const large = Buffer.concat([await fixture('scene.jpg'), Buffer.alloc(9_000_000)]);
+    const { status, headers } = await convert(`${origin}/api/v1`, large);
+    expect([status, headers.get('x-ratelimit-remaining')]).to.deep.equal([200, '59']);
+    const other = { headers: { 'x-forwarded-for': '192.0.2.7' } };
+    const { headers: others } = await sendForm(`${origin}/api/v1/formats`, other);
+    expect(others.get('x-ratelimit-remaining')).to.equal('59');
+  });
+
+  it('hides the metrics and the probes', async () => {
+    for (const path of ['/metrics', '/livez', '/readyz'])
+      expect((await sendForm(origin + path)).status, path).to.equal(404);
+    expect((await sendForm(origin)).status).to.equal(200);
   });
 });
