@@ -11,8 +11,8 @@ import { runCli } from './helpers/command-line.ts';
 import { commandsIn, type MarkdownFile, PROJECT, readDocuments, tableRows } from './helpers/markdown.ts';
 
 const documents = readDocuments();
-/** The changelog names commands and files as they were at the time of a release. */
-const current = documents.filter(({ path }) => path !== 'CHANGELOG.md');
+/** The changelog and the history name commands and files as they were at the time of a release. */
+const current = documents.filter(({ path }) => !['CHANGELOG.md', 'docs/history.md'].includes(path));
 const { scripts, version } = JSON.parse(readFileSync(join(PROJECT, 'package.json'), 'utf8')) as {
   readonly scripts: Readonly<Record<string, string>>;
   readonly version: string;
