@@ -2,10 +2,8 @@
 # Prepares this checkout: installs the tools and the npm packages, and builds. Runs before
 # `npm start` and `npm test`. Skips steps that are already done.
 #
-#   sh scripts/bootstrap.sh serve|test|full|docker
+#   sh scripts/bootstrap.sh serve|test|full|docker|package
 #   sh scripts/bootstrap.sh build                 only builds
-#   sh scripts/bootstrap.sh production            installs npm packages, builds, copies Node.js to ./node, and removes the
-#                                                 development dependencies
 #
 # Needs npm and any Node.js that npm runs on, such as version 18 of Debian 12.
 set -eu
@@ -13,10 +11,11 @@ purpose=${1:-serve}
 cd "$(dirname "$0")/.."
 
 main() {
-  case $purpose in build | production) ;; *) install_tools ;; esac
-  [ "$purpose" = build ] || install_packages
+  if [ "$purpose" != build ]; then
+    install_tools
+    install_packages
+  fi
   build
-  [ "$purpose" != production ] || leave_production
 }
 
 # --- tools -----------------------------------------------------------------
@@ -35,6 +34,13 @@ install_tools() {
 
 # Prints the Debian names of the packages whose programs are missing.
 missing_packages() {
+  # A build of packages for Debian runs no conversions.
+  if [ "$purpose" = package ]; then
+    can_compile || printf 'gcc libc6-dev '
+    has dh || printf 'debhelper '
+    has lintian || printf 'lintian '
+    return
+  fi
   magick=$(magick_version)
   [ -n "$magick" ] || printf 'imagemagick '
   [ -n "${RSVG_BIN:-}" ] || has rsvg-convert || printf 'librsvg2-bin '
@@ -57,6 +63,7 @@ missing_packages() {
   # The tests check results with independent decoders, and the service with a browser and curl.
   if [ "$purpose" != serve ]; then
     has curl || printf 'curl '
+    [ "$(package_manager)" != apt ] || has groff || printf 'groff-base '
     has unzip || printf 'unzip '
     [ "$(package_manager)" != apt ] || has cppcheck || printf 'cppcheck '
     has_daemon redis-server || printf 'redis-server '
@@ -198,12 +205,6 @@ run_npm() (
 
 suffices() {
   node -e 'const [major, minor] = process.versions.node.split("."); process.exit(+major > 22 || (+major === 22 && +minor >= 17) ? 0 : 1)'
-}
-
-# --no-save: npm 9 of Debian would rewrite package-lock.json.
-leave_production() {
-  install -m 755 node_modules/node/bin/node node
-  run_npm prune --omit=dev --no-save --no-audit --no-fund --loglevel=error
 }
 
 build() {

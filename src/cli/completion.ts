@@ -60,10 +60,15 @@ complete -o default -F _imagemill imagemill
 `;
 }
 
+/** zsh reads the script when it starts, or as a file of its completions at the first completion, which it also has to answer. */
 function zshScript(program: Command): string {
-  return `autoload -U +X bashcompinit && bashcompinit\n${bashScript(program)}`
+  const script = bashScript(program)
     .replaceAll('bashrc', 'zshrc')
     .replace('completion bash', 'completion zsh');
+  return `#compdef imagemill
+autoload -U +X bashcompinit && bashcompinit
+${script}[[ $funcstack[1] != _imagemill ]] || _bash_complete -o default -F _imagemill
+`;
 }
 
 function fishScript(program: Command): string {

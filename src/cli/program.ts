@@ -84,9 +84,7 @@ export async function runProgram(
     status = exitStatus;
   };
   const showsAll = isHelp(args.at(-2)) && args.at(-1) === 'all';
-  const program = createProgram(context.version, nodeVersion);
-  for (const add of [addServe, addConvert, addIdentify, addDoctor, addKey, addRegress, addCompletion])
-    add(program, context, onExit, showsAll);
+  const program = createProgram(context, { onExit, showsAll, nodeVersion });
   try {
     await program.parseAsync(args, { from: 'user' });
     return status;
@@ -103,21 +101,33 @@ const isHelp = (arg: string | undefined): boolean => arg === '-h' || arg === '--
 /** Receives the exit status of a command. */
 type OnExit = (status: number) => void;
 
-function createProgram(version: string, nodeVersion: string): Command {
-  return (
-    new Command('imagemill')
-      .description('Converts images with ImageMagick and librsvg, as a service or on the command line.')
-      .version(version)
-      .exitOverride()
-      .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'imagemill: ')) })
-      .addHelpText('after', '\nSettings are environment variables: see docs/configuration.md.')
-      // The modules of the commands need features of this version, and would fail with a stack trace.
-      .hook('preAction', () => {
-        if (supportsNode(nodeVersion)) return;
-        const needed = `Node.js ${MIN_NODE} or later is needed, and this is ${nodeVersion}`;
-        throw new CliError(`${needed}: https://nodejs.org`);
-      })
-  );
+interface ProgramOptions {
+  readonly onExit?: OnExit;
+  /** Whether the help of `convert` lists all options. */
+  readonly showsAll?: boolean;
+  readonly nodeVersion?: string;
+}
+
+/** Creates the program with all of its commands. */
+export function createProgram(
+  context: CliContext,
+  { onExit = () => {}, showsAll = true, nodeVersion = process.versions.node }: ProgramOptions = {},
+): Command {
+  const program = new Command('imagemill')
+    .description('Converts images with ImageMagick and librsvg, as a service or on the command line.')
+    .version(context.version)
+    .exitOverride()
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'imagemill: ')) })
+    .addHelpText('after', '\nSettings are environment variables: see docs/configuration.md.')
+    // The modules of the commands need features of this version, and would fail with a stack trace.
+    .hook('preAction', () => {
+      if (supportsNode(nodeVersion)) return;
+      const needed = `Node.js ${MIN_NODE} or later is needed, and this is ${nodeVersion}`;
+      throw new CliError(`${needed}: https://nodejs.org`);
+    });
+  for (const add of [addServe, addConvert, addIdentify, addDoctor, addKey, addRegress, addCompletion])
+    add(program, context, onExit, showsAll);
+  return program;
 }
 
 function addServe(program: Command, context: CliContext, onExit: OnExit): void {
@@ -151,10 +161,7 @@ function addDoctor(program: Command, context: CliContext, onExit: OnExit): void 
   program
     .command('doctor')
     .description('check whether this machine can run the service, and how to fix problems')
-    .option(
-      '--env <file>',
-      'file of settings (default: /etc/imagemill.env of the systemd unit, if it exists)',
-    )
+    .option('--env <file>', 'file of settings (default: /etc/imagemill/imagemill.env, if it exists)')
     .option('--json', 'print a JSON object')
     .addHelpText('after', DOCTOR_HELP)
     .action(async (flags: DoctorFlags) => {

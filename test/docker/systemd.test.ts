@@ -1,17 +1,16 @@
 /** @module Tests of the systemd unit with systemd-analyze and with its system call filter. */
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+import { spawnSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { loadConfig } from '../../src/config.ts';
 import { convert, fixture, sendForm } from '../helpers/client.ts';
 import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
+import { PROJECT } from '../helpers/markdown.ts';
 import { startProcess } from '../helpers/process.ts';
 import { eventually } from '../helpers/util.ts';
 
-const FOLDER = new URL('../../docker/systemd/', import.meta.url).pathname;
-const UNIT = join(FOLDER, 'imagemill.service');
+const UNIT = join(PROJECT, 'debian/imagemill.service');
 /**
  * Maximum exposure level of `systemd-analyze security`, which rates 0 to 10 and reads OK up to 4.9. The unit has 2.4 on
  * Debian 12; newer versions check more.
@@ -91,12 +90,23 @@ describe("systemd's unit", () => {
   it('passes systemd-analyze verify', async () => {
     const path = join(await makeTempDir('unit'), 'imagemill.service');
     // The service is not installed: verify the unit with another executable.
-    const unit = (await readFile(UNIT, 'utf8')).replace('/opt/imagemill/node', process.execPath);
+    const unit = (await readFile(UNIT, 'utf8')).replace('/usr/lib/imagemill/node', process.execPath);
     await writeFile(path, unit);
     expect(runTool('systemd-analyze', '--man=no', 'verify', path)).to.deep.equal({ status: 0, text: '' });
     await writeFile(path, unit.replace('ProtectHome=yes', 'ProtectHouse=yes'));
     const { text } = runTool('systemd-analyze', '--man=no', 'verify', path);
     expect(text, 'what it says of mistakes').to.include('ProtectHouse');
+  });
+
+  it('has an example of a path unit in the documents that passes systemd-analyze verify', async () => {
+    const folder = await makeTempDir('path-unit');
+    const text = await readFile(join(PROJECT, 'docs/deployment.md'), 'utf8');
+    const units = [...text.matchAll(/^```ini\n# \/etc\/systemd\/system\/(\S+)\n([\s\S]*?)^```$/gm)];
+    expect(units.map(([, name]) => name)).to.deep.equal(['web-photos.path', 'web-photos.service']);
+    const paths = units.map(([, name = '']) => join(folder, name));
+    for (const [index, [, , unit = '']] of units.entries())
+      await writeFile(paths[index] as string, unit.replace('/usr/bin/imagemill', process.execPath));
+    expect(runTool('systemd-analyze', '--man=no', 'verify', ...paths)).to.deep.equal({ status: 0, text: '' });
   });
 
   it(`has an exposure level of at most ${MAX_EXPOSURE} in systemd-analyze security`, () => {
@@ -109,7 +119,7 @@ describe("systemd's unit", () => {
   it('starts the built program, outwaits a graceful shutdown and writes to its runtime folder', async () => {
     const unit = await readFile(UNIT, 'utf8');
     const value = (name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(unit)?.[1] ?? '';
-    expect(value('ExecStart')).to.match(/ \/opt\/imagemill\/dist\/main\.js$/);
+    expect(value('ExecStart')).to.match(/ \/usr\/lib\/imagemill\/dist\/main\.js$/);
     const { SHUTDOWN_GRACE_MS } = loadConfig({});
     expect(Number(value('TimeoutStopSec')) * 1000).to.be.above(SHUTDOWN_GRACE_MS);
     expect(value('Environment')).to.include(`TEMP_DIR=/run/${value('RuntimeDirectory')}`);
@@ -135,35 +145,25 @@ describe("systemd's unit", () => {
     }
   });
 
-  it('isolates IPC, keys and addresses of the service, and restricts access to its settings', async () => {
+  it('isolates IPC, keys and addresses of the service', async () => {
     const unit = await readFile(UNIT, 'utf8');
     for (const line of [
       ...['PrivateIPC=yes', 'KeyringMode=private', 'IPAddressDeny=any', 'IPAddressAllow=localhost'],
     ])
       expect(unit.split('\n'), line).to.include(line);
-    const settings = await readFile(join(FOLDER, 'imagemill.env'), 'utf8');
-    expect(settings, 'addresses that the unit allows').to.match(/^HOST=127\.0\.0\.1$/m);
-    const readme = await readFile(new URL('../../docs/deployment.md', import.meta.url), 'utf8');
-    expect(readme).to.match(
-      /^install -m 640 -g imagemill docker\/systemd\/imagemill\.env \/etc\/imagemill\.env/m,
-    );
   });
 
-  it('has an update that replaces Node.js while the service runs', async () => {
-    const script = await readFile(new URL('../../scripts/bootstrap.sh', import.meta.url), 'utf8');
-    const [, line = ''] = /^ *(install .* node_modules\/node\/bin\/node node)$/m.exec(script) ?? [];
-    const folder = await makeTempDir('update');
-    const words = line.split(' ').slice(0, -2);
-    const [command = '', ...args] = [...words, process.execPath, join(folder, 'node')];
-    expect(runTool(command, ...args)).to.deep.equal({ status: 0, text: '' });
-
-    const service = spawn(join(folder, 'node'), ['--eval', 'setInterval(() => {}, 1000)']);
-    try {
-      await once(service, 'spawn');
-      expect(runTool(command, ...args)).to.deep.equal({ status: 0, text: '' });
-    } finally {
-      service.kill('SIGKILL');
-    }
+  it('does not restart a service with invalid settings, and gives up after five failed starts', async () => {
+    const lines = (await readFile(UNIT, 'utf8')).split('\n');
+    expect(lines).to.include.members([
+      'Restart=on-failure',
+      'RestartPreventExitStatus=2',
+      'StartLimitBurst=5',
+    ]);
+    const seconds = (name: string) =>
+      Number(lines.find((line) => line.startsWith(`${name}=`))?.split('=')[1]);
+    // A start takes less than 30 s.
+    expect(seconds('StartLimitIntervalSec')).to.be.at.least(5 * (seconds('RestartSec') + 30));
   });
 
   it('allows all layers of the sandbox under the system call filter and without capabilities', async () => {
@@ -175,12 +175,5 @@ describe("systemd's unit", () => {
     // @default of systemd 257 includes them.
     const without = await tryService(filteredTo(calls, 'landlock_'));
     expect(without.sandbox, 'what it is when calls are missing').not.to.deep.equal(plain.sandbox);
-  });
-
-  it('has example settings that are valid', async () => {
-    const lines = (await readFile(join(FOLDER, 'imagemill.env'), 'utf8')).split('\n');
-    const settings = lines.filter((line) => line !== '' && !line.startsWith('#'));
-    const environment = Object.fromEntries(settings.map((line) => line.split('=', 2)));
-    expect(loadConfig(environment)).to.deep.include({ HOST: '127.0.0.1', SANDBOX: 'on' });
   });
 });

@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { isMissing, systemReason } from '../../files/system.ts';
 import { type CliContext, CliError } from '../context.ts';
 
-/** The file that `docker/systemd/imagemill.service` names. */
-const UNIT_SETTINGS = '/etc/imagemill.env';
+/** The file that `debian/imagemill.service` names. */
+const UNIT_SETTINGS = '/etc/imagemill/imagemill.env';
 
 /** The environment of the service, and the file that its settings are from, if any. */
 export interface ServiceSettings {
