@@ -30,7 +30,7 @@ describe('the version of package.json', () => {
         ([, found]) => `${name} ${found}`,
       ),
     );
-    const names = ['Dockerfile', 'compose.yaml', 'kustomization.yaml', 'bulk-job.yaml'];
+    const names = ['Dockerfile', 'compose.yaml', 'swarm.yaml', 'kustomization.yaml', 'bulk-job.yaml'];
     expect(stated).to.include.members(names.map((name) => `${name} ${version}`));
     expect(stated.filter((text) => !text.endsWith(` ${version}`))).to.deep.equal([]);
   });

@@ -1,4 +1,4 @@
-/** @module Static checks of `docker/Dockerfile`, `docker/compose.yaml` and `docker/nginx.conf`. */
+/** @module Static checks of `docker/Dockerfile`, `docker/compose.yaml`, `docker/swarm.yaml` and `docker/nginx.conf`. */
 import { spawnSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,7 +12,8 @@ const MIB = 1024 ** 2;
 const read = (path: string): Promise<string> => readFile(new URL(path, ROOT), 'utf8');
 
 // biome-ignore lint/suspicious/noExplicitAny: untyped YAML; Docker Compose checks it in test/container/
-const compose = async (): Promise<any> => parse(await read('docker/compose.yaml'), { merge: true });
+const compose = async (file = 'compose'): Promise<any> =>
+  parse(await read(`docker/${file}.yaml`), { merge: true });
 
 /** Replaces variables by their defaults. */
 const withDefaults = (value: string): string => value.replace(/\$\{\w+:-([^}]*)\}/g, '$1');
@@ -77,6 +78,30 @@ describe('the files for Docker', () => {
       const own = Object.keys(environment).filter((key) => !environment[key].startsWith(`\${${key}:-`));
       expect(own, name).to.have.members([...fixed]);
     }
+  });
+
+  it('configure Docker Swarm like Compose, with valid settings', async () => {
+    const { services } = await compose('swarm');
+    const { services: composed } = await compose();
+    const equal = ['entrypoint', 'command', 'user', 'image', 'read_only', 'cap_drop', 'working_dir'];
+    for (const name of ['proxy', 'valkey'])
+      for (const key of equal)
+        expect(services[name][key], `${name}.${key}`).to.deep.equal(composed[name][key]);
+    const { environment, volumes, stop_grace_period, read_only, cap_drop, deploy, ports } =
+      services.instances;
+    expect({ read_only, cap_drop, ports }).to.deep.equal({
+      read_only: true,
+      cap_drop: ['ALL'],
+      ports: undefined,
+    });
+    const values = Object.entries(environment).map(([key, value]) => [key, withDefaults(String(value))]);
+    const config = loadConfig(Object.fromEntries(values));
+    expect(config).to.include({ SANDBOX: 'on', TRUST_PROXY: 1, PORT: 3000, TEMP_DIR: volumes[0].target });
+    expect(Number.parseInt(stop_grace_period, 10) * 1000).to.be.above(config.SHUTDOWN_GRACE_MS);
+    expect(services).to.have.property(new URL(config.REDIS_URL ?? '').hostname);
+    expect(withDefaults(deploy.resources.limits.memory)).to.equal(withDefaults(composed.instances.mem_limit));
+    expect(deploy.update_config).to.include({ order: 'start-first', failure_action: 'rollback' });
+    expect(deploy.rollback_config.order).to.equal('start-first');
   });
 
   it('use the same user and temporary folder as the Kubernetes resources', async () => {

@@ -20,7 +20,7 @@ export const numberIn = async (path: string): Promise<number | undefined> =>
 
 /** Returns the processes of this machine of which a file in /proc has a property. */
 export const processesWhere = (
-  file: 'cmdline' | 'environ' | 'status',
+  file: 'cgroup' | 'cmdline' | 'environ' | 'status',
   test: (text: string) => boolean,
 ): number[] =>
   readdirSync('/proc')

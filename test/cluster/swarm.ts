@@ -1,0 +1,285 @@
+/** @module Tests of `docker/swarm.yaml` on three machines, under a constant load, while the cluster changes. */
+import { createHash } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import { IMAGE } from '../helpers/docker.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { isRunning, processesWhere } from '../helpers/util.ts';
+import { type Event, startLoad } from './load.ts';
+import { type Machine, startSwarm, until } from './machines.ts';
+
+const FILES = new URL('../../docker/', import.meta.url).pathname;
+const CLIENTS = 50;
+/** Time for which a machine or a service is away, in milliseconds. */
+const AWAY_MS = 20_000;
+const PER_MINUTE = 60;
+const INSTANCES = 'imagemill_instances';
+
+describe('docker/swarm.yaml', function () {
+  this.timeout(300_000);
+  let manager: Machine;
+  let workers: Machine[];
+  let urls: string[];
+  /** Requests that the rate limit accepted while a machine died. */
+  let passed = 0;
+  let load: Awaited<ReturnType<typeof startLoad>>;
+  const settings: Record<string, string> = {
+    IMAGE,
+    REPLICAS: '3',
+    CONCURRENCY: '1',
+    NGINX_IMAGE: 'imagemill-test-nginx',
+    VALKEY_IMAGE: 'imagemill-test-valkey',
+  };
+
+  const deploy = (changed: Readonly<Record<string, string>> = {}) => {
+    const options = ['--resolve-image', 'never', '--compose-file', join(FILES, 'swarm.yaml')];
+    return manager.run(['stack', 'deploy', ...options, 'imagemill'], { ...settings, ...changed });
+  };
+  /** Returns `running/wanted` of a service. */
+  const replicas = (service = INSTANCES) =>
+    manager.docker('service', 'ls', '--filter', `name=${service}`, '--format', '{{.Replicas}}');
+  const runs = (count: string, service?: string) =>
+    until(async () => (await replicas(service)) === `${count}/${count}`);
+  const updateState = () =>
+    manager.docker(
+      ...['service', 'inspect', '--format', '{{if .UpdateStatus}}{{.UpdateStatus.State}}{{end}}', INSTANCES],
+    );
+  const imageOf = () =>
+    manager.docker(
+      ...['service', 'inspect', '--format', '{{.Spec.TaskTemplate.ContainerSpec.Image}}', INSTANCES],
+    );
+  const containersOn = async ({ docker }: Machine, service = INSTANCES): Promise<string[]> =>
+    (
+      await docker(
+        'ps',
+        '--quiet',
+        '--no-trunc',
+        '--filter',
+        `label=com.docker.swarm.service.name=${service}`,
+      )
+    )
+      .split('\n')
+      .filter(Boolean);
+  /** Lists instances with their machines. */
+  const instances = async () =>
+    (
+      await Promise.all(
+        [manager, ...workers].map(async (machine) =>
+          (await containersOn(machine)).map((id) => ({ machine, id })),
+        ),
+      )
+    ).flat();
+  const anyInstance = async () => {
+    const [instance] = await instances();
+    if (!instance) throw new Error('there are no instances');
+    return instance;
+  };
+  /** Waits until an instance is gone, and another one has taken its place. */
+  const isReplaced = async (gone: string): Promise<void> => {
+    await until(async () => !(await instances()).some(({ id }) => id === gone));
+    await runs(settings.REPLICAS as string);
+  };
+  const nodeIs = (name: string, state: string) =>
+    until(async () =>
+      (await manager.docker('node', 'ls', '--format', '{{.Hostname}} {{.Status}}')).includes(
+        `${name} ${state}`,
+      ),
+    );
+
+  before(async () => {
+    const swarm = await startSwarm(['m1', 'm2', 'm3'], CLIENTS + 1);
+    ({ manager, workers } = swarm);
+    urls = swarm.served.map((address) => `http://${address}:8080`);
+    const folder = await makeTempDir('swarm');
+    const line = (name: string, limit: number) =>
+      `${name}:${createHash('sha256').update(name).digest('hex')}:${limit}\n`;
+    await writeFile(join(folder, 'keys'), line('clients', 0) + line('limited', PER_MINUTE));
+    await writeFile(join(folder, 'presets'), 'presets: [{ name: card, format: webp, width: 40 }]\n');
+    const missing = await deploy().catch(({ stderr }) => stderr);
+    expect(missing).to.match(/(?:secret|config) not found: imagemill-/);
+    await manager.docker('secret', 'create', 'imagemill-keys', join(folder, 'keys'));
+    await manager.docker('config', 'create', 'imagemill-presets', join(folder, 'presets'));
+    await manager.docker('config', 'create', 'imagemill-nginx', join(FILES, 'nginx.conf'));
+    await deploy();
+    for (const [service, count] of [
+      [INSTANCES, '3'],
+      ['imagemill_proxy', '1'],
+      ['imagemill_valkey', '1'],
+    ] as const)
+      await runs(count, service);
+    await until(async () => (await fetch(`${urls[0]}/api/v1/health`)).ok);
+    load = await startLoad(urls.slice(0, CLIENTS), 'clients');
+  });
+  after(async () => {
+    await load?.stop();
+    console.log(`${formatEvents(load?.events ?? [])}\n\nRate limit: ${passed} of ${PER_MINUTE} requests`);
+  });
+
+  it('answers all requests during a rolling update', async () => {
+    const event = await load.during('rolling update', async () => {
+      await deploy({ IMAGE: 'imagemill-test-next' });
+      await until(async () => (await updateState()) === 'completed');
+    });
+    expect(await imageOf()).to.match(/^imagemill-test-next/);
+    expectNoFailures(event);
+  });
+
+  it('answers all requests during an update to a broken image, and rolls it back', async () => {
+    const event = await load.during('broken image', async () => {
+      await deploy({ IMAGE: 'imagemill-test-broken' });
+      await until(async () => (await updateState()) === 'rollback_completed');
+    });
+    expect(await imageOf()).to.match(/^imagemill-test-next/);
+    expectNoFailures(event);
+  });
+
+  it('answers all requests while it scales from 2 to 6 instances and back', async () => {
+    const scale = async (count: string) => {
+      await manager.docker('service', 'scale', '--detach', `${INSTANCES}=${count}`);
+      await until(
+        async () =>
+          (await replicas()) === `${count}/${count}` && (await instances()).length === Number(count),
+      );
+    };
+    await scale('2');
+    const event = await load.during('2 to 6 instances, and back', async () => {
+      await scale('6');
+      await scale('2');
+    });
+    await scale('3');
+    expectNoFailures(event);
+  });
+
+  it('answers all requests when a machine dies, and keeps the rate limit', async () => {
+    const [victim] = workers as [Machine];
+    expect(await containersOn(victim)).to.have.length.above(0);
+    const event = await load.during('a machine dies, and starts again', async () => {
+      const counted = countPassed(`${urls.at(-1)}`);
+      await victim.kill();
+      await nodeIs(victim.name, 'Down');
+      await runs('3');
+      await victim.start();
+      await nodeIs(victim.name, 'Ready');
+      passed = await counted;
+    });
+    expectNoFailures(event);
+    expect(passed).to.be.within(0.9 * PER_MINUTE, 1.1 * PER_MINUTE);
+  });
+
+  it('answers all requests when a machine is cut off from the network for 20 seconds', async () => {
+    const victim = workers.at(-1) as Machine;
+    expect(await containersOn(victim)).to.have.length.above(0);
+    const event = await load.during('a machine without network for 20 s', async () => {
+      await victim.unplug();
+      await sleep(AWAY_MS);
+      await victim.plug();
+      await nodeIs(victim.name, 'Ready');
+      await runs('3');
+    });
+    expectNoFailures(event);
+  });
+
+  it('answers all requests while Valkey is away for 20 seconds, and shares the rate limit again', async () => {
+    const scale = (count: number) =>
+      manager.docker('service', 'scale', '--detach', `imagemill_valkey=${count}`);
+    const event = await load.during('Valkey is away for 20 s, and empty', async () => {
+      await scale(0);
+      await sleep(AWAY_MS);
+      await scale(1);
+      for (const { machine, id } of await instances())
+        await until(async () => {
+          const states = (await machine.docker('logs', id)).match(/is shared with|on its own/g) ?? [];
+          return states.length > 2 && states.at(-1) === 'is shared with';
+        });
+    });
+    expectNoFailures(event);
+  });
+
+  it('answers all requests while nginx reloads its configuration', async () => {
+    const [proxy = ''] = await containersOn(manager, 'imagemill_proxy');
+    const nginxWorkers = async () =>
+      (await manager.docker('top', proxy, '-eo', 'pid,args'))
+        .split('\n')
+        .filter((line) => line.includes('worker process'))
+        .map((line) => Number.parseInt(line, 10));
+    const event = await load.during('nginx reloads three times', async () => {
+      for (let time = 1; time <= 3; time += 1) {
+        const old = await nginxWorkers();
+        await manager.docker('kill', '--signal', 'HUP', proxy);
+        await until(async () => (await nginxWorkers()).some((pid) => !old.includes(pid)));
+      }
+    });
+    expectNoFailures(event);
+  });
+
+  it('answers all requests while the disk of an instance is full, and replaces it', async () => {
+    const { machine, id } = await anyInstance();
+    const event = await load.during('full disk of an instance', async () => {
+      await machine.docker('exec', id, 'sh', '-c', 'cat /dev/zero >/tmp/full || true');
+      await isReplaced(id);
+    });
+    expectNoFailures(event);
+  });
+
+  it('fails only the running conversions of an instance whose tools hang', async () => {
+    const { id } = await anyInstance();
+    const event = await load.during('hanging tools of an instance', async () => {
+      const tools = findTools(id);
+      expect(tools).to.have.length.above(0);
+      for (const pid of tools) process.kill(pid, 'SIGSTOP');
+      await until(async () => !tools.some(isRunning));
+    });
+    for (const failure of event.failures.keys()) expect(failure).to.match(/: 413 conversion_timeout$/);
+    // CONCURRENCY, and the reserved slot.
+    expect([...event.failures.values()].reduce((sum, count) => sum + count, 0)).to.be.at.most(2);
+  });
+
+  it('ends with exit status 2 and logs all problems of wrong settings', async () => {
+    const settings = ['--env', 'CONCURRENCY=0', '--env', 'TEMP_DIR=tmp'];
+    const create = ['service', 'create', '--detach', '--name', 'wrong', '--restart-condition', 'none'];
+    await manager.docker(...create, ...settings, IMAGE);
+    await until(async () =>
+      (await manager.docker('service', 'ps', '--format', '{{.Error}}', 'wrong')).includes(
+        'non-zero exit (2)',
+      ),
+    );
+    const { stderr } = await manager.run(['service', 'logs', 'wrong']);
+    expect(stderr).to.include('CONCURRENCY="0"').and.include('TEMP_DIR="tmp"');
+  });
+});
+
+/** Returns the processes of ImageMagick of an instance. */
+function findTools(container: string): number[] {
+  const own = processesWhere('cgroup', (text) => text.includes(container));
+  return processesWhere('status', (text) => text.startsWith('Name:\tmagick\n')).filter((pid) =>
+    own.includes(pid),
+  );
+}
+
+/** Sends requests at twice the rate limit for most of its window, and returns how many are accepted. */
+async function countPassed(url: string): Promise<number> {
+  const ends = performance.now() + 55_000;
+  let passed = 0;
+  while (performance.now() < ends) {
+    const { status } = await fetch(`${url}/api/v1/formats`, { headers: { authorization: 'Bearer limited' } });
+    if (status === 200) passed += 1;
+    await sleep(30_000 / PER_MINUTE);
+  }
+  return passed;
+}
+
+function expectNoFailures({ name, requests, failures }: Event): void {
+  expect(requests, name).to.be.above(0);
+  expect(Object.fromEntries(failures), name).to.deep.equal({});
+}
+
+/** Formats a table of the events. */
+function formatEvents(events: readonly Event[]): string {
+  const rows = events.map(({ name, requests, failures, worstMs }) => {
+    const failed = [...failures].map(([kind, count]) => `${count} × ${kind}`).join(', ') || 'none';
+    return `| ${name} | ${requests} | ${failed} | ${(worstMs / 1000).toFixed(1)} s |`;
+  });
+  return ['| Event | Requests | Failed | Worst latency |', '|---|--:|---|--:|', ...rows].join('\n');
+}
