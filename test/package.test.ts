@@ -7,6 +7,7 @@ import sharp from 'sharp';
 import { convert, fixture, fixturePath, sendForm } from './helpers/client.ts';
 import { makeTempDir } from './helpers/hooks.ts';
 import { execute } from './helpers/process.ts';
+import { installPackages } from './helpers/recipes.ts';
 import { eventually } from './helpers/util.ts';
 
 const ROOT = new URL('..', import.meta.url).pathname;
@@ -176,6 +177,20 @@ await createClient('').convert(new Blob([]), { output_format: 'wbp' });
       );
       expect([code, stderr]).to.deep.equal([2, `imagemill: ${command} needs ${needed}\n`]);
     }
+  });
+
+  it('installs a program that converts a file with the oldest Node.js that it permits', async () => {
+    const { engines } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
+    const [oldest] = /\d+\.\d+/.exec(engines.node) ?? [];
+    const folder = await makeTempDir('oldest');
+    const name = `node-${process.platform}-${process.arch}`;
+    await installPackages(folder, [`${name}@${oldest}.0`]);
+    const node = join(folder, 'node_modules', name, 'bin/node');
+    expect((await execute(node, ['--version'])).stdout).to.equal(`v${oldest}.0\n`);
+    const main = join(prefix, 'lib/node_modules/imagemill/dist/main.js');
+    const result = join(folder, 'scene.png');
+    await execute(node, [main, 'convert', fixturePath('scene.jpg'), '-o', result], { env });
+    expect(await sharp(result).metadata()).to.include({ format: 'png', width: 120 });
   });
 
   it('installs a program that serves the API, the web page and the reference', async () => {
