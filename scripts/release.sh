@@ -49,7 +49,7 @@ make_image() {
   docker save --output "$archive" "$image"
   skopeo --insecure-policy copy --quiet "docker-archive:$archive" "oci-archive:$PWD/release/imagemill-$version-image.tar:$image"
   rm "$archive"
-  in_image() { docker run --rm --entrypoint "$@"; }
+  in_image() { docker run --rm --network none --entrypoint "$@"; }
   {
     npm_package "node $(in_image node "$image" -p process.versions.node)"
     in_image dpkg-query "$image" -W -f '${Package} ${Version} pkg:deb/debian/${Package}@${Version}?arch=${Architecture}\n'
