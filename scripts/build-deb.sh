@@ -4,6 +4,7 @@
 # Writes release/imagemill_VERSION_ARCHITECTURE.deb, and checks it with lintian. Two builds of a commit have the same bytes.
 set -eu
 cd "$(dirname "$0")/.."
+PATH=$PWD/node_modules/.bin:$PATH
 version=$(node -p 'require("./package.json").version')
 export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}"
 export DESTDIR="$PWD/release"

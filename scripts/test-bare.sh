@@ -13,7 +13,6 @@ cd "$(dirname "$0")/.."
 cache=${BARE_CACHE:-${TMPDIR:-/tmp}/imagemill-bare}
 packages='nodejs npm git curl ca-certificates'
 parts=${PARTS:-package readme}
-PATH=$PWD/node_modules/.bin:$PATH
 # Tests that depend on the versions of Debian's tools.
 tests='test/docker/systemd.test.ts test/process/fork-server/fork-server.test.ts test/service/identify.test.ts test/service/reasons.test.ts'
 
