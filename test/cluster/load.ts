@@ -10,6 +10,9 @@ import { fixture } from '../helpers/client.ts';
 /** Mean time between the response to a client and its next request, in milliseconds. */
 const THINK_MS = 3000;
 
+/** Time limit of a request of the plain client, in milliseconds: more than nginx needs to try three instances. */
+const PLAIN_TIMEOUT_MS = 180_000;
+
 /** An image, and the options of its conversion. The results of equal ones are equal. */
 interface Conversion {
   readonly image: Buffer;
@@ -40,7 +43,8 @@ const CLIENTS: Readonly<Record<string, Convert>> = {
   async plain(url, key, { image, options }) {
     const query = new URLSearchParams(options as Record<string, string>);
     const headers = { authorization: `Bearer ${key}`, 'content-length': image.length };
-    const sent = request(`${url}/api/v1/convert?${query}`, { method: 'POST', agent: false, headers });
+    const signal = AbortSignal.timeout(PLAIN_TIMEOUT_MS);
+    const sent = request(`${url}/api/v1/convert?${query}`, { method: 'POST', agent: false, headers, signal });
     sent.end(image);
     const [response] = await once(sent, 'response');
     const body = await buffer(response);

@@ -95,7 +95,9 @@ function createMachine(name: string, address: string) {
  */
 export async function startSwarm(names: readonly string[], clients: number) {
   await ip('link', 'set', 'lo', 'up');
-  await ip('link', 'add', 'lan', 'type', 'bridge');
+  // By default, a bridge has the lowest address of its ports. It would change with a machine that dies, and the other machines would
+  // send to the earlier one for a minute.
+  await ip('link', 'add', 'lan', 'address', '02:00:00:00:00:01', 'type', 'bridge');
   await ip('address', 'add', `${GATEWAY}/16`, 'dev', 'lan');
   await ip('link', 'set', 'lan', 'up');
   const machines = names.map((name, at) => createMachine(name, `${NETWORK}.${at + 2}`));
