@@ -87,6 +87,7 @@ missing_packages() {
   # The container tests build the image and its base image. Newer Debian versions package the docker command separately.
   if [ "$purpose" = docker ]; then
     has_daemon debootstrap || printf 'debootstrap '
+    has skopeo || printf 'skopeo '
     has_daemon dockerd || printf 'docker.io '
     has docker || ! apt-cache show docker-cli >/dev/null 2>&1 || printf 'docker-cli '
   fi

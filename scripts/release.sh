@@ -45,10 +45,7 @@ release_notes() { awk -v heading="## [$version]" 'index($0, heading) == 1 { foun
 
 make_image() {
   sh scripts/build-image.sh
-  archive=$(mktemp)
-  docker save --output "$archive" "$image"
-  skopeo --insecure-policy copy --quiet "docker-archive:$archive" "oci-archive:$PWD/release/imagemill-$version-image.tar:$image"
-  rm "$archive"
+  sh scripts/save-image.sh "$image" "release/imagemill-$version-image.tar"
   in_image() { docker run --rm --network none --entrypoint "$@"; }
   {
     npm_package "node $(in_image node "$image" -p process.versions.node)"

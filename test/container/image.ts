@@ -1,7 +1,10 @@
 /** @module Tests of the content and metadata of the container image. */
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect } from 'chai';
-import { docker, IMAGE, inspect } from '../helpers/docker.ts';
+import { docker, HARDENED, IMAGE, inspect } from '../helpers/docker.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { execute } from '../helpers/process.ts';
 
 const MB = 1e6;
 /** Maximum size of the layers above the base image. */
@@ -90,5 +93,20 @@ describe('the image', () => {
       "find / -xdev -writable ! -type l ! -path '/proc/*' ! -path '/dev/*' 2>/dev/null; true",
     );
     expect(places.split('\n')).to.have.members(['/run/lock', '/tmp', '/var/tmp']);
+  });
+
+  it('works from the archive of a release, read-only, without rights, for any user', async () => {
+    const [folder, loaded] = [await makeTempDir('image'), 'imagemill-test-loaded'];
+    const [archive, back] = [join(folder, 'oci.tar'), join(folder, 'docker.tar')];
+    await execute('sh', ['scripts/save-image.sh', IMAGE, archive], { cwd: ROOT });
+    const copy = ['--insecure-policy', 'copy', '--quiet', `oci-archive:${archive}`];
+    await execute('skopeo', [...copy, `docker-archive:${back}:${loaded}:latest`]);
+    try {
+      await docker('load', '--quiet', '--input', back);
+      const options = ['--rm', '--network', 'none', '--user', '12345:12345', ...HARDENED];
+      expect(await docker('run', ...options, loaded, 'doctor')).to.include('can serve here');
+    } finally {
+      await docker('rmi', loaded);
+    }
   });
 });
