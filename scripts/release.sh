@@ -27,7 +27,7 @@ main() {
   (cd release && sha256sum -- * >/tmp/imagemill-sums-$$ && mv /tmp/imagemill-sums-$$ SHA256SUMS && ls -l)
   say "the files of version $version are in release/. Nothing was published."
   grep -q '"license":' package.json || ls LICENSE* >/dev/null 2>&1 ||
-    say 'there is no licence: nobody may use or distribute these files until you add one.'
+    say 'there is no licence: choose one before you publish these files.'
 }
 
 # Ends before anything is built.

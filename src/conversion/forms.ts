@@ -185,7 +185,7 @@ export function createParsers(
       const fields = expandPreset(sent, presets);
       const checked: Checked = parseFields(form, fields);
       const { on_error: onError, variants: given, manifest = false, ...single } = checked;
-      const watermark = presets.get(presetName(sent) ?? '')?.watermark;
+      const watermark = findPreset(sent, presets)?.watermark;
       if (given === undefined) {
         const options = toOptions(single, fields, outputs, accept);
         const pages = splitPages([{ name: '', options }]);
@@ -212,7 +212,7 @@ export function createParsers(
       const fields = expandPreset(sent, presets);
       const { plan } = parseFields(identifyFields, fields);
       const hasOptions = fields.some(([name, value]) => value !== '' && names.includes(name));
-      const watermark = presets.get(presetName(sent) ?? '')?.watermark;
+      const watermark = findPreset(sent, presets)?.watermark;
       return { options: parse(fields, accept), plan, isWanted: plan || hasOptions, watermark };
     },
   };
@@ -227,15 +227,15 @@ export const optionNames = (outputs: readonly OutputType[]): string[] =>
  * the file, an invalid file fails the upload.
  */
 export function skipsErrors(fields: readonly TextField[], presets: Presets): boolean {
-  const preset = presets.get(presetName(fields) ?? '')?.fields ?? [];
+  const preset = findPreset(fields, presets)?.fields ?? [];
   return withOverrides(preset, fields).some(
     ([name, value]) => name === 'on_error' && value.toLowerCase() === 'skip',
   );
 }
 
-/** Returns the name of the first preset that the fields name. */
-const presetName = (fields: readonly TextField[]): string | undefined =>
-  fields.find(([field, value]) => field === PRESET_FIELD && value !== '')?.[1];
+/** Returns the first preset that the fields name. */
+const findPreset = (fields: readonly TextField[], presets: Presets) =>
+  presets.get(fields.find(([field, value]) => field === PRESET_FIELD && value !== '')?.[1] ?? '');
 
 /**
  * Replaces the field `preset` by the fields of the preset that the request does not have.

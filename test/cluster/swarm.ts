@@ -117,23 +117,18 @@ describe('docker/swarm.yaml', function () {
     console.log(`${formatEvents(load?.events ?? [])}\n\nRate limit: ${passed} of ${PER_MINUTE} requests`);
   });
 
-  it('answers all requests during a rolling update', async () => {
-    const event = await load.during('rolling update', async () => {
-      await deploy({ IMAGE: 'imagemill-test-next' });
-      await until(async () => (await updateState()) === 'completed');
+  for (const [name, title, image, state] of [
+    ['rolling update', 'a rolling update', 'next', 'completed'],
+    ['broken image', 'an update to a broken image, and rolls it back', 'broken', 'rollback_completed'],
+  ] as const)
+    it(`answers all requests during ${title}`, async () => {
+      const event = await load.during(name, async () => {
+        await deploy({ IMAGE: `imagemill-test-${image}` });
+        await until(async () => (await updateState()) === state);
+      });
+      expect(await imageOf()).to.match(/^imagemill-test-next/);
+      expectNoFailures(event);
     });
-    expect(await imageOf()).to.match(/^imagemill-test-next/);
-    expectNoFailures(event);
-  });
-
-  it('answers all requests during an update to a broken image, and rolls it back', async () => {
-    const event = await load.during('broken image', async () => {
-      await deploy({ IMAGE: 'imagemill-test-broken' });
-      await until(async () => (await updateState()) === 'rollback_completed');
-    });
-    expect(await imageOf()).to.match(/^imagemill-test-next/);
-    expectNoFailures(event);
-  });
 
   it('answers all requests while it scales from 2 to 6 instances and back', async () => {
     const scale = async (count: string) => {

@@ -46,7 +46,7 @@ describe('npm run release', () => {
     expect(release(await makeCheckout('1.2.4'))).to.deep.equal({ status: 1, stdout: '', stderr });
   });
 
-  it('ends before it builds if Docker is missing, and goes on without the image if WITHOUT_IMAGE is set', async () => {
+  it('ends before it builds without Docker, and makes no image with WITHOUT_IMAGE', async () => {
     const folder = await makeCheckout('1.2.3');
     const stderr =
       'imagemill: the image needs a running Docker, and skopeo: WITHOUT_IMAGE=yes leaves it out\n';

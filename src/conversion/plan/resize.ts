@@ -212,8 +212,7 @@ export function blur({ options: { blur: sigma }, trustedFitting: fitting }: Conv
   if (!sigma) return [];
   const block = Math.min(MAX_REDUCTION, Math.floor(sigma / MIN_REDUCED_SIGMA));
   if (!fitting || block < MIN_REDUCTION) return gaussian(sigma);
-  const { resized, result } = fitting;
-  const [width, height] = [Math.min(resized.width, result.width), Math.min(resized.height, result.height)];
+  const { width, height } = pictureSize(fitting);
   // The edges continue for a block or more, since those alone count beyond the image, not the averages at the edges.
   const blocks = { width: Math.ceil(width / block) + 2, height: Math.ceil(height / block) + 2 };
   const extended = { width: blocks.width * block, height: blocks.height * block };
@@ -252,6 +251,12 @@ export function sharpen({ options: { sharpen: sigma }, frameCount, tools }: Conv
 
 export const explainSharpening: Sentence = ({ options: { sharpen: sigma } }) =>
   sigma === undefined ? undefined : `sharpened by ${sigma} pixels`;
+
+/** Returns the size of the picture after the box for `cover`, and before the borders of `contain`. */
+export const pictureSize = ({ resized, result }: Fitting): Size => ({
+  width: Math.min(resized.width, result.width),
+  height: Math.min(resized.height, result.height),
+});
 
 /** Adds borders up to the box for `contain`. Transparent parts of the image stay transparent. */
 export function pad(job: ConversionJob): string[] {

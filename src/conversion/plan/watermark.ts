@@ -2,7 +2,7 @@
 import { isSameSize, type Size } from '../../images/image-info.ts';
 import { OPTIONS } from '../../options.ts';
 import { type Offset, pointOf } from './position.ts';
-import { formatGeometry, formatOffset } from './resize.ts';
+import { formatGeometry, formatOffset, pictureSize } from './resize.ts';
 import { SUFFIX } from './step.ts';
 import type { ConversionJob, ConvertOptions, Sentence, WatermarkPlace } from './types.ts';
 
@@ -15,10 +15,7 @@ export const watermarkFile = (at: number): string => `watermark${SUFFIX}-${at}.p
 
 /** Returns the sizes of the pictures on which the watermark is put: of each frame or page, before the borders of `contain`. */
 function pictureSizes({ fittings, frameCount }: ConversionJob): Size[] {
-  const sizes = fittings.map(({ resized, result }) => ({
-    width: Math.min(resized.width, result.width),
-    height: Math.min(resized.height, result.height),
-  }));
+  const sizes = fittings.map(pictureSize);
   return Array.from({ length: frameCount }, (_, at) => sizes[at] ?? sizes[0]).filter(
     (size) => size !== undefined,
   );

@@ -198,7 +198,7 @@ export function identifyRoute(deps: FormRouteDeps<IdentifyFields>, identify: Ide
     const watermark = watermarkOf(form);
     const wanted =
       options.isWanted || watermark
-        ? { ...options, options: withWatermark(options.options, watermark) }
+        ? { plan: options.plan, options: withWatermark(options.options, watermark) }
         : undefined;
     if (wanted) varyByFormat(res, wanted.options);
     setLogFields(res, {
