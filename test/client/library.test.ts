@@ -276,6 +276,7 @@ describe('the client for applications', () => {
 
   describe('repeats a request', () => {
     const services = useOwnServices();
+    const servers = useServers();
     /** Creates a client whose first `busy` responses have a status and Retry-After, and counts its requests. */
     const busyClient = (busy: number, retryAfter: string, settings: ClientSettings = {}) => {
       const sent: RequestInit[] = [];
@@ -318,6 +319,27 @@ describe('the client for applications', () => {
       const stream = new Blob([new Uint8Array(photo)]).stream();
       expect(await errorOf(busy.convert(stream))).to.include({ status: 429 });
       expect(busy.sent).to.have.length(1);
+    });
+
+    it('once at once if the server closes the connection, except for a stream and with retries: 0', async () => {
+      let requests = 0;
+      const closing = (settings?: ClientSettings) => {
+        const fetch: typeof globalThis.fetch = (url, init) => {
+          requests += 1;
+          return globalThis.fetch(requests === 1 ? String(url).replace(service.base, closed) : url, init);
+        };
+        requests = 0;
+        return createClient(service.base, { fetch, ...settings });
+      };
+      const closed = await servers.serve((request) => request.socket.destroy());
+      const result = await closing().convert(photo, { output_format: 'png' });
+      expect((await bytesOf(result.response)).subarray(1, 4).toString()).to.equal('PNG');
+      expect(requests).to.equal(2);
+      const stream = new Blob([new Uint8Array(photo)]).stream();
+      expect(await errorOf(closing().convert(stream))).to.be.instanceOf(TypeError);
+      expect(await errorOf(closing({ retries: 0 }).convert(photo))).to.be.instanceOf(TypeError);
+      expect(requests).to.equal(1);
+      expect(await errorOf(createClient(closed).convert(photo))).to.be.instanceOf(TypeError);
     });
 
     it('not if the service asks for more than two minutes', async () => {

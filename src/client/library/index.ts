@@ -3,7 +3,7 @@
  * in browsers. It imports only its own files, so that applications can copy its folder.
  */
 import { ImagemillError, toError } from './error.ts';
-import { fetchFromHost, readText } from './transport.ts';
+import { fetchFromHost, isClosed, readText } from './transport.ts';
 import type {
   BatchOptions,
   ConvertOptions,
@@ -60,7 +60,9 @@ export interface Result {
 export interface ClientSettings {
   /** API key, if the service wants one. */
   readonly key?: string | undefined;
-  /** How often a request is repeated after 429 or 503. Default: 4. */
+  /**
+   * How often a request is repeated after 429 or 503, and once of these if the connection closes before a response. Default: 4.
+   */
   readonly retries?: number | undefined;
   /**
    * Maximum time that a request waits for its repetitions, in ms. If the service asks for more, the request fails with its error.
@@ -129,15 +131,22 @@ export function createClient(url: string, settings: ClientSettings = {}): Client
       headers: { ...(key && { Authorization: `Bearer ${key}` }), ...headers },
       ...{ signal: signal ?? null, duplex: 'half' as const }, // fetch requires `duplex` for streams
     };
+    const isStream = body !== undefined && 'getReader' in body;
+    let canReconnect = retries > 0 && !isStream;
     let waitedMs = 0;
     for (let repeated = 0; ; repeated += 1) {
-      const response = await fetchFromHost(settings.fetch ?? globalThis.fetch, base, path, init);
+      const response = await fetchFromHost(settings.fetch ?? globalThis.fetch, base, path, init).catch(
+        (error) => {
+          if (!canReconnect || !isClosed(error)) throw error;
+          canReconnect = false;
+        },
+      );
+      if (!response) continue;
       if (response.ok && accepted.test(response.headers.get('content-type') ?? '')) return response;
       const { status, headers: stated } = response;
       const text = (await readText(response, MAX_ERROR_BYTES)) ?? '';
       const error = toError(status, text, stated.get('retry-after'), body && sizeOf(body));
       const waitMs = (error.retryDelayS ?? Number.POSITIVE_INFINITY) * 1000;
-      const isStream = body !== undefined && 'getReader' in body;
       if (repeated >= retries || waitedMs + waitMs > maxWaitMs || isStream) throw error;
       onRetry?.(error, waitMs);
       await wait(waitMs, signal);

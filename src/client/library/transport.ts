@@ -2,6 +2,8 @@
 
 const REDIRECTS = [301, 302, 307, 308];
 const MAX_REDIRECTS = 5;
+/** Codes of the errors of Node.js if the peer closes a connection. */
+const CLOSED_CODES = ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'];
 
 /**
  * Sends a request like `fetch`, but follows a redirect only to the same host, and never from https to http: the body and the API key are
@@ -50,6 +52,14 @@ function connectionError(base: string, { message, cause }: TypeError): TypeError
     cause: reason,
   });
 }
+
+/**
+ * Returns whether the peer closed the connection before a response. It does so with connections that it keeps open without a request, for
+ * example when nginx reloads its configuration, and a request can be on its way then. Browsers repeat such a request themselves.
+ */
+export const isClosed = (error: unknown): boolean =>
+  error instanceof TypeError &&
+  CLOSED_CODES.includes((error.cause as NodeJS.ErrnoException | undefined)?.code ?? '');
 
 /** Reads a body as text, and discards the rest if it is larger than `maxBytes`. Returns undefined in that case. */
 export async function readText({ body }: Response, maxBytes: number): Promise<string | undefined> {
