@@ -59,7 +59,7 @@ function connectionError(base: string, { message, cause }: TypeError): TypeError
  */
 export const isClosed = (error: unknown): boolean =>
   error instanceof TypeError &&
-  CLOSED_CODES.includes((error.cause as NodeJS.ErrnoException | undefined)?.code ?? '');
+  CLOSED_CODES.includes((error.cause as { code?: string } | undefined)?.code ?? '');
 
 /** Reads a body as text, and discards the rest if it is larger than `maxBytes`. Returns undefined in that case. */
 export async function readText({ body }: Response, maxBytes: number): Promise<string | undefined> {
