@@ -3,12 +3,14 @@ import { globSync } from 'node:fs';
 import { copyFile, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { launchChromium, openPage } from '../helpers/chromium.ts';
 import { convert, fixture, fixturePath } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { PROJECT } from '../helpers/markdown.ts';
 import { execute } from '../helpers/process.ts';
 import { installPackages } from '../helpers/recipes.ts';
 import { useService } from '../helpers/service.ts';
+import { useServers } from '../helpers/stub-server.ts';
 
 const MAX_BYTES = 30_000;
 /** npm packages with the programs. They have no installation script, and one package for each system. */
@@ -26,6 +28,7 @@ const RUNS = [
 
 describe('the package imagemill-client', () => {
   const service = useService();
+  const servers = useServers();
   let project: string;
   let archive: string;
 
@@ -115,4 +118,28 @@ void createClient('').convert(new Blob([]), { output_format: 'wbp' });
       expect(JSON.parse(stdout)).to.deep.equal(['é.webp', true, 'field_invalid', body.toString('base64')]);
     });
   }
+
+  it('converts a photo to the exact bytes in a browser, from a page of another origin', async () => {
+    const modules = join(project, 'node_modules/imagemill-client/esm');
+    const origin = await servers.serve(async ({ url = '' }, response) => {
+      if (url === '/') response.setHeader('content-type', 'text/html').end('<!doctype html>');
+      else response.setHeader('content-type', 'text/javascript').end(await readFile(join(modules, url)));
+    });
+    const browser = await launchChromium();
+    after(() => browser.close());
+    const page = await openPage(browser);
+    await page.goto(origin);
+    const photo = [...(await fixture('scene.jpg'))];
+    const result = await page.evaluate(
+      async ([base, bytes, path]) => {
+        const { createClient } = await import(path);
+        const image = new File([new Uint8Array(bytes)], 'é.jpg');
+        const { name, width, response } = await createClient(base).convert(image, { width: 60 });
+        return { name, width, bytes: [...new Uint8Array(await response.arrayBuffer())] };
+      },
+      [service.base, photo, '/index.js'] as const,
+    );
+    const { body } = await convert(service.base, await fixture('scene.jpg'), { width: '60' });
+    expect(result).to.deep.equal({ name: 'é.webp', width: 60, bytes: [...body] });
+  });
 });
