@@ -47,20 +47,30 @@ $cache/npm /root/.npm
   case $parts in *readme*) test_readme ;; esac
 }
 
-# Builds the package, and makes one of a lower version, with other settings, to upgrade from. They are the same for both systems.
+# Builds the package, and that of the commit before with a lower version, to upgrade from. They are the same for both systems.
 make_packages() {
   packages_folder=$cache/run-$$-packages
   mkdir "$packages_folder"
-  sh scripts/bootstrap.sh package
-  sh scripts/build-deb.sh >"$packages_folder/log"
-  package=$(tail -n 1 "$packages_folder/log")
-  dpkg-deb --raw-extract "$package" "$packages_folder/old"
-  sed -i 's/^Version: .*/Version: 0.0.1/' "$packages_folder/old/DEBIAN/control"
-  echo '# a comment of the older version' >>"$packages_folder/old/etc/imagemill/imagemill.env"
-  dpkg-deb -Znone --root-owner-group --build "$packages_folder/old" "$packages_folder/imagemill_0.0.1.deb" >/dev/null
-  rm -r "$packages_folder/old" "$packages_folder/log"
+  old=$packages_folder/old
+  package=$(build_package .)
   cp "$package" fixtures/images/scene.png "$packages_folder"
+  mkdir "$old"
+  # A shallow clone has no commit before.
+  git archive "$(git rev-parse --verify --quiet HEAD~1 || git rev-parse HEAD)" | tar -x -C "$old"
+  cp -al node_modules "$old" 2>/dev/null || cp -a node_modules "$old"
+  dpkg-deb --raw-extract "$(SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) build_package "$old")" "$old/package"
+  sed -i 's/^Version: .*/Version: 0.0.1/' "$old/package/DEBIAN/control"
+  echo '# a comment of the older version' >>"$old/package/etc/imagemill/imagemill.env"
+  dpkg-deb -Znone --root-owner-group --build "$old/package" "$packages_folder/imagemill_0.0.1.deb" >/dev/null
+  rm -r "$old"
 }
+
+# Builds the package of a folder, and prints its path.
+build_package() (
+  cd "$1"
+  sh scripts/bootstrap.sh package >&2
+  sh scripts/build-deb.sh | tail -n 1
+)
 
 test_package() {
   fresh_system "$suite-minimal.tar"
@@ -147,6 +157,9 @@ install --download-only "$package"
 step "install"
 install "$package"
 step "installed, $(dpkg-query -W -f "\${Installed-Size}" imagemill) KiB"
+version=$(dpkg-query -W -f "\${Version}" imagemill)
+[ "$(imagemill --version)" = "$version" ]
+for page in man1/imagemill.1 man5/imagemill.env.5; do zgrep -q "^.TH .* \"imagemill $version\"$" /usr/share/man/$page.gz; done
 [ "$(stat -c "%a %U:%G" $settings)" = "640 root:imagemill" ]
 grep -qx HOST=127.0.0.1 $settings
 if command -v npm git cc; then exit 1; fi
