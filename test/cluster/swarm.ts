@@ -1,47 +1,27 @@
 /** @module Tests of `docker/swarm.yaml` on three machines, under a constant load, while the cluster changes. */
-import { createHash } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { IMAGE } from '../helpers/docker.ts';
-import { makeTempDir } from '../helpers/hooks.ts';
 import { isRunning, processesWhere } from '../helpers/util.ts';
 import { type Event, startLoad } from './load.ts';
-import { type Machine, startSwarm, until } from './machines.ts';
+import { type Machine, until } from './machines.ts';
+import { INSTANCES, PROXY, startStack } from './stack.ts';
 
-const FILES = new URL('../../docker/', import.meta.url).pathname;
 const CLIENTS = 50;
 /** Time for which a machine or a service is away, in milliseconds. */
 const AWAY_MS = 20_000;
 const PER_MINUTE = 60;
-const INSTANCES = 'imagemill_instances';
+const REPLICAS = '3';
 
 describe('docker/swarm.yaml', function () {
   this.timeout(300_000);
+  let stack: Awaited<ReturnType<typeof startStack>>;
   let manager: Machine;
   let workers: Machine[];
-  let urls: string[];
   /** Requests that the rate limit accepted while a machine died. */
   let passed = 0;
   let load: Awaited<ReturnType<typeof startLoad>>;
-  const settings: Record<string, string> = {
-    IMAGE,
-    REPLICAS: '3',
-    CONCURRENCY: '1',
-    NGINX_IMAGE: 'imagemill-test-nginx',
-    VALKEY_IMAGE: 'imagemill-test-valkey',
-  };
 
-  const deploy = (changed: Readonly<Record<string, string>> = {}) => {
-    const options = ['--resolve-image', 'never', '--compose-file', join(FILES, 'swarm.yaml')];
-    return manager.run(['stack', 'deploy', ...options, 'imagemill'], { ...settings, ...changed });
-  };
-  /** Returns `running/wanted` of a service. */
-  const replicas = (service = INSTANCES) =>
-    manager.docker('service', 'ls', '--filter', `name=${service}`, '--format', '{{.Replicas}}');
-  const runs = (count: string, service?: string) =>
-    until(async () => (await replicas(service)) === `${count}/${count}`);
   const updateState = () =>
     manager.docker(
       ...['service', 'inspect', '--format', '{{if .UpdateStatus}}{{.UpdateStatus.State}}{{end}}', INSTANCES],
@@ -50,36 +30,15 @@ describe('docker/swarm.yaml', function () {
     manager.docker(
       ...['service', 'inspect', '--format', '{{.Spec.TaskTemplate.ContainerSpec.Image}}', INSTANCES],
     );
-  const containersOn = async ({ docker }: Machine, service = INSTANCES): Promise<string[]> =>
-    (
-      await docker(
-        'ps',
-        '--quiet',
-        '--no-trunc',
-        '--filter',
-        `label=com.docker.swarm.service.name=${service}`,
-      )
-    )
-      .split('\n')
-      .filter(Boolean);
-  /** Lists instances with their machines. */
-  const instances = async () =>
-    (
-      await Promise.all(
-        [manager, ...workers].map(async (machine) =>
-          (await containersOn(machine)).map((id) => ({ machine, id })),
-        ),
-      )
-    ).flat();
   const anyInstance = async () => {
-    const [instance] = await instances();
+    const [instance] = await stack.instances();
     if (!instance) throw new Error('there are no instances');
     return instance;
   };
   /** Waits until an instance is gone, and another one has taken its place. */
   const isReplaced = async (gone: string): Promise<void> => {
-    await until(async () => !(await instances()).some(({ id }) => id === gone));
-    await runs(settings.REPLICAS as string);
+    await until(async () => !(await stack.instances()).some(({ id }) => id === gone));
+    await stack.runs(REPLICAS);
   };
   const nodeIs = (name: string, state: string) =>
     until(async () =>
@@ -89,28 +48,10 @@ describe('docker/swarm.yaml', function () {
     );
 
   before(async () => {
-    const swarm = await startSwarm(['m1', 'm2', 'm3'], CLIENTS + 1);
-    ({ manager, workers } = swarm);
-    urls = swarm.served.map((address) => `http://${address}:8080`);
-    const folder = await makeTempDir('swarm');
-    const line = (name: string, limit: number) =>
-      `${name}:${createHash('sha256').update(name).digest('hex')}:${limit}\n`;
-    await writeFile(join(folder, 'keys'), line('clients', 0) + line('limited', PER_MINUTE));
-    await writeFile(join(folder, 'presets'), 'presets: [{ name: card, format: webp, width: 40 }]\n');
-    const missing = await deploy().catch(({ stderr }) => stderr);
-    expect(missing).to.match(/(?:secret|config) not found: imagemill-/);
-    await manager.docker('secret', 'create', 'imagemill-keys', join(folder, 'keys'));
-    await manager.docker('config', 'create', 'imagemill-presets', join(folder, 'presets'));
-    await manager.docker('config', 'create', 'imagemill-nginx', join(FILES, 'nginx.conf'));
-    await deploy();
-    for (const [service, count] of [
-      [INSTANCES, '3'],
-      ['imagemill_proxy', '1'],
-      ['imagemill_valkey', '1'],
-    ] as const)
-      await runs(count, service);
-    await until(async () => (await fetch(`${urls[0]}/api/v1/health`)).ok);
-    load = await startLoad(urls.slice(0, CLIENTS), 'clients');
+    stack = await startStack(CLIENTS + 1, PER_MINUTE, { REPLICAS });
+    ({ manager, workers } = stack);
+    expect(stack.refusal).to.match(/(?:secret|config) not found: imagemill-/);
+    load = await startLoad(stack.urls.slice(0, CLIENTS), 'clients');
   });
   after(async () => {
     await load?.stop();
@@ -123,7 +64,7 @@ describe('docker/swarm.yaml', function () {
   ] as const)
     it(`answers all requests during ${title}`, async () => {
       const event = await load.during(name, async () => {
-        await deploy({ IMAGE: `imagemill-test-${image}` });
+        await stack.deploy({ IMAGE: `imagemill-test-${image}` });
         await until(async () => (await updateState()) === state);
       });
       expect(await imageOf()).to.match(/^imagemill-test-next/);
@@ -131,30 +72,23 @@ describe('docker/swarm.yaml', function () {
     });
 
   it('answers all requests while it scales from 2 to 6 instances and back', async () => {
-    const scale = async (count: string) => {
-      await manager.docker('service', 'scale', '--detach', `${INSTANCES}=${count}`);
-      await until(
-        async () =>
-          (await replicas()) === `${count}/${count}` && (await instances()).length === Number(count),
-      );
-    };
-    await scale('2');
+    await stack.scale('2');
     const event = await load.during('2 to 6 instances, and back', async () => {
-      await scale('6');
-      await scale('2');
+      await stack.scale('6');
+      await stack.scale('2');
     });
-    await scale('3');
+    await stack.scale('3');
     expectNoFailures(event);
   });
 
   it('answers all requests when a machine dies, and keeps the rate limit', async () => {
     const [victim] = workers as [Machine];
-    expect(await containersOn(victim)).to.have.length.above(0);
+    expect(await stack.containersOn(victim)).to.have.length.above(0);
     const event = await load.during('a machine dies, and starts again', async () => {
-      const counted = countPassed(`${urls.at(-1)}`);
+      const counted = countPassed(`${stack.urls.at(-1)}`);
       await victim.kill();
       await nodeIs(victim.name, 'Down');
-      await runs('3');
+      await stack.runs(REPLICAS);
       await victim.start();
       await nodeIs(victim.name, 'Ready');
       passed = await counted;
@@ -165,13 +99,13 @@ describe('docker/swarm.yaml', function () {
 
   it('answers all requests when a machine is cut off from the network for 20 seconds', async () => {
     const victim = workers.at(-1) as Machine;
-    expect(await containersOn(victim)).to.have.length.above(0);
+    expect(await stack.containersOn(victim)).to.have.length.above(0);
     const event = await load.during('a machine without network for 20 s', async () => {
       await victim.unplug();
       await sleep(AWAY_MS);
       await victim.plug();
       await nodeIs(victim.name, 'Ready');
-      await runs('3');
+      await stack.runs(REPLICAS);
     });
     expectNoFailures(event);
   });
@@ -183,7 +117,7 @@ describe('docker/swarm.yaml', function () {
       await scale(0);
       await sleep(AWAY_MS);
       await scale(1);
-      for (const { machine, id } of await instances())
+      for (const { machine, id } of await stack.instances())
         await until(async () => {
           const states = (await machine.docker('logs', id)).match(/is shared with|on its own/g) ?? [];
           return states.length > 2 && states.at(-1) === 'is shared with';
@@ -193,7 +127,7 @@ describe('docker/swarm.yaml', function () {
   });
 
   it('answers all requests while nginx reloads its configuration', async () => {
-    const [proxy = ''] = await containersOn(manager, 'imagemill_proxy');
+    const [proxy = ''] = await stack.containersOn(manager, PROXY);
     const nginxWorkers = async () =>
       (await manager.docker('top', proxy, '-eo', 'pid,args'))
         .split('\n')
