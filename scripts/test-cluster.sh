@@ -2,7 +2,9 @@
 # Builds docker/Dockerfile and runs test/cluster/: docker/swarm.yaml on three machines, under load.
 #
 #   sudo sh scripts/test-cluster.sh [arguments for mocha]
+#   sudo sh scripts/test-cluster.sh sizing
 #
+# `sizing` measures the throughput of one to three instances instead (docs/sizing.md). This takes ten minutes.
 # Each machine is a Docker daemon in namespaces of its own. All of them are within one process namespace, so that they end with it,
 # however the script ends. Exits with 75 (EX_TEMPFAIL of sysexits.h) if this machine cannot do that.
 set -eu
@@ -30,9 +32,12 @@ main() {
   remove_cluster
   mkdir -p "$folder"
   export CLUSTER_FOLDER="$folder" CLUSTER_CGROUP="/$cgroup" CLUSTER_IMAGES="$archive"
+  case ${1:-} in
+    sizing) set -- node test/cluster/sizing.ts ;;
+    *) set -- mocha --exit --no-parallel --reporter spec "$@" test/cluster/swarm.ts ;;
+  esac
   # In the background, since the shell handles signals only while it waits.
-  unshare --net --mount --pid --fork --kill-child --mount-proc \
-    mocha --exit --no-parallel --reporter spec "$@" test/cluster/swarm.ts &
+  unshare --net --mount --pid --fork --kill-child --mount-proc "$@" &
   tests=$!
   status=0
   wait $tests || status=$?

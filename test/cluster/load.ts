@@ -14,7 +14,7 @@ const THINK_MS = 3000;
 const PLAIN_TIMEOUT_MS = 180_000;
 
 /** An image, and the options of its conversion. The results of equal ones are equal. */
-interface Conversion {
+export interface Conversion {
   readonly image: Buffer;
   readonly options: ConvertOptions;
   result?: Buffer;
@@ -33,24 +33,26 @@ export interface Event {
 /** How a client converts an image. */
 type Convert = (url: string, key: string, conversion: Conversion) => Promise<Buffer>;
 
+/** Converts an image with a new connection, like curl. Throws an error with the status and reason of another response than 200. */
+export const convertPlain: Convert = async (url, key, { image, options }) => {
+  const query = new URLSearchParams(options as Record<string, string>);
+  const headers = { authorization: `Bearer ${key}`, 'content-length': image.length };
+  const signal = AbortSignal.timeout(PLAIN_TIMEOUT_MS);
+  const sent = request(`${url}/api/v1/convert?${query}`, { method: 'POST', agent: false, headers, signal });
+  sent.end(image);
+  const [response] = await once(sent, 'response');
+  const body = await buffer(response);
+  if (response.statusCode !== 200) throw new Error(`${response.statusCode} ${reasonIn(body)}`);
+  return body;
+};
+
 /** The kinds of clients: the library repeats requests after 429 and 503, the other one repeats nothing. */
 const CLIENTS: Readonly<Record<string, Convert>> = {
   async library(url, key, { image, options }) {
     const result = await createClient(url, { key }).convert(new Uint8Array(image), options);
     return Buffer.from(await result.response.arrayBuffer());
   },
-  /** Uses a new connection for each request, like curl. */
-  async plain(url, key, { image, options }) {
-    const query = new URLSearchParams(options as Record<string, string>);
-    const headers = { authorization: `Bearer ${key}`, 'content-length': image.length };
-    const signal = AbortSignal.timeout(PLAIN_TIMEOUT_MS);
-    const sent = request(`${url}/api/v1/convert?${query}`, { method: 'POST', agent: false, headers, signal });
-    sent.end(image);
-    const [response] = await once(sent, 'response');
-    const body = await buffer(response);
-    if (response.statusCode !== 200) throw new Error(`${response.statusCode} ${reasonIn(body)}`);
-    return body;
-  },
+  plain: convertPlain,
 };
 
 const reasonIn = (body: Buffer): string => /"reason":"(\w+)"/.exec(body.toString())?.[1] ?? '';
@@ -121,7 +123,8 @@ const newEvent = (name: string): Event => ({
   running: 0,
 });
 
-async function makeConversions(): Promise<Conversion[]> {
+/** Makes the conversions of the load: photos of one megapixel, and small images of other kinds. */
+export async function makeConversions(): Promise<Conversion[]> {
   const noise = { type: 'gaussian', mean: 128, sigma: 30 } as const;
   const create = { width: 1200, height: 900, channels: 3, background: '#888', noise } as const;
   const photo = await sharp({ create }).jpeg().toBuffer();
