@@ -39,7 +39,7 @@ async function sweepFolder(path: string, now: number): Promise<boolean> {
  * Identifies a process uniquely, even if its ID is reused: by its ID, its start time (in ticks since boot), its PID
  * namespace, and the start of the machine, because several machines can share a disk. Without /proc, only the ID is known.
  */
-export interface ProcessIdentity {
+interface ProcessIdentity {
   readonly pid: number;
   readonly started: string;
   readonly namespace: string;
@@ -48,26 +48,25 @@ export interface ProcessIdentity {
 
 const UNKNOWN = '0';
 /** Name of the file in an instance's folder that identifies the owner process. The tools cannot read it. */
-export const OWNER_FILE = 'owner.json';
+const OWNER_FILE = 'owner.json';
 const NAME = 'imagemill-instance-';
 
-/** Returns the identity of a process, by default of this one. */
-export async function currentProcess(pid: number = process.pid): Promise<ProcessIdentity> {
+async function currentProcess(): Promise<ProcessIdentity> {
+  const { pid } = process;
   const [started, namespace, boot] = await Promise.all([startTime(pid), ownNamespace(), bootId()]);
   return { pid, started: started ?? UNKNOWN, namespace, boot };
 }
 
 /**
- * Creates the folder for all files of a process. Its name does not reveal the process.
+ * Creates the folder for all files of this process. Its name does not reveal the process.
  *
  * @returns the path of the folder
  * @throws {Error} with the code of the failed system call, after it has removed the folder
  */
-export async function makeInstanceFolder(tempDir: string, owner?: ProcessIdentity): Promise<string> {
+export async function makeInstanceFolder(tempDir: string): Promise<string> {
   const folder = await mkdtemp(join(tempDir, NAME));
   try {
-    const text = JSON.stringify(owner ?? (await currentProcess()));
-    await writeFile(join(folder, OWNER_FILE), text, { mode: 0o600 });
+    await writeFile(join(folder, OWNER_FILE), JSON.stringify(await currentProcess()), { mode: 0o600 });
     return folder;
   } catch (error) {
     await rm(folder, { recursive: true, force: true });

@@ -4,10 +4,12 @@ import { appendFile, mkdir, readdir, readFile, rm, stat, symlink, utimes, writeF
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { createResultFolder } from '../../src/cli/convert/result-folder.ts';
+import { parseBulkOptions } from '../../src/cli/convert/bulk-options.ts';
+import { type Converter, startOnDemand } from '../../src/cli/convert/converter.ts';
+import { openResultFolder } from '../../src/cli/convert/result-folder.ts';
 import { ResultIndex } from '../../src/cli/convert/result-index.ts';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
-import { currentProcess } from '../../src/files/stale.ts';
+import { readInstanceFolder } from '../../src/files/stale.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { MAIN, runOnTerminal } from '../helpers/command.ts';
 import { useConvertFolder } from '../helpers/convert-folder.ts';
@@ -220,10 +222,8 @@ describe('imagemill convert --update', () => {
     await writeFile(join(index.temporary, 'unfinished'), '');
     const killed = folder.file('out/.imagemill/imagemill-instance-killed');
     await mkdir(killed);
-    await writeFile(
-      join(killed, 'owner.json'),
-      JSON.stringify({ ...(await currentProcess()), started: '1' }),
-    );
+    const self = (await readInstanceFolder(index.temporary))?.owner;
+    await writeFile(join(killed, 'owner.json'), JSON.stringify({ ...self, started: '1' }));
     await folder.put('scene.jpg', 'photos/a.jpg');
     expect((await update()).status).to.equal(0);
     expect(await readdir(index.temporary)).to.include('unfinished');
@@ -246,8 +246,9 @@ describe('imagemill convert --update', () => {
     await folder.put('scene.jpg', 'photos/a.jpg');
     const [input, output] = [folder.file('photos/a.jpg'), folder.file('out')];
     const job = { input, output: join(output, 'a.jpg.webp'), options: { format: 'webp' } as ConvertOptions };
-    const open = async () =>
-      createResultFolder(output, await ResultIndex.open(output, undefined), () => 'hash');
+    const bulk = parseBulkOptions({ url: ['http://localhost'] });
+    const converter = startOnDemand(async () => ({ toolVersions: '7' }) as Converter);
+    const open = () => openResultFolder(output, bulk, testConfig(), converter, '1.0.0', undefined);
     const [first, second] = [await open(), await open()];
     const source = await stat(input);
     const result = {

@@ -6,7 +6,6 @@ import { createHealthCheck } from '../../src/conversion/health-check.ts';
 import type { Convert } from '../../src/conversion/types.ts';
 import { serviceError } from '../../src/errors.ts';
 import { MIN_FREE_BYTES } from '../../src/files/disk-space.ts';
-import { OWNER_FILE } from '../../src/files/stale.ts';
 import { Workspaces } from '../../src/files/workspace.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { eventually } from '../helpers/util.ts';
@@ -38,7 +37,7 @@ describe('the health check', () => {
     const left = await readdir(tempDir, { recursive: true });
     expect(left.map((path) => basename(path).replace(/instance-.*/, 'instance'))).to.have.members([
       'imagemill-instance',
-      OWNER_FILE,
+      'owner.json',
     ]);
   });
 

@@ -10,7 +10,6 @@ import { expect } from 'chai';
 import { bytesOfBatch, withWorkingFolder } from '../../src/cli/context.ts';
 import { loadConfig } from '../../src/config.ts';
 import { storeInput } from '../../src/conversion/store.ts';
-import { OWNER_FILE } from '../../src/files/stale.ts';
 import { isInMemory, workingFolder } from '../../src/files/system.ts';
 import { Workspaces } from '../../src/files/workspace.ts';
 import { ONE_PIXEL } from '../../src/process/policy.ts';
@@ -54,7 +53,7 @@ describe('workspace', () => {
     await writeFile(join(await one.folder('1'), 'in'), 'x');
     await one.remove();
     await one.remove();
-    expect(await readdir(join(one.path, '..'))).to.have.members([OWNER_FILE, other.path.split('/').at(-1)]);
+    expect(await readdir(join(one.path, '..'))).to.have.members(['owner.json', other.path.split('/').at(-1)]);
     await workspaces.close();
     expect(await readdir(tempDir)).to.deep.equal([]);
   });
@@ -66,7 +65,7 @@ describe('workspace', () => {
     const folder = await crowded.folder('1');
     await Promise.all(Array.from({ length: 200 }, (_, at) => writeFile(join(folder, `${at}`), '')));
     await Promise.all([heavy.remove(), crowded.remove()]);
-    expect(await readdir(await workspaces.root())).to.deep.equal([OWNER_FILE]);
+    expect(await readdir(await workspaces.root())).to.deep.equal(['owner.json']);
     await workspaces.close();
   });
 
@@ -78,7 +77,7 @@ describe('workspace', () => {
       const files = Array.from({ length: 60 }, (_, at) => join(folder, `${at}`));
       await Promise.all(files.map((file) => writeFile(file, '')));
       await Promise.allSettled([...files.map((file) => unlink(file)), workspace.remove()]);
-      expect(await readdir(await workspaces.root())).to.deep.equal([OWNER_FILE]);
+      expect(await readdir(await workspaces.root())).to.deep.equal(['owner.json']);
     }
     await workspaces.close();
   });

@@ -39,7 +39,7 @@ const TIME_TOLERANCE_MS = 2000;
  * @param hashOf see {@link hashOptions}
  * @param verify how results must have been verified to be up to date
  */
-export async function createResultFolder(
+async function createResultFolder(
   output: string,
   index: ResultIndex,
   hashOf: (options: ConvertOptions) => string,
