@@ -1,8 +1,6 @@
 import { appendFile, mkdir, rm, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import type { Input } from '../../src/cli/convert/find-images.ts';
-import { convertChanges, type Run } from '../../src/cli/convert/run.ts';
 import { createWatcher } from '../../src/cli/convert/watch.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import type { CommandRun } from '../helpers/command.ts';
@@ -138,30 +136,12 @@ describe('imagemill convert --watch', () => {
   });
 
   it('reports a result that is up to date once, and not again with each later search', async () => {
-    const reported: string[] = [];
-    let searches = 0;
-    async function* find() {
-      searches += 1;
-      yield { path: 'photos/a.jpg', relativeDir: '' };
-    }
-    const run = {
-      inputs: { find, includes: async () => false },
-      destination: { kind: 'folder', path: 'out' },
-      results: [{ options: { format: 'webp' } }],
-      bulk: { update: true, watch: true, pattern: '{name}' },
-      report: { upToDate: ({ input }: { input: string }) => reported.push(input) },
-      resultFolder: { isUpToDate: async () => true },
-      signal: new AbortController().signal,
-      concurrency: 1,
-    } as unknown as Run;
-    const watcher = {
-      addFolder: () => {},
-      complete: (inputs: AsyncIterable<Input>) => inputs as AsyncGenerator<Input>,
-      nextSearch: async () => {
-        if (searches === 3) throw new Error('the end');
-      },
-    };
-    const error = await convertChanges(run, watcher).catch(({ message }) => message);
-    expect([error, searches, reported]).to.deep.equal(['the end', 3, ['photos/a.jpg']]);
+    await folder.put('scene.jpg', 'photos/old.jpg');
+    await folder.run(['photos', '-o', 'out', '--update'], { env });
+    const { lines } = await watching(async () => {
+      await folder.put('scene.jpg', 'photos/later.jpg');
+      await resultOf('later.jpg.webp');
+    });
+    expect(JSON.parse(lines.at(-1) ?? '').summary).to.include({ converted: 2, upToDate: 1 });
   });
 });

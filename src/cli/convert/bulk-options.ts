@@ -93,7 +93,7 @@ const MAX_SHARDS = 10_000;
  *
  * @throws {CliError}
  */
-export function parseShard(text: string): Shard {
+function parseShard(text: string): Shard {
   const [, number = 0, count = 0] = (/^(\d{1,5})\/(\d{1,5})$/.exec(text) ?? []).map(Number);
   if (count < 1 || count > MAX_SHARDS)
     throw new CliError(`Invalid --shard "${text}": expected I/N, such as 1/4, with N up to ${MAX_SHARDS}.`);

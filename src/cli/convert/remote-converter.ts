@@ -92,7 +92,7 @@ export async function createRemoteConverter({
  *
  * @throws {ResultTooLargeError} if it has more than `maxBytes`, of which the file has no more
  */
-export async function saveResult(
+async function saveResult(
   { body }: Response,
   path: string,
   maxBytes: number,

@@ -30,7 +30,7 @@ import { deleteOrphans, type ResultFolder } from './result-folder.ts';
 import { createWatcher, type Watcher } from './watch.ts';
 
 /** A run of the command. */
-export interface Run extends PlanOptions {
+interface Run extends PlanOptions {
   readonly inputs: Inputs;
   /** Starts the converter when it is first called. */
   readonly converter: () => Promise<Converter>;
@@ -201,14 +201,9 @@ export async function convertInputs(run: Run): Promise<void> {
 }
 
 /** Converts files that arrive, until the signal aborts. */
-export async function convertChanges(
-  run: Run,
-  watcher: Pick<Watcher, 'addFolder' | 'complete' | 'nextSearch'>,
-): Promise<void> {
-  const search = (isRepeated: boolean): Promise<void> =>
-    searchAll({ ...run, isRepeated }, watcher.complete(run.inputs.find(watcher.addFolder)));
+async function convertChanges(run: Run, watcher: Watcher): Promise<void> {
   for (let isRepeated = false; ; isRepeated = true) {
-    await search(isRepeated);
+    await searchAll({ ...run, isRepeated }, watcher.complete(run.inputs.find(watcher.addFolder)));
     await watcher.nextSearch(run.signal);
   }
 }
