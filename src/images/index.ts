@@ -191,15 +191,10 @@ export async function repair(path: string, type: InputType, context: RepairConte
 
 /**
  * Reads size, frames, colour and metadata from the header of the file at `path`. A damaged header is not an error:
- * fields are missing, and the tool that decodes the file reports the damage.
+ * fields are missing, and the tool that decodes the file reports the damage. The amount of reading is bounded for any content.
  *
  * @throws {HeaderTooComplexError} if the header takes too many reads
  */
 export function inspect(path: string, type: InputType): Promise<ImageInfo> {
-  return withReader(path, (bytes) => inspectBytes(bytes, type));
-}
-
-/** Inspects an open file, as {@link inspect} does. The amount of reading is bounded for any content. */
-export async function inspectBytes(bytes: WindowReader, type: InputType): Promise<ImageInfo> {
-  return { type, ...(await FORMATS[type].inspect(bytes)) } as ImageInfo;
+  return withReader(path, async (bytes) => ({ type, ...(await FORMATS[type].inspect(bytes)) }) as ImageInfo);
 }

@@ -30,23 +30,15 @@ export async function withFile<T>(
 /** Opens the file at `path` for {@link WindowReader}, and closes it after its use. */
 export async function withReader<T>(path: string, use: (bytes: WindowReader) => Promise<T>): Promise<T> {
   const fd = openSync(path, OPEN_FLAGS);
+  // The file was just written, so reading it from memory takes less time than a round trip to another thread.
+  const read: PositionedReader['read'] = async (buffer, offset, length, position) => ({
+    bytesRead: readSync(fd, buffer, offset, length, position),
+  });
   try {
-    return await use(new WindowReader(readFrom(fd)));
+    return await use(new WindowReader({ read }));
   } finally {
     closeSync(fd);
   }
-}
-
-/**
- * Reads the open file `fd` synchronously. The file was just written, so reading it from memory takes less time
- * than a round trip to another thread.
- */
-export function readFrom(fd: number): PositionedReader {
-  return {
-    read: async (buffer, offset, length, position) => ({
-      bytesRead: readSync(fd, buffer, offset, length, position),
-    }),
-  };
 }
 
 /** Reads bytes. Those beyond the end of the file are 0, and are not counted in `found`. */
@@ -220,7 +212,7 @@ export const bufferReader = (buffer: Buffer): ByteReader => ({
 });
 
 /** An open file, or an object with the same `read`. */
-export interface PositionedReader {
+interface PositionedReader {
   read(
     buffer: Buffer,
     offset: number,
