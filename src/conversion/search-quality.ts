@@ -8,7 +8,7 @@ import { MIN_QUALITY } from '../options.ts';
 import type { CheckedResult } from './output/result.ts';
 
 /** Maximum number of encodes of one image. */
-export const MAX_ENCODES = 6;
+const MAX_ENCODES = 6;
 
 /** Share of the maximum bytes from which a result is accepted without a further attempt. */
 const ACCEPTED_SHARE = 0.96;
@@ -24,27 +24,6 @@ const DEFAULT_SLOPE = 0.025;
 interface Encoded {
   readonly quality: number;
   readonly bytes: number;
-}
-
-/**
- * Encodes an image at several qualities.
- *
- * @param from the requested quality, which is the highest
- * @param encode encodes the image at a quality
- * @returns all results in the order of the attempts. The last one with at most `maxBytes` is the best.
- */
-export async function searchQuality<T extends Encoded>(
-  from: number,
-  maxBytes: number,
-  encode: (quality: number) => Promise<T>,
-): Promise<T[]> {
-  const results: T[] = [];
-  let next: number | undefined = from;
-  while (next !== undefined && results.length < MAX_ENCODES) {
-    results.push(await encode(next));
-    next = nextQuality(results, maxBytes, Math.min(MIN_QUALITY, from));
-  }
-  return results;
 }
 
 /** @returns undefined if there is no better quality */
@@ -83,15 +62,18 @@ export async function encodeWithin(
   label: string,
   encode: (quality: number) => Promise<CheckedResult>,
 ): Promise<CheckedResult & Encoded> {
+  const attempts: Encoded[] = [];
   let best: (CheckedResult & Encoded) | undefined;
-  const attempts = await searchQuality(from, maxBytes, async (quality) => {
-    const result = await encode(quality);
+  let next: number | undefined = from;
+  while (next !== undefined && attempts.length < MAX_ENCODES) {
+    const result: CheckedResult & Encoded = { ...(await encode(next)), quality: next };
+    attempts.push(result);
     const fits = result.bytes <= maxBytes;
     const worse = fits ? best : result;
-    if (fits) best = { ...result, quality };
+    if (fits) best = result;
     if (worse) await rm(worse.path, { force: true });
-    return { quality, bytes: result.bytes };
-  });
+    next = nextQuality(attempts, maxBytes, Math.min(MIN_QUALITY, from));
+  }
   if (best) return best;
   const smallest = attempts.reduce((one, other) => (other.bytes < one.bytes ? other : one));
   throw serviceError('BYTES_UNREACHABLE', label, maxBytes, smallest.bytes, smallest.quality);

@@ -206,7 +206,7 @@ export function keptMetadata(
  *
  * @param png path of the PNG that was encoded
  */
-export async function addJxlMetadata(result: CheckedResult, png: string): Promise<CheckedResult> {
+async function addJxlMetadata(result: CheckedResult, png: string): Promise<CheckedResult> {
   const found = await readPngMetadata(png).catch((error): PngMetadata[] => {
     if (isNoFile(error)) return [];
     throw error;

@@ -1,12 +1,15 @@
-import { readFile, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { deflateSync } from 'node:zlib';
 import { expect } from 'chai';
 import { box, boxesOf } from '../../../scripts/fixtures/boxes.ts';
-import { addJxlMetadata } from '../../../src/conversion/output/result.ts';
+import { checkResult } from '../../../src/conversion/output/result.ts';
+import { createJob } from '../../../src/conversion/plan/job.ts';
 import { pngChunk } from '../../../src/images/png-writer.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
 
+/** The first box of a JPEG XL (ISO/IEC 18181-2). */
+const SIGNATURE = box('JXL ', Buffer.from('\r\n\x87\n', 'latin1'));
 const TIFF = Buffer.from('II*\0\x08\0\0\0\0\0\0\0\0\0', 'latin1');
 const EXIF_BODY = Buffer.concat([Buffer.alloc(4), TIFF]);
 const XMP = Buffer.from('<x:xmpmeta/>');
@@ -14,23 +17,23 @@ const rawXmp = (bytes: Buffer): Buffer => Buffer.from(`\nxmp\n      12\n${bytes.
 const text = (keyword: string, body: Buffer): Buffer => Buffer.concat([Buffer.from(`${keyword}\0`), body]);
 
 describe('the metadata of a JPEG XL', () => {
-  let folder: string;
-  before(async () => {
-    folder = await makeTempDir('jxl-metadata');
-  });
+  const job = createJob({ type: 'png' }, { format: 'jxl', quality: 80, metadata: 'all' }, { magick: 7 });
 
-  /** Returns the boxes after metadata was added. */
-  async function boxesWith(chunks: readonly Buffer[], ...boxes: readonly Buffer[]) {
-    const path = join(folder, 'out.jxl');
-    const png = join(folder, 'in.png');
-    const file = Buffer.concat(boxes);
-    await writeFile(path, file);
-    await writeFile(png, Buffer.concat([Buffer.alloc(8), ...chunks, pngChunk('IEND', Buffer.alloc(0))]));
-    const { bytes } = await addJxlMetadata({ path, bytes: file.length }, png);
+  /** Returns the file of these boxes after the metadata of a PNG with these chunks was added. */
+  async function added(chunks: readonly Buffer[], boxes: readonly Buffer[], isLink = false): Promise<Buffer> {
+    const folder = join(await makeTempDir('jxl-metadata'), 'job');
+    await mkdir(folder);
+    await writeFile(join(folder, 'image.jxl'), Buffer.concat([SIGNATURE, ...boxes]));
+    const png = Buffer.concat([Buffer.alloc(8), ...chunks, pngChunk('IEND', Buffer.alloc(0))]);
+    await writeFile(join(folder, isLink ? 'real.png' : 'encode.png'), png);
+    if (isLink) await symlink('real.png', join(folder, 'encode.png'));
+    const { path, bytes } = await checkResult({ folder, type: 'png', label: 'The file' }, job, '');
     const result = await readFile(path);
     expect(bytes).to.equal(result.length);
-    return boxesOf(result);
+    return result.subarray(SIGNATURE.length);
   }
+  const boxesWith = async (chunks: readonly Buffer[], ...boxes: readonly Buffer[]) =>
+    boxesOf(await added(chunks, boxes));
 
   const codestream = box('jxlc', Buffer.from('pixels'));
 
@@ -72,16 +75,12 @@ describe('the metadata of a JPEG XL', () => {
   });
 
   it('follows a codestream whose length has 64 bits', async () => {
-    const path = join(folder, 'large.jxl');
-    const png = join(folder, 'large.png');
     const large = Buffer.concat([
       Buffer.from('\0\0\0\x01jxlc\0\0\0\0\0\0\0\x20', 'latin1'),
       Buffer.alloc(16),
     ]);
-    await writeFile(path, large);
-    await writeFile(png, Buffer.concat([Buffer.alloc(8), pngChunk('eXIf', TIFF)]));
-    await addJxlMetadata({ path, bytes: large.length }, png);
-    expect(await readFile(path)).to.deep.equal(Buffer.concat([large, box('Exif', EXIF_BODY)]));
+    const result = await added([pngChunk('eXIf', TIFF)], [large]);
+    expect(result).to.deep.equal(Buffer.concat([large, box('Exif', EXIF_BODY)]));
   });
 
   it('is left out if it is damaged, too large, or not EXIF', async () => {
@@ -96,15 +95,6 @@ describe('the metadata of a JPEG XL', () => {
   });
 
   it('is not read through a link', async () => {
-    const [real, link, path] = ['real.png', 'link.png', 'linked.jxl'].map((name) => join(folder, name)) as [
-      string,
-      string,
-      string,
-    ];
-    await writeFile(real, Buffer.concat([Buffer.alloc(8), pngChunk('eXIf', TIFF)]));
-    await symlink(real, link);
-    await writeFile(path, codestream);
-    const result = { path, bytes: codestream.length };
-    expect(await addJxlMetadata(result, link)).to.deep.equal(result);
+    expect(await added([pngChunk('eXIf', TIFF)], [codestream], true)).to.deep.equal(codestream);
   });
 });
