@@ -155,7 +155,7 @@ async function probe(
  * Parses the output of `-list format` into the coders that can read and those that can write. A row looks like
  * `     WEBP* WEBP      rw+   WebP Image Format (libwebp 1.2.4 [020F])`.
  */
-export function parseFormats(list: string): {
+function parseFormats(list: string): {
   readonly reads: Set<string>;
   readonly writes: Set<string>;
   readonly libheif: string | undefined;

@@ -1,7 +1,7 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { dirname } from 'node:path';
 import { expect } from 'chai';
-import { findToolchain, isAtLeast, parseFormats } from '../../src/process/toolchain.ts';
+import { findToolchain, isAtLeast } from '../../src/process/toolchain.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { testConfig } from '../helpers/service.ts';
 import { writeScript } from '../helpers/util.ts';
@@ -79,18 +79,19 @@ describe('findToolchain', () => {
     expect(await find('')).to.deep.equal(nothing);
   });
 
-  it('parses readable and writable formats from the output of -list format', () => {
-    const { reads, writes } = parseFormats(
-      [
-        '   Format  Module    Mode  Description',
-        '-----------------------------------',
-        '     AVIF  HEIC      r--   AV1 Image File Format (1.19.8)',
-        '     BMP3* BMP       -w-   Microsoft Windows bitmap image (V3)',
-        '           See http://example.com/ for details about the rw+ format.',
-        '     WEBP* WEBP      rw+   WebP Image Format (libwebp 1.5.0 [0210])',
-      ].join('\n'),
-    );
-    expect([...reads]).to.deep.equal(['AVIF', 'WEBP']);
-    expect([...writes]).to.deep.equal(['BMP3', 'WEBP']);
+  it('parses readable and writable formats, and the version of libheif', async () => {
+    const list = `   Format  Module    Mode  Description
+-----------------------------------
+     AVIF  HEIC      r--   AV1 Image File Format (1.19.8)
+     BMP3* BMP       -w-   Microsoft Windows bitmap image (V3)
+     HEIC* HEIC      rw+   High Efficiency Image Format (1.19.8)
+           See http://example.com/ for details about the rw+ format.
+     WEBP* WEBP      rw+   WebP Image Format (libwebp 1.5.0 [0210])`;
+    const version = 'Version: ImageMagick 7.1.1-43 Q16';
+    const script = `if [ "$2" = format ]; then echo '${list}'; else echo '${version}'; fi`;
+    const { magick } = await find(dirname(await writeScript('magick', script)));
+    expect([...(magick?.reads ?? [])]).to.deep.equal(['AVIF', 'HEIC', 'WEBP']);
+    expect([...(magick?.writes ?? [])]).to.deep.equal(['BMP3', 'HEIC', 'WEBP']);
+    expect(magick?.libheif).to.equal('1.19.8');
   });
 });

@@ -19,7 +19,7 @@ import {
   OUTPUTS,
   type OutputType,
 } from '../../src/formats.ts';
-import { similarity } from '../../src/regress/image/difference.ts';
+import { measureDifference } from '../../src/regress/image/difference.ts';
 import { convert, converted, edgeCase, type Fields, fixture } from '../helpers/client.ts';
 import { ALL_EXTRAS, decodeAny, extra, runDjxl } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
@@ -292,7 +292,7 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
       quality: string,
     ): Promise<number> => {
       const { body } = await converted(own.base, png, { format, quality });
-      return similarity(pixels, await decodeAny(body, format)) ?? Number.NaN;
+      return measureDifference(pixels, await decodeAny(body, format), true).ssim ?? Number.NaN;
     };
     for (const quality of ['30', '50', '75', '90']) {
       const webp = await Promise.all(images.map((image) => encoded(image, 'webp', quality)));

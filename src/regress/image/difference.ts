@@ -252,7 +252,7 @@ function toRaster({ columns, sums }: Cells, field: number, { width, height }: Ra
  * @param factor how much smaller the images are that are compared
  * @returns at most 1, for equal images; undefined if a side has fewer than 11 pixels
  */
-export function similarity(one: Raster, other: Raster, factor = reductionOf(one)): number | undefined {
+function similarity(one: Raster, other: Raster, factor = reductionOf(one)): number | undefined {
   if (one.width < WINDOW || one.height < WINDOW) return undefined;
   const [a, b] = factor > 1 ? [shrink(one, factor), shrink(other, factor)] : [one, other];
   return ssim(a.data, b.data, undefined, a.width, a.height);
