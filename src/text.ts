@@ -89,6 +89,12 @@ export function isSystemFile(path: string): boolean {
   );
 }
 
+/** Returns an ASCII file name for clients that do not support `filename*`. Truncates before normalizing. */
+export function asciiFallback(name: string): string {
+  const plain = truncate(name, MAX_NAME_UNITS).normalize('NFKD').replace(/\p{M}/gu, '');
+  return plain.replace(/[^\x20-\x7e]+/g, '_').replace(/["\\%]/g, '_');
+}
+
 /** Returns the part of a path after its last separator, `/` or `\`, truncated to {@link MAX_NAME_UNITS}. */
 export function lastComponentOf(path: string): string {
   const start = Math.max(path.lastIndexOf('/'), path.lastIndexOf('\\')) + 1;

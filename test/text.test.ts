@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { asciiFallback } from '../src/server/response.ts';
 import {
+  asciiFallback,
   baseNameOf,
   createUniqueNamer,
   formatBytes,

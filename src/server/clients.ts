@@ -140,7 +140,7 @@ function addressKey(address: string): string {
 }
 
 /** Returns an IP address without brackets, port and zone, or undefined if the text is not an address. */
-export function parseAddress(text = ''): string | undefined {
+function parseAddress(text = ''): string | undefined {
   const [, bracketed, v4] = /^\[([^\]]*)\](?::\d+)?$|^([\d.]+):\d+$/.exec(text) ?? [];
   const address = (bracketed ?? v4 ?? text).replace(/%.*$/s, '');
   return isIP(address) === 0 ? undefined : address;

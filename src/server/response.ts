@@ -13,7 +13,7 @@ import { ClientDisconnectedError } from '../errors.ts';
 import type { DiskAccount, PendingResponse } from '../files/disk-space.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
 import type { Note } from '../notes.ts';
-import { MAX_NAME_UNITS, truncate } from '../text.ts';
+import { asciiFallback } from '../text.ts';
 import { setLogFields } from './middleware.ts';
 
 /** Maximum size of a result that is sent from memory, in bytes. Others are sent in chunks. */
@@ -87,12 +87,6 @@ async function sendStream(res: Response, path: string): Promise<void> {
 /** Returns the value of `Content-Disposition` for a file called `name`. */
 function attachment(name: string): string {
   return contentDisposition(name, { fallback: asciiFallback(name) });
-}
-
-/** Returns an ASCII file name for clients that do not support `filename*`. Truncates before normalizing. */
-export function asciiFallback(name: string): string {
-  const plain = truncate(name, MAX_NAME_UNITS).normalize('NFKD').replace(/\p{M}/gu, '');
-  return plain.replace(/[^\x20-\x7e]+/g, '_').replace(/["\\%]/g, '_');
 }
 
 /** Time of the upload, and the times of a conversion, in milliseconds. */

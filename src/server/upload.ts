@@ -23,7 +23,7 @@ import { filenameIn, parseParameters } from './multipart/headers.ts';
 import { MAX_FIELD_BYTES, MAX_FIELDS, openParser } from './multipart/normalizer.ts';
 import { disconnectSignal } from './response.ts';
 
-export interface Upload {
+interface Upload {
   readonly fields: readonly TextField[];
   /** All files in the order of the request. */
   readonly files: readonly (ReceivedFile | RejectedFile)[];
@@ -114,7 +114,7 @@ const RATE_WINDOW_MS = 10_000;
  * @throws {ServiceError} for an invalid request
  * @throws {ClientDisconnectedError} when the client disconnects
  */
-export async function receiveUpload(
+async function receiveUpload(
   req: IncomingMessage,
   workspace: Workspace,
   rules: UploadOptions,

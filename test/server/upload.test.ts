@@ -2,10 +2,12 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { expect } from 'chai';
+import type { Request, Response } from 'express';
 import type { ServiceError } from '../../src/errors.ts';
 import { Workspaces } from '../../src/files/workspace.ts';
+import { changeClient } from '../../src/server/clients.ts';
 import type { UploadOptions } from '../../src/server/file-collector.ts';
-import { receiveUpload } from '../../src/server/upload.ts';
+import { receiveBody } from '../../src/server/upload.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { testConfig } from '../helpers/service.ts';
 
@@ -18,7 +20,7 @@ async function upload(rules: Partial<UploadOptions>, behave: (socket: Socket) =>
   const workspaces = new Workspaces(await makeTempDir('upload'));
   const { promise, resolve } = Promise.withResolvers<unknown>();
   const server = createServer(async (req, res) => {
-    const workspace = await workspaces.open();
+    changeClient(req, { key: 'client' });
     const all: UploadOptions = {
       config: testConfig(),
       fileField: 'file',
@@ -29,8 +31,8 @@ async function upload(rules: Partial<UploadOptions>, behave: (socket: Socket) =>
       skipInvalid: () => false,
       ...rules,
     };
-    resolve(await receiveUpload(req, workspace, all, new AbortController().signal).catch((error) => error));
-    await workspace.remove();
+    const reception = { req: req as Request, res: res as Response, workspaces, rules: all, image: undefined };
+    resolve(await receiveBody(reception, async () => {}).catch((error) => error));
     res.end();
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -46,7 +48,7 @@ async function upload(rules: Partial<UploadOptions>, behave: (socket: Socket) =>
   }
 }
 
-describe('receiveUpload', () => {
+describe('an upload', () => {
   it('fails with 408 long before the timeout when the upload stalls', async () => {
     const error = await upload({ rateWindowMs: 50 }, () => {});
     expect(error).to.include({ code: 'UPLOAD_TOO_SLOW', status: 408 });

@@ -72,7 +72,7 @@ const LINE_BREAK = Buffer.from('\r\n');
 const EMPTY = Buffer.alloc(0);
 
 /** Reports a body that is not valid multipart/form-data. */
-export class MalformedMultipartError extends Error {
+class MalformedMultipartError extends Error {
   override readonly name = 'MalformedMultipartError';
 }
 
@@ -80,7 +80,7 @@ export class MalformedMultipartError extends Error {
  * Transform stream that normalizes a body. The output has the same boundary. For an invalid body, the stream emits
  * `error` with a {@link MalformedMultipartError}. A body without a last boundary ends without one.
  */
-export class MultipartNormalizer extends Transform {
+class MultipartNormalizer extends Transform {
   readonly #delimiter: Buffer;
   #reads: 'data' | 'header' | 'epilogue' = 'data';
   /** Received bytes that are not processed yet. It starts as a line break, which the first delimiter may omit. */
