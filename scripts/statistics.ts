@@ -24,8 +24,8 @@ export const spread = (values: readonly number[]): Spread => ({
 });
 
 /** Formats a spread, such as `1.02 (0.94–1.07)`. */
-export const formatSpread = ({ median, least, most }: Spread, digits = 2): string =>
-  `${median.toFixed(digits)} (${least.toFixed(digits)}–${most.toFixed(digits)})`;
+export const formatSpread = ({ median, least, most }: Spread): string =>
+  `${median.toFixed(2)} (${least.toFixed(2)}–${most.toFixed(2)})`;
 
 /** Formats a Markdown table: its head, and the cells of its rows. */
 export const markdownTable = (head: readonly string[], rows: readonly (readonly string[])[]): string =>

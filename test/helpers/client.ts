@@ -91,15 +91,11 @@ export async function expectSuccess(sent: ClientResponse | Promise<ClientRespons
   return answer;
 }
 
-/** Sends `POST /convert` with a hand-written multipart body, encoded as Latin-1. */
-export function convertRaw(
-  base: string,
-  parts: readonly string[],
-  boundary = 'xyz',
-): Promise<ClientResponse> {
+/** Sends `POST /convert` with a hand-written multipart body with the boundary `xyz`, encoded as Latin-1. */
+export function convertRaw(base: string, parts: readonly string[]): Promise<ClientResponse> {
   return sendForm(`${base}/convert`, {
     method: 'POST',
-    headers: { 'content-type': `multipart/form-data; boundary=${boundary}` },
+    headers: { 'content-type': 'multipart/form-data; boundary=xyz' },
     body: Buffer.from(parts.join(''), 'latin1'),
   });
 }

@@ -13,9 +13,8 @@ export interface Ended {
   readonly outcome: string;
 }
 
-/** Runs `imagemill` as a process, with arguments and additional environment variables. */
-export const runCli = (args: readonly string[], settings: Readonly<Record<string, string>> = {}) =>
-  runNode([MAIN, ...args], settings);
+/** Runs `imagemill` as a process, with arguments. */
+export const runCli = (args: readonly string[]) => runNode([MAIN, ...args]);
 
 /** Runs `imagemill` in the process of the test, with arguments and additional environment variables. */
 export async function runCliInProcess(

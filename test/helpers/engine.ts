@@ -19,11 +19,11 @@ export const convertWith = <T>(
   { bytes, ...input }: EngineInput,
   options: ConvertOptions,
   use: (result: ConversionResult) => Promise<T>,
-  signal = new AbortController().signal,
 ): Promise<T> =>
   engine.workspaces.use({}, async (workspace) => {
     const folder = await workspace.folder('file');
     await writeFile(join(folder, INPUT_FILE), bytes);
+    const { signal } = new AbortController();
     return use(await engine.convert({ folder, label: 'The file', ...input }, options, signal));
   });
 

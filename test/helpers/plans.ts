@@ -8,12 +8,11 @@ import { type KeptMetadata, OPTIONS } from '../../src/options.ts';
 export const METADATA_VALUES = Object.keys(OPTIONS.metadata.type.labels) as KeptMetadata[];
 
 /** Replaces the placeholders of a command. */
-export const complete = (step: Step, threads = 1): Step =>
-  completeStep(step, { threads, srgbProfile: '/srgb.icc' }, '');
+export const complete = (step: Step): Step =>
+  completeStep(step, { threads: 1, srgbProfile: '/srgb.icc' }, '');
 
 /** Plans a job, and replaces the placeholders of its commands. */
-export const planSteps = (job: ConversionJob, threads?: number): Step[] =>
-  plan(job).steps.map((step) => complete(step, threads));
+export const planSteps = (job: ConversionJob): Step[] => plan(job).steps.map(complete);
 
 /** Matches strings that were built from missing values or invalid numbers. */
 const NO_VALUE = /undefined|null|NaN|Infinity|\[object/;

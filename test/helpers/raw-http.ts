@@ -7,8 +7,8 @@ export const FORM_TYPE = 'Content-Type: multipart/form-data; boundary=xyz\r\n';
 export const FILE_PART = '--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n';
 
 /** Encodes a form with one file. */
-export const formBody = (file: Buffer, start = FILE_PART): Buffer =>
-  Buffer.concat([Buffer.from(start), file, Buffer.from('\r\n--xyz--\r\n')]);
+export const formBody = (file: Buffer): Buffer =>
+  Buffer.concat([Buffer.from(FILE_PART), file, Buffer.from('\r\n--xyz--\r\n')]);
 
 /** Formats the head of a conversion with a form of this length. */
 export const formHead = (length: number): string =>

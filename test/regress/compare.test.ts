@@ -11,12 +11,12 @@ import { blurred, image, original, pixel, redrawn, seeThrough, shifted, uniform 
 
 const STRICT = defaultThresholds({ format: 'png' });
 
-function verdictOn(before: DecodedImage, after: DecodedImage, allowed = STRICT) {
+function verdictOn(before: DecodedImage, after: DecodedImage) {
   const { verdict, reasons } = comparePixels(
     before,
     after,
     metadataReasons(before.facts, after.facts),
-    allowed,
+    STRICT,
   );
   return { verdict, kinds: [...new Set(reasons.map(({ kind }) => kind))] };
 }

@@ -35,8 +35,8 @@ export async function blurred(raster: Raster, sigma: number): Promise<Raster> {
 }
 
 /** Sets the alpha of a part of an image. */
-export const seeThrough = (raster: Raster, alpha: number, side = 40): Raster =>
-  redrawn(raster, (x, y) => [...pixel(raster, x, y).slice(0, 3), x < side && y < side ? alpha : 255]);
+export const seeThrough = (raster: Raster, alpha: number): Raster =>
+  redrawn(raster, (x, y) => [...pixel(raster, x, y).slice(0, 3), x < 40 && y < 40 ? alpha : 255]);
 
 /** Creates an opaque image of one grey, 0 to 255. */
 export const uniform = (value: number, width = 64, height = 64): Raster =>

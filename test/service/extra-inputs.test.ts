@@ -7,7 +7,7 @@ import { type HeifItem, heif, itemsOf, phonePhoto } from '../../scripts/fixtures
 import { psd } from '../../scripts/fixtures/psd.ts';
 import { open, scene, square } from '../../scripts/fixtures/scene.ts';
 import { cur, iconBitmap } from '../../scripts/fixtures/writers.ts';
-import { convert, converted, type Fields, fixture, jsonOf, sendForm } from '../helpers/client.ts';
+import { convert, converted, fixture, jsonOf, sendForm } from '../helpers/client.ts';
 import { ALL_EXTRAS, extra, runCjxl } from '../helpers/extra.ts';
 import { byPillow, decodeByPillow } from '../helpers/pillow.ts';
 import { decode, difference, type Pixels, pixelAt } from '../helpers/pixels.ts';
@@ -221,8 +221,7 @@ const ROWS: readonly Row[] = [
 describe('the inputs that EXTRA_INPUTS enables', () => {
   const own = useServiceWith({ ...ALL_EXTRAS, CONVERT_TIMEOUT_MS: '120000' });
 
-  const toPng = (file: Uint8Array, fields: Fields = {}) =>
-    converted(own.base, file, { format: 'png', ...fields });
+  const toPng = (file: Uint8Array) => converted(own.base, file, { format: 'png' });
 
   for (const { shows, file, picture, least } of ROWS) {
     it(`show the same image as ${shows}`, async () => {
