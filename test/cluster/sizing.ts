@@ -16,6 +16,7 @@ const SHARE = '0.2';
 const CLIENTS = 50;
 const WARM_UP_S = 10;
 const SECONDS = 45;
+const ROUNDS = 3;
 const LOADS = [0.5, 0.8, 1.2];
 /** Sizes of the uploads that measure what nginx needs, in bytes: a small image, a photo of 3 megapixels, and one of 10 MB. */
 const UPLOAD_BYTES = [10_000, 660_000, 10_000_000];
@@ -115,14 +116,25 @@ console.log(
   '| Instances | Load | Responses per second | Median, s | 95th percentile, s | Rejected | This machine is busy |',
 );
 console.log('|--:|--:|--:|--:|--:|--:|--:|');
-for (const instances of [1, 2, 3]) {
-  await stack.scale(String(instances));
-  await saturate(4 * instances, WARM_UP_S);
-  busy();
-  const full = await saturate(12 * instances, SECONDS);
-  const capacity = full.inTime / SECONDS;
-  print(instances, 'maximum', full);
+/** Responses per second of each number of instances, in each round: the speed of a virtual machine changes in the course of time. */
+const maxima = new Map<number, number[]>([1, 2, 3].map((instances) => [instances, []]));
+for (let round = 1; round <= ROUNDS; round += 1)
+  for (const [instances, found] of maxima) {
+    await startInstances(instances);
+    const outcome = await saturate(12 * instances, SECONDS);
+    found.push(outcome.inTime / SECONDS);
+    print(instances, 'maximum', outcome);
+  }
+for (const [instances, found] of maxima) {
+  await startInstances(instances);
+  const capacity = found.sort((a, b) => a - b)[Math.floor(ROUNDS / 2)] as number;
   for (const load of LOADS) print(instances, `${load * 100}%`, await offer(load * capacity));
+}
+
+async function startInstances(count: number): Promise<void> {
+  await stack.scale(String(count));
+  await saturate(4 * count, WARM_UP_S);
+  busy();
 }
 
 function print(instances: number, load: string, { times, failures, inTime }: Outcome): void {
