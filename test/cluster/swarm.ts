@@ -133,8 +133,8 @@ describe('docker/swarm.yaml', function () {
         .split('\n')
         .filter((line) => line.includes('worker process'))
         .map((line) => Number.parseInt(line, 10));
-    const event = await load.during('nginx reloads three times', async () => {
-      for (let time = 1; time <= 3; time += 1) {
+    const event = await load.during('nginx reloads ten times', async () => {
+      for (let time = 1; time <= 10; time += 1) {
         const old = await nginxWorkers();
         await manager.docker('kill', '--signal', 'HUP', proxy);
         await until(async () => (await nginxWorkers()).some((pid) => !old.includes(pid)));
