@@ -14,8 +14,8 @@ import { PROXY, startStack } from './stack.ts';
 const SHARE = '0.2';
 /** Clients with addresses of their own. nginx accepts six concurrent uploads of each. */
 const CLIENTS = 50;
-const WARM_UP_S = 10;
-const SECONDS = 45;
+const WARM_UP_S = 5;
+const SECONDS = 25;
 const ROUNDS = 3;
 const LOADS = [0.5, 0.8, 1.2];
 /** Sizes of the uploads that measure what nginx needs, in bytes: a small image, a photo of 3 megapixels, and one of 10 MB. */
