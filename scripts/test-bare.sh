@@ -52,13 +52,16 @@ make_packages() {
   packages_folder=$cache/run-$$-packages
   mkdir "$packages_folder"
   old=$packages_folder/old
+  # The folder of the older package is no checkout.
+  SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+  export SOURCE_DATE_EPOCH
   package=$(build_package .)
   cp "$package" fixtures/images/scene.png "$packages_folder"
   mkdir "$old"
   # A shallow clone has no commit before.
   git archive "$(git rev-parse --verify --quiet HEAD~1 || git rev-parse HEAD)" | tar -x -C "$old"
   cp -al node_modules "$old" 2>/dev/null || cp -a node_modules "$old"
-  dpkg-deb --raw-extract "$(SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) build_package "$old")" "$old/package"
+  dpkg-deb --raw-extract "$(build_package "$old")" "$old/package"
   sed -i 's/^Version: .*/Version: 0.0.1/' "$old/package/DEBIAN/control"
   echo '# a comment of the older version' >>"$old/package/etc/imagemill/imagemill.env"
   dpkg-deb -Znone --root-owner-group --build "$old/package" "$packages_folder/imagemill_0.0.1.deb" >/dev/null
@@ -69,7 +72,7 @@ make_packages() {
 build_package() (
   cd "$1"
   sh scripts/bootstrap.sh package >&2
-  sh scripts/build-deb.sh | tail -n 1
+  sh scripts/build-deb.sh
 )
 
 test_package() {

@@ -4,7 +4,7 @@
 #   sudo sh scripts/test-cluster.sh [arguments for mocha]
 #   sudo sh scripts/test-cluster.sh sizing
 #
-# `sizing` measures the throughput of one to three instances instead (docs/sizing.md). This takes ten minutes.
+# `sizing` measures the throughput of one to three instances instead (docs/sizing.md). This takes a quarter of an hour.
 # Each machine is a Docker daemon in namespaces of its own. All of them are within one process namespace, so that they end with it,
 # however the script ends. Exits with 75 (EX_TEMPFAIL of sysexits.h) if this machine cannot do that.
 set -eu

@@ -16,9 +16,13 @@ export const PROXY = 'imagemill_proxy';
  * @param limit requests per minute of the key `limited`
  * @param settings variables of docker/swarm.yaml
  */
-export async function startStack(clients: number, limit: number, settings: Readonly<Record<string, string>>) {
+export async function startStack(
+  clients: number,
+  limit: number,
+  settings: Readonly<Record<string, string>> & { readonly REPLICAS: string },
+) {
   const { manager, workers, served } = await startSwarm(['m1', 'm2', 'm3'], clients);
-  const base: Readonly<Record<string, string>> = {
+  const base = {
     IMAGE,
     CONCURRENCY: '1',
     NGINX_IMAGE: 'imagemill-test-nginx',
@@ -70,7 +74,7 @@ export async function startStack(clients: number, limit: number, settings: Reado
   await createObject('config', 'presets', 'presets: [{ name: card, format: webp, width: 40 }]\n');
   await manager.docker('config', 'create', 'imagemill-nginx', join(FILES, 'nginx.conf'));
   await deploy();
-  await runs(base.REPLICAS as string);
+  await runs(base.REPLICAS);
   for (const service of [PROXY, 'imagemill_valkey']) await runs('1', service);
   await until(async () => (await fetch(`${urls[0]}/api/v1/health`)).ok);
   return { manager, workers, urls, refusal, deploy, runs, containersOn, instances, scale };
