@@ -19,6 +19,10 @@ const SBIN = `${process.env.PATH}:/usr/sbin`;
 const TASKS = 4;
 const FILES = 300;
 const NODES = ['n1', 'n2'];
+/** The reports that later runs replaced. */
+const EARLIER = 'earlier.csv';
+/** Files that a task with one processor has begun and not yet reported: one that is converted, one that is written. */
+const IN_FLIGHT = 2;
 
 describe('the Slurm job array', function () {
   this.timeout(600_000);
@@ -51,16 +55,17 @@ describe('the Slurm job array', function () {
   const ended = () => eventually(async () => (await run('squeue', '--noheader')) === '');
   const resultNames = async () =>
     (await readdir(join(folder, 'out')).catch(() => [])).filter((name) => name.endsWith('.webp'));
+  /** Returns the rows of reports. */
+  const rowsOf = async (...reports: string[]): Promise<{ input: string; status: string }[]> => {
+    const texts = await Promise.all(reports.map((report) => readFile(join(folder, report), 'utf8')));
+    const cells = texts.flatMap((text) => text.split('\n')).map((line) => line.split(','));
+    return cells.flatMap(([input = '', , status = '']) => (input.includes('/') ? [{ input, status }] : []));
+  };
+  const reports = Array.from({ length: TASKS }, (_, index) => `out/report-${index + 1}-of-${TASKS}.csv`);
   /** Returns how often the reports of the array have each status. */
   const statuses = async (): Promise<Record<string, number>> => {
     const counts: Record<string, number> = {};
-    for (let task = 1; task <= TASKS; task += 1) {
-      const report = await readFile(join(folder, `out/report-${task}-of-${TASKS}.csv`), 'utf8');
-      for (const line of report.trim().split('\n').slice(1)) {
-        const status = line.split(',')[2] as string;
-        counts[status] = (counts[status] ?? 0) + 1;
-      }
-    }
+    for (const { status } of await rowsOf(...reports)) counts[status] = (counts[status] ?? 0) + 1;
     return counts;
   };
   const stop = async (name: string): Promise<void> => {
@@ -96,7 +101,15 @@ describe('the Slurm job array', function () {
     for (let id = 1; id <= FILES; id += 1)
       await copyFile(fixturePath('scene.jpg'), join(folder, `photos/${id}.jpg`));
     const program = join(folder, 'imagemill');
-    await writeFile(program, `#!/bin/sh\nexec ${process.execPath} ${MAIN} "$@"\n`, { mode: 0o755 });
+    await writeFile(
+      program,
+      `#!/bin/sh
+# Each run of a task replaces the report of the one before.
+cat "out/report-$SLURM_ARRAY_TASK_ID-of-$SLURM_ARRAY_TASK_COUNT.csv" >>${EARLIER} 2>/dev/null
+exec ${process.execPath} ${MAIN} "$@"
+`,
+      { mode: 0o755 },
+    );
     env = { ...process.env, SLURM_CONF: join(folder, 'slurm.conf'), IMAGEMILL: program };
     const ports = await freePorts(3);
     const node = (name: string, at: number) =>
@@ -153,14 +166,15 @@ PartitionName=all Nodes=n1,n2 Default=YES State=UP
     expect(await statuses()).to.deep.equal({ 'up to date': FILES });
   });
 
-  it('converts all files although a task is killed and a node is lost', async () => {
-    await rm(join(folder, 'out'), { recursive: true });
+  it('converts all files although a task is killed and a node is lost, and no finished one again', async () => {
+    for (const name of ['out', EARLIER]) await rm(join(folder, name), { recursive: true });
     await submit();
     await eventually(async () => (await resultNames()).length > 20);
     const task = findJobs('SLURM_ARRAY_TASK_ID=1');
     expect(task).to.have.length.above(0);
     kill(task);
-    expect(await loseNode('n2')).to.be.above(0);
+    const lost = await loseNode('n2');
+    expect(lost).to.be.above(0);
     await ended();
     expect((await run('sinfo', '--noheader', '-N', '-n', 'n2', '-o', '%t')).replace('*', '')).to.equal(
       'down',
@@ -173,6 +187,10 @@ PartitionName=all Nodes=n1,n2 Default=YES State=UP
     const { converted = 0, 'up to date': before = 0 } = await statuses();
     expect(converted + before).to.equal(FILES);
     expect(before, 'three of four tasks ended before').to.be.above(FILES / 2);
+    const rows = await rowsOf(EARLIER, ...reports);
+    const inputs = rows.filter(({ status }) => status === 'converted').map(({ input }) => input);
+    expect(inputs, 'conversions of all runs').to.have.length.within(FILES - (lost + 1) * IN_FLIGHT, FILES);
+    expect(new Set(inputs), 'files that were converted').to.have.property('size', inputs.length);
     const [first, ...others] = await Promise.all(
       (await resultNames()).map((name) => readFile(join(folder, 'out', name))),
     );
