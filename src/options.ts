@@ -98,9 +98,32 @@ interface FlagRow {
   readonly help: string;
 }
 
+/**
+ * What an option changes. A plan takes a short path only if the path honours the effects of all options that are set. A `filter` and
+ * `colours` are stages of `src/conversion/plan/edits.ts`.
+ */
+export type Effect =
+  /** What is read of the input, how the result is encoded, or the details of a watermark: nothing that a short path leaves out. */
+  | 'encoding'
+  /** The size of the result. */
+  | 'size'
+  /** How the image fits into the size. No effect without one. */
+  | 'fitting'
+  /** The part of the image that is shown. */
+  | 'part'
+  /** The orientation of the image. */
+  | 'turn'
+  /** The pixels after the resize. */
+  | 'filter'
+  /** The colours after the resize, which are converted to sRGB before. */
+  | 'colours';
+
 /** One option. */
 interface OptionRow {
   readonly type: OptionType;
+  readonly effect: Effect;
+  /** Section of `docs/api.md` that describes it in detail. */
+  readonly section?: string;
   /** Value without the option, if that is a value. */
   readonly default?: string | number | boolean;
   /**
@@ -151,6 +174,7 @@ export const OPTIONS = {
   quality: {
     type: { kind: 'integer', min: 1, max: 100 },
     default: 80,
+    effect: 'encoding',
     description: (outputs) =>
       `1 gives the smallest file, 100 the best quality. Applies to ${listOutputs(outputs, (type) => OUTPUTS[type].quality)}.${outputs.includes('jxl') ? ' 100 is lossless for jxl.' : ''}`,
     flag: { short: '-q', value: '1-100', help: 'quality of webp, jpg, pdf, avif and jxl' },
@@ -159,6 +183,8 @@ export const OPTIONS = {
   rotate: {
     type: { kind: 'numbers', labels: { 0: 'None', 90: '90° right', 180: '180°', 270: '90° left' } },
     default: 0,
+    effect: 'turn',
+    section: 'Edits',
     description:
       'Degrees by which the upright image is rotated clockwise. `width`, `height` and `crop` apply to the rotated image.',
     examples: [0, 90], // Swagger UI starts with the first
@@ -167,12 +193,16 @@ export const OPTIONS = {
   },
   flip: {
     type: { kind: 'words', labels: { horizontal: 'Left to right', vertical: 'Upside down', both: 'Both' } },
+    effect: 'turn',
+    section: 'Edits',
     description: 'Reflects the image, after `rotate` and before `crop`.',
     flag: { help: 'reflect the image, after --rotate and before --crop' },
     control: { label: 'Flip' },
   },
   crop: {
     type: { kind: 'area' },
+    effect: 'part',
+    section: 'Crop',
     description:
       'Part of the image to convert, as `left,top,width,height` in pixels of the upright image, after `rotate` and `flip`, or with a `%` in percent of its side. Applies before `width`, `height` and `fit`. An error if it is not inside of the image. Applies to each frame and each page.',
     examples: ['100,50,640,480', '25%,25%,50%,50%'],
@@ -184,6 +214,8 @@ export const OPTIONS = {
   },
   trim: {
     type: { kind: 'number', min: 0, max: 100, yes: DEFAULT_TOLERANCE },
+    effect: 'part',
+    section: 'Trim',
     description: `Removes a border of the colour of the top left corner, after \`crop\`: \`yes\`, \`no\`, or the tolerance in percent. \`yes\` is ${DEFAULT_TOLERANCE}, \`0\` removes only pixels of exactly this colour. An image of one colour is kept.`,
     examples: ['no', 'yes', 10], // Swagger UI starts with the first
     flag: {
@@ -194,6 +226,7 @@ export const OPTIONS = {
   },
   width: {
     type: { kind: 'integer', min: 1, max: MAX_DIMENSION },
+    effect: 'size',
     description:
       'Maximum width in pixels. The image is scaled to fit and keeps its aspect ratio, unless `fit` is set. It is enlarged only with `enlarge`. An SVG is rendered at the requested size.',
     examples: [1200],
@@ -202,6 +235,7 @@ export const OPTIONS = {
   },
   height: {
     type: { kind: 'integer', min: 1, max: MAX_DIMENSION },
+    effect: 'size',
     description: 'Maximum height in pixels, as for `width`.',
     examples: [800],
     flag: { value: 'pixels', help: 'maximum height' },
@@ -209,6 +243,7 @@ export const OPTIONS = {
   },
   scale: {
     type: { kind: 'number', min: 1, max: 1000 },
+    effect: 'size',
     description:
       'Size of the result in percent of the image after `rotate` and `crop`, instead of `width` and `height`. An image is enlarged only with `enlarge`, an SVG always.',
     examples: [50],
@@ -224,6 +259,8 @@ export const OPTIONS = {
       labels: { inside: 'Fit inside', cover: 'Fill and crop', contain: 'Add borders', fill: 'Stretch' },
     },
     default: 'inside',
+    effect: 'fitting',
+    section: 'Fit and position',
     description:
       'How the image fits into `width` and `height`, as in sharp. `inside`: no larger than either. `cover`: exactly this size, cropped. `contain`: exactly this size, with borders. `fill`: exactly this size, stretched. All except `inside` require both `width` and `height`. Without `enlarge`, a smaller image is not enlarged: `cover` only crops, `contain` adds wider borders, `fill` only shrinks.',
     examples: ['inside', 'cover'], // Swagger UI starts with the first
@@ -238,6 +275,8 @@ export const OPTIONS = {
       point: true,
     },
     default: 'center',
+    effect: 'fitting',
+    section: 'Fit and position',
     description: `The part that \`cover\` keeps, and the place where \`contain\` puts the image, in any case. With \`attention\`, edges, skin tones and saturation decide what \`cover\` keeps. A point, as \`left,top\` in percent of the image after \`crop\`, is as near to the centre of \`cover\` as the edges permit. Also ${Object.keys(
       POSITION_ALIASES,
     )
@@ -252,6 +291,8 @@ export const OPTIONS = {
   },
   blur: {
     type: { kind: 'number', min: 0.3, max: 100 },
+    effect: 'filter',
+    section: 'Edits',
     description:
       'Blurs the image by a Gaussian function after the resize. The value is its standard deviation (sigma) in pixels of the result.',
     examples: [2.5],
@@ -260,6 +301,8 @@ export const OPTIONS = {
   },
   sharpen: {
     type: { kind: 'number', min: 0.3, max: 10 },
+    effect: 'filter',
+    section: 'Edits',
     description:
       'Sharpens the image after `blur`: adds its difference from the image blurred by a Gaussian function. The value is the standard deviation (sigma) of the function in pixels of the result.',
     examples: [0.8],
@@ -269,6 +312,8 @@ export const OPTIONS = {
   greyscale: {
     type: { kind: 'flag' },
     default: false,
+    effect: 'colours',
+    section: 'Edits',
     description:
       'Whether the result has no colours, only the luminance of sRGB and transparency. The colour of `background` stays.',
     flag: { help: 'remove the colours' },
@@ -277,6 +322,8 @@ export const OPTIONS = {
   watermarkPosition: {
     type: { kind: 'words', labels: PLACES, aliases: POSITION_ALIASES },
     default: 'right bottom',
+    effect: 'encoding',
+    section: 'Watermark',
     description:
       'Place of the watermark, with the words of `position` except `attention`. Its distance from the edges is 3% of the shorter side.',
     examples: ['right bottom', 'center'],
@@ -286,6 +333,8 @@ export const OPTIONS = {
   watermarkOpacity: {
     type: { kind: 'integer', min: 1, max: 100 },
     default: 100,
+    effect: 'encoding',
+    section: 'Watermark',
     description: 'Opacity of the watermark in percent.',
     examples: [100, 50],
     flag: { value: 'percent', help: 'opacity of the watermark' },
@@ -294,6 +343,8 @@ export const OPTIONS = {
   watermarkScale: {
     type: { kind: 'integer', min: 1, max: 100 },
     default: 20,
+    effect: 'encoding',
+    section: 'Watermark',
     description:
       'Width of the watermark in percent of the width of the picture. A watermark that would be higher than the picture is as high as it.',
     examples: [20, 50],
@@ -303,6 +354,8 @@ export const OPTIONS = {
   watermarkRepeat: {
     type: { kind: 'flag' },
     default: false,
+    effect: 'encoding',
+    section: 'Watermark',
     description:
       'Whether the watermark is repeated over the whole picture, from `watermark_position`, at distances of 3% of the shorter side.',
     flag: { help: 'repeat the watermark over the whole picture' },
@@ -311,6 +364,7 @@ export const OPTIONS = {
   enlarge: {
     type: { kind: 'flag' },
     default: false,
+    effect: 'fitting',
     description: 'Whether an image can be enlarged. An SVG is always rendered at the requested size.',
     flag: { help: 'allow enlargement' },
     control: { label: 'Enlarge', details: 'images that are smaller than the maximum size' },
@@ -318,6 +372,8 @@ export const OPTIONS = {
   lossless: {
     type: { kind: 'flag' },
     default: false,
+    effect: 'encoding',
+    section: 'JPEG in JPEG XL',
     description:
       'Whether a WebP has exactly the pixels of the image, regardless of `quality`. With `metadata=all`, an upright JPEG becomes a JPEG XL from which its bytes can be restored. Otherwise ignored. Excludes `max_bytes`.',
     flag: {
@@ -327,6 +383,8 @@ export const OPTIONS = {
   },
   maxBytes: {
     type: { kind: 'integer', min: 1, max: MAX_BYTES },
+    effect: 'encoding',
+    section: 'Maximum file size',
     description: (outputs) =>
       `Maximum size of the result in bytes. If the result is larger at \`quality\`, the quality is lowered as far as necessary, but not below ${MIN_QUALITY}. \`X-Conversion-Quality\` states the quality that was used. If that is not sufficient, the request fails. Applies to ${listOutputs(outputs, hasBytesLimit)}; an error for other formats.`,
     examples: [200_000],
@@ -337,6 +395,8 @@ export const OPTIONS = {
     type: { kind: 'words', labels: { none: 'Removed', copyright: 'Only copyright', all: 'Kept' } },
     default: 'none',
     hasOtherField: true,
+    effect: 'encoding',
+    section: 'Copyright',
     description: (outputs) =>
       `Metadata of the result. \`none\`: none, and the colours are sRGB. \`copyright\`: the author, the copyright, the credit line and the terms of use, as EXIF, IPTC and XMP state them, and the colour profile, but no place, no camera and no thumbnail; for ${listOutputs(outputs, (type) => OUTPUTS[type].copyright)}. \`all\`: EXIF, IPTC, XMP and the colour profile, if the format supports them. Default: \`none\`.`,
     examples: ['none', 'copyright'],
@@ -345,6 +405,7 @@ export const OPTIONS = {
   },
   frames: {
     type: { kind: 'words', labels: { all: 'All frames', first: 'First frame' } },
+    effect: 'encoding',
     description:
       'Frames of an animation to convert. Default: all if the output can be animated, otherwise the first. A PDF gets one page per frame only with `all`.',
     flag: { help: 'frames of an animation (default: all if the output can be animated)' },
@@ -352,6 +413,8 @@ export const OPTIONS = {
   },
   pages: {
     type: { kind: 'words', labels: { all: 'All pages', first: 'First page' }, numbered: true },
+    effect: 'encoding',
+    section: 'Pages',
     description: (outputs) =>
       `Pages of a TIFF or a PDF to convert: \`all\`, \`first\`, or numbers and ranges from 1, such as \`1-3,5\`. A ${outputs
         .filter((type) => OUTPUTS[type].pages)
@@ -368,6 +431,8 @@ export const OPTIONS = {
   },
   dpi: {
     type: { kind: 'integer', min: DPI.min, max: DPI.max },
+    effect: 'encoding',
+    section: 'Pages of a PDF',
     description: `Pixels per inch of a page of a PDF, before it is fitted into \`width\` and \`height\`. Ignored for other images. Default: ${DPI.default}.`,
     examples: [300],
     flag: {
@@ -378,6 +443,7 @@ export const OPTIONS = {
   },
   background: {
     type: { kind: 'colour' },
+    effect: 'encoding',
     description:
       'Colour that replaces transparency if the format has none, and colour of the borders of `fit=contain`, as `#rgb`, `#rrggbb` or a name of CSS. Default: white, and transparent for borders if the format has transparency.',
     examples: ['#ffffff', '#08f', 'rebeccapurple'],
@@ -392,10 +458,19 @@ export const OPTIONS = {
 type Rows = typeof OPTIONS;
 /** Name of an option. */
 export type OptionName = keyof Rows;
+/** Name of an option with one of the effects. */
+export type OptionWith<E extends Effect> = {
+  [N in OptionName]: Rows[N]['effect'] extends E ? N : never;
+}[OptionName];
 /** The names of all options, in order. */
 export const OPTION_NAMES = Object.keys(OPTIONS) as readonly OptionName[];
 /** Returns the row of an option, for code that treats all options alike. */
 export const optionRow = (name: OptionName): OptionRow => OPTIONS[name];
+/** Returns the names of the options with one of the effects, in order. */
+export const optionsWith = <E extends Effect>(...effects: readonly E[]): readonly OptionWith<E>[] =>
+  OPTION_NAMES.filter((name) =>
+    (effects as readonly Effect[]).includes(OPTIONS[name].effect),
+  ) as OptionWith<E>[];
 
 /** A point of an image: the distances from the left and the top in percent of its sides. */
 export type Point = `${number}%,${number}%`;

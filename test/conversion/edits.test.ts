@@ -36,7 +36,7 @@ describe('rotate, flip, scale, blur and greyscale', () => {
     it(`do to ${name} as ${formats.join(' and ')} what sharp does`, async () => {
       const file = await fixture(name);
       for (const format of formats)
-        for (const [title, edit] of Object.entries(EDITS))
+        for (const [title, edit] of EDITS)
           expect(await findWrongEdit(engine, file, format, edit), `${format}, ${title}`).to.equal(undefined);
     });
 

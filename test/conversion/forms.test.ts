@@ -2,7 +2,9 @@ import { expect } from 'chai';
 import { createParsers } from '../../src/conversion/forms.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { OUTPUT_TYPES } from '../../src/formats.ts';
+import { fieldName, OPTION_NAMES, type OptionName, optionRow } from '../../src/options.ts';
 import type { Fields } from '../helpers/client.ts';
+import { valuesOf } from '../helpers/plans.ts';
 import { testConfig } from '../helpers/service.ts';
 
 /** Parses the fields of one result. */
@@ -31,6 +33,7 @@ const POINTS = ', or a point as left%,top% with two numbers from 0 to 100';
 /** Values of a field that are rejected with what is expected, and values that are accepted, besides an empty one. */
 type Row = readonly [expected: string, rejected: readonly string[], accepted: readonly string[]];
 const VALUES: Readonly<Record<string, Row>> = {
+  ...Object.fromEntries(OPTION_NAMES.map((name) => [fieldName(name), simpleRow(name)])),
   format: [
     'one of webp, png, jpg, gif, bmp, pdf, auto',
     ['svg', 'exe', 'png ', '__proto__', 'constructor'],
@@ -49,19 +52,13 @@ const VALUES: Readonly<Record<string, Row>> = {
     ['true', 'FALSE', '1', '0', 'Yes', 'no', 'on', 'OFF'],
   ],
   metadata: ['one of none, copyright, all', ['keep', 'true'], ['none', 'COPYRIGHT', 'all']],
-  enlarge: [BOOLEAN, ['maybe'], ['yes']],
-  greyscale: [BOOLEAN, ['2'], ['on']],
-  watermark_repeat: [BOOLEAN, ['2'], ['on']],
   rotate: ['one of 0, 90, 180, 270', ['45', '-90', '360', '0x5a', ' 90', '90.0'], ['0', '90', '270']],
   flip: ['one of horizontal, vertical, both', ['left', 'true'], ['Horizontal', 'both']],
-  sharpen: ['a number from 0.3 to 10', ['0', '0.29', '10.1', '1e1', '-2'], ['0.3', '10']],
   watermark_position: [
     POSITIONS.replace('attention, ', ''),
     ['attention', 'up'],
     ['center', 'north', 'Right Bottom'],
   ],
-  watermark_opacity: ['a whole number from 1 to 100', ['0', '101', '1.5'], ['1', '100']],
-  watermark_scale: ['a whole number from 1 to 100', ['0', '101', '-1'], ['1', '100']],
   blur: ['a number from 0.3 to 100', ['0', '0.29', '100.1', '1e1', '-2', '.5', '1.'], ['0.3', '2.1234']],
   trim: [
     'yes, no or a number from 0 to 100',
@@ -94,13 +91,23 @@ const VALUES: Readonly<Record<string, Row>> = {
     ['WEST', 'Right Bottom', 'attention', '0%,100%', '33.333333%,100.0%'],
   ],
   max_bytes: ['a whole number from 1 to 2147483648', ['0', '-1', '200k', '2147483649'], ['1', '2147483648']],
-  dpi: ['a whole number from 36 to 600', ['35', '601', '1.5'], ['36', '600']],
   crop: [
     'left,top,width,height',
     ['1,1,1', '0,0,0,5', '0,0,5,0%', '-1,0,5,5', '0,0,1.5,5', '0,0,5,5,5', '0;0;5;5', '0,0,1e3,5'],
     ['0,0,5,5', '0,0,50%,12.5%'],
   ],
 };
+
+/** Returns the row of an option by its kind. */
+function simpleRow(name: OptionName): Row {
+  const { type } = optionRow(name);
+  const texts = valuesOf(name).map(String);
+  if (type.kind === 'flag') return [BOOLEAN, ['2', 'maybe'], ['on', ...texts]];
+  if (type.kind !== 'integer' && type.kind !== 'number') return ['', [], texts];
+  const { kind, min, max } = type;
+  const [what, wrong] = kind === 'integer' ? ['whole number', '1.5'] : ['number', '1e1'];
+  return [`a ${what} from ${min} to ${max}`, [`${min - 0.01}`, `${max + 1}`, '-1', wrong], texts];
+}
 
 describe('the fields of a form', () => {
   for (const [field, [expected, rejected, accepted]] of Object.entries(VALUES)) {

@@ -10,9 +10,11 @@ import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
 import type { ConversionInput, ConversionResult, Variant } from '../../src/conversion/types.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { ALL_INPUT_TYPES, type InputType } from '../../src/formats.ts';
+import { optionsWith } from '../../src/options.ts';
 import { edgeCasePath, fixturePath } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { withoutDates } from '../helpers/pdf.ts';
+import { valuesOf } from '../helpers/plans.ts';
 import { useEngine } from '../helpers/service.ts';
 
 const options = (given: Partial<ConvertOptions>): ConvertOptions => ({
@@ -29,8 +31,7 @@ const VARIANTS: readonly Variant[] = Object.entries({
   'small-gif': { width: 60, format: 'gif' },
   square: { width: 40, height: 40, fit: 'cover', format: 'jpg', quality: 95 },
   turned: { rotate: 90, flip: 'vertical', width: 60 },
-  grey: { width: 60, greyscale: true, blur: 1, format: 'jpg' },
-  sharp: { width: 60, sharpen: 1.5 },
+  blurred: { width: 60, greyscale: true, blur: 1, format: 'jpg' },
   half: { scale: 50, rotate: 180, format: 'png' },
   trimmed: { trim: 20, width: 50, format: 'png' },
   part: { crop: '10%,20%,50%,50%', format: 'png' },
@@ -40,7 +41,13 @@ const VARIANTS: readonly Variant[] = Object.entries({
   limited: { format: 'jpg', width: 70, maxBytes: 1200 },
   still: { frames: 'first', lossless: true },
   modern: { format: 'avif', width: 60 },
-} as const).map(([name, given]) => ({ name, options: options(given) }));
+  ...Object.fromEntries(
+    optionsWith('filter', 'colours').map((name) => [name, { width: 60, [name]: valuesOf(name)[0] }]),
+  ),
+} satisfies Record<string, Partial<ConvertOptions>>).map(([name, given]) => ({
+  name,
+  options: options(given),
+}));
 
 const FILES = ['images', 'traps'].flatMap((folder) =>
   readdirSync(new URL(`../../fixtures/${folder}/`, import.meta.url))

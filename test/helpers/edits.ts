@@ -6,6 +6,7 @@ import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
 import { readWatermark } from '../../src/conversion/watermark.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { OUTPUTS, type OutputType } from '../../src/formats.ts';
+import type { OptionWith } from '../../src/options.ts';
 import { convertWith, typeOf } from './engine.ts';
 import { decodeAny } from './extra.ts';
 import { writeTempFile } from './hooks.ts';
@@ -71,39 +72,56 @@ const marked: Edit = {
   except: ['ico'],
 };
 
-/** All edits, by a name for titles. */
-export const EDITS: Readonly<Record<string, Edit>> = {
-  'rotate=90': { options: { rotate: 90 }, steps: [quarter(90)], tolerance: 0 },
-  'rotate=180': { options: { rotate: 180 }, steps: [quarter(180)], tolerance: 0 },
-  'rotate=270': { options: { rotate: 270 }, steps: [quarter(270)], tolerance: 0 },
-  'flip=horizontal': { options: { flip: 'horizontal' }, steps: [(frame) => frame.flop()], tolerance: 0 },
-  'flip=vertical': { options: { flip: 'vertical' }, steps: [(frame) => frame.flip()], tolerance: 0 },
-  'flip=both': { options: { flip: 'both' }, steps: [quarter(180)], tolerance: 0 },
-  'rotate=90, flip=vertical': {
-    options: { rotate: 90, flip: 'vertical' },
-    steps: [quarter(90), (frame) => frame.flip()],
-    tolerance: 0,
+const turned = (rotate: 90 | 180 | 270): Edit => ({
+  options: { rotate },
+  steps: [quarter(rotate)],
+  tolerance: 0,
+});
+
+/** Edits by the option that they are about. The first of each is the one of {@link FIRST_EDITS}. */
+const BY_OPTION: Readonly<
+  Record<OptionWith<'turn' | 'filter' | 'colours'> | 'watermark' | 'several', Readonly<Record<string, Edit>>>
+> = {
+  rotate: { 'rotate=90': turned(90), 'rotate=180': turned(180), 'rotate=270': turned(270) },
+  flip: {
+    'flip=horizontal': { options: { flip: 'horizontal' }, steps: [(frame) => frame.flop()], tolerance: 0 },
+    'flip=vertical': { options: { flip: 'vertical' }, steps: [(frame) => frame.flip()], tolerance: 0 },
+    'flip=both': { options: { flip: 'both' }, steps: [quarter(180)], tolerance: 0 },
   },
-  'rotate=270, flip=horizontal, greyscale': {
-    options: { rotate: 270, flip: 'horizontal', greyscale: true },
-    steps: [quarter(270), (frame) => frame.flop(), (frame) => frame.greyscale()],
-    tolerance: 1,
+  blur: {
+    'blur=2': blurred(2),
+    'blur=0.5': blurred(0.5),
+    'blur=16': { ...blurred(16), except: ['gif'] },
+    'blur=37.5': { ...blurred(37.5), except: ['gif'] },
   },
-  'blur=0.5': blurred(0.5),
-  'blur=2': blurred(2),
-  'blur=16': { ...blurred(16), except: ['gif'] },
-  'blur=37.5': { ...blurred(37.5), except: ['gif'] },
-  'sharpen=0.5': sharpened(0.5),
-  'sharpen=3': sharpened(3),
-  'sharpen=10': sharpened(10),
-  'blur=2, sharpen=3': {
-    options: { blur: 2, sharpen: 3 },
-    steps: [...blurred(2).steps, ...sharpened(3).steps],
-    tolerance: { psnr: 40, flattened: 28 },
+  sharpen: { 'sharpen=3': sharpened(3), 'sharpen=0.5': sharpened(0.5), 'sharpen=10': sharpened(10) },
+  greyscale: {
+    greyscale: { options: { greyscale: true }, steps: [(frame) => frame.greyscale()], tolerance: 1 },
   },
-  greyscale: { options: { greyscale: true }, steps: [(frame) => frame.greyscale()], tolerance: 1 },
-  watermark: marked,
+  watermark: { watermark: marked },
+  several: {
+    'rotate=270, flip=horizontal, greyscale': {
+      options: { rotate: 270, flip: 'horizontal', greyscale: true },
+      steps: [quarter(270), (frame) => frame.flop(), (frame) => frame.greyscale()],
+      tolerance: 1,
+    },
+    'rotate=90, flip=vertical': {
+      options: { rotate: 90, flip: 'vertical' },
+      steps: [quarter(90), (frame) => frame.flip()],
+      tolerance: 0,
+    },
+    'blur=2, sharpen=3': {
+      options: { blur: 2, sharpen: 3 },
+      steps: [...blurred(2).steps, ...sharpened(3).steps],
+      tolerance: { psnr: 40, flattened: 28 },
+    },
+  },
 };
+
+/** All edits, by a name for titles. */
+export const EDITS = Object.values(BY_OPTION).flatMap(Object.entries<Edit>);
+/** An edit by each option, and by several. */
+export const FIRST_EDITS = Object.values(BY_OPTION).flatMap((edits) => Object.entries(edits).slice(0, 1));
 
 /** Returns what sharp makes of a frame. */
 async function applyBySharp({ steps }: Edit, frame: Pixels): Promise<Pixels> {

@@ -4,11 +4,13 @@ import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import sharp from 'sharp';
 import { pdf } from '../../scripts/fixtures/pdf.ts';
+import { OPTIONS, optionsWith } from '../../src/options.ts';
 import { formatBytes } from '../../src/text.ts';
 import { convert, fixture, fixturePath } from '../helpers/client.ts';
 import { extra, extraPath } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { decode, difference } from '../helpers/pixels.ts';
+import { valuesOf } from '../helpers/plans.ts';
 import { execute } from '../helpers/process.ts';
 import { startService, useServiceWith } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
@@ -445,7 +447,7 @@ describe('converting on the page', () => {
     await row(page, 'scene.png').getByText('Ready').waitFor();
   });
 
-  it('rotates, flips, scales, blurs, sharpens and removes the colours of a picture', async () => {
+  it('rotates, flips and scales a picture, and has a control for each other edit', async () => {
     const page = await open(service, {}, '?output_format=png');
     await pick(page, [fixturePath('scene.png')]);
     await page.getByText('More', { exact: true }).click();
@@ -453,12 +455,14 @@ describe('converting on the page', () => {
     await page.getByRole('combobox', { name: 'Flip' }).selectOption('Upside down');
     await page.getByRole('combobox', { name: 'Size' }).selectOption('In percent');
     await page.getByRole('spinbutton', { name: 'Scale' }).fill('50');
-    await page.getByLabel('Blur').fill('0.5');
-    await page.getByLabel('Sharpen').fill('2');
-    await page.getByLabel('Greyscale').check();
+    const edits = optionsWith('filter', 'colours').map((name) => [name, `${valuesOf(name)[0]}`] as const);
+    for (const [name, value] of edits) {
+      const control = page.getByLabel(OPTIONS[name].control.label);
+      await (value === 'true' ? control.check() : control.fill(value));
+    }
     expect(Object.fromEntries(await queryOf(page))).to.deep.equal({
       ...{ output_format: 'png', rotate: '90', flip: 'vertical', scale: '50' },
-      ...{ blur: '0.5', sharpen: '2', greyscale: 'true' },
+      ...Object.fromEntries(edits),
     });
     await convertAll(page);
     const { content } = await save(page, 'scene.png');

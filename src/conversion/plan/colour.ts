@@ -4,6 +4,7 @@
  */
 import { OUTPUTS } from '../../formats.ts';
 import { differsFromSrgb, type Page } from '../../images/image-info.ts';
+import { isOptionSet, optionsWith } from '../../options.ts';
 import { SRGB_PROFILE } from './step.ts';
 import type { ConversionJob, Sentence } from './types.ts';
 
@@ -95,7 +96,7 @@ function toSrgb(job: ConversionJob, exact = isExactTransform(job)): string[] {
 }
 
 /**
- * Returns whether the image is converted to sRGB, as for `greyscale` and a watermark. Unless its metadata is removed, it keeps its
+ * Returns whether the image is converted to sRGB, as for `colours` of the options and a watermark. Unless its metadata is removed, it keeps its
  * profile and pixels if the result can hold them and the tools find the profile. An HDR image never keeps its profile, which is not
  * a colour space but a mapping to a standard dynamic range.
  */
@@ -105,7 +106,9 @@ function convertsToSrgb({ image, options, programs }: ConversionJob): boolean {
   const isHdr = declaredColour !== undefined && 'hdr' in declaredColour.transfer;
   const isLost = (externalProfile && animation) || programs.includes('img2webp'); // which writes no profile
   const holds = format.profile && !lab && !isLost && !isHdr && (!cmyk || format.cmyk);
-  const isEdited = options.greyscale || options.watermark !== undefined;
+  const isEdited =
+    options.watermark !== undefined ||
+    optionsWith('colours').some((name) => isOptionSet(name, options[name]));
   return (
     options.metadata === 'none' ||
     !holds ||
@@ -123,19 +126,6 @@ function holdsGreys({ image, options }: Pick<ConversionJob, 'image' | 'options'>
 function showsBackground({ background, fit, format }: ConversionJob['options']): boolean {
   return background !== undefined && (fit === 'contain' || OUTPUTS[format].alpha === 'none');
 }
-
-/**
- * Replaces colours by their luminance (IEC 61966-2-1), computed with linear light. Does not change alpha. `-grayscale` reads a
- * grey as linear unless it is declared as sRGB, and its result is linear.
- */
-export function greyscale({ options }: ConversionJob): string[] {
-  return options.greyscale
-    ? ['-colorspace', 'sRGB', '-grayscale', 'Rec709Luminance', '-colorspace', 'sRGB']
-    : [];
-}
-
-export const explainGreyscale: Sentence = (job) =>
-  greyscale(job).length > 0 ? 'colours become greys' : undefined;
 
 /**
  * Declares greys to be colours if the image gets a background. Otherwise, ImageMagick 6 brightens them beside a coloured border,

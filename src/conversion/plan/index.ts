@@ -7,6 +7,7 @@ import type { ToolName } from '../../tools.ts';
 import { createReducingJob, explainAttention } from './attention.ts';
 import * as colours from './colour.ts';
 import * as decoding from './decode.ts';
+import { EDIT_STAGES } from './edits.ts';
 import * as encoding from './encode.ts';
 import { createJob } from './job.ts';
 import * as rendering from './rasterize.ts';
@@ -129,9 +130,7 @@ const STAGES: readonly (readonly [Stage, Sentence?])[] = [
   [resizing.resize, resizing.explainResize],
   [resizing.cropToBox, resizing.explainCutting],
   [colours.rgbToSrgb, colours.explainColours],
-  [resizing.blur, resizing.explainBlur],
-  [resizing.sharpen, resizing.explainSharpening],
-  [colours.greyscale, colours.explainGreyscale],
+  ...EDIT_STAGES,
   [addWatermark, explainWatermark],
   [colours.greysToColours],
   [colours.flatten, colours.explainFlattening],

@@ -1,51 +1,50 @@
 /**
- * @module The short paths of a plan, which leave out stages of ImageMagick, and the options that each honours. Any other option that
- * is set sends the job the long way, so that no path can ignore an option that was added later. Pure.
+ * @module The short paths of a plan, which leave out stages of ImageMagick, and the effects of options that each honours. Any other option
+ * that is set sends the job the long way, so that no path can ignore an option that was added later. Pure.
  */
-import { isOptionSet } from '../../options.ts';
+import { type Effect, isOptionSet, type OptionName, optionRow } from '../../options.ts';
 import type { ConvertOptions } from './types.ts';
 
-type OptionName = keyof ConvertOptions;
+/** The effects of what is no row of the table of options. */
+const OTHERS: Readonly<Record<Exclude<keyof ConvertOptions, OptionName>, Effect>> = {
+  format: 'encoding',
+  accepted: 'encoding',
+  areas: 'part', // of `trim`, once it is measured
+  watermark: 'filter',
+};
 
-/** Options that have no effect without a watermark. */
-const PLACING = ['watermarkPosition', 'watermarkOpacity', 'watermarkScale', 'watermarkRepeat'] as const;
-/** Options of the encoder and of other inputs. They change nothing that a short path leaves out. */
-const ENCODING = [
-  ...(['format', 'accepted', 'quality', 'lossless', 'maxBytes', 'metadata'] as const),
-  ...(['frames', 'pages', 'dpi', 'background'] as const),
-  ...PLACING,
-];
-/** Options that have no effect without a size. */
-const FITTING = ['fit', 'position', 'enlarge'] as const;
-const SIZE = ['width', 'height', 'scale', ...FITTING] as const;
-/** Options of which librsvg draws a part of an image: once `trim` is measured, it has an area. */
-const PART = ['crop', 'trim', 'areas'] as const;
-/** Options of stages after the resize and of the rotation, which are the same if the image is decoded at a smaller size. */
-const EDITS = ['rotate', 'flip', 'blur', 'sharpen', 'greyscale', 'watermark'] as const;
+const SIZE = ['size', 'fitting'] as const;
+/** A rotation and edits after the resize are the same if the image is decoded at a smaller size. */
+const EDITS = ['turn', 'filter', 'colours'] as const;
 
-/** The options that each path honours. */
+/** The effects of the options that each path honours. */
 export const SHORT_PATHS = {
   /** librsvg writes a PDF of vectors. */
-  vectors: [...ENCODING, ...SIZE, ...PART],
+  vectors: ['encoding', ...SIZE, 'part'],
   /** librsvg writes the PNG that is the result. */
-  drawing: [...ENCODING, ...SIZE, ...PART],
+  drawing: ['encoding', ...SIZE, 'part'],
   /** cjxl stores the data of a JPEG, from which its bytes can be restored. */
-  transcoding: [...ENCODING, ...FITTING],
+  transcoding: ['encoding', 'fitting'],
   /** The frames of a GIF are copied. */
-  passthrough: [...ENCODING, ...FITTING],
+  passthrough: ['encoding', 'fitting'],
   /** libjpeg or dwebp decodes at a smaller size. */
-  scaledDecoding: [...ENCODING, ...SIZE, ...EDITS],
+  scaledDecoding: ['encoding', ...SIZE, ...EDITS],
   /** The image is rotated after it is resized. */
-  lateRotation: [...ENCODING, ...SIZE, ...EDITS],
-} as const satisfies Readonly<Record<string, readonly OptionName[]>>;
+  lateRotation: ['encoding', ...SIZE, ...EDITS],
+} as const satisfies Readonly<Record<string, readonly Effect[]>>;
 
 /** A name in {@link SHORT_PATHS}. */
 export type ShortPath = keyof typeof SHORT_PATHS;
 
+/** Returns the effect of an option; undefined for an unknown one. */
+export function effectOf(name: string): Effect | undefined {
+  return OTHERS[name as keyof typeof OTHERS] ?? optionRow(name as OptionName)?.effect;
+}
+
 /** Returns whether a path honours every option that is set. */
 export function honours(path: ShortPath, options: Partial<ConvertOptions>): boolean {
-  const honoured: readonly string[] = SHORT_PATHS[path];
+  const honoured: readonly (Effect | undefined)[] = SHORT_PATHS[path];
   return Object.entries(options).every(
-    ([name, value]) => honoured.includes(name) || !isOptionSet(name, value),
+    ([name, value]) => honoured.includes(effectOf(name)) || !isOptionSet(name, value),
   );
 }

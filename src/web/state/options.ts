@@ -44,7 +44,8 @@ const POSITIONED: readonly Options['fit'][] = ['cover', 'contain'];
 const fieldOf = (name: keyof Options): string => (name === 'format' ? 'output_format' : fieldName(name));
 
 const isPageOption = (name: OptionName): name is PageOption => optionRow(name).control !== undefined;
-const PAGE_OPTIONS = OPTION_NAMES.filter(isPageOption);
+/** The options that the page offers, in order. */
+export const PAGE_OPTIONS = OPTION_NAMES.filter(isPageOption);
 const NAMES: readonly (keyof Options)[] = ['preset', 'format', ...PAGE_OPTIONS];
 
 /** Parses the value of a field. Returns the default of the API for an empty or invalid one. */

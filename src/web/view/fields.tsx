@@ -162,6 +162,18 @@ export function NumberField(props: NumberProps) {
   );
 }
 
+interface FieldProps {
+  name: Exclude<OptionOfKind<'flag' | 'integer' | 'number' | 'words' | 'numbers'>, 'pages'>;
+}
+
+/** The control of an option by the kind of its values. A number is 0 without a value. */
+export function Field({ name }: FieldProps) {
+  const { type, default: fallback } = optionRow(name);
+  if (type.kind === 'flag') return <Check name={name as OptionOfKind<'flag'>} />;
+  if ('min' in type) return <NumberField name={name as OptionOfKind<'integer' | 'number'>} fallback={0} />;
+  return <Select name={name as OptionOf<string>} {...(fallback === undefined && { none: 'None' })} />;
+}
+
 /** Pattern for the names under which results are saved, with an example. It has no effect on their conversion. */
 export const NamePatternField = () => (
   <div class="field">

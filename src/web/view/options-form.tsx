@@ -1,7 +1,7 @@
 import { signal, useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { DPI, hasBytesLimit, INPUTS, OUTPUTS } from '../../formats.ts';
-import { OPTIONS } from '../../options.ts';
+import { fieldName, OPTIONS } from '../../options.ts';
 import { convert } from '../actions/convert.ts';
 import { command } from '../actions/curl.ts';
 import { inputTypeOf } from '../format.ts';
@@ -14,11 +14,13 @@ import {
   isLossless,
   isSet,
   options,
+  PAGE_OPTIONS,
+  type PageOption,
   setOption,
   summary,
   unset,
 } from '../state/options.ts';
-import { Check, NamePatternField, NumberField, QualityField, Select } from './fields.tsx';
+import { Check, Field, NamePatternField, NumberField, QualityField, Select } from './fields.tsx';
 import { Icon } from './icons.tsx';
 import { PagesField } from './pages-field.tsx';
 import { SizeFields } from './size-fields.tsx';
@@ -203,15 +205,36 @@ const ResetButton = ({ name }: { name: 'background' | 'crop' }) => (
   </button>
 );
 
+/** Options whose control has a place of its own. */
+const PLACED = [
+  ...(['quality', 'width', 'height', 'scale', 'fit', 'position', 'enlarge', 'crop', 'trim'] as const),
+  ...([
+    'rotate',
+    'flip',
+    'lossless',
+    'maxBytes',
+    'metadata',
+    'frames',
+    'pages',
+    'dpi',
+    'background',
+  ] as const),
+  ...(['watermarkPosition', 'watermarkOpacity', 'watermarkScale', 'watermarkRepeat'] as const),
+];
+type Other = Exclude<PageOption, (typeof PLACED)[number]>;
+/** Options whose control follows from the kind of their values. */
+const OTHERS = PAGE_OPTIONS.filter((name): name is Other => !(PLACED as readonly string[]).includes(name));
+/** Options of {@link More}. */
+const MORE = [
+  ...(['position', 'maxBytes', 'enlarge', 'rotate', 'flip', 'trim'] as const),
+  ...OTHERS,
+  'lossless' as const,
+];
+
 /** Less common options. Initially open if the page's address contains one of them. */
 function More() {
   const { format } = options.value;
-  const isOpen = useSignal(
-    [
-      ...['position', 'enlarge', 'rotate', 'flip', 'trim', 'blur', 'sharpen', 'greyscale'],
-      ...['lossless', 'max_bytes'],
-    ].some((name) => fields.value.has(name)),
-  ).peek();
+  const isOpen = useSignal(MORE.some((name) => fields.value.has(fieldName(name)))).peek();
   return (
     <details class="more" open={isOpen}>
       <summary>More</summary>
@@ -226,9 +249,9 @@ function More() {
         <Select name="rotate" />
         <Select name="flip" none="None" />
         <NumberField name="trim" fallback="off" />
-        <NumberField name="blur" fallback={0} />
-        <NumberField name="sharpen" fallback={0} />
-        <Check name="greyscale" />
+        {OTHERS.map((name) => (
+          <Field key={name} name={name} />
+        ))}
         {OUTPUTS[format].lossless && <Check name="lossless" />}
         <WatermarkFields />
       </div>

@@ -5,7 +5,8 @@ import { createJob } from '../../../src/conversion/plan/job.ts';
 import type { ConvertOptions } from '../../../src/conversion/plan/types.ts';
 import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES } from '../../../src/formats.ts';
 import type { ImageInfo, Orientation } from '../../../src/images/image-info.ts';
-import { invalidArguments, METADATA_VALUES } from '../../helpers/plans.ts';
+import { OPTION_NAMES, type OptionName } from '../../../src/options.ts';
+import { invalidArguments, METADATA_VALUES, valuesOf } from '../../helpers/plans.ts';
 
 /** @module For any header properties and options, every argument of a plan is valid. */
 
@@ -17,7 +18,6 @@ const side = fc.oneof(fc.constantFrom(0, 0.5, 1, 7.5, 2 ** 31, 2 ** 64), fc.inte
 const orientation = fc.constantFrom<Orientation>(1, 2, 3, 4, 5, 6, 7, 8);
 const profile = fc.constantFrom('none', 'srgb', 'other', 'unusable');
 const tones = fc.constantFrom('bilevel', 'palette');
-const allOrFirst = fc.constantFrom('all', 'first');
 
 /** Each property is optional, as a header may lack it. */
 const facts = <T>(model: { [K in keyof T]: fc.Arbitrary<T[K]> }) => fc.record(model, { requiredKeys: [] });
@@ -76,25 +76,13 @@ const traits = facts({
     .map((pages) => pages.map((traits, index) => ({ index, ...traits }))),
   animation,
 });
+const extremes = Object.fromEntries(
+  OPTION_NAMES.map((name) => [name, fc.constantFrom(...valuesOf(name))]),
+) as Record<OptionName, fc.Arbitrary<unknown>>;
 const wishes = facts({
-  width: fc.integer({ min: 1, max: 16_384 }),
-  height: fc.integer({ min: 1, max: 16_384 }),
-  rotate: fc.constantFrom(0, 90, 180, 270),
-  flip: fc.constantFrom('horizontal', 'vertical', 'both'),
-  scale: fc.constantFrom(1, 33.3, 1000),
-  crop: fc.constantFrom('1,2,30,40', '10%,0,12.5%,100%'),
-  trim: fc.constantFrom(0, 4, 100),
-  blur: fc.constantFrom(0.3, 100),
-  sharpen: fc.constantFrom(0.3, 10),
+  ...extremes,
+  ...{ width: fc.integer({ min: 1, max: 16_384 }), height: fc.integer({ min: 1, max: 16_384 }) },
   watermark: fc.constantFrom({ type: 'png', sha256: 'a' }, { type: 'svg', sha256: 'b' }),
-  watermarkPosition: fc.constantFrom('left top', 'center'),
-  watermarkOpacity: fc.constantFrom(1, 100),
-  watermarkScale: fc.constantFrom(1, 100),
-  watermarkRepeat: fc.boolean(),
-  greyscale: fc.boolean(),
-  frames: allOrFirst,
-  pages: fc.oneof(allOrFirst, fc.constantFrom('1', '2-3', '1,3-4')),
-  background: fc.constant('#aabbcc'),
 });
 
 /** The inspection of a PDF finds at least one page, and its size. */
@@ -117,7 +105,9 @@ describe('a plan for arbitrary properties and options', () => {
             (told, wished, format, quality, metadata) => {
               const sized = type === 'pdf' ? withSizes(told.pages) : {};
               const picture = { type, ...told, ...sized } as unknown as ImageInfo;
-              const options = { format, quality, metadata, ...wished } as ConvertOptions;
+              const hasBox = wished.width !== undefined && wished.height !== undefined;
+              const fit = hasBox ? wished.fit : 'inside'; // the others need both sides
+              const options = { format, quality, metadata, ...wished, fit } as ConvertOptions;
               const planned = plan(createJob(picture, options, { magick }));
               expect(invalidArguments(planned)).to.deep.equal([]);
             },

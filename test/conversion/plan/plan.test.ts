@@ -3,10 +3,12 @@ import { plan, planAgain } from '../../../src/conversion/plan/index.ts';
 import { createJob, refusedLabel, toolsFor } from '../../../src/conversion/plan/job.ts';
 import { renderSmaller } from '../../../src/conversion/plan/rasterize.ts';
 import type { ConversionJob, ConvertOptions, ToolContext } from '../../../src/conversion/plan/types.ts';
+import { watermarkBoxes } from '../../../src/conversion/plan/watermark.ts';
+import { ALL_OUTPUT_TYPES } from '../../../src/formats.ts';
 import { colourOf } from '../../../src/images/colour/declared-colour.ts';
 import type { ImageFacts, ImageInfo, Page } from '../../../src/images/image-info.ts';
-import { type Fit, OPTIONS } from '../../../src/options.ts';
-import { complete, METADATA_VALUES, planSteps } from '../../helpers/plans.ts';
+import { type Fit, OPTION_NAMES, OPTIONS } from '../../../src/options.ts';
+import { complete, METADATA_VALUES, planSteps, valuesOf } from '../../helpers/plans.ts';
 
 const SEVEN: ToolContext = { magick: 7 };
 const SIX: ToolContext = { magick: 6 };
@@ -46,6 +48,33 @@ describe('the plan', () => {
         expect(written.map((arg) => arg.replace(/^\w+:/, ''))).to.deep.equal([output]);
       }
     }
+  });
+
+  it('depends on each option', () => {
+    const page = { index: 0, width: 300, height: 400 };
+    const pictures: readonly ImageInfo[] = [
+      { type: 'png', width: 300, height: 200, profile: 'other' },
+      { type: 'gif', width: 300, height: 200, animation: moving },
+      { type: 'tiff', width: 300, height: 400, pages: [page, { ...page, index: 1 }] },
+      { type: 'pdf', pages: [page], pageCount: 1 },
+    ];
+    const mark = { watermark: { type: 'png', sha256: 'a', sizes: [{ width: 20, height: 20 }] } } as const;
+    const sets: readonly Partial<ConvertOptions>[] = [{}, { width: 600, height: 50, fit: 'cover' }, mark];
+    const cases = pictures.flatMap((picture) =>
+      ALL_OUTPUT_TYPES.filter((format) => format !== picture.type).flatMap((format) =>
+        sets.map((given) => ({ picture, given: { ...given, format } })),
+      ),
+    );
+    const planText = (one: ConversionJob) => JSON.stringify([plan(one), watermarkBoxes(one)]);
+    const ignored = OPTION_NAMES.filter((name) =>
+      cases.every(({ picture, given }) => {
+        const planned = planText(job(picture, given));
+        return valuesOf(name).every(
+          (value) => planText(job(picture, { ...given, [name]: value })) === planned,
+        );
+      }),
+    );
+    expect(ignored).to.deep.equal([]);
   });
 
   describe('for a large reduction of a JPEG', () => {
