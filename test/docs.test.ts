@@ -4,9 +4,9 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { expect } from 'chai';
 import { parse } from 'yaml';
+import { optionRows } from '../scripts/make-option-rows.ts';
 import { loadConfig } from '../src/config.ts';
 import { KINDS } from '../src/images/kinds.ts';
-import { describeFlag, fieldName, OPTION_NAMES, optionRow } from '../src/options.ts';
 import { runCli } from './helpers/command-line.ts';
 import { commandsIn, type MarkdownFile, PROJECT, readDocuments, tableRows } from './helpers/markdown.ts';
 
@@ -126,22 +126,8 @@ describe('the documents', () => {
     );
   });
 
-  it('have a row for each option of a result, with its default, in the reference of the API and of the command line', () => {
-    const rows = (path: string, heading: string) => tableRows(documentAt(path).text, heading);
-    const api = rows('docs/api.md', '### Fields of /convert');
-    const cli = rows('docs/cli.md', '### Options');
-    for (const name of OPTION_NAMES) {
-      const { default: value, type } = optionRow(name);
-      const [flags] = describeFlag(name);
-      const inApi = api.find(([cell]) => cell?.includes(`\`${fieldName(name)}\``));
-      const inCli = cli.find(([cell]) => cell?.includes(`\`${/--[\w-]+/.exec(flags)?.[0]}\``));
-      expect(inApi?.[2], `docs/api.md: ${fieldName(name)}`).to.be.a('string');
-      expect(inCli?.[2], `docs/cli.md: ${flags}`).to.be.a('string');
-      if (value === undefined) continue;
-      expect(inApi?.[1]?.replaceAll('`', ''), `docs/api.md: ${fieldName(name)}`).to.equal(String(value));
-      const expected = type.kind === 'flag' ? 'off' : String(value);
-      expect(inCli?.[1]?.replaceAll('`', ''), `docs/cli.md: ${flags}`).to.equal(expected);
-    }
+  it('have the rows of options that `npm run option-rows` writes', () => {
+    for (const [path, text] of optionRows()) expect(documentAt(path).text).to.equal(text);
   });
 
   it('name only files and folders that exist', () => {
