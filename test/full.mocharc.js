@@ -1,7 +1,7 @@
 /**
  * @module Mocha's configuration of `npm run test:full`: the exhaustive tests, which `npm test` leaves out. They repeat one check for
- * many files, formats, options or damages, convert thousands of files, or need an installed package or another server. The slowest
- * files start first.
+ * many files, formats, options or damages, convert thousands of files, start many services or commands, or need an installed package
+ * or another server. The slowest files start first.
  */
 import { globSync } from 'node:fs';
 import base from '../.mocharc.json' with { type: 'json' };
@@ -59,6 +59,21 @@ export const FULL_TESTS = [
   'test/service/tiff-tags.test.ts', // all tags
   'test/service/identify-fixtures.test.ts', // all fixtures
   ...globSync('test/service/{avif,bmp,jp2,picture,png}-kinds.test.ts').sort(), // all kinds of public test suites
+  'test/main.test.ts', // these start many services or commands
+  'test/stability.test.ts',
+  'test/regress/command.test.ts',
+  ...globSync(
+    'test/cli/{convert-result-names,convert-update,convert-url,convert-watch,doctor,serve,start}.test.ts',
+  ).sort(),
+  ...globSync('test/conversion/{disk-reservation,edits,trim,watermark}.test.ts').sort(),
+  ...globSync('test/service/{access,batch-faults,clients,connections,copyright,extra-inputs}.test.ts').sort(),
+  ...globSync(
+    'test/service/{extra-settings,fairness,faults,identify,limits,max-bytes,metrics}.test.ts',
+  ).sort(),
+  ...globSync(
+    'test/service/{pdf-inputs,presets,rate-limit,reasons,shared-counters,slow-readers}.test.ts',
+  ).sort(),
+  ...globSync('test/web/{converting,list,presets,serving}.test.ts').sort(), // each starts a browser
   'test/service/embedded-profiles.test.ts', // all profiles in all formats
   'test/service/declared-colours.test.ts',
   'test/service/extra-fitting.test.ts',

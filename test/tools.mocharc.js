@@ -9,17 +9,13 @@ import { UNIT_TESTS } from './unit.mocharc.js';
 
 /** Files that take longest. They start first, so that all jobs end at about the same time. */
 const SLOWEST = [
-  'test/cli/convert-update.test.ts',
-  'test/regress/command.test.ts',
-  'test/web/converting.test.ts',
-  'test/cli/convert-url.test.ts',
-  'test/cli/convert-watch.test.ts',
-  'test/cli/serve.test.ts',
-  'test/service/slow-readers.test.ts',
-  'test/service/connections.test.ts',
   'test/cli/convert.test.ts',
-  'test/main.test.ts',
-  'test/cli/doctor.test.ts',
+  'test/web/adding.test.ts',
+  'test/service/batch.test.ts',
+  'test/service/protocol.test.ts',
+  'test/service/imaginary.test.ts',
+  'test/cli/convert-bulk.test.ts',
+  'test/web/watermark.test.ts',
 ];
 /** Twice the processors of the CI: many tests wait for a deadline, a browser or a tool. */
 const JOBS = 4;

@@ -1,6 +1,6 @@
 /** @module Root hooks of mocha, and temporary folders of the tests. */
 import { randomBytes } from 'node:crypto';
-import { readdirSync, rmSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -28,6 +28,13 @@ export async function makeTempDir(name: string): Promise<string> {
   folders += 1;
   const folder = join(suiteFolder, 'scratch', `${name}-${process.pid}-${folders}`);
   await mkdir(folder, { recursive: true });
+  return folder;
+}
+
+/** Returns the cache folder of the user who runs commands, and creates it. With it, only the first command tries the tools. */
+export function userCache(): string {
+  const folder = join(suiteFolder, 'user-cache');
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
   return folder;
 }
 

@@ -3,6 +3,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { buffer, text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
+import { userCache } from './hooks.ts';
 import { eventually } from './util.ts';
 
 /** Path of the program: `dist/main.js` in a run of all tests, otherwise the source. */
@@ -32,10 +33,10 @@ export interface ServiceProcess {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Environment variables for programs of this project: paths of the tools, and the cache of compiled code. */
+/** Environment variables for programs of this project: paths of the tools, and the caches of compiled code and of the trials of tools. */
 export const programEnvironment = (): NodeJS.ProcessEnv => {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
-  return { PATH, NODE_COMPILE_CACHE };
+  return { PATH, NODE_COMPILE_CACHE, XDG_CACHE_HOME: userCache() };
 };
 
 /** Settings of services in tests: no rate limit, and a time limit that no conversion exceeds on a slow machine. */
