@@ -9,6 +9,7 @@ import base from '../.mocharc.json' with { type: 'json' };
 /** The exhaustive tests. */
 export const FULL_TESTS = [
   'test/conversion/every-edit.test.ts', // all edits of all kinds of files in all formats
+  'test/docker/slurm.test.ts', // 10 000 files in a cluster of two nodes
   'test/process/fork-server/same-bytes.test.ts', // all fixtures in all formats
   'test/process/fork-server/arbitrary-requests.test.ts', // random requests
   'test/cli/convert-shard.test.ts', // 2000 files
@@ -41,7 +42,6 @@ export const FULL_TESTS = [
   'test/web/accessibility.test.ts', // all states of the page in all modes
   'test/service/reference.test.ts', // all documented responses
   'test/package.test.ts', // installs the package
-  'test/docker/slurm.test.ts', // a cluster of two nodes
   'test/docker/nginx.test.ts', // nginx before the service
   'test/docker/kubernetes.test.ts', // the schemas of all resources
   'test/service/damaged.test.ts', // all kinds of damage

@@ -17,7 +17,7 @@ const SCRIPT = new URL('../../docker/slurm/convert.sbatch', import.meta.url).pat
 const SBIN = `${process.env.PATH}:/usr/sbin`;
 /** Tasks of the array, as the script states. */
 const TASKS = 4;
-const FILES = 300;
+const FILES = 5000;
 const NODES = ['n1', 'n2'];
 /** The reports that later runs replaced. */
 const EARLIER = 'earlier.csv';
