@@ -54,6 +54,8 @@ const LOCAL_MAX_SIDE = 65_500;
 export interface LocalSettings extends Config {
   /** Folder of this user for what does not change between two commands, if there is a safe one. */
   readonly cacheFolder?: string | undefined;
+  /** Whether `TEMP_DIR` or `TMPDIR` names the folder for working files. */
+  readonly hasWorkingFolder?: boolean;
 }
 
 /**
@@ -74,6 +76,7 @@ export function loadLocalSettings(
   return {
     ...limits,
     cacheFolder: openUserCache(env),
+    hasWorkingFolder: namesWorkingFolder(env),
     MAX_FILE_BYTES: bytes ?? limits.MAX_FILE_BYTES,
     MAX_PIXELS: pixels ?? limits.MAX_PIXELS,
     MAX_TOTAL_PIXELS: pixels ? Math.max(pixels, LOCAL_LIMITS.MAX_TOTAL_PIXELS) : limits.MAX_TOTAL_PIXELS,
@@ -97,9 +100,11 @@ export const DISK_SPACE_FACTOR = 2;
 export const bytesOfBatch = ({ MAX_FILE_BYTES, MAX_BATCH_FILES }: Config): number =>
   DISK_SPACE_FACTOR * MAX_BATCH_FILES * MAX_FILE_BYTES;
 
+const namesWorkingFolder = (env: CliContext['env']): boolean => Boolean(env.TEMP_DIR || env.TMPDIR);
+
 /** Returns the settings of the service: without `TEMP_DIR`, its working files are in memory if there is room for a full batch. */
 export function withWorkingFolder(config: Config, env: CliContext['env']): Config {
-  return env.TEMP_DIR || env.TMPDIR ? config : { ...config, TEMP_DIR: workingFolder(bytesOfBatch(config)) };
+  return namesWorkingFolder(env) ? config : { ...config, TEMP_DIR: workingFolder(bytesOfBatch(config)) };
 }
 
 /**

@@ -1,9 +1,12 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { hash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { cp, mkdir, readdir, readFile, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
+import { workingFolder } from '../../src/files/system.ts';
 import { flagName, optionsWith } from '../../src/options.ts';
 import { convert, edgeCasePath, expectSuccess, fixture, formOf, postForm } from '../helpers/client.ts';
 import { MAIN, runOnTerminal } from '../helpers/command.ts';
@@ -47,6 +50,26 @@ describe('imagemill convert', () => {
     const { format, width, height } = await sharp(folder.file('photo.webp')).metadata();
     expect([format, width, height]).to.deep.equal(['webp', 120, 80]);
     await nothingInTemp();
+  });
+
+  it('keeps its working files in memory if an image needs little space, and otherwise on the disk', async () => {
+    const memory = workingFolder(128 * 1024 ** 2); // the system's folder where memory is scarce
+    await folder.put('scene.jpg', 'small.jpg');
+    const blank = sharp({ create: { width: 8000, height: 8000, channels: 3, background: '#fff' } });
+    await blank.png().toFile(folder.file('large.png'));
+    const MAGICK_BIN = await fakeMagick(`pwd >> ${folder.file('log')}; ${COPY_SCENE}`);
+    const env = { MAGICK_BIN, SANDBOX: 'off', TEMP_DIR: '' };
+    const args = ['-o', 'out/', '--format', 'webp', '--jobs', '1'];
+    for (const [name, expected] of [
+      ['small.jpg', memory],
+      ['large.png', tmpdir()],
+    ] as const) {
+      await folder.write('log', '');
+      expect((await folder.run([name, ...args], { env })).outcome).to.equal('0');
+      const [used = ''] = (await folder.text('log')).split('\n');
+      expect(used.replace(/\/imagemill-instance-.*/, '')).to.equal(expected);
+      expect(existsSync(used), 'removed').to.equal(false);
+    }
   });
 
   it('prints at most −99% for a result that is far smaller', async () => {

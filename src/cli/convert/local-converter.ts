@@ -7,7 +7,10 @@ import { type ConversionEngine, createConversionEngine } from '../../conversion/
 import { INPUT_FILE } from '../../conversion/plan/types.ts';
 import { storeInput } from '../../conversion/store.ts';
 import type { ConversionInput, WatermarkFile } from '../../conversion/types.ts';
-import { KnownResultError, StartupError } from '../../errors.ts';
+import { isDiskFull, KnownResultError, StartupError, serviceError } from '../../errors.ts';
+import type { DiskAccount } from '../../files/disk-space.ts';
+import { isInMemory, workingFolder } from '../../files/system.ts';
+import { Workspaces } from '../../files/workspace.ts';
 import type { InputType, OutputType } from '../../formats.ts';
 import type { Verification, VerifyMode } from '../../regress/verifiable.ts';
 import { sanitizeForDisplay } from '../../text.ts';
@@ -112,6 +115,46 @@ function versionsOf({ toolchain }: ConversionEngine): string {
   return versions.sort().join(', ');
 }
 
+/** Uses a stored file. Also receives its size in bytes, and the state of the source before it was read. */
+type UseInput = (source: ConversionInput, bytes: number, state: SourceState | undefined) => Promise<void>;
+
+/** A file to store. */
+interface Stored {
+  readonly workspaces: Workspaces;
+  readonly input: string;
+  readonly before: SourceState | undefined;
+  readonly types: readonly InputType[];
+}
+
+/** Maximum size of a file that is stored in memory, and of what its conversion writes, in bytes. */
+const MAX_IN_MEMORY = 64 * 1024 ** 2;
+
+/** Opens a folder in memory for the working files of small files, unless a setting names the folder or memory is scarce. */
+function openMemory({ hasWorkingFolder }: LocalSettings, jobs: number): Workspaces | undefined {
+  const folder = workingFolder(2 * jobs * MAX_IN_MEMORY);
+  return hasWorkingFolder || !isInMemory(folder) ? undefined : new Workspaces(folder);
+}
+
+/** Limits the working files of one file to what {@link openMemory} expects. */
+function limitMemory(disk: DiskAccount): DiskAccount {
+  const assertFits = (bytes: number): void => {
+    if (bytes > MAX_IN_MEMORY) throw serviceError('DISK_FULL');
+  };
+  let stored = 0;
+  return {
+    ...disk,
+    async store(more) {
+      stored += more;
+      assertFits(stored);
+      await disk.store(more);
+    },
+    async reserve(most) {
+      assertFits(most);
+      return disk.reserve(most);
+    },
+  };
+}
+
 /**
  * Starts the conversion engine for the files of this machine.
  *
@@ -127,41 +170,55 @@ async function startEngine(config: LocalSettings, signal: AbortSignal, jobs = co
     const lines = [...warnings.keys(), error.message, 'Run "imagemill doctor" to find out why.'];
     throw new CliError(lines.join('\n'));
   });
-  const maxBytes = config.MAX_FILE_BYTES;
+  const memory = openMemory(config, jobs);
+  const close = (): Promise<void> => engine.close().finally(() => memory?.close());
+  const store = async (
+    { workspaces, input, before, types }: Stored,
+    use: UseInput,
+    limit: (disk: DiskAccount) => DiskAccount = (disk) => disk,
+  ): Promise<void> => {
+    const stream = await openInput(input);
+    stream.on('error', () => {}); // the signal can abort before anything reads the stream
+    addAbortSignal(signal, stream); // a read from standard input may block indefinitely
+    const maxBytes = config.MAX_FILE_BYTES;
+    try {
+      await workspaces.use({ bytes: Math.min(before?.size ?? 0, maxBytes) }, async (workspace) => {
+        const folder = await workspace.folder('image');
+        const disk = limit(workspace.disk);
+        const label = labelOf(input);
+        const rules = { label, types, maxBytes: () => maxBytes, signal, disk };
+        const { type, length, sha256 } = await readUnchanged(input, before, () =>
+          storeInput(stream, join(folder, INPUT_FILE), rules),
+        );
+        await use({ folder, disk, type, sha256, label, client: CLIENT }, length, before);
+      });
+    } finally {
+      stream.destroy();
+    }
+  };
   return {
-    engine,
+    engine: { ...engine, close },
     warnings: [...warnings.keys()],
     /**
-     * Copies a file to a private folder, and calls `use` with the copy, which exists until `use` returns.
+     * Copies a file to a private folder, and calls `use` with the copy, which exists until `use` returns. The folder is in memory,
+     * or on the disk if that turns out to be too small: then, `use` is called again.
      *
      * @param input path, or {@link STDIN}
-     * @param use also receives the size in bytes, and the state of the source before it was read
      * @param types types of images to accept
      * @throws {ServiceError} or {FileError} if the file cannot be read, or is not an image of the types
      */
     async withStoredInput(
       input: string,
-      use: (source: ConversionInput, bytes: number, state: SourceState | undefined) => Promise<void>,
+      use: UseInput,
       types: readonly InputType[] = engine.capabilities.inputs,
     ): Promise<void> {
       const before = await stateOf(input);
-      const stream = await openInput(input);
-      stream.on('error', () => {}); // the signal can abort before anything reads the stream
-      addAbortSignal(signal, stream); // a read from standard input may block indefinitely
-      try {
-        await engine.workspaces.use({ bytes: Math.min(before?.size ?? 0, maxBytes) }, async (workspace) => {
-          const folder = await workspace.folder('image');
-          const { disk } = workspace;
-          const label = labelOf(input);
-          const rules = { label, types, maxBytes: () => maxBytes, signal, disk };
-          const { type, length, sha256 } = await readUnchanged(input, before, () =>
-            storeInput(stream, join(folder, INPUT_FILE), rules),
-          );
-          await use({ folder, disk, type, sha256, label, client: CLIENT }, length, before);
-        });
-      } finally {
-        stream.destroy();
-      }
+      const onDisk = { workspaces: engine.workspaces, input, before, types };
+      if (!memory || !before || before.size > MAX_IN_MEMORY) return store(onDisk, use);
+      await store({ ...onDisk, workspaces: memory }, use, limitMemory).catch((error) => {
+        if (!isDiskFull(error) && toFileError(error, input).code !== 'DISK_FULL') throw error;
+        return store(onDisk, use);
+      });
     },
   };
 }
