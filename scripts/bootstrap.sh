@@ -2,7 +2,7 @@
 # Prepares this checkout: installs the tools and the npm packages, and builds. Runs before
 # `npm start` and `npm test`. Skips steps that are already done.
 #
-#   sh scripts/bootstrap.sh serve|test|full|docker|package
+#   sh scripts/bootstrap.sh serve|test|full|docker|package|release
 #   sh scripts/bootstrap.sh build                 only builds
 #
 # Needs npm and any Node.js that npm runs on, such as version 18 of Debian 12.
@@ -34,11 +34,12 @@ install_tools() {
 
 # Prints the Debian names of the packages whose programs are missing.
 missing_packages() {
-  # A build of packages for Debian runs no conversions.
-  if [ "$purpose" = package ]; then
+  # A build of packages for Debian runs no conversions. That of a release compiles for arm64, too.
+  if [ "$purpose" = package ] || [ "$purpose" = release ]; then
     can_compile || printf 'gcc libc6-dev '
     has dh || printf 'debhelper '
     has lintian || printf 'lintian '
+    [ "$purpose-$(uname -m)" != release-x86_64 ] || has aarch64-linux-gnu-gcc || printf 'gcc-aarch64-linux-gnu libc6-dev-arm64-cross '
     return
   fi
   magick=$(magick_version)

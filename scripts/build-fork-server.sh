@@ -1,8 +1,8 @@
 #!/bin/sh
-# Compiles the fork server to dist/, for this CPU architecture or for another one:
+# Compiles the fork server to dist/ or another folder, for this CPU architecture or for another one:
 #
 #   sh scripts/build-fork-server.sh
-#   CC=aarch64-linux-gnu-gcc ARCH=arm64 sh scripts/build-fork-server.sh
+#   CC=aarch64-linux-gnu-gcc ARCH=arm64 sh scripts/build-fork-server.sh FOLDER
 #
 # The flags are those with which Debian hardens its programs. Other systems than Linux have no use for it.
 set -eu
@@ -11,8 +11,9 @@ cd "$(dirname "$0")/.."
 arch=${ARCH:-$(uname -m | sed 's/x86_64/x64/; s/aarch64/arm64/')}
 # Branch protection has another name on each architecture.
 case $arch in arm64) branches=-mbranch-protection=standard ;; *) branches=-fcf-protection ;; esac
-mkdir -p dist
+folder=${1:-dist}
+mkdir -p "$folder"
 ${CC:-cc} -std=gnu17 -O2 -Wall -Wextra -Wconversion -Wshadow -Werror -fPIC -shared -fvisibility=hidden \
   -fstack-protector-strong -fstack-clash-protection -D_FORTIFY_SOURCE=2 $branches \
   -Wl,-z,relro,-z,now,-z,noexecstack,-z,defs ${CFLAGS:-} \
-  -o "dist/fork-server.$arch.so" src/process/fork-server/fork-server.c
+  -o "$folder/fork-server.$arch.so" src/process/fork-server/fork-server.c

@@ -14,14 +14,17 @@ main() {
   check
   rm -rf release dist
   mkdir release
-  sh scripts/bootstrap.sh package
+  sh scripts/bootstrap.sh release
   PATH=$PWD/node_modules/.bin:$PATH
   release_notes >release/RELEASE-NOTES.md
-  deb=$(sh scripts/build-deb.sh)
+  # A machine with amd64 also makes the package for arm64.
+  for arch in $(dpkg --print-architecture | sed 's/amd64/amd64 arm64/'); do
+    deb=$(sh scripts/build-deb.sh "$arch")
+    dpkg-deb --fsys-tarfile "$deb" | tar --extract --to-stdout ./usr/lib/imagemill/dist/sbom.cdx.json >"release/imagemill-$version.cdx.json"
+    npm_package "node $(node -p process.versions.node)" | write_sbom imagemill "${deb%.deb}"
+  done
   npm pack --ignore-scripts --silent --pack-destination release >/dev/null
   client=$(sh scripts/client-package.sh)
-  dpkg-deb --fsys-tarfile "$deb" | tar --extract --to-stdout ./usr/lib/imagemill/dist/sbom.cdx.json >"release/imagemill-$version.cdx.json"
-  npm_package "node $(node -p process.versions.node)" | write_sbom imagemill "${deb%.deb}"
   write_sbom imagemill-client "${client%.tgz}" </dev/null
   [ -n "${WITHOUT_IMAGE:-}" ] || make_image
   (cd release && sha256sum -- * >/tmp/imagemill-sums-$$ && mv /tmp/imagemill-sums-$$ SHA256SUMS && ls -l)
