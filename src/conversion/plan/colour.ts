@@ -96,9 +96,9 @@ function toSrgb(job: ConversionJob, exact = isExactTransform(job)): string[] {
 }
 
 /**
- * Returns whether the image is converted to sRGB, as for `colours` of the options and a watermark. Unless its metadata is removed, it keeps its
- * profile and pixels if the result can hold them and the tools find the profile. An HDR image never keeps its profile, which is not
- * a colour space but a mapping to a standard dynamic range.
+ * Returns whether the image is converted to sRGB, as for an option with the effect `colours` and for a watermark. Unless its metadata
+ * is removed, it keeps its profile and pixels if the result can hold them and the tools find the profile. An HDR image never keeps
+ * its profile, which is not a colour space but a mapping to a standard dynamic range.
  */
 function convertsToSrgb({ image, options, programs }: ConversionJob): boolean {
   const { cmyk, lab, profile, externalProfile, animation, declaredColour } = image;

@@ -208,18 +208,9 @@ const ResetButton = ({ name }: { name: 'background' | 'crop' }) => (
 /** Options whose control has a place of its own. */
 const PLACED = [
   ...(['quality', 'width', 'height', 'scale', 'fit', 'position', 'enlarge', 'crop', 'trim'] as const),
-  ...([
-    'rotate',
-    'flip',
-    'lossless',
-    'maxBytes',
-    'metadata',
-    'frames',
-    'pages',
-    'dpi',
-    'background',
-  ] as const),
-  ...(['watermarkPosition', 'watermarkOpacity', 'watermarkScale', 'watermarkRepeat'] as const),
+  ...(['rotate', 'flip', 'lossless', 'maxBytes', 'metadata', 'frames', 'pages'] as const),
+  ...(['dpi', 'background', 'watermarkPosition', 'watermarkOpacity'] as const),
+  ...(['watermarkScale', 'watermarkRepeat'] as const),
 ];
 type Other = Exclude<PageOption, (typeof PLACED)[number]>;
 /** Options whose control follows from the kind of their values. */
