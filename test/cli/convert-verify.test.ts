@@ -52,6 +52,13 @@ describe('imagemill convert --verify', () => {
     }
   });
 
+  it('passes sound results whose working files are in memory or on the disk', async () => {
+    await folder.put('scene.jpg', 'in/small.jpg');
+    const blank = sharp({ create: { width: 5000, height: 5000, channels: 3, background: '#fff' } });
+    await blank.png().toFile(folder.file('in/large.png'));
+    expect((await verify('visual', 'webp', [], { TEMP_DIR: '' })).outcome).to.equal('0');
+  });
+
   it('passes a JPEG XL of a dark photo in Display P3, of whose colours rounding is a large part', async () => {
     const [width, height] = [640, 480];
     const pixels = Buffer.alloc(width * height * 3);

@@ -57,13 +57,13 @@ export async function createLocalConverter(
   { jobs, signal, watermark, verify }: LocalConverterOptions,
 ): Promise<Converter> {
   if (verify) findDecoders('--verify');
-  const { engine, warnings, withStoredInput } = await startEngine(config, signal, jobs);
+  const { engine, memory, warnings, withStoredInput } = await startEngine(config, signal, jobs);
   const missing = formats.find((format) => !engine.capabilities.outputs.includes(format));
   if (missing) {
     await engine.close();
     throw new CliError([...warnings, `The tools on this machine cannot write ${missing}.`].join('\n'));
   }
-  const verifier = verify && (await createVerifier(engine, jobs, verify.pictures));
+  const verifier = verify && (await createVerifier(engine, jobs, verify.pictures, await memory?.root()));
   return {
     toolVersions: versionsOf(engine),
     convert: ({ input, output, options }, use, known) =>
@@ -198,6 +198,7 @@ async function startEngine(config: LocalSettings, signal: AbortSignal, jobs = co
   };
   return {
     engine: { ...engine, close },
+    memory,
     warnings: [...warnings.keys()],
     /**
      * Copies a file to a private folder, and calls `use` with the copy, which exists until `use` returns. The folder is in memory,

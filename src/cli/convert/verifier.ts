@@ -34,9 +34,15 @@ const READABLE = [
  *
  * @param jobs number of concurrent conversions, and maximum number of workers
  * @param pictures folder for pictures of the largest differences, if any
+ * @param memory folder for working files in memory, if any
  */
-export async function createVerifier(engine: ConversionEngine, jobs: number, pictures: string | undefined) {
-  const start = await createStarter(engine);
+export async function createVerifier(
+  engine: ConversionEngine,
+  jobs: number,
+  pictures: string | undefined,
+  memory?: string,
+) {
+  const start = await createStarter(engine, memory);
   const all = new Set<Promise<Worker>>();
   const add = (): Promise<Worker> => {
     const worker = start();
@@ -104,7 +110,10 @@ export async function createVerifier(engine: ConversionEngine, jobs: number, pic
 }
 
 /** Returns a function that starts a worker, confined if this machine can. */
-async function createStarter(engine: ConversionEngine): Promise<() => Promise<Worker>> {
+async function createStarter(
+  engine: ConversionEngine,
+  memory: string | undefined,
+): Promise<() => Promise<Worker>> {
   const root = await engine.workspaces.root();
   const folder = join(root, 'verify');
   await mkdir(folder, { recursive: true });
@@ -114,6 +123,7 @@ async function createStarter(engine: ConversionEngine): Promise<() => Promise<Wo
     findDecoders('--verify'),
     dirname(dirname(process.execPath)),
     root,
+    ...(memory ? [memory] : []),
     ...READABLE,
   ];
   const readable = (await Promise.all(own.map((path) => realpath(path).catch(() => [])))).flat();
