@@ -62,7 +62,7 @@ function cliRow(name: OptionName): string {
   const { text, stated = fallback === undefined ? 'none' : fallback === false ? 'off' : code(fallback) } =
     splitDefault(flag.help);
   const [flags] = describeFlag(name);
-  const withCode = text.replaceAll(/--[\w-]+/g, code);
+  const withCode = text.replaceAll(/--[\w=-]+/g, code);
   const see =
     section === undefined
       ? ''

@@ -245,7 +245,7 @@ export const OPTIONS = {
     type: { kind: 'number', min: 1, max: 1000 },
     effect: 'size',
     description:
-      'Size of the result in percent of the image after `rotate` and `crop`, instead of `width` and `height`. An image is enlarged only with `enlarge`, an SVG always.',
+      'Size of the result in percent of the image after `rotate`, `crop` and `trim`, instead of `width` and `height`. An image is enlarged only with `enlarge`, an SVG always.',
     examples: [50],
     flag: {
       value: 'percent',
@@ -377,7 +377,7 @@ export const OPTIONS = {
     description:
       'Whether a WebP has exactly the pixels of the image, regardless of `quality`. With `metadata=all`, an upright JPEG becomes a JPEG XL from which its bytes can be restored. Otherwise ignored. Excludes `max_bytes`.',
     flag: {
-      help: 'write WebP without loss, and with --metadata all JPEG XL from which a JPEG can be restored',
+      help: 'write WebP without loss, and JPEG XL from which a JPEG can be restored, with --metadata=all',
     },
     control: { label: 'Lossless', details: 'keeps every pixel, for a larger file' },
   },

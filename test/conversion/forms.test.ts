@@ -105,8 +105,9 @@ function simpleRow(name: OptionName): Row {
   if (type.kind === 'flag') return [BOOLEAN, ['2', 'maybe'], ['on', ...texts]];
   if (type.kind !== 'integer' && type.kind !== 'number') return ['', [], texts];
   const { kind, min, max } = type;
-  const [what, wrong] = kind === 'integer' ? ['whole number', '1.5'] : ['number', '1e1'];
-  return [`a ${what} from ${min} to ${max}`, [`${min - 0.01}`, `${max + 1}`, '-1', wrong], texts];
+  const [what, step, wrong] =
+    kind === 'integer' ? (['whole number', 1, '1.5'] as const) : (['number', 0.01, '1e1'] as const);
+  return [`a ${what} from ${min} to ${max}`, [`${min - step}`, `${max + step}`, '-1', wrong], texts];
 }
 
 describe('the fields of a form', () => {

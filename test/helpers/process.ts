@@ -33,7 +33,7 @@ export interface ServiceProcess {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Environment variables for programs of this project: paths of the tools, and the caches of compiled code and of the trials of tools. */
+/** Environment variables for programs of this project: the search path, and the caches of compiled code and of trials of tools. */
 export const programEnvironment = (): NodeJS.ProcessEnv => {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
   return { PATH, NODE_COMPILE_CACHE, XDG_CACHE_HOME: userCache() };

@@ -75,8 +75,8 @@ export interface ResultOptions {
   /** Maximum height in pixels, as for `width`. */
   readonly height?: number | undefined;
   /**
-   * Size of the result in percent of the image after `rotate` and `crop`, instead of `width` and `height`. An
-   * image is enlarged only with `enlarge`, an SVG always.
+   * Size of the result in percent of the image after `rotate`, `crop` and `trim`, instead of `width` and
+   * `height`. An image is enlarged only with `enlarge`, an SVG always.
    */
   readonly scale?: number | undefined;
   /**

@@ -82,6 +82,7 @@ const extremes = Object.fromEntries(
 const wishes = facts({
   ...extremes,
   ...{ width: fc.integer({ min: 1, max: 16_384 }), height: fc.integer({ min: 1, max: 16_384 }) },
+  ...{ scale: fc.constantFrom(1, 33.3, 1000), trim: fc.constantFrom(0, 4, 100) },
   watermark: fc.constantFrom({ type: 'png', sha256: 'a' }, { type: 'svg', sha256: 'b' }),
 });
 
