@@ -6,6 +6,7 @@ import { parse } from 'yaml';
 import { convert, fixture, sendForm } from '../helpers/client.ts';
 import { freePorts } from '../helpers/daemons.ts';
 import { docker, inspect } from '../helpers/docker.ts';
+import { extra } from '../helpers/extra.ts';
 import { eventually } from '../helpers/util.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -16,12 +17,14 @@ describe('docker/compose.yaml', () => {
   const project = `imagemill-test-${randomInt(1e9)}`;
   let ports: number[] = [];
   let limit = '';
+  let access = '';
 
   /** Runs Docker Compose of Debian in a container. Local stand-ins replace the images that it would pull. */
   const compose = (...args: string[]): Promise<string> => {
     const settings = {
       COMPOSE_PROJECT_NAME: project,
       RATE_LIMIT_PER_MINUTE: limit,
+      ACCESS: access,
       PUBLISH: `127.0.0.1:${ports[0]}`,
       PUBLISH_PROXY: `127.0.0.1:${ports[1]}`,
       NGINX_IMAGE: 'imagemill-test-nginx',
@@ -37,10 +40,20 @@ describe('docker/compose.yaml', () => {
   const containers = async (service: string): Promise<string[]> =>
     (await scaled('ps', '--quiet', service)).split('\n').filter(Boolean);
 
+  /** Waits for the service, and returns the address of its API. */
+  const reachable = async (): Promise<string> => {
+    const base = `http://127.0.0.1:${ports[0]}/api/v1`;
+    await eventually(async () => (await sendForm(`${base}/health`).catch(() => undefined))?.status === 200);
+    return base;
+  };
+
   before(async () => {
     ports = await freePorts(2);
   });
-  afterEach(() => scaled('down', '--timeout', '20', '--volumes'));
+  afterEach(async () => {
+    await scaled('down', '--timeout', '20', '--volumes');
+    access = '';
+  });
 
   it('defines one service by default, and instances, proxy and valkey with the scale profile', async () => {
     expect(await compose('config', '--services')).to.equal('imagemill');
@@ -55,15 +68,21 @@ describe('docker/compose.yaml', () => {
       await docker('ps', '--quiet', '--filter', `label=com.docker.compose.project=${project}`)
     ).split('\n');
     expect(names).to.have.length(1);
-    const base = `http://127.0.0.1:${ports[0]}/api/v1`;
-    await eventually(() =>
-      sendForm(`${base}/health`).then(
-        () => true,
-        () => false,
-      ),
-    );
+    const base = await reachable();
     expect((await convert(base, await fixture('scene.jpg'))).status).to.equal(200);
     expect(await isHardened(names[0] as string)).to.equal(true);
+  });
+
+  it('reads more formats, without a rate limit, with ACCESS=private', async () => {
+    access = 'private';
+    await compose('up', '--detach', '--no-build');
+    const base = await reachable();
+    const { body, headers } = await sendForm(`${base}/formats`);
+    const formats = JSON.parse(body.toString());
+    expect(formats.access).to.equal('private');
+    expect(headers.get('x-ratelimit-limit')).to.equal(null);
+    const result = await convert(base, await extra('scene.pdf'), { format: 'jxl' });
+    expect(result.status, result.body.toString()).to.equal(200);
   });
 
   describe('with --profile scale', () => {
