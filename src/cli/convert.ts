@@ -1,6 +1,7 @@
 /** @module The `convert` command. */
 import { stat } from 'node:fs/promises';
 import { enabledTypes } from '../conversion/capabilities.ts';
+import type { Variant } from '../conversion/types.ts';
 import { withWatermark } from '../conversion/watermark.ts';
 import { realPathOf } from '../files/system.ts';
 import type { OutputType } from '../formats.ts';
@@ -17,19 +18,12 @@ import {
 } from './context.ts';
 import { type BulkOptions, parseBulkOptions } from './convert/bulk-options.ts';
 import { type Converter, STDIN, StopError, startOnDemand, stateOf } from './convert/converter.ts';
-import { createCsvReport } from './convert/csv-report.ts';
 import { createInputs, type Inputs } from './convert/inputs.ts';
 import { createLocalConverter } from './convert/local-converter.ts';
-import {
-  type Flags,
-  parseOptions,
-  parseResults,
-  toFormFields,
-  type WantedResult,
-} from './convert/options.ts';
+import { type Flags, parseOptions, parseResults, toFormFields } from './convert/options.ts';
 import { type Destination, resolveDestination, STDOUT } from './convert/output.ts';
 import { createRemoteConverter } from './convert/remote-converter.ts';
-import { createReport, type Report } from './convert/report.ts';
+import { createCsvReport, createReport, type Report } from './convert/report.ts';
 import { openResultFolder, type ResultFolder } from './convert/result-folder.ts';
 import { convertInputs, exitSoonAfter } from './convert/run.ts';
 
@@ -97,8 +91,8 @@ async function parseCommand(args: readonly string[], flags: ConvertFlags, env: C
   const given = parseOptions(flags, outputs);
   const bulk = parseBulkOptions(flags);
   const destination = await resolveDestination(flags.output, args, given.format, outputs);
-  const rules = { types, outputs, config };
-  const { watermark, ...wanted } = await parseResults(flags, given, destination.format, rules);
+  const rules = { format: destination.format, types, outputs, config };
+  const { watermark, ...wanted } = await parseResults(flags, given.options, rules);
   // With them, --update finds results with another watermark.
   const results = wanted.results.map((result) => ({
     ...result,
@@ -162,7 +156,7 @@ function runOptions(
  *
  * @throws {CliError} if results with these options cannot be verified
  */
-async function parseVerify({ verify: mode, report, url }: Flags, results: readonly WantedResult[]) {
+async function parseVerify({ verify: mode, report, url }: Flags, results: readonly Variant[]) {
   if (mode === undefined) return undefined;
   if (mode !== 'pixels' && mode !== 'visual')
     throw new CliError(`Invalid --verify "${sanitizeForDisplay(mode)}": expected pixels or visual.`);
@@ -186,7 +180,7 @@ function explainStop(report: Report, { update, watch }: BulkOptions, { areMany }
 /** @throws {CliError} if `-o` cannot take the results of each file, or an image is read from a terminal, or written to one */
 function assertOutput(
   args: readonly string[],
-  results: readonly WantedResult[],
+  results: readonly Variant[],
   { kind, path }: Destination,
   json: boolean,
 ): void {

@@ -3,12 +3,13 @@ import { resolve } from 'node:path';
 import { enabledTypes } from '../conversion/capabilities.ts';
 import type { ConversionEngine } from '../conversion/engine.ts';
 import { type Explanation, formatCommands, formatCopy, toJson } from '../conversion/explain.ts';
+import type { Variant } from '../conversion/types.ts';
 import { INPUTS, OUTPUTS } from '../formats.ts';
 import { type CliContext, loadLocalSettings } from './context.ts';
 import { labelOf } from './convert/converter.ts';
 import { createInputs } from './convert/inputs.ts';
 import { forEachFile } from './convert/local-converter.ts';
-import { type Flags, parseOptions, parseResults, type WantedResult } from './convert/options.ts';
+import { type Flags, parseOptions, parseResults } from './convert/options.ts';
 
 /** Options of the command, in addition to those of a conversion. */
 export interface ExplainFlags extends Flags {
@@ -28,8 +29,8 @@ export async function explain(
 ): Promise<number> {
   const config = loadLocalSettings(env, flags);
   const { inputs: types, outputs } = enabledTypes(config);
-  const given = parseOptions(flags, outputs);
-  const { results, watermark } = await parseResults(flags, given, given.format, { types, outputs, config });
+  const { format, options } = parseOptions(flags, outputs);
+  const { results, watermark } = await parseResults(flags, options, { format, types, outputs, config });
   return forEachFile(
     config,
     async (signal) => (await createInputs(args, undefined, signal, types)).find(),
@@ -55,18 +56,18 @@ function print(
   path: string,
   explained: Explanation,
   { toolchain }: ConversionEngine,
-  { variant, options: { format } }: WantedResult,
+  { name: variant, options: { format } }: Variant,
   { json = false, commands = false }: ExplainFlags,
 ): void {
   const { image, sentences, key, limits, steps } = explained;
   const shell = formatCommands(steps, (tool) => toolchain[tool]?.path ?? tool);
   if (json) {
     const more = commands && { commands: shell };
-    console.log(JSON.stringify({ input: path, variant, ...toJson(explained), ...more }));
+    console.log(JSON.stringify({ input: path, ...(variant && { variant }), ...toJson(explained), ...more }));
     return;
   }
   const size = image.width && image.height ? `, ${image.width} × ${image.height}` : '';
-  const name = variant === undefined ? '' : `, ${variant}`;
+  const name = variant && `, ${variant}`;
   console.log(`${labelOf(path)} (${INPUTS[image.type].label}${size}) → ${OUTPUTS[format].label}${name}`);
   for (const sentence of sentences) console.log(`  ${sentence}`);
   const { MAX_PIXELS: pixels, MAX_FRAMES: frames, CONVERT_TIMEOUT_MS: ms } = limits;

@@ -101,6 +101,7 @@ describe('names and times of the results of imagemill convert', () => {
       ['{width}', ['120 (2).webp', '120 (3).webp', '120.webp']],
       ['{name}_web', ['A_web.webp', 'a_web (2).webp', 'b_web.webp']],
       ['photo-{number}', ['photo-001.webp', 'photo-002.webp', 'photo-003.webp']],
+      ['{number}-{width}', ['001-120.webp', '002-120.webp', '003-120.webp']],
     ] as const) {
       expect((await folder.run(['in', '-o', 'out', '--force', '--name', pattern])).status).to.equal(0);
       expect(await folder.files('out'), pattern).to.deep.equal(expected);

@@ -1,7 +1,7 @@
 /** @module Validates the options of the `convert` command, and returns what the results of each file are. */
 import { z } from 'zod';
 import type { Config } from '../../config.ts';
-import { createParsers, findConflict, type Presets } from '../../conversion/forms.ts';
+import { createParsers, findConflict } from '../../conversion/forms.ts';
 import {
   DEFAULT_FORMAT,
   integer,
@@ -10,7 +10,7 @@ import {
   toOptionValues,
 } from '../../conversion/options.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
-import type { TextField, WatermarkFile } from '../../conversion/types.ts';
+import type { Variant, WatermarkFile } from '../../conversion/types.ts';
 import { splitPages } from '../../conversion/variants.ts';
 import { readWatermark } from '../../conversion/watermark.ts';
 import { ServiceError, StartupError, serviceError } from '../../errors.ts';
@@ -74,6 +74,8 @@ export function parseOptions(flags: Flags, outputs: readonly OutputType[]) {
   throw new CliError(lines.join('\n'));
 }
 
+type OptionValues = ReturnType<typeof parseOptions>['options'];
+
 /** Returns the options that were given, as texts by the field name of the API. */
 function optionTexts(flags: Flags): Record<string, string> {
   const given: Readonly<Record<string, unknown>> = { ...flags };
@@ -115,34 +117,32 @@ export function toFormFields(flags: Flags, format: OutputType): [string, string]
   return Object.entries(preset === undefined ? fields : { ...fields, preset });
 }
 
-/** One of the results of each file. */
-export interface WantedResult {
-  /** Name of the variant; undefined for the only result. */
-  readonly variant?: string;
-  readonly options: ConvertOptions;
-}
-
-/** The results of each file, and the watermark of `--watermark` or of their preset. */
-export interface Wanted {
-  readonly results: readonly WantedResult[];
+/** The results of each file, of which an only one has an empty name, and the watermark of `--watermark` or of their preset. */
+interface Wanted {
+  readonly results: readonly Variant[];
   readonly watermark?: WatermarkFile | undefined;
 }
 
+interface ResultRules {
+  /** Format of `--format` or `-o`, if there is one. */
+  readonly format: OutputType | undefined;
+  /** The enabled formats. */
+  readonly types: readonly InputType[];
+  readonly outputs: readonly OutputType[];
+  readonly config: Config;
+}
+
 /**
- * Returns the results of each file: one, or those of a preset with variants.
+ * Returns the results of each file: one, those of several pages, or those of a preset with variants.
  *
- * @param options see {@link parseOptions}
- * @param format format of `--format` or `-o`, if there is one
- * @param outputs the enabled output formats
+ * @param options those of {@link parseOptions}
  * @throws {CliError} if there is no such preset, if options contradict each other, or if a watermark cannot be read
  */
-export async function parseResults(
-  flags: Flags,
-  given: ReturnType<typeof parseOptions>,
-  format: OutputType | undefined,
-  rules: ResultRules,
-): Promise<Wanted> {
-  const wanted = await findResults(flags, given, format, rules);
+export async function parseResults(flags: Flags, options: OptionValues, rules: ResultRules): Promise<Wanted> {
+  const wanted = await findResults(flags, options, rules).catch((error) => {
+    const isKnown = error instanceof ServiceError || error instanceof StartupError;
+    throw isKnown ? new CliError(error.message) : error;
+  });
   return { ...wanted, watermark: (await openWatermark(flags, rules.types)) ?? wanted.watermark };
 }
 
@@ -154,77 +154,44 @@ async function openWatermark({ watermark: path }: Flags, types: readonly InputTy
   });
 }
 
-interface ResultRules {
-  readonly types: readonly InputType[];
-  readonly outputs: readonly OutputType[];
-  readonly config: Config;
-}
-
-async function findResults(
-  flags: Flags,
-  { options }: ReturnType<typeof parseOptions>,
-  format: OutputType | undefined,
-  { types, outputs, config }: ResultRules,
-): Promise<Wanted> {
+/** @throws {ServiceError} if there are too many pages, and the errors of {@link readPreset} */
+async function findResults(flags: Flags, options: OptionValues, rules: ResultRules): Promise<Wanted> {
   const { preset, presets: file, url } = flags;
+  const { format, outputs } = rules;
   const single = { ...options, format: format ?? DEFAULT_FORMAT };
   if (file !== undefined && url)
     throw new CliError('--presets is for this machine: an instance of --url has its own presets.');
   if (preset === undefined) {
     if (file !== undefined) throw new CliError('--presets needs --preset with the name of a preset.');
     assertCompatible(single, outputs);
-    return { results: splitResults([{ options: single }]) };
+    return { results: splitPages([{ name: '', options: single }]) };
   }
-  if (url) {
-    const why = 'only the instance knows the format of the preset, and names of results have its extension';
-    if (format === undefined) throw new CliError(`--preset with --url needs --format: ${why}.`);
-    const named: ConvertOptions & { readonly preset: string } = { ...single, preset };
-    return { results: [{ options: named }] };
-  }
-  const path = file ?? config.PRESETS_FILE;
-  if (path === undefined) throw new CliError('--preset needs --presets or PRESETS_FILE with a file.');
-  const { openWatermarks, readPresets } = await import('../../conversion/presets-file.ts');
-  try {
-    const setting = file === undefined ? 'PRESETS_FILE' : '--presets';
-    const all = readPresets(path, outputs, config, setting);
-    // Only this one: another command may not have the images of the others.
-    const own = new Map([...all].filter(([name]) => name === preset));
-    const presets = new Map([...all, ...(await openWatermarks(own, types, [setting, path]))]);
-    const fields: TextField[] = Object.entries(optionTexts(flags));
-    return parsePreset(preset, format === undefined ? fields : [...fields, ['format', format]], {
-      presets,
-      ...{ outputs, config },
-    });
-  } catch (error) {
-    if (error instanceof ServiceError || error instanceof StartupError) throw new CliError(error.message);
-    throw error;
-  }
+  if (!url) return readPreset(preset, flags, rules);
+  const why = 'only the instance knows the format of the preset, and names of results have its extension';
+  if (format === undefined) throw new CliError(`--preset with --url needs --format: ${why}.`);
+  const named: ConvertOptions & { readonly preset: string } = { ...single, preset };
+  return { results: [{ name: '', options: named }] };
 }
 
 /**
- * Returns a result for each of several pages, if the format holds only one.
+ * Reads a preset, and parses the options of the command beside it as the fields of a request.
  *
- * @throws {CliError} if there are too many
+ * @throws {StartupError} if the file has an error
+ * @throws {ServiceError} if there is no such preset, or options contradict each other
  */
-function splitResults(results: readonly WantedResult[]): WantedResult[] {
-  try {
-    return splitPages(results.map(({ variant: name = '', options }) => ({ name, options }))).map(
-      ({ name, options }) => ({ ...(name && { variant: name }), options }),
-    );
-  } catch (error) {
-    throw new CliError((error as Error).message);
-  }
-}
-
-/** Parses the fields of a command as those of a request. */
-function parsePreset(
-  preset: string,
-  fields: readonly TextField[],
-  { presets, outputs, config }: { presets: Presets; outputs: readonly OutputType[]; config: Config },
-): Wanted {
-  const form = createParsers(outputs, config, presets).convert([...fields, ['preset', preset]]);
-  const variants = form.variants.map(({ name, options }) => ({ variant: name, options }));
-  const results = variants.length > 0 ? variants : [{ options: form.options }];
+async function readPreset(preset: string, flags: Flags, rules: ResultRules): Promise<Wanted> {
+  const { format, types, outputs, config } = rules;
+  const path = flags.presets ?? config.PRESETS_FILE;
+  if (path === undefined) throw new CliError('--preset needs --presets or PRESETS_FILE with a file.');
+  const { openWatermarks, readPresets } = await import('../../conversion/presets-file.ts');
+  const setting = flags.presets === undefined ? 'PRESETS_FILE' : '--presets';
+  const all = readPresets(path, outputs, config, setting);
+  // Only this one: another command may not have the images of the others.
+  const own = new Map([...all].filter(([name]) => name === preset));
+  const presets = new Map([...all, ...(await openWatermarks(own, types, [setting, path]))]);
+  const fields = Object.entries({ ...optionTexts(flags), ...(format && { format }), preset });
+  const form = createParsers(outputs, config, presets).convert(fields);
+  const results = form.variants.length > 0 ? form.variants : [{ name: '', options: form.options }];
   if (results.some(({ options }) => options.accepted))
     throw new CliError(
       `Preset "${preset}" leaves the format to browsers (auto): use another preset, or --format.`,

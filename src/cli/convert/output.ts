@@ -4,6 +4,7 @@ import { constants, createReadStream } from 'node:fs';
 import { copyFile, link, lstat, open, rename, rm, stat, utimes } from 'node:fs/promises';
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import type { Variant } from '../../conversion/types.ts';
 import { isDiskFull } from '../../errors.ts';
 import { createFolders, isInside, realPathOf, systemReason } from '../../files/system.ts';
 import { explainDisabled, OUTPUT_NAMES, type OutputType } from '../../formats.ts';
@@ -11,10 +12,9 @@ import { fillPattern, type NameParts, namesSize } from '../../name-pattern.ts';
 import { baseNameOf, caseKey, createUniqueNamer, portableName } from '../../text.ts';
 import { CliError } from '../context.ts';
 import type { BulkOptions, Naming } from './bulk-options.ts';
-import { fileError, type OutputJob, STDIN } from './converter.ts';
+import { type FileError, fileError, type OutputJob, STDIN } from './converter.ts';
 import { type Input, type InputError, OWN_PREFIX, resultKey, type Skipped } from './find-images.ts';
 import { type Inputs, matchesMany } from './inputs.ts';
-import type { WantedResult } from './options.ts';
 
 /** Value of `-o` for standard output. */
 export const STDOUT = '-';
@@ -78,7 +78,7 @@ async function isMissingFolder(arg: string): Promise<boolean> {
 export interface PlanOptions {
   readonly destination: Destination;
   /** The results of each input. */
-  readonly results: readonly WantedResult[];
+  readonly results: readonly Variant[];
   readonly inputs: Pick<Inputs, 'includes' | 'isOneFolder'>;
   readonly bulk: BulkOptions;
 }
@@ -92,12 +92,13 @@ export async function* planOutputs(
   found: AsyncIterable<Input>,
   { destination, results, inputs, bulk }: PlanOptions,
 ): AsyncGenerator<PlannedOutput> {
-  const { update, shard } = bulk;
+  const { update, shard, pattern } = bulk;
+  const isFixed = update || shard !== undefined;
   let uniqueName = createUniqueNamer();
   /** The source of each result so far, if the second of a name is an error. */
   const sources = new Map<string, string>();
   let folder = '';
-  let number = 0;
+  let count = 0;
 
   for await (const input of found) {
     if (!('relativeDir' in input)) {
@@ -114,39 +115,35 @@ export async function* planOutputs(
       uniqueName = createUniqueNamer();
     }
     const name = path === STDIN ? '' : basename(path);
-    number += 1;
+    count += 1;
     if (shard && !shard.includes(resultKey(relativeDir, name))) continue;
-    for (const { variant, options } of results) {
+    const [unique, number] = [uniqueName, count];
+    for (const { name: variant, options } of results) {
       if (destination.kind !== 'folder') {
         yield { input: path, output: destination.path, options };
         continue;
       }
-      const suffix = variant === undefined ? '' : `-${variant}`;
-      const nameBase = (size: NameParts['size']) =>
-        nameResult(relativeDir, { name, size, number }, bulk) + suffix;
-      if (namesSize(bulk.pattern)) {
-        const shown = join(destination.path, relativeDir, `${bulk.pattern}${suffix}.${options.format}`);
-        const unique = uniqueName;
-        const nameBySize = async (size: NameParts['size']): Promise<string> => {
-          const output = join(destination.path, unique(nameBase(size), options.format));
-          const planned = await protectInputs({ input: path, output, options }, inputs);
-          if ('error' in planned) throw planned.error;
-          return output;
-        };
-        yield { input: path, output: shown, options, nameBySize };
-        continue;
-      }
-      const base = nameBase(undefined);
-      const isFixed = update || shard !== undefined;
-      const result = isFixed ? `${base}.${options.format}` : uniqueName(base, options.format);
-      const output = join(destination.path, result);
-      const key = caseKey(result);
-      const other = isFixed ? sources.get(key) : undefined;
-      if (other !== undefined) yield { path, error: fileError('SAME_RESULT', path, other, output) };
-      else {
-        if (isFixed) sources.set(key, path);
-        yield await protectInputs({ input: path, output, options }, inputs);
-      }
+      const { format } = options;
+      const suffix = variant && `-${variant}`;
+      const nameBySize = async (size: NameParts['size']): Promise<string> => {
+        const base = nameResult(relativeDir, { name, size, number }, bulk) + suffix;
+        const result = isFixed ? `${base}.${format}` : unique(base, format);
+        const output = join(destination.path, result);
+        const other = sources.get(caseKey(result));
+        if (other !== undefined) throw fileError('SAME_RESULT', path, other, output);
+        if (isFixed) sources.set(caseKey(result), path);
+        const isOwn = resolve(output) === resolve(path);
+        if (!isOwn && (await inputs.includes(output))) throw fileError('OUTPUT_IS_INPUT', output);
+        return output;
+      };
+      if (namesSize(pattern)) {
+        const output = join(destination.path, relativeDir, `${pattern}${suffix}.${format}`);
+        yield { input: path, output, options, nameBySize };
+      } else
+        yield await nameBySize(undefined).then(
+          (output) => ({ input: path, output, options }),
+          (error: FileError) => ({ path, error }),
+        );
     }
   }
 }
@@ -162,13 +159,6 @@ function nameResult(
   if (!safeNames) return join(relativeDir, base);
   const folders = relativeDir.split('/').filter(Boolean).map(portableName);
   return join(...folders, portableName(base));
-}
-
-/** Returns the job, or an error if its result would replace another input. */
-async function protectInputs(job: OutputJob, inputs: Pick<Inputs, 'includes'>): Promise<PlannedOutput> {
-  const { input, output } = job;
-  if (resolve(output) === resolve(input) || !(await inputs.includes(output))) return job;
-  return { path: input, error: fileError('OUTPUT_IS_INPUT', output) };
 }
 
 /**

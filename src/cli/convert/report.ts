@@ -1,13 +1,32 @@
-/** @module Prints results to standard output and errors to standard error, or both as JSON lines. */
+/** @module Prints results to standard output and errors to standard error, or both as JSON lines, and writes the table of `--report`. */
+import { type FileHandle, open } from 'node:fs/promises';
+import { isReplaceable, systemReason } from '../../files/system.ts';
 import { sanitizeForDisplay, truncate } from '../../text.ts';
+import { CliError } from '../context.ts';
 import { createProgress } from '../progress.ts';
-import { type FileErrorCode, MAX_LABEL_LENGTH, type OutputJob } from './converter.ts';
-import type { CsvReport, Digests, Done, ReportRow } from './csv-report.ts';
+import { type ConvertedFile, type FileErrorCode, MAX_LABEL_LENGTH, type OutputJob } from './converter.ts';
 import { formatNote, formatSizes, Tally } from './tally.ts';
+
+/** What a report says of a result. */
+type Done = Pick<ConvertedFile, 'bytesBefore' | 'bytesAfter' | 'ms' | 'notes' | 'quality' | 'verification'>;
+
+/** SHA-256 in hex of a source, unless it is standard input, and of its result. */
+export interface Digests {
+  readonly source: string | undefined;
+  readonly result: string;
+}
+
+/** A file of the report: a row of CSV, in which missing values are empty cells, or an object of `--json`. */
+interface ReportRow extends Partial<Done & FileErrorCode> {
+  readonly input: string;
+  readonly output?: string;
+  readonly sha256?: Digests | undefined;
+  readonly status: 'converted' | 'to convert' | 'up to date' | 'failed' | 'deleted' | 'to delete';
+}
 
 export type Report = ReturnType<typeof createReport>;
 
-export interface ReportOptions {
+interface ReportOptions {
   readonly json: boolean;
   /** Print errors only, with {@link json} also the summary. */
   readonly quiet: boolean;
@@ -20,7 +39,7 @@ export interface ReportOptions {
   /** Nothing is converted: print what would be. */
   readonly dryRun: boolean;
   /** The file of `--report`. */
-  readonly csv?: CsvReport | undefined;
+  readonly csv?: Awaited<ReturnType<typeof createCsvReport>> | undefined;
 }
 
 /** Creates functions that print lines beside the progress bar. */
@@ -166,4 +185,45 @@ function toJson({ status, code, message, ...row }: ReportRow): object {
   if (status === 'converted') return row;
   if (status === 'failed') return { ...row, error: { code, message } };
   return { ...row, [status.replace(/ (\w)/g, (_, letter: string) => letter.toUpperCase())]: true };
+}
+
+const COLUMNS = [
+  ...(['input', 'output', 'status', 'bytesBefore', 'bytesAfter', 'ms', 'notes', 'code', 'message'] as const),
+];
+
+/** Start of every report, also if later versions add columns. */
+const START = COLUMNS.slice(0, 3).join(',');
+
+/**
+ * Creates the file, or replaces an earlier report. Another file can be an image that the user named by mistake.
+ *
+ * @throws {CliError} if the file cannot be written or is not a report
+ */
+export async function createCsvReport(path: string) {
+  const file = await openReport(path).catch((error) => {
+    throw new CliError(`--report ${path} cannot be written: ${systemReason(error)}.`);
+  });
+  const stream = file.createWriteStream();
+  const problem = new Promise<string>((resolve) =>
+    stream.once('error', (error) => resolve(`${path} is incomplete: ${systemReason(error)}.`)),
+  );
+  stream.write(`${COLUMNS.join(',')}\r\n`);
+  return {
+    write(row: ReportRow): void {
+      stream.write(`${COLUMNS.map((column) => quoteCsv(row[column])).join(',')}\r\n`);
+    },
+    /** Waits until all rows are written, and returns the cause if some could not be. */
+    end: () => Promise.race([problem, new Promise<undefined>((done) => stream.end(() => done(undefined)))]),
+  };
+}
+
+/** @throws {Error} if the file cannot be written or is not a report */
+async function openReport(path: string): Promise<FileHandle> {
+  if (await isReplaceable(path, START)) return open(path, 'w');
+  throw new Error('the file exists, and is not a report');
+}
+
+function quoteCsv(value: ReportRow[(typeof COLUMNS)[number]]): string {
+  const text = typeof value === 'object' ? value.join(' ') : String(value ?? '');
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -13,7 +13,6 @@ import {
   stateOf,
   toFileError,
 } from './converter.ts';
-import type { Digests } from './csv-report.ts';
 import type { Input } from './find-images.ts';
 import type { Inputs } from './inputs.ts';
 import {
@@ -25,7 +24,7 @@ import {
   setModified,
   writeOutput,
 } from './output.ts';
-import type { Report } from './report.ts';
+import type { Digests, Report } from './report.ts';
 import { deleteOrphans, type ResultFolder } from './result-folder.ts';
 import { createWatcher, type Watcher } from './watch.ts';
 

@@ -1,8 +1,7 @@
 /** @module Counts what a command has done, and formats the summary. */
 import { NOTES } from '../../notes.ts';
 import { formatBytes, formatChange, plural } from '../../text.ts';
-
-import type { Done } from './csv-report.ts';
+import type { ConvertedFile } from './converter.ts';
 
 /** What a command has done so far. */
 export class Tally {
@@ -13,7 +12,11 @@ export class Tally {
   readonly #failures = new Map<string, number>();
 
   /** Adds a result. */
-  addResult({ bytesBefore, bytesAfter, notes }: Done): void {
+  addResult({
+    bytesBefore,
+    bytesAfter,
+    notes,
+  }: Pick<ConvertedFile, 'bytesBefore' | 'bytesAfter' | 'notes'>): void {
     this.counts.converted += 1;
     this.counts.bytesBefore += bytesBefore;
     this.counts.bytesAfter += bytesAfter;
