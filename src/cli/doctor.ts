@@ -4,8 +4,7 @@ import { styleText } from 'node:util';
 import { plural } from '../text.ts';
 import { type CliContext, EXIT_CANNOT_RUN } from './context.ts';
 import { CHECKS } from './doctor/checks.ts';
-import { type CheckResult, collectReport } from './doctor/collect.ts';
-import { loadServiceSettings } from './doctor/settings-file.ts';
+import { type CheckResult, collectReport, loadServiceSettings } from './doctor/collect.ts';
 
 export interface DoctorFlags {
   readonly json?: boolean;

@@ -4,7 +4,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { loadServiceSettings } from '../../src/cli/doctor/settings-file.ts';
+import { loadServiceSettings } from '../../src/cli/doctor/collect.ts';
 import { type CommandRun, MAIN, runCommand, runOnTerminal } from '../helpers/command.ts';
 import { COPY_SCENE, fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';

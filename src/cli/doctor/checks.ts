@@ -7,8 +7,7 @@ import { isAtLeast, searchedTools } from '../../process/toolchain.ts';
 import { formatBytes, plural } from '../../text.ts';
 import { PATH_SETTINGS, TOOLS } from '../../tools.ts';
 import { type CheckResult, type DoctorReport, fail, ok, warn } from './collect.ts';
-import { fonts } from './fonts.ts';
-import { conversion, redis, webPage, workingFiles } from './functional-checks.ts';
+import { conversion, fonts, redis, webPage, workingFiles } from './functional-checks.ts';
 
 function tools({ toolchain, refused, config }: DoctorReport): CheckResult[] {
   const major = toolchain.magick?.major;

@@ -1,12 +1,14 @@
 /**
- * @module Collects the data for the checks of the `doctor` command. Continues after invalid settings and missing
- * tools.
+ * @module Collects the data for the checks of the `doctor` command, with the settings that systemd passes to the service
+ * (`EnvironmentFile=`). Continues after invalid settings and missing tools.
  */
+import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { type Config, ConfigError, loadConfig } from '../../config.ts';
 import { toolSearch } from '../../conversion/capabilities.ts';
 import { createConversionEngine, findTools } from '../../conversion/engine.ts';
 import { StartupError } from '../../errors.ts';
+import { isMissing, systemReason } from '../../files/system.ts';
 import { Workspaces } from '../../files/workspace.ts';
 import { ASSETS_DIR } from '../../folders.ts';
 import { MAX_DIMENSION } from '../../formats.ts';
@@ -15,7 +17,6 @@ import { createRunner } from '../../process/runner.ts';
 import { type Magick, searchedTools, type Toolchain } from '../../process/toolchain.ts';
 import type { ToolName } from '../../tools.ts';
 import { type CliContext, CliError, createWarningCollector, withWorkingFolder } from '../context.ts';
-import type { ServiceSettings } from './settings-file.ts';
 
 export interface CheckResult {
   readonly name: string;
@@ -33,6 +34,52 @@ const inState =
     return { name, state, found, advice: advice.length > 0 ? advice : undefined };
   };
 export const [ok, warn, fail] = [inState('ok'), inState('warn'), inState('fail')];
+
+/** The file that `debian/imagemill.service` names. */
+const UNIT_SETTINGS = '/etc/imagemill/imagemill.env';
+
+/** The environment of the service, and the file that its settings are from, if any. */
+interface ServiceSettings {
+  readonly env: CliContext['env'];
+  readonly file?: string;
+  /** Why the settings of the systemd unit are not known. */
+  readonly problem?: string;
+}
+
+/**
+ * Adds the settings of a file to the environment, whose values they replace.
+ *
+ * @param file by default the file of the systemd unit, if it exists
+ * @throws {CliError} if the given file cannot be read, or a line is not a setting
+ */
+export async function loadServiceSettings(
+  env: CliContext['env'],
+  file: string | undefined,
+  unitFile: string = UNIT_SETTINGS,
+): Promise<ServiceSettings> {
+  const path = file ?? unitFile;
+  try {
+    return { env: { ...env, ...parseSettings(await readFile(path, 'utf8'), path) }, file: path };
+  } catch (error) {
+    if (error instanceof CliError) throw error;
+    if (file === undefined && isMissing(error as Error)) return { env };
+    const problem = `${path} cannot be read: ${systemReason(error)}`;
+    if (file === undefined) return { env, problem };
+    throw new CliError(`${problem}.`);
+  }
+}
+
+/** Parses lines as systemd does: a `#` after a value is a part of it, and quotes around a value are not. */
+function parseSettings(text: string, path: string): Record<string, string> {
+  const settings: Record<string, string> = {};
+  for (const [index, line] of text.split('\n').entries()) {
+    if (/^\s*(?:[#;].*)?$/.test(line)) continue;
+    const [, name, value = ''] = /^\s*(\w+)\s*=\s*(.*?)\s*$/.exec(line) ?? [];
+    if (name === undefined) throw new CliError(`${path}, line ${index + 1}: expected NAME=value.`);
+    settings[name] = value.replace(/^(["'])(.*)\1$/, '$2');
+  }
+  return settings;
+}
 
 export type DoctorReport = Awaited<ReturnType<typeof collectReport>>;
 

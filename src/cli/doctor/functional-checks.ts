@@ -1,10 +1,12 @@
-/** @module Checks that run something: a conversion, disk space, a connection to Redis. */
+/** @module Checks that run something: a conversion, a search for fonts, disk space, a connection to Redis. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { convertOnePixel } from '../../conversion/health-check.ts';
 import { isInMemory } from '../../files/system.ts';
 import { Workspaces } from '../../files/workspace.ts';
 import { WEB_APP_DIR } from '../../folders.ts';
+import { CommandError } from '../../process/command.ts';
+import { createProbeRunner } from '../../process/runner.ts';
 import type { RedisConnection } from '../../redis-client.ts';
 import { formatBytes } from '../../text.ts';
 import { bytesOfBatch, DISK_SPACE_FACTOR } from '../context.ts';
@@ -27,6 +29,52 @@ export async function conversion({ engine, policyEnforced }: DoctorReport): Prom
     return [ok(name, `one pixel to ${formats.join(', ')}: at most ${ms} ms`)];
   } catch (error) {
     return [fail(name, `a PNG of one pixel cannot be converted: ${(error as Error).message}`)];
+  }
+}
+
+/** A script, a letter of it, and the Debian package of a font that has this letter. */
+interface Script {
+  readonly name: string;
+  readonly letter: string;
+  readonly debianPackage: string;
+}
+
+const SCRIPTS: readonly Script[] = [
+  { name: 'Latin', letter: 'g', debianPackage: 'fonts-dejavu-core' },
+  { name: 'Cyrillic', letter: 'Ж', debianPackage: 'fonts-dejavu-core' },
+  { name: 'Greek', letter: 'Ω', debianPackage: 'fonts-dejavu-core' },
+  { name: 'Chinese', letter: '永', debianPackage: 'fonts-noto-cjk' },
+  { name: 'emoji', letter: '😀', debianPackage: 'fonts-noto-color-emoji' },
+];
+
+const TIMEOUT_MS = 10_000;
+
+/** Asks fontconfig, from which librsvg gets its fonts, for a font for each script. */
+export async function fonts({ toolchain, config }: DoctorReport): Promise<CheckResult[]> {
+  if (!toolchain.rsvg) return [];
+  const run = createProbeRunner(config.PATH);
+  const hasFont = ({ letter }: Script): Promise<boolean> => {
+    const args = ['--quiet', `:charset=${letter.codePointAt(0)?.toString(16)}`];
+    return run({ file: 'fc-list', args, cwd: '/', timeoutMs: TIMEOUT_MS }).then(
+      () => true,
+      (error) => {
+        // Exit status of --quiet if no font matches.
+        if (error instanceof CommandError && error.exitCode === 1) return false;
+        throw error;
+      },
+    );
+  };
+  try {
+    const found = await Promise.all(SCRIPTS.map(hasFont));
+    const missing = SCRIPTS.filter((_, at) => !found[at]);
+    const namesOf = (scripts: readonly Script[]) => scripts.map(({ name }) => name).join(', ');
+    const rendered = namesOf(SCRIPTS.filter((_, at) => found[at]));
+    if (missing.length === 0) return [ok('fonts', `SVG text in ${rendered}`)];
+    const packages = new Set(missing.map(({ debianPackage }) => debianPackage));
+    const text = `SVG text in ${rendered || 'no script'}; boxes instead of ${namesOf(missing)}`;
+    return [warn('fonts', text, `apt install ${[...packages].join(' ')}`)];
+  } catch (error) {
+    return [warn('fonts', `not checked: ${(error as Error).message}`, 'apt install fontconfig')];
   }
 }
 
