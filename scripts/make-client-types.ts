@@ -34,7 +34,7 @@ interface Declaration {
 }
 
 /** Maximum length of a line. */
-const WIDTH = 110;
+const WIDTH = 140;
 const HEADER = `/** @module Types of the API. \`npm run client-types\` writes them from the OpenAPI document. */
 // biome-ignore-all format: generated
 `;
