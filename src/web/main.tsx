@@ -7,8 +7,8 @@ import { announcement, busy, compared, counts, hasUnsaved, items } from './state
 import { ActionBar } from './view/action-bar.tsx';
 import { BACKOFF_MESSAGES, BackoffNotice } from './view/backoff.tsx';
 import { DropZone } from './view/drop-zone.tsx';
+import { Millstone } from './view/elements.tsx';
 import { FileList } from './view/file-list.tsx';
-import { Millstone } from './view/icons.tsx';
 import { Side } from './view/options-form.tsx';
 
 /** The comparison dialog, which the first visit does not load. */

@@ -1,24 +1,16 @@
 /** @module Requests to the page's own server, with the client for applications. */
 import { effect, signal } from '@preact/signals';
 import { type Client, createClient } from '../../client/library/index.ts';
+import { loadStored, store } from '../storage.ts';
 
 /** Address of the server, with the path that a proxy gives it. It ends with a slash. */
 export const SERVICE_URL = new URL('./', location.href).href;
 
-/** The storage of the tab; undefined if the browser blocks it. */
-const storage = ((): Storage | undefined => {
-  try {
-    return sessionStorage;
-  } catch {
-    return undefined;
-  }
-})();
 const STORED_KEY = 'imagemill-api-key';
 
 /** The API key of the requests, which the tab keeps. Empty if the server needs none. */
-export const apiKey = signal(storage?.getItem(STORED_KEY) ?? '');
-
-effect(() => storage?.setItem(STORED_KEY, apiKey.value));
+export const apiKey = signal(loadStored(STORED_KEY, 'sessionStorage'));
+effect(() => store(STORED_KEY, apiKey.value, 'sessionStorage'));
 
 /** The connection failed without a response. */
 export class ConnectionError extends Error {}

@@ -1,5 +1,12 @@
 /** @module Starts Swagger UI with the API reference of this server. */
-import SwaggerUI, { type Component, type System } from 'swagger-ui-dist/swagger-ui-bundle.js';
+// @ts-expect-error: the package has no types
+import SwaggerUI from 'swagger-ui-dist/swagger-ui-bundle.js';
+
+/** A component of Swagger UI for a field of a form. */
+type Field = (props: {
+  readonly schema: { has(name: string): boolean };
+  readonly dispatchInitialValue?: boolean;
+}) => unknown;
 
 /** Follows the colour scheme of the system. */
 const dark = matchMedia('(prefers-color-scheme: dark)');
@@ -11,10 +18,10 @@ follow();
  * Plugin that leaves fields without a default empty, where Swagger UI would invent a value (such as a width of 1), and
  * does not send empty fields.
  */
-const startEmpty = ({ React }: System) => ({
+const startEmpty = ({ React }: { readonly React: { createElement: (...args: unknown[]) => unknown } }) => ({
   wrapComponents: {
     JsonSchemaForm:
-      (original: Component): Component =>
+      (original: Field): Field =>
       (props) =>
         React.createElement(original, {
           ...props,
@@ -33,12 +40,9 @@ SwaggerUI({
   tryItOutEnabled: true,
   defaultModelsExpandDepth: 0,
   // A proxy can hide the address of the page from the server, and its path.
-  responseInterceptor(response) {
+  responseInterceptor(response: { readonly url: string; text: string }) {
     if (response.url.endsWith('/openapi.json')) {
-      const { servers } = JSON.parse(response.text) as {
-        readonly servers: readonly [{ readonly url: string }];
-      };
-      const { origin } = new URL(servers[0].url);
+      const { origin } = new URL(JSON.parse(response.text).servers[0].url);
       response.text = response.text.replaceAll(`${origin}/`, new URL('./', location.href).href);
     }
     return response;

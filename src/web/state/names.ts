@@ -2,8 +2,8 @@
 import { computed, effect, signal } from '@preact/signals';
 import { DEFAULT_PATTERN, fillPattern, findPatternError, namesSize } from '../../name-pattern.ts';
 import { baseNameOf, portableName } from '../../text.ts';
+import { loadStored, store } from '../storage.ts';
 import { type Item, items, type Result } from './items.ts';
-import { loadStored, store } from './storage.ts';
 
 /** Key in localStorage. */
 const STORAGE_KEY = 'imagemill.names';

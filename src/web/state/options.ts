@@ -13,7 +13,7 @@ import {
   POINT_TEXT,
   parsePages,
 } from '../../options.ts';
-import { loadStored, store } from './storage.ts';
+import { loadStored, store } from '../storage.ts';
 import { watermarkKey } from './watermark.ts';
 
 type Rows = typeof OPTIONS;
@@ -45,7 +45,7 @@ const fieldOf = (name: keyof Options): string => (name === 'format' ? 'output_fo
 
 const isPageOption = (name: OptionName): name is PageOption => optionRow(name).control !== undefined;
 /** The options that the page offers, in order. */
-export const PAGE_OPTIONS = OPTION_NAMES.filter(isPageOption);
+const PAGE_OPTIONS = OPTION_NAMES.filter(isPageOption);
 const NAMES: readonly (keyof Options)[] = ['preset', 'format', ...PAGE_OPTIONS];
 
 /** Parses the value of a field. Returns the default of the API for an empty or invalid one. */

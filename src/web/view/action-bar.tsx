@@ -15,11 +15,10 @@ import {
   retryable,
   toggleFailedOnly,
 } from '../state/items.ts';
-import { focusPicker } from './drop-zone.tsx';
+import { focusPicker, Removal } from './drop-zone.tsx';
+import { Button } from './elements.tsx';
 import { useBusyClick, useFocusFallback } from './events.ts';
-import { Icon } from './icons.tsx';
 import { checkOptions, FORM_ID } from './options-form.tsx';
-import { Removal } from './removal.tsx';
 
 /**
  * Totals and actions for all files. "Cancel all" and "Clear list" never appear where "Convert" was, so that a
@@ -33,32 +32,24 @@ export function ActionBar() {
     <section ref={bar} class="action-bar" aria-label="All files" tabIndex={-1}>
       <Totals />
       <div class="actions">
-        <button type="button" class="button plain" onClick={handleClick}>
-          {busy.value ? 'Cancel all' : 'Clear list'}
-        </button>
+        <Button onClick={handleClick}>{busy.value ? 'Cancel all' : 'Clear list'}</Button>
         {retryable.value.length > 1 && (
-          <button
-            type="button"
-            class="button plain"
-            onClick={() => checkOptions() && convert(retryable.value)}
-          >
-            <Icon name="right" />
+          <Button icon="right" onClick={() => checkOptions() && convert(retryable.value)}>
             Try {retryable.value.length} again
-          </button>
+          </Button>
         )}
-        <button
-          type="button"
-          class={pendingCount > 0 || busy.value ? 'button plain' : 'button'}
+        <Button
+          look={pendingCount > 0 || busy.value ? 'plain' : 'main'}
+          icon="save"
           disabled={done.value.length === 0 || packing.value || busy.value}
           onClick={pack}
         >
-          <Icon name="save" />
           Download ZIP
-        </button>
+        </Button>
         {pendingCount > 0 && (
-          <button type="submit" form={FORM_ID} class="button">
+          <Button look="main" type="submit" form={FORM_ID}>
             Convert {pending.value.every(isStale) ? `${pendingCount} again` : plural(pendingCount, 'file')}
-          </button>
+          </Button>
         )}
       </div>
     </section>

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { backoff, enterKey } from '../client/queue.ts';
+import { Button } from './elements.tsx';
 
 /** Reasons of a backoff, for the notice and for screen readers. */
 export const BACKOFF_MESSAGES = {
@@ -51,9 +52,7 @@ function KeyNotice({ why }: { why: 'key' | 'wrong-key' }) {
           key.value = currentTarget.value.trim();
         }}
       />
-      <button type="submit" class="button plain">
-        Use key
-      </button>
+      <Button type="submit">Use key</Button>
     </form>
   );
 }

@@ -4,10 +4,10 @@ import { useContext } from 'preact/hooks';
 import { OUTPUTS } from '../../formats.ts';
 import { formats } from '../state/formats.ts';
 import { applyToAll, type Item, resetOptions } from '../state/items.ts';
+import { Button } from './elements.tsx';
 import { FieldChoices, QualityField, Select } from './fields.tsx';
-import { Icon } from './icons.tsx';
-import { SizeFields } from './size-fields.tsx';
-import { TurnButtons } from './turns.tsx';
+import { TurnButtons } from './file-actions.tsx';
+import { SizeFields } from './option-fields.tsx';
 
 interface CompareOptionsProps {
   readonly item: Item;
@@ -27,18 +27,16 @@ export function CompareOptions({ item, isCropping, canCrop, children }: CompareO
       <section class="compare-foot own" aria-label="Options of this file">
         <div class="tools">
           <TurnButtons item={item} />
-          <button
-            type="button"
-            class="button plain"
+          <Button
+            icon="crop"
             aria-pressed={isCropping.value}
             disabled={!canCrop}
             onClick={() => {
               isCropping.value = !isCropping.value;
             }}
           >
-            <Icon name="crop" />
             Crop
-          </button>
+          </Button>
         </div>
         <Select
           name="format"
@@ -50,12 +48,12 @@ export function CompareOptions({ item, isCropping, canCrop, children }: CompareO
       </section>
       <div class="compare-foot">
         <div class="tools">
-          <button type="button" class="button plain" disabled={!isOwn} onClick={() => resetOptions(item)}>
+          <Button disabled={!isOwn} onClick={() => resetOptions(item)}>
             Reset
-          </button>
-          <button type="button" class="button plain" disabled={!isOwn} onClick={() => applyToAll(item)}>
+          </Button>
+          <Button disabled={!isOwn} onClick={() => applyToAll(item)}>
             Apply to all
-          </button>
+          </Button>
         </div>
         {children}
       </div>

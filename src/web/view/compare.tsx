@@ -7,24 +7,25 @@ import { followed, followOptions } from '../actions/follow-options.ts';
 import { backoff } from '../client/queue.ts';
 import { typeLabel } from '../format.ts';
 import type { Size } from '../state/crop.ts';
-import { compared, type Item, knownSize, markSaved } from '../state/items.ts';
+import { compared, type Item, knownSize, type Result } from '../state/items.ts';
 import { saveNameOf } from '../state/names.ts';
 import { choicesOf, type Options, parseOptions } from '../state/options.ts';
 import { BackoffNotice } from './backoff.tsx';
 import { CompareOptions } from './compare-options.tsx';
 import { Cropper } from './cropper.tsx';
+import { Button, Labelled } from './elements.tsx';
 import { FieldChoices } from './fields.tsx';
-import { Icon } from './icons.tsx';
+import { SaveLink } from './file-actions.tsx';
 import { Original } from './original.tsx';
 import { useZoom } from './zoom.ts';
 
 /** Dialog that compares a file with its result, which follows the options of this file. */
 export function Compare({ item }: { item: Item }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const { file, preview } = item;
+  const { file } = item;
   const choices = useMemo(() => choicesOf(item.own), [item]);
   const isCropping = useSignal(false);
-  const size = preview.value?.thumbnail ? knownSize(item) : undefined;
+  const size = shownSize(item);
   const state = item.state.value;
   const result = state.at === 'done' ? state.result : undefined;
   const options = useMemo(
@@ -46,20 +47,8 @@ export function Compare({ item }: { item: Item }) {
     >
       <div class="compare-head">
         <h2 id="compare-title">{result ? saveNameOf(item, result) : file.name}</h2>
-        {result && (
-          <a
-            class="button"
-            href={result.url}
-            download={saveNameOf(item, result)}
-            onClick={() => markSaved(result)}
-          >
-            <Icon name="save" />
-            Save
-          </a>
-        )}
-        <button type="button" class="button bare" aria-label="Close" onClick={() => dialog.current?.close()}>
-          <Icon name="remove" />
-        </button>
+        {result && <SaveLink item={item} result={result} />}
+        <Button look="bare" icon="remove" aria-label="Close" onClick={() => dialog.current?.close()} />
       </div>
       <BackoffNotice />
       <FieldChoices.Provider value={choices}>
@@ -72,18 +61,7 @@ export function Compare({ item }: { item: Item }) {
             title={`The PDF ${saveNameOf(item, result)}`}
           />
         ) : (
-          <ComparedImages
-            file={file}
-            isReadable={Boolean(preview.value?.thumbnail)}
-            size={size}
-            options={options}
-            isArchived={result !== undefined && isArchive(result.blob)}
-            result={result && !isArchive(result.blob) ? result.url : undefined}
-            labels={[
-              `Original · ${typeLabel(file)} ${formatBytes(file.size)}`,
-              `Result · ${result ? `${result.label} ${formatBytes(result.blob.size)}` : progress.toLowerCase()}`,
-            ]}
-          />
+          <ComparedImages item={item} result={result} options={options} />
         )}
         <CompareOptions item={item} isCropping={isCropping} canCrop={size !== undefined}>
           <output class={followed.value.message ? 'error' : 'number'}>
@@ -98,21 +76,9 @@ export function Compare({ item }: { item: Item }) {
   );
 }
 
-interface ComparedProps {
-  readonly file: File;
-  /** Whether the browser can show the original. */
-  readonly isReadable: boolean;
-  /** Size of the original in pixels, if it is known. */
-  readonly size: Size | undefined;
-  /** The options of the result. */
-  readonly options: Options;
-  /** Whether the result is an archive. */
-  readonly isArchived: boolean;
-  /** Object URL of the result; undefined for an archive, and until there is one. */
-  readonly result: string | undefined;
-  /** Labels of the original and of the result. */
-  readonly labels: readonly [string, string];
-}
+/** Returns the size of the original in pixels, if the browser can show it. */
+const shownSize = (item: Item): Size | undefined =>
+  item.preview.value?.thumbnail ? knownSize(item) : undefined;
 
 /** Distance from the divider within which a pointer moves it, in pixels. */
 const GRIP_PX = 24;
@@ -155,15 +121,25 @@ function useDivider(stage: RefObject<HTMLElement | null>, zoom: ReturnType<typeo
   };
 }
 
+interface ComparedProps {
+  readonly item: Item;
+  readonly result: Result | undefined;
+  /** The options of the result. */
+  readonly options: Options;
+}
+
 /** Shows the original over the result, divided by a slider. The wheel, two fingers and keys zoom. */
-function ComparedImages({ file, isReadable, size, options, isArchived, result, labels }: ComparedProps) {
+function ComparedImages({ item, result, options }: ComparedProps) {
+  const { file, preview } = item;
+  const isReadable = Boolean(preview.value?.thumbnail);
+  const isArchived = result !== undefined && isArchive(result.blob);
+  const shown = isArchived ? undefined : result;
   const original = useMemo(() => URL.createObjectURL(file), [file]);
   useEffect(() => () => URL.revokeObjectURL(original), [original]);
   const stage = useRef<HTMLElement>(null);
   const zoom = useZoom(stage);
-  const both = isReadable && result !== undefined;
+  const both = isReadable && shown !== undefined;
   const { split, handlers } = useDivider(stage, zoom, both);
-  const [originalLabel, resultLabel] = labels;
 
   // The zoom to the image's own size keeps the divider and the vertical centre in view.
   const zoomToOwnSize = (): void => {
@@ -191,22 +167,29 @@ function ComparedImages({ file, isReadable, size, options, isArchived, result, l
           >
             <img
               class="after"
-              src={result ?? original}
-              alt={result ? 'The result' : 'The original'}
+              src={shown?.url ?? original}
+              alt={shown ? 'The result' : 'The original'}
               draggable={false}
               onLoad={zoom.measure}
             />
-            {both && <Original src={original} size={size} options={options} />}
+            {both && <Original src={original} size={shownSize(item)} options={options} />}
             {both && <span class="divider" aria-hidden="true" />}
           </div>
         </section>
-        {(both || !result) && <span class="tag">{originalLabel}</span>}
-        {result && <span class="tag end">{resultLabel}</span>}
+        {(both || !shown) && (
+          <span class="tag">
+            Original · {typeLabel(file)} {formatBytes(file.size)}
+          </span>
+        )}
+        {shown && (
+          <span class="tag end">
+            Result · {shown.label} {formatBytes(shown.blob.size)}
+          </span>
+        )}
       </div>
       <div class="compare-foot">
         {both ? (
-          <label class="field split">
-            <span class="label">Position of the divider</span>
+          <Labelled class="split" label="Position of the divider">
             <input
               type="range"
               min="0"
@@ -217,7 +200,7 @@ function ComparedImages({ file, isReadable, size, options, isArchived, result, l
                 split.value = currentTarget.valueAsNumber;
               }}
             />
-          </label>
+          </Labelled>
         ) : (
           <p class="quiet">
             {isArchived
@@ -225,14 +208,9 @@ function ComparedImages({ file, isReadable, size, options, isArchived, result, l
               : !isReadable && 'This browser cannot show the original. Only the result is shown.'}
           </p>
         )}
-        <button
-          type="button"
-          class="button plain"
-          aria-pressed={zoom.scale.value === 1}
-          onClick={zoomToOwnSize}
-        >
+        <Button aria-pressed={zoom.scale.value === 1} onClick={zoomToOwnSize}>
           Zoom to 100%
-        </button>
+        </Button>
       </div>
     </>
   );

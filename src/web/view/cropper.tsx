@@ -3,6 +3,7 @@ import { useContext, useEffect, useMemo, useRef } from 'preact/hooks';
 import { type Area, formatCrop, parseCrop, type Size } from '../state/crop.ts';
 import { fitRatio, type Handle, moveArea, moveHandle } from '../state/crop-frame.ts';
 import { turnedSize } from '../state/turns.ts';
+import { Button, Entries, Labelled } from './elements.tsx';
 import { FieldChoices } from './fields.tsx';
 import { Original } from './original.tsx';
 
@@ -85,8 +86,7 @@ export function Cropper({ file, size }: { file: File; size: Size }) {
         </div>
       </div>
       <section class="compare-foot crop" aria-label="Crop">
-        <label class="field">
-          <span class="label">Ratio</span>
+        <Labelled label="Ratio">
           <select
             value={ratio.value}
             onChange={({ currentTarget: { value } }) => {
@@ -94,14 +94,9 @@ export function Cropper({ file, size }: { file: File; size: Size }) {
               if (value !== '') change(fitRatio(area, Number(value)));
             }}
           >
-            <option value="">Free</option>
-            {toRatios(whole).map(([label, value]) => (
-              <option key={label} value={value}>
-                {label}
-              </option>
-            ))}
+            <Entries of={toRatios(whole)} />
           </select>
-        </label>
+        </Labelled>
         <Pixels label="Left" value={area.left} onChange={(left) => change(move(left - area.left, 0))} />
         <Pixels label="Top" value={area.top} onChange={(top) => change(move(0, top - area.top))} />
         <Pixels
@@ -114,9 +109,7 @@ export function Cropper({ file, size }: { file: File; size: Size }) {
           value={area.height}
           onChange={(height) => change(resize(CORNER)(0, height - area.height))}
         />
-        <button
-          type="button"
-          class="button plain"
+        <Button
           disabled={options.crop === ''}
           onClick={() => {
             ratio.value = '';
@@ -124,7 +117,7 @@ export function Cropper({ file, size }: { file: File; size: Size }) {
           }}
         >
           Whole picture
-        </button>
+        </Button>
       </section>
       <p class="visually-hidden" id="crop-hint">
         The arrow keys move it by 1 pixel, with Shift by {LARGE_STEP}.
@@ -150,13 +143,13 @@ const toStyle = ({ left, top, width, height }: Area, whole: Size) => ({
 const toCursor = ({ across, down }: Handle): string =>
   `${['n', '', 's'][down + 1]}${['w', '', 'e'][across + 1]}-resize`;
 
-/** Lists the ratios for a picture with their labels. */
-function toRatios({ width, height }: Size): readonly (readonly [string, number])[] {
+/** Lists the ratios for a picture with their labels; an empty one for any. */
+function toRatios({ width, height }: Size): readonly (readonly [number | string, string])[] {
   const isPortrait = height > width;
-  const fixed = RATIOS.map(([long, short]): [string, number] =>
-    isPortrait ? [`${short}:${long}`, short / long] : [`${long}:${short}`, long / short],
+  const fixed = RATIOS.map(([long, short]): [number, string] =>
+    isPortrait ? [short / long, `${short}:${long}`] : [long / short, `${long}:${short}`],
   );
-  return [['Original', width / height], ...fixed];
+  return [['', 'Free'], [width / height, 'Original'], ...fixed];
 }
 
 interface GripProps {
@@ -207,18 +200,15 @@ function Grip({ class: name, label, style = {}, draft, whole, move, change }: Gr
   );
 }
 
-/** A number of pixels, which changes with Enter, the arrow keys or when the focus leaves it. */
-const Pixels = ({
-  label,
-  value,
-  onChange,
-}: {
+interface PixelsProps {
   label: string;
   value: number;
   onChange: (to: number) => void;
-}) => (
-  <label class="field">
-    <span class="label">{label}</span>
+}
+
+/** A number of pixels, which changes with Enter, the arrow keys or when the focus leaves it. */
+const Pixels = ({ label, value, onChange }: PixelsProps) => (
+  <Labelled label={label}>
     <span class="with-unit">
       <input
         type="number"
@@ -234,5 +224,5 @@ const Pixels = ({
       />
       <span aria-hidden="true">px</span>
     </span>
-  </label>
+  </Labelled>
 );

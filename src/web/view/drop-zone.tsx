@@ -2,10 +2,9 @@ import { INPUTS } from '../../formats.ts';
 import { millions } from '../format.ts';
 import { addFiles, dragged, formatSkipped, skipped } from '../state/add-files.ts';
 import { accepted, formats } from '../state/formats.ts';
-import { items } from '../state/items.ts';
-import { useFocusFallback } from './events.ts';
-import { Icon } from './icons.tsx';
-import { Removal } from './removal.tsx';
+import { items, removal, undoRemoval } from '../state/items.ts';
+import { Icon } from './elements.tsx';
+import { ignoreDoubleClick, useFocusFallback } from './events.ts';
 
 /** Whether the page is used by touch: nothing can be dropped, and there is no picker for folders. */
 const IS_TOUCH = matchMedia('(pointer: coarse)').matches;
@@ -94,6 +93,19 @@ function Accepted() {
     <p class="kinds">
       {types.map(({ label }) => label).join(', ')}; up to {millions(limits.max_file_bytes)} MB and{' '}
       {millions(limits.max_pixels)} megapixels on this {access} server
+    </p>
+  );
+}
+
+/** The last removal, with a button that undoes it. */
+export function Removal() {
+  if (!removal.value) return null;
+  return (
+    <p class="removal">
+      {removal.value.message} ·{' '}
+      <button type="button" class="link" onClick={ignoreDoubleClick(undoRemoval)}>
+        Undo
+      </button>
     </p>
   );
 }

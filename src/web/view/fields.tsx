@@ -1,10 +1,9 @@
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import { OUTPUTS } from '../../formats.ts';
-import { DEFAULT_PATTERN } from '../../name-pattern.ts';
 import { type Control, OPTIONS, optionRow } from '../../options.ts';
-import { exampleName, namePattern, patternError } from '../state/names.ts';
 import { isLossless, type Options, type PageOption, panel } from '../state/options.ts';
+import { Entries, Labelled } from './elements.tsx';
 
 /** The options that the fields show and change: those of the panel, or of one file. */
 export const FieldChoices = createContext(panel);
@@ -16,13 +15,17 @@ export function QualityField() {
   const { type, control } = OPTIONS.quality;
   if (!OUTPUTS[format].quality) return null;
   return (
-    <label class="field quality">
-      <span class="label">
-        {control.label}{' '}
-        <span class="number" aria-hidden="true">
-          {isSet('quality') ? quality : 'preset'}
-        </span>
-      </span>
+    <Labelled
+      class="quality"
+      label={
+        <>
+          {control.label}{' '}
+          <span class="number" aria-hidden="true">
+            {isSet('quality') ? quality : 'preset'}
+          </span>
+        </>
+      }
+    >
       <input
         type="range"
         name="quality"
@@ -33,7 +36,7 @@ export function QualityField() {
         disabled={isLossless(all())}
         onInput={({ currentTarget }) => set({ quality: currentTarget.value })}
       />
-    </label>
+    </Labelled>
   );
 }
 
@@ -73,8 +76,7 @@ export function Select<K extends OptionOf<string>>(props: SelectProps<K>) {
   const listed = value === '' || value in labels ? labels : { ...labels, [value]: value };
   return (
     <div class="field">
-      <label class="field">
-        <span class="label">{label}</span>
+      <Labelled label={label}>
         <select
           name={name}
           value={value}
@@ -86,13 +88,9 @@ export function Select<K extends OptionOf<string>>(props: SelectProps<K>) {
           }}
         >
           {none && <option value="">{none}</option>}
-          {Object.entries(listed).map(([option, text]) => (
-            <option key={option} value={option}>
-              {text}
-            </option>
-          ))}
+          <Entries of={Object.entries(listed)} />
         </select>
-      </label>
+      </Labelled>
       {disabled && <small id={`${name}-hint`}>{hint}</small>}
     </div>
   );
@@ -136,8 +134,7 @@ export function NumberField(props: NumberProps) {
   const isWhole = type.kind === 'integer' && factor === 1;
   const { label = control.label } = props;
   return (
-    <label class="field">
-      <span class="label">{label}</span>
+    <Labelled label={label}>
       <span class="with-unit">
         <input
           type="number"
@@ -158,7 +155,7 @@ export function NumberField(props: NumberProps) {
         />
         <span aria-hidden="true">{unit}</span>
       </span>
-    </label>
+    </Labelled>
   );
 }
 
@@ -173,30 +170,3 @@ export function Field({ name }: FieldProps) {
   if ('min' in type) return <NumberField name={name as OptionOfKind<'integer' | 'number'>} fallback={0} />;
   return <Select name={name as OptionOf<string>} {...(fallback === undefined && { none: 'None' })} />;
 }
-
-/** Pattern for the names under which results are saved, with an example. It has no effect on their conversion. */
-export const NamePatternField = () => (
-  <div class="field">
-    <label class="field">
-      <span class="label">Names of results</span>
-      <input
-        type="text"
-        spellcheck={false}
-        autocapitalize="none"
-        placeholder={DEFAULT_PATTERN}
-        value={namePattern.value}
-        aria-invalid={patternError.value !== undefined}
-        aria-describedby="names-hint"
-        onInput={({ currentTarget }) => {
-          namePattern.value = currentTarget.value || DEFAULT_PATTERN;
-        }}
-        onBlur={({ currentTarget }) => {
-          currentTarget.value = namePattern.value;
-        }}
-      />
-    </label>
-    <small id="names-hint" aria-live="polite" class={patternError.value && 'error'}>
-      {patternError.value ?? `Example: ${exampleName.value}. Words: {name}, {width}, {height}, {number}.`}
-    </small>
-  </div>
-);

@@ -2,18 +2,26 @@
 // biome-ignore-all lint/a11y/useFocusableInteractive: the rows and their controls have the focus
 import { useSignal } from '@preact/signals';
 import { convert, isArchive } from '../actions/convert.ts';
-import { compared, type Item, markSaved, stateOf } from '../state/items.ts';
+import {
+  announcement,
+  compared,
+  type Item,
+  knownSize,
+  markSaved,
+  type Result,
+  stateOf,
+} from '../state/items.ts';
 import { saveNameOf } from '../state/names.ts';
+import { choicesOf } from '../state/options.ts';
+import { TURNS, type Turn, turn } from '../state/turns.ts';
+import { Button, Icon, type IconName } from './elements.tsx';
 import { ignoreDoubleClick } from './events.ts';
-import { Icon } from './icons.tsx';
 import { checkOptions } from './options-form.tsx';
-import { TurnButtons } from './turns.tsx';
 
 /** The buttons of a file. One of them replaces the others by those that rotate and flip it, until the focus leaves them. */
 export function Actions({ item }: { item: Item }) {
   const isTurning = useSignal(false);
   const canTurn = ['ready', 'done'].includes(stateOf(item).at);
-  const label = `Rotate or flip ${item.file.name}`;
   return (
     <div
       class={isTurning.value ? 'file-actions turns' : 'file-actions'}
@@ -24,19 +32,17 @@ export function Actions({ item }: { item: Item }) {
     >
       {isTurning.value && canTurn ? <TurnButtons item={item} tabIndex={-1} /> : <StateActions item={item} />}
       {canTurn && (
-        <button
-          type="button"
-          class="button plain square"
-          aria-label={label}
+        <Button
+          look="plain square"
+          icon={isTurning.value ? 'back' : 'turns'}
+          aria-label={`Rotate or flip ${item.file.name}`}
           aria-pressed={isTurning.value}
           title={isTurning.value ? 'Back' : 'Rotate or flip'}
           tabIndex={-1}
           onClick={() => {
             isTurning.value = !isTurning.value;
           }}
-        >
-          <Icon name={isTurning.value ? 'back' : 'turns'} />
-        </button>
+        />
       )}
     </div>
   );
@@ -62,23 +68,35 @@ function StateActions({ item }: { item: Item }) {
       return (
         <>
           {!isArchive(state.result.blob) && <CompareAction item={item} />}
-          <a
-            class="button plain"
-            href={state.result.url}
-            download={saveNameOf(item, state.result)}
-            aria-label={`Save ${saveNameOf(item, state.result)}`}
-            tabIndex={-1}
-            onClick={() => markSaved(state.result)}
-          >
-            <Icon name="save" />
-            Save
-          </a>
+          <SaveLink item={item} result={state.result} isListed />
         </>
       );
     default:
       return <Action label="Cancel" of={file} onClick={state.cancel} />;
   }
 }
+
+interface SaveLinkProps {
+  item: Item;
+  result: Result;
+  /** Whether it is in the list, where arrow keys reach it. */
+  isListed?: boolean;
+}
+
+/** Link that saves a result. */
+export const SaveLink = ({ item, result, isListed = false }: SaveLinkProps) => (
+  <a
+    class={isListed ? 'button plain' : 'button'}
+    href={result.url}
+    download={saveNameOf(item, result)}
+    aria-label={isListed ? `Save ${saveNameOf(item, result)}` : undefined}
+    tabIndex={isListed ? -1 : undefined}
+    onClick={() => markSaved(result)}
+  >
+    <Icon name="save" />
+    Save
+  </a>
+);
 
 /** Opens the comparison, which converts the file if necessary. */
 const CompareAction = ({ item }: { item: Item }) => (
@@ -94,23 +112,33 @@ const CompareAction = ({ item }: { item: Item }) => (
 
 interface ActionProps {
   label: string;
-  icon?: 'right' | 'compare';
+  icon?: IconName;
   of: File;
   onClick: () => void;
 }
 
 /** A button that names its file for screen readers. */
-function Action({ label, icon, of, onClick }: ActionProps) {
-  return (
-    <button
-      type="button"
-      class="button plain"
-      aria-label={`${label} ${of.name}`}
-      tabIndex={-1}
-      onClick={ignoreDoubleClick(onClick)}
-    >
-      {icon && <Icon name={icon} />}
-      {label}
-    </button>
-  );
-}
+const Action = ({ label, icon, of, onClick }: ActionProps) => (
+  <Button icon={icon} aria-label={`${label} ${of.name}`} tabIndex={-1} onClick={ignoreDoubleClick(onClick)}>
+    {label}
+  </Button>
+);
+
+/** Buttons that rotate and flip one picture. `tabIndex` is -1 in the list, where arrow keys reach them. */
+export const TurnButtons = ({ item, tabIndex = 0 }: { item: Item; tabIndex?: number }) =>
+  Object.entries(TURNS).map(([by, label]) => (
+    <Button
+      key={by}
+      look="plain square"
+      icon={by as Turn}
+      aria-label={`${label} ${item.file.name}`}
+      title={label}
+      tabIndex={tabIndex}
+      onClick={() => {
+        const choices = choicesOf(item.own);
+        turn(choices, by as Turn, knownSize(item));
+        const { rotate, flip } = choices.all();
+        announcement.value = `${item.file.name}: rotation ${rotate}°, flip ${flip || 'none'}.`;
+      }}
+    />
+  ));

@@ -22,9 +22,9 @@ import {
 import { choicesOf, formatLabel } from '../state/options.ts';
 import { toTransform } from '../state/turns.ts';
 import { focusPicker } from './drop-zone.tsx';
+import { Button, Entries } from './elements.tsx';
 import { useFocusFallback } from './events.ts';
 import { Actions } from './file-actions.tsx';
-import { Icon } from './icons.tsx';
 
 /**
  * The rows of all files, as a grid with one tab stop. The arrow keys move between rows, and between a row and its controls.
@@ -127,15 +127,15 @@ function FileRow({ item }: { item: Item }) {
       </div>
       <Actions item={item} />
       <div class={isFinal ? 'file-remove final' : 'file-remove'} role="gridcell">
-        <button
-          type="button"
-          class={isFinal ? 'button plain' : 'button bare'}
+        <Button
+          look={isFinal ? 'plain' : 'bare'}
+          icon={isFinal ? undefined : 'remove'}
           aria-label={`Remove ${file.name}`}
           tabIndex={-1}
           onClick={({ currentTarget }) => removeRow(currentTarget, item)}
         >
-          {isFinal ? 'Remove' : <Icon name="remove" />}
-        </button>
+          {isFinal && 'Remove'}
+        </Button>
       </div>
     </div>
   );
@@ -184,9 +184,8 @@ function FileState({ item }: { item: Item }) {
   const state = stateOf(item);
   switch (state.at) {
     case 'ready':
-      return <p class="file-state">Ready</p>;
     case 'waiting':
-      return <p class="file-state">Waiting</p>;
+      return <p class="file-state">{state.at === 'ready' ? 'Ready' : 'Waiting'}</p>;
     case 'uploading':
       return (
         <p class="file-state number">
@@ -239,11 +238,10 @@ function Own({ item }: { item: Item }) {
 
 /** Selects the format of a single file. By default, it is the one of all files. */
 function FormatField({ item: { file, own } }: { item: Item }) {
-  const label = `Format of ${file.name}`;
   const { set, unset } = choicesOf(own);
   return (
     <select
-      aria-label={label}
+      aria-label={`Format of ${file.name}`}
       tabIndex={-1}
       value={own.value.format ?? ''}
       onChange={({ currentTarget: { value } }) => {
@@ -252,11 +250,7 @@ function FormatField({ item: { file, own } }: { item: Item }) {
       }}
     >
       <option value="">→ {formatLabel}</option>
-      {formats.value?.output.map((type) => (
-        <option key={type} value={type}>
-          {OUTPUTS[type].label}
-        </option>
-      ))}
+      <Entries of={(formats.value?.output ?? []).map((type) => [type, OUTPUTS[type].label])} />
     </select>
   );
 }

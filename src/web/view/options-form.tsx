@@ -1,7 +1,7 @@
 import { signal, useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { DPI, hasBytesLimit, INPUTS, OUTPUTS } from '../../formats.ts';
-import { fieldName, OPTIONS } from '../../options.ts';
+import { DPI, hasBytesLimit, INPUTS, OUTPUTS, type OutputType } from '../../formats.ts';
+import { fieldName, OPTIONS, optionsWith } from '../../options.ts';
 import { convert } from '../actions/convert.ts';
 import { command } from '../actions/curl.ts';
 import { inputTypeOf } from '../format.ts';
@@ -14,17 +14,13 @@ import {
   isLossless,
   isSet,
   options,
-  PAGE_OPTIONS,
-  type PageOption,
   setOption,
   summary,
   unset,
 } from '../state/options.ts';
-import { Check, Field, NamePatternField, NumberField, QualityField, Select } from './fields.tsx';
-import { Icon } from './icons.tsx';
-import { PagesField } from './pages-field.tsx';
-import { SizeFields } from './size-fields.tsx';
-import { WatermarkFields } from './watermark-fields.tsx';
+import { Button, Icon } from './elements.tsx';
+import { Check, Field, NumberField, QualityField, Select } from './fields.tsx';
+import { NamePatternField, PagesField, SizeFields, WatermarkFields } from './option-fields.tsx';
 
 /** ID of the form's element. Buttons outside the form refer to it. */
 export const FORM_ID = 'choices';
@@ -66,7 +62,6 @@ export function Side() {
 
 /** Form for the conversion options. Submitting it converts all files that are not converted with these options yet. */
 function OptionsForm() {
-  const { preset, format } = options.value;
   const presets = formats.value?.presets ?? [];
   return (
     <form
@@ -91,23 +86,7 @@ function OptionsForm() {
           labels={Object.fromEntries(presets.map((name) => [name, name]))}
         />
       )}
-      <fieldset class="formats">
-        <legend>Convert to</legend>
-        <div class="segments">
-          {preset !== '' && (
-            <Segment label="Preset" value="" checked={!isSet('format')} onChoose={() => unset('format')} />
-          )}
-          {(formats.value?.output ?? [format]).map((type) => (
-            <Segment
-              key={type}
-              label={OUTPUTS[type].label}
-              value={type}
-              checked={isSet('format') && type === format}
-              onChoose={() => setOption('format', type)}
-            />
-          ))}
-        </div>
-      </fieldset>
+      <FormatField />
       <QualityField />
       <SizeFields />
       <Select name="fit" disabled={!hasBox(options.value)} hint="Needs a width and a height." />
@@ -119,20 +98,31 @@ function OptionsForm() {
   );
 }
 
-interface SegmentProps {
-  label: string;
-  value: string;
-  checked: boolean;
-  onChoose: () => void;
+/** The formats to choose from; empty for that of the preset. */
+function FormatField() {
+  const { preset, format } = options.value;
+  const chosen = isSet('format') ? format : '';
+  const choices: readonly (OutputType | '')[] = formats.value?.output ?? [format];
+  return (
+    <fieldset class="formats">
+      <legend>Convert to</legend>
+      <div class="segments">
+        {(preset === '' ? choices : ['' as const, ...choices]).map((type) => (
+          <label key={type} class="segment">
+            <input
+              type="radio"
+              name="output_format"
+              value={type}
+              checked={type === chosen}
+              onChange={() => (type ? setOption('format', type) : unset('format'))}
+            />
+            <span>{type ? OUTPUTS[type].label : 'Preset'}</span>
+          </label>
+        ))}
+      </div>
+    </fieldset>
+  );
 }
-
-/** One of the formats to choose from. */
-const Segment = ({ label, value, checked, onChoose }: SegmentProps) => (
-  <label class="segment">
-    <input type="radio" name="output_format" value={value} checked={checked} onChange={onChoose} />
-    <span>{label}</span>
-  </label>
-);
 
 /** Options for some kinds of files. They are visible if a file in the list needs them, or if they are set. */
 function Special() {
@@ -195,31 +185,17 @@ function Background({ fallback }: { fallback: string }) {
 
 /** Makes the default of an option apply again. */
 const ResetButton = ({ name }: { name: 'background' | 'crop' }) => (
-  <button
-    type="button"
-    class="button plain"
-    aria-label={`Reset the ${name}`}
-    onClick={() => setOption(name, '')}
-  >
+  <Button aria-label={`Reset the ${name}`} onClick={() => setOption(name, '')}>
     Reset
-  </button>
+  </Button>
 );
 
-/** Options whose control has a place of its own. */
-const PLACED = [
-  ...(['quality', 'width', 'height', 'scale', 'fit', 'position', 'enlarge', 'crop', 'trim'] as const),
-  ...(['rotate', 'flip', 'lossless', 'maxBytes', 'metadata', 'frames', 'pages'] as const),
-  ...(['dpi', 'background', 'watermarkPosition', 'watermarkOpacity'] as const),
-  ...(['watermarkScale', 'watermarkRepeat'] as const),
-];
-type Other = Exclude<PageOption, (typeof PLACED)[number]>;
 /** Options whose control follows from the kind of their values. */
-const OTHERS = PAGE_OPTIONS.filter((name): name is Other => !(PLACED as readonly string[]).includes(name));
+const OTHERS = optionsWith('filter', 'colours');
 /** Options of {@link More}. */
 const MORE = [
-  ...(['position', 'maxBytes', 'enlarge', 'rotate', 'flip', 'trim'] as const),
+  ...(['position', 'maxBytes', 'enlarge', 'rotate', 'flip', 'trim', 'lossless'] as const),
   ...OTHERS,
-  'lossless' as const,
 ];
 
 /** Less common options. Initially open if the page's address contains one of them. */
@@ -264,9 +240,7 @@ function Curl() {
       <textarea readOnly rows={6} aria-label="curl command" value={command} />
       {/* Browsers provide the clipboard only over HTTPS and on localhost. */}
       {navigator.clipboard && (
-        <button type="button" class="button plain" onClick={copy}>
-          {copied.value === command.value ? 'Copied' : 'Copy'}
-        </button>
+        <Button onClick={copy}>{copied.value === command.value ? 'Copied' : 'Copy'}</Button>
       )}
     </details>
   );

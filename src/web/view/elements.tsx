@@ -1,3 +1,6 @@
+/** @module The elements that all parts of the page share. */
+import type { ButtonHTMLAttributes, ComponentChildren } from 'preact';
+
 /** Angles of the millstone's furrows, in degrees. */
 const FURROW_ANGLES = [0, 60, 120, 180, 240, 300];
 
@@ -35,11 +38,49 @@ const PATHS = {
   expand: 'M6 3.5 10.5 8 6 12.5',
 };
 
+export type IconName = keyof typeof PATHS;
+
 /** An icon. Decorative: its button has a text or a label. */
-export function Icon({ name }: { name: keyof typeof PATHS }) {
+export function Icon({ name }: { name: IconName }) {
   return (
     <svg class="icon" viewBox="0 0 16 16" aria-hidden="true">
       <path d={PATHS[name]} />
     </svg>
   );
 }
+
+interface ButtonProps extends ButtonHTMLAttributes {
+  look?: 'main' | 'plain' | 'plain square' | 'bare';
+  icon?: IconName | undefined;
+}
+
+/** A button, which submits no form by default, with an icon before its text. */
+export const Button = ({ look = 'plain', icon, children, ...attributes }: ButtonProps) => (
+  <button type="button" class={`button ${look}`} {...attributes}>
+    {icon && <Icon name={icon} />}
+    {children}
+  </button>
+);
+
+interface LabelledProps {
+  label: ComponentChildren;
+  class?: string;
+  children: ComponentChildren;
+}
+
+/** A control below its label. */
+export const Labelled = ({ label, class: name = '', children }: LabelledProps) => (
+  // biome-ignore lint/a11y/noLabelWithoutControl: the control is one of the children
+  <label class={`field ${name}`.trim()}>
+    <span class="label">{label}</span>
+    {children}
+  </label>
+);
+
+/** The entries of a list of choices: the value and the label of each. */
+export const Entries = ({ of: entries }: { of: readonly (readonly [string | number, string])[] }) =>
+  entries.map(([value, label]) => (
+    <option key={value} value={value}>
+      {label}
+    </option>
+  ));
