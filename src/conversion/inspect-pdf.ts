@@ -6,7 +6,7 @@ import { keepsAllPages, numberedPages } from './plan/size.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
 import type { ConversionInput, Inspector } from './types.ts';
 
-type Pages = Required<Pick<ImageFacts<'pdf'>, 'pages' | 'pageCount'>>;
+type Pages = Required<Pick<ImageFacts, 'pages' | 'pageCount'>>;
 
 /** Number of pages whose sizes one command prints. Each takes 60 bytes, and at most 64 KiB of the output are kept. */
 const PAGES_PER_COMMAND = 500;
@@ -34,7 +34,7 @@ export async function inspectPdf(
   source: ConversionInput,
   requested: readonly ConvertOptions[],
   { config, toolchain: { pdfinfo }, run, signal }: Inspector,
-): Promise<ImageFacts<'pdf'>> {
+): Promise<ImageFacts> {
   if (!pdfinfo) return {};
   const limit = config.CONVERT_TIMEOUT_MS > INSPECTION_LIMIT.ms ? INSPECTION_LIMIT : conversionLimit(config);
   const deadline = performance.now() + limit.ms;

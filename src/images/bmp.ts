@@ -169,7 +169,7 @@ async function readBmpLayout(bytes: WindowReader): Promise<Dib | undefined> {
 }
 
 /** Reads the size of a BMP, its profile, and whether ImageMagick misreads it. */
-export async function readBmp(bytes: WindowReader): Promise<ImageFacts<'bmp'>> {
+export async function readBmp(bytes: WindowReader): Promise<ImageFacts> {
   const layout = await readBmpLayout(bytes);
   if (!layout) return {};
   const { width, height, bits, masks, profile: place } = layout;

@@ -44,7 +44,7 @@ const isLoop = (block: GifBlock): boolean =>
 const isControl = ({ name, head }: GifBlock): boolean => name === 'extension' && head[1] === CONTROL;
 
 /** Reads the size, animation and metadata of a GIF from its blocks (sections 18 to 26). */
-export async function readGif(bytes: WindowReader): Promise<ImageFacts<'gif'>> {
+export async function readGif(bytes: WindowReader): Promise<ImageFacts> {
   const screen = Buffer.from(await bytes.read(0, SCREEN_BYTES));
   if (screen.length < SCREEN_BYTES) return { pixels: RGB_PIXELS };
   let [width, height] = [screen.readUInt16LE(SCREEN_AT), screen.readUInt16LE(SCREEN_AT + 2)];

@@ -22,7 +22,7 @@ import { readGreyRange } from './sequence-headers.ts';
 export const META_BYTES = 64 * 1024;
 
 /** Reads the size of an AVIF or HEIC, whether it is true, colours and metadata (ISO/IEC 14496-12, section 8.11). */
-export async function readHeif(bytes: WindowReader): Promise<ImageFacts<'avif'>> {
+export async function readHeif(bytes: WindowReader): Promise<ImageFacts> {
   const head = Buffer.from(await bytes.read(0, META_BYTES));
   const top = parseBoxes(head);
   const body = findBox(top, 'meta')?.subarray(4);
@@ -117,7 +117,7 @@ const colourType = (colr: Buffer): string => colr.toString('latin1', 0, 4);
 export const isProfile = (colr: Buffer): boolean => ['prof', 'rICC'].includes(colourType(colr));
 
 /** Reads the colour space: of an ICC profile, or else of code points (`nclx`). */
-function colourIn(properties: readonly Box[]): Pick<ImageFacts<'avif'>, 'profile' | 'declaredColour'> {
+function colourIn(properties: readonly Box[]): Pick<ImageFacts, 'profile' | 'declaredColour'> {
   const colours = properties.filter(({ name }) => name === 'colr').map(({ body }) => body);
   const profile = colours.find(isProfile);
   if (profile)
@@ -147,7 +147,7 @@ function limitedGreys(
   own: readonly Box[],
   coded: readonly Box[],
   isCodedFull = true,
-): Pick<ImageFacts<'avif'>, 'greyRange'> {
+): Pick<ImageFacts, 'greyRange'> {
   const points = own.find(({ name, body }) => name === 'colr' && colourType(body) === 'nclx')?.body;
   const isFullRange = points ? ((points[10] ?? 0x80) & 0x80) !== 0 : isCodedFull;
   const bits = isFullRange ? undefined : bitsOfGreys(coded);
@@ -207,7 +207,7 @@ const ORIENTATIONS: readonly (readonly [Orientation, Orientation, Orientation])[
 function plannedTransforms(
   meta: HeifMeta,
   aperture: Area | undefined,
-): Pick<ImageFacts<'avif'>, 'orientation' | 'plannedTransforms' | 'aperture'> {
+): Pick<ImageFacts, 'orientation' | 'plannedTransforms' | 'aperture'> {
   const orientation = orientationIn(meta.propertiesOf(meta.primary) ?? []);
   if (orientation === undefined) return {};
   const differs = orientation !== 1 && alphasOf(meta).some((alpha) => orientationIn(alpha) !== orientation);

@@ -22,7 +22,7 @@ const READ_BITS: readonly number[] = [1, 4, 8, 24, 32];
 const RED = 0xff0000;
 
 /** Reads the size of an icon reduced to one bitmap; the stored height includes the mask. */
-export async function readIco(bytes: WindowReader): Promise<ImageFacts<'ico'>> {
+export async function readIco(bytes: WindowReader): Promise<ImageFacts> {
   const layout = await readDib(bytes, { at: IMAGE_AT, pixelsAt: 0, icon: true });
   const pixels = { ...RGB_PIXELS, alpha: true }; // by the mask, if not by the pixels
   if (!layout) return { pixels };

@@ -3,102 +3,13 @@ import type { InputType } from '../formats.ts';
 import type { Copyright } from './copyright/fields.ts';
 import type { Kind } from './kinds.ts';
 
-/** An image. The properties are read from its header. A property that the header does not state is undefined. */
-export type ImageInfo = {
-  [Type in InputType]: { readonly type: Type } & ImageFacts<Type> & WithoutOthers<Type>;
-}[InputType];
-
-/** Properties that an image of this type can have. */
-export type ImageFacts<Type extends InputType> = CommonFacts &
-  (Type extends keyof OwnFacts ? OwnFacts[Type] : unknown);
-
-/** Lets readers of any image read the properties that only other types have. They are undefined. */
-type WithoutOthers<Type extends InputType> = {
-  readonly [Property in Exclude<OwnProperty, keyof ImageFacts<Type>>]?: never;
-};
-type OwnProperty = { [Type in keyof OwnFacts]: keyof OwnFacts[Type] }[keyof OwnFacts];
-
-/** Properties that only images of these types have. */
-interface OwnFacts {
-  readonly avif: HeifFacts;
-  readonly heic: HeifFacts;
-  readonly bmp: BitmapFacts;
-  readonly ico: BitmapFacts;
-  readonly cur: BitmapFacts;
-  readonly jpg: {
-    /** It probably has sharp edges: text, a screenshot, dense foliage, a line drawing. */
-    readonly detailed?: boolean;
-    /** Set unless greys or 8 × 8 pixels with colours of full resolution. */
-    readonly codedUnit?: CodedUnit;
-    /** It has a gain map, with which some screens show it in HDR. */
-    readonly gainMap?: boolean;
-  };
-  readonly png: {
-    /** Number of rows that the file of a truncated image contains. */
-    readonly shownRows?: number;
-    /** Its end is missing. The file is completed before planning, because ImageMagick rejects it. */
-    readonly incomplete?: boolean;
-  };
-  readonly pdf: {
-    /** The pages that a conversion can need: upright, in points. */
-    readonly pages?: readonly Page[];
-    /** Number of all pages. */
-    readonly pageCount?: number;
-  };
-  readonly svg: {
-    /** It has a style sheet, which can set another size than the root element. */
-    readonly styled?: boolean;
-    /** Colour below the drawing, as `rgb()` or `rgba()`. */
-    readonly canvasColour?: string;
-    /** It has features that browsers render and librsvg ignores. */
-    readonly hasUnsupportedFeatures?: boolean;
-  };
-  readonly tiff: {
-    /** Pages, without reduced-resolution versions. */
-    readonly pages?: readonly Page[];
-  };
-  readonly webp: {
-    /** Area of the first frame, if it does not cover the whole canvas. */
-    readonly firstFrame?: Area;
-    /** It is a still image without alpha. */
-    readonly opaque?: boolean;
-  };
-  readonly jp2: {
-    /** Area on the reference grid, if it does not start at the origin of the grid. */
-    readonly gridArea?: Area;
-    /** ImageMagick reads the colours as YCbCr, and converts them to RGB later. */
-    readonly ycc?: boolean;
-  };
-  readonly jxl: {
-    /** Bits per channel that the decoder must be told to write. */
-    readonly decodedDepth?: 8 | 16;
-  };
+/** An image. */
+export interface ImageInfo extends ImageFacts {
+  readonly type: InputType;
 }
 
-/** Pixels of a minimum coded unit (MCU) of a JPEG. */
-interface CodedUnit extends Size {
-  /** Each component has the full or half the resolution on both sides, so that the decoder scales all alike. */
-  readonly even: boolean;
-}
-
-interface HeifFacts {
-  /** Size of the largest image in the file, which limits apply to, too. */
-  readonly largest?: Size | undefined;
-  /** The decoder must not crop and rotate the image, because it would not do so with the alpha. */
-  readonly plannedTransforms?: boolean;
-  /** Area to which the image is cropped before it is rotated. */
-  readonly aperture?: Area | undefined;
-  /** Samples of black and white, from 0 to 1, of greys that do not use the full range. */
-  readonly greyRange?: readonly [black: number, white: number];
-}
-
-interface BitmapFacts {
-  /** The fourth byte per pixel is not alpha. */
-  readonly opaque?: boolean;
-}
-
-/** Properties that images of any type can have. */
-interface CommonFacts {
+/** Properties of an image, which are read from its header. A property that the header does not state is undefined. */
+export interface ImageFacts {
   /** Stored size in pixels, before any orientation is applied. The size of an SVG can have a fraction. */
   readonly width?: number;
   readonly height?: number;
@@ -118,8 +29,6 @@ interface CommonFacts {
   readonly profileFile?: string;
   /** Colour space other than sRGB that the file declares by numbers. Takes precedence over an embedded profile. */
   readonly declaredColour?: DeclaredColour;
-  /** A PNG that is compressed too well for a photo: a screenshot or a diagram. */
-  readonly flat?: boolean;
   /** Set for a palette or bilevel image, which must be compressed without loss. */
   readonly paletteKind?: PaletteKind;
   readonly metadata?: readonly MetadataKind[];
@@ -138,6 +47,59 @@ interface CommonFacts {
   readonly hasUncountedFrames?: boolean;
   /** The image has frames that the tools do not decode: an animated PNG or an AVIF sequence. */
   readonly hasIgnoredFrames?: boolean;
+  /** The fourth byte per pixel of a bitmap is not alpha, or a WebP is a still image without alpha. */
+  readonly opaque?: boolean;
+  /** Pages of a TIFF, without reduced-resolution versions, or those of a PDF that a conversion can need: upright, in points. */
+  readonly pages?: readonly Page[];
+  /** Number of all pages of a PDF. */
+  readonly pageCount?: number;
+
+  /** A JPEG that probably has sharp edges: text, a screenshot, dense foliage, a line drawing. */
+  readonly detailed?: boolean;
+  /** Set for a JPEG unless greys or 8 × 8 pixels with colours of full resolution. */
+  readonly codedUnit?: CodedUnit;
+  /** A JPEG with a gain map, with which some screens show it in HDR. */
+  readonly gainMap?: boolean;
+
+  /** Number of rows that the file of a truncated PNG contains. */
+  readonly shownRows?: number;
+  /** The end of a PNG is missing. The file is completed before planning, because ImageMagick rejects it. */
+  readonly incomplete?: boolean;
+  /** A PNG that is compressed too well for a photo: a screenshot or a diagram. */
+  readonly flat?: boolean;
+
+  /** An SVG with a style sheet, which can set another size than the root element. */
+  readonly styled?: boolean;
+  /** Colour below the drawing of an SVG, as `rgb()` or `rgba()`. */
+  readonly canvasColour?: string;
+  /** An SVG with features that browsers render and librsvg ignores. */
+  readonly hasUnsupportedFeatures?: boolean;
+
+  /** Area of the first frame of a WebP, if it does not cover the whole canvas. */
+  readonly firstFrame?: Area;
+
+  /** Area of a JPEG 2000 on the reference grid, if it does not start at the origin of the grid. */
+  readonly gridArea?: Area;
+  /** ImageMagick reads the colours of a JPEG 2000 as YCbCr, and converts them to RGB later. */
+  readonly ycc?: boolean;
+
+  /** Bits per channel that the decoder of JPEG XL must be told to write. */
+  readonly decodedDepth?: 8 | 16;
+
+  /** Size of the largest image in an AVIF or HEIC, which limits apply to, too. */
+  readonly largest?: Size | undefined;
+  /** The decoder of AVIF and HEIC must not crop and rotate the image, because it would not do so with the alpha. */
+  readonly plannedTransforms?: boolean;
+  /** Area to which an AVIF or HEIC is cropped before it is rotated. */
+  readonly aperture?: Area | undefined;
+  /** Samples of black and white, from 0 to 1, of an AVIF or HEIC of greys that do not use the full range. */
+  readonly greyRange?: readonly [black: number, white: number];
+}
+
+/** Pixels of a minimum coded unit (MCU) of a JPEG. */
+interface CodedUnit extends Size {
+  /** Each component has the full or half the resolution on both sides, so that the decoder scales all alike. */
+  readonly even: boolean;
 }
 
 /** How the pixels of an image are stored, for its description. Plans depend on the orientation only. */
@@ -156,7 +118,7 @@ export interface PixelFormat {
 export const RGB_PIXELS: PixelFormat = { alpha: false, bits: 8, colourSpace: 'rgb' };
 
 /** Adds the properties that a part of a file states to those of earlier parts. */
-export const addFacts = <Facts extends CommonFacts>(facts: Facts, more: Facts | undefined): Facts => ({
+export const addFacts = (facts: ImageFacts, more: ImageFacts | undefined): ImageFacts => ({
   ...{ ...facts, ...more },
   metadata: [...new Set([...(facts.metadata ?? []), ...(more?.metadata ?? [])])],
 });
@@ -263,7 +225,7 @@ type PageFacts =
   | ('cmyk' | 'lab' | 'profile' | 'premultiplied' | 'kinds' | 'contradictory');
 
 /** Page of a TIFF, with the decoder errors to correct, or of a PDF. */
-export interface Page extends Pick<CommonFacts, PageFacts> {
+export interface Page extends Pick<ImageFacts, PageFacts> {
   /** Index in the file, counted from 0. */
   readonly index: number;
   /** The pixels are stored as RGB or YCbCr: there is no palette. */

@@ -151,13 +151,13 @@ function detectSvg(head: Uint8Array, complete: boolean): DetectedType {
   return isPreamble && !complete && head.length < MAX_PREAMBLE_BYTES ? 'unsure' : 'unknown';
 }
 
-interface Format<Type extends InputType> {
-  readonly inspect: (bytes: WindowReader) => Promise<ImageFacts<Type>>;
+interface Format {
+  readonly inspect: (bytes: WindowReader) => Promise<ImageFacts>;
   /** Repairs a file in place. Returns the type of the repaired file if it is another one. */
   readonly repair?: (target: RepairTarget) => Promise<InputType | undefined>;
 }
 
-const FORMATS: { readonly [Type in InputType]: Format<Type> } = {
+const FORMATS: Readonly<Record<InputType, Format>> = {
   png: { inspect: readPng },
   avif: { inspect: readHeif, repair: (target) => repairHeif(target, 'avif') },
   bmp: { inspect: readBmp, repair: repairBmp },
@@ -196,5 +196,5 @@ export async function repair(path: string, type: InputType, context: RepairConte
  * @throws {HeaderTooComplexError} if the header takes too many reads
  */
 export function inspect(path: string, type: InputType): Promise<ImageInfo> {
-  return withReader(path, async (bytes) => ({ type, ...(await FORMATS[type].inspect(bytes)) }) as ImageInfo);
+  return withReader(path, async (bytes) => ({ type, ...(await FORMATS[type].inspect(bytes)) }));
 }

@@ -68,11 +68,11 @@ interface Jp2Layout {
   readonly isSubsampled: boolean;
   /** First colour specification by one of the methods that OpenJPEG knows. It ignores all others. */
   readonly colour?: Colour;
-  readonly image: ImageFacts<'jp2'>;
+  readonly image: ImageFacts;
 }
 
 /** Reads size, colours and metadata. */
-export async function readJp2(bytes: WindowReader): Promise<ImageFacts<'jp2'>> {
+export async function readJp2(bytes: WindowReader): Promise<ImageFacts> {
   const { image, siz, codestream = 0 } = await readJp2Layout(bytes);
   const isIncomplete = siz && (await lacksTiles(bytes, codestream, countTiles(siz.bytes)));
   return { ...image, ...(isIncomplete && { contradictory: true }) };
@@ -117,7 +117,7 @@ async function readJp2Layout(bytes: WindowReader): Promise<Jp2Layout> {
 async function readColours(
   bytes: WindowReader,
   layout: Omit<Jp2Layout, 'image'>,
-): Promise<Pick<ImageFacts<'jp2'>, 'profile' | 'kinds' | 'ycc'>> {
+): Promise<Pick<ImageFacts, 'profile' | 'kinds' | 'ycc'>> {
   const { colour, components = 0, hasPalette, isSubsampled, siz } = layout;
   const { profile, space } = colour ?? {};
   const [first] = siz?.factors ?? [];
@@ -167,10 +167,7 @@ async function readSiz(bytes: WindowReader, codestream: number): Promise<Siz | u
   return { bytes: Buffer.from(siz.subarray(0, end)), factors };
 }
 
-function dimensionsOf(
-  siz: Buffer,
-  bits: number,
-): Pick<ImageFacts<'jp2'>, 'width' | 'height' | 'gridArea' | 'deep'> {
+function dimensionsOf(siz: Buffer, bits: number): Pick<ImageFacts, 'width' | 'height' | 'gridArea' | 'deep'> {
   const gridArea = areaOf(siz);
   const { x, y, width, height } = gridArea;
   return { width, height, ...((x > 0 || y > 0) && { gridArea }), ...(bits > 8 && { deep: true }) };

@@ -43,15 +43,13 @@ const MAX_PROFILE_PARTS = 255;
 /** Bytes of XMP in which a gain map is declared (Adobe's gain map specification, 1.0). */
 const MAX_XMP_START = 4096;
 
-type PartialInfo = ImageFacts<'jpg'>;
-
 /**
  * Reads size and colour model from the frame header, and metadata from the segments before the pixels (ITU-T T.81,
  * B.2).
  */
-export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
-  let frame: PartialInfo = {};
-  let metadataInfo: PartialInfo = { metadata: [] };
+export async function readJpeg(bytes: WindowReader): Promise<ImageFacts> {
+  let frame: ImageFacts = {};
+  let metadataInfo: ImageFacts = { metadata: [] };
   let model: ColourModel | undefined;
   const parts: ProfilePart[] = [];
   let step: number | undefined;
@@ -124,7 +122,7 @@ async function readPartedProfile(
   bytes: WindowReader,
   parts: readonly ProfilePart[],
   model: ColourModel | undefined,
-): Promise<Pick<PartialInfo, 'profile' | 'externalProfile'>> {
+): Promise<Pick<ImageFacts, 'profile' | 'externalProfile'>> {
   if (parts.length === 0) return { profile: 'none' };
   const sorted = sortParts(parts);
   const [first] = sorted;
@@ -151,7 +149,7 @@ export function readJpegProfile(path: string): Promise<Buffer> {
 }
 
 /** Reads the sampling factors of a frame header (T.81, A.1.1 and A.2). */
-function readCodedUnit(header: Buffer): Pick<PartialInfo, 'codedUnit'> {
+function readCodedUnit(header: Buffer): Pick<ImageFacts, 'codedUnit'> {
   const count = Math.min(header[5] ?? 0, MAX_COMPONENTS);
   if (count < 2 || header.length < 6 + 3 * count) return {};
   const factors = Array.from({ length: count }, (_, at) => header[7 + 3 * at] ?? 0);
@@ -179,7 +177,7 @@ async function readMeanStep(bytes: WindowReader, start: number): Promise<number 
 async function isDetailed(
   bytes: WindowReader,
   scan: number,
-  { width = 0, height = 0 }: PartialInfo,
+  { width = 0, height = 0 }: ImageFacts,
   step: number | undefined,
 ): Promise<boolean> {
   if (!step) return false;
@@ -200,13 +198,13 @@ function hasEmptyAreas(sample: Buffer): boolean {
 }
 
 /** Checks for a repeated segment: the first of each kind counts, as in viewers. */
-function isRepeated({ metadata: kinds = [] }: PartialInfo, { metadata = [] }: PartialInfo): boolean {
+function isRepeated({ metadata: kinds = [] }: ImageFacts, { metadata = [] }: ImageFacts): boolean {
   return kinds.every((kind) => metadata.includes(kind));
 }
 
 /** Readers of application segments by marker (EXIF 2.32, 4.7; XMP part 3, 1.1.3; IPTC in Photoshop's). */
 const APP_SEGMENTS: Readonly<
-  Record<number, (bytes: WindowReader, segment: Segment) => Promise<PartialInfo | undefined>>
+  Record<number, (bytes: WindowReader, segment: Segment) => Promise<ImageFacts | undefined>>
 > = {
   225: async (bytes, { offset, length }) => {
     const name = (await bytes.read(offset, 28)).toString('latin1');

@@ -27,7 +27,7 @@ const ENUM: Choices = [0, 0, 0, 1, 4, 2, 6, 18];
 const CHANNEL = { alpha: 0, spot: 2, black: 4, colourFilter: 5 } as const;
 
 /** Reads size, depth, metadata, and unsupported colours. The frames of an animation are counted after decoding. */
-export async function readJxl(bytes: WindowReader): Promise<ImageFacts<'jxl'>> {
+export async function readJxl(bytes: WindowReader): Promise<ImageFacts> {
   const { metadata, size, header } = await readJxlHeader(bytes);
   if (!header) return { metadata };
   const { hasAlpha: alpha, depths, isCmyk, isGrey, orientation, profile } = header;
@@ -49,7 +49,7 @@ export async function readJxl(bytes: WindowReader): Promise<ImageFacts<'jxl'>> {
  * Returns the bits per channel that djxl must write: 8 or 16, if not all channels have as many. djxl 0.7 writes wrong pixels
  * of other depths unless it is told to convert them, and cannot convert alpha.
  */
-function decodedDepth({ depths, hasAlpha }: JxlHeader): Pick<ImageFacts<'jxl'>, 'decodedDepth' | 'kinds'> {
+function decodedDepth({ depths, hasAlpha }: JxlHeader): Pick<ImageFacts, 'decodedDepth' | 'kinds'> {
   const decodedDepth = Math.max(...depths) > 8 ? 16 : 8;
   if (depths.every((depth) => depth === decodedDepth)) return {};
   return { decodedDepth, ...(hasAlpha && { kinds: ['jxl-alpha-depth'] as const }) };

@@ -23,16 +23,14 @@ const MAX_CHUNK_BYTES = MAX_PROFILE_BYTES + 1024;
 /** Chunks of which libpng reads only the first, and the data of further frames. */
 const UNIQUE_CHUNKS = ['iCCP', 'eXIf', 'acTL', 'IDAT', 'fdAT'];
 
-type PartialInfo = ImageFacts<'png'>;
-
 /** Reads size, colours and metadata from the chunks of a PNG (section 11). */
-export async function readPng(bytes: WindowReader): Promise<PartialInfo> {
+export async function readPng(bytes: WindowReader): Promise<ImageFacts> {
   const [first, header] = [await bytes.read(12, 4), Buffer.from(await bytes.read(16, 10))];
   // Xcode writes PNGs for iPhones with another chunk in front, which only Apple's decoders read.
   if (first.toString('latin1') !== 'IHDR' || header.length < 10) return {};
   const [depth, colourType] = [header[8] as number, header[9] as number];
   const [width, height] = [header.readUInt32BE(0), header.readUInt32BE(4)];
-  let info: PartialInfo = {
+  let info: ImageFacts = {
     ...{ width, height, profile: 'none', metadata: [] },
     ...paletteKindOf(depth, colourType),
     ...(depth === 16 && { deep: true }),
@@ -76,13 +74,13 @@ export async function readPng(bytes: WindowReader): Promise<PartialInfo> {
   };
 }
 
-function paletteKindOf(depth: number, colourType: number): Pick<PartialInfo, 'paletteKind'> {
+function paletteKindOf(depth: number, colourType: number): Pick<ImageFacts, 'paletteKind'> {
   if (colourType === COLOUR_TYPE.palette) return { paletteKind: 'palette' };
   return colourType === COLOUR_TYPE.grey && depth === 1 ? { paletteKind: 'bilevel' } : {};
 }
 
 const CHUNKS: Readonly<
-  Record<string, (bytes: WindowReader, chunk: Part) => Promise<PartialInfo | undefined>>
+  Record<string, (bytes: WindowReader, chunk: Part) => Promise<ImageFacts | undefined>>
 > = {
   eXIf: async (bytes, { offset }) => ({
     ...(await readOrientation(bytes, offset)),
@@ -107,7 +105,7 @@ const CHUNKS: Readonly<
   zTXt: readText,
 };
 
-async function readText(bytes: WindowReader, chunk: Part): Promise<PartialInfo | undefined> {
+async function readText(bytes: WindowReader, chunk: Part): Promise<ImageFacts | undefined> {
   const kind = await kindOfChunk(chunk, bytes);
   return kind && { metadata: [kind] };
 }

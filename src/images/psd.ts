@@ -39,7 +39,7 @@ const METADATA: Readonly<Record<number, MetadataKind>> = {
 const AT = { version: 4, channels: 12, height: 14, width: 18, depth: 22, mode: 24 } as const;
 
 /** Reads size, colours and metadata, and whether the file has a merged image of its layers. */
-export async function readPsd(bytes: WindowReader): Promise<ImageFacts<'psd'>> {
+export async function readPsd(bytes: WindowReader): Promise<ImageFacts> {
   const header = Buffer.from(await bytes.read(0, HEADER_BYTES));
   if (header.length < HEADER_BYTES) return {};
   const [depth, mode] = [header.readUInt16BE(AT.depth), header.readUInt16BE(AT.mode)];
@@ -83,7 +83,7 @@ async function lengthAt(bytes: WindowReader, offset: number): Promise<number> {
 /**
  * Reads the image resources. Each has a signature, an ID, a name, a length and data; name and data are padded to even.
  */
-async function readResources(bytes: WindowReader, start: number): Promise<ImageFacts<'psd'>> {
+async function readResources(bytes: WindowReader, start: number): Promise<ImageFacts> {
   const end = start + 4 + (await lengthAt(bytes, start));
   const metadata = new Set<MetadataKind>();
   let profile: Profile = 'none';

@@ -222,11 +222,11 @@ const COLOUR_MODELS: Readonly<Record<number, ColourModel>> = {
 };
 
 /** Reads the pages of a TIFF and their properties (TIFF 6.0, sections 2, 8, 16, 22 and 23). */
-export async function readTiff(bytes: WindowReader): Promise<ImageFacts<'tiff'>> {
+export async function readTiff(bytes: WindowReader): Promise<ImageFacts> {
   const tiff = await TiffReader.open(bytes);
   if (!tiff) return {};
   const pages: Page[] = [];
-  let facts: ImageFacts<'tiff'> = {};
+  let facts: ImageFacts = {};
   let pixels: PixelFormat | undefined;
   let index = 0;
   for await (const { offset } of tiff.directories()) {
@@ -284,7 +284,7 @@ function pageOf(index: number, tags: Tags, encoding: TiffEncoding): Page {
 }
 
 /** Returns the properties of a file that only its first page determines. */
-function factsOf(tags: Tags, { bits }: TiffEncoding): ImageFacts<'tiff'> {
+function factsOf(tags: Tags, { bits }: TiffEncoding): ImageFacts {
   return {
     ...(bits > 8 && { deep: true }),
     metadata: METADATA.filter(([tag]) => tags.has(tag)).map(([, kind]) => kind),

@@ -24,13 +24,11 @@ const NO_BLEND = 2;
 /** Bytes before the size of a lossy image. */
 const START_CODE = Buffer.from([0x9d, 0x01, 0x2a]);
 
-type PartialInfo = ImageFacts<'webp'>;
-
 /** Reads size, animation and metadata of a WebP from its chunks (RFC 9649, section 2.7). */
-export async function readWebp(bytes: WindowReader): Promise<PartialInfo> {
+export async function readWebp(bytes: WindowReader): Promise<ImageFacts> {
   const delaysMs: number[] = [];
   const frames: FrameDisposal[] = [];
-  let info: PartialInfo = { profile: 'none', metadata: [] };
+  let info: ImageFacts = { profile: 'none', metadata: [] };
   let firstFrame: Area | undefined;
   let isFirstFrameUsable = false;
   let flags = 0;
@@ -86,7 +84,7 @@ function hasAlpha(name: string, head: Buffer): boolean {
 }
 
 /** Reads the canvas size, or the image size of a simple file (sections 2.5 to 2.7; RFC 6386, 9.1). */
-function sizeOf(name: string, head: Buffer): PartialInfo {
+function sizeOf(name: string, head: Buffer): ImageFacts {
   if (name === 'VP8X' && head.length >= 10) return { width: u24(head, 4) + 1, height: u24(head, 7) + 1 };
   if (name === 'VP8 ' && head.length >= 10) {
     return { width: head.readUInt16LE(6) & 0x3fff, height: head.readUInt16LE(8) & 0x3fff };
@@ -96,7 +94,7 @@ function sizeOf(name: string, head: Buffer): PartialInfo {
   return { width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 };
 }
 
-const CHUNKS: Readonly<Record<string, (bytes: WindowReader, chunk: Part) => Promise<PartialInfo>>> = {
+const CHUNKS: Readonly<Record<string, (bytes: WindowReader, chunk: Part) => Promise<ImageFacts>>> = {
   EXIF: async (bytes, { offset }) => ({
     ...(await readOrientation(bytes, offset)),
     metadata: ['exif'],
@@ -142,7 +140,7 @@ async function isWhole(bytes: WindowReader, { offset, length }: Part): Promise<b
 }
 
 /** Checks whether a frame is inside of the canvas. */
-function isInside(frame: Area | undefined, { width = 0, height = 0 }: PartialInfo): boolean {
+function isInside(frame: Area | undefined, { width = 0, height = 0 }: ImageFacts): boolean {
   return frame !== undefined && frame.x + frame.width <= width && frame.y + frame.height <= height;
 }
 

@@ -46,7 +46,7 @@ type Length = number | 'auto';
  * Reads the size of an SVG from its root element, as librsvg calculates it, in pixels and fractions. The size is
  * undefined if it depends on the elements of the drawing.
  */
-export async function readSvg(bytes: WindowReader): Promise<ImageFacts<'svg'>> {
+export async function readSvg(bytes: WindowReader): Promise<ImageFacts> {
   const head = await bytes.read(0, ROOT_BYTES);
   const [tag = ''] = /^<[^>]*/.exec(skipXmlPreamble(head)) ?? [];
   const budget = { tokens: MAX_STYLE_TOKENS };
@@ -88,7 +88,7 @@ function byPrecedence(values: readonly string[]): string[] {
 }
 
 /** Reads the background of the root element's `style`, which browsers paint below the drawing. The last valid one counts. */
-function canvasColourOf(style: readonly Declaration[]): Pick<ImageFacts<'svg'>, 'canvasColour'> {
+function canvasColourOf(style: readonly Declaration[]): Pick<ImageFacts, 'canvasColour'> {
   const values = style
     .filter(({ name }) => ['background', 'background-color'].includes(name.toLowerCase()))
     .map(({ value }) => value.toLowerCase())

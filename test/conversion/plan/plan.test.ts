@@ -79,7 +79,7 @@ describe('the plan', () => {
 
   describe('for a large reduction of a JPEG', () => {
     /** Returns how many eighths of each side libjpeg decodes. ImageMagick rounds down what it divides the sides by. */
-    const eighths = (picture: ImageFacts<'jpg'>, given: Partial<ConvertOptions>): number => {
+    const eighths = (picture: ImageFacts, given: Partial<ConvertOptions>): number => {
       const image: ImageInfo = { type: 'jpg', ...picture };
       const size = /jpeg:size=([\d.]+)x([\d.]+)/.exec(lines(image, given)[0] ?? '');
       const { width = 0, height = 0 } = image;
@@ -498,7 +498,7 @@ describe('the plan', () => {
     });
 
     it('that was rendered too large is rendered again, by the side that is exceeded', () => {
-      const again = (drawn: { width: number; height: number }, image: Partial<ImageFacts<'svg'>> = {}) => {
+      const again = (drawn: { width: number; height: number }, image: Partial<ImageFacts> = {}) => {
         const drawing = job({ type: 'svg', ...image }, { format: 'png', width: 500, height: 300 });
         const step = renderSmaller(drawing, drawn);
         return step && complete(step).args.join(' ');
