@@ -6,7 +6,7 @@ import { colourOf, declared, isSrgbColour } from './colour/declared-colour.ts';
 import type { WindowReader } from './containers/file.ts';
 import { type Box, findBox, isComplete, parseBoxes } from './containers/parts.ts';
 import { declaredSize, type HeifMeta, metadataKindOf, parseMeta, readNumber } from './heif-items.ts';
-import { hasContradictorySizes } from './heif-sizes.ts';
+import { hasContradictorySizes, readGreyRange } from './heif-sizes.ts';
 import { classifyProfile } from './icc.ts';
 import {
   type Area,
@@ -16,7 +16,6 @@ import {
   RGB_PIXELS,
   type Size,
 } from './image-info.ts';
-import { readGreyRange } from './sequence-headers.ts';
 
 /** Bytes to read for the `meta` box, which describes the items: it is near the start and usually has about 1 KiB. */
 export const META_BYTES = 64 * 1024;

@@ -1,9 +1,11 @@
 /**
- * @module Reads the headers of a JPEG XL up to its first frame (ISO/IEC 18181-1, annex D; 18181-2 for the container).
+ * @module Reads the headers of a JPEG XL up to its first frame (ISO/IEC 18181-1, annex D; 18181-2 for the container), and appends
+ * metadata to one in a container.
  */
+import type { FileHandle } from 'node:fs/promises';
 import { type BitReader, type Choices, readBits } from './containers/bits.ts';
-import type { WindowReader } from './containers/file.ts';
-import { boxes } from './containers/parts.ts';
+import { bigEndian, type Edit, fileReader, type WindowReader } from './containers/file.ts';
+import { boxes, encodeBox } from './containers/parts.ts';
 import type { ImageFacts, MetadataKind, Orientation, Profile, Size } from './image-info.ts';
 
 /** Bytes to read for the headers. Real files have fewer, although a name of an extra channel can have 1 KiB. */
@@ -193,4 +195,34 @@ function readChannel(bits: BitReader): { type: number; depth: number; isAssociat
   if (type === CHANNEL.spot) bits.skip(4 * 16);
   if (type === CHANNEL.colourFilter) bits.pick(0, 1, 2, 0, 4, 3, 8, 19);
   return { type, depth, isAssociated };
+}
+
+/** EXIF, which starts with its TIFF header, and XMP. */
+export interface JxlMetadata {
+  readonly exif?: Buffer | undefined;
+  readonly xmp?: Buffer | undefined;
+}
+
+/** Returns the changes that append metadata as boxes, if the file has none of this kind. The codestream stays in place. */
+export async function jxlMetadataEdits(
+  file: FileHandle,
+  size: number,
+  { exif, xmp }: JxlMetadata,
+): Promise<Edit[]> {
+  const bytes = fileReader(file);
+  const names: string[] = [];
+  const edits: Edit[] = [];
+  for await (const { name, start, offset, end } of boxes(bytes, { from: 0, to: size })) {
+    // Compressed metadata has the name of its box in the content (section 9.3).
+    names.push(name === 'brob' ? (await bytes.read(offset, 4)).toString('latin1') : name);
+    // A box that extends to the end of the file could not be followed by others.
+    if (end === Number.POSITIVE_INFINITY)
+      edits.push({ at: start, removed: 4, bytes: bigEndian(size - start, 4) });
+  }
+  const added = [
+    // The box starts with the offset of the TIFF header (section 9.1).
+    ...(exif && !names.includes('Exif') ? [encodeBox('Exif', Buffer.alloc(4), exif)] : []),
+    ...(xmp && !names.includes('xml ') ? [encodeBox('xml ', xmp)] : []),
+  ];
+  return [...edits, { at: size, removed: 0, bytes: Buffer.concat(added) }];
 }

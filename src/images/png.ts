@@ -1,10 +1,19 @@
-/** @module Reads the chunks of a PNG (W3C PNG, third edition). */
+/** @module Reads the chunks of a PNG, and finds its colour space from them (W3C PNG, third edition). */
+import { BT709_PRIMARIES, colourOf, declared, isSrgbColour, powerCurve } from './colour/declared-colour.ts';
+import { rgbToXyzD50 } from './colour/icc-writer.ts';
 import type { WindowReader } from './containers/file.ts';
 import { MAX_PNG_CHUNKS, type Part, pngChunks } from './containers/parts.ts';
 import { readOrientation } from './exif.ts';
 import { classifyDeflatedProfile, MAX_PROFILE_BYTES } from './icc.ts';
-import { addFacts, type ImageFacts, type PixelFormat } from './image-info.ts';
-import { LENGTHS, type PngColourChunks, parseColourChunk, pngColour } from './png-colour.ts';
+import {
+  addFacts,
+  type Chromaticity,
+  differsFromSrgb,
+  type ImageFacts,
+  type PixelFormat,
+  type Primaries,
+  type Profile,
+} from './image-info.ts';
 import { kindOfChunk } from './png-text.ts';
 
 const COLOUR_TYPE = { grey: 0, palette: 3 } as const;
@@ -49,25 +58,20 @@ export async function readPng(bytes: WindowReader): Promise<ImageFacts> {
     if (UNIQUE_CHUNKS.includes(name)) seen.add(name);
     if (name === 'tRNS' && !seen.has('IDAT')) pixels = { ...pixels, alpha: true };
     if (name === 'iCCP' && !seen.has('IDAT')) pixels = { profile: { at: offset, length }, ...pixels };
-    const colourBytes = LENGTHS[name];
-    if (colourBytes !== undefined)
-      colour = {
-        ...parseColourChunk(name, await bytes.read(offset, Math.min(length, colourBytes))),
-        ...colour,
-      };
+    colour = { ...(await readColourChunk(bytes, chunk)), ...colour };
     info = addFacts(info, parsed);
     count += 1;
     end = chunk.end;
     isComplete = name === 'IEND' && (await bytes.read(end - 1, 1)).length === 1;
     if (name === 'IEND') break;
   }
-  const declared = pngColour(colour, info.profile ?? 'none');
+  const space = pngColour(colour, info.profile ?? 'none');
   return {
     ...info,
     pixels,
     ...(!isComplete && count < MAX_PNG_CHUNKS && { incomplete: true }),
-    ...declared,
-    ...(declared.declaredColour && (colourType & COLOUR_BIT) === 0 && { profile: 'grey' }),
+    ...space,
+    ...(space.declaredColour && (colourType & COLOUR_BIT) === 0 && { profile: 'grey' }),
     // Some files announce frames that they do not have.
     ...(info.hasIgnoredFrames && { hasIgnoredFrames: seen.has('fdAT') }),
     flat: end * 8 < MAX_FLAT_BITS_PER_PIXEL * width * height,
@@ -109,3 +113,109 @@ async function readText(bytes: WindowReader, chunk: Part): Promise<ImageFacts | 
   const kind = await kindOfChunk(chunk, bytes);
   return kind && { metadata: [kind] };
 }
+
+interface PngColourChunks {
+  readonly cICP?: { readonly primaries: number; readonly transfer: number };
+  /** Whether there is an sRGB chunk. */
+  readonly sRGB?: boolean;
+  readonly cHRM?: Primaries;
+  /** Display gamma: 2.2 for the usual value of 0.45455. */
+  readonly gAMA?: number;
+  /** Peak luminance of the content, in cd/m². */
+  readonly cLLI?: number;
+  /** Peak luminance of the mastering display, in cd/m². */
+  readonly mDCV?: number;
+}
+
+/** Display gamma that Chromium uses for BT.709 and similar code points, which define only a camera. */
+const VIDEO_SCREEN = powerCurve(2.4);
+
+/**
+ * Tolerances within which a PNG is sRGB. Writers round, and state sRGB as a gamma of 2.2, which section 11.3.2.5
+ * requires.
+ */
+const CHROMATICITY_TOLERANCE = 0.005;
+const GAMMA_TOLERANCE = 0.05;
+const SRGB_GAMMA = 2.2;
+/** Range of plausible gammas. */
+const MIN_GAMMA = 0.2;
+const MAX_GAMMA = 10;
+
+/**
+ * Returns the colour space by the precedence of section 4.3: code points, profile, sRGB, primaries with gamma. A gamma
+ * without primaries is ignored, as most decoders do, because many files contain a wrong one.
+ *
+ * @param profile the embedded ICC profile
+ */
+function pngColour(
+  { cICP, sRGB, cHRM, gAMA, cLLI, mDCV }: PngColourChunks,
+  profile: Profile,
+): Pick<ImageFacts, 'profile' | 'declaredColour'> {
+  const colour = cICP && colourOf({ ...cICP, screen: VIDEO_SCREEN, peak: cLLI || mDCV });
+  if (colour) return isSrgbColour(colour) && !differsFromSrgb(profile) ? { profile } : declared(colour);
+  if (profile !== 'none' || sRGB || !cHRM || !gAMA) return { profile };
+  const isSrgb = isNear(cHRM, BT709_PRIMARIES) && Math.abs(gAMA / SRGB_GAMMA - 1) < GAMMA_TOLERANCE;
+  return isSrgb ? { profile } : declared({ primaries: cHRM, transfer: powerCurve(gAMA) });
+}
+
+function isNear(some: Primaries, other: Primaries): boolean {
+  const near = ([x, y]: Chromaticity, [otherX, otherY]: Chromaticity): boolean =>
+    Math.max(Math.abs(x - otherX), Math.abs(y - otherY)) < CHROMATICITY_TOLERANCE;
+  return (['red', 'green', 'blue', 'white'] as const).every((name) => near(some[name], other[name]));
+}
+
+/** Reads a chunk with colours. One that is too short, or contains impossible values, counts as absent. */
+async function readColourChunk(
+  bytes: WindowReader,
+  { name, offset, length }: Part,
+): Promise<PngColourChunks | undefined> {
+  const [expected, parse] = COLOUR_CHUNKS[name] ?? [];
+  if (!expected || !parse || length < expected) return undefined;
+  const body = await bytes.read(offset, expected);
+  return body.length === expected ? parse(body) : undefined;
+}
+
+/** Chunks with colours: their length in bytes, and the parser of their content. */
+const COLOUR_CHUNKS: Readonly<
+  Record<string, readonly [length: number, parse: (body: Buffer) => PngColourChunks]>
+> = {
+  cICP: [4, ([primaries = 0, transfer = 0]) => ({ cICP: { primaries, transfer } })],
+  sRGB: [1, () => ({ sRGB: true })],
+  cHRM: [32, parsePrimaries],
+  gAMA: [4, parseGamma],
+  cLLI: [8, (body) => ({ cLLI: body.readUInt32BE(0) / 10_000 })],
+  mDCV: [24, (body) => ({ mDCV: body.readUInt32BE(16) / 10_000 })],
+};
+
+function parsePrimaries(body: Buffer): PngColourChunks {
+  const at = (index: number): Chromaticity => [
+    body.readUInt32BE(index * 8) / 100_000,
+    body.readUInt32BE(index * 8 + 4) / 100_000,
+  ];
+  const primaries = { white: at(0), red: at(1), green: at(2), blue: at(3) };
+  return isPossible(primaries) ? { cHRM: primaries } : {};
+}
+
+function parseGamma(body: Buffer): PngColourChunks {
+  const gamma = 100_000 / body.readUInt32BE(0);
+  return gamma >= MIN_GAMMA && gamma <= MAX_GAMMA ? { gAMA: gamma } : {};
+}
+
+/** Checks that the primaries are chromaticities, that their triangle has an area, and that a profile can hold them. */
+function isPossible(primaries: Primaries): boolean {
+  const { red, green, blue, white } = primaries;
+  const points = [red, green, blue, white];
+  const area = (green[0] - red[0]) * (blue[1] - red[1]) - (blue[0] - red[0]) * (green[1] - red[1]);
+  return (
+    points.every(([x, y]) => x >= 0 && y >= 0 && x + y <= 1) &&
+    Math.abs(area) > MIN_AREA &&
+    rgbToXyzD50(primaries)
+      .flat()
+      .every((value) => Math.abs(value) < MAX_XYZ)
+  );
+}
+
+/** Smallest area of two triangles of primaries; sRGB has 0.22. */
+const MIN_AREA = 0.01;
+/** Largest value of an s15Fixed16Number (ICC.1:2022, 4.6). Exceeded by a white to which one kind of cone hardly responds. */
+const MAX_XYZ = 32_767;

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { repair } from '../../src/images/index.ts';
+import { createThreadRewriter, shareThreads } from '../../src/images/svg/rewrite.ts';
 import { rewriteText } from '../../src/images/svg/rewrite-text.ts';
-import { createThreadRewriter, shareThreads } from '../../src/images/svg/rewrite-thread.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 import { repairContext } from '../helpers/repairs.ts';
 import { eventually, failure } from '../helpers/util.ts';

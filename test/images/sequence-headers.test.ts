@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { av1Size, hevcSizes } from '../../src/images/sequence-headers.ts';
+import { av1Size, hevcSizes } from '../../src/images/heif-sizes.ts';
 import { edgeCase, fixture } from '../helpers/client.ts';
 import { extra } from '../helpers/extra.ts';
 import { plain } from '../helpers/pixels.ts';

@@ -11,7 +11,7 @@ import { writeCopyright } from '../../images/copyright/write.ts';
 import { withoutMarker } from '../../images/exif.ts';
 import type { ImageInfo } from '../../images/image-info.ts';
 import { inspect } from '../../images/index.ts';
-import { type JxlMetadata, jxlMetadataEdits } from '../../images/jxl-writer.ts';
+import { type JxlMetadata, jxlMetadataEdits } from '../../images/jxl.ts';
 import { type PngMetadata, readPngMetadata } from '../../images/png-text.ts';
 import type { Note } from '../../notes.ts';
 import type { Output } from '../../process/command.ts';

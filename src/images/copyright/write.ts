@@ -11,7 +11,7 @@ import {
 } from '../containers/file.ts';
 import { TiffReader } from '../containers/ifd.ts';
 import { jpegSegments, riffChunks } from '../containers/parts.ts';
-import { jxlMetadataEdits } from '../jxl-writer.ts';
+import { jxlMetadataEdits } from '../jxl.ts';
 import { PNG_HEADER_BYTES, pngChunk } from '../png-writer.ts';
 import { TAG } from '../tiff.ts';
 import { readWebp, WEBP_FLAGS } from '../webp.ts';
