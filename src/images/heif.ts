@@ -3,13 +3,14 @@
  * orientation. The orientation in EXIF has no effect.
  */
 import { colourOf, declared, isSrgbColour } from './colour/declared-colour.ts';
-import type { WindowReader } from './containers/file.ts';
+import type { ByteReader, WindowReader } from './containers/file.ts';
 import { type Box, findBox, isComplete, parseBoxes } from './containers/parts.ts';
 import { declaredSize, type HeifMeta, metadataKindOf, parseMeta, readNumber } from './heif-items.ts';
 import { hasContradictorySizes, readGreyRange } from './heif-sizes.ts';
 import { classifyProfile } from './icc.ts';
 import {
   type Area,
+  combineOrientations,
   type ImageFacts,
   type Orientation,
   type PixelFormat,
@@ -30,7 +31,6 @@ export async function readHeif(bytes: WindowReader): Promise<ImageFacts> {
   const { items, primary, properties, propertiesOf, references } = meta;
   // If no properties are associated with the primary image, any can be meant.
   const own = propertiesOf(primary) ?? properties;
-  const coded = firstTileOf(meta) ?? primary;
   const lacksAlphaSize = alphasOf(meta).some((alpha) => !alpha.some(({ name }) => name === 'ispe'));
   return {
     pixels: pixelsOf(meta, own, head),
@@ -39,11 +39,7 @@ export async function readHeif(bytes: WindowReader): Promise<ImageFacts> {
     ...plannedTransforms(meta, apertureIn(own)),
     ...(isDeep(properties) && { deep: true }),
     ...colourIn(own),
-    ...limitedGreys(
-      own,
-      propertiesOf(coded) ?? own,
-      coded === undefined ? undefined : await readGreyRange(meta, bytes, coded),
-    ),
+    ...(await limitedGreys(meta, bytes, own)),
     ...(lacksAlphaSize && { kinds: ['alpha-without-properties'] as const }),
     // The colours are multiplied by the alpha (ISO/IEC 23008-12, 6.10.1.2).
     ...(references.some(({ type, from }) => type === 'prem' && from === primary) && { premultiplied: true }),
@@ -139,18 +135,17 @@ function colourIn(properties: readonly Box[]): Pick<ImageFacts, 'profile' | 'dec
  * Reads the range of the samples if the image has a single channel of limited range (ITU-T H.273, section 8.3), which libheif
  * does not expand. The code points take precedence over the sequence header of AV1.
  *
- * @param coded properties of the image, or of a tile
- * @param isCodedFull whether the sequence header states the full range
+ * @param own properties of the primary image
  */
-function limitedGreys(
-  own: readonly Box[],
-  coded: readonly Box[],
-  isCodedFull = true,
-): Pick<ImageFacts, 'greyRange'> {
-  const points = own.find(({ name, body }) => name === 'colr' && colourType(body) === 'nclx')?.body;
-  const isFullRange = points ? ((points[10] ?? 0x80) & 0x80) !== 0 : isCodedFull;
-  const bits = isFullRange ? undefined : bitsOfGreys(coded);
+async function limitedGreys(meta: HeifMeta, bytes: ByteReader, own: readonly Box[]): Promise<ImageFacts> {
+  const coded = firstTileOf(meta) ?? meta.primary;
+  const bits = bitsOfGreys(meta.propertiesOf(coded) ?? own);
   if (bits === undefined) return {};
+  const points = own.find(({ name, body }) => name === 'colr' && colourType(body) === 'nclx')?.body;
+  const isLimited = points
+    ? ((points[10] ?? 0x80) & 0x80) === 0
+    : coded !== undefined && (await readGreyRange(meta, bytes, coded)) === false;
+  if (!isLimited) return {};
   const [scale, white] = [2 ** (bits - 8), 2 ** bits - 1];
   return { greyRange: [(16 * scale) / white, (235 * scale) / white] };
 }
@@ -187,16 +182,9 @@ export const ROTATIONS = ['irot', 'imir'];
 /** Types of auxiliary images that are alpha (MIAF, ISO/IEC 23000-22, section 7.3.5; HEVC in ISO/IEC 23008-12, annex B). */
 const ALPHA_TYPES = ['urn:mpeg:mpegB:cicp:systems:auxiliary:alpha', 'urn:mpeg:hevc:2015:auxid:1'];
 
-/**
- * EXIF orientations by the number of quarter turns anticlockwise. The image is then not mirrored, or its top and bottom are
- * exchanged (axis 0), or its left and right (axis 1).
- */
-const ORIENTATIONS: readonly (readonly [Orientation, Orientation, Orientation])[] = [
-  [1, 4, 2],
-  [8, 5, 7],
-  [3, 2, 4],
-  [6, 7, 5],
-];
+/** Orientations by the number of quarter turns anticlockwise, and by the axis of a mirroring. */
+const TURNED = [1, 8, 3, 6] as const;
+const MIRRORED = [4, 2] as const;
 
 /**
  * Returns the aperture and the rotation of the primary image if it has an aperture, or if its alpha has another rotation. libheif
@@ -220,13 +208,12 @@ export function isAlpha({ name, body }: Box): boolean {
 
 /** Returns the orientation that properties have in their order; undefined if there are more than files have. */
 function orientationIn(properties: readonly Box[]): Orientation | undefined {
-  const [first, second, ...more] = properties.filter(({ name }) => ROTATIONS.includes(name));
-  if (more.length > 0 || (second && second.name === first?.name)) return undefined;
-  const value = (wanted: string): number | undefined =>
-    [first, second].find((property) => property?.name === wanted)?.body[0];
-  const turns = (value('irot') ?? 0) & 3;
-  const axis = value('imir');
-  // An image that is mirrored first is rotated in the other direction.
-  const turnsBefore = first?.name === 'imir' ? (4 - turns) & 3 : turns;
-  return ORIENTATIONS[turnsBefore]?.[axis === undefined ? 0 : 1 + (axis & 1)];
+  const transforms = properties.filter(({ name }) => ROTATIONS.includes(name));
+  if (new Set(transforms.map(({ name }) => name)).size < transforms.length) return undefined;
+  return transforms
+    .map(
+      ({ name, body: [value = 0] }): Orientation =>
+        name === 'irot' ? (TURNED[value & 3] as Orientation) : (MIRRORED[value & 1] as Orientation),
+    )
+    .reduce(combineOrientations, 1);
 }

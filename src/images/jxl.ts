@@ -4,8 +4,8 @@
  */
 import type { FileHandle } from 'node:fs/promises';
 import { type BitReader, type Choices, readBits } from './containers/bits.ts';
-import { bigEndian, type Edit, fileReader, type WindowReader } from './containers/file.ts';
-import { boxes, encodeBox } from './containers/parts.ts';
+import { type ByteReader, bigEndian, type Edit, fileReader, type WindowReader } from './containers/file.ts';
+import { boxes, encodeBox, type Part } from './containers/parts.ts';
 import type { ImageFacts, MetadataKind, Orientation, Profile, Size } from './image-info.ts';
 
 /** Bytes to read for the headers. Real files have fewer, although a name of an extra channel can have 1 KiB. */
@@ -30,8 +30,12 @@ const CHANNEL = { alpha: 0, spot: 2, black: 4, colourFilter: 5 } as const;
 
 /** Reads size, depth, metadata, and unsupported colours. The frames of an animation are counted after decoding. */
 export async function readJxl(bytes: WindowReader): Promise<ImageFacts> {
-  const { metadata, size, header } = await readJxlHeader(bytes);
-  if (!header) return { metadata };
+  const { start, metadata } = await findCodestream(bytes);
+  const head = start === undefined ? Buffer.alloc(0) : await bytes.read(start, HEADER_BYTES);
+  if (head.length < 4 || head.readUInt16LE(0) !== CODESTREAM) return { metadata };
+  const read = (bits: BitReader) => ({ size: readSize(bits), header: readProperties(bits) });
+  const { size, header } = readBits(head.subarray(2), 'low', read) ?? {};
+  if (!header) return { metadata }; // the file ends within the header
   const { hasAlpha: alpha, depths, isCmyk, isGrey, orientation, profile } = header;
   const [bits = 8] = depths;
   return {
@@ -55,19 +59,6 @@ function decodedDepth({ depths, hasAlpha }: JxlHeader): Pick<ImageFacts, 'decode
   const decodedDepth = Math.max(...depths) > 8 ? 16 : 8;
   if (depths.every((depth) => depth === decodedDepth)) return {};
   return { decodedDepth, ...(hasAlpha && { kinds: ['jxl-alpha-depth'] as const }) };
-}
-
-/** Reads the headers. The size and the header of the image are undefined if the file ends before them. */
-async function readJxlHeader(bytes: WindowReader): Promise<{
-  readonly metadata: readonly MetadataKind[];
-  readonly size?: Size;
-  readonly header?: JxlHeader;
-}> {
-  const { start, metadata } = await findCodestream(bytes);
-  const header = start === undefined ? Buffer.alloc(0) : await bytes.read(start, HEADER_BYTES);
-  if (header.length < 4 || header.readUInt16LE(0) !== CODESTREAM) return { metadata };
-  const read = (bits: BitReader) => ({ size: readSize(bits), header: readProperties(bits) });
-  return { metadata, ...readBits(header.subarray(2), 'low', read) };
 }
 
 /** Properties of an image, up to its colour space. */
@@ -96,25 +87,30 @@ const COLOURS = { grey: 1, d65: 1, srgb: 1, srgbCurve: 13 } as const;
 const METADATA: Readonly<Record<string, MetadataKind>> = { Exif: 'exif', 'xml ': 'xmp' };
 
 /** Finds the offset of the codestream, and the metadata in the container. */
-async function findCodestream(bytes: WindowReader): Promise<{ start?: number; metadata: MetadataKind[] }> {
+async function findCodestream(
+  bytes: WindowReader,
+): Promise<{ start: number | undefined; metadata: MetadataKind[] }> {
   const head = await bytes.read(0, 12);
   if (head.toString('latin1', 4) !== CONTAINER) return { start: 0, metadata: [] };
   const metadata = new Set<MetadataKind>();
   let start: number | undefined;
-  for await (const { name, offset } of boxes(bytes)) {
-    // A partial codestream starts with its index, compressed metadata with the name of its box.
+  for await (const box of boxes(bytes)) {
+    const { name, offset } = box;
     if (name === 'jxlc') start ??= offset;
-    if (name === 'jxlp') start ??= offset + 4;
-    const kind = METADATA[name === 'brob' ? (await bytes.read(offset, 4)).toString('latin1') : name];
+    if (name === 'jxlp') start ??= offset + 4; // a partial codestream starts with its index
+    const kind = METADATA[await contentName(bytes, box)];
     if (kind) metadata.add(kind);
   }
-  return { ...(start !== undefined && { start }), metadata: [...metadata] };
+  return { start, metadata: [...metadata] };
 }
+
+/** Returns the name of a box, which compressed metadata has in its content (ISO/IEC 18181-2, section 9.3). */
+export const contentName = async (bytes: ByteReader, { name, offset }: Part): Promise<string> =>
+  name === 'brob' ? (await bytes.read(offset, 4)).toString('latin1') : name;
 
 function readSize(bits: BitReader): Size {
   const small = bits.flag();
-  const side = () => (small ? (bits.read(5) + 1) * 8 : bits.pick(...SIDE));
-  return readSides(bits, side);
+  return readSides(bits, () => (small ? (bits.read(5) + 1) * 8 : bits.pick(...SIDE)));
 }
 
 function readSides(bits: BitReader, side: () => number): Size {
@@ -162,7 +158,7 @@ function readExtraFields(bits: BitReader): Pick<JxlHeader, 'orientation' | 'isAn
   if (bits.flag()) readSize(bits);
   if (bits.flag()) {
     const eighths = bits.flag();
-    readSides(bits, () => (eighths ? bits.pick(...PREVIEW_EIGHTHS) : bits.pick(...PREVIEW_SIDE)));
+    readSides(bits, () => bits.pick(...(eighths ? PREVIEW_EIGHTHS : PREVIEW_SIDE)));
   }
   const isAnimated = bits.flag();
   if (isAnimated) skipAnimation(bits);
@@ -212,9 +208,9 @@ export async function jxlMetadataEdits(
   const bytes = fileReader(file);
   const names: string[] = [];
   const edits: Edit[] = [];
-  for await (const { name, start, offset, end } of boxes(bytes, { from: 0, to: size })) {
-    // Compressed metadata has the name of its box in the content (section 9.3).
-    names.push(name === 'brob' ? (await bytes.read(offset, 4)).toString('latin1') : name);
+  for await (const box of boxes(bytes, { from: 0, to: size })) {
+    const { start, end } = box;
+    names.push(await contentName(bytes, box));
     // A box that extends to the end of the file could not be followed by others.
     if (end === Number.POSITIVE_INFINITY)
       edits.push({ at: start, removed: 4, bytes: bigEndian(size - start, 4) });

@@ -43,9 +43,8 @@ export async function readPsd(bytes: WindowReader): Promise<ImageFacts> {
   const header = Buffer.from(await bytes.read(0, HEADER_BYTES));
   if (header.length < HEADER_BYTES) return {};
   const [depth, mode] = [header.readUInt16BE(AT.depth), header.readUInt16BE(AT.mode)];
-  const colourTable = await lengthAt(bytes, HEADER_BYTES);
-  const resources = await readResources(bytes, HEADER_BYTES + 4 + colourTable);
-  const { count } = await findLayerCount(bytes);
+  const { resources, layers } = await findSections(bytes);
+  const count = await readLayerCount(bytes, layers);
   const readable = READABLE_MODES.includes(mode) && READABLE_DEPTHS.includes(depth);
   const colourSpace = SPACES[mode] ?? 'rgb';
   return {
@@ -57,22 +56,31 @@ export async function readPsd(bytes: WindowReader): Promise<ImageFacts> {
     ...(mode === MODE.lab && { lab: true }),
     ...(!readable && { kinds: ['psd-mode'] as const }),
     ...(Math.abs(count) > MAX_LAYERS && { kinds: ['psd-layers'] as const }),
-    ...resources,
+    ...(await readResources(bytes, resources, layers)),
   };
 }
 
-/**
- * Finds the number of layers. It is negative if the merged image has transparency.
- *
- * @returns its offset in the file, and the number, which is 0 if there is no list of layers
- */
-async function findLayerCount(bytes: WindowReader): Promise<{ offset: number; count: number }> {
+/** Offsets of the sections after the header and the table of colours. The first two start with their length. */
+interface Sections {
+  readonly resources: number;
+  readonly layers: number;
+  readonly merged: number;
+}
+
+async function findSections(bytes: WindowReader): Promise<Sections> {
   const resources = HEADER_BYTES + 4 + (await lengthAt(bytes, HEADER_BYTES));
-  const start = resources + 4 + (await lengthAt(bytes, resources));
-  // Length of the section, length of the list, number of layers.
-  const section = await bytes.read(start, 10);
+  const layers = resources + 4 + (await lengthAt(bytes, resources));
+  return { resources, layers, merged: layers + 4 + (await lengthAt(bytes, layers)) };
+}
+
+/** Offset of the number of layers in their section, after the length of the section and that of the list. */
+const LAYER_COUNT_AT = 8;
+
+/** Reads the number of layers: 0 if there is no list of them, negative if the merged image has transparency. */
+async function readLayerCount(bytes: WindowReader, layers: number): Promise<number> {
+  const section = await bytes.read(layers, LAYER_COUNT_AT + 2);
   const hasLayers = section.length === 10 && section.readUInt32BE(0) > 0 && section.readUInt32BE(4) > 0;
-  return { offset: start + 8, count: hasLayers ? section.readInt16BE(8) : 0 };
+  return hasLayers ? section.readInt16BE(LAYER_COUNT_AT) : 0;
 }
 
 async function lengthAt(bytes: WindowReader, offset: number): Promise<number> {
@@ -83,8 +91,7 @@ async function lengthAt(bytes: WindowReader, offset: number): Promise<number> {
 /**
  * Reads the image resources. Each has a signature, an ID, a name, a length and data; name and data are padded to even.
  */
-async function readResources(bytes: WindowReader, start: number): Promise<ImageFacts> {
-  const end = start + 4 + (await lengthAt(bytes, start));
+async function readResources(bytes: WindowReader, start: number, end: number): Promise<ImageFacts> {
   const metadata = new Set<MetadataKind>();
   let profile: Profile = 'none';
   let merged = true;
@@ -116,22 +123,21 @@ async function readResources(bytes: WindowReader, start: number): Promise<ImageF
  * @throws {ServiceError} DISK_FULL if the disk has no space for the repaired file beside the input
  */
 export async function repairPsd(target: RepairTarget): Promise<undefined> {
-  const layerCount = await hideLayers(target);
-  await hideExtraChannels(target, layerCount < 0);
+  const bytes = new WindowReader(target.file);
+  const sections = await findSections(bytes);
+  const layerCount = await readLayerCount(bytes, sections.layers);
+  await hideLayers(target, sections, layerCount);
+  await hideExtraChannels(target, sections, layerCount < 0);
 }
 
 /**
  * Reduces the layer count to one. Only the merged image is converted, but ImageMagick 7 counts layers as frames and
  * rejects too many. A file with more layers than Photoshop allows is not changed, and is rejected later.
- *
- * @returns the layer count as in {@link findLayerCount}
  */
-async function hideLayers({ file }: RepairTarget): Promise<number> {
-  const { offset, count } = await findLayerCount(new WindowReader(file));
+async function hideLayers({ file }: RepairTarget, { layers }: Sections, count: number): Promise<void> {
   const one = Buffer.alloc(2);
   one.writeInt16BE(Math.sign(count));
-  if (Math.abs(count) > 1 && Math.abs(count) <= MAX_LAYERS) await writeAt(file, offset, one);
-  return count;
+  if (Math.abs(count) > 1 && Math.abs(count) <= MAX_LAYERS) await writeAt(file, layers + LAYER_COUNT_AT, one);
 }
 
 /** Version of a PSD. A PSB, with version 2, has longer numbers. */
@@ -147,7 +153,11 @@ const COMPRESSION = { none: 0, packBits: 1 } as const;
  * as the transparency of greys, and 7 would write them to a TIFF. Gives indexed colours the three channels that 6 requires. Duotones
  * become the greys as which they are shown, because 7 ignores their transparency. Does not change an incomplete file.
  */
-async function hideExtraChannels(target: RepairTarget, hasAlpha: boolean): Promise<void> {
+async function hideExtraChannels(
+  target: RepairTarget,
+  { resources, merged }: Sections,
+  hasAlpha: boolean,
+): Promise<void> {
   const { file, maxBytes } = target;
   const { bytes: header } = await readAt(file, 0, HEADER_BYTES);
   const [mode, stored] = [header.readUInt16BE(AT.mode), header.readUInt16BE(AT.channels)];
@@ -155,10 +165,6 @@ async function hideExtraChannels(target: RepairTarget, hasAlpha: boolean): Promi
   const isRight = shown.length === stored && !(mode === MODE.duotone && hasAlpha);
   if (header.readUInt16BE(AT.version) !== PSD || isRight) return;
   if (shown.length === 0 || !shown.every((channel) => channel < stored)) return;
-  const bytes = new WindowReader(file);
-  const resources = HEADER_BYTES + 4 + (await lengthAt(bytes, HEADER_BYTES));
-  const layers = resources + 4 + (await lengthAt(bytes, resources));
-  const merged = layers + 4 + (await lengthAt(bytes, layers));
   const channels = await findChannels(target, header, merged);
   if (!channels) return;
   const kept = shown.map((channel) => channels[channel] as StoredChannel);

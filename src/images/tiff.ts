@@ -167,26 +167,10 @@ const KIND_RULES: Readonly<Partial<Record<Kind, (encoding: TiffEncoding) => bool
   'tiff-jpeg-xl': ({ compression }) => JPEG_XL.includes(compression),
 };
 
-/** Returns all kinds that apply to a page. */
-function kindsOf(encoding: TiffEncoding): Kind[] {
-  return (Object.keys(KIND_RULES) as Kind[]).filter((kind) => KIND_RULES[kind]?.(encoding));
-}
-
 /** Returns whether greys are decoded as their negative: for some depths, ImageMagick ignores that white is 0. */
 function isInverted({ photometric, bits, sampleFormat, extraSamples }: TiffEncoding): boolean {
   if (photometric !== PHOTOMETRIC.whiteIsZero) return false;
   return ![1, 8, 16].includes(bits) || sampleFormat === SAMPLE_FORMATS.float || extraSamples.length > 0;
-}
-
-/** Returns whether the page has extra samples and none is alpha. ImageMagick 6 would use the first one as alpha. */
-function hasUnusedSamples({ extraSamples }: TiffEncoding): boolean {
-  return extraSamples.length > 0 && !hasAlpha(extraSamples);
-}
-
-/** Returns whether the decoded colours are premultiplied. libtiff premultiplies JPEG with three colours. */
-function isPremultiplied(encoding: TiffEncoding): boolean {
-  const { photometric, extraSamples } = encoding;
-  return isJpeg(encoding) && colourSamples(photometric) === 3 && hasAlpha(extraSamples);
 }
 
 function isJpeg({ compression }: TiffEncoding): boolean {
@@ -235,7 +219,9 @@ export async function readTiff(bytes: WindowReader): Promise<ImageFacts> {
     if (index === 0) pixels = pixelsOf(tags, encoding);
     if (isPage(tags)) {
       const common = { ...sizeOf(tags), ...coloursOf(encoding), profile: await profileOf(bytes, tags) };
-      if (pages.length === 0) facts = { ...common, ...factsOf(tags, encoding), pages };
+      const metadata = METADATA.filter(([tag]) => tags.has(tag)).map(([, kind]) => kind);
+      if (pages.length === 0)
+        facts = { ...common, ...(encoding.bits > 8 && { deep: true }), metadata, pages };
       pages.push({ ...pageOf(index, tags, encoding), ...common });
     }
     index += 1;
@@ -262,32 +248,28 @@ function isPage(tags: Tags): boolean {
 }
 
 function pageOf(index: number, tags: Tags, encoding: TiffEncoding): Page {
-  const { photometric, compression, bits, samples } = encoding;
+  const { photometric, compression, bits, samples, extraSamples } = encoding;
   const grey = photometric === PHOTOMETRIC.whiteIsZero || photometric === PHOTOMETRIC.blackIsZero;
   const stored = tags.get(TAG.orientation)?.value;
   const orientation = isOrientation(stored) ? stored : 1; // ImageMagick rejects other values
-  const kinds = kindsOf(encoding);
+  const kinds = (Object.keys(KIND_RULES) as Kind[]).filter((kind) => KIND_RULES[kind]?.(encoding));
   return {
     index,
     ...(photometric === PHOTOMETRIC.palette && { paletteKind: 'palette' }),
     ...(grey && bits === 1 && samples === 1 && { paletteKind: 'bilevel' }),
     ...(TRUE_COLOURS.includes(photometric) && { trueColour: true }),
     ...(isInverted(encoding) && { inverted: true }),
-    ...(hasUnusedSamples(encoding) && { unusedSamples: true }),
-    ...(isPremultiplied(encoding) && { premultiplied: true }),
+    // ImageMagick 6 would use the first of these samples as alpha.
+    ...(extraSamples.length > 0 && !hasAlpha(extraSamples) && { unusedSamples: true }),
+    // libtiff premultiplies JPEG with three colours.
+    ...(isJpeg(encoding) &&
+      colourSamples(photometric) === 3 &&
+      hasAlpha(extraSamples) && { premultiplied: true }),
     // The decoder applies a part of the orientation of such a page.
     ...(TURNED_BY_DECODER.includes(compression) && orientation > 1 && { mirroredFor: orientation }),
     ...(orientation > 1 && { orientation }),
     ...(encoding.contradictory && { contradictory: true }),
     ...(kinds.length > 0 && { kinds }),
-  };
-}
-
-/** Returns the properties of a file that only its first page determines. */
-function factsOf(tags: Tags, { bits }: TiffEncoding): ImageFacts {
-  return {
-    ...(bits > 8 && { deep: true }),
-    metadata: METADATA.filter(([tag]) => tags.has(tag)).map(([, kind]) => kind),
   };
 }
 

@@ -9,6 +9,7 @@ import { withoutMarker } from '../exif.ts';
 import { META_BYTES } from '../heif.ts';
 import { metadataKindOf, metaIn, readItem } from '../heif-items.ts';
 import type { ImageInfo, MetadataKind } from '../image-info.ts';
+import { contentName } from '../jxl.ts';
 import { kindOfChunk, readMetadataChunk } from '../png-text.ts';
 import { TAG } from '../tiff.ts';
 import { readExifTexts } from './exif.ts';
@@ -114,9 +115,10 @@ const BLOCKS: Partial<Record<InputType, (source: Source) => AsyncGenerator<Block
   avif: heifBlocks,
   heic: heifBlocks,
   async *jxl({ window, file }) {
-    for await (const { name, offset, length } of boxes(window)) {
+    for await (const box of boxes(window)) {
+      const { name, offset, length } = box;
       const isCompressed = name === 'brob';
-      const kind = KINDS[isCompressed ? (await window.read(offset, 4)).toString('latin1') : name];
+      const kind = KINDS[await contentName(window, box)];
       const body = readAt(file, isCompressed ? offset + 4 : offset, isCompressed ? length - 4 : length);
       const content = isCompressed ? () => body().then(decompress) : body;
       if (kind) yield { kind, read: kind === 'exif' ? () => content().then(afterOffset) : content };
