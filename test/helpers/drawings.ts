@@ -77,14 +77,14 @@ export const RESOLVED = {
 /** Filters, custom properties and colours that a wrong rewriting would change. */
 export const DELICATE = {
   ...Object.fromEntries(
-    ['dx', 'dy', 'stdDeviation'].flatMap((name) =>
-      ['10%', '5px', 'none', '', '1 2 3'].map((value) => [
-        `a drop shadow whose ${name} is "${value}"`,
+    ['dx="10%"', 'dx="1 2 3"', 'dy="5px"', 'dy=""', 'stdDeviation="10%"', 'stdDeviation="none"'].map(
+      (attribute) => [
+        `a drop shadow with ${attribute}`,
         svg(
-          `<filter id="f" x="-0.5" y="-0.5" width="2" height="2"><feDropShadow ${name}="${value}" flood-color="navy"/></filter>` +
+          `<filter id="f" x="-0.5" y="-0.5" width="2" height="2"><feDropShadow ${attribute} flood-color="navy"/></filter>` +
             '<rect x="30" y="20" width="50" height="30" fill="gold" filter="url(#f)"/>',
         ),
-      ]),
+      ],
     ),
   ),
   'a drop shadow of two deviations': svg(

@@ -45,6 +45,12 @@ describe('the sentences of a plan', () => {
       'the colour profile is kept',
     ],
     ['metadata', { ...PHOTO, metadata: ['exif', 'xmp'] }, {}, 'EXIF and XMP metadata is removed'],
+    [
+      'the copyright',
+      { ...PHOTO, metadata: ['exif', 'xmp'] },
+      { metadata: 'copyright' },
+      'EXIF and XMP metadata is removed, except the copyright',
+    ],
     ['a gain map', { ...PHOTO, gainMap: true }, {}, 'the gain map for HDR screens is not used'],
     [
       'a truncated file',

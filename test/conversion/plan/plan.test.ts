@@ -551,7 +551,7 @@ describe('the plan', () => {
     it('encodes AVIF and JPEG XL with the programs of their libraries, from a PNG without metadata', () => {
       const [convert, encode] = lines({ type: 'jpg' }, { format: 'avif' });
       expect(convert).to.match(/ -strip -depth 8 .* PNG:encode\.png$/);
-      expect(encode).to.match(/^avifenc .* -y 444 .* color:cq-level=21 encode\.png image\.avif$/);
+      expect(encode).to.match(/^avifenc .* -s 9 -y 444 .* color:cq-level=21 encode\.png image\.avif$/);
       expect(last({ type: 'png' }, { format: 'jxl' })).to.match(/ -d 1\.55 -e 4 encode\.png image\.jxl$/);
     });
 
