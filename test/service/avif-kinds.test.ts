@@ -3,10 +3,11 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { box, uint32 } from '../../scripts/fixtures/boxes.ts';
+import { avif } from '../../scripts/fixtures/edge-case.ts';
 import { type HeifItem, heif, itemsOf } from '../../scripts/fixtures/heif-writer.ts';
 import { open, scene } from '../../scripts/fixtures/scene.ts';
 import { convert, converted, edgeCase, expectSuccess, fixture, jsonOf, sendForm } from '../helpers/client.ts';
-import { decode, difference, toPixels } from '../helpers/pixels.ts';
+import { decode, difference, type Pixels, toPixels } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
 /** Returns the properties of an item without those of this name. */
@@ -15,6 +16,38 @@ const without = ({ properties }: HeifItem, name: string): Buffer[] =>
 
 const BITS = box('pixi', Buffer.from([0, 0, 0, 0, 3, 8, 8, 8]));
 const BITS_OF_ONE = box('pixi', Buffer.from([0, 0, 0, 0, 1, 8]));
+
+/** A rotation by quarter turns anticlockwise, and an exchange of top and bottom (0) or left and right (1). */
+interface Rotation {
+  readonly irot: 0 | 1 | 2 | 3;
+  readonly imir?: 0 | 1 | undefined;
+}
+
+/** Encodes a transparent picture as an AVIF whose rotation only the colours have, as libavif writes it. */
+async function rotatedAvif({ irot, imir }: Rotation): Promise<Buffer> {
+  const png = await open(scene({ transparent: true }))
+    .png()
+    .toBuffer();
+  return avif([png], ['--irot', `${irot}`, ...(imir === undefined ? [] : ['--imir', `${imir}`])]);
+}
+
+/** Swaps the two last properties of the first item of an AVIF. */
+function mirroredFirst(file: Buffer): Buffer {
+  const swapped = Buffer.from(file);
+  const at = swapped.indexOf('ipma') + 12; // after version, flags, the number of items, and the ID of the first
+  const last = at + 2 + (swapped[at + 2] as number);
+  return swapped.fill(Buffer.of(swapped[last] as number, swapped[last - 1] as number), last - 1, last + 1);
+}
+
+/** Rotates and then mirrors the transparent picture. */
+async function rotated({ irot, imir }: Rotation): Promise<Pixels> {
+  const turned = await open(scene({ transparent: true }))
+    .rotate(((4 - irot) % 4) * 90)
+    .png()
+    .toBuffer();
+  const image = sharp(turned);
+  return toPixels(imir === undefined ? image : imir === 0 ? image.flip() : image.flop());
+}
 
 describe('an AVIF', () => {
   const service = useService();
@@ -67,6 +100,25 @@ describe('an AVIF', () => {
       const part = sharp(await sharp(plain).rotate(90).png().toBuffer()).extract(area);
       expect(difference(await decode(body), await toPixels(part)).psnr, crop).to.be.at.least(30);
     }
+  });
+
+  for (const rotation of [
+    { irot: 0, imir: 0 },
+    { irot: 1 },
+    { irot: 1, imir: 1 },
+    { irot: 2, imir: 1 },
+    { irot: 3, imir: 0 },
+  ] as const)
+    it(`that is transparent is rotated and mirrored with its alpha: ${JSON.stringify(rotation)}`, async () => {
+      const { body } = await converted(service.base, await rotatedAvif(rotation), { format: 'png' });
+      expect(difference(await decode(body), await rotated(rotation)).psnr).to.be.above(50);
+    });
+
+  it('that lists imir before irot is mirrored and then rotated', async () => {
+    const file = mirroredFirst(await rotatedAvif({ irot: 1, imir: 0 }));
+    const { body } = await converted(service.base, file, { format: 'png' });
+    // From top to bottom, and then rotated, is the same as rotated, and then from left to right.
+    expect(difference(await decode(body), await rotated({ irot: 1, imir: 1 })).psnr).to.be.above(50);
   });
 
   it('of one channel without code points has the range that its sequence header states', async () => {

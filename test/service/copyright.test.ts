@@ -66,17 +66,6 @@ describe('metadata=copyright', () => {
     expect((await copyright(gif, { format: 'webp' })).notes).to.equal('metadata-partly-kept');
   });
 
-  it('has its own conversion key and explanation for each value', async () => {
-    const file = await withTags('scene.jpg', await fixture('scene.jpg'), ...COPYRIGHT);
-    const found = [];
-    for (const metadata of ['none', 'copyright', 'all']) {
-      const { explanation } = await identify(file, { format: 'png', metadata, plan: 'true' });
-      found.push(explanation);
-    }
-    expect(new Set(found.map(({ key }) => key)).size).to.equal(3);
-    expect(found[1].sentences).to.include('EXIF and XMP metadata is removed, except the copyright');
-  });
-
   it('is kept for each result that asks for it, beside results without', async () => {
     const file = await withTags('scene.jpg', await fixture('scene.jpg'), ...COPYRIGHT);
     const variants = JSON.stringify([

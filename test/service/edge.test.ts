@@ -65,14 +65,6 @@ describe('hostile requests', () => {
     await nothingLeft();
   });
 
-  it('rejects 5000 files at the second one', async () => {
-    const parts = Array.from({ length: 5000 }, () => part('name="file"; filename="a"', 'GIF89a'));
-    expect((await post(...parts)).outcome).to.equal(
-      '400 Too many files: at most 1 allowed in one request. For several files, use POST /api/v1/batch.',
-    );
-    await nothingLeft();
-  });
-
   it('rejects a known field of 1 MiB with a short message and ignores an unknown one', async () => {
     const long = 'x'.repeat(1024 ** 2);
     const bad = await post(part('name="quality"', long), file());
@@ -81,26 +73,25 @@ describe('hostile requests', () => {
     await expectSuccess(post(part('name="else"', long), file()));
   });
 
-  for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty', '']) {
-    it(`ignores a field named ${JSON.stringify(name)}`, async () => {
-      await expectSuccess(post(part(`name="${name}"`, '1'), file()));
-      await nothingLeft();
-    });
-  }
+  it('ignores fields with names of JavaScript', async () => {
+    const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', ''];
+    await expectSuccess(post(...names.map((name) => part(`name="${name}"`, '1')), file()));
+    await nothingLeft();
+  });
 
-  for (const name of [
-    ...['../../../etc/passwd', '/etc/passwd', '..\\\\..\\\\x', '-rf', '|id', '@list', 'msl:x'],
-    ...['x'.repeat(5000), '.', '%0d%0aX: y'],
-  ]) {
-    it(`converts a file named ${JSON.stringify(name.slice(0, 30))} without traversal or injection`, async () => {
+  it('converts a file whose name is a path, an option or a command without traversal or injection', async () => {
+    for (const name of [
+      ...['../../../etc/passwd', '/etc/passwd', '..\\\\..\\\\x', '-rf', '|id', '@list', 'msl:x'],
+      ...['x'.repeat(5000), '.', '%0d%0aX: y'],
+    ]) {
       const { headers } = await expectSuccess(post(file(name)));
-      expect(headers.get('x')).to.equal(null);
-      expect(headers.get('content-disposition'))
+      expect(headers.get('x'), name).to.equal(null);
+      expect(headers.get('content-disposition'), name)
         .to.match(/^attachment; filename=/)
         .and.not.match(/[/\\]|\.\./);
       await nothingLeft();
-    });
-  }
+    }
+  });
 
   it('injects no header from an extended file name with a line break', async () => {
     const disposition = `name="file"; filename*=utf-8''a%0d%0aSet-Cookie:%20x.jpg`;

@@ -83,23 +83,15 @@ describe('the file part watermark', () => {
       { name: 'small', width: 40, watermark_scale: 50 },
       { name: 'large', width: 80, watermark_position: 'left top' },
     ]);
-    const { body } = await send(await red(8), { variants });
-    const files = await readZip(body);
-    const read = async (name: string) =>
-      decode(files.find((file) => file.name.includes(name))?.content as Buffer);
-    const [small, large] = [await read('small'), await read('large')];
-    expect([18, 19, 38, 39].map((x) => pixelAt(small, x, 20)[1] === 0)).to.deep.equal([
-      false,
-      true,
-      true,
-      false,
-    ]);
-    expect([1, 2, 17, 18].map((x) => pixelAt(large, x, 5)[1] === 0)).to.deep.equal([
-      false,
-      true,
-      true,
-      false,
-    ]);
+    const files = await readZip((await send(await red(8), { variants })).body);
+    /** Whether these pixels of a row are red. */
+    const marked = async (name: string, y: number, columns: readonly number[]) => {
+      const picture = await decode(files.find((file) => file.name.includes(name))?.content as Buffer);
+      return columns.map((x) => pixelAt(picture, x, y)[1] === 0);
+    };
+    const inside = [false, true, true, false];
+    expect(await marked('small', 20, [18, 19, 38, 39])).to.deep.equal(inside);
+    expect(await marked('large', 5, [1, 2, 17, 18])).to.deep.equal(inside);
     const batch = await send(await red(8), {}, [['b.gif', await fixture('scene.gif')]], '/batch');
     for (const { content } of await readZip(batch.body)) {
       const picture = await decode(content);
@@ -142,31 +134,24 @@ describe('the file part watermark', () => {
     const path = join(folder, 'presets.yaml');
     await writeFile(join(folder, 'logo.png'), await red(8));
     await writeFile(path, 'presets:\n  - { name: logo, format: png, width: 60, watermark: logo.png }\n');
-    const service = await startService({ PRESETS_FILE: path });
-    try {
-      const picture = await fixture('scene.png');
-      const expected = await send(await red(8), { width: '60' });
-      const found = await convert(service.base, picture, { preset: 'logo' });
-      expect(found.body.equals(expected.body)).to.equal(true);
-      const asBody = await sendForm(`${service.base}/convert?preset=logo`, {
-        ...{ method: 'POST', body: new Uint8Array(picture), headers: { 'content-type': 'image/png' } },
-      });
-      expect(asBody.body.equals(expected.body)).to.equal(true);
-      const described = await sendForm(`${service.base}/identify?preset=logo&plan=true`, {
-        ...{ method: 'POST', body: new Uint8Array(picture), headers: { 'content-type': 'image/png' } },
-      });
-      expect(jsonOf(described).explanation.key).to.equal(asBody.headers.get('x-conversion-key'));
-      const blue = await plain(8, 8, '#0000ff').png().toBuffer();
-      const form = formOf({ preset: 'logo' }, [
-        ['a.png', picture, 'file'],
-        ['b.png', blue, 'watermark'],
-      ]);
-      const other = await decode((await postForm(`${service.base}/convert`, form)).body);
-      expect(pixelAt(other, other.width - 4, other.height - 4)).to.deep.equal([0, 0, 255, 255]);
-      expect((await convert(service.base, picture, { watermark: 'logo.png' })).status).to.equal(400);
-    } finally {
-      await service.stop();
-    }
+    await using service = await startService({ PRESETS_FILE: path });
+    const picture = await fixture('scene.png');
+    const expected = await send(await red(8), { width: '60' });
+    const found = await convert(service.base, picture, { preset: 'logo' });
+    expect(found.body.equals(expected.body)).to.equal(true);
+    const init = { method: 'POST', body: new Uint8Array(picture), headers: { 'content-type': 'image/png' } };
+    const asBody = await sendForm(`${service.base}/convert?preset=logo`, init);
+    expect(asBody.body.equals(expected.body)).to.equal(true);
+    const described = await sendForm(`${service.base}/identify?preset=logo&plan=true`, init);
+    expect(jsonOf(described).explanation.key).to.equal(asBody.headers.get('x-conversion-key'));
+    const blue = await plain(8, 8, '#0000ff').png().toBuffer();
+    const form = formOf({ preset: 'logo' }, [
+      ['a.png', picture, 'file'],
+      ['b.png', blue, 'watermark'],
+    ]);
+    const other = await decode((await postForm(`${service.base}/convert`, form)).body);
+    expect(pixelAt(other, other.width - 4, other.height - 4)).to.deep.equal([0, 0, 255, 255]);
+    expect((await convert(service.base, picture, { watermark: 'logo.png' })).status).to.equal(400);
   });
 
   it('that a preset names ends the start if it is missing or no image', async () => {
