@@ -81,13 +81,6 @@ describe('reading the header of arbitrary bytes', () => {
   });
 
   for (const type of ALL_INPUT_TYPES) {
-    it(`terminates for type ${type}`, async () => {
-      await fc.assert(
-        fc.asyncProperty(fc.uint8Array({ maxLength: 4096 }), (bytes) => survives(bytes, type)),
-        { numRuns: RANDOM_FILES, seed: SEED },
-      );
-    });
-
     it(`terminates for bytes that start like ${type}`, async () => {
       const start =
         FIXTURES.find((fixture) => fixture.type === type)?.bytes.subarray(0, 40) ?? Buffer.alloc(0);

@@ -1,6 +1,6 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { execFileSync } from 'node:child_process';
-import { symlink, writeFile } from 'node:fs/promises';
+import { symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
@@ -9,6 +9,7 @@ import { tiff } from '../../scripts/fixtures/writers.ts';
 import type { InputType } from '../../src/formats.ts';
 import type { ImageInfo } from '../../src/images/image-info.ts';
 import { inspect } from '../../src/images/index.ts';
+import { pngChunk } from '../../src/images/png-writer.ts';
 import { edgeCasePath, fixture, fixturePath } from '../helpers/client.ts';
 import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
 import { plain } from '../helpers/pixels.ts';
@@ -18,16 +19,17 @@ const headerOf = async (bytes: Uint8Array, type: InputType) => {
   return inspect(path, type);
 };
 
-describe('inspecting a header', () => {
-  it('of a JPEG returns its stored size, and that it is not CMYK', async () => {
-    expect(await inspect(fixturePath('orientation-6.jpg'), 'jpg')).to.deep.include({
-      type: 'jpg',
-      width: 80,
-      height: 120,
-      cmyk: false,
-    });
-  });
+/** Draws a greyscale PNG. */
+function drawGreys(width: number, height: number, value: (x: number, y: number) => number): Promise<Buffer> {
+  const samples = Array.from({ length: width * height }, (_, at) =>
+    value(at % width, Math.floor(at / width)),
+  );
+  return sharp(Buffer.from(samples), { raw: { width, height, channels: 1 } })
+    .png()
+    .toBuffer();
+}
 
+describe('inspecting a header', () => {
   it('reads only regular files: does not block on a pipe or follow a link that a tool has created', async () => {
     const folder = await makeTempDir('strange');
     execFileSync('mkfifo', [join(folder, 'pipe')]);
@@ -36,16 +38,6 @@ describe('inspecting a header', () => {
       const outcome = await inspect(join(folder, name), 'png').catch((error) => error.code);
       expect(outcome, name).to.be.oneOf(['ESPIPE', 'ELOOP']);
     }
-  });
-
-  it('of a progressive CMYK JPEG returns both properties', async () => {
-    const image = plain(33, 17);
-    const bytes = await image
-      .toColourspace('cmyk')
-      .withIccProfile('cmyk')
-      .jpeg({ progressive: true })
-      .toBuffer();
-    expect(await headerOf(bytes, 'jpg')).to.deep.include({ width: 33, height: 17, cmyk: true });
   });
 
   it('of a JPEG ignores the orientation in EXIF without the header of a TIFF, as browsers do', async () => {
@@ -58,15 +50,15 @@ describe('inspecting a header', () => {
     }
   });
 
-  it('of a JPEG skips fill bytes', async () => {
-    const jpeg = await fixture('scene.jpg');
-    const filled = Buffer.concat([jpeg.subarray(0, 2), Buffer.alloc(5, 0xff), jpeg.subarray(2)]);
-    expect(await headerOf(filled, 'jpg')).to.deep.include({ width: 120, height: 80 });
-  });
-
-  it('of a JPEG skips bytes that belong to no segment', async () => {
+  it('of a JPEG skips fill bytes, and bytes that belong to no segment', async () => {
     const jpeg = await fixture('orientation-6.jpg');
-    for (const extra of [[0x20], [0xff, 0], [1, 0xff, 0xff, 0, 0xff], Array(5000).fill(7)]) {
+    for (const extra of [
+      Array(5).fill(0xff),
+      [0x20],
+      [0xff, 0],
+      [1, 0xff, 0xff, 0, 0xff],
+      Array(5000).fill(7),
+    ]) {
       const bytes = Buffer.concat([jpeg.subarray(0, 2), Buffer.from(extra), jpeg.subarray(2)]);
       const { pixels: _, ...facts } = await headerOf(bytes, 'jpg'); // the profile has another place
       expect(await headerOf(jpeg, 'jpg')).to.deep.include(facts);
@@ -85,16 +77,8 @@ describe('inspecting a header', () => {
   });
 
   it('of a JPEG returns whether it is detailed, at every quality', async () => {
-    const side = 400;
-    const draw = (value: (x: number, y: number) => number): Promise<Buffer> =>
-      sharp(
-        Buffer.from(Array.from({ length: side ** 2 }, (_, at) => value(at % side, Math.floor(at / side)))),
-        { raw: { width: side, height: side, channels: 1 } },
-      )
-        .png()
-        .toBuffer();
-    const bars = await draw((x, y) => (x % 11 < 4 && y % 17 < 11 ? 20 : 240));
-    const waves = await draw((x, y) => 127 + 100 * Math.sin(x / 30) * Math.cos(y / 20));
+    const bars = await drawGreys(400, 400, (x, y) => (x % 11 < 4 && y % 17 < 11 ? 20 : 240));
+    const waves = await drawGreys(400, 400, (x, y) => 127 + 100 * Math.sin(x / 30) * Math.cos(y / 20));
     for (const quality of [50, 75, 90, 98]) {
       const detailed = async (png: Buffer) =>
         (await headerOf(await sharp(png).jpeg({ quality }).toBuffer(), 'jpg')).detailed;
@@ -105,37 +89,30 @@ describe('inspecting a header', () => {
 
   it('of a JPEG returns that it is detailed if it has lines in empty areas, whatever its bytes', async () => {
     const [width, height] = [1200, 900];
-    const draw = (value: (x: number, y: number) => number): Promise<Buffer> => {
-      const samples = Array.from({ length: width * height }, (_, at) =>
-        value(at % width, Math.floor(at / width)),
-      );
-      const raw = { width, height, channels: 1 } as const;
-      return sharp(Buffer.from(samples), { raw }).png().toBuffer();
-    };
-    const lines = await draw((x, y) => ((x + 3 * y) % 97 < 3 ? 0 : 255));
+    const lines = await drawGreys(width, height, (x, y) => ((x + 3 * y) % 97 < 3 ? 0 : 255));
     const noise = (x: number, y: number): number => ((x * 7919 + y * 104_729 + x * y * 31) % 251) / 20;
-    const photo = await draw((x, y) => 127 + 90 * Math.sin(x / 30) * Math.cos(y / 20) + noise(x, y));
-    for (const [quality, progressive] of [
-      [80, false],
-      [90, false],
-      [90, true],
-    ] as const) {
-      const encode = (png: Buffer): Promise<Buffer> => sharp(png).jpeg({ quality, progressive }).toBuffer();
+    const photo = await drawGreys(
+      ...([width, height] as const),
+      (x, y) => 127 + 90 * Math.sin(x / 30) * Math.cos(y / 20) + noise(x, y),
+    );
+    for (const options of [{ quality: 80 }, { quality: 90 }, { quality: 90, progressive: true }]) {
+      const encode = (png: Buffer): Promise<Buffer> => sharp(png).jpeg(options).toBuffer();
       const [drawn, taken] = [await encode(lines), await encode(photo)];
-      expect((await headerOf(drawn, 'jpg')).detailed, `lines at ${quality}`).to.equal(true);
-      expect((await headerOf(taken, 'jpg')).detailed, `a photo at ${quality}`).to.equal(undefined);
+      expect((await headerOf(drawn, 'jpg')).detailed, 'lines').to.equal(true);
+      expect((await headerOf(taken, 'jpg')).detailed, 'a photo').to.equal(undefined);
       expect(drawn.length, 'bytes of the drawing').to.be.below((width * height) / 4);
     }
   });
 
-  it('of a GIF returns delays and loop count, and no animation for a single frame', async () => {
-    const moving = { delaysMs: [100, 250, 40], loopCount: 3 };
-    expect(await inspect(fixturePath('moving.gif'), 'gif')).to.deep.include({
-      type: 'gif',
-      animation: moving,
-    });
+  it('of a GIF and of a WebP returns delays and loop count, and no animation for a single frame', async () => {
+    const timing = { delaysMs: [100, 250, 40], loopCount: 3 };
+    const frames = [true, false, false].map((noBlend) => ({ disposeToBackground: false, noBlend }));
+    expect((await inspect(fixturePath('moving.gif'), 'gif')).animation).to.deep.equal(timing);
+    const webp = await inspect(fixturePath('moving.webp'), 'webp');
+    expect(webp.animation).to.deep.equal({ ...timing, transparent: true, frames });
+    expect(await inspect(fixturePath('window.webp'), 'webp')).to.not.have.property('animation');
     const still = await inspect(fixturePath('scene.gif'), 'gif');
-    expect(still).to.deep.include({ width: 120, height: 80, profile: 'none', paletteKind: 'palette' });
+    expect(still).to.include({ width: 120, height: 80, profile: 'none', paletteKind: 'palette' });
     expect(still).to.not.have.property('animation');
   });
 
@@ -183,19 +160,6 @@ describe('inspecting a header', () => {
     expect(await headerOf(twice, 'gif')).to.deep.include({
       animation: { delaysMs: [100, 70], loopCount: 1, opaque: true },
     });
-  });
-
-  it('of a WebP returns delays and loop count, and no animation for a single frame', async () => {
-    const frames = [true, false, false].map((replaces) => ({
-      disposeToBackground: false,
-      noBlend: replaces,
-    }));
-    const moving = { delaysMs: [100, 250, 40], loopCount: 3, transparent: true, frames };
-    expect(await inspect(fixturePath('moving.webp'), 'webp')).to.deep.include({
-      type: 'webp',
-      animation: moving,
-    });
-    expect(await inspect(fixturePath('window.webp'), 'webp')).to.not.have.property('animation');
   });
 
   it('of a TIFF returns its pages without thumbnails', async () => {
@@ -286,46 +250,13 @@ describe('inspecting a header', () => {
     expect(await inspect(edgeCasePath('deep.png'), 'png')).to.not.have.property('paletteKind');
     expect(await inspect(edgeCasePath('moving.png'), 'png')).to.deep.include({ hasIgnoredFrames: true });
     expect(await inspect(edgeCasePath('moving.avif'), 'avif')).to.deep.include({ hasIgnoredFrames: true });
-    expect(await inspect(edgeCasePath('lossless-coding.jpg'), 'jpg')).to.deep.include({
-      kinds: ['jpeg-process'],
-    });
   });
 
   it('distinguishes a PNG that compresses well, such as a screenshot, from one that does not', async () => {
-    const path = join(await makeTempDir('png'), 'in');
-    const panels = Buffer.from(
-      '<svg width="400" height="300"><rect width="100" height="300" fill="#123"/></svg>',
-    );
-    await sharp(panels).png().toFile(path);
-    expect(await inspect(path, 'png')).to.deep.include({ flat: true });
-    const noise = {
-      create: {
-        width: 400,
-        height: 300,
-        channels: 3,
-        background: '#888',
-        noise: { type: 'gaussian', sigma: 30 },
-      },
-    } as const;
-    await sharp(noise).png().toFile(path);
-    expect(await inspect(path, 'png')).to.deep.include({ flat: false });
-  });
-
-  it('returns the size for every format', async () => {
-    for (const type of ['png', 'jpg', 'gif', 'bmp', 'tiff', 'avif', 'webp', 'svg'] as const) {
-      expect(await inspect(fixturePath(`scene.${type}`), type), type).to.deep.include({
-        width: 120,
-        height: 80,
-      });
-    }
-    expect(await inspect(fixturePath('scene.ico'), 'ico')).to.deep.include({ width: 64, height: 64 });
-    for (const options of [{ lossless: true }, { quality: 80 }]) {
-      const image = plain(33, 17);
-      expect(await headerOf(await image.webp(options).toBuffer(), 'webp')).to.deep.include({
-        width: 33,
-        height: 17,
-      });
-    }
+    const panels = await drawGreys(400, 300, (x) => (x < 100 ? 30 : 240));
+    expect(await headerOf(panels, 'png')).to.deep.include({ flat: true });
+    const noise = await drawGreys(400, 300, (x, y) => (x * 7919 + y * 104_729 + x * y * 31) % 251);
+    expect(await headerOf(noise, 'png')).to.deep.include({ flat: false });
   });
 
   it('of a BigTIFF returns the same properties as of a TIFF', async () => {
@@ -373,17 +304,13 @@ describe('inspecting a header', () => {
     expect((await headerOf(bytes, 'tiff')).pages?.[0]?.orientation).to.equal(6);
   });
 
-  it('of a CMYK TIFF returns cmyk', async () => {
-    const image = plain(8, 8);
-    const bytes = await image.toColourspace('cmyk').withIccProfile('cmyk').tiff().toBuffer();
-    expect(await headerOf(bytes, 'tiff')).to.deep.include({ cmyk: true });
-  });
-
-  it('of an AVIF without a profile returns that it has none', async () => {
-    for (const name of ['scene.avif', 'window.avif']) {
-      const { profile, hasIgnoredFrames } = await inspect(fixturePath(name), 'avif');
-      expect({ profile, hasIgnoredFrames }).to.deep.equal({ profile: 'none', hasIgnoredFrames: undefined });
-    }
+  it('of a TIFF and of a progressive JPEG returns cmyk', async () => {
+    const image = plain(33, 17).toColourspace('cmyk').withIccProfile('cmyk');
+    for (const [type, file] of [
+      ['tiff', image.clone().tiff()],
+      ['jpg', image.clone().jpeg({ progressive: true })],
+    ] as const)
+      expect(await headerOf(await file.toBuffer(), type)).to.include({ width: 33, height: 17, cmyk: true });
   });
 
   it('of an icon without a bitmap returns no size', async () => {
@@ -407,19 +334,10 @@ describe('inspecting a header', () => {
     const twice = Buffer.concat([jpeg.subarray(0, 2), segment(exif(6)), segment(exif(3)), jpeg.subarray(2)]);
     expect(await headerOf(twice, 'jpg')).to.deep.include({ orientation: 6, metadata: ['exif'] });
 
-    const chunk = (type: string, data: Buffer) => {
-      const whole = Buffer.concat([Buffer.alloc(4), Buffer.from(type), data, Buffer.alloc(4)]);
-      whole.writeUInt32BE(data.length);
-      return whole;
-    };
     const png = await fixture('p3.png');
-    const chunks = [chunk('eXIf', exif(8)), chunk('eXIf', exif(2)), chunk('iCCP', Buffer.from('x'))];
+    const chunks = [pngChunk('eXIf', exif(8)), pngChunk('eXIf', exif(2)), pngChunk('iCCP', Buffer.from('x'))];
     const end = Buffer.concat([png.subarray(0, -12), ...chunks, png.subarray(-12)]);
     expect(await headerOf(end, 'png')).to.deep.include({ orientation: 8, profile: 'other' });
-    const srgb = await sharp(png).toColourspace('srgb').withIccProfile('srgb').png().toBuffer();
-    const profile = (await headerOf(srgb, 'png')).profile;
-    const other = Buffer.concat([srgb.subarray(0, -12), chunk('iCCP', Buffer.from('x')), srgb.subarray(-12)]);
-    expect([profile, (await headerOf(other, 'png')).profile]).to.deep.equal(['srgb', 'srgb']);
   });
 
   for (const [root, size] of [
@@ -429,10 +347,7 @@ describe('inspecting a header', () => {
       { width: 144, height: 96 },
     ],
     ['<svg viewBox="0 0 30 40">', { width: 30, height: 40 }],
-    ['<svg viewBox="0,0,30,40" width="50%">', { width: 30, height: 40 }],
-    ['<svg width="10" viewBox="0 0 30 60">', { width: 10, height: 20 }],
     ['<svg height="10" viewBox="0 0 30 60">', { width: 5, height: 10 }],
-    ['<svg height="10" width="100%" viewBox="0 0 30 60">', { width: 5, height: 10 }],
     ['<svg height="10" width="2furlong" viewBox="0 0 30 60">', { width: 5, height: 10 }],
     ['<svg width="auto" height="auto" viewBox="0 0 5.5 6.25">', { width: 5.5, height: 6.25 }],
     ['<svg>', {}],
@@ -440,18 +355,11 @@ describe('inspecting a header', () => {
     ['<svg width="10" viewBox="0 0 0 60">', {}],
     ['<svg width="10" viewBox="0 0 &w; 60">', {}],
     ['<svg width="&w;" height="10" viewBox="0 0 30 60">', {}],
-    ['<svg width="2em" height="3em">', { width: 24, height: 36 }],
     ['<svg width="2ex" height="3ex" font-size="20px">', { width: 20, height: 30 }],
     ['<svg width="2em" height="3em" style="font-size:1in">', { width: 192, height: 288 }],
     ['<svg width="2em" height="3em" font-size="large">', {}],
     ['<svg width="2ch" height="3ch">', {}],
-    ['<svg style="width:20000px; height: 300px">', { width: 20_000, height: 300 }],
-    [
-      '<svg style="width:300px !important;max-height:2px" width="30" height="20">',
-      { width: 300, height: 20 },
-    ],
     ['<svg style="width:wide;height:-4px" width="30" height="20">', { width: 30, height: 20 }],
-    ['<svg style="width:50%;height:auto" width="30" height="20" viewBox="0 0 3 4">', { width: 3, height: 4 }],
     ['<svg width="10.4" height="20.25px">', { width: 10.4, height: 20.25 }],
     ['<svg width="2vw" height="3vh">', {}],
     ['<svg width="-5" height="wide">', {}],
@@ -462,29 +370,4 @@ describe('inspecting a header', () => {
       expect({ width, height }).to.deep.equal({ width: undefined, height: undefined, ...size });
     });
   }
-
-  it('of a file truncated at any byte does not throw', async () => {
-    for (const [name, type] of [
-      ['orientation-6.jpg', 'jpg'],
-      ['scene.png', 'png'],
-      ['scene.bmp', 'bmp'],
-      ['scene.svg', 'svg'],
-      ['moving.gif', 'gif'],
-      ['moving.webp', 'webp'],
-      ['pages.tiff', 'tiff'],
-      ['window.avif', 'avif'],
-      ['../traps/everything.jpg', 'jpg'],
-      ['../traps/everything.png', 'png'],
-      ['../traps/everything.webp', 'webp'],
-      ['../traps/mixed.tiff', 'tiff'],
-      ['../traps/moving.avif', 'avif'],
-    ] as const) {
-      const file = await fixture(name);
-      const path = join(await makeTempDir('cut'), 'in');
-      for (let length = 0; length <= Math.min(file.length, 600); length += 1) {
-        await writeFile(path, file.subarray(0, length));
-        expect(await inspect(path, type)).to.deep.include({ type });
-      }
-    }
-  });
 });
