@@ -124,15 +124,11 @@ function masksFollow(compression: number, isOs2: boolean): number {
   return compression === COMPRESSION.alphaBitFields ? 16 : 0;
 }
 
-interface MaskContext {
-  readonly bits: number;
-  readonly compression: number;
-  readonly isOs2: boolean;
-  readonly icon: boolean;
-}
-
-function masksOf(fields: Buffer, length: number, context: MaskContext): Masks | undefined {
-  const { bits, compression, isOs2, icon } = context;
+function masksOf(
+  fields: Buffer,
+  length: number,
+  { bits, compression, isOs2, icon }: { bits: number; compression: number; isOs2: boolean; icon: boolean },
+): Masks | undefined {
   if (bits !== 16 && bits !== 32) return undefined;
   const mask = (at: number): number => fields.readUInt32LE(INFO_HEADER + at);
   if (compression === COMPRESSION.rgb) {

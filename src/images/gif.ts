@@ -160,12 +160,10 @@ async function findFlaws(bytes: WindowReader): Promise<Flaws> {
     if (name === 'image' && control === 'own') control = 'earlier';
     hasFrame ||= name === 'image';
   }
-  return { replacements: [...replacements, ...replaceRepeats(loop, laterLoop)], uncontrolled };
-}
-
-/** Replaces the repeat count before the first frame by a later one: the last one counts, but ImageMagick uses the first frame's. */
-function replaceRepeats(first: GifBlock | undefined, later: GifBlock | undefined): Flaws['replacements'] {
-  return first && later ? [[first.offset + REPEATS_AT, later.head.subarray(REPEATS_AT, REPEATS_AT + 2)]] : [];
+  // The last repeat count counts, but ImageMagick uses the one before the first frame.
+  if (loop && laterLoop)
+    replacements.push([loop.offset + REPEATS_AT, laterLoop.head.subarray(REPEATS_AT, REPEATS_AT + 2)]);
+  return { replacements, uncontrolled };
 }
 
 /** Returns the canvas size that includes a frame. */

@@ -112,7 +112,7 @@ const colourType = (colr: Buffer): string => colr.toString('latin1', 0, 4);
 export const isProfile = (colr: Buffer): boolean => ['prof', 'rICC'].includes(colourType(colr));
 
 /** Reads the colour space: of an ICC profile, or else of code points (`nclx`). */
-function colourIn(properties: readonly Box[]): Pick<ImageFacts, 'profile' | 'declaredColour'> {
+function colourIn(properties: readonly Box[]): ImageFacts {
   const colours = properties.filter(({ name }) => name === 'colr').map(({ body }) => body);
   const profile = colours.find(isProfile);
   if (profile)
@@ -191,10 +191,7 @@ const MIRRORED = [4, 2] as const;
  * crops and rotates each image by its own properties, and libavif writes none for the alpha, to which those of the primary image
  * apply.
  */
-function plannedTransforms(
-  meta: HeifMeta,
-  aperture: Area | undefined,
-): Pick<ImageFacts, 'orientation' | 'plannedTransforms' | 'aperture'> {
+function plannedTransforms(meta: HeifMeta, aperture: Area | undefined): ImageFacts {
   const orientation = orientationIn(meta.propertiesOf(meta.primary) ?? []);
   if (orientation === undefined) return {};
   const differs = orientation !== 1 && alphasOf(meta).some((alpha) => orientationIn(alpha) !== orientation);

@@ -57,16 +57,12 @@ export async function readProfile(
   length: number,
   model?: ColourModel,
 ): Promise<Profile> {
-  if (!(await isProfileFor(bytes, start, model)) || (await isIncomplete(bytes, start, length)))
-    return 'unusable';
+  if (!(await isProfileFor(bytes, start, model))) return 'unusable';
+  // Browsers ignore a profile that states more bytes than it has, but ImageMagick applies it.
+  const stated = await bytes.read(start, 4);
+  if (stated.length === 4 && stated.readUInt32BE() > length) return 'unusable';
   if (length > MAX_PROFILE_BYTES) return 'other';
   return classifyProfile(await bytes.read(start, Math.max(0, length)));
-}
-
-/** Checks whether a profile states more bytes than it has. Browsers ignore such a profile, but ImageMagick applies it. */
-async function isIncomplete(bytes: WindowReader, start: number, length: number): Promise<boolean> {
-  const stated = await bytes.read(start, 4);
-  return stated.length === 4 && stated.readUInt32BE() > length;
 }
 
 /**
@@ -76,8 +72,9 @@ async function isIncomplete(bytes: WindowReader, start: number, length: number):
 export function classifyProfile(profile: Buffer): Profile {
   try {
     if (profile.toString('latin1', 16, 20) === 'GRAY') return 'grey';
-    if (isSingular(profile)) return 'unusable';
-    return isSrgb(profile) ? 'srgb' : 'other';
+    const primaries = readPrimaries(profile);
+    if (primaries && Math.abs(determinant(primaries)) < MIN_DETERMINANT) return 'unusable';
+    return primaries && isSrgb(primaries, readTags(profile)) ? 'srgb' : 'other';
   } catch {
     return 'other'; // truncated or invalid: the tool reports it
   }
@@ -170,21 +167,15 @@ function hasRightLengths(profile: Buffer): boolean {
   );
 }
 
-function isSrgb(profile: Buffer): boolean {
-  const tags = readTags(profile);
-  const values = readPrimaries(profile)?.flat();
-  const matches = SRGB_PRIMARIES.every(
-    (value, at) => Math.abs((values?.[at] ?? Number.NaN) - value) < PRIMARY_TOLERANCE,
-  );
-  return matches && ['rTRC', 'gTRC', 'bTRC'].every((name) => isSrgbCurve(tags.get(name)));
-}
-
 /** Minimum determinant of usable primaries. That of sRGB is 0.2, and that of a display with half its saturation is 0.05. */
 const MIN_DETERMINANT = 0.0001;
 
-function isSingular(profile: Buffer): boolean {
-  const primaries = readPrimaries(profile);
-  return primaries !== undefined && Math.abs(determinant(primaries)) < MIN_DETERMINANT;
+function isSrgb(primaries: Matrix3, tags: ReadonlyMap<string, Buffer>): boolean {
+  const isNear = (value: number, at: number): boolean =>
+    Math.abs(value - (SRGB_PRIMARIES[at] as number)) < PRIMARY_TOLERANCE;
+  return (
+    primaries.flat().every(isNear) && ['rTRC', 'gTRC', 'bTRC'].every((name) => isSrgbCurve(tags.get(name)))
+  );
 }
 
 /** Reads X, Y and Z of red, green and blue. Returns undefined for a profile without primaries, or with lookup tables. */

@@ -29,7 +29,7 @@ import { readPsd, repairPsd } from './psd.ts';
 import { readSvg } from './svg/inspect.ts';
 import { skipXmlPreamble } from './svg/markup.ts';
 import { repairSvg } from './svg/rewrite.ts';
-import { readTiff } from './tiff.ts';
+import { readTiff, TAG } from './tiff.ts';
 import { repairTiff } from './tiff-repair.ts';
 import { readWebp } from './webp.ts';
 
@@ -123,9 +123,6 @@ const TIFF = ['II*\0', 'MM\0*', 'II+\0', 'MM\0+'];
 const startsWith = (head: Uint8Array, starts: readonly string[]): boolean =>
   starts.includes(Buffer.from(head.subarray(0, 4)).toString('latin1'));
 
-const NEW_SUBFILE_TYPE = 254;
-const SUB_DIRECTORIES = 330;
-
 /**
  * Checks whether the first directory is that of a camera's raw format: a preview, or one with sub-directories. `file-type` takes
  * every TIFF with PrintIM (0xC4A5) for a raw image of a Sony camera, but cameras of other vendors write it to common TIFFs.
@@ -134,7 +131,7 @@ async function isCameraRaw(head: Uint8Array): Promise<boolean> {
   const tiff = await TiffReader.open(bufferReader(Buffer.from(head)));
   if (!tiff) return true;
   const tags = await tiff.tags((await tiff.first()) ?? 0);
-  return tags.has(SUB_DIRECTORIES) || ((tags.get(NEW_SUBFILE_TYPE)?.value ?? 0) & 1) !== 0;
+  return tags.has(TAG.subDirectories) || ((tags.get(TAG.newSubfileType)?.value ?? 0) & 1) !== 0;
 }
 
 /** Matches the root element with any namespace prefix. */

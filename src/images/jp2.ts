@@ -113,10 +113,7 @@ async function readJp2Layout(bytes: WindowReader): Promise<Jp2Layout> {
 }
 
 /** Reads the profile, and checks whether the tools can convert the colours. */
-async function readColours(
-  bytes: WindowReader,
-  layout: Omit<Jp2Layout, 'image'>,
-): Promise<Pick<ImageFacts, 'profile' | 'kinds' | 'ycc'>> {
+async function readColours(bytes: WindowReader, layout: Omit<Jp2Layout, 'image'>): Promise<ImageFacts> {
   const { colour, components = 0, hasPalette, isSubsampled, siz } = layout;
   const { profile, space } = colour ?? {};
   const [first] = siz?.factors ?? [];
@@ -166,7 +163,7 @@ async function readSiz(bytes: WindowReader, codestream: number): Promise<Siz | u
   return { bytes: Buffer.from(siz.subarray(0, end)), factors };
 }
 
-function dimensionsOf(siz: Buffer, bits: number): Pick<ImageFacts, 'width' | 'height' | 'gridArea' | 'deep'> {
+function dimensionsOf(siz: Buffer, bits: number): ImageFacts {
   const gridArea = areaOf(siz);
   const { x, y, width, height } = gridArea;
   return { width, height, ...((x > 0 || y > 0) && { gridArea }), ...(bits > 8 && { deep: true }) };

@@ -122,7 +122,7 @@ async function readPartedProfile(
   bytes: WindowReader,
   parts: readonly ProfilePart[],
   model: ColourModel | undefined,
-): Promise<Pick<ImageFacts, 'profile' | 'externalProfile'>> {
+): Promise<ImageFacts> {
   if (parts.length === 0) return { profile: 'none' };
   const sorted = sortParts(parts);
   const [first] = sorted;
@@ -149,7 +149,7 @@ export function readJpegProfile(path: string): Promise<Buffer> {
 }
 
 /** Reads the sampling factors of a frame header (T.81, A.1.1 and A.2). */
-function readCodedUnit(header: Buffer): Pick<ImageFacts, 'codedUnit'> {
+function readCodedUnit(header: Buffer): ImageFacts {
   const count = Math.min(header[5] ?? 0, MAX_COMPONENTS);
   if (count < 2 || header.length < 6 + 3 * count) return {};
   const factors = Array.from({ length: count }, (_, at) => header[7 + 3 * at] ?? 0);

@@ -55,7 +55,7 @@ export async function readJxl(bytes: WindowReader): Promise<ImageFacts> {
  * Returns the bits per channel that djxl must write: 8 or 16, if not all channels have as many. djxl 0.7 writes wrong pixels
  * of other depths unless it is told to convert them, and cannot convert alpha.
  */
-function decodedDepth({ depths, hasAlpha }: JxlHeader): Pick<ImageFacts, 'decodedDepth' | 'kinds'> {
+function decodedDepth({ depths, hasAlpha }: JxlHeader): ImageFacts {
   const decodedDepth = Math.max(...depths) > 8 ? 16 : 8;
   if (depths.every((depth) => depth === decodedDepth)) return {};
   return { decodedDepth, ...(hasAlpha && { kinds: ['jxl-alpha-depth'] as const }) };

@@ -237,23 +237,18 @@ const MAX_COLOURS = 256;
  */
 export function completePalette(path: string, context: RepairContext): Promise<boolean> {
   return withFile(path, 'r', async (file) => {
-    const place = await findPalette(new WindowReader(file));
-    if (!place) return false;
-    const { offset, length } = place;
+    let palette: Part | undefined;
+    for await (const chunk of pngChunks(new WindowReader(file))) {
+      if (chunk.name === 'PLTE') palette = chunk;
+      if (palette || chunk.name === 'IDAT') break; // the palette precedes the image data
+    }
+    if (!palette) return false;
+    const { offset, length } = palette;
     const [depth = 0] = (await readAt(file, DEPTH_AT, 1)).bytes;
     const stored = await readAt(file, offset, Math.min(length, MAX_COLOURS * 3));
     const colours = Buffer.alloc(2 ** Math.min(8, depth) * 3);
     stored.bytes.copy(colours);
-    await replaceRange({ ...context, path, file }, place, pngChunk('PLTE', colours));
+    await replaceRange({ ...context, path, file }, palette, pngChunk('PLTE', colours));
     return true;
   });
-}
-
-/** Finds the chunk with the palette, which precedes the image data. */
-async function findPalette(bytes: WindowReader): Promise<Part | undefined> {
-  for await (const chunk of pngChunks(bytes)) {
-    if (chunk.name === 'PLTE') return chunk;
-    if (chunk.name === 'IDAT') return undefined;
-  }
-  return undefined;
 }

@@ -78,7 +78,7 @@ export async function readPng(bytes: WindowReader): Promise<ImageFacts> {
   };
 }
 
-function paletteKindOf(depth: number, colourType: number): Pick<ImageFacts, 'paletteKind'> {
+function paletteKindOf(depth: number, colourType: number): ImageFacts {
   if (colourType === COLOUR_TYPE.palette) return { paletteKind: 'palette' };
   return colourType === COLOUR_TYPE.grey && depth === 1 ? { paletteKind: 'bilevel' } : {};
 }
@@ -147,10 +147,7 @@ const MAX_GAMMA = 10;
  *
  * @param profile the embedded ICC profile
  */
-function pngColour(
-  { cICP, sRGB, cHRM, gAMA, cLLI, mDCV }: PngColourChunks,
-  profile: Profile,
-): Pick<ImageFacts, 'profile' | 'declaredColour'> {
+function pngColour({ cICP, sRGB, cHRM, gAMA, cLLI, mDCV }: PngColourChunks, profile: Profile): ImageFacts {
   const colour = cICP && colourOf({ ...cICP, screen: VIDEO_SCREEN, peak: cLLI || mDCV });
   if (colour) return isSrgbColour(colour) && !differsFromSrgb(profile) ? { profile } : declared(colour);
   if (profile !== 'none' || sRGB || !cHRM || !gAMA) return { profile };

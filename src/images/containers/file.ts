@@ -137,12 +137,8 @@ export async function replaceRange(
 ): Promise<void> {
   const { file } = target;
   const { size } = await file.stat();
-  const whole = async function* (): AsyncGenerator<Buffer> {
-    yield* readRange(file, 0, start);
-    yield content;
-    yield* readRange(file, end, size);
-  };
-  await replaceContent(target, whole(), start + content.length + Math.max(0, size - end));
+  const whole = withEdits(file, size, [{ at: start, removed: end - start, bytes: content }]);
+  await replaceContent(target, whole, start + content.length + Math.max(0, size - end));
 }
 
 /** Bytes of a file that others replace. */
@@ -168,19 +164,21 @@ export async function editFile(
     if (edits.every(({ at, removed, bytes }) => at === size || removed === bytes.length)) {
       for (const { at, bytes } of edits) await writeAt(file, at, bytes);
     } else {
-      const content = async function* (): AsyncGenerator<Buffer> {
-        let done = 0;
-        for (const { at, removed, bytes } of edits) {
-          yield* readRange(file, done, at);
-          yield bytes;
-          done = at + removed;
-        }
-        yield* readRange(file, done, size);
-      };
-      await replaceFile(path, content());
+      await replaceFile(path, withEdits(file, size, edits));
     }
   });
   return (await stat(path)).size;
+}
+
+/** Yields the bytes of a file with edits, in the order of the file. */
+async function* withEdits(file: FileHandle, size: number, edits: readonly Edit[]): AsyncGenerator<Buffer> {
+  let done = 0;
+  for (const { at, removed, bytes } of edits) {
+    yield* readRange(file, done, at);
+    yield bytes;
+    done = at + removed;
+  }
+  yield* readRange(file, done, size);
 }
 
 /** Writes a new file, and replaces the one at `path` by it. */

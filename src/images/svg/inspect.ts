@@ -88,7 +88,7 @@ function byPrecedence(values: readonly string[]): string[] {
 }
 
 /** Reads the background of the root element's `style`, which browsers paint below the drawing. The last valid one counts. */
-function canvasColourOf(style: readonly Declaration[]): Pick<ImageFacts, 'canvasColour'> {
+function canvasColourOf(style: readonly Declaration[]): ImageFacts {
   const values = style
     .filter(({ name }) => ['background', 'background-color'].includes(name.toLowerCase()))
     .map(({ value }) => value.toLowerCase())
