@@ -46,20 +46,20 @@ function kindOfText(text: Buffer): MetadataKind | undefined {
 const BLOCK_BYTES = 64 * 1024;
 
 /**
- * Encodes the name of a profile, its length, and its bytes. ImageMagick writes lines of 72 digits, but also reads a single line,
- * which takes less time to encode. The parts are encoded one at a time, because those of 9 MiB take 60 ms.
+ * Encodes EXIF as a text: its keyword, its name, its length, and its bytes. ImageMagick writes lines of 72 digits, but also reads a
+ * single line, which takes less time to encode. The parts are encoded one at a time, because those of 9 MiB take 60 ms.
  *
  * @returns the length of the text in bytes, and its parts
  */
-function encodeRawProfile(name: string, profile: Buffer): { length: number; parts: Iterable<Buffer> } {
-  const head = Buffer.from(`\n${name}\n${String(profile.length).padStart(8)}\n`, 'latin1');
+function encodeExifText(exif: Buffer): { length: number; parts: Iterable<Buffer> } {
+  const head = Buffer.from(`${EXIF_TEXT}\0\nexif\n${String(exif.length).padStart(8)}\n`, 'latin1');
   const parts = function* (): Generator<Buffer> {
     yield head;
-    for (let at = 0; at < profile.length; at += BLOCK_BYTES)
-      yield Buffer.from(profile.toString('hex', at, at + BLOCK_BYTES), 'latin1');
+    for (let at = 0; at < exif.length; at += BLOCK_BYTES)
+      yield Buffer.from(exif.toString('hex', at, at + BLOCK_BYTES), 'latin1');
     yield Buffer.from('\n');
   };
-  return { length: head.length + 2 * profile.length + 1, parts: parts() };
+  return { length: head.length + 2 * exif.length + 1, parts: parts() };
 }
 
 /** The name, which is a line, and the length. */
@@ -168,18 +168,13 @@ async function insertText(
   exif: Buffer,
   { start, end }: { readonly start: number; readonly end: number },
 ): Promise<void> {
-  const keyword = Buffer.from(`${EXIF_TEXT}\0`, 'latin1');
-  const { length, parts } = encodeRawProfile('exif', exif);
-  const text = function* (): Generator<Buffer> {
-    yield keyword;
-    yield* parts;
-  };
+  const { length, parts } = encodeExifText(exif);
   // Writing to `path` would follow a link. Renaming replaces it.
   const copy = `${path}.exif`;
   await withFile(path, OPEN_FLAGS, async (file) => {
     const whole = async function* () {
       yield* readRange(file, 0, PNG_HEADER_BYTES);
-      yield* pngChunkParts('tEXt', keyword.length + length, text());
+      yield* pngChunkParts('tEXt', length, parts);
       yield* readRange(file, PNG_HEADER_BYTES, start);
       yield* readRange(file, end, Number.POSITIVE_INFINITY);
     };
