@@ -160,16 +160,27 @@ async function recordImages(
   const converter: Backend = await (url
     ? createHttpBackend(url, config.IMAGEMILL_API_KEY)
     : createLocalBackend(config));
-  const bar = createProgress();
-  const progress = (image: string, all: number): void => {
-    bar?.setTotal(all);
-    bar?.ended(image);
-  };
   try {
-    return await record({ images, matrix, converter, folder, repeat: Number(repeat), signal, progress });
+    return await withProgress((progress) =>
+      record({ images, matrix, converter, folder, repeat: Number(repeat), signal, progress }),
+    );
+  } finally {
+    await converter.close();
+  }
+}
+
+/** Shows a progress bar while an action runs, which reports each image that is done, and the number of all. */
+async function withProgress<T>(
+  action: (progress: (image: string, all: number) => void) => Promise<T>,
+): Promise<T> {
+  const bar = createProgress();
+  try {
+    return await action((image, all) => {
+      bar?.setTotal(all);
+      bar?.ended(image);
+    });
   } finally {
     bar?.end();
-    await converter.close();
   }
 }
 
@@ -180,12 +191,12 @@ async function report(
   files: ReportFiles,
   signal: AbortSignal,
 ): Promise<number> {
-  const bar = createProgress();
-  const findings = await compare(before, after, matrix, (image, all) => {
-    signal.throwIfAborted();
-    bar?.setTotal(all);
-    bar?.ended(image);
-  });
+  const findings = await withProgress((progress) =>
+    compare(before, after, matrix, (image, all) => {
+      signal.throwIfAborted();
+      progress(image, all);
+    }),
+  );
   const skipped = before.rows.filter((row) => !matrix.thresholds(row.image, row.case)).length;
   if (skipped > 0) console.error(`imagemill: the matrix skips ${skipped} results of the baseline`);
   if (findings.length === 0) throw new CliError('There is nothing to compare: the matrix matches no image.');
