@@ -47,34 +47,6 @@ export interface Busy {
   readonly waitS: number;
 }
 
-/** An instance: its base URL and its version. */
-interface Instance {
-  readonly base: string;
-  readonly version: string;
-}
-
-/** Sends files to instances. */
-export interface ServiceClient {
-  /** The instances that responded at the start. */
-  readonly instances: readonly Instance[];
-  /**
-   * Converts a file.
-   *
-   * @param receive reads the body of a successful response. It is called again if the connection fails meanwhile.
-   * @throws {ImagemillError} if an instance responds with another status than 200, or with several results
-   * @throws {UnavailableError} if no instance can accept the file
-   * @throws the signal's reason if it aborts, the error of a file that cannot be read, and file system errors and
-   *   {@link ResultTooLargeError} of `receive`
-   */
-  convert<T>(
-    request: ConversionRequest,
-    receive: (response: Response) => Promise<T>,
-    signal: AbortSignal,
-  ): Promise<Received<T>>;
-  /** Returns whether any instance responds. */
-  isAlive(): Promise<boolean>;
-}
-
 /** The result is larger than the command accepts. */
 export class ResultTooLargeError extends Error {
   override readonly name = 'ResultTooLargeError';
@@ -86,7 +58,7 @@ export class UnavailableError extends Error {
 }
 
 /** How to connect to instances. */
-export interface ConnectionOptions {
+interface ConnectionOptions {
   /** Maximum number of failed connections per file. */
   readonly maxFailures: number;
   /** API key of the requests. */
@@ -95,29 +67,43 @@ export interface ConnectionOptions {
   readonly onBusy?: (busy: Busy) => void;
 }
 
+export type ServiceClient = Awaited<ReturnType<typeof createServiceClient>>;
+
 /**
  * Connects to the instances that respond.
  *
  * @param urls URLs of the instances, with or without /api/v1
  * @throws {UnavailableError} if none responds
  */
-export async function createServiceClient(
-  urls: readonly string[],
-  options: ConnectionOptions,
-): Promise<ServiceClient> {
-  const find = (base: string): Promise<Instance> => findInstance(base, options.key);
+export async function createServiceClient(urls: readonly string[], options: ConnectionOptions) {
   const bases = urls.map((url) => createClient(url).base);
-  const answers = await Promise.allSettled(bases.map(find));
-  const instances = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
+  const findAll = () => bases.map((base) => findInstance(base, options.key));
+  const answers = await Promise.allSettled(findAll());
+  const instances = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
   if (instances.length === 0) throw (answers[0] as PromiseRejectedResult).reason;
   const servers = answers.map(
     (answer, at) => new Server(answer.status === 'fulfilled' ? answer.value.base : (bases[at] as string)),
   );
   return {
+    /** The instances that responded at the start. */
     instances,
-    convert: (request, receive, signal) => sendWithRetries(servers, request, receive, signal, options),
-    isAlive: () =>
-      Promise.any(bases.map(find)).then(
+    /**
+     * Converts a file.
+     *
+     * @param receive reads the body of a successful response. It is called again if the connection fails meanwhile.
+     * @throws {ImagemillError} if an instance responds with another status than 200, or with several results
+     * @throws {UnavailableError} if no instance can accept the file
+     * @throws the signal's reason if it aborts, the error of a file that cannot be read, and file system errors and
+     *   {@link ResultTooLargeError} of `receive`
+     */
+    convert: <T>(
+      request: ConversionRequest,
+      receive: (response: Response) => Promise<T>,
+      signal: AbortSignal,
+    ): Promise<Received<T>> => sendWithRetries(servers, request, receive, signal, options),
+    /** Returns whether any instance responds. */
+    isAlive: (): Promise<boolean> =>
+      Promise.any(findAll()).then(
         () => true,
         () => false,
       ),
@@ -129,7 +115,7 @@ export async function createServiceClient(
  *
  * @throws {UnavailableError} if no instance responds
  */
-async function findInstance(base: string, key: string | undefined): Promise<Instance> {
+async function findInstance(base: string, key: string | undefined) {
   let url = '';
   const follow: typeof fetch = async (input, init) => {
     const response = await fetch(input, init);
@@ -163,24 +149,23 @@ async function sendWithRetries<T>(
     const server = await nextServer(servers, signal);
     try {
       const result = await send(server, request, receive, signal, key);
-      server.succeeded();
+      server.failures = 0;
       return result;
     } catch (error) {
       signal.throwIfAborted();
       if (isLocal(error)) throw error;
       if (!(error instanceof ImagemillError) || GATEWAY_STATUSES.includes(error.status)) {
         failures += 1;
-        server.failed();
+        server.pause(Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** server.failures));
+        server.failures += 1;
         if (failures < maxFailures) continue;
         throw new UnavailableError(`${server.base} no longer responds: ${reasonOf(error)}`, { cause: error });
       }
+      server.failures = 0;
       const { status, message, retryDelayS: waitS } = error;
-      if (waitS === undefined) {
-        server.succeeded();
-        throw error;
-      }
+      if (waitS === undefined) throw error;
       busy += 1;
-      server.busy(waitS * 1000);
+      server.pause(waitS * 1000);
       onBusy?.({ base: server.base, status, waitS });
       if (busy >= MAX_BUSY_RESPONSES * servers.length)
         throw new UnavailableError(
@@ -196,30 +181,23 @@ class Server {
   readonly base: string;
   /** Number of requests in progress. */
   requests = 0;
-  /** Time from which the instance can receive requests, in ms since the epoch. */
-  readyAt = 0;
   /** Failed connections since the last response. */
-  #failures = 0;
+  failures = 0;
+  /** Time from which the instance can receive requests, in ms since the epoch. */
+  #readyAt = 0;
 
   constructor(base: string) {
     this.base = base;
   }
 
-  /** Records that the instance responded. */
-  succeeded(): void {
-    this.#failures = 0;
+  /** Sends no requests to the instance for a time. */
+  pause(ms: number): void {
+    this.#readyAt = Math.max(this.#readyAt, Date.now() + ms);
   }
 
-  /** Records that the connection failed. The instance gets no requests during a backoff. */
-  failed(): void {
-    this.readyAt = Date.now() + Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** this.#failures);
-    this.#failures += 1;
-  }
-
-  /** Records that the instance returned Retry-After. */
-  busy(ms: number): void {
-    this.#failures = 0;
-    this.readyAt = Math.max(this.readyAt, Date.now() + ms);
+  /** Time for which the instance gets no requests, in ms. */
+  get pauseMs(): number {
+    return Math.max(0, this.#readyAt - Date.now());
   }
 }
 
@@ -231,10 +209,11 @@ class Server {
 async function nextServer(servers: readonly Server[], signal: AbortSignal): Promise<Server> {
   for (;;) {
     signal.throwIfAborted();
-    const now = Date.now();
-    const [first, ...others] = servers.filter(({ readyAt }) => readyAt <= now);
-    if (first) return others.reduce((best, each) => (each.requests < best.requests ? each : best), first);
-    const waitMs = Math.min(...servers.map(({ readyAt }) => readyAt)) - now;
+    const [best] = servers
+      .filter(({ pauseMs }) => pauseMs === 0)
+      .sort((one, other) => one.requests - other.requests);
+    if (best) return best;
+    const waitMs = Math.min(...servers.map(({ pauseMs }) => pauseMs));
     await wait(waitMs, undefined, { signal }).catch(() => {});
   }
 }
