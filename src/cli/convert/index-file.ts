@@ -26,7 +26,7 @@ export interface IndexEntry {
 }
 
 /** Any record but that of a complete result. */
-interface Mark {
+export interface Mark {
   /**
    * `started`: the result can be incomplete. `removed`: its entry was removed. `withdrawn`: the last start wrote nothing, so that
    * the record before it counts.

@@ -98,8 +98,6 @@ export async function createInputs(
     find,
     /** Recognizes images. */
     test,
-    /** Returns whether a folder is the one with the results. */
-    isOutput,
     /** Returns whether a path belongs to an existing input file. */
     async includes(path: string): Promise<boolean> {
       if ((await lstat(path).catch(() => undefined)) === undefined) return false;

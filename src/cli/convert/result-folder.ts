@@ -103,13 +103,13 @@ async function createResultFolder(
     ): Promise<void> {
       const name = nameOf(job);
       const owned = index.owns(name);
-      await withWriteErrors(job.output, () => index.start(name));
+      await withWriteErrors(job.output, () => index.mark(name, 'started'));
       try {
         const { temporary: temporaryFolder } = index;
         await writeOutput(path, job.output, force || owned, { temporaryFolder, modifiedMs });
       } catch (error) {
         // Another program can have written the file meanwhile.
-        if (!owned) await index.withdraw(name).catch(() => {}); // report the earlier error instead
+        if (!owned) await index.mark(name, 'withdrawn').catch(() => {}); // report the earlier error instead
         throw error;
       }
       if (sourceState)
@@ -189,25 +189,21 @@ export async function deleteOrphans(options: DeleteOptions): Promise<void> {
     try {
       await assertInside(output, resultFolder.output);
       await deleteResult(output, entry, options, input);
-      if (!bulk.dryRun) await resultFolder.index.remove(name);
+      if (!bulk.dryRun) await resultFolder.index.mark(name, 'removed');
     } catch (error) {
       report.failed(input, fileError('OUTPUT_UNDELETABLE', output, systemReason(error)));
     }
   }
 }
 
-async function findOrphans({
-  resultFolder,
-  inputs: { roots },
-  bulk: { shard },
-  signal,
-}: DeleteOptions): Promise<(readonly [string, IndexEntry])[]> {
+/** Finds the results of the searched folders and of this shard whose source no longer exists. */
+async function findOrphans({ resultFolder, inputs, bulk: { shard }, signal }: DeleteOptions) {
   const output = await realPathOf(resultFolder.output);
   const orphans: (readonly [string, IndexEntry])[] = [];
   for (const [name, entry] of resultFolder.index.entries()) {
     if (signal.aborted) break;
     const source = resolve(output, entry.source);
-    const root = roots.find(({ real }) => isInside(source, real));
+    const root = inputs.roots.find(({ real }) => isInside(source, real));
     if (!root) continue;
     const key = resultKey(relative(root.real, dirname(source)), basename(source));
     if (shard && !shard.includes(key)) continue;

@@ -17,6 +17,7 @@ import {
   appendLine,
   type IndexEntry,
   linesOf,
+  type Mark,
   type ResultRecord,
   readLines,
   rewrite,
@@ -140,24 +141,17 @@ export class ResultIndex {
     }
   }
 
-  /** Records that a result is about to be moved into place. */
-  start(result: string): Promise<void> {
-    return this.#record(result, { state: 'started', made: Date.now() });
-  }
-
-  /** Takes back the last `start` of a result that was not written. Keeps what another command has recorded. */
-  withdraw(result: string): Promise<void> {
-    return this.#record(result, { state: 'withdrawn', made: Date.now() });
+  /**
+   * Records that a result is about to be moved into place (`started`), that this was in vain (`withdrawn`), which keeps what
+   * another command has recorded, or that it was deleted (`removed`).
+   */
+  mark(result: string, state: Mark['state']): Promise<void> {
+    return this.#record(result, { state, made: Date.now() });
   }
 
   /** Records that a result is in place. */
   finish(result: string, entry: IndexEntry): Promise<void> {
     return this.#record(result, entry);
-  }
-
-  /** Removes an entry. */
-  remove(result: string): Promise<void> {
-    return this.#record(result, { state: 'removed', made: Date.now() });
   }
 
   /** Returns the versions of the tools with this fingerprint, if an earlier run recorded them. */

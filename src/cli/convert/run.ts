@@ -26,7 +26,7 @@ import {
 } from './output.ts';
 import type { Digests, Report } from './report.ts';
 import { deleteOrphans, type ResultFolder } from './result-folder.ts';
-import { createWatcher, type Watcher } from './watch.ts';
+import { createWatcher } from './watch.ts';
 
 /** A run of the command. */
 interface Run extends PlanOptions {
@@ -187,23 +187,19 @@ const INCOMPLETE = ['UNREADABLE', 'NO_SUCH_FILE', 'NO_IMAGES', 'NAME_NOT_UTF8'];
  * @throws {CliError} if the converter cannot start
  */
 export async function convertInputs(run: Run): Promise<void> {
-  const { inputs, bulk } = run;
+  const { inputs, bulk, report, signal } = run;
   if (!bulk.watch) return searchAll(run, inputs.find());
-  const watcher = createWatcher(run.report.notice);
+  const watcher = createWatcher(report.notice);
+  const { complete, addFolder, failed: onFailure, nextSearch } = watcher;
   try {
-    await convertChanges({ ...run, onFailure: watcher.failed }, watcher);
+    for (let isRepeated = false; ; isRepeated = true) {
+      await searchAll({ ...run, onFailure, isRepeated }, complete(inputs.find(addFolder)));
+      await nextSearch(signal);
+    }
   } catch (error) {
-    if (!run.signal.aborted) throw error;
+    if (!signal.aborted) throw error;
   } finally {
     watcher.close();
-  }
-}
-
-/** Converts files that arrive, until the signal aborts. */
-async function convertChanges(run: Run, watcher: Watcher): Promise<void> {
-  for (let isRepeated = false; ; isRepeated = true) {
-    await searchAll({ ...run, isRepeated }, watcher.complete(run.inputs.find(watcher.addFolder)));
-    await watcher.nextSearch(run.signal);
   }
 }
 

@@ -13,8 +13,6 @@ const TICK_MS = 1000;
 /** Interval between two searches for changes that the system did not report, as on network file systems, in ms. */
 const RESCAN_MS = 60_000;
 
-export type Watcher = ReturnType<typeof createWatcher>;
-
 /**
  * Creates a watcher without folders.
  *
