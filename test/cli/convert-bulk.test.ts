@@ -1,11 +1,8 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { fixture, fixturePath } from '../helpers/client.ts';
-import { MAIN } from '../helpers/command.ts';
 import { useConvertFolder } from '../helpers/convert-folder.ts';
 import { COPY_SCENE, fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
@@ -59,12 +56,10 @@ describe('imagemill convert with many files', () => {
     expect((await folder.run(['photos', '-o', 'out'])).status).to.equal(0);
     await folder.put('scene.jpg', 'photos/c.jpg');
     const { status, complaints } = await folder.run(['photos', '-o', 'out']);
-    expect([status, complaints]).to.deep.equal([
+    expect([status, ...complaints]).to.deep.equal([
       1,
-      [
-        'imagemill: 2 of 3 files not converted: 2 with an existing result.',
-        'imagemill: 2 results exist: --update converts what changed, from its first run on, and --force replaces all.',
-      ],
+      'imagemill: 2 of 3 files not converted: 2 with an existing result.',
+      'imagemill: 2 results exist: --update converts what changed, from its first run on, and --force replaces all.',
     ]);
     const verbose = await folder.run(['photos', '-o', 'out', '--verbose']);
     expect(verbose.complaints.filter((line) => line.includes('already exists: use --force'))).to.have.length(
@@ -138,7 +133,8 @@ describe('imagemill convert with many files', () => {
   });
 
   it('converts the first of two images whose results a file system that ignores case would not distinguish', async () => {
-    for (const name of ['ς.jpg', 'σ.jpg', 'ß.jpg', 'ẞ.jpg']) await folder.put('scene.jpg', `photos/${name}`);
+    for (const name of ['ς.jpg', 'σ.jpg', 'straße.jpg', 'STRAẞE.jpg'])
+      await folder.put('scene.jpg', `photos/${name}`);
     const { status, complaints } = await folder.run(['photos', '-o', 'out', '--update'], { env });
     expect([status, complaints.at(-1)]).to.deep.equal([
       1,
@@ -182,31 +178,19 @@ describe('imagemill convert with many files', () => {
     const script = `mount -t tmpfs -o size=64k none out && "$@"; status=$?
       mount -o remount,size=10m none out && "$@" >&2 || exit 99
       ls out | wc -l; exit $status`;
-    const big = `head -c 9000 /dev/zero >> image.webp`;
-    const magick = await fakeMagick(`${COPY_SCENE}; ${big}`);
-    const child = spawn(
-      'unshare',
-      ['-m', 'sh', '-c', script, 'sh', process.execPath, MAIN, 'convert', 'photos', '-o', 'out', '--update'],
-      {
-        cwd: folder.path,
-        env: { ...env, MAGICK_BIN: magick, PATH: process.env.PATH, TEMP_DIR: folder.temp },
-      },
-    );
-    let [stdout, stderr] = ['', ''];
-    child.stdout.on('data', (chunk) => {
-      stdout += chunk;
+    const magick = await fakeMagick(`${COPY_SCENE}; head -c 9000 /dev/zero >> image.webp`);
+    const { status, lines, complaints } = await folder.runProcess(['photos', '-o', 'out', '--update'], {
+      env: { ...env, MAGICK_BIN: magick },
+      launcher: ['unshare', '-m', 'sh', '-c', script, 'sh'],
     });
-    child.stderr.on('data', (chunk) => {
-      stderr += chunk;
-    });
-    const [status] = await once(child, 'close');
+    const stderr = complaints.join('\n');
     expect(status, stderr).to.equal(1);
     expect(stderr).to.include('cannot be written: the disk is full.');
     expect(stderr).to.include(
       'imagemill: The disk of the output is full. Free disk space, and run the same command again.',
     );
     expect(stderr.match(/the disk is full/g)?.length, 'stops soon').to.be.at.most(5);
-    expect(stdout.trimEnd().split('\n').at(-1)?.trim(), 'all results after the second run').to.equal('30');
+    expect(lines.at(-1)?.trim(), 'all results after the second run').to.equal('30');
   });
 
   for (const [options, rest] of [
@@ -217,7 +201,7 @@ describe('imagemill convert with many files', () => {
     ],
   ] as const) {
     it(`stops on SIGINT ${options.join()}, leaves no incomplete files, and prints how to continue`, async () => {
-      for (let at = 0; at < 50; at += 1) await folder.put('scene.jpg', `photos/${at}.jpg`);
+      for (let at = 0; at < 20; at += 1) await folder.put('scene.jpg', `photos/${at}.jpg`);
       const complete = await readFile(fixturePath('scene.webp'));
       const limited = await folder.limitedTool(9);
       const { lines, outcome } = await folder.runProcess(['photos', '-o', 'out', ...options], {
@@ -251,40 +235,4 @@ describe('imagemill convert with many files', () => {
     expect(outcome).to.equal('130 imagemill: Stopped after 0 files. The same command converts the rest.');
     expect(lines.map((line) => JSON.parse(line).summary.converted)).to.deep.equal([0]);
   });
-
-  for (const [why, args, complaint] of [
-    [
-      'a shard is out of range',
-      ['--shard', '5/4'],
-      '--shard 5/4 is out of range: the parts are numbered 1 to 4.',
-    ],
-    ['a shard is zero', ['--shard', '0/4'], '--shard 0/4 is out of range: the parts are numbered 1 to 4.'],
-    [
-      'a shard is no fraction',
-      ['--shard', '1'],
-      'Invalid --shard "1": expected I/N, such as 1/4, with N up to 10000.',
-    ],
-    [
-      'an address is invalid',
-      ['--url', 'localhost:3000'],
-      'Invalid --url "localhost:3000": expected an address such as http://host:3000.',
-    ],
-    [
-      'no instance answers',
-      ['--url', 'http://127.0.0.1:1'],
-      'no imagemill server responds at http://127.0.0.1:1/api/v1: bad port',
-    ],
-    [
-      'the report cannot be written',
-      ['--report', 'none/report.csv'],
-      '--report none/report.csv cannot be written: no such file or directory.',
-    ],
-  ] as const) {
-    it(`exits with 2 when ${why}`, async () => {
-      await folder.put('scene.jpg', 'photos/a.jpg');
-      expect((await folder.run(['photos', '-o', 'out', ...args], { env })).outcome).to.equal(
-        `2 imagemill: ${complaint}`,
-      );
-    });
-  }
 });

@@ -31,19 +31,6 @@ describe("imagemill convert for a user's own files", () => {
     }
   });
 
-  it('rejects limits for the files of this machine beside --url, and amounts that are no numbers', async () => {
-    await folder.put('scene.jpg', 'a.jpg');
-    for (const [args, complaint] of [
-      [['--max-pixels', '5M', '--url', 'http://localhost:1'], /are for this machine/],
-      [['--max-file-size', 'huge'], /Invalid --max-file-size "huge": expected a number, such as 400M/],
-      [['--max-pixels', '0'], /Invalid --max-pixels "0"/],
-    ] as const) {
-      const { status, complaints } = await folder.run(['a.jpg', '-o', 'b.webp', ...args]);
-      expect(status).to.equal(2);
-      expect(complaints.join()).to.match(complaint);
-    }
-  });
-
   it('keeps the extension of each source with --keep-extension', async () => {
     await folder.put('scene.jpg', 'in/a.jpg');
     await folder.put('scene.png', 'in/a.png');

@@ -39,15 +39,9 @@ describe('imagemill convert --pages', () => {
     expect((await sharp(folder.file('out/scan.tiff')).metadata()).pages).to.equal(2);
   });
 
-  it('explains a page that does not exist, a wrong number, and one file for several pages', async () => {
-    const missing = await folder.run([...toPng, '--pages', '4']);
-    expect(missing.status).to.equal(1);
-    expect(missing.complaints.join('\n')).to.include('has 3 pages, so there is no page 4.');
-    const wrong = await folder.run([...toPng, '--pages', '3-1']);
-    expect(wrong.outcome).to.match(/^2 imagemill: Invalid --pages "3-1": expected all or first, or numbers/);
-    const one = await folder.run(['in/scan.tiff', '-o', 'one.png', '--pages', '1-2']);
-    expect(one.outcome).to.match(/^2 imagemill: -o one\.png takes one result, and there are 2 of each file/);
-    const verified = await folder.run([...toPng, '--pages', '2', '--verify', 'pixels']);
-    expect(verified.outcome).to.match(/^2 .*--pages with numbers is not verified/);
+  it('explains a page that does not exist', async () => {
+    const { status, complaints } = await folder.run([...toPng, '--pages', '4']);
+    expect(status).to.equal(1);
+    expect(complaints.join('\n')).to.include('has 3 pages, so there is no page 4.');
   });
 });

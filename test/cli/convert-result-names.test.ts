@@ -23,7 +23,7 @@ describe('names and times of the results of imagemill convert', () => {
     expect(await folder.files()).to.deep.equal(['a.jpg', 'b.webp', 'other.jpg']);
   });
 
-  it('scales by a width or height in percent, and accepts no other size beside it', async () => {
+  it('scales by a width or height in percent', async () => {
     await put('a.jpg');
     for (const flags of [
       ['--width', '50%'],
@@ -34,10 +34,6 @@ describe('names and times of the results of imagemill convert', () => {
       const { width, height } = await sharp(folder.file('b.png')).metadata();
       expect([width, height], flags.join(' ')).to.deep.equal([60, 40]);
     }
-    const { outcome } = await folder.run(['a.jpg', '-o', 'c.png', '--width', '50%', '--height', '20']);
-    expect(outcome).to.equal('2 imagemill: A size in percent, such as 50%, is the only size of a result.');
-    const invalid = await folder.run(['a.jpg', '-o', 'c.png', '--width', 'half%']);
-    expect(invalid.outcome).to.match(/^2 imagemill: Invalid --scale "half"/);
   });
 
   it('gives results the time of their source with --preserve-times, also in later runs with --update', async () => {
@@ -63,29 +59,14 @@ describe('names and times of the results of imagemill convert', () => {
   it('names results by a pattern with the size of each result', async () => {
     await put('in/a.jpg', 'in/deep/b.jpg');
     await folder.put('pages.tiff', 'in/c.tiff');
-    const size = ['--width', '60'];
-    const dry = await folder.run([
-      'in',
-      '-o',
-      'out',
-      '--name',
-      '{name}-{width}x{height}',
-      '--dry-run',
-      ...size,
-    ]);
+    const sized = ['in', '-o', 'out', '--name', '{name}-{width}x{height}', '--width', '60'];
+    const dry = await folder.run([...sized, '--dry-run']);
     expect(dry.lines).to.include('in/deep/b.jpg → out/deep/{name}-{width}x{height}.webp');
-    const { outcome, lines } = await folder.run([
-      'in',
-      '-o',
-      'out',
-      '--name',
-      '{name}-{width}x{height}',
-      ...size,
-    ]);
+    const { outcome, lines } = await folder.run(sized);
     expect(outcome).to.equal('0');
     expect(await folder.files('out')).to.deep.equal(['a-60x40.webp', 'c-48x32.webp', 'deep/b-60x40.webp']);
     expect(lines.join()).to.include('in/a.jpg → out/a-60x40.webp');
-    const again = await folder.run(['in', '-o', 'out', '--name', '{name}-{width}x{height}', ...size]);
+    const again = await folder.run(sized);
     expect(again.complaints.join('\n')).to.include('3 results exist: --force replaces all.');
     // A PDF has no size in pixels.
     expect(
@@ -97,6 +78,7 @@ describe('names and times of the results of imagemill convert', () => {
   it('keeps results of a pattern unique, also where case does not count', async () => {
     await put('in/a.jpg', 'in/A.jpeg', 'in/b.jpg');
     for (const [pattern, expected] of [
+      ['{name}', ['A.webp', 'a (2).webp', 'b.webp']],
       ['web', ['web (2).webp', 'web (3).webp', 'web.webp']],
       ['{width}', ['120 (2).webp', '120 (3).webp', '120.webp']],
       ['{name}_web', ['A_web.webp', 'a_web (2).webp', 'b_web.webp']],
@@ -122,47 +104,11 @@ describe('names and times of the results of imagemill convert', () => {
     for (const name of made) expect(Buffer.byteLength(name)).to.be.below(256);
   });
 
-  it('replaces no other input, and writes no file outside the output folder', async () => {
-    await put('all/a.jpg', 'all/b.jpg');
-    const inside = await folder.run([
-      'all/a.jpg',
-      'all/b.jpg',
-      '-o',
-      'all',
-      '-f',
-      'jpg',
-      '--force',
-      '--name',
-      'b',
-    ]);
-    expect(inside.complaints[0]).to.equal(
-      'imagemill: all/b.jpg is one of the inputs, which are never overwritten.',
-    );
-    for (const [pattern, complaint] of [
-      ['../{name}', /A name cannot contain \/ or \\\.$/],
-      ['{date}', /\{date\} is unknown/],
-      [' ', /The name is empty/],
-    ] as const) {
-      const { outcome } = await folder.run(['all', '-o', 'out', '--name', pattern]);
-      expect(outcome)
-        .to.match(/^2 imagemill: Invalid --name/)
-        .and.match(complaint);
-    }
-  });
-
-  it('accepts a pattern with --update only if it depends on the source alone', async () => {
+  it('accepts a pattern with --update that depends on the source alone', async () => {
     await put('in/a.jpg', 'in/b.jpg');
-    for (const pattern of ['{width}', '{name}-{number}']) {
-      const { outcome } = await folder.run(['in', '-o', 'out', '--update', '--name', pattern]);
-      expect(outcome, pattern).to.match(
-        /^2 imagemill: --name with \{width\}, .*find a result by its source\.$/,
-      );
-    }
     const args = ['in', '-o', 'out', '--update', '--name', '{name}_web'];
     expect((await folder.run(args)).status).to.equal(0);
     expect(await folder.files('out')).to.deep.equal(['a.jpg_web.webp', 'b.jpg_web.webp']);
     expect((await folder.run(args)).lines).to.deep.equal(['none converted, 2 up to date']);
-    const file = await folder.run(['in/a.jpg', '-o', 'b.webp', '--name', 'c']);
-    expect(file.outcome).to.equal('2 imagemill: --name needs a folder for -o: a file has its name there.');
   });
 });
