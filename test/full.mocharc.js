@@ -12,7 +12,7 @@ export const FULL_TESTS = [
   'test/docker/slurm.test.ts', // 10 000 files in a cluster of two nodes
   'test/process/fork-server/same-bytes.test.ts', // all fixtures in all formats
   'test/process/fork-server/arbitrary-requests.test.ts', // random requests
-  'test/cli/convert-shard.test.ts', // 2000 files
+  'test/cli/convert-shard.test.ts', // 400 files
   'test/conversion/same-as-single.test.ts', // all fixtures in several variants
   'test/service/stalls.test.ts', // all attacks on the event loop
   'test/service/fixtures.test.ts', // all fixtures in all formats

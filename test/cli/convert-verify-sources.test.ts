@@ -6,15 +6,8 @@ import { seeded } from '../../scripts/stress/random.ts';
 import { decode } from '../../src/regress/image/codec.ts';
 import { verify as verifyResult } from '../../src/regress/verify.ts';
 import { edgeCase, fixturePath } from '../helpers/client.ts';
-import { useConvertFolder } from '../helpers/convert-folder.ts';
+import { useConvertFolder, type Variants } from '../helpers/convert-folder.ts';
 import { madePhotos } from '../helpers/made-photos.ts';
-
-/** A variant of a preset. */
-interface Variant {
-  readonly name: string;
-  readonly format: string;
-  readonly background?: string;
-}
 
 /** Opens a synthetic photo. */
 async function openPhoto(width: number, height: number) {
@@ -34,19 +27,10 @@ async function fadedPhoto(width: number, height: number): Promise<Buffer> {
 
 describe('imagemill convert --verify, by the kind of source,', () => {
   const folder = useConvertFolder();
-  /** Verifies all files in several formats, of which each is a variant of a preset: `a-png.png`. */
-  const verify = async (
-    mode: string,
-    variants: readonly (string | Variant)[],
-    ...args: readonly string[]
-  ) => {
-    const named = variants.map((one) => (typeof one === 'string' ? { name: one, format: one } : one));
-    await folder.write('all.json', JSON.stringify({ presets: [{ name: 'all', variants: named }] }));
-    return folder.run(
-      ['in', '-o', 'out', '--presets', 'all.json', '--preset', 'all', '--verify', mode, '--force', ...args],
-      { env: { EXTRA_OUTPUTS: 'tiff,avif,jxl', EXTRA_INPUTS: 'heic' } },
-    );
-  };
+  const env = { EXTRA_OUTPUTS: 'tiff,avif,jxl', EXTRA_INPUTS: 'heic' };
+  /** Verifies all files in several formats: `a-png.png`. */
+  const verify = (mode: string, variants: Variants, ...args: readonly string[]) =>
+    folder.runVariants(variants, ['--verify', mode, ...args], { env });
   const expectPassed = async (...args: Parameters<typeof verify>) =>
     expect((await verify(...args)).complaints).to.deep.equal([]);
 

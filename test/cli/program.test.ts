@@ -4,12 +4,7 @@ import { runCli } from '../helpers/command-line.ts';
 import { runInProcess } from '../helpers/in-process.ts';
 
 describe('imagemill on an old version of Node.js', () => {
-  for (const args of [
-    [],
-    ['doctor'],
-    ['convert', 'a.png', '-o', 'b.png'],
-    ['regress', 'compare', 'a', 'b'],
-  ]) {
+  for (const args of [[], ['convert', 'a.png', '-o', 'b.png'], ['regress', 'compare', 'a', 'b']]) {
     it(`exits with 2 and names the version that it needs: imagemill ${args.join(' ')}`, async () => {
       const message = 'imagemill: Node.js 22.17 or later is needed, and this is 20.19.2: https://nodejs.org';
       const { status, lines, complaints } = await runInProcess(args, { nodeVersion: '20.19.2' });

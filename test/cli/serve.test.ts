@@ -122,8 +122,7 @@ describe('imagemill serve', () => {
     const TEMP_DIR = await makeTempDir('redis-url');
     for (const [REDIS_URL, ...args] of [
       [wrongPath, 'serve'],
-      [wrongEncoding, 'serve'],
-      [wrongPath, 'doctor'],
+      [wrongEncoding, 'doctor'],
       [wrongPath, 'convert', 'a.png', '-o', 'b.png'],
     ] as const) {
       const { status, stdout, complaints } = await runCommand(args, { env: { REDIS_URL, TEMP_DIR } });
@@ -181,29 +180,18 @@ describe('imagemill serve', () => {
     await eventually(async () => (await findProcesses(TEMP_DIR)).length === 0);
   });
 
-  for (const [setting, label] of [
-    ['MAGICK_BIN', 'ImageMagick 6 or 7'],
-    ['RSVG_BIN', 'rsvg-convert'],
-  ] as const) {
-    it(`exits with 2 when ${setting} does not exist or is another program`, async () => {
-      const ends = async (path: string): Promise<void> => {
-        const TEMP_DIR = await makeTempDir('no-tool');
-        const service = start({ [setting]: path, TEMP_DIR });
-        expect(await service.ended()).to.equal(2);
-        expect(service.output()).to.include(`${setting}=\\"${path}\\" does not run, or is not ${label}.`);
-        expect(await readdir(TEMP_DIR)).to.deep.equal([]);
-      };
-      await Promise.all(['/nonexistent/tool', '/bin/true', '/etc/passwd'].map(ends));
+  for (const [setting, path, label] of [
+    ['MAGICK_BIN', '/nonexistent/tool', 'ImageMagick 6 or 7'],
+    ['MAGICK_BIN', '/etc/passwd', 'ImageMagick 6 or 7'],
+    ['RSVG_BIN', '/bin/true', 'rsvg-convert'],
+  ] as const)
+    it(`exits with 2 when ${setting} is ${path}`, async () => {
+      const TEMP_DIR = await makeTempDir('no-tool');
+      const service = start({ [setting]: path, TEMP_DIR });
+      expect(await service.ended()).to.equal(2);
+      expect(service.output()).to.include(`${setting}=\\"${path}\\" does not run, or is not ${label}.`);
+      expect(await readdir(TEMP_DIR)).to.deep.equal([]);
     });
-
-    it(`is reported by doctor as unable to serve when ${setting} is another program`, async () => {
-      const { status, lines } = await runCommand(['doctor'], {
-        env: { [setting]: '/bin/true', TEMP_DIR: await makeTempDir('no-tool') },
-      });
-      expect(status).to.equal(2);
-      expect(lines.join(' ').replace(/\s+/g, ' ')).to.include(`→ unset ${setting}`);
-    });
-  }
 
   for (const [what, launcher, message] of [
     ['this process can open too few files', ['sh', '-c', 'ulimit -n 63; exec "$@"', 'sh'], 'only 63 files'],
@@ -230,7 +218,7 @@ describe('imagemill serve', () => {
 
   it('is reported in one line, with exit status 1 of serve, when the disk of TEMP_DIR is full', async function () {
     const folder = await makeTempDir('no-space');
-    for (const free of [0, 4, 16]) {
+    for (const free of [0, 16]) {
       const fill = `mount -t tmpfs -o size=64k tmpfs "$0"; head -c ${(64 - free) * 1024} /dev/zero >"$0/filler"`;
       const launcher = ['unshare', '--user', '--map-root-user', '--mount', 'sh', '-ec', `${fill}; exec "$@"`];
       launcher.push(folder);

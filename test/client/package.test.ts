@@ -59,8 +59,6 @@ describe('the package imagemill-client', () => {
 
   for (const [extension, module, types] of [
     ['mts', 'nodenext', 'node'],
-    ['mts', 'node16', 'browsers'],
-    ['cts', 'nodenext', 'node'],
     ['cts', 'node16', 'browsers'],
   ] as const) {
     it(`has types for .${extension} files with the option module ${module}, for ${types}`, async () => {

@@ -7,6 +7,9 @@ import { COPY_SCENE, fakeMagick } from './fake-magick.ts';
 import { makeTempDir } from './hooks.ts';
 import { type InProcessOptions, runInProcess } from './in-process.ts';
 
+/** Variants of a preset: names and options of the API, or only formats. */
+export type Variants = readonly (string | { readonly name: string; readonly [option: string]: unknown })[];
+
 /** A folder in which the command runs. */
 export interface ConvertFolder {
   readonly path: string;
@@ -16,6 +19,8 @@ export interface ConvertFolder {
   put(fixtureName: string, name: string): Promise<void>;
   /** Runs `imagemill convert` in the process of the test. */
   run(args: readonly string[], options?: InProcessOptions): Promise<CommandRun>;
+  /** Converts the folder `in` to several results of each file in the folder `out`. One command is faster than several. */
+  runVariants(variants: Variants, args: readonly string[], options?: InProcessOptions): Promise<CommandRun>;
   /** Runs `imagemill convert` as a process. */
   runProcess(args: readonly string[], options?: CommandOptions): Promise<CommandRun>;
   /** Returns the path of a file in the folder. */
@@ -70,6 +75,8 @@ export async function createConvertFolder(): Promise<ConvertFolder> {
     await mkdir(dirname(file(name)), { recursive: true });
     await writeFile(file(name), content);
   };
+  const run = (args: readonly string[], options: InProcessOptions = {}) =>
+    runInProcess(['convert', ...args], withDefaults(options));
   return {
     path,
     temp,
@@ -78,7 +85,13 @@ export async function createConvertFolder(): Promise<ConvertFolder> {
     read: (name) => readFile(file(name)),
     text: (name) => readFile(file(name), 'utf8'),
     write,
-    run: (args, options = {}) => runInProcess(['convert', ...args], withDefaults(options)),
+    run,
+    async runVariants(variants, args, options) {
+      const named = variants.map((one) => (typeof one === 'string' ? { name: one, format: one } : one));
+      await write('variants.json', JSON.stringify({ presets: [{ name: 'all', variants: named }] }));
+      const preset = ['--presets', 'variants.json', '--preset', 'all', '--force'];
+      return run(['in', '-o', 'out', ...preset, ...args], options);
+    },
     runProcess: (args, options = {}) => runCommand(['convert', ...args], withDefaults(options)),
     files,
     results: async () =>
