@@ -124,21 +124,16 @@ export async function repairGif(target: RepairTarget): Promise<undefined> {
   }
 }
 
-interface Flaws {
-  /** Bytes to replace, by their offset. */
-  readonly replacements: readonly (readonly [at: number, bytes: Buffer])[];
-  /** Offset of each image descriptor without a graphic control extension, if an earlier frame has one. */
-  readonly uncontrolled: readonly number[];
-}
-
 const MAX_GIF_SIDE = 65_535;
 /** A disposal method that the specification leaves undefined. Browsers treat it as 3, restore to previous (section 23). */
 const UNDEFINED_DISPOSAL = 4;
 const RESTORE_TO_PREVIOUS = 3;
 
-async function findFlaws(bytes: WindowReader): Promise<Flaws> {
+async function findFlaws(bytes: WindowReader) {
   const screen = Buffer.from(await bytes.read(0, SCREEN_BYTES));
-  const replacements: [number, Buffer][] = [];
+  /** Bytes to replace, by their offset. */
+  const replacements: [at: number, bytes: Buffer][] = [];
+  /** Offset of each image descriptor without a graphic control extension, if an earlier frame has one. */
   const uncontrolled: number[] = [];
   let otherLoop: GifBlock | undefined;
   let [loop, laterLoop]: (GifBlock | undefined)[] = [];

@@ -42,17 +42,13 @@ const SAMPLES: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4
 
 /** Start and step of the columns and rows of each pass of an interlaced PNG (section 8.1), and of one that is not. */
 const ADAM7 = [
-  ...[
-    [0, 8, 0, 8],
-    [4, 8, 0, 8],
-    [0, 4, 4, 8],
-    [2, 4, 0, 4],
-  ],
-  ...[
-    [0, 2, 2, 4],
-    [1, 2, 0, 2],
-    [0, 1, 1, 2],
-  ],
+  [0, 8, 0, 8],
+  [4, 8, 0, 8],
+  [0, 4, 4, 8],
+  [2, 4, 0, 4],
+  [0, 2, 2, 4],
+  [1, 2, 0, 2],
+  [0, 1, 1, 2],
 ] as const;
 const ONE_PASS = [[0, 1, 0, 1]] as const;
 
@@ -78,7 +74,7 @@ async function readLayout(bytes: WindowReader): Promise<PngLayout | undefined> {
   }
   const [first] = data;
   let total = 0;
-  for (const [left = 0, stepX = 1, top = 0, stepY = 1] of interlaced ? ADAM7 : ONE_PASS) {
+  for (const [left, stepX, top, stepY] of interlaced ? ADAM7 : ONE_PASS) {
     const [across, down] = [Math.ceil((width - left) / stepX), Math.ceil((rows - top) / stepY)];
     if (across > 0 && down > 0)
       total += down * (1 + Math.ceil((across * (header[8] as number) * samples) / 8));

@@ -30,11 +30,6 @@ export function* pngChunkParts(name: string, length: number, parts: Iterable<Buf
   yield bigEndian(checksum, 4);
 }
 
-interface Frames {
-  readonly files: readonly string[];
-  readonly animation: Animation;
-}
-
 /** Chunks that every frame needs: header and colours. */
 const SHARED = ['IHDR', 'PLTE', 'tRNS', 'iCCP', 'sRGB', 'gAMA', 'cHRM', 'cICP', 'sBIT'];
 
@@ -45,7 +40,11 @@ const SHARED = ['IHDR', 'PLTE', 'tRNS', 'iCCP', 'sRGB', 'gAMA', 'cHRM', 'cICP', 
  * @param maxFrames later frames are counted, but not written
  * @throws {Error} EEXIST if there is a file or link with the name of a frame
  */
-export function splitFrames(folder: string, name: string, maxFrames: number): Promise<Frames> {
+export function splitFrames(
+  folder: string,
+  name: string,
+  maxFrames: number,
+): Promise<{ readonly files: readonly string[]; readonly animation: Animation }> {
   const shared: Buffer[] = [];
   const files: string[] = [];
   const delaysMs: number[] = [];

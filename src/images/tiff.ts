@@ -54,32 +54,13 @@ export const TAG = {
 } as const;
 
 /** How the pixels of a page are stored. */
-interface TiffEncoding {
-  readonly photometric: number | undefined;
-  readonly compression: number;
-  readonly bits: number;
-  /** Whether other samples have a different number of bits. */
-  readonly uneven: boolean;
-  readonly sampleFormat: number;
-  readonly samples: number;
-  readonly predictor: number;
-  readonly planar: boolean;
-  readonly tiled: boolean;
-  readonly inkSet: number;
-  /** Values of ExtraSamples, one for every sample beyond those of the colour space. */
-  readonly extraSamples: readonly number[];
-  readonly subsampled: boolean;
-  /** Whether the YCbCr coefficients differ from the default. */
-  readonly hasOwnMatrix: boolean;
-  /** Whether other tags contradict the number of samples, so that the pixels would be read at wrong places. */
-  readonly contradictory: boolean;
-}
+type TiffEncoding = Awaited<ReturnType<typeof readEncoding>>;
 
 /** Coefficients of ITU-R BT.601, the default. */
 const BT601 = [0.299, 0.587, 0.114];
 
 /** Reads how the pixels of a page are stored, with the defaults of the specification. */
-async function readEncoding(tiff: TiffReader, tags: Tags): Promise<TiffEncoding> {
+async function readEncoding(tiff: TiffReader, tags: Tags) {
   const value = (tag: number): number | undefined => tags.get(tag)?.value;
   const list = async (tag: number, max: number): Promise<number[] | undefined> => {
     const entry = tags.get(tag);
@@ -97,18 +78,22 @@ async function readEncoding(tiff: TiffReader, tags: Tags): Promise<TiffEncoding>
   const extra = Math.max(0, Math.min(samples, MAX_SAMPLES) - colourSamples(photometric));
   const stated = colourSamples(photometric) + declared.length;
   return {
+    ...{ photometric, samples, bits, sampleFormat },
+    /** Whether other tags contradict the number of samples, so that the pixels would be read at wrong places. */
     contradictory:
       (TRUE_COLOURS.includes(photometric) && samples < 3) ||
       (declared.length > 0 && depths.length === stated && samples !== stated),
-    ...{ photometric, samples, bits, sampleFormat },
+    /** Whether other samples have a different number of bits. */
     uneven: depths.some((one) => one !== bits),
     compression: value(TAG.compression) ?? 1,
     predictor: value(TAG.predictor) ?? 1,
     planar: value(TAG.planarConfiguration) === PLANAR,
     tiled: tags.has(TAG.tileWidth),
     inkSet: value(TAG.inkSet) ?? CMYK_INKS,
+    /** Values of ExtraSamples, one for every sample beyond those of the colour space. */
     extraSamples: Array.from({ length: extra }, (_, at) => declared[at] ?? 0),
     subsampled: isYCbCr && (horizontal > 1 || vertical > 1),
+    /** Whether the YCbCr coefficients differ from the default. */
     hasOwnMatrix: coefficients.some((one, at) => Math.abs(one - (BT601[at] ?? 0)) > 0.001),
   };
 }

@@ -133,9 +133,7 @@ export async function writeCopyright(
 ): Promise<number> {
   const write = WRITERS[format];
   const { texts } = copyright;
-  return write && texts.length > 0
-    ? editFile(target, (file) =>
-        write({ file, bytes: target.bytes }, encodeCopyright(copyright, format), texts),
-      )
-    : target.bytes;
+  if (!write || texts.length === 0) return target.bytes;
+  const blocks = encodeCopyright(copyright, format);
+  return editFile(target, (file) => write({ file, bytes: target.bytes }, blocks, texts));
 }
