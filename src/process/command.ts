@@ -109,3 +109,24 @@ export function killReason({ reason, signal }: CommandError): KillReason | undef
   if (reason !== 'signal') return undefined;
   return LIMITS[signal ?? ''] ?? 'signal';
 }
+
+/** How a program ended. Exactly one property is set. */
+export interface Exit {
+  readonly exitCode?: number;
+  readonly signal?: NodeJS.Signals;
+  /** Set when the program did not start, or its end is unknown. */
+  readonly error?: Error;
+}
+
+/** A job that a server, or a process of its own, runs. */
+export interface RunningJob {
+  kill(): void;
+  readonly ended: Promise<JobEnd>;
+}
+
+/** How a job ended, and what it printed. */
+export interface JobEnd {
+  readonly exit: Exit;
+  readonly stdout: string;
+  readonly stderr: string;
+}

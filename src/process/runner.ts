@@ -2,21 +2,24 @@
  * @module Runs each command in a new process: in a fork server of its program, or by starting the program. Each has its own
  * environment, limits of time and other resources, and is killed as a whole.
  */
+import { lstatSync } from 'node:fs';
+import { opendir } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 import type { Logger } from 'pino';
 import {
   type Command,
   CommandError,
+  type Exit,
   type FailureReason,
   type KillReason,
   killReason,
   type RunCommand,
+  type RunningJob,
 } from './command.ts';
-import { enforceQuota } from './folder-quota.ts';
 import type { Confinement } from './fork-server/messages.ts';
 import type { ForkServers } from './fork-server/servers.ts';
-import { startOnce } from './single-process.ts';
-import type { Exit, JobEnd, RunningJob } from './start.ts';
+import { startOnce } from './start.ts';
 
 /** Returns the limits and rights of a command. */
 export type Confine = (command: Command) => Confinement;
@@ -72,13 +75,16 @@ export function createRunner(deps: RunnerDeps): RunCommand {
       stopped ??= reason;
       job.kill();
     };
-    const cancelTimeout = killOnTimeout(command, stop);
+    const endTimeout = killOnTimeout(command, stop);
     const endQuota = enforceQuota(command, () => stop('files'));
-    const end = await job.ended;
-    cancelTimeout();
+    const { exit, stdout, stderr } = await job.ended;
+    endTimeout();
     endQuota();
-    if (end.exit.exitCode !== 0 || stopped) throw toCommandError(end, stopped, command);
-    return { stdout: end.stdout, stderr: end.stderr };
+    const { exitCode, signal, error: cause } = exit;
+    if (exitCode === 0 && !stopped) return { stdout, stderr };
+    const message = `${command.file} failed: ${stopped ?? signal ?? exitCode ?? cause?.message}`;
+    const reason = stopped ?? classifyExit(exit, stderr);
+    throw new CommandError(reason, message, { stderr, exitCode, signal, cause });
   };
 }
 
@@ -111,6 +117,52 @@ function killOnTimeout({ timeoutMs, signal }: Command, stop: (reason: FailureRea
   };
 }
 
+/** Minimum time between two checks of a folder, in ms. */
+const QUOTA_INTERVAL_MS = 200;
+/** Number of files after which a check waits for the next turn of the event loop. Each takes 6 µs. */
+const NAMES_PER_TURN = 64;
+
+/**
+ * Checks the folder of a command repeatedly, and calls `onExceeded` if it has too many files or bytes: an attacker who controls a tool
+ * could fill the disk, or make millions of files. A check ends at the first file that is too much, and the time between two checks
+ * grows with the files, so that they take about 3% of the time at most.
+ *
+ * @returns a function that ends the checks
+ */
+function enforceQuota({ cwd, maxBytes, maxNames }: Command, onExceeded: () => void): () => void {
+  if (maxBytes === undefined || maxNames === undefined) return () => {};
+  let isOver = false;
+  let timer: NodeJS.Timeout;
+  const check = async (): Promise<void> => {
+    const names = await countNames(cwd, maxNames, maxBytes);
+    if (isOver) return;
+    if (names > maxNames) onExceeded();
+    else timer = setTimeout(check, Math.max(QUOTA_INTERVAL_MS, names / 5));
+  };
+  timer = setTimeout(check, QUOTA_INTERVAL_MS);
+  return () => {
+    isOver = true;
+    clearTimeout(timer);
+  };
+}
+
+/** Returns the number of files in a folder, or infinity if they have too many bytes. Stops when a limit is exceeded. */
+async function countNames(folder: string, maxNames: number, maxBytes: number): Promise<number> {
+  let [names, bytes] = [0, 0];
+  try {
+    for await (const { name } of await opendir(folder, { bufferSize: NAMES_PER_TURN })) {
+      names += 1;
+      // A file that disappears meanwhile has no size.
+      bytes += lstatSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0;
+      if (bytes > maxBytes) return Number.POSITIVE_INFINITY;
+      if (names > maxNames) break;
+    }
+  } catch {
+    // The folder cannot be read at the moment. The next check tries again.
+  }
+  return names;
+}
+
 /** Logs the output of failed tools at level debug, because it can quote the content of images, and reports kills. */
 export function reportFailures(
   run: RunCommand,
@@ -136,18 +188,6 @@ const EXIT_NOT_CONFINED = 126;
  */
 const EXIT_NOT_FOUND_OR_ABORTED = 127;
 const LOADER_ERROR = /loading shared librar|symbol lookup error|relocat|not found|no such file/im;
-
-/** Converts the end of a command that did not succeed to an error. */
-function toCommandError(
-  { exit, stderr }: JobEnd,
-  stopped: FailureReason | undefined,
-  { file }: Command,
-): CommandError {
-  const { exitCode, signal, error: cause } = exit;
-  const reason = stopped ?? classifyExit(exit, stderr);
-  const message = `${file} failed: ${stopped ?? signal ?? exitCode ?? cause?.message}`;
-  return new CommandError(reason, message, { stderr, exitCode, signal, cause });
-}
 
 function classifyExit({ exitCode, signal, error }: Exit, stderr: string): FailureReason {
   if (error || exitCode === EXIT_NOT_CONFINED) return 'spawn-failed';

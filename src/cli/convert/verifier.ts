@@ -9,7 +9,7 @@ import type { ConversionEngine } from '../../conversion/engine.ts';
 import { createFolders, systemReason } from '../../files/system.ts';
 import { ASSETS_DIR, FORK_SERVER_LIBRARY, VERIFY_WORKER } from '../../folders.ts';
 import { LARGE_PAGES } from '../../process/runner.ts';
-import { startWorker, type Worker } from '../../process/single-process.ts';
+import { startWorker, type Worker } from '../../process/start.ts';
 import type { Verification, VerifyRequest } from '../../regress/verifiable.ts';
 import { findDecoders } from '../context.ts';
 import { fileError, type OutputJob } from './converter.ts';

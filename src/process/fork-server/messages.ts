@@ -1,6 +1,6 @@
 /** @module Messages to and from a fork server, which the head comment of `fork-server.c` describes. */
 import { constants, endianness } from 'node:os';
-import type { Exit } from '../start.ts';
+import type { Exit } from '../command.ts';
 
 /** Returns how a job ended, from the body of its last message. */
 export function toExit(body: Buffer): Exit {
@@ -85,20 +85,15 @@ export function createAnswerReader(): (chunk: Buffer) => Answer[] {
   return (chunk) => {
     rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
     const answers: Answer[] = [];
-    for (let header = readHeader(rest); header; header = readHeader(rest)) {
-      const { length, ...answer } = header;
-      answers.push({ ...answer, body: rest.subarray(HEADER_BYTES, HEADER_BYTES + length) });
-      rest = rest.subarray(HEADER_BYTES + length);
+    while (rest.length >= HEADER_BYTES) {
+      const [length = 0, id = 0, kind = 0] = readNumbers(rest.subarray(0, HEADER_BYTES));
+      const end = HEADER_BYTES + length;
+      if (rest.length < end) break;
+      answers.push({ kind: String.fromCharCode(kind), id, body: rest.subarray(HEADER_BYTES, end) });
+      rest = rest.subarray(end);
     }
     return answers;
   };
-}
-
-/** Returns the header at the start of the bytes, or `undefined` if its message is not complete. */
-function readHeader(bytes: Buffer): { length: number; id: number; kind: string } | undefined {
-  if (bytes.length < HEADER_BYTES) return undefined;
-  const [length = 0, id = 0, kind = 0] = readNumbers(bytes.subarray(0, HEADER_BYTES));
-  return bytes.length < HEADER_BYTES + length ? undefined : { length, id, kind: String.fromCharCode(kind) };
 }
 
 /** Reads integers of 32 bits in the byte order of the machine. */

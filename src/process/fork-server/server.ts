@@ -1,6 +1,7 @@
 /** @module One fork server: its process, and the jobs that run in it. */
 import pLimit from 'p-limit';
-import { type Exit, type RunningJob, type StartedProgram, startProgram } from '../start.ts';
+import type { Exit, RunningJob } from '../command.ts';
+import { type StartedProgram, startProgram } from '../start.ts';
 import {
   type Answer,
   createAnswerReader,
@@ -52,6 +53,12 @@ interface OpenJob {
 
 /** A running fork server. */
 export class ForkServer {
+  /** Whether the server has its own namespaces. */
+  isolated = false;
+  /** Time of the start, on the clock of `performance.now()`. */
+  startedAt = 0;
+  /** Number of jobs that have been started. */
+  started = 0;
   readonly #subprocess: StartedProgram;
   /** Settles when the process has ended. */
   readonly #ended: Promise<void>;
@@ -59,9 +66,6 @@ export class ForkServer {
   /** Capacity, and 1 if the server has its own namespaces. */
   readonly #ready = Promise.withResolvers<number[]>();
   #limit = pLimit(1);
-  #isolated = false;
-  #startedAt = 0;
-  #started = 0;
   #alive = true;
   #closing = false;
 
@@ -100,24 +104,9 @@ export class ForkServer {
     this.#ended = subprocess.ended.then(({ error }) => this.#end(error));
   }
 
-  /** Whether the server has its own namespaces. */
-  get isolated(): boolean {
-    return this.#isolated;
-  }
-
-  /** Time of the start, on the clock of `performance.now()`. */
-  get startedAt(): number {
-    return this.#startedAt;
-  }
-
   /** False once the process has ended, or was closed. */
   get alive(): boolean {
     return this.#alive && !this.#closing;
-  }
-
-  /** Number of jobs that have been started. */
-  get started(): number {
-    return this.#started;
   }
 
   /**
@@ -127,8 +116,8 @@ export class ForkServer {
    * @throws {NotStartedError} if the server ended, or was closed, before it had a place
    */
   async run(job: Job): Promise<RunningJob> {
-    this.#started += 1;
-    const id = this.#started;
+    this.started += 1;
+    const id = this.started;
     const request = encodeJob(id, job);
     const { promise, resolve, reject } = Promise.withResolvers<RunningJob>();
     void this.#limit(async () => {
@@ -161,8 +150,8 @@ export class ForkServer {
     try {
       const [capacity = 0, isolated = 0] = await this.#ready.promise;
       this.#limit = pLimit(capacity);
-      this.#isolated = isolated === 1;
-      this.#startedAt = performance.now();
+      this.isolated = isolated === 1;
+      this.startedAt = performance.now();
     } catch (error) {
       this.kill();
       throw error;

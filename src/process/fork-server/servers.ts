@@ -4,14 +4,10 @@
  */
 import { stat } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { JobEnd, RunningJob } from '../start.ts';
+import type { JobEnd, RunningJob } from '../command.ts';
 import type { Job } from './messages.ts';
 import { ForkServer, NotStartedError, type ServerOptions, ServerRefusedError } from './server.ts';
 
-/** Number of jobs after which a server is replaced. */
-const MAX_JOBS = 1_000;
-/** Age at which a server is replaced, in ms. */
-const MAX_AGE_MS = 3_600_000;
 /**
  * Backoff before replacing a server whose child crashed, in ms. There is none after the first crash. Then it doubles from the first
  * value to the second one, until a server has run for `CALM_MS` without a crash.
@@ -33,17 +29,24 @@ export interface ServedTool extends Pick<ServerOptions, 'file' | 'prepare'> {
 export const RENEWAL_REASONS = ['jobs', 'age', 'changed', 'crash', 'ended'] as const;
 export type RenewalReason = (typeof RENEWAL_REASONS)[number];
 
-export interface ForkServersOptions extends Omit<ServerOptions, 'file' | 'prepare' | 'namespaces'> {
+export interface ForkServersOptions
+  extends Omit<ServerOptions, 'file' | 'prepare' | 'namespaces'>,
+    Partial<typeof DEFAULTS> {
   readonly tools: readonly ServedTool[];
-  /** Called when a server has been replaced. */
-  readonly onRenewal?: (reason: RenewalReason) => void;
-  /** Called when a tool cannot be a server, and is started for each image instead. */
-  readonly onRefused?: (file: string, error: Error) => void;
-  readonly maxJobs?: number;
-  readonly maxAgeMs?: number;
-  /** Waits for a backoff, in ms. */
-  readonly wait?: (ms: number) => Promise<unknown>;
 }
+
+const DEFAULTS = {
+  /** Number of jobs after which a server is replaced. */
+  maxJobs: 1_000,
+  /** Age at which a server is replaced, in ms. */
+  maxAgeMs: 3_600_000,
+  /** Waits for a backoff, in ms. */
+  wait: delay as (ms: number) => Promise<unknown>,
+  /** Called when a server has been replaced. */
+  onRenewal: (_reason: RenewalReason): void => {},
+  /** Called when a tool cannot be a server, and is started for each image instead. */
+  onRefused: (_file: string, _error: Error): void => {},
+};
 
 /** Keeps one server of a tool, and replaces it when necessary. */
 class ToolServer {
@@ -75,14 +78,44 @@ class ToolServer {
     return this.#starting;
   }
 
-  /** Runs a job in the current server, or in the next one if that is closed before the job has a place in it. */
+  /** Runs a job. If its server ends before it has started the job, another one runs it. */
   async run(job: Job): Promise<RunningJob> {
+    let [server, running] = await this.#begin(job);
+    let isKilled = false;
+    const end = async (): Promise<JobEnd> => {
+      const ended = await running.ended;
+      if (!isKilled && hasCrashed(ended)) this.#discard(server);
+      return ended;
+    };
+    const endOrRepeat = async (): Promise<JobEnd> => {
+      const ended = await end();
+      if (isKilled || !(ended.exit.error instanceof NotStartedError)) return ended;
+      try {
+        [server, running] = await this.#begin(job);
+      } catch (error) {
+        return { ...ended, exit: { error: error as Error } };
+      }
+      if (isKilled) running.kill();
+      return end();
+    };
+    return {
+      kill() {
+        isKilled = true;
+        running.kill();
+      },
+      ended: endOrRepeat(),
+    };
+  }
+
+  /** Begins a job in the current server, or in the next one if that is closed before the job has a place in it. */
+  async #begin(job: Job): Promise<[ForkServer, RunningJob]> {
     for (;;) {
       const server = await this.#acquire();
-      const running = await server.run(job).catch((error) => {
+      try {
+        return [server, await server.run(job)];
+      } catch (error) {
         if (!(error instanceof NotStartedError)) throw error;
-      });
-      if (running) return discardOnCrash(running, () => this.#discard(server));
+      }
     }
   }
 
@@ -93,7 +126,7 @@ class ToolServer {
   }
 
   async #start(waitMs: number): Promise<ForkServer> {
-    if (waitMs > 0) await this.#servers.wait(waitMs);
+    if (waitMs > 0) await this.#servers.options.wait(waitMs);
     this.#signature = await signatureOf(this.#tool.dependencies);
     const server = await this.#servers.open(this.#tool);
     if (this.#current) this.#servers.retire(this.#current);
@@ -104,9 +137,9 @@ class ToolServer {
 
   async #acquire(): Promise<ForkServer> {
     const server = this.#current;
-    const { maxJobs, maxAgeMs } = this.#servers;
+    const { maxJobs, maxAgeMs, onRenewal } = this.#servers.options;
     if (!server?.alive) {
-      if (server) this.#servers.onRenewal('ended');
+      if (server) onRenewal('ended');
       this.#current = undefined;
       return this.replace();
     }
@@ -118,7 +151,7 @@ class ToolServer {
 
   #renew(reason: RenewalReason): void {
     if (this.#servers.closed || this.#starting) return;
-    this.#servers.onRenewal(reason);
+    this.#servers.options.onRenewal(reason);
     this.replace().catch(() => {}); // the old server continues, or the next job tries again
   }
 
@@ -133,7 +166,7 @@ class ToolServer {
     if (this.#current !== server || this.#servers.closed) return;
     this.#current = undefined;
     this.#servers.retire(server);
-    this.#servers.onRenewal('crash');
+    this.#servers.options.onRenewal('crash');
     const isCalm = performance.now() - this.#crashedAt > CALM_MS;
     this.#backoffMs = isCalm ? 0 : Math.min(Math.max(2 * this.#backoffMs, MIN_BACKOFF_MS), MAX_BACKOFF_MS);
     this.#crashedAt = performance.now();
@@ -143,11 +176,7 @@ class ToolServer {
 
 /** The fork servers of all tools. None starts before {@link start} is called. */
 export class ForkServers {
-  readonly maxJobs: number;
-  readonly maxAgeMs: number;
-  readonly wait: (ms: number) => Promise<unknown>;
-  readonly onRenewal: (reason: RenewalReason) => void;
-  readonly #options: ForkServersOptions;
+  readonly options: ForkServersOptions & typeof DEFAULTS;
   readonly #toolServers = new Map<string, ToolServer>();
   readonly #ending = new Set<Promise<void>>();
   #closed = false;
@@ -155,11 +184,7 @@ export class ForkServers {
   #namespaces = true;
 
   constructor(options: ForkServersOptions) {
-    this.#options = options;
-    this.maxJobs = options.maxJobs ?? MAX_JOBS;
-    this.maxAgeMs = options.maxAgeMs ?? MAX_AGE_MS;
-    this.wait = options.wait ?? delay;
-    this.onRenewal = options.onRenewal ?? (() => {});
+    this.options = { ...DEFAULTS, ...options };
   }
 
   /**
@@ -176,10 +201,10 @@ export class ForkServers {
         this.#toolServers.set(tool.file, toolServer);
       } catch (error) {
         if (!(error instanceof ServerRefusedError)) throw error;
-        this.#options.onRefused?.(tool.file, error);
+        this.options.onRefused(tool.file, error);
       }
     };
-    await Promise.all(this.#options.tools.map(begin));
+    await Promise.all(this.options.tools.map(begin));
   }
 
   /** Returns whether a server runs this program. */
@@ -188,30 +213,14 @@ export class ForkServers {
   }
 
   /**
-   * Runs a job in a server of its program. If the server ends before it has started the job, another one runs it.
+   * Runs a job in a server of its program.
    *
    * @throws {Error} with the code of errno(3) if the server cannot be started
    */
   async run(job: Job, file: string): Promise<RunningJob> {
     const toolServer = this.#toolServers.get(file);
     if (!toolServer) throw new Error(`no fork server runs ${file}`);
-    let running = await toolServer.run(job);
-    let killed = false;
-    const repeatUnlessStarted = async (end: JobEnd): Promise<JobEnd> => {
-      if (killed || !(end.exit.error instanceof NotStartedError)) return end;
-      running = await toolServer.run(job);
-      if (killed) running.kill();
-      return running.ended;
-    };
-    return {
-      kill() {
-        killed = true;
-        running.kill();
-      },
-      ended: running.ended.then((end) =>
-        repeatUnlessStarted(end).catch((error) => ({ ...end, exit: { error } })),
-      ),
-    };
+    return toolServer.run(job);
   }
 
   /** Number of tools that are served. */
@@ -238,7 +247,7 @@ export class ForkServers {
   /** Starts a server of a tool: in namespaces, unless a server could not use them. */
   async open(tool: ServedTool): Promise<ForkServer> {
     if (this.#closed) throw new Error('the fork servers are closed');
-    const { library, env, concurrency } = this.#options;
+    const { library, env, concurrency } = this.options;
     const { file, prepare } = tool;
     const namespaces = this.#namespaces;
     return ForkServer.start({ library, env, file, prepare, namespaces, concurrency }).catch((error) => {
@@ -263,21 +272,6 @@ const ORDINARY: readonly (number | undefined)[] = [0, 1, 99, 255];
 
 /** Returns whether a job may have been an attack that failed. It could have learned the layout of the address space. */
 const hasCrashed = ({ exit }: JobEnd): boolean => !exit.error && !ORDINARY.includes(exit.exitCode);
-
-/** Calls `onCrash` when a job ends by a crash, unless it was killed. */
-function discardOnCrash({ kill, ended }: RunningJob, onCrash: () => void): RunningJob {
-  let killed = false;
-  return {
-    kill() {
-      killed = true;
-      kill();
-    },
-    ended: ended.then((end) => {
-      if (!killed && hasCrashed(end)) onCrash();
-      return end;
-    }),
-  };
-}
 
 /** Identifies the state of files and folders. */
 export async function signatureOf(paths: readonly string[]): Promise<string> {
