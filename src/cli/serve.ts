@@ -37,7 +37,7 @@ export async function serve({ env, version }: CliContext): Promise<number> {
       collectProcessMetrics: true,
       droppedLogLines: () => stream.dropped,
     });
-    http = createHttpServer(service.app, config);
+    http = createHttpServer(service, config);
     await listen(http.server, config);
     reportStart({ log, version, access: config.ACCESS }, http.server, service);
     log.info({ signal: await signals.first }, 'shutting down');

@@ -1,12 +1,11 @@
 /** @module Assembles the Express app from its middleware and routes. */
 import express, { type Express, type RequestHandler, type Router } from 'express';
 import type { Logger } from 'pino';
-import type { ApiKeys } from '../api-keys.ts';
 import type { Config } from '../config.ts';
 import type { ConversionEngine } from '../conversion/engine.ts';
 import { createParsers, formSchemas, type Presets } from '../conversion/forms.ts';
 import { ALL_INPUT_TYPES } from '../formats.ts';
-import { checkClient, identifyClients, trustProxies } from './clients.ts';
+import { type Clients, checkClient } from './clients.ts';
 import { errorHandler, notFound } from './error-handler.ts';
 import { API_PREFIX, checkHead } from './head.ts';
 import { imaginaryRouter, imaginaryRoutes } from './imaginary/routes.ts';
@@ -62,7 +61,7 @@ export interface AppDeps
   readonly log: Logger;
   /** Named options of the operator. */
   readonly presets: Presets;
-  readonly apiKeys: ApiKeys;
+  readonly clients: Clients;
   /** Whether conversions still work. */
   readonly isHealthy: () => Promise<boolean>;
   readonly metrics: Pick<Metrics, 'request' | 'render'>;
@@ -84,8 +83,7 @@ export function createApp(deps: AppDeps): Express {
   app.disable('etag');
   app.set('case sensitive routing', ROUTING.caseSensitive);
   app.set('strict routing', ROUTING.strict);
-  trustProxies(app, config);
-  identifyClients(app, config, deps.apiKeys);
+  app.set('trust proxy', deps.clients.isProxy);
 
   const imaginary = imaginaryRoutes(config.IMAGINARY_PATH);
   const isImaginary = (path: string): boolean =>

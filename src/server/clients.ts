@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { isIP, type Socket } from 'node:net';
-import express, { type Express, type RequestHandler } from 'express';
+import express, { type RequestHandler } from 'express';
 import { ipKeyGenerator } from 'express-rate-limit';
 import type { ApiKeys } from '../api-keys.ts';
 import type { Config } from '../config.ts';
@@ -27,49 +27,66 @@ export interface Client {
 
 const clients = new WeakMap<IncomingMessage, Client>();
 
-/** Returns the client of a request that {@link identifyClient} has seen. */
+/** Returns the client of a request that {@link Clients.identify} has seen. */
 export const clientOf = (req: IncomingMessage): Client => clients.get(req) as Client;
 
 /** Maximum length of `X-Client-Id`, in characters, and those that it can have. */
 const CLIENT_ID_PATTERN = /^\P{Cc}{1,128}$/u;
 
-/** Express setting with the function that identifies the client of a request. */
-const IDENTIFY = 'identify client';
+/** Finds the client of each request and connection. It rejects none: see {@link checkClient}. */
+export class Clients {
+  readonly #config: Config;
+  readonly #keys: ApiKeys;
+  readonly #isTrusted: TrustFunction;
+  /** Returns whether an address is that of a trusted proxy. Express uses it, too. */
+  readonly isProxy: TrustFunction;
 
-/** Makes the app identify clients. It rejects none: see {@link checkClient}. */
-export function identifyClients(app: Express, config: Config, keys: ApiKeys): void {
-  const isTrusted = trustFunction([...config.TRUSTED_CLIENTS]);
-  const isProxy: TrustFunction = app.get('trust proxy fn');
-  const identify = (req: IncomingMessage): Client => {
+  constructor(config: Config, keys: ApiKeys) {
+    this.#config = config;
+    this.#keys = keys;
+    this.#isTrusted = trustFunction([...config.TRUSTED_CLIENTS]);
+    this.isProxy = trustFunction(config.TRUST_PROXY);
+  }
+
+  /** Identifies the client of a request, for {@link clientOf}. */
+  identify(req: IncomingMessage): Client {
+    const client = this.#find(req);
+    clients.set(req, client);
+    return client;
+  }
+
+  /**
+   * Returns the key of a connection's client, or undefined for a trusted proxy or application, whose connections belong to
+   * many clients.
+   */
+  connectionKey({ remoteAddress = '' }: Socket): string | undefined {
+    const isShared = this.isProxy(remoteAddress, 0) || this.#isTrusted(remoteAddress, 0);
+    return isShared ? undefined : addressKey(remoteAddress);
+  }
+
+  #find(req: IncomingMessage): Client {
+    const { API_KEYS_FILE, RATE_LIMIT_PER_MINUTE } = this.#config;
     const { authorization = '', 'x-client-id': givenId = '' } = req.headers;
-    const address = clientAddress(req, isProxy);
+    const address = clientAddress(req, this.isProxy);
     const unknown: Client = {
       key: addressKey(address),
-      perMinute: config.RATE_LIMIT_PER_MINUTE,
+      perMinute: RATE_LIMIT_PER_MINUTE,
       limitedBy: 'RATE_LIMIT_PER_MINUTE',
     };
-    const [, secret] = (config.API_KEYS_FILE && /^Bearer +(\S+)$/i.exec(authorization)) || [];
-    const apiKey = secret === undefined ? undefined : keys.find(secret);
+    const [, secret] = (API_KEYS_FILE && /^Bearer +(\S+)$/i.exec(authorization)) || [];
+    const apiKey = secret === undefined ? undefined : this.#keys.find(secret);
     if (secret !== undefined && !apiKey) return { ...unknown, error: serviceError('API_KEY_INVALID') };
     // Node.js decodes headers as Latin-1.
-    const id = isTrusted(address, 0) && Buffer.from(String(givenId), 'latin1').toString();
+    const id = this.#isTrusted(address, 0) && Buffer.from(String(givenId), 'latin1').toString();
     if (id && !CLIENT_ID_PATTERN.test(id)) return { ...unknown, error: serviceError('CLIENT_ID_INVALID') };
     if (!apiKey) return id ? { ...unknown, key: `id:${id}` } : unknown;
     const { name, perMinute } = apiKey;
     const limit = perMinute === undefined ? {} : ({ perMinute, limitedBy: 'API_KEYS_FILE' } as const);
     return { ...unknown, ...limit, key: id ? `key:${name}:${id}` : `key:${name}`, name };
-  };
-  app.set(IDENTIFY, identify);
+  }
 }
 
-/** Identifies the client of a request, for {@link clientOf}. */
-export function identifyClient(app: Express, req: IncomingMessage): Client {
-  const client = app.get(IDENTIFY)(req) as Client;
-  clients.set(req, client);
-  return client;
-}
-
-/** Changes what {@link identifyClient} has found. */
+/** Changes what {@link Clients.identify} has found. */
 export function changeClient(req: IncomingMessage, changes: Partial<Client>): void {
   clients.set(req, { ...clientOf(req), ...changes });
 }
@@ -100,16 +117,6 @@ function trustFunction(setting: Config['TRUST_PROXY']): TrustFunction {
   return (address, hop) => trusts(parseAddress(address) ?? '', hop);
 }
 
-/** Express setting with the function that returns whether the connections of an address belong to many clients. */
-const SHARED_ADDRESS = 'shared address';
-
-/** Makes the app accept forwarded addresses from trusted proxies, including addresses with a port. */
-export function trustProxies(app: Express, { TRUST_PROXY, TRUSTED_CLIENTS }: Config): void {
-  const [isProxy, isTrusted] = [trustFunction(TRUST_PROXY), trustFunction([...TRUSTED_CLIENTS])];
-  app.set('trust proxy', isProxy);
-  app.set(SHARED_ADDRESS, (address: string) => isProxy(address, 0) || isTrusted(address, 0));
-}
-
 /**
  * Returns the address of a request's client: the first one that is not a trusted proxy's, from that of the connection to the start of
  * `X-Forwarded-For`. If a trusted proxy forwards something else, returns that of the connection.
@@ -124,14 +131,6 @@ function clientAddress({ socket, headers }: IncomingMessage, isProxy: TrustFunct
     end = comma;
   }
   return parseAddress(address) ?? remoteAddress;
-}
-
-/**
- * Returns the key of a connection's client, or undefined for a trusted proxy or application, whose connections belong to
- * many clients.
- */
-export function connectionKey(app: Express, { remoteAddress = '' }: Socket): string | undefined {
-  return app.get(SHARED_ADDRESS)(remoteAddress) ? undefined : addressKey(remoteAddress);
 }
 
 /** Returns the key of an address: the IPv4 address, or the network of the IPv6 address. */

@@ -1,11 +1,18 @@
 /** @module Tracks connections: limits on their number and on what each may hold, and the requests of a connection one by one. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { ServiceError } from '../errors.ts';
 import { maxOpenFiles } from '../files/system.ts';
 import { monitorRate } from './byte-rate.ts';
 import { RESPONSE_SENT, TOO_OFTEN } from './error-handler.ts';
 import { probeConnections } from './middleware.ts';
-import { type Exchange, type OpenRequests, stopParser } from './raw-error-response.ts';
+import {
+  type ClientError,
+  closeGently,
+  fromParserError,
+  sendRawError,
+  stopParser,
+} from './raw-error-response.ts';
 import { sentBytes } from './response.ts';
 import { StartQueue } from './start-queue.ts';
 
@@ -18,10 +25,9 @@ const MAX_UNANSWERED = 4;
  */
 const MIN_RESPONSE_BYTES_PER_SECOND = 4096;
 
-/** Maximum numbers of open connections. */
+/** Maximum numbers of open connections: of all, and of those with the same client key. */
 interface ConnectionLimits {
   readonly max: number;
-  /** Maximum for connections with the same client key. */
   readonly maxPerClient: number;
 }
 
@@ -97,15 +103,29 @@ class ConnectionSlots {
   }
 }
 
-interface Connection extends OpenRequests {
+/** A request and its response. */
+interface Exchange {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  /** Resolves when the response is closed. A promise, because Node.js warns about more than 10 listeners. */
+  readonly closed: Promise<void>;
+  /** Starts the handlers; undefined if they have started. */
+  start: (() => void) | undefined;
+}
+
+interface Connection {
   /** Client key of the address; undefined if many clients share the address. */
   readonly client: string | undefined;
   readonly slots: ConnectionSlots;
+  /** Requests without a complete response, in order. There is more than one if the client pipelines. */
   readonly exchanges: Exchange[];
+  /** The last request that was received, which may have a response. */
   last: IncomingMessage | undefined;
   unanswered: number;
   /** Number of requests whose response has been sent. */
   answered: number;
+  /** Whether it closes after the response to an error. */
+  isRejected: boolean;
 }
 
 /** Tracks open connections and the requests on them, and enforces the limits. */
@@ -139,7 +159,7 @@ export class Connections {
     if (slots === this.#reserve) probeConnections.add(socket);
     const connection: Connection = {
       ...{ client, slots, exchanges: [], last: undefined },
-      ...{ unanswered: 0, answered: 0 },
+      ...{ unanswered: 0, answered: 0, isRejected: false },
     };
     this.#open.set(socket, connection);
     // The unsent part of a response takes memory, and its files take disk space.
@@ -221,21 +241,35 @@ export class Connections {
     this.#starts.add(client, startOpen);
   }
 
-  /** Calls `respond`, which refuses what a connection has sent and closes it, when it is the turn of its client. */
-  refuse(socket: Socket, respond: () => void): void {
-    const { client } = this.#open.get(socket) ?? {};
-    if (client === undefined) {
-      respond();
-      return;
-    }
-    const closed = new Promise((resolve) => socket.once('close', resolve));
-    this.#addStart(client, socket, closed, respond);
-    this.#starts.slowDown(client);
+  /**
+   * Rejects what a connection has sent: sends an error response after the responses to earlier requests, and closes the connection.
+   * After an error of a head, this waits for the turn of the client. Clients that send much of a body, or disconnect, do not flood.
+   */
+  reject(socket: Socket, error: ClientError | ServiceError): void {
+    const connection = this.#open.get(socket);
+    // Browsers open connections before they have a request. The timeout of one without a request is not an error.
+    if (!connection || error.code === 'ECONNRESET' || socket.bytesRead === 0) return void socket.destroy();
+    if (connection.isRejected) return;
+    connection.isRejected = true;
+    stopParser(socket);
+    const { client, exchanges, last } = connection;
+    const isBody = last?.complete === false;
+    const broken = isBody ? exchanges.find(({ req }) => req === last) : undefined;
+    if (broken) broken.start = undefined;
+    const refusal = fromParserError(error); // the error has 64 KiB of the request, which would be kept until the response
+    const respond = (): void => sendRawError(socket, refusal);
+    afterResponse(exchanges.at(broken ? -2 : -1), () => {
+      if (isBody && broken?.res.headersSent !== false) return closeGently(socket); // it has a response
+      if (isBody || client === undefined) return respond();
+      const closed = new Promise((resolve) => socket.once('close', resolve));
+      this.#addStart(client, socket, closed, respond);
+      this.#starts.slowDown(client);
+    });
   }
 
-  /** Returns the requests of a connection. */
-  requestsOn(socket: Socket): OpenRequests {
-    return this.#open.get(socket) ?? { exchanges: [], last: undefined };
+  /** Sends an error response after all others of a connection, and closes it. */
+  rejectLast(socket: Socket, error: ServiceError): void {
+    afterResponse(this.#open.get(socket)?.exchanges.at(-1), () => sendRawError(socket, error));
   }
 
   /**
@@ -249,6 +283,12 @@ export class Connections {
       else socket.destroy();
     }
   }
+}
+
+/** Calls `then` when the exchange has ended, or at once if there is none. */
+function afterResponse(exchange: Exchange | undefined, then: () => void): void {
+  if (exchange) exchange.closed.then(then);
+  else then();
 }
 
 /** Announces the end of a connection in its last response, and not before: a client that pipelines gets all responses. */

@@ -62,79 +62,78 @@ const MIN_ENTRY_LIMIT = 1000;
 /** Entries per file: the image, its folder, and a resource fork of macOS. */
 const ENTRIES_PER_FILE = 3;
 
-/** Allowed types of a file, and the maximum size of each. */
-interface Allowance {
-  readonly types: readonly FileType[];
-  /**
-   * Returns the maximum size in bytes. The type is undefined until it has been detected.
-   *
-   * @throws {ServiceError} BAD_ARCHIVE or UNSUPPORTED_TYPE for a type that is not allowed here
-   */
-  readonly maxBytes: (type: FileType | undefined) => number;
-}
-
 /**
  * Creates a collector that stores the files of a request in the workspace and enforces the limits.
  *
  * @param signal aborts when the request has failed
  */
 export function createFileCollector(workspace: Workspace, rules: UploadOptions, signal: AbortSignal) {
-  const { maxFiles, accepts } = rules;
-  const maxFileBytes = rules.config.MAX_FILE_BYTES;
+  const { maxFiles, accepts, config } = rules;
   const files: (ReceivedFile | RejectedFile)[] = [];
   let folders = 0;
   /** Bytes that the remaining archives of the request may have. */
-  let archiveBytes = maxFiles * maxFileBytes + ARCHIVE_OVERHEAD;
+  let archiveBytes = maxFiles * config.MAX_FILE_BYTES + ARCHIVE_OVERHEAD;
 
-  const requestAllowance = (isBatch: boolean): Allowance => ({
-    types: isBatch || !rules.isBatch ? [...accepts, 'zip'] : accepts,
-    maxBytes(type) {
-      if (type !== 'zip') return maxFileBytes;
-      if (isBatch) return archiveBytes;
-      throw serviceError('UNSUPPORTED_TYPE', 'The file', listLabels(accepts), undefined, true);
-    },
-  });
-  const archiveAllowance = (archive: string): Allowance => ({
-    types: [...accepts, 'zip', 'archive'],
-    maxBytes(type) {
-      if (type === 'zip' || type === 'archive')
-        throw serviceError('BAD_ARCHIVE', archive, 'contains another archive');
-      return maxFileBytes;
-    },
-  });
+  /** Returns the types to detect. Those that are not allowed here get an error of their own by {@link maxBytesOf}. */
+  const typesIn = (isBatch: boolean, archive: string | undefined): readonly FileType[] => {
+    if (archive !== undefined) return [...accepts, 'zip', 'archive'];
+    return isBatch || !rules.isBatch ? [...accepts, 'zip'] : accepts;
+  };
 
   /**
-   * Stores one file. An image is added to `files`.
+   * Returns the maximum size in bytes of a file. The type is undefined until it has been detected.
    *
-   * @returns undefined if the file was skipped
+   * @throws {ServiceError} BAD_ARCHIVE or UNSUPPORTED_TYPE for a type that is not allowed here
    */
-  async function storeFile(
+  const maxBytesOf = (type: FileType | undefined, isBatch: boolean, archive: string | undefined): number => {
+    if (type !== 'zip' && type !== 'archive') return config.MAX_FILE_BYTES;
+    if (archive !== undefined) throw serviceError('BAD_ARCHIVE', archive, 'contains another archive');
+    if (isBatch) return archiveBytes;
+    throw serviceError('UNSUPPORTED_TYPE', 'The file', listLabels(accepts), undefined, true);
+  };
+
+  /**
+   * Stores one file, or all files of an archive.
+   *
+   * @param isBatch whether the file is one of several, and can be an archive
+   * @param skipInvalid whether to record an invalid file in `files` instead of throwing its error
+   * @param archive how messages refer to the archive that contains the file
+   * @throws {ServiceError} for an invalid file, or for a request or archive that exceeds a limit
+   */
+  async function add(
     name: string | undefined,
     bytes: AsyncIterable<Buffer>,
     isBatch: boolean,
     skipInvalid: boolean,
-    allowance: Allowance,
-  ): Promise<{ type: FileType; folder: string; label: string } | undefined> {
+    archive?: string,
+  ): Promise<void> {
     if (files.length >= maxFiles) throw serviceError('TOO_MANY_FILES', maxFiles, rules.isBatch);
     const index = files.length;
     const label = isBatch ? labelInBatch(index, name) : 'The file';
     const batchFile = isBatch ? { index, name: name ?? null } : undefined;
     folders += 1;
     const folder = await workspace.folder(String(folders));
+    const options = {
+      types: typesIn(isBatch, archive),
+      maxBytes: (type: FileType | undefined) => maxBytesOf(type, isBatch, archive),
+      label,
+      signal,
+      disk: workspace.disk,
+    };
     try {
-      const options = { ...allowance, label, signal, disk: workspace.disk };
       const { type, length, sha256 } = await storeInput(bytes, join(folder, INPUT_FILE), options);
       if (type === 'zip') archiveBytes -= length;
       else if (type !== 'archive') files.push({ name, label, batchFile, type, sha256, folder });
-      return { type, folder, label };
+      if (type !== 'zip') return;
     } catch (cause) {
       if (!isFileError(cause)) throw cause;
       const error = errorOfFile(cause, label, batchFile);
       if (!skipInvalid) throw error;
       files.push({ name, error });
       await workspace.discard(folder);
-      return undefined;
+      return;
     }
+    await unpack(folder, label, skipInvalid);
   }
 
   async function unpack(folder: string, label: string, skipInvalid: boolean): Promise<void> {
@@ -142,32 +141,14 @@ export function createFileCollector(workspace: Workspace, rules: UploadOptions, 
     const maxEntries = Math.max(MIN_ENTRY_LIMIT, maxFiles * ENTRIES_PER_FILE);
     for await (const { name, read } of unzip(join(folder, INPUT_FILE), label, maxEntries)) {
       signal.throwIfAborted();
-      await storeFile(name, read(), true, skipInvalid, archiveAllowance(label));
+      await add(name, read(), true, skipInvalid, label);
     }
     if (files.length === before) throw serviceError('BAD_ARCHIVE', label, 'contains no files');
     await workspace.discard(folder);
   }
 
-  return {
-    /** All files in the order of the request. */
-    files: files as readonly (ReceivedFile | RejectedFile)[],
-    /**
-     * Stores one file, or all files of an archive.
-     *
-     * @param isBatch whether the file is one of several, and can be an archive
-     * @param skipInvalid whether to record an invalid file in `files` instead of throwing its error
-     * @throws {ServiceError} for an invalid file, or for a request or archive that exceeds a limit
-     */
-    async add(
-      name: string | undefined,
-      bytes: AsyncIterable<Buffer>,
-      isBatch: boolean,
-      skipInvalid: boolean,
-    ): Promise<void> {
-      const stored = await storeFile(name, bytes, isBatch, skipInvalid, requestAllowance(isBatch));
-      if (stored?.type === 'zip') await unpack(stored.folder, stored.label, skipInvalid);
-    },
-  };
+  /** `files` has all files in the order of the request. */
+  return { files: files as readonly (ReceivedFile | RejectedFile)[], add };
 }
 
 /**

@@ -4,10 +4,9 @@ import type { Socket } from 'node:net';
 import type { Express } from 'express';
 import type { Config } from '../config.ts';
 import { serviceError } from '../errors.ts';
-import { connectionKey, identifyClient } from './clients.ts';
+import type { Clients } from './clients.ts';
 import { Connections } from './connections.ts';
 import { INVALID_PATH, limitHeaders, MAX_HEAD_BYTES, parseTarget } from './head.ts';
-import { afterResponse, createClientErrorHandler, sendRawError } from './raw-error-response.ts';
 
 // An import would also load HTTP/2 and undici, which `node:http` re-exports: 13 MiB (bench/README.md).
 const { createServer } = process.getBuiltinModule('node:http');
@@ -32,15 +31,12 @@ export type HttpServer = ReturnType<typeof createHttpServer>;
  * Creates an HTTP server for the app, with limits on connections and timeouts for slow clients. It does not listen yet.
  */
 export function createHttpServer(
-  app: Express,
-  {
-    UPLOAD_TIMEOUT_MS: uploadTimeoutMs,
-    IMAGINARY_PATH,
-  }: Pick<Config, 'UPLOAD_TIMEOUT_MS' | 'IMAGINARY_PATH'>,
+  { app, clients }: { readonly app: Express; readonly clients: Clients },
+  { UPLOAD_TIMEOUT_MS: uploadTimeoutMs, IMAGINARY_PATH }: Config,
 ) {
   const connections = new Connections(uploadTimeoutMs, (req) => {
     limitHeaders(req);
-    return identifyClient(app, req).key;
+    return clients.identify(req).key;
   });
   const handle = (req: IncomingMessage, res: ServerResponse): void => {
     const target = req.url ?? '';
@@ -59,7 +55,7 @@ export function createHttpServer(
     keepAliveTimeout: 65_000, // longer than the 60 s for which common proxies reuse a connection
     requireHostHeader: false, // Node.js would send its own error format; see checkHead
   });
-  server.on('connection', (socket) => connections.open(socket, connectionKey(app, socket)));
+  server.on('connection', (socket) => connections.open(socket, clients.connectionKey(socket)));
   server.on('request', onRequest);
   server.on('checkContinue', (req, res) => {
     sendContinueWhenRead(req, res);
@@ -69,16 +65,9 @@ export function createHttpServer(
   server.on('checkExpectation', onRequest);
   server.on('connect', (req, socket: Socket) => {
     socket.on('error', () => {}); // Node.js has removed its listeners
-    const error = serviceError('METHOD_UNKNOWN', String(req.method));
-    afterResponse(connections.requestsOn(socket).exchanges.at(-1), () => sendRawError(socket, error));
+    connections.rejectLast(socket, serviceError('METHOD_UNKNOWN', String(req.method)));
   });
-  server.on(
-    'clientError',
-    createClientErrorHandler(
-      (socket) => connections.requestsOn(socket),
-      (socket, respond) => connections.refuse(socket, respond),
-    ),
-  );
+  server.on('clientError', (error, socket: Socket) => connections.reject(socket, error));
   return { server, closeIdle: (): void => connections.closeIdle() };
 }
 

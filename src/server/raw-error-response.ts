@@ -1,5 +1,4 @@
 /** @module Sends error responses without Express, to requests that do not reach it. */
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { ServiceError, serviceError } from '../errors.ts';
 import { errorBody, MAX_DISCARD_MS } from './error-handler.ts';
@@ -7,29 +6,11 @@ import { baseHeaders } from './middleware.ts';
 
 const { STATUS_CODES } = process.getBuiltinModule('node:http'); // not imported: see http-server.ts
 
-/** A request and its response. */
-export interface Exchange {
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
-  /** Resolves when the response is closed. A promise, because Node.js warns about more than 10 listeners. */
-  readonly closed: Promise<void>;
-  /** Starts the handlers; undefined if they have started. */
-  start: (() => void) | undefined;
-}
-
 /** Error of Node's HTTP parser. */
-interface ClientError extends NodeJS.ErrnoException {
+export interface ClientError extends NodeJS.ErrnoException {
   readonly rawPacket?: Buffer;
   /** Bytes of the packet that the parser has consumed. */
   readonly bytesParsed?: number;
-}
-
-/** The requests of a connection. */
-export interface OpenRequests {
-  /** Those without a complete response, in order. There is more than one if the client pipelines. */
-  readonly exchanges: readonly Exchange[];
-  /** The last request that was received, which may have a response. */
-  readonly last: IncomingMessage | undefined;
 }
 
 /** Service error for each code of Node's parser. Every other code means `MALFORMED_REQUEST`. */
@@ -38,38 +19,6 @@ const PARSER_ERRORS: Readonly<Record<string, 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LA
   HPE_HEADER_OVERFLOW: 'HEADERS_TOO_LARGE',
   HPE_INVALID_EOF_STATE: 'INCOMPLETE_BODY',
 };
-
-/**
- * Creates the listener for `clientError`. When the responses to earlier requests have been sent, the listener sends an
- * error response and closes the connection.
- *
- * @param refuse calls its second argument when it is the turn of the client. Only for errors of a head: clients that send much of a
- *   body, or disconnect, do not flood.
- */
-export function createClientErrorHandler(
-  requestsOn: (socket: Socket) => OpenRequests,
-  refuse: (socket: Socket, respond: () => void) => void,
-) {
-  const rejected = new WeakSet<Socket>();
-  return (error: ClientError | ServiceError, socket: Socket): void => {
-    // Browsers open connections before they have a request. The timeout of one without a request is not an error.
-    if (error.code === 'ECONNRESET' || socket.bytesRead === 0) return void socket.destroy();
-    if (rejected.has(socket)) return;
-    rejected.add(socket);
-    stopParser(socket);
-    const { exchanges, last } = requestsOn(socket);
-    const isBody = last?.complete === false;
-    const broken = isBody ? exchanges.find(({ req }) => req === last) : undefined;
-    if (broken) broken.start = undefined;
-    const refusal = fromParserError(error); // the error has 64 KiB of the request, which would be kept until the response
-    afterResponse(exchanges.at(broken ? -2 : -1), () => {
-      if (isBody && broken?.res.headersSent !== false)
-        closeGently(socket); // it has a response
-      else if (isBody) sendRawError(socket, refusal);
-      else refuse(socket, () => sendRawError(socket, refusal));
-    });
-  };
-}
 
 /**
  * Stops the parser of a connection, and discards what follows. The parser would create objects for all requests in the rest of a
@@ -91,13 +40,8 @@ interface Parser {
 }
 const UPGRADE = 2;
 
-/** Calls `then` when the exchange has ended, or at once if there is none. */
-export function afterResponse(exchange: Exchange | undefined, then: () => void): void {
-  if (exchange) exchange.closed.then(then);
-  else then();
-}
-
-function fromParserError(error: ClientError | ServiceError): ServiceError {
+/** Converts an error of a connection that is not one of the client's network. */
+export function fromParserError(error: ClientError | ServiceError): ServiceError {
   if (error instanceof ServiceError) return error;
   const method = error.code === 'HPE_INVALID_METHOD' && unknownMethod(error);
   if (method) return serviceError('METHOD_UNKNOWN', method);
@@ -128,7 +72,7 @@ export function sendRawError(socket: Socket, error: ServiceError): void {
 }
 
 /** Closes a connection after its last response. A client that is still sending reads the response afterwards. */
-function closeGently(socket: Socket): void {
+export function closeGently(socket: Socket): void {
   socket.end();
   socket.resume(); // discards the rest of the request
   const deadline = setTimeout(() => socket.destroy(), MAX_DISCARD_MS);

@@ -7,6 +7,7 @@ import { NO_PRESETS, type Presets } from '../conversion/forms.ts';
 import { createHealthCheck } from '../conversion/health-check.ts';
 import { WEB_APP_DIR } from '../folders.ts';
 import { type AppDeps, createApp } from './app.ts';
+import { Clients } from './clients.ts';
 import { createMetrics } from './metrics.ts';
 import type { SharedStore } from './redis-store.ts';
 import { loadWebApp } from './routes/web-app.ts';
@@ -65,6 +66,7 @@ export async function createService({
     const presets = await loadPresets(config, capabilities);
     const webApp = loadWebApp(WEB_APP_DIR);
     if (!webApp) log.warn('the web page is not built: run npm run build');
+    const clients = new Clients(config, apiKeys);
     const draining = new AbortController();
     const app = createApp({
       ...engine,
@@ -72,7 +74,7 @@ export async function createService({
       version,
       log,
       presets,
-      apiKeys,
+      clients,
       metrics,
       sharedStore,
       webApp,
@@ -82,7 +84,7 @@ export async function createService({
     });
     /** Rejects new requests from now on. */
     const drain = (): void => draining.abort();
-    return { app, toolchain, capabilities, layers, apiKeys, drain, close };
+    return { app, clients, toolchain, capabilities, layers, apiKeys, drain, close };
   } catch (error) {
     await close(); // running fork servers would keep the process alive
     throw error;

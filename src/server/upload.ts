@@ -1,10 +1,10 @@
 /** @module Receives forms and images that are sent as bodies. Limits are enforced while the bytes arrive. */
 import type { IncomingMessage } from 'node:http';
-import { PassThrough, type Readable, type Writable } from 'node:stream';
+import { PassThrough, type Readable } from 'node:stream';
 import type { Request, Response } from 'express';
 import type { TextField, WatermarkFile } from '../conversion/types.ts';
 import { VARIANTS_FIELD } from '../conversion/variants.ts';
-import { ClientDisconnectedError, ServiceError, serviceError, serviceErrorFrom } from '../errors.ts';
+import { ClientDisconnectedError, type ServiceError, serviceError, serviceErrorFrom } from '../errors.ts';
 import type { DiskAccount } from '../files/disk-space.ts';
 import type { Workspace, Workspaces } from '../files/workspace.ts';
 import { MAX_WATERMARK } from '../formats.ts';
@@ -23,6 +23,7 @@ import { filenameIn, parseParameters } from './multipart/headers.ts';
 import { MAX_FIELD_BYTES, MAX_FIELDS, openParser } from './multipart/normalizer.ts';
 import { disconnectSignal } from './response.ts';
 
+/** What a body contains. */
 interface Upload {
   readonly fields: readonly TextField[];
   /** All files in the order of the request. */
@@ -84,7 +85,11 @@ export async function receiveBody(
   await workspaces.use({ client, bytes: expectedBytes(req, rules) }, async (workspace) => {
     const { disk } = workspace;
     const upload = await receiveUpload(req, workspace, rules, signal, image).catch((error) => {
-      throw image ? explainBody(error, image, rules) : error;
+      // The client may have meant another body, if its media type is not that of an image.
+      const isOther = ['EMPTY_FILE', 'UNSUPPORTED_TYPE'].includes((error as ServiceError).code);
+      throw image && !image.isDeclared && isOther
+        ? serviceError('NOT_MULTIPART', rules.fileField, true)
+        : error;
     });
     disk.releaseUnsent();
     const receivedAt = performance.now();
@@ -140,7 +145,7 @@ async function receiveUpload(
     if (watermark) throw serviceError('FIELD_REPEATED', WATERMARK_FIELD);
     watermark = await storeWatermark(bytes, workspace, rules, halt.signal);
   };
-  const readForm = (): BodyStreams => {
+  const readForm = () => {
     const { normalizer, parser } = openParser(req, rules);
     let parts = 0;
     parser.on('field', (name: string | undefined, value, { valueTruncated }) => {
@@ -167,7 +172,7 @@ async function receiveUpload(
     normalizer.pipe(parser);
     return { first: normalizer, last: parser };
   };
-  const readImage = (name: string | undefined): BodyStreams => {
+  const readImage = (name: string | undefined) => {
     const body = new PassThrough();
     isSingle = true;
     store(body, (bytes) => collector.add(name, bytes, false, false));
@@ -212,11 +217,6 @@ async function receiveUpload(
 
 const TEXT_EXPECTED = `at most ${MAX_FIELD_BYTES} bytes. Send the rest in another field of that name`;
 
-interface BodyStreams {
-  readonly first: Writable;
-  readonly last: Writable;
-}
-
 /** Returns the maximum size of the request's files, in bytes: its `Content-Length`, or the limit if that is less. */
 function expectedBytes(req: IncomingMessage, rules: UploadOptions): number {
   const { maxFiles, config, acceptsWatermark } = rules;
@@ -227,13 +227,8 @@ function expectedBytes(req: IncomingMessage, rules: UploadOptions): number {
 
 function validatePart(field: string | undefined, rules: UploadOptions, parts: number): Error | undefined {
   const { fileField, maxFiles, isBatch } = rules;
-  if (!isFileField(field, rules)) {
-    return serviceError(
-      'UNEXPECTED_FILE_FIELD',
-      field === undefined ? undefined : sanitizeForDisplay(field),
-      fileField,
-    );
-  }
+  const name = field === undefined ? undefined : sanitizeForDisplay(field);
+  if (!isFileField(field, rules)) return serviceError('UNEXPECTED_FILE_FIELD', name, fileField);
   return parts >= maxFiles ? serviceError('TOO_MANY_FILES', maxFiles, isBatch) : undefined;
 }
 
@@ -305,22 +300,11 @@ export function queryOf(req: IncomingMessage): URLSearchParams {
   return query;
 }
 
-/** Converts an error of a body whose media type is not that of an image: the client may have meant another body. */
-function explainBody(error: unknown, { isDeclared }: ImageBody, { fileField }: UploadOptions): unknown {
-  const isOther =
-    error instanceof ServiceError && (error.code === 'EMPTY_FILE' || error.code === 'UNSUPPORTED_TYPE');
-  return isOther && !isDeclared ? serviceError('NOT_MULTIPART', fileField, true) : error;
-}
-
 /** Returns the file name in `Content-Disposition` (RFC 6266). */
-function nameIn([header, ...others]: readonly string[]): string | undefined {
-  const disposition = others.length > 0 ? undefined : parseParameters(decode(header ?? ''));
-  return disposition && filenameIn(disposition, (text) => text);
-}
-
-/** Decodes a header, which Node.js reads as Latin-1. curl and others send the bytes of UTF-8. */
-function decode(header: string): string {
-  const bytes = Buffer.from(header, 'latin1');
-  const text = bytes.toString();
-  return text.includes('\uFFFD') ? header : text;
+function nameIn([header = '', ...others]: readonly string[]): string | undefined {
+  // Node.js reads headers as Latin-1. curl and others send the bytes of UTF-8.
+  const decoded = Buffer.from(header, 'latin1').toString();
+  const text = decoded.includes('\uFFFD') ? header : decoded;
+  const disposition = others.length > 0 ? undefined : parseParameters(text);
+  return disposition && filenameIn(disposition, (name) => name);
 }

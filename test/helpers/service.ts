@@ -59,7 +59,7 @@ export async function startService(
   const logged: Record<string, unknown>[] = [];
   const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(JSON.parse(line)) });
   const service = await createService({ config, version: '0.0.0-test', log, ...(now && { now }) });
-  const http = createHttpServer(service.app, config);
+  const http = createHttpServer(service, config);
   const { server } = http;
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -1,15 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import { expect } from 'chai';
-import express from 'express';
 import type { ApiKeys } from '../../src/api-keys.ts';
-import { identifyClient, identifyClients, trustProxies } from '../../src/server/clients.ts';
+import { Clients } from '../../src/server/clients.ts';
 import { testConfig } from '../helpers/service.ts';
 
 describe('the key of a client behind a trusted proxy', () => {
-  const app = express();
-  const config = testConfig({ TRUST_PROXY: 'loopback' });
-  trustProxies(app, config);
-  identifyClients(app, config, {} as ApiKeys);
+  const clients = new Clients(testConfig({ TRUST_PROXY: 'loopback' }), {} as ApiKeys);
   const proxy = { remoteAddress: '127.0.0.1' };
 
   for (const [text, address] of [
@@ -32,7 +28,7 @@ describe('the key of a client behind a trusted proxy', () => {
   ] as const) {
     it(`is ${address} if it forwards ${JSON.stringify(text.slice(0, 40))}`, () => {
       const req = { socket: proxy, headers: { 'x-forwarded-for': text } } as unknown as IncomingMessage;
-      expect(identifyClient(app, req).key).to.equal(address);
+      expect(clients.identify(req).key).to.equal(address);
     });
   }
 });

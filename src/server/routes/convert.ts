@@ -53,17 +53,8 @@ const watermarkOf = ({ watermark, options }: ReceivedForm<FormOptions | Identify
 
 /** Creates the handler of `POST /convert`, which converts one image. */
 export function convertRoute(deps: ConvertRouteDeps): RequestHandler {
-  const { config, accepts, convert, convertVariants } = deps;
-  const rules: UploadOptions = {
-    config,
-    accepts,
-    fileField: 'file',
-    maxFiles: 1,
-    isBatch: false,
-    acceptsImage: true,
-    acceptsWatermark: true,
-  };
-
+  const { convert, convertVariants } = deps;
+  const rules = { fileField: 'file', maxFiles: 1, isBatch: false, acceptsImage: true };
   return formRoute(deps, rules, async (form, res) => {
     const { files, client, disk, signal, uploadedMs } = form;
     const { options, variants, onError } = form.options;
@@ -101,18 +92,14 @@ export function convertRoute(deps: ConvertRouteDeps): RequestHandler {
 
 /** Creates the handler of `POST /batch`, which converts many images and sends one ZIP archive. */
 export function batchRoute(deps: ConvertRouteDeps): RequestHandler {
-  const { config, accepts, presets, convert, convertVariants } = deps;
-  const rules: UploadOptions = {
-    config,
-    accepts,
+  const { config, presets, convert, convertVariants } = deps;
+  const rules = {
     fileField: 'files',
     maxFiles: config.MAX_BATCH_FILES,
     isBatch: true,
     acceptsImage: false,
-    acceptsWatermark: true,
-    skipInvalid: (fields) => skipsErrors(fields, presets),
+    skipInvalid: (fields: readonly TextField[]) => skipsErrors(fields, presets),
   };
-
   return formRoute(deps, rules, async (form, res) => {
     const { files, client, disk, signal } = form;
     const watermark = watermarkOf(form);
@@ -182,15 +169,12 @@ function isReceived(file: ReceivedFile | RejectedFile): file is ReceivedFile {
 
 /** Creates the handler of `POST /identify`, which describes images. */
 export function identifyRoute(deps: FormRouteDeps<IdentifyFields>, identify: Identify): RequestHandler {
-  const rules: UploadOptions = {
-    config: deps.config,
-    accepts: deps.accepts,
+  const rules = {
     fileField: 'files',
     singleField: 'file',
     maxFiles: deps.config.MAX_BATCH_FILES,
     isBatch: true,
     acceptsImage: true,
-    acceptsWatermark: true,
   };
   return formRoute(deps, rules, async (form, res) => {
     const { files, isSingle, options, notes, client, disk, signal } = form;
@@ -234,10 +218,11 @@ const FILE_PARTS = ['file', 'files', 'files[]', 'files[0]'];
  * in the query string, where they would be ignored.
  */
 function formRoute<Options>(
-  { workspaces, parse, fields: names }: FormRouteDeps<Options>,
-  rules: UploadOptions,
+  { config, accepts, workspaces, parse, fields: names }: FormRouteDeps<Options>,
+  kind: Omit<UploadOptions, 'config' | 'accepts'>,
   respond: (form: ReceivedForm<Options>, res: Response) => Promise<void>,
 ): RequestHandler {
+  const rules: UploadOptions = { ...kind, config, accepts, acceptsWatermark: true };
   return async (req, res) => {
     const image = imageBodyOf(req, rules, names);
     const { accept } = req.headers;
