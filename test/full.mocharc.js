@@ -10,7 +10,7 @@ import base from '../.mocharc.json' with { type: 'json' };
 export const FULL_TESTS = [
   'test/conversion/every-edit.test.ts', // all edits of all kinds of files in all formats
   'test/docker/slurm.test.ts', // 10 000 files in a cluster of two nodes
-  'test/process/fork-server/same-bytes.test.ts', // all fixtures in all formats
+  'test/process/fork-server/same-bytes.test.ts', // all fixtures with random options
   'test/process/fork-server/arbitrary-requests.test.ts', // random requests
   'test/cli/convert-shard.test.ts', // 400 files
   'test/conversion/same-as-single.test.ts', // all fixtures in several variants

@@ -1,7 +1,7 @@
 /** @module Compiles broken-codec.c, which stands in for a compromised decoder. */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { copyFile } from 'node:fs/promises';
+import { copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeTempDir } from './hooks.ts';
 
@@ -23,4 +23,18 @@ export async function buildBrokenCodec(name: string, ...more: string[]): Promise
   if (!existsSync(PREBUILT)) return undefined;
   await copyFile(PREBUILT, program);
   return program;
+}
+
+/** Writes C code that starts a thread when it is loaded, so that no fork server can run it. Returns its path. */
+export async function writeThread(): Promise<string> {
+  const source = join(await makeTempDir('thread'), 'thread.c');
+  await writeFile(
+    source,
+    `#include <pthread.h>
+#include <unistd.h>
+static void *rest(void *p) { for (;;) pause(); return p; }
+__attribute__((constructor)) static void begin(void) { pthread_t t; pthread_create(&t, 0, rest, 0); }
+`,
+  );
+  return source;
 }

@@ -34,9 +34,7 @@ for (const mode of MODES) {
       command(SH, { ...more, args: [await writeScript('script', body)] });
 
     it('passes arguments to the program unchanged, including special characters', async () => {
-      const words = [
-        ...['', ' ', "it's", '"', '$(id)', '`id`', 'two\nlines', '\\n', '-n', 'ä€😀', '*', '&&', '>x'],
-      ];
+      const words = ['', ' ', "it's", '"', '$(id)', '`id`', 'a\nb', '\\n', '-n', 'ä€😀', '*', '&&', '>x'];
       const program = 'import json, sys; print(json.dumps(sys.argv[1:]))';
       const { stdout } = await run(await command(PYTHON, { args: ['-I', '-c', program, ...words] }));
       expect(JSON.parse(stdout)).to.deep.equal(words);
@@ -44,15 +42,14 @@ for (const mode of MODES) {
 
     it('gives the program no inherited environment variable except PATH', async () => {
       process.env.IMAGEMILL_SECRET = 'secret';
-      const { cwd, ...rest } = await command(ENV);
-      const { stdout } = await run({ cwd, ...rest });
+      const printing = await command(ENV);
+      const { cwd } = printing;
+      const { stdout } = await run(printing);
       delete process.env.IMAGEMILL_SECRET;
+      const lines = stdout.trim().split('\n');
       // During `npm run coverage`, Node.js gives its children NODE_V8_COVERAGE.
       const { NODE_V8_COVERAGE: _, ...variables } = Object.fromEntries(
-        stdout
-          .trim()
-          .split('\n')
-          .map((line) => line.split(/=(.*)/, 2)),
+        lines.map((line) => line.split(/=(.*)/, 2)),
       );
       expect(variables).to.deep.equal({
         PATH: '/usr/bin:/bin',
@@ -90,28 +87,12 @@ for (const mode of MODES) {
     it('reports the exit status and standard error of a command that fails', async () => {
       const error = await failure(run(await script('echo why >&2; exit 3')));
       expect(error).to.be.instanceOf(CommandError);
-      expect([error.reason, error.exitCode, error.signal, error.stderr]).to.deep.equal([
-        'exit',
-        3,
-        undefined,
-        'why\n',
-      ]);
+      expect(error).to.include({ reason: 'exit', exitCode: 3, signal: undefined, stderr: 'why\n' });
     });
 
     it('keeps the first 64 KiB of output, and still reports the exit status', async () => {
       const { stderr } = await run(await script('head -c 10000000 /dev/zero | tr "\\0" x >&2'));
       expect(stderr).to.equal('x'.repeat(MAX_OUTPUT_BYTES));
-    });
-
-    it('keeps 64 KiB of the output of a program that prints endlessly, and kills it at its time limit', async () => {
-      let stderr = '';
-      const attempt = async (timeoutMs: number): Promise<void> => {
-        const error = await failure(run(await script('exec yes >&2', { timeoutMs })));
-        expect(error).to.include({ reason: 'timeout' });
-        stderr = error.stderr;
-      };
-      await atTimeLimit(attempt, async () => stderr.length >= MAX_OUTPUT_BYTES || undefined);
-      expect(stderr).to.have.length(MAX_OUTPUT_BYTES);
     });
 
     it('reports the signal of a command that is killed', async () => {
@@ -160,13 +141,13 @@ sleep 60`;
         await eventually(() => !isRunning(pid));
     });
 
-    for (const [what, body] of [
-      ['files', 'while :; do : > file-$i; i=$((i + 1)); done'],
-      ['bytes', 'while :; do echo 0123456789 > file-$i; i=$((i + 1)); done'],
+    for (const [what, limits] of [
+      ['files', { maxNames: 50, maxBytes: 1e9 }],
+      ['bytes', { maxNames: 1e9, maxBytes: 1000 }],
     ] as const) {
       it(`kills a command that writes more ${what} than it may`, async () => {
-        const limits = what === 'files' ? { maxNames: 50, maxBytes: 1e9 } : { maxNames: 1e9, maxBytes: 1000 };
-        const error = await failure(run(await script(`i=0; ${body}`, limits)));
+        const body = 'i=0; while :; do echo 0123456789 > file-$i; i=$((i + 1)); done';
+        const error = await failure(run(await script(body, limits)));
         expect(error).to.be.instanceOf(CommandError).with.property('reason', 'files');
       });
     }
@@ -185,11 +166,8 @@ sleep 60`;
     it('kills the children that a command leaves behind', async () => {
       const cwd = await makeTempDir('left');
       const leave = 'read pid rest < /proc/self/stat; echo $pid > pid; exec sleep 60';
-      await run(
-        await script(`(${leave}) < /dev/null > /dev/null 2>&1 &\nuntil [ -s pid ]; do sleep 0.01; done`, {
-          cwd,
-        }),
-      );
+      const body = `(${leave}) < /dev/null > /dev/null 2>&1 &\nuntil [ -s pid ]; do sleep 0.01; done`;
+      await run(await script(body, { cwd }));
       const pid = Number(await readFile(join(cwd, 'pid'), 'utf8'));
       expect(pid).to.be.greaterThan(1);
       await eventually(() => !isRunning(pid));
@@ -215,11 +193,10 @@ sleep 60`;
       it('reports spawn-failed when the filter of system calls is missing', async () => {
         const filter = '/nonexistent/filter';
         const confined = confinedRunner(servers, { confine: () => ({ ...LIMITS, filter }) });
-        const error = await failure(confined(await command(ECHO)));
-        expect(error.reason).to.equal('spawn-failed');
-        expect(error.stderr).to.equal(
-          'imagemill: cannot start the job: /nonexistent/filter: No such file or directory\n',
-        );
+        expect(await failure(confined(await command(ECHO)))).to.include({
+          reason: 'spawn-failed',
+          stderr: 'imagemill: cannot start the job: /nonexistent/filter: No such file or directory\n',
+        });
       });
 
       it('reports spawn-failed when an argument does not fit into a message', async () => {

@@ -12,11 +12,14 @@ describe('the queue of request starts', () => {
       now += ms;
     });
   const nextTurn = () => new Promise(setImmediate);
+  const { timers } = mock;
   beforeEach(() => {
+    timers.enable({ apis: ['setInterval'] });
     now = 0;
     started = [];
     queue = new StartQueue(() => now);
   });
+  afterEach(() => timers.reset());
 
   it('starts a request at once while the turn of the event loop has lasted less than 5 ms', async () => {
     add('a', 'a1', 4);
@@ -63,62 +66,44 @@ describe('the queue of request starts', () => {
   });
 
   it('starts one request in 20 ms of a client that is refused, until it has not been for a second', async () => {
-    const { timers } = mock;
-    timers.enable({ apis: ['setInterval'] });
-    try {
-      queue.slowDown('a');
-      for (const name of ['a1', 'a2', 'a3']) add('a', name, 0);
-      add('b', 'b1', 0);
-      expect(started).to.deep.equal(['b1']);
-      await nextTurn();
-      timers.tick(20);
-      expect(started).to.deep.equal(['b1', 'a1']);
-      await nextTurn();
-      timers.tick(40);
-      await nextTurn();
-      expect(started).to.deep.equal(['b1', 'a1', 'a2', 'a3']);
-      now += 1000;
-      timers.tick(20);
-      for (const name of ['a4', 'a5']) add('a', name, 0);
-      await nextTurn();
-      expect(started.slice(4)).to.deep.equal(['a4', 'a5']);
-    } finally {
-      timers.reset();
-    }
+    queue.slowDown('a');
+    for (const name of ['a1', 'a2', 'a3']) add('a', name, 0);
+    add('b', 'b1', 0);
+    expect(started).to.deep.equal(['b1']);
+    await nextTurn();
+    timers.tick(20);
+    expect(started).to.deep.equal(['b1', 'a1']);
+    await nextTurn();
+    timers.tick(40);
+    await nextTurn();
+    expect(started).to.deep.equal(['b1', 'a1', 'a2', 'a3']);
+    now += 1000;
+    timers.tick(20);
+    for (const name of ['a4', 'a5']) add('a', name, 0);
+    await nextTurn();
+    expect(started.slice(4)).to.deep.equal(['a4', 'a5']);
   });
 
   it('forgets requests of a client that is slowed down, when their connections close', async () => {
-    const { timers } = mock;
-    timers.enable({ apis: ['setInterval'] });
-    try {
-      queue.slowDown('a');
-      const closed = (): void => void started.push('closed');
-      queue.add('a', closed);
-      add('a', 'a1', 0);
-      queue.forget('a', closed);
-      timers.tick(20);
-      await nextTurn();
-      expect(started).to.deep.equal(['a1']);
-    } finally {
-      timers.reset();
-    }
+    queue.slowDown('a');
+    const closed = (): void => void started.push('closed');
+    queue.add('a', closed);
+    add('a', 'a1', 0);
+    queue.forget('a', closed);
+    timers.tick(20);
+    await nextTurn();
+    expect(started).to.deep.equal(['a1']);
   });
 
   it('slows down the requests that wait, too', async () => {
     add('a', 'a1', 5);
     for (const name of ['a2', 'a3']) add('a', name, 0);
-    const { timers } = mock;
-    timers.enable({ apis: ['setInterval'] });
-    try {
-      queue.slowDown('a');
-      await nextTurn();
-      await nextTurn();
-      expect(started).to.deep.equal(['a1']);
-      timers.tick(20);
-      await nextTurn();
-      expect(started).to.deep.equal(['a1', 'a2']);
-    } finally {
-      timers.reset();
-    }
+    queue.slowDown('a');
+    await nextTurn();
+    await nextTurn();
+    expect(started).to.deep.equal(['a1']);
+    timers.tick(20);
+    await nextTurn();
+    expect(started).to.deep.equal(['a1', 'a2']);
   });
 });

@@ -7,6 +7,7 @@ import { expect } from 'chai';
 import { FORK_SERVER_LIBRARY } from '../../../src/folders.ts';
 import type { RunCommand } from '../../../src/process/command.ts';
 import type { ForkServers } from '../../../src/process/fork-server/servers.ts';
+import { writeThread } from '../../helpers/broken-codec.ts';
 import { confinedRunner, LIMITS, startForkServers } from '../../helpers/fork-servers.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
 import { requires } from '../../helpers/skips.ts';
@@ -278,18 +279,11 @@ print(found)`;
   it('refuse a program that has started threads, and one that cannot be prepared or ignores the library', async function () {
     requires(this, 'compiler', hasCompiler());
     const refused: string[] = [];
-    const threads = join(await makeTempDir('threads'), 'threads');
-    const source = `${threads}.c`;
-    await writeFile(
-      source,
-      '#include <pthread.h>\n#include <unistd.h>\nstatic void *rest(void *p) { for (;;) pause(); return p; }\n' +
-        '__attribute__((constructor)) static void begin(void) { pthread_t t; pthread_create(&t, 0, rest, 0); }\n',
-    );
-    const library = `${threads}.so`;
+    const source = await writeThread();
+    const library = `${source}.so`;
     spawnSync('cc', ['-shared', '-fPIC', '-pthread', '-o', library, source]);
-    const static_ = `${threads}.static`;
-    await writeFile(`${static_}.c`, 'int main(void) { return 0; }\n');
-    spawnSync('cc', ['-static', '-o', static_, `${static_}.c`]);
+    const static_ = `${source}.static`;
+    spawnSync('cc', ['-static', '-o', static_, '-x', 'c', '-'], { input: 'int main(void) { return 0; }\n' });
     await start({
       library: `${FORK_SERVER_LIBRARY}:${library}`,
       tools: [

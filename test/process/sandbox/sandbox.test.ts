@@ -15,7 +15,7 @@ import {
   type SandboxLayers,
   type SandboxOptions,
 } from '../../../src/process/sandbox/layers.ts';
-import { buildBrokenCodec } from '../../helpers/broken-codec.ts';
+import { buildBrokenCodec, writeThread } from '../../helpers/broken-codec.ts';
 import { convert, converted, expectSuccess, fixture, jsonOf, sendForm } from '../../helpers/client.ts';
 import { startForkServers } from '../../helpers/fork-servers.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
@@ -43,11 +43,7 @@ async function filtersOf(list: string): Promise<string> {
 
 const PICTURE = 'open("out", "w").write("image")';
 /** Trial that Python must pass under the allow-list. */
-const WRITES = {
-  files: {},
-  args: ['-I', '-S', '-c', PICTURE],
-  result: 'out',
-};
+const WRITES = { files: {}, args: programArgs(PICTURE), result: 'out' };
 
 /** The tool to confine, with a trial that it passes. */
 const TOOL = { path: PYTHON, versionProbe: { args: ['--version'], pattern: /^Python 3/ }, trial: WRITES };
@@ -69,8 +65,10 @@ async function confine(
   return { sandbox, run: createRunner({ ...DEPS, ...deps, confine: sandbox.confine }) };
 }
 
-/** Arguments of Python for a program. */
-const programArgs = (program: string) => ['-I', '-S', '-c', program];
+/** Returns the arguments of Python for a program. */
+function programArgs(program: string): string[] {
+  return ['-I', '-S', '-c', program];
+}
 
 const CASES = [
   ...(['allow-list', 'deny-list'] as const).flatMap((syscalls) =>
@@ -107,25 +105,23 @@ for (const { syscalls, served, proven } of CASES) {
       );
 
     it('has every layer', () => {
-      expect(layers).to.deep.equal({
+      const others = {
         limits: 'setrlimit',
         privileges: 'no-new-privs',
         files: 'landlock',
         network: 'seccomp',
-        syscalls,
-        processes: 'none',
-      });
+      };
+      expect(layers).to.deep.equal({ ...others, syscalls, processes: 'none' });
     });
 
     it('permits reading and writing in the folder of the job', async () => {
       await writeFile(join(folder, 'in'), 'image');
-      expect(await attempt('open("out", "w").write(open("in").read()); print(open("out").read())')).to.equal(
-        'image',
-      );
+      const copy = 'open("out", "w").write(open("in").read()); print(open("out").read())';
+      expect(await attempt(copy)).to.equal('image');
       expect(await readdir(folder)).to.have.members(['in', 'out']);
     });
 
-    /** One attempt for each layer. broken-codec.test.ts has all of them. */
+    /** Attempts for each layer. broken-codec.test.ts has all of them. */
     it('denies what only an attacker needs', async () => {
       const neighbour = join(folder, '..', 'neighbour');
       await mkdir(neighbour);
@@ -134,20 +130,13 @@ for (const { syscalls, served, proven } of CASES) {
       const marker = `marker${process.hrtime.bigint()}`;
       for (const [what, program] of [
         ['a shell', 'os.execv("/bin/sh", ["sh", "-c", "echo ran"])'],
-        ['a program of its own', 'open("evil", "w").write("#!/bin/sh"); os.execv("./evil", ["evil"])'],
         ['reading the file of another job', 'open("../neighbour/in")'],
-        ['reading a file of the machine', 'open("/etc/hostname")'],
         ['a new file in the folder of another job', 'open("../neighbour/new", "w")'],
-        ['removing the file of another job', 'os.remove("../neighbour/in")'],
         ['a socket', 'socket.create_connection(("127.0.0.1", 9), 2)'],
         ['a signal to the service', `os.kill(${process.pid}, 0)`], // only checks the permission: kill(2)
         ['a process', `os.fork() # ${marker}`],
-        ['the limits of the service', `resource.prlimit(${process.pid}, resource.RLIMIT_NOFILE, (9, 9))`],
-        ['signals through a file', `fcntl.fcntl(open("f", "w"), fcntl.F_SETOWN, ${process.pid})`],
-        ['the permissions of a file', 'os.chmod("in", 0)'],
-        ['a link', 'os.symlink("/etc/passwd", "other")'],
       ] as const) {
-        const tried = await attempt(`import fcntl, os, resource, socket; ${program}`);
+        const tried = await attempt(`import os, socket; ${program}`);
         expect(tried, what).to.match(/^exit: .*(PermissionError|FileNotFoundError|OSError|not permitted)/);
       }
       expect(await readdir(neighbour)).to.deep.equal(['in']);
@@ -175,10 +164,8 @@ for (const { syscalls, served, proven } of CASES) {
 
     it('denies new privileges', async () => {
       const PR_GET_NO_NEW_PRIVS = 39;
-      const asked = await attempt(
-        `import ctypes; print(ctypes.CDLL(None).prctl(${PR_GET_NO_NEW_PRIVS}, 0, 0, 0, 0))`,
-      );
-      expect(asked).to.equal('1');
+      const ask = `import ctypes; print(ctypes.CDLL(None).prctl(${PR_GET_NO_NEW_PRIVS}, 0, 0, 0, 0))`;
+      expect(await attempt(ask)).to.equal('1');
     });
   });
 }
@@ -232,10 +219,9 @@ ${attempt}`;
         expect(tried.stderr, attempt).to.match(/PermissionError|Function not implemented|Errno 38/);
         expect(await readFile(file, 'utf8'), attempt).to.equal('policy');
       }
-      const changes =
-        'open("out", "w").write("one"); open("out", "w").write("two"); print(open("out").read())';
-      const command = { file: PYTHON, args: programArgs(changes), cwd, timeoutMs: 60_000 };
-      const { stdout } = await run(command);
+      const write = (text: string) => `open("out", "w").write("${text}")`;
+      const args = programArgs(`${write('one')}; ${write('two')}; print(open("out").read())`);
+      const { stdout } = await run({ file: PYTHON, args, cwd, timeoutMs: 60_000 });
       expect(stdout).to.equal('two\n');
     });
   }
@@ -364,13 +350,7 @@ describe('a tool that cannot be a fork server', () => {
   const { start, current } = useOwnServices();
 
   it('runs without namespaces, and /readyz says so', async function () {
-    const thread = join(await makeTempDir('thread'), 'thread.c');
-    await writeFile(
-      thread,
-      '#include <pthread.h>\n#include <unistd.h>\nstatic void *rest(void *p) { for (;;) pause(); return p; }\n' +
-        '__attribute__((constructor)) static void begin(void) { pthread_t t; pthread_create(&t, 0, rest, 0); }\n',
-    );
-    const RSVG_BIN = await buildBrokenCodec('threaded', thread);
+    const RSVG_BIN = await buildBrokenCodec('threaded', await writeThread());
     if (!RSVG_BIN) return requires(this, 'compiler', false);
     await start({ RSVG_BIN });
     const { sandbox } = jsonOf(await sendForm(current().base.replace('/api/v1', '/readyz')));
