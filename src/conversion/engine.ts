@@ -7,11 +7,11 @@ import { isDiskFull, StartupError, toStartupError } from '../errors.ts';
 import { removeStaleWorkspaces } from '../files/stale.ts';
 import { DEFAULT_FOLDERS, maxOpenFiles } from '../files/system.ts';
 import { Workspaces } from '../files/workspace.ts';
-import { ASSETS_DIR, FORK_SERVER_LIBRARY } from '../folders.ts';
+import { ASSETS_DIR } from '../folders.ts';
 import type { KillReason, RunCommand } from '../process/command.ts';
 import type { RenewalReason } from '../process/fork-server/servers.ts';
 import { assertProtections, isPolicyEnforced, writePolicy } from '../process/policy.ts';
-import { createProbeRunner, type MagickLimits, reportFailures, TOOL_OPEN_FILES } from '../process/runner.ts';
+import { createProbeRunner, reportFailures, TOOL_OPEN_FILES } from '../process/runner.ts';
 import { type ConfiguredTools, configureSandbox, magickLimits } from '../process/sandbox/configure.ts';
 import type { SandboxLayers } from '../process/sandbox/layers.ts';
 import { findToolchain, type Toolchain } from '../process/toolchain.ts';
@@ -114,20 +114,10 @@ export async function createConversionEngine(
   try {
     const folder = await openRoot(workspaces, config);
     const possible = detectCapabilities(found, config);
-    const limits = magickLimits(config);
-    const grantsFolder = await writeGrants(possible, found, folder);
     tools = await configureSandbox({
       ...{ config, toolchain: found, folder, log },
       coders: preparedCoders(possible.outputs),
-      environment: {
-        searchPath: config.PATH,
-        policyFolder: ASSETS_DIR,
-        limits,
-        ...(grantsFolder && { grantsFolder }),
-      },
-      assets: ASSETS_DIR,
-      library: FORK_SERVER_LIBRARY,
-      readable: grantsFolder ? [grantsFolder] : [],
+      grantsFolder: await writeGrants(possible, found, folder),
       served: proven?.served,
       // pdfinfo runs during preparations, and all others during conversions.
       concurrency: RESERVED_SLOTS + Math.max(config.CONCURRENCY, MAX_PREPARATIONS.pdf),
@@ -136,7 +126,7 @@ export async function createConversionEngine(
     const { layers, served, toolchain, refused } = tools;
     const capabilities = requireCapabilities(config, tools, log);
     if (!proven) {
-      await assertPolicyEnforced(workspaces, toolchain, tools.run, limits);
+      await assertPolicyEnforced(workspaces, toolchain, tools.run, config);
       // A weaker sandbox can have a passing cause, such as a machine that is too busy for the trials.
       if (layers.files === 'landlock' && layers.syscalls === 'allow-list' && refused.size === 0)
         cache?.save({ toolchain, served });
@@ -260,10 +250,10 @@ async function assertPolicyEnforced(
   workspaces: Workspaces,
   { magick }: Toolchain,
   run: RunCommand,
-  limits: MagickLimits,
+  config: Config,
 ): Promise<void> {
   await workspaces.use({}, async ({ path }) => {
-    if (magick && !(await isPolicyEnforced(magick, run, path, limits))) {
+    if (magick && !(await isPolicyEnforced(magick, run, path, magickLimits(config)))) {
       throw new StartupError(
         `${magick.path} does not enforce the policy in ${ASSETS_DIR}, so images cannot be converted safely.`,
       );

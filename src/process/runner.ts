@@ -202,7 +202,7 @@ export interface EnvironmentOptions {
   /** Folder that contains `ImageMagick/policy.xml`. */
   readonly policyFolder: string;
   /** Folder with a copy of the policy that permits more. Default: `policyFolder`. */
-  readonly grantsFolder?: string;
+  readonly grantsFolder?: string | undefined;
   readonly limits?: MagickLimits;
 }
 

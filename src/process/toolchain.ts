@@ -6,7 +6,7 @@ import { access, realpath, stat } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { startsWith } from '../files/system.ts';
 import { TOOL_NAMES, TOOLS, type ToolName, type VersionProbe } from '../tools.ts';
-import type { RunCommand } from './command.ts';
+import type { Output, RunCommand } from './command.ts';
 import { createProbeRunner } from './runner.ts';
 
 /** An installed program. */
@@ -30,6 +30,13 @@ export interface Magick extends Tool {
 export type Toolchain = { readonly magick: Magick | undefined } & {
   readonly [Name in Exclude<ToolName, 'magick'>]?: Tool | undefined;
 };
+
+/** Returns the tools that were found, with their names. */
+export const installedTools = (toolchain: Toolchain): (Tool & { readonly name: ToolName })[] =>
+  TOOL_NAMES.flatMap((name) => {
+    const tool = toolchain[name];
+    return tool ? [{ name, ...tool }] : [];
+  });
 
 /** Where to look for the tools. */
 export interface ToolSearch {
@@ -139,27 +146,14 @@ async function distinctPrograms(paths: readonly string[]): Promise<{ path: strin
 export const isScript = (path: string): Promise<boolean> => startsWith(path, '#!');
 
 /** Returns the output of a program, or empty output when it fails. */
-async function probe(
-  run: RunCommand,
-  file: string,
-  args: readonly string[],
-): Promise<{ stdout: string; stderr: string }> {
-  try {
-    return await run({ file, args, cwd: '/', timeoutMs: PROBE_TIMEOUT_MS });
-  } catch {
-    return { stdout: '', stderr: '' };
-  }
-}
+const probe = (run: RunCommand, file: string, args: readonly string[]): Promise<Output> =>
+  run({ file, args, cwd: '/', timeoutMs: PROBE_TIMEOUT_MS }).catch(() => ({ stdout: '', stderr: '' }));
 
 /**
  * Parses the output of `-list format` into the coders that can read and those that can write. A row looks like
  * `     WEBP* WEBP      rw+   WebP Image Format (libwebp 1.2.4 [020F])`.
  */
-function parseFormats(list: string): {
-  readonly reads: Set<string>;
-  readonly writes: Set<string>;
-  readonly libheif: string | undefined;
-} {
+function parseFormats(list: string): Pick<Magick, 'reads' | 'writes' | 'libheif'> {
   const rows = [...list.matchAll(/^\s*([A-Z0-9-]+)\*?\s+\S+\s+([r-])([w-])[+-]\s/gm)];
   const names = (column: number, flag: string) =>
     new Set(rows.filter((row) => row[column] === flag).map((row) => row[1] as string));

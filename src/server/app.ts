@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import type { ConversionEngine } from '../conversion/engine.ts';
 import { createParsers, formSchemas, type Presets } from '../conversion/forms.ts';
-import { ALL_INPUT_TYPES } from '../formats.ts';
+import { ALL_INPUT_TYPES, type InputType } from '../formats.ts';
 import { type Clients, checkClient } from './clients.ts';
 import { errorHandler, notFound } from './error-handler.ts';
 import { API_PREFIX, checkHead } from './head.ts';
@@ -26,14 +26,7 @@ import { formatsBody } from './openapi/schemas.ts';
 import { outsideLimiter, rateLimiter } from './rate-limit.ts';
 import type { SharedStore } from './redis-store.ts';
 import { batchRoute, convertRoute, identifyRoute } from './routes/convert.ts';
-import {
-  formatsRoute,
-  healthRoute,
-  liveRoute,
-  metricsRoute,
-  openApiRoute,
-  readyRoute,
-} from './routes/status.ts';
+import { healthRoute, liveRoute, metricsRoute, openApiRoute, readyRoute } from './routes/status.ts';
 import type { WebApp } from './routes/web-app.ts';
 
 const PROBES = ['/livez', '/readyz'];
@@ -51,11 +44,7 @@ const ROUTES = [
 /** A proxy blocks a path by its exact spelling, so no other spelling may reach the same route. */
 const ROUTING = { caseSensitive: true, strict: true };
 
-export interface AppDeps
-  extends Pick<
-    ConversionEngine,
-    'capabilities' | 'convert' | 'convertVariants' | 'identify' | 'workspaces' | 'layers'
-  > {
+export interface AppDeps extends ConversionEngine {
   readonly config: Config;
   readonly version: string;
   readonly log: Logger;
@@ -124,30 +113,27 @@ export function createApp(deps: AppDeps): Express {
 function apiRouter(deps: AppDeps): Router {
   const { config, presets, identify, version, draining } = deps;
   const { inputs, outputs } = deps.capabilities;
-  const parse = createParsers(outputs, config, presets);
-  const fields = formSchemas(outputs, presets);
-  const form = { ...deps, accepts: inputs };
+  const context = { version, inputs, outputs, presets, config };
+  const parsers = createParsers(outputs, config, presets);
+  const schemas = formSchemas(outputs, presets);
+  const form = <Form extends keyof typeof parsers>(name: Form, accepts: readonly InputType[] = inputs) => ({
+    ...deps,
+    accepts,
+    parse: parsers[name],
+    fields: Object.keys(schemas[name].shape),
+  });
+
+  const formats = formatsBody(context);
 
   const router = express.Router(ROUTING);
   router.use(rejectWhileDraining(draining));
   const handlers: Readonly<Record<OperationId, RequestHandler>> = {
-    convert: convertRoute({ ...form, parse: parse.convert, fields: Object.keys(fields.convert.shape) }),
-    convertBatch: batchRoute({ ...form, parse: parse.batch, fields: Object.keys(fields.batch.shape) }),
-    identify: identifyRoute(
-      {
-        ...form,
-        accepts: ALL_INPUT_TYPES,
-        parse: parse.identify,
-        fields: Object.keys(fields.identify.shape),
-      },
-      identify,
-    ),
-    listFormats: formatsRoute(formatsBody({ inputs, outputs, presets, config })),
+    convert: convertRoute(form('convert')),
+    convertBatch: batchRoute(form('batch')),
+    identify: identifyRoute(form('identify', ALL_INPUT_TYPES), identify),
+    listFormats: (_req, res) => void res.json(formats),
     getHealth: healthRoute(version),
-    getReference: openApiRoute(
-      createDocument(API_PREFIX, { version, inputs, outputs, presets, config }),
-      exampleOrigin(config),
-    ),
+    getReference: openApiRoute(createDocument(API_PREFIX, context), exampleOrigin(config)),
   };
   for (const { method, path, operationId, isPublic } of OPERATIONS)
     endpoint(router, method, path, ...(isPublic ? [] : [checkClient(config)]), handlers[operationId]);

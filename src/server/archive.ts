@@ -8,10 +8,11 @@ import { ZipArchive } from 'archiver';
 import type { Response } from 'express';
 import { hashFile } from '../conversion/key.ts';
 import type { ConversionOutcome, ConversionResult } from '../conversion/types.ts';
+import type { DiskAccount } from '../files/disk-space.ts';
 import { OUTPUTS } from '../formats.ts';
 import { baseNameOf, createUniqueNamer, portableName } from '../text.ts';
 import { errorBody } from './error-handler.ts';
-import { holdInMemory, pendingResponse, type SendOptions, toSendError } from './response.ts';
+import { holdInMemory, pendingResponse, toSendError } from './response.ts';
 
 /**
  * Maximum size of an entry that is stored, in bytes. archiver writes the size in front of an entry only if it has the whole entry
@@ -35,7 +36,9 @@ export interface ArchiveItem {
   readonly outcome: ConversionOutcome;
 }
 
-export interface ArchiveOptions extends Omit<SendOptions, 'format'> {
+export interface ArchiveOptions {
+  /** Disk space accounting of the request. */
+  readonly disk: DiskAccount;
   /** Whether to add a list of the results. */
   readonly manifest: boolean;
 }

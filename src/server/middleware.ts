@@ -3,10 +3,9 @@
  * exactly one method.
  */
 import { randomUUID } from 'node:crypto';
-import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import cors from 'cors';
-import type { Request, RequestHandler, Response, Router } from 'express';
+import type { RequestHandler, Response, Router } from 'express';
 import type { Logger } from 'pino';
 import { type ErrorCode, serviceError } from '../errors.ts';
 import { RESULT_HEADERS } from './result-headers.ts';
@@ -82,29 +81,19 @@ export function setLogFields(res: Response, fields: LogFields): void {
 
 /** Creates middleware that logs one line and emits one event per finished request. */
 export function recordRequests({ log, routes, debugRoutes, onFinished }: RequestRecording): RequestHandler {
-  const matchRoute = ({ path }: Request): string => {
-    return routes.find((route) => path === route || isBelow(route, path)) ?? OTHER_ROUTE;
-  };
   return (req, res, next) => {
     const started = performance.now();
-    const { socket } = req;
-    const route = matchRoute(req);
+    const { socket, path, method } = req;
+    const route = routes.find((known) => path === known || isBelow(known, path)) ?? OTHER_ROUTE;
     res.once('close', () => {
       const ms = performance.now() - started;
       const status = res.headersSent ? res.statusCode : CLIENT_CLOSED_REQUEST;
-      const { outcome = defaultOutcome(res), ...fields } = res.locals as LogFields;
+      // An unfinished response without an error means that the client disconnected.
+      const { outcome = res.writableFinished ? 'OK' : 'CLIENT_GONE', ...fields } = res.locals as LogFields;
       const bytes = bytesSince(socket);
+      const requestId = res.getHeader('X-Request-Id');
       log[debugRoutes.includes(route) ? 'debug' : 'info'](
-        {
-          requestId: res.getHeader('X-Request-Id'),
-          method: req.method,
-          route,
-          status,
-          outcome,
-          ...fields,
-          ...bytes,
-          ms: Math.round(ms),
-        },
+        { requestId, method, route, status, outcome, ...fields, ...bytes, ms: Math.round(ms) },
         'request completed',
       );
       onFinished({ route, status, outcome, seconds: ms / 1000, ...bytes });
@@ -117,20 +106,15 @@ export function recordRequests({ log, routes, debugRoutes, onFinished }: Request
 export const isBelow = (route: string, path: string): boolean =>
   route.length > 1 && route.endsWith('/') && path.startsWith(route);
 
-/** Returns the outcome of a request that had no error. An unfinished response means that the client disconnected. */
-function defaultOutcome(res: ServerResponse): RequestOutcome {
-  return res.writableFinished ? 'OK' : 'CLIENT_GONE';
-}
-
 /** Bytes that each connection had transferred at the end of its previous request. */
 const byteCounters = new WeakMap<Socket, TransferredBytes>();
 
 /** Returns the bytes that the connection has transferred since the previous call. */
 function bytesSince(socket: Socket): TransferredBytes {
-  const before = byteCounters.get(socket) ?? { bytesIn: 0, bytesOut: 0 };
-  const now = { bytesIn: socket.bytesRead, bytesOut: socket.bytesWritten };
-  byteCounters.set(socket, now);
-  return { bytesIn: now.bytesIn - before.bytesIn, bytesOut: now.bytesOut - before.bytesOut };
+  const { bytesRead, bytesWritten } = socket;
+  const { bytesIn, bytesOut } = byteCounters.get(socket) ?? { bytesIn: 0, bytesOut: 0 };
+  byteCounters.set(socket, { bytesIn: bytesRead, bytesOut: bytesWritten });
+  return { bytesIn: bytesRead - bytesIn, bytesOut: bytesWritten - bytesOut };
 }
 
 export type Method = 'GET' | 'POST';
@@ -190,12 +174,6 @@ const EXPOSED_HEADERS = [
   'X-Request-Id',
 ];
 
-/** Methods of the API; OPTIONS needs no permission. */
-const METHODS = ['GET', 'HEAD', 'POST'];
-
-/** Time for which browsers can cache the response to a preflight, in seconds: a day. */
-const PREFLIGHT_TTL_S = 86_400;
-
 /**
  * Creates middleware that lets pages of other sites use the API. With `preflightContinue`, a preflight is counted and
  * answered like any other request.
@@ -203,9 +181,9 @@ const PREFLIGHT_TTL_S = 86_400;
 export function corsHeaders(origin: '*' | string[]): RequestHandler {
   return cors({
     origin,
-    methods: METHODS,
+    methods: ['GET', 'HEAD', 'POST'], // OPTIONS needs no permission
     exposedHeaders: EXPOSED_HEADERS,
     preflightContinue: true,
-    maxAge: PREFLIGHT_TTL_S,
+    maxAge: 86_400, // a day, for which browsers can cache the response to a preflight
   });
 }

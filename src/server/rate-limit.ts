@@ -7,6 +7,14 @@ import { clientOf } from './clients.ts';
 /** Length of the window, in milliseconds. */
 export const WINDOW_MS = 60_000;
 
+/** Options of both limits. */
+const PER_CLIENT = {
+  windowMs: WINDOW_MS,
+  keyGenerator: (req: Request) => clientOf(req).key,
+  standardHeaders: false,
+  validate: false, // its warnings concern settings that config.ts validates at startup
+} as const;
+
 /**
  * Creates the rate-limit middleware. Each client has its own limit.
  *
@@ -18,14 +26,11 @@ export function rateLimiter(
   withFallback: (local: Store) => Store = (local) => local,
 ): RequestHandler {
   return rateLimit({
-    windowMs: WINDOW_MS,
+    ...PER_CLIENT,
     limit: (req) => clientOf(req).perMinute,
     skip: (req) => clientOf(req).perMinute === 0,
     store: withFallback(createFixedWindowStore(now)),
-    keyGenerator: (req) => clientOf(req).key,
     legacyHeaders: true, // X-RateLimit-Limit, -Remaining, -Reset (Unix seconds) and Retry-After
-    standardHeaders: false,
-    validate: false, // its warnings concern settings that config.ts validates at startup
     handler(req, res, next) {
       const wait = Number(res.getHeader('Retry-After'));
       const { perMinute, limitedBy } = clientOf(req);
@@ -40,12 +45,8 @@ export function rateLimiter(
  * Returns whether the request is a CORS preflight. A preflight is counted but never rejected: otherwise, the page could
  * not read the error of its actual request.
  */
-function isPreflight(req: Request): boolean {
-  return (
-    req.method === 'OPTIONS' &&
-    req.get('origin') !== undefined &&
-    'access-control-request-method' in req.headers
-  );
+function isPreflight({ method, headers }: Request): boolean {
+  return method === 'OPTIONS' && 'origin' in headers && 'access-control-request-method' in headers;
 }
 
 /** Requests per minute and client outside the API: ten loads of the page and more. */
@@ -63,15 +64,12 @@ export function outsideLimiter(
   now: () => number = () => performance.now(),
 ): RequestHandler {
   return rateLimit({
-    windowMs: WINDOW_MS,
+    ...PER_CLIENT,
     limit: OUTSIDE_PER_MINUTE,
     skip: (req) => clientOf(req).perMinute === 0 || !isCounted(req.path),
     store: createFixedWindowStore(now),
-    keyGenerator: (req) => clientOf(req).key,
     legacyHeaders: false,
-    standardHeaders: false,
     requestPropertyName: 'outsideLimit',
-    validate: false,
     handler(req, _res, next) {
       const { resetTime } = (req as Request & { outsideLimit: { resetTime: Date } }).outsideLimit;
       const wait = Math.max(1, Math.ceil((resetTime.getTime() - Date.now()) / 1000));

@@ -13,7 +13,7 @@ import { ClientDisconnectedError } from '../errors.ts';
 import type { DiskAccount, PendingResponse } from '../files/disk-space.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
 import type { Note } from '../notes.ts';
-import { asciiFallback } from '../text.ts';
+import { asciiFallback, baseNameOf } from '../text.ts';
 import { setLogFields } from './middleware.ts';
 
 /** Maximum size of a result that is sent from memory, in bytes. Others are sent in chunks. */
@@ -36,27 +36,23 @@ export function holdInMemory(bytes: number): Disposable | undefined {
 
 const CHUNK_BYTES = 256 * 1024;
 
-export interface SendOptions {
-  readonly format: OutputType;
-  /** Disk space accounting of the request. */
-  readonly disk: DiskAccount;
-}
-
 /**
- * Sends a converted file as an attachment called `name`, and resolves when it has been sent. A file that is sent in chunks is
- * unlinked first.
+ * Sends a converted file as an attachment that is named after its source, and resolves when it has been sent. A file that is sent
+ * in chunks is unlinked first.
  *
+ * @param disk disk space accounting of the request
  * @throws {ClientDisconnectedError} when the client disconnects
  */
 export async function sendResult(
   res: Response,
-  { path, bytes }: Pick<ConversionResult, 'path' | 'bytes'>,
-  name: string,
-  { format, disk }: SendOptions,
+  { path, bytes, format }: ConversionResult,
+  source: string | undefined,
+  disk: DiskAccount,
 ): Promise<void> {
+  const name = `${baseNameOf(source)}.${format}`;
   res.setHeader('Content-Type', OUTPUTS[format].mediaType);
   res.setHeader('Content-Length', bytes);
-  res.setHeader('Content-Disposition', attachment(name));
+  res.setHeader('Content-Disposition', contentDisposition(name, { fallback: asciiFallback(name) }));
   res.setHeader('Cache-Control', 'no-store');
   disk.registerResponse(pendingResponse(res));
   try {
@@ -82,11 +78,6 @@ async function sendStream(res: Response, path: string): Promise<void> {
   } finally {
     await file.close();
   }
-}
-
-/** Returns the value of `Content-Disposition` for a file called `name`. */
-function attachment(name: string): string {
-  return contentDisposition(name, { fallback: asciiFallback(name) });
 }
 
 /** Time of the upload, and the times of a conversion, in milliseconds. */
@@ -151,28 +142,19 @@ function setDigest(res: Response, sha256: Buffer): void {
  * @param results the result of each file; undefined if it failed
  */
 export function setBatchHeaders(res: Response, results: readonly (ConversionResult | undefined)[]): void {
-  setTokens(
-    res,
-    NOTES_HEADER,
-    results.map((result) => result?.notes ?? []),
-  );
-  setTokens(
-    res,
-    QUALITY_HEADER,
-    results.map((result) => result?.quality ?? []),
-  );
-}
-
-function setTokens(
-  res: Response,
-  name: string,
-  tokens: readonly (string | number | readonly string[])[],
-): void {
-  const indexed = tokens.flatMap((ofFile, index) => [ofFile].flat().map((token) => ({ token, index })));
-  const items = [...Map.groupBy(indexed, ({ token }) => token)].map(([token, found]) =>
-    found.length > MAX_FILE_INDEXES ? token : `${token};files="${found.map(({ index }) => index).join(' ')}"`,
-  );
-  if (items.length > 0) res.setHeader(name, items.join(', '));
+  const tokens = {
+    [NOTES_HEADER]: results.map((result) => result?.notes ?? []),
+    [QUALITY_HEADER]: results.map((result) => result?.quality ?? []),
+  };
+  for (const [header, ofFiles] of Object.entries(tokens)) {
+    const indexed = ofFiles.flatMap((ofFile, index) => [ofFile].flat().map((token) => ({ token, index })));
+    const items = [...Map.groupBy(indexed, ({ token }) => token)].map(([token, found]) =>
+      found.length > MAX_FILE_INDEXES
+        ? token
+        : `${token};files="${found.map(({ index }) => index).join(' ')}"`,
+    );
+    if (items.length > 0) res.setHeader(header, items.join(', '));
+  }
 }
 
 /** Returns a signal that aborts when the client disconnects before the response is complete. */
@@ -196,10 +178,8 @@ const DISCONNECT_CODES = [
 
 /** Converts an error of sending to a {@link ClientDisconnectedError} if the client caused it. */
 export function toSendError(cause: unknown): unknown {
-  const { code } = cause as NodeJS.ErrnoException;
-  return code !== undefined && DISCONNECT_CODES.includes(code)
-    ? new ClientDisconnectedError({ cause })
-    : cause;
+  const { code = '' } = cause as NodeJS.ErrnoException;
+  return DISCONNECT_CODES.includes(code) ? new ClientDisconnectedError({ cause }) : cause;
 }
 
 /** Returns what the disk space needs to know of a response whose files occupy it until they have been sent. */

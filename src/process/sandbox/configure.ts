@@ -3,11 +3,18 @@ import { existsSync } from 'node:fs';
 import type { Logger } from 'pino';
 import { type Config, MEMORY_PER_PIXEL, machineMemory } from '../../config.ts';
 import { StartupError } from '../../errors.ts';
+import { ASSETS_DIR, FORK_SERVER_LIBRARY } from '../../folders.ts';
 import { TOOLS, type ToolName } from '../../tools.ts';
 import type { RunCommand } from '../command.ts';
 import { ForkServers, type RenewalReason, type ServedTool } from '../fork-server/servers.ts';
-import { createRunner, type EnvironmentOptions, environmentOf, type MagickLimits } from '../runner.ts';
-import { isScript, type Toolchain } from '../toolchain.ts';
+import {
+  type Confine,
+  createRunner,
+  type EnvironmentOptions,
+  environmentOf,
+  type MagickLimits,
+} from '../runner.ts';
+import { installedTools, isScript, type Toolchain } from '../toolchain.ts';
 import { findSandbox, NO_LAYERS, type Sandbox, type SandboxLayers } from './layers.ts';
 import { listTrials } from './self-test.ts';
 
@@ -41,18 +48,12 @@ export interface SandboxConfig {
   readonly toolchain: Toolchain;
   /** Coders of ImageMagick that the fork server loads. */
   readonly coders: readonly string[];
-  /** The environment of the tools, and the limits of ImageMagick. */
-  readonly environment: EnvironmentOptions & { readonly limits: MagickLimits };
+  /** Folder with a copy of the policy that permits more, if a format needs it. */
+  readonly grantsFolder: string | undefined;
   /** An empty folder, for testing the tools. */
   readonly folder: string;
   /** Receives a warning when the sandbox lacks a layer. */
   readonly log: Logger;
-  /** Folder with the files that the tools need, such as the policy and the seccomp filters. */
-  readonly assets: string;
-  /** Path of the compiled `fork-server.c`. */
-  readonly library: string;
-  /** Other folders that the tools can read. */
-  readonly readable: readonly string[];
   /** Maximum number of jobs of all tools at once. */
   readonly concurrency: number;
   /** Paths of the tools that can be fork servers, if an earlier run has tried all tools under the strongest layers. */
@@ -80,7 +81,9 @@ export interface ConfiguredTools {
  * @throws {StartupError} if `SANDBOX=on` and no layer hides files from the tools, or if ImageMagick cannot be confined
  */
 export async function configureSandbox(options: SandboxConfig): Promise<ConfiguredTools> {
-  const { config, log, library, environment, toolchain } = options;
+  const { config, log, grantsFolder, toolchain } = options;
+  const limits = magickLimits(config);
+  const environment = { searchPath: config.PATH, policyFolder: ASSETS_DIR, grantsFolder, limits };
   if (config.SANDBOX === 'off') {
     log.warn(
       { setting: 'SANDBOX' },
@@ -89,23 +92,27 @@ export async function configureSandbox(options: SandboxConfig): Promise<Configur
     const unused = { refused: new Map(), served: [], close: async () => {} };
     return { run: createRunner(environment), layers: NO_LAYERS, toolchain, ...unused };
   }
-  const isBuilt = existsSync(library);
-  const servers = await startServers(options, isBuilt);
+  const isBuilt = existsSync(FORK_SERVER_LIBRARY);
+  const servers = await startServers(options, environment, isBuilt);
+  const runnerWith = (confine: Confine | undefined): RunCommand =>
+    createRunner({ ...environment, library: FORK_SERVER_LIBRARY, confine, servers });
   try {
-    const { confine, layers, refused: paths } = isBuilt ? await chooseLayers(options, servers) : UNCONFINED;
+    const sandbox = isBuilt ? await chooseLayers(options, runnerWith) : undefined;
+    const { confine, layers = NO_LAYERS, refused: paths = [] } = sandbox ?? {};
     const refused = explainRefused(paths, toolchain);
     reportRefused(refused, log);
-    const used = Object.entries(toolchain).filter(([name]) => !refused.has(name as ToolName));
     reportMissingLayers(layers, options, isBuilt);
+    const isUsed = (name: string): boolean => !refused.has(name as ToolName);
+    const used = installedTools(toolchain).filter(({ name }) => isUsed(name));
+    const served = used.map(({ path }) => path).filter((path) => servers.serves(path));
     // Only fork servers have namespaces, and those that have not started do not know yet whether they can.
-    const isolated =
-      !options.served && servers.isolated && used.every(([, tool]) => !tool || servers.serves(tool.path));
+    const isolated = !options.served && servers.isolated && served.length === used.length;
     return {
-      run: createRunner({ ...environment, library, confine, servers }),
+      run: runnerWith(confine),
       layers: layers.files !== 'none' && isolated ? { ...layers, processes: 'namespace' } : layers,
-      toolchain: Object.fromEntries(used) as Toolchain,
+      toolchain: Object.fromEntries(Object.entries(toolchain).filter(([name]) => isUsed(name))) as Toolchain,
       refused,
-      served: confine ? used.flatMap(([, tool]) => (tool && servers.serves(tool.path) ? tool.path : [])) : [],
+      served: confine ? served : [],
       close: () => servers.close(),
     };
   } catch (error) {
@@ -114,20 +121,15 @@ export async function configureSandbox(options: SandboxConfig): Promise<Configur
   }
 }
 
-const UNCONFINED: Sandbox = { confine: undefined, layers: NO_LAYERS, refused: [] };
-
 /** Returns why tools are not used. */
 function explainRefused(paths: readonly string[], toolchain: Toolchain): ReadonlyMap<ToolName, string> {
-  const refused = Object.entries(toolchain).filter(([, tool]) => tool && paths.includes(tool.path));
+  const refused = installedTools(toolchain).filter(({ path }) => paths.includes(path));
   return new Map(
-    refused.map(([name, tool]) => {
-      const { lacks, debianPackage } = TOOLS[name as ToolName];
+    refused.map(({ name, path }) => {
+      const { lacks, debianPackage } = TOOLS[name];
       const reason = 'it is linked statically, uses another C library, or needs files that the sandbox hides';
       const advice = `On Debian: apt install ${debianPackage}. SANDBOX=off uses it, and confines no tool`;
-      return [
-        name as ToolName,
-        `${tool?.path} cannot be confined, and is not used (${lacks}): ${reason}. ${advice}.`,
-      ];
+      return [name, `${path} cannot be confined, and is not used (${lacks}): ${reason}. ${advice}.`];
     }),
   );
 }
@@ -140,24 +142,23 @@ function reportRefused(refused: ReadonlyMap<ToolName, string>, log: Logger): voi
 }
 
 async function startServers(
-  { config, toolchain, coders, environment, log, library, concurrency, served, onRenewal }: SandboxConfig,
+  { config, toolchain, coders, log, concurrency, served, onRenewal }: SandboxConfig,
+  environment: EnvironmentOptions,
   isBuilt: boolean,
 ): Promise<ForkServers> {
-  const prepared = async (name: ToolName, file: string): Promise<ServedTool[]> => {
-    if (await isScript(file)) return []; // its interpreter would be served
-    if (served && !served.includes(file)) return [];
+  const prepared = installedTools(toolchain).map(async ({ name, path }): Promise<ServedTool[]> => {
+    if (await isScript(path)) return []; // its interpreter would be served
+    if (served && !served.includes(path)) return [];
     const { prepare = '', reads = [] } = TOOLS[name];
     const loaded = prepare === 'magick' ? [prepare, ...coders].join(' ') : prepare;
-    return [{ file, prepare: loaded, dependencies: [file, '/etc/ld.so.cache', ...reads] }];
-  };
-  const tools = Object.entries(toolchain).flatMap(([name, tool]) =>
-    tool ? [prepared(name as ToolName, tool.path)] : [],
-  );
-  const used = isBuilt && config.FORK_SERVER === 'on';
+    return [{ file: path, prepare: loaded, dependencies: [path, '/etc/ld.so.cache', ...reads] }];
+  });
+  const isUsed = isBuilt && config.FORK_SERVER === 'on';
   const servers = new ForkServers({
-    ...{ library, concurrency },
+    library: FORK_SERVER_LIBRARY,
+    concurrency,
     env: environmentOf(environment, { cwd: '/nonexistent', timeoutMs: config.CONVERT_TIMEOUT_MS }),
-    tools: used ? (await Promise.all(tools)).flat() : [],
+    tools: isUsed ? (await Promise.all(prepared)).flat() : [],
     onRenewal(reason) {
       log.debug({ reason }, 'a fork server was replaced');
       onRenewal(reason);
@@ -173,33 +174,33 @@ async function startServers(
 }
 
 function chooseLayers(
-  { config, toolchain, environment, readable, assets, library, folder, served }: SandboxConfig,
-  servers: ForkServers,
+  { config, toolchain, grantsFolder, folder, served }: SandboxConfig,
+  createTrialRunner: (confine: Confine | undefined) => RunCommand,
 ): Promise<Sandbox> {
   return findSandbox({
     tools: listTrials(toolchain),
-    readable: [assets, ...readable],
+    readable: grantsFolder === undefined ? [ASSETS_DIR] : [ASSETS_DIR, grantsFolder],
     limits: {
-      memoryBytes: environment.limits.memoryBytes + 512 * MIB,
+      memoryBytes: magickLimits(config).memoryBytes + 512 * MIB,
       fileBytes: maxToolFileBytes(config),
     },
-    filters: `${assets}/seccomp`,
+    filters: `${ASSETS_DIR}/seccomp`,
     folder,
     proven: served !== undefined,
-    createTrialRunner: (confine) => createRunner({ ...environment, library, confine, servers }),
+    createTrialRunner,
   });
 }
 
 /** @throws {StartupError} if `SANDBOX=on` and no layer hides files from the tools */
 function reportMissingLayers(
   { files, syscalls }: SandboxLayers,
-  { config, log, library }: SandboxConfig,
+  { config, log }: SandboxConfig,
   isBuilt: boolean,
 ): void {
   if (files === 'none') {
     const advice = isBuilt
       ? 'use Linux 5.13 or later with Landlock and seccomp, and tools that are not scripts'
-      : `build imagemill on Linux with a C compiler, which makes ${library}`;
+      : `build imagemill on Linux with a C compiler, which makes ${FORK_SERVER_LIBRARY}`;
     if (config.SANDBOX === 'on')
       throw new StartupError(`SANDBOX=on, but no available sandbox hides files from the tools: ${advice}.`, {
         setting: 'SANDBOX',

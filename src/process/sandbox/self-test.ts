@@ -3,10 +3,10 @@
 import { mkdir, mkdtemp, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { removeFolder } from '../../files/workspace.ts';
-import { TOOL_NAMES, TOOLS, type ToolName, type VersionProbe } from '../../tools.ts';
+import { TOOLS, type ToolName, type VersionProbe } from '../../tools.ts';
 import type { RunCommand } from '../command.ts';
 import { ONE_PIXEL } from '../policy.ts';
-import type { Magick, Tool, Toolchain } from '../toolchain.ts';
+import { installedTools, type Magick, type Tool, type Toolchain } from '../toolchain.ts';
 
 /** A conversion of a small image, which shows whether a tool works. */
 export interface Trial {
@@ -136,12 +136,11 @@ function magickTrial({ reads, writes, major }: Magick): Trial {
 
 /** Returns the trials of the installed tools, by name. */
 export function listTrials(toolchain: Toolchain): (TestedTool & { readonly name: ToolName })[] {
-  return TOOL_NAMES.flatMap((name) => {
-    const tool = toolchain[name];
-    if (!tool) return [];
+  return installedTools(toolchain).map((tool) => {
+    const { name, path } = tool;
     const trial = (TRIALS[name] as (tool: Tool) => Trial)(tool);
     const { reads = [], probe: versionProbe } = TOOLS[name];
-    return [{ name, path: tool.path, reads, versionProbe, trial }];
+    return { name, path, reads, versionProbe, trial };
   });
 }
 

@@ -17,7 +17,6 @@ import type { ConversionInput, ConversionResult } from '../../conversion/types.t
 import type { MessageArgs } from '../../error-table.ts';
 import { ClientDisconnectedError, isFileError, ServiceError, serviceError } from '../../errors.ts';
 import { INPUTS, type InputType, type OutputType } from '../../formats.ts';
-import { baseNameOf } from '../../text.ts';
 import { changeClient, clientOf } from '../clients.ts';
 import { type DescribeError, errorHandler, notFound } from '../error-handler.ts';
 import type { ReceivedFile, UploadOptions } from '../file-collector.ts';
@@ -205,14 +204,12 @@ function createConvertRoute(
         }
       }
       const result = results.at(-1) as ConversionResult;
-      const { format } = result;
-      setLogFields(res, { output: format });
+      setLogFields(res, { output: result.format });
       if (signal.aborted) throw new ClientDisconnectedError();
       setServerTiming(res, { ...sumOfTimes(results), uploadedMs });
       if (result.width)
         res.set({ 'Image-Width': String(result.width), 'Image-Height': String(result.height) });
-      const name = `${baseNameOf(file.name)}.${format}`;
-      await sendResult(res, result, name, { format, disk });
+      await sendResult(res, result, file.name, disk);
     });
   };
 }

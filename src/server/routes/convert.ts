@@ -18,7 +18,6 @@ import { ClientDisconnectedError, KnownResultError, serviceError } from '../../e
 import type { Workspaces } from '../../files/workspace.ts';
 import type { InputType } from '../../formats.ts';
 import type { Note } from '../../notes.ts';
-import { baseNameOf } from '../../text.ts';
 import { sendArchive } from '../archive.ts';
 import type { ReceivedFile, RejectedFile, UploadOptions } from '../file-collector.ts';
 import { setLogFields } from '../middleware.ts';
@@ -81,12 +80,10 @@ export function convertRoute(deps: ConvertRouteDeps): RequestHandler {
       res.status(304).setHeader('Cache-Control', 'no-store').end();
       return;
     }
-    const { format: type } = result;
-    setLogFields(res, { output: type });
+    setLogFields(res, { output: result.format });
     setServerTiming(res, { ...result, uploadedMs });
     setResultHeaders(res, { ...result, notes: [...result.notes, ...form.notes] });
-    const name = `${baseNameOf(file.name)}.${type}`;
-    await sendResult(res, result, name, { format: type, disk });
+    await sendResult(res, result, file.name, disk);
   });
 }
 

@@ -3,13 +3,6 @@ import type { Request, RequestHandler } from 'express';
 import { TOO_OFTEN } from '../error-handler.ts';
 import type { Metrics } from '../metrics.ts';
 
-/** Handles `GET /formats`: the formats that this machine supports, and the limits of this server. */
-export function formatsRoute(body: Readonly<Record<string, unknown>>): RequestHandler {
-  return (_req, res) => {
-    res.json(body);
-  };
-}
-
 /** Handles `GET /health`: status, version and current time. */
 export function healthRoute(version: string): RequestHandler {
   return (_req, res) => {
