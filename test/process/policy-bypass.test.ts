@@ -164,14 +164,14 @@ describe('ImageMagick policy', () => {
     });
   }
 
-  for (const [args, all] of TRICKS.flatMap((trick) => [[trick, false] as const, [trick, true] as const])) {
+  // With all formats enabled: the grants are added to the policy, and can only permit more.
+  for (const args of TRICKS) {
     // ImageMagick can ignore an attack that is embedded in a valid image, and convert the image.
     const sound = args.some((arg) => arg.includes('in.png') || arg.includes('vid:'));
-    const title = `${sound ? 'converts only the image itself with' : 'refuses'} ${args.join(' ')}`;
-    it(`${title}${all ? ' with all formats enabled' : ''}`, async () => {
+    it(`${sound ? 'converts only the image itself with' : 'refuses'} ${args.join(' ')}`, async () => {
       const folder = await prepared();
       const before = await readdir(folder);
-      const tried = (all ? runWithAll : run)({ file: magick, args, cwd: folder, timeoutMs: 60_000 });
+      const tried = runWithAll({ file: magick, args, cwd: folder, timeoutMs: 60_000 });
       const { stdout } = await tried.catch(() => ({ stdout: '' }));
       expect(stdout).to.equal('');
       const after = await readdir(folder);

@@ -1,7 +1,6 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { readdir } from 'node:fs/promises';
 import { expect } from 'chai';
-import type { Command } from '../../src/process/command.ts';
 import { createRunner, environmentOf } from '../../src/process/runner.ts';
 import { findToolchain, type Magick } from '../../src/process/toolchain.ts';
 import { fixturePath } from '../helpers/client.ts';
@@ -22,7 +21,7 @@ describe('time limit of ImageMagick', () => {
 
   /** The line of `-list resource`: version 6 prints seconds, version 7 prints units. */
   async function timeLimit(timeoutMs: number): Promise<string | undefined> {
-    const command: Command = {
+    const command = {
       file: magick.path,
       args: ['-list', 'resource'],
       cwd: await makeTempDir('limit'),
@@ -47,17 +46,11 @@ describe('time limit of ImageMagick', () => {
     try {
       const cwd = await makeTempDir('limit');
       const run = confinedRunner(servers, search);
+      const scene = fixturePath('scene.png');
       const blur = (size: number) =>
         run({
           file: magick.path,
-          args: [
-            `PNG:${fixturePath('scene.png')}`,
-            '-resize',
-            `${size}x${size}!`,
-            '-blur',
-            '0x300',
-            'PNG:blurred.png',
-          ],
+          args: `PNG:${scene} -resize ${size}x${size}! -blur 0x300 PNG:blurred.png`.split(' '),
           cwd,
           timeoutMs: PATIENCE_MS,
         });

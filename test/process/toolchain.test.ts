@@ -24,10 +24,8 @@ describe('findToolchain', () => {
     const { magick, rsvg } = await find(machinePath);
     expect(magick?.version).to.match(/^[67]\.\d+\.\d+/);
     expect(magick?.major).to.equal(Number(magick?.version[0]));
-    expect([...(magick?.reads ?? [])]).to.include.members([
-      ...['PNG', 'JPEG', 'GIF', 'BMP', 'TIFF', 'AVIF', 'ICO', 'WEBP'],
-    ]);
-    expect([...(magick?.writes ?? [])]).to.include.members(['PNG', 'JPEG', 'GIF', 'BMP3', 'WEBP', 'PDF']);
+    expect(magick?.reads).to.include.keys('PNG', 'JPEG', 'GIF', 'BMP', 'TIFF', 'AVIF', 'ICO', 'WEBP');
+    expect(magick?.writes).to.include.keys('PNG', 'JPEG', 'GIF', 'BMP3', 'WEBP', 'PDF');
     expect(rsvg?.version).to.match(/^\d+\.\d+/);
   });
 
@@ -37,18 +35,13 @@ describe('findToolchain', () => {
     expect(magick?.path).to.not.equal(other).and.not.equal(undefined);
   });
 
-  it('prefers a binary to a wrapper script', async () => {
+  it('prefers a binary to a wrapper script, which it uses if there is no binary', async () => {
     const real = (await find(machinePath)).magick?.path;
     for (const name of ['magick', 'convert']) {
       const wrapper = await writeScript(name, `exec ${real} "$@"`);
       expect((await find(`${dirname(wrapper)}:${machinePath}`)).magick?.path).to.equal(real);
+      expect((await find(dirname(wrapper))).magick?.path).to.equal(wrapper);
     }
-  });
-
-  it('uses a wrapper script if there is no binary', async () => {
-    const real = (await find(machinePath)).magick?.path;
-    const wrapper = await writeScript('magick', `exec ${real} "$@"`);
-    expect((await find(dirname(wrapper))).magick?.path).to.equal(wrapper);
   });
 
   it('prefers version 7 to version 6', async () => {
@@ -68,15 +61,8 @@ describe('findToolchain', () => {
   });
 
   it('returns no tools when none is installed', async () => {
-    const nothing = {
-      magick: undefined,
-      rsvg: undefined,
-      heif: undefined,
-      dwebp: undefined,
-      img2webp: undefined,
-    };
-    expect(await find(await makeTempDir('empty'))).to.deep.equal(nothing);
-    expect(await find('')).to.deep.equal(nothing);
+    for (const path of [await makeTempDir('empty'), ''])
+      expect(new Set(Object.values(await find(path)))).to.deep.equal(new Set([undefined]));
   });
 
   it('parses readable and writable formats, and the version of libheif', async () => {
@@ -90,8 +76,8 @@ describe('findToolchain', () => {
     const version = 'Version: ImageMagick 7.1.1-43 Q16';
     const script = `if [ "$2" = format ]; then echo '${list}'; else echo '${version}'; fi`;
     const { magick } = await find(dirname(await writeScript('magick', script)));
-    expect([...(magick?.reads ?? [])]).to.deep.equal(['AVIF', 'HEIC', 'WEBP']);
-    expect([...(magick?.writes ?? [])]).to.deep.equal(['BMP3', 'HEIC', 'WEBP']);
+    expect(magick?.reads).to.have.all.keys('AVIF', 'HEIC', 'WEBP');
+    expect(magick?.writes).to.have.all.keys('BMP3', 'HEIC', 'WEBP');
     expect(magick?.libheif).to.equal('1.19.8');
   });
 });

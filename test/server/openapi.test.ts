@@ -34,8 +34,6 @@ describe('the OpenAPI document', () => {
     const variants: Record<string, Record<string, string>> = {
       'with the default settings': {},
       'without a rate limit': { RATE_LIMIT_PER_MINUTE: '0' },
-      'with a list of origins': { CORS_ORIGIN: 'https://a.example,https://b.example' },
-      'without CORS': { CORS_ORIGIN: 'off' },
       'with API keys and client IDs': { API_KEYS_FILE: '/keys', TRUSTED_CLIENTS: '10.0.0.0/8' },
       'with required API keys': { API_KEYS_FILE: '/keys', REQUIRE_API_KEY: 'on', RATE_LIMIT_PER_MINUTE: '0' },
       'with the smallest limits': { MAX_FILE_BYTES: '1', MAX_BATCH_FILES: '1', RATE_LIMIT_PER_MINUTE: '1' },
@@ -210,13 +208,13 @@ describe('the OpenAPI document', () => {
         SUPPORT_EMAIL: 'help@example.com',
       }),
     );
-    for (const said of [
-      ...['at most 1.23 MB (1234567 bytes) allowed', '"maxItems":13'],
-      ...['more than the limit of 2345678 (MAX_PIXELS)', 'more than the limit of 321 (MAX_FRAMES)'],
-      ...['at most 77 per minute', 'contact help@example.com'],
-    ]) {
-      expect(text).to.include(said);
-    }
+    expect(text)
+      .to.include('at most 1.23 MB (1234567 bytes) allowed')
+      .and.include('"maxItems":13')
+      .and.include('more than the limit of 2345678 (MAX_PIXELS)')
+      .and.include('more than the limit of 321 (MAX_FRAMES)')
+      .and.include('at most 77 per minute')
+      .and.include('contact help@example.com');
   });
 
   it('has the contact address only if it is not the default support@localhost', () => {

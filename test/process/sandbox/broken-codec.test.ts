@@ -66,16 +66,8 @@ const ATTEMPTS: readonly Attempt[] = [
   ...onFiles('setxattr', 'home', 'victim', 'image'),
   ...onFiles('truncate', 'image'),
   ...onFiles('append', 'image', '/etc/passwd'),
-  ...onFiles(
-    'read',
-    'image',
-    'environ',
-    'memory',
-    '/etc/passwd',
-    '/etc/shadow',
-    '/proc/1/environ',
-    '/dev/mem',
-  ),
+  ...onFiles('read', 'image', 'environ', 'memory'),
+  ...onFiles('read', '/etc/passwd', '/etc/shadow', '/proc/1/environ', '/dev/mem'),
   ...onFiles('list', 'victim', '/root', '/home', '/srv'),
   ...onFiles('make', 'home', 'victim', '/tmp', '/dev/shm', '/var/tmp', '/usr/share'),
   ...onFiles('unlink', 'image'),
@@ -88,14 +80,10 @@ const ATTEMPTS: readonly Attempt[] = [
   ...refused(['shmget', 'semget', 'msgget', 'mq_open', 'add_key', 'request_key', 'keyctl']),
   ...refused(['memfd_create', 'execveat']),
   ...[{ name: 'execve', errors: BY_FILES }],
-  ...refused([
-    ...['unshare-user', 'unshare-mount', 'clone-user', 'setns', 'mount', 'umount', 'pivot_root', 'chroot'],
-  ]),
-  ...refused(['fsopen', 'mount_setattr', 'socket-inet', 'socket-unix', 'socket-netlink', 'socketpair']),
-  ...refused([
-    ...['io_uring_setup', 'io_setup', 'userfaultfd', 'perf_event_open', 'bpf', 'personality', 'setuid'],
-  ]),
-  ...refused(['sethostname', 'settimeofday', 'init_module', 'reboot', 'sync']),
+  ...refused(['unshare-user', 'unshare-mount', 'clone-user', 'setns', 'mount', 'umount', 'pivot_root']),
+  ...refused(['chroot', 'fsopen', 'mount_setattr', 'socket-inet', 'socket-unix', 'socket-netlink']),
+  ...refused(['socketpair', 'io_uring_setup', 'io_setup', 'userfaultfd', 'perf_event_open', 'bpf']),
+  ...refused(['personality', 'setuid', 'sethostname', 'settimeofday', 'init_module', 'reboot', 'sync']),
 ];
 
 /** Attempts that only the allow-list denies. */
@@ -142,13 +130,8 @@ for (const { name, list, FORK_SERVER } of [
       program = await buildBrokenCodec(name);
       if (!program) return;
       const TEMP_DIR = await makeTempDir('codec-temp');
-      service = startProcess({
-        RSVG_BIN: program,
-        TEMP_DIR,
-        SANDBOX: 'on',
-        FORK_SERVER,
-        CONVERT_TIMEOUT_MS: '10000',
-      });
+      const settings = { TEMP_DIR, SANDBOX: 'on', FORK_SERVER, CONVERT_TIMEOUT_MS: '10000' };
+      service = startProcess({ RSVG_BIN: program, ...settings });
       base = await service.base();
       image = await fixture('scene.png');
       expected = (await convert(base, image)).body;
@@ -157,13 +140,13 @@ for (const { name, list, FORK_SERVER } of [
       await mkdir(victim, { mode: 0o700 });
       await writeFile(join(victim, 'in'), SECRET);
       await utimes(victim, 1000, 1000);
-      const ofServer = `/proc/${service.pid}`;
+      const proc = `/proc/${service.pid}`;
       targets = {
         home,
         victim,
         image: join(victim, 'in'),
-        environ: `${ofServer}/environ`,
-        memory: `${ofServer}/mem`,
+        environ: `${proc}/environ`,
+        memory: `${proc}/mem`,
       };
     });
     after(async () => {
@@ -220,8 +203,10 @@ for (const { name, list, FORK_SERVER } of [
       expect((await tryOut('no-such-attempt')).body.toString('latin1')).to.match(/RESULT -2 0 $/);
     });
 
+    // Single starts are confined by the same code: a sample.
+    const attempts = ATTEMPTS.filter((_, at) => FORK_SERVER === 'on' || at % 5 === 0);
     for (const { name, target, errors } of [
-      ...ATTEMPTS,
+      ...attempts,
       ...(list === 'allow-list' ? ALLOW_LIST_ALONE : []),
     ]) {
       proven(`is denied ${name}${target ? ` on ${target}` : ''}`, async () => {
