@@ -158,8 +158,13 @@ export class Connections {
     if (!slots) return void socket.destroy();
     if (slots === this.#reserve) probeConnections.add(socket);
     const connection: Connection = {
-      ...{ client, slots, exchanges: [], last: undefined },
-      ...{ unanswered: 0, answered: 0, isRejected: false },
+      client,
+      slots,
+      exchanges: [],
+      last: undefined,
+      unanswered: 0,
+      answered: 0,
+      isRejected: false,
     };
     this.#open.set(socket, connection);
     // The unsent part of a response takes memory, and its files take disk space.

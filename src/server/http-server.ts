@@ -101,26 +101,26 @@ function limitChunks(req: IncomingMessage, onError: (error: Error) => void): voi
   req._read = (size) => {
     if (!isWaiting) read(size);
   };
-  const waitForTurn = (): false => {
-    if (!isWaiting)
-      setImmediate(() => {
-        isWaiting = false;
-        if (!req.destroyed && !req.complete) read(0);
-      });
+  const waitForTurn = (): void => {
+    if (isWaiting) return;
     isWaiting = true;
-    return false;
+    setImmediate(() => {
+      isWaiting = false;
+      if (!req.destroyed && !req.complete) read(0);
+    });
   };
   // Counts chunks when the parser adds them: up to 64 KiB are buffered before a handler reads any.
   req.push = (chunk: Buffer | null): boolean => {
     if (chunk === null) return push(chunk);
     chunks += 1;
     bytes += chunk.length;
-    if (bytes >= (chunks - MAX_SMALL_CHUNKS) * MIN_MEAN_CHUNK_BYTES) {
-      const hasRoom = push(chunk);
-      return chunks % CHUNKS_PER_TURN === 0 || isWaiting ? waitForTurn() : hasRoom;
+    if (bytes < (chunks - MAX_SMALL_CHUNKS) * MIN_MEAN_CHUNK_BYTES) {
+      req.push = () => false;
+      onError(serviceError('CHUNKS_TOO_SMALL', MIN_MEAN_CHUNK_BYTES));
+      return false;
     }
-    req.push = () => false;
-    onError(serviceError('CHUNKS_TOO_SMALL', MIN_MEAN_CHUNK_BYTES));
-    return false;
+    const hasRoom = push(chunk);
+    if (chunks % CHUNKS_PER_TURN === 0) waitForTurn();
+    return hasRoom && !isWaiting;
   };
 }

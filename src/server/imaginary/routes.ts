@@ -77,19 +77,12 @@ export function imaginaryRouter(deps: Deps, reject: RequestHandler, limit: Reque
   });
   endpoint(router, 'POST', '/info', infoRoute(deps));
   const convertRoute = createConvertRoute(deps);
-  endpoint(
-    router,
-    'POST',
-    '/pipeline',
-    convertRoute(({ operations = '' }) => parsePipeline(operations)),
-  );
-  for (const operation of OPERATION_NAMES)
-    endpoint(
-      router,
-      'POST',
-      `/${operation}`,
-      convertRoute((params) => [{ operation, params }]),
-    );
+  const pipeline = convertRoute(({ operations = '' }) => parsePipeline(operations));
+  endpoint(router, 'POST', '/pipeline', pipeline);
+  for (const operation of OPERATION_NAMES) {
+    const convert = convertRoute((params) => [{ operation, params }]);
+    endpoint(router, 'POST', `/${operation}`, convert);
+  }
   router.use(notFound);
   router.use(errorHandler(log, config.SUPPORT_EMAIL, describeError));
   return router;
@@ -105,17 +98,13 @@ const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer');
 /** Creates middleware that exempts requests with the right key from the rate limit, and marks those with a wrong one. */
 function checkKey(key: string | undefined): RequestHandler {
   return (req, _res, next) => {
+    if (key === undefined) return next();
     try {
-      if (key !== undefined) {
-        const given = paramsOf(req).key ?? req.get('api-key') ?? '';
-        const isRight = timingSafeEqual(sha256(given), sha256(key));
-        changeClient(
-          req,
-          isRight ? { perMinute: 0, error: undefined } : { error: serviceError('API_KEY_INVALID') },
-        );
-      }
+      const given = paramsOf(req).key ?? req.get('api-key') ?? '';
+      if (!timingSafeEqual(sha256(given), sha256(key))) throw serviceError('API_KEY_INVALID');
+      changeClient(req, { perMinute: 0, error: undefined });
     } catch (error) {
-      changeClient(req, { error: error as ServiceError }); // it counts, as a wrong key does
+      changeClient(req, { error: error as ServiceError }); // it counts
     }
     next();
   };
@@ -189,15 +178,15 @@ function createConvertRoute(
       let source: ConversionInput = file;
       for (const [at, { options, hasType, isOptional, watermark: wanted }] of passes.entries()) {
         const requested = hasType ? options : { ...options, format: sameFormat(file.type) };
-        const spare = isOptional ? await copyInput(source, await workspace.folder(`spare-${at}`)) : undefined;
+        const makeFolder = (name: string) => workspace.folder(`${name}-${at}`);
+        const spare = isOptional ? await copyInput(source, await makeFolder('spare')) : undefined;
         try {
           const watermark =
-            wanted &&
-            (await toWatermarkFile(wanted, upload.watermark, await workspace.folder(`watermark-${at}`)));
+            wanted && (await toWatermarkFile(wanted, upload.watermark, await makeFolder('watermark')));
           const result = await convert({ ...source, watermark }, requested, signal);
           results.push(result);
           const isLast = at === passes.length - 1;
-          if (!isLast) source = await toInput(result, source, await workspace.folder(`pass-${at}`));
+          if (!isLast) source = await toInput(result, source, await makeFolder('pass'));
         } catch (error) {
           if (!spare || !isFileError(error)) throw error;
           source = spare;
@@ -232,13 +221,12 @@ async function toInput(
   return { ...source, folder, type: 'png' };
 }
 
-const TIMES = ['queuedMs', 'preparedMs', 'convertedMs'] as const;
-
 /** Returns the times of several conversions together. */
-const sumOfTimes = (results: readonly ConversionResult[]) =>
-  Object.fromEntries(
-    TIMES.map((name) => [name, results.reduce((sum, result) => sum + result[name], 0)]),
-  ) as Record<(typeof TIMES)[number], number>;
+function sumOfTimes(results: readonly ConversionResult[]) {
+  const sum = (name: 'queuedMs' | 'preparedMs' | 'convertedMs'): number =>
+    results.reduce((total, result) => total + result[name], 0);
+  return { queuedMs: sum('queuedMs'), preparedMs: sum('preparedMs'), convertedMs: sum('convertedMs') };
+}
 
 /**
  * Receives the image of a request, lets `respond` send the result, and deletes all files. The image is the whole body, of any

@@ -55,14 +55,14 @@ function parseFields(block: string): ReadonlyMap<string, string> | undefined {
   let name: string | undefined;
   for (const line of block.split('\r\n')) {
     if (CONTROL_CHARACTERS.test(line)) return undefined;
-    const isFolded = /^[ \t]/.test(line);
-    const [, fieldName, value = ''] = (isFolded ? undefined : HEADER_LINE.exec(line)) ?? [];
-    if (isFolded ? name === undefined : fieldName === undefined) return undefined;
-    if (isFolded) {
-      fields.set(name as string, `${fields.get(name as string)}${line}`);
+    if (/^[ \t]/.test(line)) {
+      if (name === undefined) return undefined;
+      fields.set(name, `${fields.get(name)}${line}`);
       continue;
     }
-    name = fieldName?.toLowerCase() as string;
+    const [, fieldName, value = ''] = HEADER_LINE.exec(line) ?? [];
+    if (fieldName === undefined) return undefined;
+    name = fieldName.toLowerCase();
     if (fields.has(name) && UNIQUE_HEADERS.includes(name)) return undefined;
     fields.set(name, value);
   }
