@@ -36,6 +36,9 @@ export function schemas({ inputs, outputs, presets, config }: ApiContext): Recor
   const limit = formatByteLimit(config.MAX_FILE_BYTES);
   const labels = listLabels(inputs);
   const detected = 'The server detects the type from the content. File name and declared type are ignored.';
+  const file = (description: string): Json => ({ ...BINARY, description });
+  const list = { type: 'array', minItems: 1, maxItems: config.MAX_BATCH_FILES, items: BINARY };
+  const files = (description: string): Json => ({ ...list, description });
   const formats = z.object({
     input: z.array(z.enum(inputs.flatMap((type) => INPUTS[type].names))),
     output: z.array(z.enum(outputs)),
@@ -50,37 +53,19 @@ export function schemas({ inputs, outputs, presets, config }: ApiContext): Recor
     }),
   });
   return {
-    ConvertForm: formSchema(forms.convert, 'file', {
-      ...BINARY,
-      description: `The image, at most ${limit}: ${labels}. ${detected}`,
+    ConvertForm: formSchema(forms.convert, ['file'], {
+      file: file(`The image, at most ${limit}: ${labels}. ${detected}`),
     }),
-    BatchForm: formSchema(forms.batch, 'files', {
-      type: 'array',
-      minItems: 1,
-      maxItems: config.MAX_BATCH_FILES,
-      items: BINARY,
-      description:
+    BatchForm: formSchema(forms.batch, ['files'], {
+      files: files(
         `The images, at most ${config.MAX_BATCH_FILES}, each at most ${limit}: ${labels}; or ZIP archives of images. ` +
-        `Files in an archive count like other files. ${detected} The field can also be named \`files[]\`, or \`files[0]\`, \`files[1]\` and so on.`,
+          `Files in an archive count like other files. ${detected} The field can also be named \`files[]\`, or \`files[0]\`, \`files[1]\` and so on.`,
+      ),
     }),
-    IdentifyForm: {
-      type: 'object',
-      properties: {
-        file: {
-          ...BINARY,
-          description: `A single image, at most ${limit}, of any format that the server knows.`,
-        },
-        files: {
-          type: 'array',
-          minItems: 1,
-          maxItems: config.MAX_BATCH_FILES,
-          items: BINARY,
-          description: 'Images or ZIP archives, as in `/batch`. The response is a list.',
-        },
-        [WATERMARK_FIELD]: WATERMARK,
-        ...fieldSchemas(forms.identify),
-      },
-    },
+    IdentifyForm: formSchema(forms.identify, undefined, {
+      file: file(`A single image, at most ${limit}, of any format that the server knows.`),
+      files: files('Images or ZIP archives, as in `/batch`. The response is a list.'),
+    }),
     ImageDescription: toSchema(imageDescription(outputs)),
     Identified: {
       anyOf: [
@@ -142,10 +127,10 @@ function toSchema(check: z.ZodType): Json {
   return schema;
 }
 
-/** Unlike the schema of an object, that of a form allows unknown fields. */
-function formSchema(fields: z.ZodObject, part: string, file: Json): Json {
-  const properties = { [part]: file, [WATERMARK_FIELD]: WATERMARK, ...fieldSchemas(fields) };
-  return { type: 'object', required: [part], properties };
+/** Returns the schema of a form with these file parts. Unlike the schema of an object, it allows unknown fields. */
+function formSchema(fields: z.ZodObject, required: readonly string[] | undefined, parts: Json): Json {
+  const properties = { ...parts, [WATERMARK_FIELD]: WATERMARK, ...fieldSchemas(fields) };
+  return { type: 'object', required, properties };
 }
 
 /** Returns the schemas of fields, with defaults in prose: generators make a field with a default required. */
