@@ -56,21 +56,18 @@ describe('removeStaleWorkspaces', () => {
     other.child.kill('SIGKILL');
   });
 
-  it('keeps folders of another container for a day after their last change', async () => {
-    const now = Date.now();
-    const recent = await instanceFolder(tempDir, { namespace: '1' });
-    const stale = await instanceFolder(tempDir, { namespace: '1' });
-    await age(join(tempDir, stale), now);
-    expect(await removeStaleWorkspaces(tempDir, now)).to.deep.equal([stale]);
-    expect(await readdir(tempDir)).to.deep.equal([recent]);
-  });
-
-  it('keeps folders of another machine, which shares the disk, for a day after their last change', async () => {
-    const elsewhere = await instanceFolder(tempDir, { ...DEAD, boot: 'another machine' });
-    const here = await instanceFolder(tempDir, DEAD);
-    expect(await removeStaleWorkspaces(tempDir)).to.deep.equal([here]);
-    expect(await readdir(tempDir)).to.deep.equal([elsewhere]);
-  });
+  for (const [where, owner] of [
+    ['container', { namespace: '1' }],
+    ['machine, which shares the disk,', { ...DEAD, boot: 'another machine' }],
+  ] as const)
+    it(`keeps folders of another ${where} for a day after their last change`, async () => {
+      const now = Date.now();
+      const recent = await instanceFolder(tempDir, owner);
+      const stale = await instanceFolder(tempDir, owner);
+      await age(join(tempDir, stale), now);
+      expect(await removeStaleWorkspaces(tempDir, now)).to.deep.equal([stale]);
+      expect(await readdir(tempDir)).to.deep.equal([recent]);
+    });
 
   it('keeps a folder that another instance is creating, before and while it writes the owner', async () => {
     const making = ['imagemill-instance-aaaaaa', 'imagemill-instance-bbbbbb'];

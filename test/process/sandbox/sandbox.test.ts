@@ -6,7 +6,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { FORK_SERVER_LIBRARY } from '../../../src/folders.ts';
-import type { CommandError, RunCommand } from '../../../src/process/command.ts';
+import type { Command, CommandError, RunCommand } from '../../../src/process/command.ts';
 import type { ForkServers } from '../../../src/process/fork-server/servers.ts';
 import { createRunner, type RunnerDeps } from '../../../src/process/runner.ts';
 import {
@@ -44,6 +44,11 @@ async function filtersOf(list: string): Promise<string> {
 const PICTURE = 'open("out", "w").write("image")';
 /** Trial that Python must pass under the allow-list. */
 const WRITES = { files: {}, args: programArgs(PICTURE), result: 'out' };
+
+/** Returns the command that runs a program. */
+function commandOf(program: string, cwd: string, timeoutMs = 60_000): Command {
+  return { file: PYTHON, args: programArgs(program), cwd, timeoutMs };
+}
 
 /** The tool to confine, with a trial that it passes. */
 const TOOL = { path: PYTHON, versionProbe: { args: ['--version'], pattern: /^Python 3/ }, trial: WRITES };
@@ -99,7 +104,7 @@ for (const { syscalls, served, proven } of CASES) {
 
     /** Returns the output of the program, or how it ended. */
     const attempt = (program: string, timeoutMs = 60_000): Promise<string> =>
-      run({ file: PYTHON, args: programArgs(program), cwd: folder, timeoutMs }).then(
+      run(commandOf(program, folder, timeoutMs)).then(
         ({ stdout }) => stdout.trim(),
         (error: CommandError) => `${error.reason}: ${error.stderr.trim().split('\n').at(-1)}`,
       );
@@ -214,15 +219,13 @@ libc = ctypes.CDLL(None, use_errno=True)
 def fail(): raise OSError(ctypes.get_errno(), 'refused')
 path = ${JSON.stringify(file)}
 ${attempt}`;
-        const command = { file: PYTHON, args: programArgs(program), cwd, timeoutMs: 60_000 };
-        const tried = await failure(run(command));
+        const tried = await failure(run(commandOf(program, cwd)));
         expect(tried.stderr, attempt).to.match(/PermissionError|Function not implemented|Errno 38/);
         expect(await readFile(file, 'utf8'), attempt).to.equal('policy');
       }
       const write = (text: string) => `open("out", "w").write("${text}")`;
-      const args = programArgs(`${write('one')}; ${write('two')}; print(open("out").read())`);
-      const { stdout } = await run({ file: PYTHON, args, cwd, timeoutMs: 60_000 });
-      expect(stdout).to.equal('two\n');
+      const changes = `${write('one')}; ${write('two')}; print(open("out").read())`;
+      expect((await run(commandOf(changes, cwd))).stdout).to.equal('two\n');
     });
   }
 });
@@ -238,13 +241,11 @@ describe('files of single tools', () => {
         { ...other, reads: [env] },
       ],
     });
-    const read = async (path: string): Promise<string> => {
-      const args = programArgs(`print(open("${path}").read())`);
-      return run({ file: PYTHON, args, cwd: await makeTempDir('job'), timeoutMs: 60_000 }).then(
+    const read = async (path: string): Promise<string> =>
+      run(commandOf(`print(open("${path}").read())`, await makeTempDir('job'))).then(
         ({ stdout }) => stdout.trim(),
         ({ stderr }: CommandError) => (/Permission|No such file/.test(stderr) ? 'refused' : stderr),
       );
-    };
     expect(await read(join(python, 'file'))).to.equal('content');
     expect(await read(join(env, 'file'))).to.equal('refused');
   });
@@ -339,10 +340,9 @@ describe('a tool that cannot be confined', () => {
       })),
     });
     expect([sandbox.layers.files, sandbox.refused]).to.deep.equal(['none', []]);
-    const job = { cwd: await makeTempDir('job'), timeoutMs: 60_000 };
-    await run({ file: script, args: [], ...job });
-    const args = programArgs('open("/etc/hostname")');
-    expect((await failure(run({ file: PYTHON, args, ...job }))).stderr).to.include('PermissionError');
+    const reading = commandOf('open("/etc/hostname")', await makeTempDir('job'));
+    await run({ ...reading, file: script, args: [] });
+    expect((await failure(run(reading))).stderr).to.include('PermissionError');
   });
 });
 
