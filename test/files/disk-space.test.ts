@@ -74,15 +74,6 @@ describe('disk space accounting', () => {
     expect(unpacked).to.be.within(50, 55); // half of the disk
   });
 
-  it('reserves space for the largest possible result until the real one is written', async () => {
-    const { open, space } = disk(100);
-    const request = await open('a', 0);
-    const settle = await request.reserve(30 * MIB);
-    expect(space.held()).to.equal(30 * MIB);
-    settle(2 * MIB);
-    expect([space.stored(), space.held()]).to.deep.equal([2 * MIB, 2 * MIB]);
-  });
-
   it('waits for pending results, since most are much smaller than their reservation', async () => {
     const { open, space } = disk(100);
     const request = await open('a', 0);

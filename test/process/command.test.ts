@@ -1,13 +1,9 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { expect } from 'chai';
-import { CommandError, type FailureReason, killReason } from '../../src/process/command.ts';
+import { CommandError, killReason } from '../../src/process/command.ts';
 
 describe('killReason', () => {
-  const rows: readonly [
-    reason: FailureReason,
-    signal: NodeJS.Signals | undefined,
-    meaning: string | undefined,
-  ][] = [
+  for (const [reason, signal, meaning] of [
     ['timeout', 'SIGKILL', 'timeout'],
     ['cancelled', 'SIGKILL', 'cancelled'],
     ['signal', 'SIGXCPU', 'cpu_time'],
@@ -15,8 +11,7 @@ describe('killReason', () => {
     ['signal', 'SIGSEGV', 'signal'],
     ['exit', undefined, undefined],
     ['spawn-failed', undefined, undefined],
-  ];
-  for (const [reason, signal, meaning] of rows) {
+  ] as const) {
     it(`returns ${meaning ?? 'undefined'} for reason ${reason}${signal ? ` and ${signal}` : ''}`, () => {
       expect(killReason(new CommandError(reason, '', { signal }))).to.equal(meaning);
     });

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import pLimit from 'p-limit';
 import { pino } from 'pino';
 import { seeded } from '../../../scripts/stress/random.ts';
 import { type ConversionEngine, createConversionEngine } from '../../../src/conversion/engine.ts';
@@ -58,7 +59,7 @@ describe('conversions in fork servers', () => {
     /** The bytes of the results by their conversion key, which must be the same for a key. */
     const bytesOf = new Map<string, string>();
     let converted = 0;
-    await inTwos(jobs, async (job) => {
+    await pLimit(2).map(jobs, async (job) => {
       const [forked = '', started] = await Promise.all(engines.map((engine) => result(engine, job)));
       const [key = '', bytes = ''] = forked.split('\n', 2);
       if (!forked.startsWith('Error')) converted += 1;
@@ -105,13 +106,4 @@ async function result(engine: ConversionEngine, { path, options }: Job): Promise
     const digest = createHash('sha256').update(made).digest('hex');
     return [converted.key, digest, ...converted.notes].join('\n');
   }).catch((error: Error) => `Error: ${error.message}`);
-}
-
-/** Runs the work for all values, two at a time. */
-async function inTwos<T>(values: readonly T[], work: (value: T) => Promise<void>): Promise<void> {
-  const rest = [...values];
-  const worker = async (): Promise<void> => {
-    for (let value = rest.shift(); value !== undefined; value = rest.shift()) await work(value);
-  };
-  await Promise.all([worker(), worker()]);
 }
