@@ -114,27 +114,17 @@ async function isAlive(owner: ProcessIdentity): Promise<boolean | undefined> {
 
 /** Returns field 22 of /proc/PID/stat, counted after the name, which can contain spaces and parentheses. See proc(5). */
 async function startTime(pid: number): Promise<string | undefined> {
-  try {
-    const stat = await readFile(`/proc/${pid}/stat`, 'latin1');
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
-  } catch {
-    return undefined;
-  }
+  const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => undefined);
+  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
 }
 
 /** Returns a number that changes with each start of the machine. See random(4). */
 export async function bootId(): Promise<string> {
-  return readFile('/proc/sys/kernel/random/boot_id', 'latin1').then(
-    (text) => text.trim(),
-    () => UNKNOWN,
-  );
+  return (await readFile('/proc/sys/kernel/random/boot_id', 'latin1').catch(() => UNKNOWN)).trim();
 }
 
 /** Returns the inode number of the PID namespace: the number in `pid:[4026531836]`. */
 async function ownNamespace(): Promise<string> {
-  try {
-    return /\d+/.exec(await readlink('/proc/self/ns/pid'))?.[0] ?? UNKNOWN;
-  } catch {
-    return UNKNOWN;
-  }
+  const link = await readlink('/proc/self/ns/pid').catch(() => '');
+  return /\d+/.exec(link)?.[0] ?? UNKNOWN;
 }

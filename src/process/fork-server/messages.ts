@@ -1,5 +1,6 @@
 /** @module Messages to and from a fork server, which the head comment of `fork-server.c` describes. */
-import { constants, endianness } from 'node:os';
+import { constants } from 'node:os';
+import { getSystemErrorMap } from 'node:util';
 import type { Exit } from '../command.ts';
 
 /** Returns how a job ended, from the body of its last message. */
@@ -97,30 +98,16 @@ export function createAnswerReader(): (chunk: Buffer) => Answer[] {
 }
 
 /** Reads integers of 32 bits in the byte order of the machine. */
-export function readNumbers(body: Buffer): number[] {
-  const little = endianness() === 'LE';
-  return Array.from({ length: body.length / 4 }, (_, at) =>
-    little ? body.readUInt32LE(4 * at) : body.readUInt32BE(4 * at),
-  );
-}
-
-const SIGNALS = namesByNumber(constants.signals);
-const ERRORS = namesByNumber(constants.errno);
+export const readNumbers = (body: Buffer): number[] => [
+  ...new Uint32Array(new Uint8Array(body).buffer, 0, Math.floor(body.length / 4)),
+];
 
 /** Returns the name of a signal, such as `SIGSEGV`. */
-const signalName = (number: number): NodeJS.Signals => SIGNALS.get(number) as NodeJS.Signals;
+const signalName = (number: number): NodeJS.Signals =>
+  Object.entries(constants.signals).find(([, known]) => known === number)?.[0] as NodeJS.Signals;
 
 /** Returns the error for a number of errno(3), with its name as the code. */
 export function systemError(number: number): Error {
-  const code = ERRORS.get(number) ?? `errno ${number}`;
+  const [code] = getSystemErrorMap().get(-number) ?? [`errno ${number}`];
   return Object.assign(new Error(`the fork server cannot start a process: ${code}`), { code });
-}
-
-/** If a number has two names, keeps the first one. */
-function namesByNumber(numbers: object): Map<number, string> {
-  return new Map(
-    Object.entries(numbers)
-      .reverse()
-      .map(([name, number]) => [number as number, name]),
-  );
 }

@@ -6,7 +6,7 @@ import { removeFolder } from '../../files/workspace.ts';
 import { TOOLS, type ToolName, type VersionProbe } from '../../tools.ts';
 import type { RunCommand } from '../command.ts';
 import { ONE_PIXEL } from '../policy.ts';
-import { installedTools, type Magick, type Tool, type Toolchain } from '../toolchain.ts';
+import { installedTools, type Magick, type Toolchain } from '../toolchain.ts';
 
 /** A conversion of a small image, which shows whether a tool works. */
 export interface Trial {
@@ -75,43 +75,33 @@ const SMALL_SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16
 <filter id="f"><feGaussianBlur stdDeviation="1"/></filter>
 <rect width="9" height="9" filter="url(#f)"/><text y="12">a</text></svg>`;
 
-/** Functions that create the trial of each tool. The trials use the formats and operations that load libraries or start threads. */
-const TRIALS: { readonly [Name in keyof Toolchain]-?: (tool: NonNullable<Toolchain[Name]>) => Trial } = {
-  magick: magickTrial,
-  rsvg: () => ({
-    files: {},
-    args: ['-f', 'png', '-o', 'out.png'],
-    stdin: SMALL_SVG,
-    result: 'out.png',
-  }),
-  heif: () => ({ files: { in: SMALL_AVIF }, args: ['in', 'out.png'], result: 'out.png' }),
-  dwebp: () => ({
+/** The trial of each tool. The trials use the formats and operations that load libraries or start threads. */
+const TRIALS: Readonly<Record<Exclude<ToolName, 'magick'>, Trial>> = {
+  rsvg: { files: {}, args: ['-f', 'png', '-o', 'out.png'], stdin: SMALL_SVG, result: 'out.png' },
+  heif: { files: { in: SMALL_AVIF }, args: ['in', 'out.png'], result: 'out.png' },
+  dwebp: {
     files: { in: SMALL_WEBP },
     args: ['in', '-resize', '1', '1', '-mt', '-ppm', '-o', 'out.ppm'],
     result: 'out.ppm',
-  }),
-  img2webp: () => ({
+  },
+  img2webp: {
     files: { in: ONE_PIXEL },
     args: ['-d', '10', 'in', '-d', '20', 'in', '-o', 'out.webp'],
     result: 'out.webp',
-  }),
-  djxl: () => ({ files: { in: SMALL_JXL }, args: ['in', 'out.png', '--num_threads=0'], result: 'out.png' }),
-  cjxl: () => ({
+  },
+  djxl: { files: { in: SMALL_JXL }, args: ['in', 'out.png', '--num_threads=0'], result: 'out.png' },
+  cjxl: {
     files: { 'in.png': ONE_PIXEL },
     args: ['--num_threads=0', '--container=1', 'in.png', 'out.jxl'],
     result: 'out.jxl',
-  }),
-  avifenc: () => ({
+  },
+  avifenc: {
     files: { 'in.png': ONE_PIXEL },
     args: ['-c', 'aom', '-j', '1', '-s', '9', 'in.png', 'out.avif'],
     result: 'out.avif',
-  }),
-  pdfinfo: () => ({ files: { in: SMALL_PDF }, args: ['in'], result: 'in' }), // it only prints
-  pdftocairo: () => ({
-    files: { in: SMALL_PDF },
-    args: ['-png', '-singlefile', 'in', 'out'],
-    result: 'out.png',
-  }),
+  },
+  pdfinfo: { files: { in: SMALL_PDF }, args: ['in'], result: 'in' }, // it only prints
+  pdftocairo: { files: { in: SMALL_PDF }, args: ['-png', '-singlefile', 'in', 'out'], result: 'out.png' },
 };
 
 /** Returns a trial that writes each format that this ImageMagick can write, and reads it back if it can. */
@@ -136,9 +126,8 @@ function magickTrial({ reads, writes, major }: Magick): Trial {
 
 /** Returns the trials of the installed tools, by name. */
 export function listTrials(toolchain: Toolchain): (TestedTool & { readonly name: ToolName })[] {
-  return installedTools(toolchain).map((tool) => {
-    const { name, path } = tool;
-    const trial = (TRIALS[name] as (tool: Tool) => Trial)(tool);
+  return installedTools(toolchain).map(({ name, path }) => {
+    const trial = name === 'magick' ? magickTrial(toolchain.magick as Magick) : TRIALS[name];
     const { reads = [], probe: versionProbe } = TOOLS[name];
     return { name, path, reads, versionProbe, trial };
   });
