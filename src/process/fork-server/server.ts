@@ -77,21 +77,31 @@ export class ForkServer {
    */
   static async start(options: ServerOptions): Promise<ForkServer> {
     const { file, library, env, prepare, namespaces, concurrency } = options;
-    const subprocess = startProgram(file, [], {
-      cwd: '/',
-      env: {
-        ...env,
-        LD_PRELOAD: library,
-        LD_BIND_NOW: '1', // otherwise, every child would resolve the same symbols
-        IMAGEMILL_FORK_SERVER: 'serve',
-        IMAGEMILL_PREPARE: prepare,
-        IMAGEMILL_MAX_JOBS: String(concurrency),
-        ...(namespaces && { IMAGEMILL_NAMESPACES: '1' }),
-      },
-    });
-    const server = new ForkServer(subprocess);
-    await server.#becomeReady();
-    return server;
+    const serving = {
+      LD_PRELOAD: library,
+      LD_BIND_NOW: '1', // otherwise, every child would resolve the same symbols
+      IMAGEMILL_FORK_SERVER: 'serve',
+      IMAGEMILL_PREPARE: prepare,
+      IMAGEMILL_MAX_JOBS: String(concurrency),
+      ...(namespaces && { IMAGEMILL_NAMESPACES: '1' }),
+    };
+    const server = new ForkServer(startProgram(file, [], { cwd: '/', env: { ...env, ...serving } }));
+    const timer = setTimeout(
+      () => server.#ready.reject(new ServerRefusedError('the program did not become ready')),
+      START_TIMEOUT_MS,
+    );
+    try {
+      const [capacity = 0, isolated = 0] = await server.#ready.promise;
+      server.#limit = pLimit(capacity);
+      server.isolated = isolated === 1;
+      server.startedAt = performance.now();
+      return server;
+    } catch (error) {
+      server.kill();
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   private constructor(subprocess: StartedProgram) {
@@ -140,24 +150,6 @@ export class ForkServer {
   /** Kills the process and its jobs. */
   kill(): void {
     this.#subprocess.kill();
-  }
-
-  async #becomeReady(): Promise<void> {
-    const timer = setTimeout(
-      () => this.#ready.reject(new ServerRefusedError('the program did not become ready')),
-      START_TIMEOUT_MS,
-    );
-    try {
-      const [capacity = 0, isolated = 0] = await this.#ready.promise;
-      this.#limit = pLimit(capacity);
-      this.isolated = isolated === 1;
-      this.startedAt = performance.now();
-    } catch (error) {
-      this.kill();
-      throw error;
-    } finally {
-      clearTimeout(timer);
-    }
   }
 
   #receive({ kind, id, body }: Answer): void {

@@ -135,11 +135,11 @@ async function stillRuns(
 ): Promise<boolean> {
   const run = createTrialRunner(confine);
   if (needsTrial && (await runTrial(path, trial, run, folder))) return true;
-  const { stdout, stderr } = await run({ file: path, args, cwd: folder, timeoutMs: 10_000 }).catch(() => ({
-    stdout: '',
-    stderr: '',
-  }));
-  if (!pattern.test(stdout + stderr)) return false;
+  const printed = await run({ file: path, args, cwd: folder, timeoutMs: 10_000 }).then(
+    ({ stdout, stderr }) => stdout + stderr,
+    () => '',
+  );
+  if (!pattern.test(printed)) return false;
   return !needsTrial || !(await runTrial(path, trial, createTrialRunner(undefined), folder));
 }
 
