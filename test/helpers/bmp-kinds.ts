@@ -75,9 +75,6 @@ const patched = (names: string, bitmap: Bitmap, patch: (file: Buffer) => Buffer 
   },
 });
 
-/** Rows of such a width need 1 to 3 bytes of padding. */
-const ofWidth = (width: number): Bitmap => indexed(8, { width, pixels: packRows(rowsOf(0, 1, width), 8) });
-
 const inThirtyTwoBits = (fill: number): Bitmap => ({
   ...trueColour(),
   bits: 32,
@@ -90,13 +87,10 @@ const half = (pixels: Buffer): Buffer => pixels.subarray(0, pixels.length / 2);
 /** Files that every viewer shows. */
 export const GOOD: readonly BmpKind[] = [
   plain('pal1', indexed(1)),
-  plain('pal1wb, pal1bg', indexed(1, { palette: [BLUE, RED] }), [BLUE, RED]),
   plain('pal4', indexed(4)),
-  plain('pal4gs', indexed(4, { palette: [BLACK, [238, 238, 238]] }), [BLACK, [238, 238, 238]]),
   plain('pal4rle', indexed(4, { compression: 2, pixels: runs([0x00], [0x11]) })),
   plain('pal8', indexed(8, { palette: palette(252) })),
   patched('pal8-0', indexed(8, { palette: palette(256) }), (file) => file.writeUInt32LE(0, AT.colours)),
-  plain('pal8gs', indexed(8, { palette: [BLACK, [99, 99, 99]] }), [BLACK, [99, 99, 99]]),
   patched('pal8nonsquare', indexed(8), (file) => {
     file.writeUInt32LE(3938, AT.pixelsPerMetre);
     return file.writeUInt32LE(1969, AT.pixelsPerMetre + 4);
@@ -106,13 +100,10 @@ export const GOOD: readonly BmpKind[] = [
   plain('pal8topdown', indexed(8, { topDown: true })),
   plain('pal8v4', indexed(8, { header: 108 })),
   plain('pal8v5', indexed(8, { header: 124 })),
-  plain('pal8w124', ofWidth(20)),
-  plain('pal8w125', ofWidth(21)),
-  plain('pal8w126', ofWidth(22)),
+  plain('pal8w125', indexed(8, { width: 21, pixels: packRows(rowsOf(0, 1, 21), 8) })), // rows with padding
   withMasks('rgb16', 16, [0x7c00, 0x3e0, 0x1f], { compression: 0, masks: [] }),
   withMasks('rgb16bfdef', 16, [0x7c00, 0x3e0, 0x1f]),
   withMasks('rgb16-565', 16, [0xf800, 0x7e0, 0x1f]),
-  withMasks('rgb16-565pal', 16, [0xf800, 0x7e0, 0x1f], { palette: palette(256) }),
   plain('rgb24', trueColour()),
   plain('rgb24pal', trueColour({ palette: palette(256) })),
   plain('rgb32', inThirtyTwoBits(0)),
@@ -153,13 +144,10 @@ export const QUESTIONABLE: readonly BmpKind[] = [
     unlikeChromium: true,
   },
   rejected(withMasks('rgb16-231', 16, [0x30, 0x0e, 0x01])),
-  rejected(withMasks('rgb16-3103', 16, [0xe000, 0x1ff8, 0x07])),
-  rejected(withMasks('rgba16-1924', 16, [0x8000, 0x7fc0, 0x0030, 0x000f], { header: 108 })),
   rejected(withMasks('rgba16-4444', 16, [0xf00, 0xf0, 0x0f, 0xf000], { header: 124 }, FADED)),
   rejected(withMasks('rgba16-5551', 16, [0x7c00, 0x3e0, 0x1f, 0x8000], { header: 124 }, FADED)),
   { names: 'rgb24jpeg', make: async () => bmp(trueColour({ compression: 4 })) },
   { names: 'rgb24png', make: async () => bmp(trueColour({ compression: 5 })) },
-  plain('rgb24largepal', trueColour({ palette: palette(300) })),
   patched('rgb24lprof', trueColour({ header: 124 }), (file) =>
     file.writeUInt32LE(LINKED_PROFILE, AT.colourSpace),
   ),
@@ -170,13 +158,11 @@ export const QUESTIONABLE: readonly BmpKind[] = [
     }),
   ),
   withMasks('rgb32-111110', 32, [0xffe00000, 0x1ffc00, 0x3ff]),
-  rejected(withMasks('rgb32-7187', 32, [0xfe000000, 0x1ffff80, 0x7f])),
   withMasks('rgb32-xbgr', 32, [0xff, 0xff00, 0xff0000]),
   plain('rgb32fakealpha', inThirtyTwoBits(0x80000000)),
   rejected(withMasks('rgb32h52', 32, [RED_MASK, GREEN_MASK, BLUE_MASK], { header: 52 })),
   withMasks('rgba32', 32, RGBA, { header: 124 }, FADED),
   withMasks('rgba32-1', 32, [BLUE_MASK, GREEN_MASK, RED_MASK, ALPHA_MASK], { header: 108 }, FADED),
-  rejected(withMasks('rgba32-61754', 32, [0xfc000000, 0x03fffe00, 0x000001f0, 0x0000000f], { header: 124 })),
   rejected(withMasks('rgba32-81284', 32, [0xff000000, 0xfff000, 0xff0, 0xf], { header: 124 }, FADED)),
   rejected(withMasks('rgba32abf', 32, RGBA, { compression: 6 }, FADED)),
   withMasks('rgba32h56', 32, RGBA, { header: 56 }, FADED),
@@ -184,7 +170,7 @@ export const QUESTIONABLE: readonly BmpKind[] = [
   ...([56, 108, 124] as const).map((header) =>
     withMasks(`alpha of 0 everywhere in a header of ${header} bytes`, 32, RGBA, { header }, CLEAR),
   ),
-  ...[1, 16, 256, 300, 2 ** 24].map((colours) =>
+  ...[1, 300, 2 ** 24].map((colours) =>
     patched(`true colour that states a palette of ${colours} colours`, trueColour(), (file) =>
       file.writeUInt32LE(colours, AT.colours),
     ),

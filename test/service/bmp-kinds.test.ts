@@ -1,12 +1,12 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
-/** @module Converts every kind of file in BMP Suite, and checks the colours. */
+/** @module Converts the kinds of files in BMP Suite, and checks the colours. */
 import { expect } from 'chai';
 import { CHECKED_ROW, GOOD, QUESTIONABLE } from '../helpers/bmp-kinds.ts';
 import { convert, fixture } from '../helpers/client.ts';
 import { decode, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
-describe('every kind of BMP in BMP Suite', () => {
+describe('a BMP of a kind in BMP Suite', () => {
   const service = useService();
 
   for (const { names, make, shows } of [...GOOD, ...QUESTIONABLE]) {

@@ -218,8 +218,8 @@ describe('hostile files of the formats of EXTRA_INPUTS', () => {
     it(`returns a result or a clear error for ${name}, truncated or with changed bytes`, async () => {
       const whole = await extra(name);
       const { below } = seeded(whole.length);
-      const files = [0.05, 0.3, 0.6, 0.95].map((share) => whole.subarray(0, Math.ceil(whole.length * share)));
-      for (let round = 0; round < 6; round += 1) {
+      const files = [0.05, 0.6, 0.95].map((share) => whole.subarray(0, Math.ceil(whole.length * share)));
+      for (let round = 0; round < 3; round += 1) {
         const changed = Buffer.from(whole);
         for (let change = 0; change < 5; change += 1) changed[20 + below(changed.length - 20)] = below(256);
         files.push(changed);

@@ -56,6 +56,15 @@ describe('a JPEG 2000', () => {
     await expectShown(subsampleAll(tiles), scene());
   });
 
+  it('that does not start at the origin of its grid is shown whole', async () => {
+    const png = await open(scene()).removeAlpha().png().toBuffer();
+    for (const options of [
+      'offset=(8, 5), tile_size=(160, 160)',
+      'offset=(40, 3), tile_size=(64, 64), tile_offset=(24, 0)',
+    ])
+      await expectShown(byPillow(png, `image.save(file, 'JPEG2000', ${options})`), scene());
+  });
+
   it('whose colours alone are subsampled is sYCC, also if its header states another colour space', async () => {
     const file = await extra('subsampled.jp2');
     await expectShown(codestreamOf(file), scene(), 27);
@@ -66,7 +75,7 @@ describe('a JPEG 2000', () => {
   it('in sYCC has the right colours in every format, and beside and behind a background', async () => {
     const file = await extra('subsampled.jp2');
     const background = '#e04020';
-    for (const format of ['png', 'gif', 'jpg', 'bmp', 'webp'] as const) {
+    for (const format of ['png', 'gif', 'jpg'] as const) {
       for (const options of [{}, { background }] as const) {
         const { body } = await converted(own.base, file, { format, ...options });
         const least = format === 'gif' ? 25 : 27;

@@ -105,22 +105,6 @@ describe('pages by number', () => {
     expect(await namesIn(answer)).to.include.members(['a-web-p1.webp', 'a-web-p3.webp', 'a-doc.pdf']);
   });
 
-  it('can be query parameters of an image as the body', async () => {
-    const response = await fetch(`${own.base}/convert?format=png&pages=1-2`, {
-      method: 'POST',
-      body: new Uint8Array(TIFF),
-    });
-    expect(response.headers.get('content-type')).to.equal('application/zip');
-  });
-
-  for (const pages of ['0', '5-2', 'two', '1-', '1,,2', '-3', '1-10001', '1.5'])
-    it(`are rejected with 400 and a sentence if they are "${pages}"`, async () => {
-      const { outcome } = await convert(own.base, TIFF, { ...png, pages });
-      expect(outcome).to.equal(
-        `400 Invalid pages "${pages}": expected all or first, or numbers and ranges from 1 to 10000, such as 1-3,5.`,
-      );
-    });
-
   it('beyond the last are rejected with 400, which says how many pages there are', async () => {
     for (const [bytes, fields, count] of [
       [TIFF, png, '3 pages'],

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { frame, scene } from '../../scripts/fixtures/scene.ts';
+import { frame } from '../../scripts/fixtures/scene.ts';
 import { converted, edgeCase, type Fields, fixture } from '../helpers/client.ts';
 import { imageSizes, pdfFacts } from '../helpers/pdf.ts';
 import { decode, difference, drawPdf, onGrey, plain, toPixels } from '../helpers/pixels.ts';
@@ -141,19 +141,5 @@ describe('conversion to PDF', () => {
         expect(psnr, `${name}, page ${page}`).to.be.at.least(26);
       }
     }
-  });
-
-  it('contains no names of files or software', async () => {
-    for (const name of ['scene.jpg', 'scene.svg']) {
-      const { body } = await made(await fixture(name));
-      for (const trace of ['/tmp', 'imagemill', 'request-', '(in)', '(out)']) {
-        expect(body.includes(trace), trace).to.equal(false);
-      }
-    }
-  });
-
-  it('shows the pixels of the source', async () => {
-    const { body } = await made(await fixture('scene.png'), { quality: '95' });
-    expect(difference(await decode(body, 'pdf'), scene()).psnr).to.be.at.least(33);
   });
 });
