@@ -15,7 +15,7 @@ export const FULL_TESTS = [
   'test/cli/convert-shard.test.ts', // 400 files
   'test/conversion/same-as-single.test.ts', // all fixtures in several variants
   'test/service/stalls.test.ts', // all attacks on the event loop
-  'test/service/fixtures.test.ts', // all fixtures in all formats
+  'test/service/fixtures.test.ts', // all traps in several formats
   'test/cli/convert-verify.test.ts', // faults in all formats
   'test/cli/convert-verify-sources.test.ts', // all kinds of sources
   'test/regress/planted.test.ts', // all defects and harmless changes in three sizes

@@ -1,4 +1,4 @@
-/** @module Converts every file in fixtures/traps to every output format and checks the results stated beside it. */
+/** @module Converts every file in fixtures/traps to several formats, and checks the results stated beside it. */
 
 import { writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -26,6 +26,20 @@ const TOLERANCE: Readonly<Record<(typeof OUTPUT_TYPES)[number], number>> = {
 /** Maximum difference of the alpha of a flat area after lossy compression. */
 const ALPHA_TOLERANCE = 2;
 
+/**
+ * Returns the formats of a fixture: PNG, one that keeps transparency otherwise, one without transparency, which change from fixture to
+ * fixture, and those that the expectation is about.
+ */
+function formatsFor(
+  name: string,
+  { notes = {}, moving, pages }: ExpectedResult,
+): readonly (typeof OUTPUT_TYPES)[number][] {
+  if (moving || pages) return OUTPUT_TYPES;
+  const at = EDGE_CASE_NAMES.indexOf(name);
+  const chosen = ['png', ['gif', 'webp'][at % 2], ['jpg', 'bmp', 'pdf'][at % 3], ...Object.keys(notes)];
+  return OUTPUT_TYPES.filter((format) => chosen.includes(format));
+}
+
 describe('the fixture', () => {
   const service = useService();
   const answers = new Map<string, Promise<ClientResponse>>();
@@ -42,7 +56,7 @@ describe('the fixture', () => {
     const expectation = expectedResult(name);
 
     describe(`${name}: ${expectation.description}`, () => {
-      for (const format of OUTPUT_TYPES) {
+      for (const format of formatsFor(name, expectation)) {
         it(`is converted correctly to ${format}`, async function () {
           const { refused } = expectation;
           requires(this, 'magick-version', refused?.by === undefined || service.magick !== undefined);
@@ -62,11 +76,11 @@ describe('the fixture', () => {
 
   describe('of any kind', () => {
     // One test, because ExifTool takes longer to start than to read 20 files.
-    it('leaves no metadata in any output format', async () => {
+    it('leaves no metadata in a result', async () => {
       const folder = await makeTempDir('leaks');
       const paths: string[] = [];
       for (const name of EDGE_CASE_NAMES) {
-        for (const format of OUTPUT_TYPES) {
+        for (const format of formatsFor(name, expectedResult(name))) {
           const { status, body } = await convertOnce(name, format);
           if (status !== 200) continue;
           paths.push(join(folder, `${name}.${format}`));
