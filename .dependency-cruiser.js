@@ -17,7 +17,7 @@ Visitor.prototype.visitStatement = function visit(statement) {
 /** The one file that may import each outside library. A library that several files share is not listed. */
 const OWNERS = {
   '@blazediff/ssim': 'src/regress/image/difference.ts',
-  '@hyzyla/pdfium': 'src/regress/image/pdf.ts',
+  '@hyzyla/pdfium': 'src/regress/image/wasm.ts',
   '@redis/client': 'src/redis-client.ts',
   '@csstools/css-color-parser': 'src/images/svg/css.ts',
   '@csstools/css-parser-algorithms': 'src/images/svg/css.ts',
@@ -30,11 +30,11 @@ const OWNERS = {
   cors: 'src/server/middleware.ts',
   culori: 'src/regress/image/difference.ts',
   execa: 'src/process/start.ts',
-  'jxl-oxide-wasm': 'src/regress/image/jxl.ts',
+  'jxl-oxide-wasm': 'src/regress/image/wasm.ts',
   'express-rate-limit': 'src/server/(clients|rate-limit|redis-store).ts',
   'express-static-gzip': 'src/server/routes/web-app.ts',
   'file-type': 'src/images/index.ts',
-  'p-limit': 'src/(conversion/batch|process/fork-server/server|cli/convert/verifier).ts',
+  'p-limit': 'src/(conversion/batch|process/fork-server/server|regress/record|cli/convert/verifier).ts',
   'prom-client': 'src/server/metrics.ts',
   'rate-limit-redis': 'src/server/redis-store.ts',
   sharp: 'src/regress/image/codec.ts',

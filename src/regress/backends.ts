@@ -12,7 +12,6 @@ import { type ConversionEngine, createConversionEngine } from '../conversion/eng
 import { formatCommands } from '../conversion/explain.ts';
 import type { Step } from '../conversion/plan/step.ts';
 import { INPUT_FILE } from '../conversion/plan/types.ts';
-import type { ConversionInput } from '../conversion/types.ts';
 import { ServiceError, StartupError } from '../errors.ts';
 import { ALL_INPUT_TYPES, type InputType } from '../formats.ts';
 import { DETECTION_BYTES, detectFileType } from '../images/index.ts';
@@ -40,8 +39,6 @@ export type Attempt = {
   | {
       /** HTTP status and message, as the service would respond. */
       readonly refused: { readonly status: number; readonly message: string };
-      /** The result that the tools make of a kind of file that is rejected because they misread it. */
-      readonly misread?: Buffer | undefined;
     }
 );
 
@@ -143,27 +140,24 @@ async function convertImage(
     );
   const workspace = await engine.workspaces.open();
   const steps: Step[] = [];
-  const run = async (name: string, more: Pick<ConversionInput, 'readsMisread' | 'onCommand'>) => {
-    const folder = await workspace.folder(name);
-    await copyFile(image.path, join(folder, INPUT_FILE));
-    const source = { folder, type, label: 'The file', client: CLIENT, ...more };
-    const result = await engine.convert(source, testCase.options, signal);
-    return { ...result, file: await readFile(result.path) };
-  };
   try {
-    const { file: bytes, convertedMs, notes } = await run('file', { onCommand: (step) => steps.push(step) });
-    return { made: { bytes, ms: Math.round(convertedMs), notes }, commands: formatSteps(engine, steps) };
+    const folder = await workspace.folder('file');
+    await copyFile(image.path, join(folder, INPUT_FILE));
+    const source = {
+      folder,
+      type,
+      label: 'The file',
+      client: CLIENT,
+      onCommand: (step: Step) => steps.push(step),
+    };
+    const { path, convertedMs, notes } = await engine.convert(source, testCase.options, signal);
+    const made = { bytes: await readFile(path), ms: Math.round(convertedMs), notes };
+    return { made, commands: formatSteps(engine, steps) };
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof ServiceError)) throw error;
-    const { status, message, code } = error;
-    const again = code === 'UNSUPPORTED_ENCODING' ? run('misread', { readsMisread: true }) : undefined;
-    const misread = await again?.then(
-      ({ file }) => file,
-      () => undefined,
-    );
-    signal.throwIfAborted();
-    return { refused: { status, message }, misread, commands: formatSteps(engine, steps) };
+    const { status, message } = error;
+    return { refused: { status, message }, commands: formatSteps(engine, steps) };
   } finally {
     await workspace.remove();
   }

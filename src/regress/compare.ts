@@ -88,23 +88,11 @@ async function whyUnmatched(before: Row, after: Row, context: CompareContext): P
   return undefined;
 }
 
-/** Reason of a change if the tools now decode a rejected kind of file differently, and possibly correctly. */
-const MISREAD_CHANGED =
-  'rejected, because the tools misread such files. They now show other pixels: check whether these are correct.';
-
-function compareErrors(
-  { refused: before, misread: shownBefore }: Row,
-  { refused: after, misread: shownAfter }: Row,
-): Comparison {
+function compareErrors({ refused: before }: Row, { refused: after }: Row): Comparison {
   const text = `${formatStatus(before)} → ${formatStatus(after)}`;
   if (!before) return comparisonWith('broken', 'error', text);
   if (!after) return comparisonWith('fixed', 'error', text);
-  if (before.status !== after.status) {
-    return comparisonWith('changed', 'error', text);
-  }
-  if (shownBefore !== shownAfter && shownAfter !== undefined) {
-    return comparisonWith('changed', 'error', MISREAD_CHANGED);
-  }
+  if (before.status !== after.status) return comparisonWith('changed', 'error', text);
   const remarks = before.message === after.message ? [] : [`different message: ${text}`];
   return { verdict: 'identical', reasons: [], remarks };
 }

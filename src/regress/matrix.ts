@@ -15,7 +15,7 @@ import { namedOptions, toTextFields, VARIANTS_FIELD, withOverrides } from '../co
 import { ServiceError, StartupError } from '../errors.ts';
 import { systemReason } from '../files/system.ts';
 import { ALL_OUTPUT_TYPES, type OutputType } from '../formats.ts';
-import { defaultThresholds, type Thresholds } from './thresholds.ts';
+import { defaultThresholds, type Thresholds, thresholds } from './thresholds.ts';
 
 /** One conversion that is applied to every image. */
 export interface Case {
@@ -40,28 +40,8 @@ export class RegressError extends Error {
   override readonly name = 'RegressError';
 }
 
-const number = (min: number, max: number) => {
-  const expected = `expected a number from ${min} to ${max}`;
-  return z.number(expected).min(min, expected).max(max, expected);
-};
-
-/** Values that each threshold can have. */
-const limits = {
-  max: number(0, 255),
-  area: number(0, 256),
-  psnr: number(0, 200),
-  ssim: number(-1, 1),
-  patch: number(0, 255),
-  time: number(1, 1000),
-  deltaE: number(0, 100),
-  bytes: number(0, 1000),
-  bytesFloor: number(0, 2 ** 31),
-  means: number(0, 255),
-  sharpness: number(0, 100),
-} satisfies Readonly<Record<keyof Thresholds, z.ZodNumber>>;
-
 /** Thresholds in a matrix. */
-const ownThresholds = z.strictObject(limits).partial().optional();
+const ownThresholds = thresholds.partial().optional();
 
 const schema = z.strictObject({
   thresholds: ownThresholds,

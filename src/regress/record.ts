@@ -2,13 +2,14 @@
 import { hash } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
+import pLimit from 'p-limit';
 import { z } from 'zod';
 import { ALL_OUTPUT_TYPES, type InputType } from '../formats.ts';
 import { isInvalidName } from '../text.ts';
 import { type Attempt, type Backend, detectImageType, type SourceImage } from './backends.ts';
 import { decode } from './image/codec.ts';
 import { digestOf, fingerprintsOf } from './image/fingerprint.ts';
-import type { DecodedImage } from './image/image.ts';
+import { type DecodedImage, imageMetadata } from './image/image.ts';
 import type { Case, TestMatrix } from './matrix.ts';
 
 export interface RecordOptions {
@@ -66,11 +67,19 @@ export async function record(options: RecordOptions): Promise<Recording> {
       .map((testCase) => ({ image, testCase })),
   );
   const rows: Row[] = [];
-  const find = () => jobs.entries();
-  await forEachItem(find, converter.concurrency, options.signal, async ([index, job], signal) => {
-    rows[index] = await recordOne(job.image, job.testCase, { ...options, signal });
-    options.progress?.(job.image.name, jobs.length);
-  });
+  // The first error aborts all conversions, and is thrown when they have ended.
+  const failed = new AbortController();
+  const signal = AbortSignal.any([options.signal, failed.signal]);
+  const limit = pLimit(converter.concurrency);
+  const recorded = jobs.map(({ image, testCase }, index) =>
+    limit(async () => {
+      signal.throwIfAborted();
+      rows[index] = await recordOne(image, testCase, { ...options, signal });
+      options.progress?.(image.name, jobs.length);
+    }).catch((error) => failed.abort(error)),
+  );
+  await Promise.all(recorded);
+  signal.throwIfAborted();
   return {
     tools: converter.tools,
     at: folder && new Date().toISOString(),
@@ -78,32 +87,6 @@ export async function record(options: RecordOptions): Promise<Recording> {
     rows,
     open: (row) => (folder && row.result ? readFile(resultPath(folder, row)) : undefined),
   };
-}
-
-/**
- * Calls `work` for each item, some at a time. The first error aborts the signal of all calls and of the search for items. All have
- * ended when this function returns or throws.
- *
- * @throws the first error, or the signal's reason if it aborts
- */
-async function forEachItem<T>(
-  find: (signal: AbortSignal) => AsyncIterableIterator<T> | IterableIterator<T>,
-  concurrency: number,
-  signal: AbortSignal,
-  work: (item: T, signal: AbortSignal) => Promise<void>,
-): Promise<void> {
-  const failed = new AbortController();
-  const fail = (error: unknown): void => failed.abort(error);
-  const either = AbortSignal.any([signal, failed.signal]);
-  const items = find(either);
-  const worker = async (): Promise<void> => {
-    for await (const item of items) {
-      if (either.aborted) return;
-      await work(item, either).catch(fail); // an error that leaves the loop would wait for the next item
-    }
-  };
-  await Promise.all(Array.from({ length: concurrency }, () => worker().catch(fail)));
-  either.throwIfAborted();
 }
 
 async function recordOne(image: SourceImage, testCase: Case, options: RecordOptions): Promise<Row> {
@@ -119,11 +102,7 @@ async function recordOne(image: SourceImage, testCase: Case, options: RecordOpti
     input: digest(await readFile(image.path)),
     commands: attempt.commands,
   };
-  if ('refused' in attempt) {
-    const { refused, misread } = attempt;
-    const shown = misread && (await decode(misread, row.format).catch(() => undefined));
-    return { ...row, refused, misread: shown && digestOf(shown) };
-  }
+  if ('refused' in attempt) return { ...row, refused: attempt.refused };
   const { bytes, notes } = attempt.made;
   const times = attempts.flatMap((one) => ('made' in one ? [one.made.ms] : []));
   const result = { bytes: bytes.length, digest: digest(bytes), ms: median(times), notes };
@@ -185,19 +164,6 @@ const safeName = z
   .string()
   .refine((name) => name.split(/[/\\]/).every((part) => !['', '.', '..'].includes(part)));
 
-/** See `ImageMetadata`. */
-const imageMetadata = z.object({
-  width: z.number(),
-  height: z.number(),
-  frames: z.number(),
-  delays: z.array(z.number()).readonly().exactOptional(),
-  plays: z.number().exactOptional(),
-  alpha: z.boolean(),
-  depth: z.number().exactOptional(),
-  profile: z.string().exactOptional(),
-  metadata: z.array(z.string()).readonly().exactOptional(),
-});
-
 const resultFingerprint = z.object({
   facts: imageMetadata,
   /** Digest of the decoded pixels: the first 128 bits of SHA-256, in hex. */
@@ -227,8 +193,6 @@ export const rowSchema = z.object({
   commands: z.array(z.string()).readonly(),
   result: result.optional(),
   refused: z.object({ status: z.number(), message: z.string() }).optional(),
-  /** Digest of the pixels that the tools decode from a kind of file that is rejected because they misread it. */
-  misread: z.string().optional(),
 });
 
 /** Result of one image in one case. */

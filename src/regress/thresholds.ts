@@ -1,33 +1,42 @@
 /** @module Limits of differences, and their defaults for each format. Pure. */
+import { z } from 'zod';
 import { isLossless } from '../conversion/plan/encode.ts';
 import type { OutputType } from '../formats.ts';
 import { ROUNDING } from './image/difference.ts';
 
-/** Limits above which a difference counts as a change. Optional ones judge only if they are set. */
-export interface Thresholds {
+const number = (min: number, max: number) => {
+  const expected = `expected a number from ${min} to ${max}`;
+  return z.number(expected).min(min, expected).max(max, expected);
+};
+
+/** Schema of {@link Thresholds}, with the values that each can have. */
+export const thresholds = z.strictObject({
   /** Maximum difference of a channel that is rounding, 0 to 255. Pixels that differ more count for `area`. */
-  readonly max?: number | undefined;
+  max: number(0, 255).optional(),
   /** Maximum number of such pixels in a block of 16 by 16. */
-  readonly area?: number | undefined;
+  area: number(0, 256).optional(),
   /** Minimum PSNR, in dB. */
-  readonly psnr?: number | undefined;
+  psnr: number(0, 200).optional(),
   /** Minimum SSIM, at most 1. */
-  readonly ssim?: number | undefined;
+  ssim: number(-1, 1).optional(),
   /** Maximum mean difference of a block of 16 by 16 pixels, 0 to 255. */
-  readonly patch?: number | undefined;
+  patch: number(0, 255).optional(),
   /** Maximum factor of the conversion time. Without it, slow conversions only get a remark. */
-  readonly time?: number | undefined;
+  time: number(1, 1000).optional(),
   /** Maximum mean ΔE 2000 of an area of 128 by 128 pixels. */
-  readonly deltaE: number;
+  deltaE: number(0, 100),
   /** Maximum change of the file size, as a fraction of the size before. */
-  readonly bytes: number;
+  bytes: number(0, 1000),
   /** Change of the file size in bytes that never counts, since small files change by large fractions. */
-  readonly bytesFloor: number;
+  bytesFloor: number(0, 2 ** 31),
   /** For fingerprints: maximum difference of a mean colour, 0 to 255. */
-  readonly means: number;
+  means: number(0, 255),
   /** For fingerprints: maximum change of sharpness, as a fraction. */
-  readonly sharpness: number;
-}
+  sharpness: number(0, 100),
+});
+
+/** Limits above which a difference counts as a change. Optional ones judge only if they are set. */
+export type Thresholds = Readonly<z.infer<typeof thresholds>>;
 
 type PixelThresholds = Pick<Thresholds, 'max' | 'area' | 'psnr' | 'ssim' | 'patch' | 'deltaE'>;
 

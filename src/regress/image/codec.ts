@@ -15,17 +15,14 @@ import {
   readIcon,
   withoutMetadata,
 } from './image.ts';
-import { renderPages } from './pdf.ts';
-
-/** An image that sharp decodes, with steps that follow. */
-export type OpenImage = Sharp;
+import { decodeJxl, renderPages } from './wasm.ts';
 
 /** Opens an image of any size. */
-export const openImage = (file: Uint8Array, options: SharpOptions = {}): OpenImage =>
+export const openImage = (file: Uint8Array, options: SharpOptions = {}): Sharp =>
   sharp(file, { limitInputPixels: false, ...options });
 
 /** Opens pixels. */
-export const openRaster = ({ width, height, data }: Raster): OpenImage =>
+export const openRaster = ({ width, height, data }: Raster): Sharp =>
   openImage(data, { raw: { width, height, channels: 4 } });
 
 const DECODERS: Readonly<Record<OutputType, (file: Buffer) => Promise<DecodedImage>>> = {
@@ -57,8 +54,7 @@ async function decodeIcon(file: Buffer): Promise<DecodedImage> {
 }
 
 async function decodeJxlFrames(file: Buffer): Promise<DecodedImage> {
-  const { decodeJxl } = await import('./jxl.ts');
-  const { frames, plays } = decodeJxl(file);
+  const { frames, plays } = await decodeJxl(file);
   const images = await Promise.all(frames.map(({ png }) => decodeWithSharp(png)));
   const [{ facts }] = images as [DecodedImage];
   const animation = frames.length > 1 && { delays: frames.map(({ delay }) => delay), plays };
@@ -142,8 +138,7 @@ const UNSUPPORTED: readonly string[] = ['heic', 'jp2', 'psd', 'ico', 'cur', 'pdf
 export async function toReadable(file: Buffer, type: InputType | OutputType): Promise<Buffer> {
   if (UNSUPPORTED.includes(type)) throw new Error('libvips has no decoder for it');
   if (type !== 'jxl') return file;
-  const { decodeJxl } = await import('./jxl.ts');
-  const [first, ...others] = decodeJxl(file).frames;
+  const [first, ...others] = (await decodeJxl(file)).frames;
   if (!first || others.length > 0) throw new Error('it is animated');
   return first.png;
 }
@@ -198,20 +193,13 @@ function toMetadata({
   };
 }
 
-/** A WebP file and its size in pixels. */
-export interface EncodedImage {
-  readonly bytes: Buffer;
-  readonly width: number;
-  readonly height: number;
-}
-
 /**
- * Encodes a raster as WebP for display: lossless up to 200 × 200 pixels, lossy with quality 82 above.
+ * Encodes a raster as WebP for display, and returns its size in pixels, too: lossless up to 200 × 200 pixels, lossy with quality 82 above.
  *
  * @param maxSide maximum width and height in pixels, if not enlarged
  * @param enlarge integer factor of nearest-neighbour scaling; 1 does not enlarge
  */
-export async function encode(raster: Raster, maxSide: number, enlarge = 1): Promise<EncodedImage> {
+export async function encode(raster: Raster, maxSide: number, enlarge = 1) {
   const { width, height } = raster;
   const side = (pixels: number) => (enlarge > 1 ? pixels * enlarge : Math.min(pixels, maxSide));
   const kernel = enlarge > 1 ? 'nearest' : 'lanczos3';

@@ -1,4 +1,5 @@
 /** @module Decoded images, and decoders of the BMPs and icons that imagemill writes. */
+import { z } from 'zod';
 
 /** RGBA pixels, 8 bits per channel, in sRGB. Fully transparent pixels are black. */
 export interface Raster {
@@ -14,25 +15,28 @@ export interface DecodedImage {
   readonly facts: ImageMetadata;
 }
 
-/** Properties of an image other than its pixels. */
-export interface ImageMetadata {
+/** Schema of {@link ImageMetadata} in a baseline. */
+export const imageMetadata = z.object({
   /** Size of the first frame or page, in pixels or, for PDF, points. */
-  readonly width: number;
-  readonly height: number;
-  readonly frames: number;
+  width: z.number(),
+  height: z.number(),
+  frames: z.number(),
   /** Duration of each frame in ms. */
-  readonly delays?: readonly number[];
+  delays: z.array(z.number()).readonly().exactOptional(),
   /** Loop count; 0 is infinite. */
-  readonly plays?: number;
+  plays: z.number().exactOptional(),
   /** Whether any pixel is not opaque. */
-  readonly alpha: boolean;
+  alpha: z.boolean(),
   /** Bits per channel, if more than 8. */
-  readonly depth?: number;
+  depth: z.number().exactOptional(),
   /** Digest of the embedded colour profile: the first 32 bits of SHA-256, in hex. */
-  readonly profile?: string;
+  profile: z.string().exactOptional(),
   /** Kinds of metadata in the file: `exif`, `iptc`, `xmp`. */
-  readonly metadata?: readonly string[];
-}
+  metadata: z.array(z.string()).readonly().exactOptional(),
+});
+
+/** Properties of an image other than its pixels. */
+export type ImageMetadata = Readonly<z.infer<typeof imageMetadata>>;
 
 /**
  * Sets the colour of fully transparent pixels to black in place, since it is invisible.
@@ -191,15 +195,12 @@ function indexAt(file: Buffer, row: number, x: number, bits: number): number {
 const DIRECTORY = 6;
 const ENTRY = 16;
 
-/** An image of an icon: the bytes of a PNG, or pixels. */
-export type IconImage = { readonly png: Buffer } | { readonly raster: Raster };
-
 /**
- * Reads all images of an icon.
+ * Reads all images of an icon: the bytes of a PNG, or pixels.
  *
  * @throws {Error} if an image has another encoding, or is truncated
  */
-export function readIcon(file: Buffer): IconImage[] {
+export function readIcon(file: Buffer): ({ readonly png: Buffer } | { readonly raster: Raster })[] {
   return Array.from({ length: file.readUInt16LE(4) }, (_, at) => {
     const entry = file.subarray(DIRECTORY + at * ENTRY);
     const start = entry.readUInt32LE(12);
