@@ -2,7 +2,7 @@ import { truncateSync } from 'node:fs';
 import { copyFile, cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { expect } from 'chai';
-import { convert, fixturePath } from '../helpers/client.ts';
+import { fixturePath } from '../helpers/client.ts';
 import { runCommand } from '../helpers/command.ts';
 import { runCli, runCliInProcess } from '../helpers/command-line.ts';
 import { fakeMagick, otherFilter, patchedMagick, STRIP_ALONE } from '../helpers/fake-magick.ts';
@@ -88,13 +88,10 @@ describe('imagemill regress', () => {
     ['fingerprints', () => fingerprints],
   ] as const) {
     it(`detects a changed resize filter by ${kind}, only in cases that resize`, async () => {
-      for (const filter of ['Triangle', 'Catrom']) {
-        const { status, names } = await check(path(), [], {
-          MAGICK_BIN: await patchedMagick(otherFilter(filter)),
-        });
-        expect(status).to.equal(1);
-        expect(names).to.deep.equal(['p3.jpg small', 'scene.png small', 'window.png small']);
-      }
+      const MAGICK_BIN = await patchedMagick(otherFilter('Catrom')); // the most similar one
+      const { status, names } = await check(path(), [], { MAGICK_BIN });
+      expect(status).to.equal(1);
+      expect(names).to.deep.equal(['p3.jpg small', 'scene.png small', 'window.png small']);
     });
 
     it(`detects by ${kind} that a colour profile is stripped instead of applied`, async () => {
@@ -109,37 +106,21 @@ describe('imagemill regress', () => {
     });
   }
 
-  it('records the formats of EXTRA_OUTPUTS, and lists them in the baseline', async () => {
+  it('records the formats of EXTRA_OUTPUTS, and names it in the result of a case of another format', async () => {
     const folder = await makeTempDir('extra');
     await copyFile(fixturePath('scene.png'), join(folder, 'scene.png'));
-    const to = join(folder, 'extra.json');
-    const env = { EXTRA_OUTPUTS: 'jxl,ico' };
-    await runCliInProcess(['regress', 'record', folder, '--to', to, '--fingerprints-only'], env);
-    const text = await readFile(to, 'utf8');
+    const modern = await writeTempFile('matrix.json', '{"cases":[{"name":"modern","format":"avif"}]}');
+    const recorded = async (...more: string[]) => {
+      const to = join(folder, 'extra.json');
+      const words = ['regress', 'record', folder, '--to', to, '--fingerprints-only', ...more];
+      await runCliInProcess(words, { EXTRA_OUTPUTS: 'jxl,ico' });
+      return readFile(to, 'utf8');
+    };
+    const text = await recorded();
     for (const format of ['webp', 'jxl', 'ico']) expect(text).to.include(`"format": "${format}"`);
     expect(text).to.not.include('"format": "avif"');
-  });
-
-  it('names EXTRA_OUTPUTS in the result of a case whose format it does not enable', async () => {
-    const folder = await makeTempDir('disabled');
-    await copyFile(fixturePath('scene.png'), join(folder, 'scene.png'));
-    const [matrix, to] = ['matrix.json', 'disabled.json'].map((name) => join(folder, name)) as [
-      string,
-      string,
-    ];
-    await writeFile(matrix, JSON.stringify({ cases: [{ name: 'modern', format: 'jxl' }] }));
-    await runCliInProcess([
-      'regress',
-      'record',
-      folder,
-      '--to',
-      to,
-      '--matrix',
-      matrix,
-      '--fingerprints-only',
-    ]);
-    expect(await readFile(to, 'utf8')).to.include(
-      'The format jxl is not available: EXTRA_OUTPUTS does not enable it, or its tools are missing.',
+    expect(await recorded('--matrix', modern)).to.include(
+      'The format avif is not available: EXTRA_OUTPUTS does not enable it, or its tools are missing.',
     );
   });
 
@@ -200,35 +181,6 @@ describe('imagemill regress', () => {
     expect(fixed.stdout).to.match(/3 fixed/);
   });
 
-  it('detects files that have grown', async () => {
-    const noise = await makeTempDir('noise');
-    await copyFile(fixturePath('private.jpg'), join(noise, 'private.jpg'));
-    const strict = join(noise, 'strict.yaml');
-    await writeFile(
-      strict,
-      'cases: [{ name: webp, format: webp, thresholds: { bytesFloor: 10, psnr: 20, ssim: 0.5, patch: 50 } }]',
-    );
-    const own = join(await makeTempDir('noise'), 'baseline');
-    await runCliInProcess(['regress', 'record', noise, '--matrix', strict, '--to', own]);
-    const MAGICK_BIN = await patchedMagick('80) set -- "$@" 97 ;;');
-    const { changed } = await check(own, [], { MAGICK_BIN }, noise);
-    expect(changed.flatMap(({ reasons }) => reasons.map(({ kind }) => kind))).to.deep.equal(['bytes']);
-  });
-
-  it('applies the thresholds of a matrix to a single case', async () => {
-    const loose = join(await makeTempDir('loose'), 'matrix.yaml');
-    const small = { name: 'small', format: 'png', width: 70, thresholds: { area: 256, deltaE: 100 } };
-    await writeFile(loose, JSON.stringify({ cases: [...MATRIX.cases.slice(0, 2), small] }));
-    const MAGICK_BIN = await patchedMagick(otherFilter('Catrom'));
-    const { status, findings } = await check(baseline, ['--matrix', loose], { MAGICK_BIN });
-    expect(status).to.equal(0);
-    expect(findings.filter(({ verdict }) => verdict === 'similar').map((one) => one.case)).to.deep.equal([
-      'small',
-      'small',
-      'small',
-    ]);
-  });
-
   it('reports added, removed and replaced images as unmatched', async () => {
     const other = await makeTempDir('other-images');
     await copyFile(fixturePath('scene.png'), join(other, 'p3.jpg'));
@@ -266,23 +218,6 @@ describe('imagemill regress', () => {
     expect(small?.after?.commands).to.deep.equal([
       `curl --fail-with-body -o small.png -F format=png -F width=70 -F file=@scene.png ${service.base}/convert`,
     ]);
-  });
-
-  it('records what a server returns for a preset', async () => {
-    const folder = await makeTempDir('presets');
-    const [presets, named, to] = ['presets.yaml', 'matrix.yaml', 'baseline'].map((name) =>
-      join(folder, name),
-    ) as [string, string, string];
-    await writeFile(presets, 'presets: [{ name: card, format: png, width: 40, height: 40, fit: cover }]');
-    await writeFile(named, 'cases: [{ name: small, preset: card }]');
-    const args = ['regress', 'record', images, '--matrix', named, '--presets', presets, '--to', to];
-    const { status, stderr } = await runCliInProcess(args);
-    expect(status, stderr).to.equal(0);
-    await using service = await startService({ PRESETS_FILE: presets });
-    const { body } = await convert(service.base, await readFile(join(images, 'p3.jpg')), {
-      preset: 'card',
-    });
-    expect((await readFile(join(to, 'results/p3.jpg/small.png'))).equals(body)).to.equal(true);
   });
 
   it('sends the API key, and waits and retries when a server responds 429', async () => {
@@ -364,27 +299,11 @@ describe('imagemill regress', () => {
 
   it('replaces an existing baseline completely', async () => {
     const to = join(await makeTempDir('older'), 'baseline');
-    await record(to);
+    await cp(baseline, to, { recursive: true });
     const fewer = await makeTempDir('fewer');
     await copyFile(fixturePath('scene.png'), join(fewer, 'scene.png'));
     await record(to, [], fewer);
     expect(await readdir(join(to, 'results'))).to.deep.equal(['scene.png']);
-    await rm(to, { recursive: true });
-  });
-
-  it('keeps the existing baseline when recording a new one fails', async () => {
-    const to = join(await makeTempDir('kept'), 'baseline');
-    const words = ['regress', 'record', images, '--matrix', matrix, '--to', to];
-    await runCliInProcess(words);
-    const inside = async () => (await readdir(to, { recursive: true })).sort();
-    const found = await inside();
-    for (const more of [
-      ['--url', 'http://127.0.0.1:1'],
-      ['--repeat', '0'],
-    ]) {
-      expect((await runCliInProcess([...words, ...more])).status).to.equal(2);
-      expect(await inside(), more.join(' ')).to.deep.equal(found);
-    }
   });
 
   for (const [signal, status] of [
@@ -451,48 +370,29 @@ describe('imagemill regress', () => {
     });
 
   it('exits with 2, not 0, when nothing was compared', async () => {
-    const nothing = await writeTempFile(
-      'matrix.json',
-      JSON.stringify({ ...MATRIX, overrides: [{ skip: true }] }),
-    );
-    const { status, stderr } = await runCliInProcess([
-      'regress',
-      'compare',
-      baseline,
-      baseline,
-      '--matrix',
-      nothing,
-    ]);
+    const skipping = JSON.stringify({ ...MATRIX, overrides: [{ skip: true }] });
+    const nothing = await writeTempFile('matrix.json', skipping);
+    const words = ['regress', 'compare', baseline, baseline, '--matrix', nothing];
+    const { status, stderr } = await runCliInProcess(words);
     expect(stderr)
       .to.match(/\d+ results of the baseline/)
       .and.include('nothing to compare');
     expect(status).to.equal(2);
   });
 
-  for (const [what, answer, message] of [
-    ['stays busy', { status: 429, 'retry-after': '0.01' }, /is still busy after 20 requests: 429 wait/],
-    [
-      'closes the connection during a response',
-      { status: 200, 'content-length': '99999' },
-      /no longer responds/,
-    ],
-  ] as const) {
-    it(`exits with 2 and removes its files when a server ${what}`, async () => {
-      const url = await stub((req, res) => {
-        const { status, ...headers } = answer;
-        req.resume();
-        req.on('end', () => {
-          res.writeHead(status, headers);
-          if (status === 429) return res.end('{"error":{"message":"wait"}}');
-          return res.write('x', () => res.destroy());
-        });
+  it('exits with 2 and removes its files when a server closes the connection during a response', async () => {
+    const url = await stub((req, res) => {
+      req.resume();
+      req.on('end', () => {
+        res.writeHead(200, { 'content-length': '99999' });
+        res.write('x', () => res.destroy());
       });
-      const TMPDIR = await makeTempDir('gone');
-      const { status, stderr } = await check(baseline, ['--url', url], { TMPDIR });
-      expect(stderr).to.match(message);
-      expect(stderr, 'a sentence').not.to.include('    at ');
-      expect(status).to.equal(2);
-      expect(await readdir(TMPDIR)).to.deep.equal([]);
     });
-  }
+    const TMPDIR = await makeTempDir('gone');
+    const { status, stderr } = await check(baseline, ['--url', url], { TMPDIR });
+    expect(stderr).to.match(/no longer responds/);
+    expect(stderr, 'a sentence').not.to.include('    at ');
+    expect(status).to.equal(2);
+    expect(await readdir(TMPDIR)).to.deep.equal([]);
+  });
 });

@@ -1,6 +1,6 @@
 /**
- * @module Forty defects that a comparison must find, and forty changes that it must not report, each in images of three sizes:
- * neither verdict depends on the size of the frame.
+ * @module Defects that a comparison must find, and changes that it must not report, each in a small and a large image: neither
+ * verdict depends on the size of the frame.
  */
 import { expect } from 'chai';
 import sharp, { type Sharp } from 'sharp';
@@ -15,7 +15,6 @@ import { image, pixel, redrawn, shifted } from './images.ts';
 
 const SIZES = [
   [120, 80],
-  [500, 350],
   [1200, 800],
 ] as const;
 
@@ -85,23 +84,13 @@ const DEFECTS: Readonly<Record<string, readonly [Edit, readonly (typeof EVERYWHE
     ),
     LOSSLESS_ONLY,
   ],
-  'a small cross': [
-    spot(7, (x, y, raster) =>
-      (x - Math.floor(raster.width * 0.6)) % 7 === (y - Math.floor(raster.height * 0.6)) % 7
-        ? BLACK
-        : pixel(raster, x, y),
-    ),
-    LOSSLESS_ONLY,
-  ],
   'a black block of 16 × 16 pixels': [spot(16, () => BLACK), EVERYWHERE],
-  'an inverted block': [spot(16, inverted), EVERYWHERE],
   'a block without blue': [
     spot(16, (x, y, raster) => pixel(raster, x, y).map((value, at) => (at === 2 ? 0 : value))),
     ['png', 'gif'],
   ],
   'a block moved by two pixels': [spot(16, (x, y, raster) => pixel(raster, x - 2, y)), LOSSLESS_ONLY],
   'a row missing': [moved((x, y, { height }) => [x, y > height / 2 ? y - 1 : y]), LOSSLESS_ONLY],
-  'a column missing': [moved((x, y, { width }) => [x > width / 2 ? x - 1 : x, y]), LOSSLESS_ONLY],
   'the last sixteen rows grey': [
     (raster) =>
       redrawn(raster, (x, y) => (y >= raster.height - 16 ? [128, 128, 128, 255] : pixel(raster, x, y))),
@@ -133,15 +122,12 @@ const DEFECTS: Readonly<Record<string, readonly [Edit, readonly (typeof EVERYWHE
   lighter: [recoloured((...colour) => colour.map((value) => value + 12)), EVERYWHERE],
   'a hue turned by 1.8°': [filtered((shown) => shown.modulate({ hue: 2 })), LOSSLESS_ONLY],
   'a hue turned by 25°': [filtered((shown) => shown.modulate({ hue: 25 })), EVERYWHERE],
-  'less saturation': [filtered((shown) => shown.modulate({ saturation: 0.9 })), LOSSLESS_ONLY],
   'no colour': [recoloured((red, green, blue) => Array(3).fill((red + green + blue) / 3)), EVERYWHERE],
   'another gamma': [
     recoloured((...colour) => colour.map((value) => 255 * (value / 255) ** 0.85)),
     EVERYWHERE,
   ],
-  'more contrast': [recoloured((...colour) => colour.map((value) => (value - 128) * 1.2 + 128)), EVERYWHERE],
   'red and blue exchanged': [recoloured((red, green, blue) => [blue, green, red]), EVERYWHERE],
-  'inverted colours': [recoloured((...colour) => colour.map((value) => 255 - value)), EVERYWHERE],
   'a warmer white': [recoloured((red, green, blue) => [red + 8, green, blue - 8]), EVERYWHERE],
   'a corner with a tint': [
     (raster) =>
@@ -154,7 +140,6 @@ const DEFECTS: Readonly<Record<string, readonly [Edit, readonly (typeof EVERYWHE
   'a shift by a pixel': [(raster) => shifted(raster, 1), LOSSLESS_ONLY],
   'a shift by eight pixels': [(raster) => shifted(raster, 8), EVERYWHERE],
   'a mirrored image': [filtered((shown) => shown.flop()), EVERYWHERE],
-  'an image upside down': [filtered((shown) => shown.flip()), EVERYWHERE],
   'one column fewer': [
     filtered((shown, { width, height }) => shown.extract({ left: 0, top: 0, width: width - 1, height })),
     EVERYWHERE,
@@ -241,11 +226,6 @@ async function makePhotos(): Promise<void> {
 describe('planted defects', () => {
   before(makePhotos);
 
-  it('are at least forty', () => {
-    const all = [DEFECTS, ALPHA_DEFECTS, TIMING_DEFECTS].flatMap((table) => Object.keys(table));
-    expect(all).to.have.lengthOf.at.least(40);
-  });
-
   for (const [name, [edit, formats]] of Object.entries(DEFECTS)) {
     it(`of a picture are found in every size: ${name}`, async () => {
       for (const [width] of SIZES) {
@@ -274,7 +254,7 @@ describe('planted defects', () => {
     it('do not exist in a sound result, which is compared reduced', async () => {
       const sound = await judge(await ENCODERS.jpg(open(large)).toBuffer());
       expect(sound).to.include({ passed: true, reduction: 4 });
-      const small = await ENCODERS.jpg(open(photo(500))).toBuffer();
+      const small = await ENCODERS.jpg(open(photo(1200))).toBuffer();
       expect(await verify('visual', 'jpg', small, small, OPTIONS)).to.not.have.property('reduction');
     });
 
@@ -284,7 +264,11 @@ describe('planted defects', () => {
       expect(await judge(tagged)).to.include({ passed: false });
     });
 
-    for (const [name, [edit, formats]] of Object.entries(DEFECTS)) {
+    for (const name of [
+      ...['a black block of 16 × 16 pixels', 'a faint dot of 4 × 4 pixels', 'a strong blur', 'a blur'],
+      ...['a hue turned by 25°', 'a corner with a tint', 'two levels lighter', 'one column fewer'],
+    ]) {
+      const [edit, formats] = DEFECTS[name] as (typeof DEFECTS)[string];
       it(`are found as in the whole image: ${name}`, async () => {
         const result = await ENCODERS.jpg(open(await edit(large))).toBuffer();
         const { passed } = await judge(result);
@@ -370,15 +354,10 @@ const HARMLESS_EDITS: Readonly<Record<string, Edit>> = {
 describe('harmless changes', () => {
   before(makePhotos);
 
-  it('are at least forty', () => {
-    const options = Object.values(HARMLESS_OPTIONS).flat();
-    expect(options.length + Object.keys(HARMLESS_EDITS).length).to.be.at.least(40);
-  });
-
   for (const format of Object.keys(ENCODERS) as Format[]) {
     it(`of an encoder are not reported: ${format}`, async () => {
       const type = format === 'jpg' ? 'jpeg' : format;
-      for (const [width] of SIZES.slice(0, format === 'avif' ? 2 : 3)) {
+      for (const [width] of SIZES.slice(0, format === 'avif' ? 1 : 2)) {
         const before = await encoded(photo(width), format);
         for (const options of HARMLESS_OPTIONS[format]) {
           const encode: Encode = (shown) =>
