@@ -21,8 +21,6 @@ export const FULL_TESTS = [
   'test/regress/planted.test.ts', // all defects and harmless changes in three sizes
   'test/regress/baseline.test.ts', // all fixtures in all formats
   'test/service/extra-outputs.test.ts', // all inputs in all optional formats
-  'test/service/thousand-clients.test.ts', // 1300 requests at once
-  'test/service/instances.test.ts', // three instances behind nginx, with Redis
   'test/service/multipart.test.ts', // random bodies, and a thousand files
   'test/service/svg-features.test.ts',
   'test/web/same-as-browser.test.ts', // all images and options of the page
@@ -53,7 +51,7 @@ export const FULL_TESTS = [
   'test/service/upright-metadata.test.ts', // all orientations in all formats
   'test/process/policy-bypass.test.ts', // all formats of ImageMagick
   'test/process/sandbox/codec-calls.test.ts', // all kinds of images in each codec
-  'test/service/early-refusal.test.ts', // bodies of 64 MiB from all clients
+  'test/service/early-refusal.test.ts', // bodies of 24 MiB from all clients
   'test/service/extra-hostile.test.ts', // all kinds of hostile files
   'test/service/identify-fixtures.test.ts', // all fixtures
   ...globSync('test/service/{avif,bmp,jp2,png,tiff}-kinds.test.ts').sort(), // the kinds of public test suites

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 
 /** Type and start of a form whose file is an image. */
 export const FORM_TYPE = 'Content-Type: multipart/form-data; boundary=xyz\r\n';
-export const FILE_PART = '--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n';
+const FILE_PART = '--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n';
 
 /** Encodes a form with one file. */
 export const formBody = (file: Buffer): Buffer =>

@@ -28,25 +28,18 @@ describe('output_format=auto', () => {
   for (const [name, accept, type] of [
     ['scene.jpg', CHROME, 'webp'],
     ['scene.jpg', '*/*', 'jpeg'],
-    ['scene.jpg', 'image/*', 'jpeg'],
     ['scene.jpg', 'image/webp,*/*', 'webp'],
     ['window.png', '*/*', 'png'],
     ['moving.gif', '*/*', 'gif'],
-    ['scene.jpg', 'image/jpeg, image/png', 'jpeg'],
     ['window.png', 'image/jpeg, image/png', 'png'],
     ['window.png', 'image/jpeg', 'jpeg'],
-    ['scene.png', 'image/jpeg, image/png', 'jpeg'],
     ['scene.jpg', 'image/webp;q=0.5, image/png', 'png'],
     ['scene.jpg', 'image/webp;q=0, image/*', 'jpeg'],
     ['scene.jpg', 'image/webp; q=0.1, image/png ; q=0.5', 'png'],
-    ['scene.jpg', '*/*;q=0.1, image/gif;q=0.2', 'gif'],
     ['moving.gif', CHROME, 'webp'],
     ['moving.gif', 'image/gif, image/jpeg', 'gif'],
-    ['moving.gif', 'image/png, image/jpeg', 'png'],
     ['scene.jpg', 'not a header', 'jpeg'],
-    ['scene.jpg', 'image/png;q=7', 'jpeg'],
     ['scene.jpg', `image/png${';   '.repeat(12)};q=x`, 'jpeg'], // must not take exponential time
-    ['scene.jpg', '', 'jpeg'],
     ['scene.jpg', 'IMAGE/PNG;Q=1.000', 'png'],
     ['scene.jpg', 'image/png; level="1, 2"; q=0.5, image/jpeg;q=0.4', 'jpeg'], // malformed: a comma in quotes is not supported
   ] as const) {
@@ -117,14 +110,9 @@ describe('output_format=auto', () => {
         const names = status === 200 ? (await readZip(body)).map(({ name }) => name) : status;
         return [names, headers.get('vary')];
       };
-      expect(await ask('image/jpeg, image/png, image/gif, application/zip')).to.deep.equal([
-        ['a-best.gif', 'a-still.png', 'a-fixed.bmp', 'manifest.json'],
-        'Accept',
-      ]);
-      expect(await ask('*/*')).to.deep.equal([
-        ['a-best.gif', 'a-still.png', 'a-fixed.bmp', 'manifest.json'],
-        'Accept',
-      ]);
+      const results = ['a-best.gif', 'a-still.png', 'a-fixed.bmp', 'manifest.json'];
+      for (const accept of ['image/jpeg, image/png, image/gif, application/zip', '*/*'])
+        expect(await ask(accept)).to.deep.equal([results, 'Accept']);
       expect(await ask('image/bmp')).to.deep.equal([406, 'Accept']);
     }
   });

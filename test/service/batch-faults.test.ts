@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 import { once } from 'node:events';
 import { copyFile, readdir, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises';
-import { IncomingMessage, request, ServerResponse } from 'node:http';
+import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -92,23 +92,6 @@ describe('POST /batch with failures', () => {
     const started = await pids();
     await eventually(() => !started.some(isRunning));
     expect(await pids()).to.have.length(2);
-  });
-
-  it('deletes the files when the client disconnects during the upload', async () => {
-    await start({});
-    const { hostname, port } = new URL(current().base);
-    const headers = { 'content-type': 'multipart/form-data; boundary=xyz', 'content-length': 5_000_000 };
-    const upload = request({ hostname, port, path: '/api/v1/batch', method: 'POST', headers });
-    upload.on('error', () => {});
-    const part = '--xyz\r\nContent-Disposition: form-data; name="files"; filename="a.jpg"\r\n\r\n';
-    upload.write(Buffer.concat([Buffer.from(part), photo, Buffer.from(`\r\n${part}`), photo]));
-    await eventually(async () => {
-      const [folder] = await openRequests();
-      const [home] = await readdir(current().tempDir);
-      return folder && (await readdir(join(current().tempDir, home as string, folder))).length === 2;
-    });
-    upload.destroy();
-    await nothingLeft();
   });
 
   it('deletes and closes the files when the client disconnects during the download', async () => {

@@ -23,20 +23,20 @@ const remaining = ({ headers }: ClientResponse) => headers.get('x-ratelimit-rema
 const keysFile = (lines: readonly string[]) => writeTempFile('keys', lines.join('\n'));
 
 describe('the name of a client from a trusted application', () => {
-  const { start, startShared, current } = useOwnServices();
+  const { start, current } = useOwnServices();
   const TRUSTED = { RATE_LIMIT_PER_MINUTE: '2', TRUSTED_CLIENTS: '127.0.0.0/8, ::1' };
   const health = (headers: Record<string, string> = {}) => sendForm(`${current().base}/health`, { headers });
 
-  it('replaces the address in the rate limit, for each of a thousand names', async () => {
+  it('replaces the address in the rate limit, for each name', async () => {
     await start(TRUSTED);
-    const names = Array.from({ length: 1000 }, (_, at) => `user ${at}`);
+    const names = ['user 1', 'user 2', 'user 3'];
     for (const left of ['1', '0']) {
       const answers = await Promise.all(names.map((name) => health({ 'x-client-id': name })));
       expect(new Set(answers.map((answer) => `${answer.status} ${remaining(answer)}`))).to.deep.equal(
         new Set([`200 ${left}`]),
       );
     }
-    expect((await health({ 'x-client-id': 'user 999' })).status).to.equal(429);
+    expect((await health({ 'x-client-id': 'user 3' })).status).to.equal(429);
     expect(remaining(await health()), 'the address itself').to.equal('1');
   });
 
@@ -56,23 +56,14 @@ describe('the name of a client from a trusted application', () => {
     expect(await from('10.0.0.2')).to.equal('1');
   });
 
-  for (const [what, id, status] of [
-    ['of 128 characters, also outside of ASCII', Buffer.from('ü'.repeat(128)).toString('latin1'), 200],
-    ['of 129 characters', 'x'.repeat(129), 400],
-    ['with a tab', 'a\tb', 400],
-    ['that is empty', '', 200],
-  ] as const) {
-    it(`gets ${status} if it is one ${what}`, async () => {
-      await startShared({ ...TRUSTED, RATE_LIMIT_PER_MINUTE: '50' });
-      const problem = status === 400 ? ' Invalid X-Client-Id: expected 1 to 128 characters' : '';
-      expect((await health({ 'x-client-id': id })).outcome).to.match(new RegExp(`^${status}${problem}`));
-    });
-  }
-
-  it('is counted for the address if it is invalid', async () => {
+  it('has up to 128 characters, also outside of ASCII, and counts for the address if it is invalid', async () => {
     await start(TRUSTED);
-    for (const status of [400, 400, 429])
-      expect((await health({ 'x-client-id': 'a\tb' })).status).to.equal(status);
+    const outcome = async (id: string) => (await health({ 'x-client-id': id })).outcome;
+    expect(await outcome(Buffer.from('ü'.repeat(128)).toString('latin1'))).to.equal('200');
+    const invalid = /^400 Invalid X-Client-Id: expected 1 to 128 characters/;
+    expect(await outcome('x'.repeat(129))).to.match(invalid);
+    expect(await outcome('a\tb')).to.match(invalid);
+    expect(await outcome('')).to.match(/^429 /); // an empty name is none
   });
 });
 
@@ -166,21 +157,14 @@ describe('an API key', () => {
     expect(await statuses()).to.deep.equal([401, 200]);
   });
 
-  for (const [what, line, problem] of [
-    ['without a digest', () => 'shop', /, line 2: expected NAME:SHA256/],
-    ['with a limit that is no number', () => `${keyFor('a').line}:many`, /, line 2: expected NAME:SHA256/],
-    ['with a key that another line has', () => shop.line.replace('shop', 'b'), /, line 2: the same key/],
-  ] as const) {
-    it(`file that has a line ${what} keeps the service from starting`, async () => {
-      const path = await keysFile([shop.line, line()]);
-      const error = await failure(startService({ API_KEYS_FILE: path }));
-      expect(error).to.be.instanceOf(StartupError);
-      expect(error.message).to.match(problem);
-    });
-  }
-
-  it('file that does not exist keeps the service from starting', async () => {
-    const error = await failure(startService({ API_KEYS_FILE: '/nothing' }));
-    expect(error.message).to.match(/^API_KEYS_FILE \/nothing cannot be read: ENOENT/);
+  it('file that does not exist, or has an invalid line, keeps the service from starting', async () => {
+    const twice = shop.line.replace('shop', 'b');
+    const startWith = async (path: string) => (await failure(startService({ API_KEYS_FILE: path }))).message;
+    expect(await startWith('/nothing')).to.match(/^API_KEYS_FILE \/nothing cannot be read: ENOENT/);
+    for (const line of ['shop', `${keyFor('a').line}:many`])
+      expect(await startWith(await keysFile([shop.line, line]))).to.match(/, line 2: expected NAME:SHA256/);
+    const error = await failure(startService({ API_KEYS_FILE: await keysFile([shop.line, twice]) }));
+    expect(error).to.be.instanceOf(StartupError);
+    expect(error.message).to.match(/, line 2: the same key/);
   });
 });

@@ -15,7 +15,7 @@ import {
   readAll,
   statuses,
 } from '../helpers/raw-http.ts';
-import { type OwnService, startService, useOwnServices } from '../helpers/service.ts';
+import { useOwnServices } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
 
 const MIB = 1024 ** 2;
@@ -126,51 +126,33 @@ describe('connection limits', () => {
   });
 });
 
-describe('a rejected request with an unfinished body', () => {
-  const HOW = { '': '', 'Connection: close\r\n': 'with Connection: close ' };
-  const SILENT = 'does not arrive';
-  const ENDLESS = 'does not end';
-  let service: OwnService;
-  /** The requests wait at the same time. */
-  const closings = new Map<string, Promise<{ readonly answer: string; readonly ms: number }>>();
-
-  const sendUnfinished = async (body: string, headers: string) => {
-    const socket = await dial(service.base);
-    const began = performance.now();
-    socket.write(
-      body === SILENT
-        ? unfinished('/nothing', headers)
-        : `POST /nothing HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n${headers}\r\n`,
-    );
-    const trickle = setInterval(() => body === ENDLESS && socket.write('1\r\nx\r\n'), 100);
-    const answer = await readAll(socket);
-    clearInterval(trickle);
-    return { answer, ms: performance.now() - began };
-  };
-
-  before(async () => {
-    service = await startService(NO_DEADLINE);
-    for (const headers of Object.keys(HOW))
-      for (const body of [SILENT, ENDLESS]) closings.set(headers + body, sendUnfinished(body, headers));
-  });
-  after(() => service.stop());
-
-  for (const [headers, how] of Object.entries(HOW)) {
-    for (const body of [SILENT, ENDLESS]) {
-      it(`${how}has its connection closed after 5 seconds when the body ${body}`, async () => {
-        const { answer, ms } = (await closings.get(headers + body)) ?? {};
-        expect(statuses(answer ?? '')).to.deep.equal([404]);
-        expect(ms).to.be.at.least(4_500);
-      });
-    }
-  }
-});
-
 describe('a rejected request', () => {
-  const { start, current } = useOwnServices();
+  const { startShared, current } = useOwnServices();
+
+  it('has its connection closed after 5 seconds when its body does not arrive or does not end', async () => {
+    await startShared(NO_DEADLINE);
+    const send = async (head: string, bodySoFar: string) => {
+      const socket = await dial(current().base);
+      const began = performance.now();
+      socket.write(head);
+      const trickle = setInterval(() => bodySoFar && socket.write(bodySoFar), 100);
+      const answer = await readAll(socket);
+      clearInterval(trickle);
+      return { answer, ms: performance.now() - began };
+    };
+    const chunked = 'POST /nothing HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n';
+    const closings = ['', 'Connection: close\r\n'].flatMap((headers) => [
+      send(unfinished('/nothing', headers), ''),
+      send(`${chunked}${headers}\r\n`, '1\r\nx\r\n'),
+    ]);
+    for (const { answer, ms } of await Promise.all(closings)) {
+      expect(statuses(answer)).to.deep.equal([404]);
+      expect(ms).to.be.at.least(4_500);
+    }
+  });
 
   it('keeps its connection when the rest of the body is short', async () => {
-    await start({});
+    await startShared({});
     const socket = await dial(current().base);
     const answers = readAll(socket);
     socket.write('POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n');
@@ -180,7 +162,7 @@ describe('a rejected request', () => {
   });
 
   it('with malformed HTTP has its connection closed when the client does not close it', async () => {
-    await start(NO_DEADLINE);
+    await startShared(NO_DEADLINE);
     expect(statuses(await exchange(current().base, 'HELLO\r\n\r\n'))).to.deep.equal([400]);
     expect((await sendForm(`${current().base}/health`)).status).to.equal(200);
   });
@@ -189,21 +171,6 @@ describe('a rejected request', () => {
 describe('pipelined requests', () => {
   const { start, current } = useOwnServices();
   const HEALTH = 'GET /api/v1/health HTTP/1.1\r\nHost: x\r\n\r\n';
-  const LAST = HEALTH.replace('Host', 'Connection: close\r\nHost');
-
-  /** Starts a service, and returns a conversion that lasts until `open` is called. */
-  const startGate = async () => {
-    const { MAGICK_BIN, open } = await gatedMagick('exit 1');
-    await start({ MAGICK_BIN });
-    return { conversion: conversionRequest(await fixture('scene.jpg')), open };
-  };
-
-  it('are answered in order if there are four', async () => {
-    const { conversion, open } = await startGate();
-    const answers = exchange(current().base, conversion + HEALTH.repeat(2) + LAST);
-    await open();
-    expect(statuses(await answers)).to.deep.equal([400, 200, 200, 200]);
-  });
 
   for (const [what, adapt] of [
     ['', (text: string) => text],
@@ -212,11 +179,15 @@ describe('pipelined requests', () => {
       (text: string) => text.replace(/HTTP\/1\.1\r\n/g, 'HTTP/1.0\r\nConnection: keep-alive\r\n'),
     ],
   ] as const) {
-    it(`${what}have their connection closed if there are five`, async () => {
-      const { conversion, open } = await startGate();
+    it(`${what}are answered in order if there are four, and have their connection closed if five`, async () => {
+      const { MAGICK_BIN, open } = await gatedMagick('exit 1');
+      await start({ MAGICK_BIN });
+      const conversion = conversionRequest(await fixture('scene.jpg'));
       expect(await exchange(current().base, adapt(conversion + HEALTH.repeat(4)))).to.equal('');
+      const last = HEALTH.replace('Host', 'Connection: close\r\nHost');
+      const answers = exchange(current().base, adapt(conversion + HEALTH.repeat(2)) + last);
       await open();
-      expect((await sendForm(`${current().base}/health`)).status).to.equal(200);
+      expect(statuses(await answers)).to.deep.equal([400, 200, 200, 200]);
     });
   }
 

@@ -1,88 +1,74 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { conversionsWaiting, convert, distinctFiles, fixture, sendForm } from '../helpers/client.ts';
+import { conversionsWaiting, convert, distinctFiles, fixture, formOf, sendForm } from '../helpers/client.ts';
 import { COPY_SCENE, fakeMagick } from '../helpers/fake-magick.ts';
 import { formWith, readBody, type Sender, sendFrom } from '../helpers/from-address.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { useOwnServices } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
 
-/** How clients differ: the settings of the service, and the sender of the client with a number. */
-const KINDS: Readonly<Record<string, readonly [Record<string, string>, (client: number) => Sender]>> = {
-  'with its own address': [{}, (client) => `127.0.0.${client}`],
-  'behind the address of a trusted application': [
-    { TRUSTED_CLIENTS: '127.0.0.1' },
-    (client) => ({ id: `client ${client}` }),
-  ],
-};
+/** The clients of a trusted application, which share its address. */
+const TRUSTED = { TRUSTED_CLIENTS: '127.0.0.1' };
+const sender = (client: number): Sender => ({ id: `client ${client}` });
 
+const CONCURRENCY = 2;
 const photo = await fixture('scene.jpg');
 
-for (const [kind, [settings, sender]] of Object.entries(KINDS))
-  describe(`a client ${kind} that fills the queue`, () => {
-    const { start, current } = useOwnServices();
+describe('a client that fills the queue', () => {
+  const { start, current } = useOwnServices();
 
-    const batchOf = (count: number): FormData => {
-      const form = new FormData();
-      for (let at = 0; at < count; at += 1)
-        form.append('files', new Blob([new Uint8Array(photo), `${at}`]), `${at}.jpg`); // a unique byte sequence per file
-      return form;
-    };
+  const batchOf = (count: number): FormData => formOf({}, distinctFiles(photo, count), 'files');
 
-    for (const concurrency of [1, 2]) {
-      it(`does not delay another client, and gets 503 itself, with CONCURRENCY=${concurrency}`, async () => {
-        const folder = await makeTempDir('order');
-        // Every conversion records the size of its input, and ends when the file `end-<name of the record>` or `end` exists.
-        const wait = `until [ -e ${folder}/end-$id ] || [ -e ${folder}/end ]; do sleep 0.02; done`;
-        const tool = `id="$(date +%s%N)"; wc -c < in > ${folder}/$id; ${wait}; ${COPY_SCENE}`;
-        const running = async () => (await readdir(folder)).filter((name) => /^\d+$/.test(name));
-        const queueLimit = 60 - concurrency;
-        await start({
-          ...settings,
-          MAGICK_BIN: await fakeMagick(tool),
-          CONCURRENCY: String(concurrency),
-          QUEUE_LIMIT: String(queueLimit),
-        });
-        const greedy = new AbortController();
-        const send = (path: string, form: FormData) =>
-          sendFrom(sender(5), current().base + path, form, greedy.signal).then(
-            ({ status }) => status,
-            () => 0,
-          );
-        const batches = Array.from({ length: 3 }, () => send('/batch', batchOf(20)));
-        await eventually(async () => (await conversionsWaiting(current().base)) === queueLimit);
-        expect(await send('/convert', formWith(photo)), 'one more of the same client').to.equal(503);
+  it('does not delay another client, and gets 503 itself', async () => {
+    const folder = await makeTempDir('order');
+    // Every conversion records the size of its input, and ends when the file `end-<name of the record>` or `end` exists.
+    const wait = `until [ -e ${folder}/end-$id ] || [ -e ${folder}/end ]; do sleep 0.02; done`;
+    const tool = `id="$(date +%s%N)"; wc -c < in > ${folder}/$id; ${wait}; ${COPY_SCENE}`;
+    const running = async () => (await readdir(folder)).filter((name) => /^\d+$/.test(name));
+    const queueLimit = 60 - CONCURRENCY;
+    await start({
+      ...TRUSTED,
+      MAGICK_BIN: await fakeMagick(tool),
+      CONCURRENCY: String(CONCURRENCY),
+      QUEUE_LIMIT: String(queueLimit),
+    });
+    const greedy = new AbortController();
+    const send = (path: string, form: FormData) =>
+      sendFrom(sender(5), current().base + path, form, greedy.signal).then(
+        ({ status }) => status,
+        () => 0,
+      );
+    const batches = Array.from({ length: 3 }, () => send('/batch', batchOf(20)));
+    await eventually(async () => (await conversionsWaiting(current().base)) === queueLimit);
+    expect(await send('/convert', formWith(photo)), 'one more of the same client').to.equal(503);
 
-        const before = await eventually(async () => {
-          const names = await running();
-          return names.length === concurrency && names;
-        });
-        const small = Buffer.concat([photo, Buffer.alloc(5000)]);
-        const modest = sendFrom(sender(9), `${current().base}/convert`, formWith(small));
-        const next = await eventually(async () => (await running()).find((name) => !before.includes(name)));
-        const size = await eventually(
-          async () => Number(await readFile(join(folder, next), 'utf8')) || undefined,
-        );
-        expect(size, 'size of the input that starts while all others run').to.equal(small.length);
-        const later = sendFrom(sender(9), `${current().base}/convert`, formWith(small));
-        expect(await Promise.race([later.then(() => 0), ...batches]), 'a batch that freed a place').to.equal(
-          503,
-        );
-        await writeFile(join(folder, 'end'), '');
-        for (const { status, response } of await Promise.all([modest, later])) {
-          await readBody(response);
-          expect(status).to.equal(200);
-        }
-
-        const sent = await sendFrom(sender(9), `${current().base}/batch`, batchOf(3));
-        await readBody(sent.response);
-        expect(sent.status).to.equal(200);
-        greedy.abort();
-        await Promise.all(batches);
-      });
+    const before = await eventually(async () => {
+      const names = await running();
+      return names.length === CONCURRENCY && names;
+    });
+    const small = Buffer.concat([photo, Buffer.alloc(5000)]);
+    const modest = sendFrom(sender(9), `${current().base}/convert`, formWith(small));
+    const next = await eventually(async () => (await running()).find((name) => !before.includes(name)));
+    const size = await eventually(
+      async () => Number(await readFile(join(folder, next), 'utf8')) || undefined,
+    );
+    expect(size, 'size of the input that starts while all others run').to.equal(small.length);
+    const later = sendFrom(sender(9), `${current().base}/convert`, formWith(small));
+    expect(await Promise.race([later.then(() => 0), ...batches]), 'a batch that freed a place').to.equal(503);
+    await writeFile(join(folder, 'end'), '');
+    for (const { status, response } of await Promise.all([modest, later])) {
+      await readBody(response);
+      expect(status).to.equal(200);
     }
+
+    const sent = await sendFrom(sender(9), `${current().base}/batch`, batchOf(3));
+    await readBody(sent.response);
+    expect(sent.status).to.equal(200);
+    greedy.abort();
+    await Promise.all(batches);
   });
+});
 
 describe('a service with CONCURRENCY=100', () => {
   const { start, current } = useOwnServices();

@@ -15,7 +15,7 @@ import {
 } from '../helpers/client.ts';
 import { COPY_SCENE, fakeMagick, gatedMagick, NOT_ALLOWED, printMessage } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { dial, FILE_PART, formBody, formHead, readAll } from '../helpers/raw-http.ts';
+import { dial, formBody, formHead, readAll } from '../helpers/raw-http.ts';
 import { useOwnServices } from '../helpers/service.ts';
 import { eventually, isRunning, numberIn } from '../helpers/util.ts';
 
@@ -180,18 +180,23 @@ describe('POST /convert with failures', () => {
     const body = () => formBody(photo);
 
     it('leaves no files after a disconnect when only the headers were sent', async () => {
-      await start({});
+      await startShared({});
+      const { length } = current().logged;
       for (let client = 0; client < 20; client += 1) {
         const socket = await dial(current().base);
         socket.write(formHead(1_000_000));
         socket.destroy();
       }
-      await eventually(() => current().logged.filter(({ msg }) => msg === 'request completed').length === 20);
+      const ended = () =>
+        current()
+          .logged.slice(length)
+          .filter(({ msg }) => msg === 'request completed');
+      await eventually(() => ended().length === 20);
       await nothingLeft();
     });
 
     it('leaves no files and logs no warning after a disconnect during the upload', async () => {
-      await start({});
+      await startShared({});
       const before = current().logged.length;
       const socket = await dial(current().base);
       socket.write(formHead(1_000_000));
@@ -232,32 +237,6 @@ describe('POST /convert with failures', () => {
     });
   });
 
-  it('returns 408 for a slow upload at the deadline', async () => {
-    await start({ UPLOAD_TIMEOUT_MS: '300' });
-    const socket = await dial(current().base);
-    socket.write(formHead(1000));
-    socket.write(FILE_PART);
-    expect(await readAll(socket))
-      .to.match(/^HTTP\/1\.1 408 /)
-      .and.include('"message":"The upload did not finish within 0.3 seconds."');
-  });
-
-  it('disconnects a client that does not read its response', async () => {
-    const large = 'head -c 15000000 /dev/zero >> image.webp';
-    await start({
-      MAGICK_BIN: await fakeMagick(`${COPY_SCENE}; ${large}`),
-      UPLOAD_TIMEOUT_MS: '500',
-    });
-    const socket = await dial(current().base);
-    socket.pause();
-    const body = formBody(photo);
-    socket.write(formHead(body.length));
-    socket.write(body);
-    await eventually(async () => (await openRequests()).length === 1);
-    await nothingLeft();
-    socket.destroy();
-  });
-
   describe('with an invalid first part and a valid part in the same chunk', () => {
     const good = () => formBody(Buffer.concat([photo, Buffer.alloc(300_000)]));
     for (const [what, wrong] of [
@@ -286,24 +265,5 @@ describe('POST /convert with failures', () => {
     const socket = await dial(current().base);
     socket.write('GET /api/v1/health HTTP/1.1\r\nHost: x\r\nExpect: magic\r\nConnection: close\r\n\r\n');
     expect(await readAll(socket)).to.match(/^HTTP\/1\.1 200 /);
-  });
-
-  it('returns 400 with a request id for a truncated body on a half-open connection', async () => {
-    await start({ RATE_LIMIT_PER_MINUTE: '60' });
-    const socket = await dial(current().base);
-    socket.end(formHead(1000) + FILE_PART);
-    const answer = await readAll(socket);
-    expect(answer)
-      .to.match(/^HTTP\/1\.1 400 /)
-      .and.include('The request body is incomplete.');
-    expect(answer).to.match(/x-request-id: /i);
-  });
-
-  it('returns 503 for new requests during shutdown', async () => {
-    await start({});
-    current().service.drain();
-    const { headers, outcome } = await convert(current().base, photo);
-    expect(outcome).to.equal('503 The service is shutting down. Try again shortly.');
-    expect([headers.get('retry-after'), headers.get('connection')]).to.deep.equal(['5', 'close']);
   });
 });

@@ -23,7 +23,6 @@ describe('a multipart request', () => {
 
   const single = (body: string, type?: string) => post(`${service.base}/convert`, body, type);
   const batch = (body: string, type?: string) => post(`${service.base}/batch`, body, type);
-  const nameIn = ({ headers }: ClientResponse) => headers.get('content-disposition');
   const succeeds = (answer: ClientResponse): ClientResponse => {
     expect(answer.status, answer.message).to.equal(200);
     return answer;
@@ -47,13 +46,14 @@ describe('a multipart request', () => {
     });
   }
 
-  for (const charset of ['utf-8', 'us-ascii', 'iso-8859-1', 'utf-16le', 'Shift_JIS', 'windows-1251', 'foo']) {
-    it(`with a field in the charset ${charset} uses its value`, async () => {
+  it('with a field in another charset uses its value', async () => {
+    for (const charset of ['us-ascii', 'utf-16le', 'Shift_JIS', 'foo']) {
       const value = charset === 'utf-16le' ? 'j\0p\0g\0' : 'jpg';
       const field = part('form-data; name="format"', value, `text/plain; charset=${charset}`);
-      expect(nameIn(succeeds(await single(field + file() + END)))).to.equal('attachment; filename=a.jpg');
-    });
-  }
+      const { headers } = succeeds(await single(field + file() + END));
+      expect(headers.get('content-disposition'), charset).to.equal('attachment; filename=a.jpg');
+    }
+  });
 
   it('with a field in a charset that is neither supported nor a superset of ASCII is rejected', async () => {
     const field = part('form-data; name="format"', '\0j\0p\0g', 'text/plain; charset=utf-16be');
@@ -65,11 +65,6 @@ describe('a multipart request', () => {
   it('with only an empty file input has no file', async () => {
     const { outcome } = await single(emptyInput('file') + END);
     expect(outcome).to.equal('400 No file was sent: a file part named "file" is required.');
-  });
-
-  it('with an empty named file is rejected', async () => {
-    const { outcome } = await single(part('form-data; name="file"; filename="a.png"', '') + END);
-    expect(outcome).to.equal('400 The file is empty (0 bytes).');
   });
 
   it('ignores empty file inputs among the files of a batch', async () => {
@@ -138,15 +133,11 @@ describe('MAX_BATCH_FILES', () => {
     expect(await readZip(body)).to.have.length(1000);
   });
 
-  it('above 200 rejects one more file and names the limit', async () => {
+  it('above 200 rejects one more file and one field too many, and names the limit', async () => {
     await startShared({ MAX_BATCH_FILES: '250' });
     expect((await batch(files(251))).outcome).to.equal(
       '400 Too many files: at most 250 allowed in one request.',
     );
-  });
-
-  it('above 200 rejects one field too many and names the limit', async () => {
-    await startShared({ MAX_BATCH_FILES: '250' });
     expect((await batch([...files(1), ...fields(101)])).outcome).to.equal(
       '400 Too many fields: at most 100 allowed in one request.',
     );
@@ -197,7 +188,7 @@ describe('a randomly mutated multipart body', () => {
         expect(status, message).to.be.oneOf([200, 400, 413, 415]);
         expect(message === '').to.equal(status === 200);
       }),
-      { numRuns: 400, seed: SEED },
+      { numRuns: 200, seed: SEED },
     );
     await nothingLeft();
     expect((await convert(current().base, await fixture('scene.jpg'))).status).to.equal(200);

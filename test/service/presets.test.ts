@@ -144,10 +144,6 @@ describe('PRESETS_FILE', () => {
         'presets:\n  - name: a\n  - name: b\n    widht: 5\n  - name: a\n',
         [/:3: preset "b": Invalid option "widht"/, /:5: another preset is named a\./],
       ],
-      [
-        'presets:\n  - name: a\n    variants:\n      - name: x\n      - width: 5\n',
-        [/:5: presets\.0\.variants\.1\.name: /],
-      ],
       ['presets:\n  - name: a\n    background: #fff\n', [/:3: presets\.0\.background: .*put quotes around/]],
       [
         'presets:\n  - name: a\n    format: avif\n',
@@ -160,7 +156,6 @@ describe('PRESETS_FILE', () => {
         [/:2: preset "a": .*13.*12 .*\(MAX_VARIANTS\)/],
       ],
       ['presets: [\n', [/:\d: Flow sequence/]],
-      ['others: []\n', [/:1: presets: /]],
     ] as const) {
       const path = await store(text);
       const error = await failure(startService({ PRESETS_FILE: path }));

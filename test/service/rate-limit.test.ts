@@ -32,22 +32,13 @@ describe('rate limit', () => {
     expect(remaining(last)).to.equal('0');
   });
 
-  it('answers others first when one client sends many requests after a refusal', async () => {
-    await start({ RATE_LIMIT_PER_MINUTE: '1', TRUST_PROXY: 'loopback' });
-    const order: string[] = [];
-    const get = async (address: string) => {
-      const { status } = await health({ 'x-forwarded-for': address });
-      order.push(`${address} ${status}`);
-    };
-    for (let request = 1; request <= 2; request += 1) await get('192.0.2.1');
-    await Promise.all([...Array<string>(12).fill('192.0.2.1'), '192.0.2.2'].map(get));
-    expect(order).to.have.lengthOf(15);
-    expect(order.slice(2).indexOf('192.0.2.2 200')).to.be.below(6); // one of 13, which the client would get after 240 ms
-  });
-
-  for (const path of ['/nothing', '/metrics'])
+  for (const [path, settings] of [
+    ['/nothing', { RATE_LIMIT_PER_MINUTE: '0' }],
+    ['/metrics', { RATE_LIMIT_PER_MINUTE: '0' }],
+    ['/api/v1/health', { RATE_LIMIT_PER_MINUTE: '1' }], // refused
+  ] as const)
     it(`answers others first when one client sends many requests for ${path}`, async () => {
-      await start({ RATE_LIMIT_PER_MINUTE: '0', TRUST_PROXY: 'loopback' });
+      await start({ ...settings, TRUST_PROXY: 'loopback' });
       const order: string[] = [];
       const get = async (address: string) => {
         await sendForm(new URL(path, service.base).href, { headers: { 'x-forwarded-for': address } });
@@ -55,7 +46,7 @@ describe('rate limit', () => {
       };
       for (let request = 1; request <= 2; request += 1) await get('192.0.2.1');
       await Promise.all([...Array<string>(12).fill('192.0.2.1'), '192.0.2.2'].map(get));
-      expect(order.slice(2).indexOf('192.0.2.2')).to.be.below(6);
+      expect(order.slice(2).indexOf('192.0.2.2')).to.be.below(6); // one of 13, which the client would get after 240 ms
     });
 
   it('resets one minute after the first request', async () => {
@@ -102,13 +93,6 @@ describe('rate limit', () => {
     expect(statuses).to.deep.equal([200, 200, 400, 415, 413, 404, 405, 204]);
   });
 
-  it('does not count requests outside the API', async () => {
-    await start({ RATE_LIMIT_PER_MINUTE: '5' });
-    const { headers } = await sendForm(new URL('/elsewhere', service.base).href);
-    expect(headers.has('x-ratelimit-limit')).to.equal(false);
-    expect(remaining(await health())).to.equal('4');
-  });
-
   describe('outside the API', () => {
     const send = (path: string) => sendForm(new URL(path, service.base).href);
     /** Sends this many requests for a path on one connection, four at a time, and returns the statuses. */
@@ -148,15 +132,11 @@ describe('rate limit', () => {
       expect((await send('/metrics')).status).to.equal(200);
     });
 
-    it('never refuses /livez and /readyz, so that an orchestrator does not end the service', async () => {
-      await start({ RATE_LIMIT_PER_MINUTE: '5' });
-      for (const path of ['/livez', '/readyz'])
-        expect(await sendMany(path, 601), path).to.deep.equal(Array(601).fill(200));
-    });
-
-    it('has no limit with RATE_LIMIT_PER_MINUTE=0', async () => {
+    it('has no limit with RATE_LIMIT_PER_MINUTE=0, and neither has the API', async () => {
       await start({ RATE_LIMIT_PER_MINUTE: '0' });
       expect(await sendMany('/manifest.webmanifest', 601)).to.deep.equal(Array(601).fill(200));
+      const { status, headers } = await health();
+      expect([status, headers.has('x-ratelimit-limit')]).to.deep.equal([200, false]);
     });
   });
 
@@ -187,14 +167,8 @@ describe('rate limit', () => {
   });
 
   it('counts an invalid forwarded address as the proxy', async () => {
-    for (const TRUST_PROXY of ['loopback', '1']) {
-      await start({ RATE_LIMIT_PER_MINUTE: '9', TRUST_PROXY });
-      expect(await from('garbage'), TRUST_PROXY).to.equal('8');
-      expect(await from('unknown'), TRUST_PROXY).to.equal('7');
-      expect(await from('x'.repeat(9000)), TRUST_PROXY).to.equal('6');
-      expect(await from('127.0.0.1'), TRUST_PROXY).to.equal('5');
-      if (TRUST_PROXY === 'loopback') await service.stop();
-    }
+    await start({ RATE_LIMIT_PER_MINUTE: '9', TRUST_PROXY: '1' });
+    expect([await from('garbage'), await from('127.0.0.1')]).to.deep.equal(['8', '7']);
   });
 
   it('trusts a listed proxy whose address has a port', async () => {
@@ -202,11 +176,5 @@ describe('rate limit', () => {
     expect(await from('203.0.113.1, 10.1.2.3:4444')).to.equal('8');
     expect(await from('203.0.113.2:99, 10.1.2.3:5555')).to.equal('8');
     expect(await from('203.0.113.1:1, 10.9.9.9')).to.equal('7');
-  });
-
-  it('is disabled by 0', async () => {
-    await start({ RATE_LIMIT_PER_MINUTE: '0' });
-    const { status, headers } = await health();
-    expect([status, headers.has('x-ratelimit-limit')]).to.deep.equal([200, false]);
   });
 });

@@ -29,6 +29,7 @@ interface Details {
 type Provoke = (service: OwnService) => Promise<Buffer>;
 
 interface Case {
+  /** Settings of a separate service, instead of {@link SHARED}. */
   readonly settings?: () => Promise<Record<string, string>> | Record<string, string>;
   readonly send: Provoke;
   /** The expected details, besides the reason and `retryable`. */
@@ -90,6 +91,9 @@ const KEYS = async () => {
   return { API_KEYS_FILE: file, REQUIRE_API_KEY: 'on' };
 };
 
+/** Settings of the service that most cases share. */
+const SHARED = { EXTRA_INPUTS: 'pdf', MAX_BATCH_FILES: '2', MAX_VARIANTS: '1', TRUSTED_CLIENTS: '127.0.0.1' };
+
 /** Reasons that other tests produce: their requests must be slow, or many. */
 const ELSEWHERE = {
   TOO_MANY_CONNECTIONS: 'test/service/connections.test.ts',
@@ -125,7 +129,6 @@ const CASES: Readonly<Record<Exclude<ErrorCode, keyof typeof ELSEWHERE>, Case>> 
     details: { field: 'image' },
   },
   TOO_MANY_FILES: {
-    settings: () => ({ MAX_BATCH_FILES: '2' }),
     send: async (service) => {
       const file = ['files', await scene()] as const;
       return form('/batch', file, file, file)(service);
@@ -145,7 +148,6 @@ const CASES: Readonly<Record<Exclude<ErrorCode, keyof typeof ELSEWHERE>, Case>> 
     details: { field: 'output_format' },
   },
   TOO_MANY_VARIANTS: {
-    settings: () => ({ MAX_VARIANTS: '1' }),
     send: send(`?variants=${encodeURIComponent('[{"name":"a"},{"name":"b"}]')}`, scene),
     details: { field: 'variants', limit: 1, actual: 2, setting: 'MAX_VARIANTS' },
   },
@@ -156,14 +158,8 @@ const CASES: Readonly<Record<Exclude<ErrorCode, keyof typeof ELSEWHERE>, Case>> 
   BAD_ARCHIVE: { send: form('/batch', ['files', makeZip([])]) },
   CORRUPT_IMAGE: { send: send('', async () => (await scene()).subarray(0, 60)) },
   UNSUPPORTED_ENCODING: { send: send('', () => edgeCase('signed-samples.tiff')) },
-  FILE_ENCRYPTED: {
-    settings: () => ({ EXTRA_INPUTS: 'pdf' }),
-    send: send('', () => pdf([], { trailer: '/Encrypt<</Filter/Other>>/ID[(a)(b)]' })),
-  },
-  PDF_TO_PDF: {
-    settings: () => ({ EXTRA_INPUTS: 'pdf' }),
-    send: send('?format=pdf', () => pdf([{ width: 9, height: 9 }])),
-  },
+  FILE_ENCRYPTED: { send: send('', () => pdf([], { trailer: '/Encrypt<</Filter/Other>>/ID[(a)(b)]' })) },
+  PDF_TO_PDF: { send: send('?format=pdf', () => pdf([{ width: 9, height: 9 }])) },
   OUTPUT_DIMENSION_TOO_LARGE: { send: send('', () => flat(16_384, 2)), details: { limit: 16_383 } },
   PAGE_MISSING: { send: send('?pages=2', scene), details: { field: 'pages', limit: 1 } },
   CROP_OUTSIDE: { send: send('?crop=500,0,10,10', scene), details: { field: 'crop' } },
@@ -171,10 +167,7 @@ const CASES: Readonly<Record<Exclude<ErrorCode, keyof typeof ELSEWHERE>, Case>> 
     send: send('?max_bytes=10', () => flat(9, 9)),
     details: { field: 'max_bytes', limit: 10, actual: 0 }, // 0: depends on the encoder
   },
-  CLIENT_ID_INVALID: {
-    settings: () => ({ TRUSTED_CLIENTS: '127.0.0.1' }),
-    send: get('health', { headers: { 'x-client-id': 'x'.repeat(129) } }),
-  },
+  CLIENT_ID_INVALID: { send: get('health', { headers: { 'x-client-id': 'x'.repeat(129) } }) },
   API_KEY_MISSING: { settings: KEYS, send: get('formats') },
   API_KEY_INVALID: { settings: KEYS, send: get('formats', { headers: { authorization: 'Bearer x' } }) },
   NOT_FOUND: { send: get('nothing') },
@@ -298,7 +291,7 @@ describe('an error response', () => {
   const { startShared, current } = useOwnServices();
   let document: Document;
   before(async () => {
-    await startShared({});
+    await startShared(SHARED);
     document = jsonOf(await sendForm(`${current().base}/openapi.json`));
   });
 
@@ -307,7 +300,7 @@ describe('an error response', () => {
     Case,
   ][]) {
     it(`with the reason ${code.toLowerCase()} has its details`, async () => {
-      await startShared({ ...(await settings?.()) });
+      await startShared(settings ? await settings() : SHARED);
       const body = await provoke(current());
       const { error } = JSON.parse(body.toString());
       const { code: _status, message: _message, ...others } = error;

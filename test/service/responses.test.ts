@@ -73,18 +73,12 @@ describe('responses', () => {
       expect([headers.has('x-image-width'), headers.has('repr-digest')]).to.deep.equal([false, true]);
     });
 
-    for (const [name, expected] of [
-      ['фото летом.png', 'фото летом.webp'],
-      ['a%0D%0ASet-Cookie: x=1.png', 'aSet-Cookie: x=1.webp'],
-      ['a "b".png', 'a "b".webp'],
-      ['a\nb %41.png', 'ab %41.webp'],
-    ] as const) {
-      it(`name the result after ${JSON.stringify(name)}`, async () => {
-        const { headers } = await convert(service.base, photo, {}, name);
-        const { type, parameters } = parseDisposition(headers.get('content-disposition') ?? '');
-        expect([type, parameters.filename]).to.deep.equal(['attachment', expected]);
-      });
-    }
+    it('name the result after the file, without characters that could begin another header', async () => {
+      const name = 'фото%0D%0ASet-Cookie: "x"=1\n.png';
+      const { headers } = await convert(service.base, photo, {}, name);
+      const { type, parameters } = parseDisposition(headers.get('content-disposition') ?? '');
+      expect([type, parameters.filename]).to.deep.equal(['attachment', 'фотоSet-Cookie: "x"=1.webp']);
+    });
 
     it('have an ASCII fallback name', async () => {
       const { headers } = await convert(service.base, photo, {}, 'Café-фото.png');
@@ -92,38 +86,28 @@ describe('responses', () => {
         `attachment; filename=Cafe-_.webp; filename*=UTF-8''Caf%C3%A9-%D1%84%D0%BE%D1%82%D0%BE.webp`,
       );
     });
-
-    it('truncate a name of 5000 characters', async () => {
-      const { status, headers } = await convert(service.base, photo, {}, `${'ü'.repeat(5000)}.png`);
-      const { parameters } = parseDisposition(headers.get('content-disposition') ?? '');
-      expect([status, parameters.filename]).to.deep.equal([200, `${'ü'.repeat(100)}.webp`]);
-    });
   });
 
   describe('to invalid requests', () => {
-    const cases = [
+    for (const [what, method, path, code] of [
       ['an unknown path below the base', 'GET', '/nothing', 404],
       ['an unknown path outside it', 'GET', '/../../nothing', 404],
       ['a path that is no valid encoding', 'GET', '/%ff', 404],
       ['GET /convert', 'GET', '/convert', 405],
       ['HEAD /convert', 'HEAD', '/convert', 405],
-      ['PUT /convert', 'PUT', '/convert', 405],
       ['DELETE /formats', 'DELETE', '/formats', 405],
-      ['POST /health', 'POST', '/health', 405],
-    ] as const;
-    for (const [what, method, path, code] of cases) {
+    ] as const) {
       it(`to ${what} are ${code} in the error format`, async () => {
         const { status, headers, body } = await sendForm(service.base + path, { method });
-        expect([status, headers.get('content-type')]).to.deep.equal([
-          code,
-          'application/json; charset=utf-8',
-        ]);
+        expect(`${status} ${headers.get('content-type')}`).to.equal(
+          `${code} application/json; charset=utf-8`,
+        );
         if (method === 'HEAD') return;
-        const parsed = JSON.parse(body.toString());
-        expect(Object.keys(parsed)).to.deep.equal(['error']);
-        expect(Object.keys(parsed.error)).to.deep.equal(['code', 'message', 'reason', 'retryable']);
-        expect(parsed.error.code).to.equal(code);
-        expect(parsed.error.message).to.be.a('string').and.not.equal('');
+        const { error, ...others } = JSON.parse(body.toString());
+        expect(others).to.deep.equal({});
+        expect(Object.keys(error)).to.deep.equal(['code', 'message', 'reason', 'retryable']);
+        expect(error.code).to.equal(code);
+        expect(error.message).to.be.a('string').and.not.equal('');
       });
     }
 
@@ -162,18 +146,15 @@ describe('responses', () => {
       });
     });
 
-    for (const accept of [
-      '*/*',
-      'application/*',
-      'application/json, application/problem+json;q=0.5',
-      'text/html',
-      ',',
-    ])
-      it(`but not with ${accept}`, async () => {
+    it('but not with another Accept', async () => {
+      for (const accept of [
+        ...['*/*', 'application/*', 'application/json, application/problem+json;q=0.5', 'text/html', ','],
+      ]) {
         const { headers, body } = await problem(accept);
-        expect(headers.get('content-type')).to.equal('application/json; charset=utf-8');
+        expect(headers.get('content-type'), accept).to.equal('application/json; charset=utf-8');
         expect(JSON.parse(body.toString()).error.code).to.equal(400);
-      });
+      }
+    });
 
     it('but not with an Accept above 2 kB, which is ignored', async () => {
       const types = async (length: number) =>
@@ -195,18 +176,13 @@ describe('responses', () => {
     expect(await encoding(2049)).to.equal('200 null');
   });
 
-  describe('to other methods', () => {
-    it('to HEAD equal those to GET without the body', async () => {
-      const { status, headers, body } = await sendForm(`${service.base}/formats`, { method: 'HEAD' });
-      expect([status, body.length]).to.deep.equal([200, 0]);
-      expect(headers.get('content-type')).to.equal('application/json; charset=utf-8');
-    });
+  it('to HEAD equal those to GET without the body', async () => {
+    const { status, headers, body } = await sendForm(`${service.base}/formats`, { method: 'HEAD' });
+    expect([status, body.length]).to.deep.equal([200, 0]);
+    expect(headers.get('content-type')).to.equal('application/json; charset=utf-8');
+  });
 
-    it('to OPTIONS list the methods', async () => {
-      const { status, headers } = await sendForm(`${service.base}/convert`, { method: 'OPTIONS' });
-      expect([status, headers.get('allow')]).to.deep.equal([204, 'POST, OPTIONS']);
-    });
-
+  describe('to other origins', () => {
     it('to a preflight allow other origins', async () => {
       const { status, headers } = await sendForm(`${service.base}/convert`, {
         method: 'OPTIONS',
@@ -221,17 +197,14 @@ describe('responses', () => {
       expect(headers.get('access-control-allow-methods')).to.equal('GET,HEAD,POST');
       expect(headers.get('access-control-allow-headers')).to.equal('x-request-id');
     });
-  });
 
-  describe('to other origins', () => {
     it('are readable with their headers, including errors', async () => {
       for (const path of ['/formats', '/nothing']) {
         const { headers } = await sendForm(service.base + path, {
           headers: { origin: 'https://example.com' },
         });
         expect(headers.get('access-control-allow-origin')).to.equal('*');
-        const exposed = headers.get('access-control-expose-headers')?.split(',');
-        expect(exposed).to.include.members([
+        expect(headers.get('access-control-expose-headers')?.split(',')).to.include.members([
           ...['Content-Disposition', 'X-RateLimit-Remaining', 'Retry-After'],
           ...['X-Image-Width', 'X-Image-Height', 'Repr-Digest'],
           ...['X-Conversion-Notes', 'X-Conversion-Quality'],
@@ -240,19 +213,13 @@ describe('responses', () => {
     });
   });
 
-  describe('have a request ID', () => {
-    it('from the request if it is valid', async () => {
-      const { headers } = await sendForm(`${service.base}/health`, {
-        headers: { 'x-request-id': 'trace-42.a:b' },
-      });
-      expect(headers.get('x-request-id')).to.equal('trace-42.a:b');
-    });
-
-    for (const id of ['has space', 'x'.repeat(200), '<script>', '']) {
-      it(`generated instead of ${JSON.stringify(id.slice(0, 20))}`, async () => {
-        const { headers } = await sendForm(`${service.base}/health`, { headers: { 'x-request-id': id } });
-        expect(headers.get('x-request-id')).to.match(/^[\da-f]{8}-[\da-f-]{27}$/);
-      });
-    }
+  it('have the request ID of the request if it is valid, and another one otherwise', async () => {
+    const idFor = async (id: string) =>
+      (await sendForm(`${service.base}/health`, { headers: { 'x-request-id': id } })).headers.get(
+        'x-request-id',
+      );
+    expect(await idFor('trace-42.a:b')).to.equal('trace-42.a:b');
+    for (const id of ['has space', 'x'.repeat(200), '<script>', ''])
+      expect(await idFor(id)).to.match(/^[\da-f]{8}-[\da-f-]{27}$/);
   });
 });

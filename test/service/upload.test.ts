@@ -1,8 +1,18 @@
-import { once } from 'node:events';
 import { expect } from 'chai';
-import { convert, converted, convertRaw, fixture, sendForm } from '../helpers/client.ts';
-import { dial, FORM_TYPE, formBody, readAll, statuses } from '../helpers/raw-http.ts';
+import sharp from 'sharp';
+import {
+  convert,
+  converted,
+  convertRaw,
+  fixture,
+  formOf,
+  postForm,
+  sendBatch,
+  sendForm,
+} from '../helpers/client.ts';
+import { formBody } from '../helpers/raw-http.ts';
 import { useService } from '../helpers/service.ts';
+import { readZip } from '../helpers/zip.ts';
 
 const MIB = 1024 * 1024;
 
@@ -89,7 +99,6 @@ describe('the upload', () => {
     for (const [what, content, reason = '', hint = ''] of [
       ['text', 'hello, world'],
       ['HTML', '<!DOCTYPE html><html><body><svg></svg></body></html>'],
-      ['XML other than SVG', '<?xml version="1.0"?><feed><svg/></feed>'],
       ['a PDF', '%PDF-1.7\n', ': EXTRA_INPUTS does not enable PDF'],
       ['PostScript', '%!PS-Adobe-3.0 EPSF-3.0\n'],
       [
@@ -100,7 +109,6 @@ describe('the upload', () => {
       ],
       ["ImageMagick's own languages", 'push graphic-context\nviewbox 0 0 1 1\n'],
       ['an executable', '\u007fELF\u0002\u0001\u0001'],
-      ['a video', '\u0000\u0000\u0000\u0018ftypmp42\u0000\u0000\u0000\u0000mp42isom'],
       [
         'a HEIC photo',
         '\u0000\u0000\u0000\u0018ftypheic\u0000\u0000\u0000\u0000mif1heic',
@@ -115,26 +123,6 @@ describe('the upload', () => {
           '--xyz--\r\n',
         ));
     }
-  });
-
-  describe('of a damaged image', () => {
-    const starts = { png: 100, jpg: 300, gif: 60, bmp: 40, tiff: 40, avif: 200, ico: 40, webp: 30 };
-    for (const [type, length] of Object.entries(starts)) {
-      it(`returns 400 with the format: ${type} cut after ${length} bytes`, async () => {
-        const cut = (await fixture(`scene.${type}`)).subarray(0, length);
-        expect((await convert(service.base, cut, { format: 'png' })).outcome).to.match(
-          /^400 The file is damaged or not a valid (PNG|JPEG|GIF|BMP|TIFF|AVIF|ICO|WebP) image\.$/,
-        );
-      });
-    }
-
-    it('returns 400 for an SVG that is not well-formed', async () => {
-      const { outcome } = await convert(
-        service.base,
-        Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"><g>'),
-      );
-      expect(outcome).to.equal('400 The file is damaged or not a valid SVG image.');
-    });
   });
 
   describe('body', () => {
@@ -185,19 +173,58 @@ describe('the upload', () => {
       } as RequestInit);
       expect(status).to.equal(200);
     });
+  });
+});
 
-    it('may be sent after 100 Continue', async () => {
-      const body = Buffer.from(`${filePart('name="file"; filename="a.gif"')}--xyz--\r\n`, 'latin1');
-      const socket = await dial(service.base);
-      const answer = readAll(socket);
-      socket.write(
-        `POST /api/v1/convert HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nConnection: close\r\n` +
-          `${FORM_TYPE}Content-Length: ${body.length}\r\n\r\n`,
-      );
-      const [first] = await once(socket, 'data');
-      expect(String(first)).to.equal('HTTP/1.1 100 Continue\r\n\r\n');
-      socket.write(body);
-      expect(statuses(await answer), 'six bytes are not a GIF').to.deep.equal([100, 400]);
-    });
+describe('form fields', () => {
+  const service = useService();
+
+  it('values are truncated and stripped of control characters in messages', async () => {
+    const { message } = await convert(service.base, photo, { quality: `\u0007${'9'.repeat(900)}` });
+    expect(message).to.include('\uFFFD999').and.include('…"');
+    expect(message.length).to.be.below(150);
+  });
+
+  it('duplicates are rejected', async () => {
+    const form = formOf({ quality: '80' }, [['a.jpg', photo]]);
+    form.append('quality', '80');
+    const { outcome } = await postForm(`${service.base}/convert`, form);
+    expect(outcome).to.equal('400 The field "quality" was sent more than once.');
+  });
+
+  it('unknown names are ignored, even duplicates and __proto__', async () => {
+    const form = formOf({}, [['a.jpg', photo]]);
+    for (const name of ['x', 'x', '__proto__', 'constructor', 'hasOwnProperty']) form.append(name, '1');
+    const { status, notes } = await postForm(`${service.base}/convert`, form);
+    expect([status, notes]).to.deep.equal([200, 'unknown-fields-ignored']);
+  });
+
+  it('with unknown names have a note for each result, after its other notes, unless they are empty', async () => {
+    const { base } = service;
+    const page = await fixture('moving.gif');
+    const known = await convert(base, page, { format: 'jpg', quality: '', widht: '' });
+    expect(known.notes).to.equal('first-frame-only');
+    const unknown = await convert(base, page, { format: 'jpg', widht: '30' });
+    expect(unknown.notes).to.equal('first-frame-only, unknown-fields-ignored');
+    expect(unknown.body.equals(known.body)).to.equal(true);
+    const files = [page, photo, page].map((file, at) => [`${at}.gif`, file] as const);
+    const batch = await sendBatch(base, files, { format: 'jpg', manifest: 'true', widht: '30' });
+    expect(batch.headers.get('x-conversion-notes')).to.equal(
+      'first-frame-only;files="0 2", unknown-fields-ignored;files="0 1 2"',
+    );
+    const manifest = JSON.parse(String((await readZip(batch.body)).at(-1)?.content));
+    expect(manifest.map(({ notes }: { notes: string[] }) => notes)).to.deep.equal([
+      ['first-frame-only', 'unknown-fields-ignored'],
+      ['unknown-fields-ignored'],
+      ['first-frame-only', 'unknown-fields-ignored'],
+    ]);
+  });
+
+  it('apply after the file as well as before it', async () => {
+    const form = formOf({ format: 'png' }, [['a.jpg', photo]]);
+    form.append('width', '30');
+    const { body } = await postForm(`${service.base}/convert`, form);
+    const { format, width } = await sharp(body).metadata();
+    expect([format, width]).to.deep.equal(['png', 30]);
   });
 });
