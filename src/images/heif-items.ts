@@ -10,22 +10,7 @@ export function readNumber(data: Buffer | undefined, at: number, length: number)
 }
 
 /** The box `meta` of a file: its items, their properties, and how they refer to each other. */
-export interface HeifMeta {
-  /** ID of the primary item (section 8.11.4). */
-  readonly primary: number | undefined;
-  readonly items: readonly Item[];
-  readonly references: readonly Reference[];
-  /** Content of the box with the references. */
-  readonly iref: Buffer | undefined;
-  /** Properties of all items, in the order of their indexes. */
-  readonly properties: readonly Box[];
-  readonly associations: ReadonlyMap<number, Association>;
-  readonly locations: ReadonlyMap<number, Location>;
-  /** Data of items in the box itself. */
-  readonly idat: Buffer;
-  /** Returns the properties of an item, in order; undefined if none are associated with the item. */
-  readonly propertiesOf: (id: number | undefined) => readonly Box[] | undefined;
-}
+export type HeifMeta = ReturnType<typeof parseMeta>;
 
 /** Parses the box `meta` in the first bytes of a file, which must stay valid while the result is used. */
 export const metaIn = (head: Buffer): HeifMeta => parseMeta(findBox(parseBoxes(head), 'meta')?.subarray(4));
@@ -35,7 +20,7 @@ export const metaIn = (head: Buffer): HeifMeta => parseMeta(findBox(parseBoxes(h
  *
  * @param body its content, without version and flags. It must stay valid while the result is used.
  */
-export function parseMeta(body: Buffer | undefined): HeifMeta {
+export function parseMeta(body: Buffer | undefined) {
   const meta = parseBoxes(body);
   const [pitm, iinf, iref, iprp] = ['pitm', 'iinf', 'iref', 'iprp'].map((name) => findBox(meta, name));
   const inIprp = parseBoxes(iprp);
@@ -45,15 +30,20 @@ export function parseMeta(body: Buffer | undefined): HeifMeta {
     inIprp.flatMap(({ name, body }) => (name === 'ipma' ? parseAssociations(body) : [])).reverse(),
   );
   return {
+    /** ID of the primary item (section 8.11.4). */
     primary: readNumber(pitm, 4, pitm?.[0] === 0 ? 2 : 4),
     items: parseItems(iinf),
     references: parseReferences(iref),
+    /** Content of the box with the references. */
     iref,
+    /** Properties of all items, in the order of their indexes. */
     properties,
     associations,
     locations: parseLocations(findBox(meta, 'iloc')),
+    /** Data of items in the box itself. */
     idat: findBox(meta, 'idat') ?? Buffer.alloc(0),
-    propertiesOf(id = Number.NaN) {
+    /** Returns the properties of an item, in order; undefined if none are associated with the item. */
+    propertiesOf(id: number | undefined = Number.NaN): readonly Box[] | undefined {
       const indexes = associations.get(id)?.indexes ?? [];
       return indexes.length > 0 ? indexes.flatMap((index) => properties[index - 1] ?? []) : undefined;
     },
