@@ -24,19 +24,6 @@ import { pngChunk } from './png-writer.ts';
 /** Offset of the bit depth in the file. */
 const DEPTH_AT = 24;
 
-interface PngLayout {
-  readonly rows: number;
-  /** Bytes of all rows before compression, each with the byte that names its filter. */
-  readonly total: number;
-  /** Whether the rows are stored in passes, so that some of the bytes show no part of the image completely. */
-  readonly interlaced: boolean;
-  /** Number of bytes before the first chunk of image data. */
-  readonly head: number;
-  readonly data: readonly Part[];
-  /** Range of the complete chunks after the image data, without IEND. */
-  readonly tail: { readonly from: number; readonly to: number };
-}
-
 /** Samples per pixel by colour type. */
 const SAMPLES: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 };
 
@@ -53,12 +40,13 @@ const ADAM7 = [
 const ONE_PASS = [[0, 1, 0, 1]] as const;
 
 /** Reads the layout of a PNG; undefined if it has no image data. */
-async function readLayout(bytes: WindowReader): Promise<PngLayout | undefined> {
+async function readLayout(bytes: WindowReader) {
   const header = Buffer.from(await bytes.read(16, 13));
   const samples = SAMPLES[header[9] ?? -1];
   if (header.length < 13 || !samples || header.readUInt32BE(0) === 0) return undefined;
   const [width, rows, interlaced] = [header.readUInt32BE(0), header.readUInt32BE(4), header[12] !== 0];
   const data: Part[] = [];
+  /** Range of the complete chunks after the image data, without IEND. */
   let tail = { from: 0, to: 0 };
   for await (const chunk of pngChunks(bytes)) {
     const { name, end } = chunk;
@@ -73,6 +61,7 @@ async function readLayout(bytes: WindowReader): Promise<PngLayout | undefined> {
     }
   }
   const [first] = data;
+  /** Bytes of all rows before compression, each with the byte that names its filter. */
   let total = 0;
   for (const [left, stepX, top, stepY] of interlaced ? ADAM7 : ONE_PASS) {
     const [across, down] = [Math.ceil((width - left) / stepX), Math.ceil((rows - top) / stepY)];
@@ -81,6 +70,8 @@ async function readLayout(bytes: WindowReader): Promise<PngLayout | undefined> {
   }
   return first && { rows, total, interlaced, head: first.start, data, tail };
 }
+
+type PngLayout = NonNullable<Awaited<ReturnType<typeof readLayout>>>;
 
 /**
  * Replaces the truncated PNG at `path` by a complete one. Keeps the chunks before the image data, and fills the missing rows
@@ -95,6 +86,7 @@ export async function completePng(path: string, signal: AbortSignal): Promise<Im
     if (!layout) return undefined;
     const found = await writeComplete(file, layout, output, signal);
     const share = found / layout.total;
+    // The rows of an interlaced image are stored in passes, so that some of the bytes show no part of it completely.
     return layout.interlaced ? Math.floor(share) * layout.rows : Math.floor(share * layout.rows);
   }).catch((error) => {
     if (isDamage(error)) return undefined;
