@@ -8,7 +8,7 @@ import base from '../.mocharc.json' with { type: 'json' };
 
 /** The exhaustive tests. */
 export const FULL_TESTS = [
-  'test/conversion/every-edit.test.ts', // all edits of all kinds of files in all formats
+  'test/conversion/edits.test.ts', // all kinds of files in all formats
   'test/docker/slurm.test.ts', // 10 000 files in a cluster of two nodes
   'test/process/fork-server/same-bytes.test.ts', // all fixtures with random options
   'test/process/fork-server/arbitrary-requests.test.ts', // random requests
@@ -61,7 +61,7 @@ export const FULL_TESTS = [
   ...globSync(
     'test/cli/{convert-result-names,convert-update,convert-url,convert-watch,doctor,serve,start}.test.ts',
   ).sort(),
-  ...globSync('test/conversion/{disk-reservation,edits,trim,watermark}.test.ts').sort(),
+  ...globSync('test/conversion/{disk-reservation,trim,watermark}.test.ts').sort(),
   ...globSync('test/service/{access,batch-faults,clients,connections,copyright,extra-inputs}.test.ts').sort(),
   ...globSync(
     'test/service/{extra-settings,fairness,faults,identify,limits,max-bytes,metrics}.test.ts',

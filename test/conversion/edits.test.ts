@@ -1,43 +1,50 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
-import { pino } from 'pino';
 import sharp from 'sharp';
-import { type ConversionEngine, createConversionEngine } from '../../src/conversion/engine.ts';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
 import type { InputType, OutputType } from '../../src/formats.ts';
-import { fixture } from '../helpers/client.ts';
-import { baseOptions, EDITS, findWrongEdit } from '../helpers/edits.ts';
+import { edgeCase, fixture } from '../helpers/client.ts';
+import { baseOptions, EDITS, findWrongEdits } from '../helpers/edits.ts';
 import { convertWith, typeOf } from '../helpers/engine.ts';
+import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
 import { decode, difference, type Pixels, pixelAt, sizeOf, toPixels } from '../helpers/pixels.ts';
-import { testConfig } from '../helpers/service.ts';
+import { useEngine } from '../helpers/service.ts';
 
-/** A file of each kind, and the outputs whose paths through the tools differ. */
-const CASES: readonly (readonly [name: string, formats: readonly OutputType[]])[] = [
-  ['orientation-6.jpg', ['png', 'jpg']],
-  ['window.png', ['png', 'gif', 'pdf']],
-  ['scene.svg', ['png', 'pdf']],
-  ['moving.gif', ['gif', 'webp']],
-  ['moving.webp', ['webp', 'png']],
-  ['pages.tiff', ['png', 'pdf']],
-  ['scene.avif', ['webp']],
-  ['icons.ico', ['bmp']],
-  ['grey.jpg', ['png']],
-];
+/** A file of every kind of input: each type, and kinds of pixels that take their own paths. */
+const FILES = [
+  ...['scene.jpg', 'orientation-5.jpg', 'orientation-8.jpg', 'grey.jpg', 'p3.jpg', 'window.png', 'p3.png'],
+  ...['scene.gif', 'moving.gif', 'scene.bmp', 'window.tiff', 'pages.tiff', 'scene.svg', 'window.avif'],
+  ...['icons.ico', 'window.webp', 'moving.webp'],
+].map((name) => [name, fixture] as const);
+const TRAPS = ['deep.png', 'cmyk-bare.jpg', 'everything.gif', 'declared-pq.avif', 'no-size.svg'].map(
+  (name) => [name, edgeCase] as const,
+);
+const EXTRA = [
+  ...['turned.heic', 'moving.jxl', 'turned.jxl', 'grey.jp2', 'scene.psd', 'scene.pdf', 'scene.cur'],
+].map((name) => [name, extra] as const);
+
+/** Results without the stages of ImageMagick, unless an edit needs them. */
+const SHORT_PATHS: Readonly<Record<string, readonly OutputType[]>> = {
+  'scene.svg': ['png', 'pdf'],
+  'moving.gif': ['gif'],
+};
 
 describe('rotate, flip, scale, blur and greyscale', () => {
-  let engine: ConversionEngine;
-  before(async () => {
-    engine = await createConversionEngine(testConfig({}), pino({ level: 'silent' }));
-  });
-  after(() => engine.close());
+  const engine = useEngine(ALL_EXTRAS);
 
-  for (const [name, formats] of CASES)
-    it(`do to ${name} as ${formats.join(' and ')} what sharp does`, async () => {
-      const file = await fixture(name);
-      for (const format of formats)
-        for (const [title, edit] of EDITS)
-          expect(await findWrongEdit(engine, file, format, edit), `${format}, ${title}`).to.equal(undefined);
+  for (const [place, [name, read]] of [...FILES, ...TRAPS, ...EXTRA].entries())
+    it(`do to ${name} what sharp does, in every format`, async () => {
+      const file = await read(name);
+      const wrong: string[] = [];
+      for (const [at, format] of engine.capabilities.outputs.entries()) {
+        // Two edits for each file and format: over all of them, each pair of a file or a format and an edit.
+        const [start, twice] = [2 * (place + at), [...EDITS, ...EDITS]];
+        const pair = twice.slice(start % EDITS.length, (start % EDITS.length) + 2);
+        const edits = SHORT_PATHS[name]?.includes(format) ? EDITS : pair;
+        wrong.push(...(await findWrongEdits(engine, file, format, edits)));
+      }
+      expect(wrong).to.deep.equal([]);
     });
 
   /** Returns a result as PNG. */

@@ -24,7 +24,7 @@ export interface Edit {
    * transparency, which is made of the edited picture.
    */
   readonly tolerance: number | { readonly psnr: number; readonly flattened?: number };
-  /** Formats whose result is not the edited picture: an icon has borders, and a GIF no partial transparency. */
+  /** Formats whose result is not the edited picture: an icon has borders, a GIF no partial transparency, and sharpening adds to loss. */
   readonly except?: readonly OutputType[];
 }
 
@@ -78,7 +78,7 @@ const turned = (rotate: 90 | 180 | 270): Edit => ({
   tolerance: 0,
 });
 
-/** Edits by the option that they are about. The first of each is the one of {@link FIRST_EDITS}. */
+/** Edits by the option that they are about. */
 const BY_OPTION: Readonly<
   Record<OptionWith<'turn' | 'filter' | 'colours'> | 'watermark' | 'several', Readonly<Record<string, Edit>>>
 > = {
@@ -91,10 +91,14 @@ const BY_OPTION: Readonly<
   blur: {
     'blur=2': blurred(2),
     'blur=0.5': blurred(0.5),
-    'blur=16': { ...blurred(16), except: ['gif'] },
-    'blur=37.5': { ...blurred(37.5), except: ['gif'] },
+    'blur=16': { ...blurred(16), except: ['gif', 'ico'] },
+    'blur=37.5': { ...blurred(37.5), except: ['gif', 'ico'] },
   },
-  sharpen: { 'sharpen=3': sharpened(3), 'sharpen=0.5': sharpened(0.5), 'sharpen=10': sharpened(10) },
+  sharpen: {
+    'sharpen=3': sharpened(3),
+    'sharpen=0.5': sharpened(0.5),
+    'sharpen=10': { ...sharpened(10), except: ['pdf'] },
+  },
   greyscale: {
     greyscale: { options: { greyscale: true }, steps: [(frame) => frame.greyscale()], tolerance: 1 },
   },
@@ -120,8 +124,6 @@ const BY_OPTION: Readonly<
 
 /** All edits, by a name for titles. */
 export const EDITS = Object.values(BY_OPTION).flatMap(Object.entries<Edit>);
-/** An edit by each option, and by several. */
-export const FIRST_EDITS = Object.values(BY_OPTION).flatMap((edits) => Object.entries(edits).slice(0, 1));
 
 /** Returns what sharp makes of a frame. */
 async function applyBySharp({ steps }: Edit, frame: Pixels): Promise<Pixels> {
@@ -153,22 +155,22 @@ const LEAST_PSNR = 28;
 const LEAST_COARSE_PSNR = 22;
 
 /**
- * Compares the edited result of a file with what sharp makes of the result without the edit.
+ * Compares the edited results of a file with what sharp makes of the result without an edit.
  *
- * @returns what is wrong; undefined if nothing is, or if the file cannot be converted to the format with or without the edit
+ * @returns a line for each that is wrong. None is wrong if the file cannot be converted to the format with or without the edit.
  */
-export async function findWrongEdit(
+export async function findWrongEdits(
   engine: ConversionEngine,
   file: Buffer,
   format: OutputType,
-  edit: Edit,
-): Promise<string | undefined> {
-  if (edit.except?.includes(format)) return undefined;
+  edits: typeof EDITS,
+): Promise<string[]> {
+  const type = (await typeOf(file)) ?? 'png';
   const make = async (options: Partial<ConvertOptions>, mark?: Buffer): Promise<Pixels[] | string> => {
     try {
       const given = { ...baseOptions(format), ...options };
       const watermark = mark && (await readWatermark(await writeTempFile('watermark', mark), ['svg']));
-      const input = { type: (await typeOf(file)) ?? 'png', bytes: file, watermark };
+      const input = { type, bytes: file, watermark };
       const result = await convertWith(engine, input, given, ({ path }) => readFile(path));
       return await decodeFrames(result, format);
     } catch (error) {
@@ -176,7 +178,23 @@ export async function findWrongEdit(
       return error.message;
     }
   };
-  const [plain, edited] = [await make({}), await make(edit.options, edit.watermark)];
+  const plain = await make({});
+  const wrong: string[] = [];
+  for (const [title, edit] of edits) {
+    if (edit.except?.includes(format)) continue;
+    const found = await findDifference(edit, format, plain, await make(edit.options, edit.watermark));
+    if (found) wrong.push(`${format}, ${title}: ${found}`);
+  }
+  return wrong;
+}
+
+/** Returns how an edited result differs from what sharp makes of the plain one. Either can be the message of an error. */
+async function findDifference(
+  edit: Edit,
+  format: OutputType,
+  plain: Pixels[] | string,
+  edited: Pixels[] | string,
+): Promise<string | undefined> {
   if (typeof plain === 'string' || typeof edited === 'string')
     return plain === edited ? undefined : `${plain} became ${edited}`;
   if (plain.length !== edited.length) return `${plain.length} frames became ${edited.length}`;
