@@ -88,16 +88,21 @@ describe('metadata=copyright', () => {
 
   for (const folder of ['images', 'extra']) {
     it(`keeps exactly the copyright and the profile of all fixtures in ${folder}`, async () => {
+      /** Number of files by their types. */
+      const counts = new Map<InputType, number>();
       const files = new URL(`../../fixtures/${folder}/`, import.meta.url).pathname;
       const results: { label: string; path: string; tags: Tags; bytes: Buffer; notes: readonly string[] }[] =
         [];
-      for (const name of await readdir(files)) {
+      for (const name of (await readdir(files)).sort()) {
         const plain = await readFile(join(files, name));
         const type = await typeOf(plain);
         if (COMPRESSED.includes(name)) continue;
         const bytes = type && SOURCES[type] && (await withMetadata(name, plain, type));
         if (!bytes) continue;
-        for (const format of WITH_COPYRIGHT) {
+        const count = counts.get(type) ?? 0;
+        counts.set(type, count + 1);
+        // Every other format, so that two files of a type have all of them.
+        for (const format of WITH_COPYRIGHT.filter((_, at) => at % 2 === count % 2)) {
           const options = { format, quality: 80, metadata: 'copyright' } as const;
           const result = await convertWith(engine, { bytes, type }, options, async ({ path, notes }) => ({
             bytes: await readFile(path),
@@ -126,7 +131,7 @@ describe('metadata=copyright', () => {
         return lines.map((line) => `${label}: ${line}`);
       });
       expect(problems).to.deep.equal([]);
-      expect(results.length).to.be.above(60);
+      expect(results.length).to.be.above(30);
     });
   }
 });

@@ -32,6 +32,7 @@ async function picture(channels: 3 | 4) {
   return sharp(pixels, { raw: { width: WIDTH, height: HEIGHT, channels } });
 }
 
+/** In each format, one is resized and the other is not. */
 const INPUTS: Partial<Record<InputType, () => Promise<Buffer>>> = {
   jpg: async () => (await picture(3)).withIccProfile('p3').jpeg({ quality: 90 }).toBuffer(),
   png: async () => (await picture(4)).png({ compressionLevel: 1 }).toBuffer(),
@@ -117,15 +118,13 @@ describe('threads of a conversion', () => {
   for (const [type, make] of Object.entries(INPUTS)) {
     it(`do not change the bytes of any result of a ${type.toUpperCase()} image`, async () => {
       const bytes = await make();
-      for (const format of engine.capabilities.outputs) {
-        for (const width of [undefined, 300]) {
-          const options = { format, ...(width && { width }) };
-          const [one, four] = [
-            await convert(0, bytes, type as InputType, options),
-            await convert(3, bytes, type as InputType, options),
-          ];
-          expect(four === one, `${format} ${width ?? 'full'}`).to.equal(true);
-        }
+      for (const [at, format] of engine.capabilities.outputs.entries()) {
+        const options = at % 2 === (type === 'png' ? 0 : 1) ? { format } : { format, width: 300 };
+        const [one, four] = [
+          await convert(0, bytes, type as InputType, options),
+          await convert(3, bytes, type as InputType, options),
+        ];
+        expect(four === one, JSON.stringify(options)).to.equal(true);
       }
       expect(new Set(threadLimits())).to.deep.equal(new Set(['1', '4']));
     });
