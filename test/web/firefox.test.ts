@@ -1,7 +1,7 @@
 /** @module The main path of the page in Firefox, through its WebDriver BiDi: https://www.w3.org/TR/webdriver-bidi/ */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { copyFile, readdir, readFile, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { expect } from 'chai';
@@ -13,79 +13,102 @@ import { eventually } from '../helpers/util.ts';
 import { readZip } from '../helpers/zip.ts';
 
 const PROGRAM = ['firefox-esr', 'firefox'].find((name) => spawnSync(name, ['--version']).status === 0);
+/** Clicks the main button. */
+const CONVERT = `document.querySelector('.actions [type=submit]').click()`;
 
-describe('the page in Firefox', () => {
-  let service: OwnService;
-  let firefox: ChildProcess | undefined;
-  let socket: WebSocket | undefined;
-  before(async function () {
-    requires(this, 'firefox', PROGRAM !== undefined);
-    service = await startService();
+/** An answer of the browser to a command. */
+interface Answer {
+  readonly type: string;
+  readonly result: never;
+  readonly message: string;
+}
+
+/** Starts Firefox, which saves downloads to a folder, and connects to it. */
+async function startFirefox(downloads: string) {
+  const profile = await makeTempDir('firefox');
+  const settings = { 'browser.download.folderList': 2, 'browser.download.dir': downloads };
+  const lines = Object.entries(settings).map(
+    ([name, value]) => `user_pref("${name}", ${JSON.stringify(value)});`,
+  );
+  await writeFile(join(profile, 'user.js'), lines.join('\n'));
+  const args = ['--headless', '--remote-debugging-port', '0', '--profile', profile];
+  const firefox = spawn(PROGRAM as string, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  const address = Promise.withResolvers<string>();
+  createInterface(firefox.stderr).on('line', (line) => {
+    const found = /WebDriver BiDi listening on (ws:\S+)/.exec(line);
+    if (found) address.resolve(found[1] as string);
   });
-  after(async () => {
-    socket?.close();
-    if (firefox) {
+  const socket = new WebSocket(`${await address.promise}/session`);
+  await once(socket, 'open');
+
+  const answers = new Map<number, (answer: Answer) => void>();
+  socket.onmessage = ({ data }) => {
+    const answer = JSON.parse(data);
+    answers.get(answer.id)?.(answer);
+  };
+  const send = async (method: string, params: object) => {
+    const id = answers.size + 1;
+    const { promise, resolve } = Promise.withResolvers<Answer>();
+    answers.set(id, resolve);
+    socket.send(JSON.stringify({ id, method, params }));
+    const { type, result, message } = await promise;
+    expect(type, `${method}: ${message}`).to.equal('success');
+    return result;
+  };
+  await send('session.new', { capabilities: {} });
+  const { contexts } = (await send('browsingContext.getTree', {})) as { contexts: [{ context: string }] };
+  const [{ context }] = contexts;
+  const run = async (expression: string) => {
+    const params = { expression, target: { context }, awaitPromise: true, userActivation: true };
+    const { result } = (await send('script.evaluate', params)) as {
+      result: { value: unknown; sharedId: string };
+    };
+    return result;
+  };
+  const until = (expression: string) => eventually(async () => (await run(expression)).value === true);
+  return {
+    ...{ run, until },
+    async open(url: string) {
+      await send('browsingContext.navigate', { context, url, wait: 'complete' });
+      await until(`document.querySelector('input[value=bmp]') !== null`);
+    },
+    async pick(files: readonly string[]) {
+      const { sharedId } = await run(`document.querySelector('.picker input')`);
+      await send('input.setFiles', { context, element: { sharedId }, files });
+      await until(`document.querySelectorAll('.file').length === ${files.length}`);
+    },
+    async press(value: string) {
+      const keys = ['keyDown', 'keyUp'].map((type) => ({ type, value }));
+      await send('input.performActions', { context, actions: [{ type: 'key', id: 'keys', actions: keys }] });
+    },
+    async stop() {
+      socket.close();
       const ended = once(firefox, 'exit');
       firefox.kill();
       await ended;
-    }
+    },
+  };
+}
+
+describe('the page in Firefox', () => {
+  let service: OwnService;
+  let firefox: Awaited<ReturnType<typeof startFirefox>>;
+  let downloads = '';
+  before(async function () {
+    requires(this, 'firefox', PROGRAM !== undefined);
+    downloads = await makeTempDir('downloads');
+    [service, firefox] = await Promise.all([startService(), startFirefox(downloads)]);
+  });
+  after(async () => {
+    await firefox?.stop();
     await service?.stop();
   });
+  beforeEach(() => firefox.open(new URL('/', service.base).href));
 
   it('converts files and saves one ZIP, and the comparison follows the quality and crops by keys', async () => {
-    const [profile, downloads] = [await makeTempDir('firefox'), await makeTempDir('downloads')];
-    const settings = { 'browser.download.folderList': 2, 'browser.download.dir': downloads };
-    const lines = Object.entries(settings).map(
-      ([name, value]) => `user_pref("${name}", ${JSON.stringify(value)});`,
-    );
-    await writeFile(join(profile, 'user.js'), lines.join('\n'));
-    const args = ['--headless', '--remote-debugging-port', '0', '--profile', profile];
-    firefox = spawn(PROGRAM as string, args, { stdio: ['ignore', 'ignore', 'pipe'] });
-    const address = Promise.withResolvers<string>();
-    createInterface(firefox.stderr as NodeJS.ReadableStream).on('line', (line) => {
-      const found = /WebDriver BiDi listening on (ws:\S+)/.exec(line);
-      if (found) address.resolve(found[1] as string);
-    });
-    socket = new WebSocket(`${await address.promise}/session`);
-    await once(socket, 'open');
-
-    const answers = new Map<number, (answer: { type: string; result: never; message: string }) => void>();
-    socket.onmessage = ({ data }) => {
-      const answer = JSON.parse(data);
-      answers.get(answer.id)?.(answer);
-    };
-    const send = async (method: string, params: object) => {
-      const id = answers.size + 1;
-      const { promise, resolve } = Promise.withResolvers<{ type: string; result: never; message: string }>();
-      answers.set(id, resolve);
-      socket?.send(JSON.stringify({ id, method, params }));
-      const { type, result, message } = await promise;
-      expect(type, `${method}: ${message}`).to.equal('success');
-      return result;
-    };
-    await send('session.new', { capabilities: {} });
-    const { contexts } = (await send('browsingContext.getTree', {})) as { contexts: [{ context: string }] };
-    const [{ context }] = contexts;
-    const run = async (expression: string) => {
-      const params = { expression, target: { context }, awaitPromise: true, userActivation: true };
-      const { result } = (await send('script.evaluate', params)) as {
-        result: { value: unknown; sharedId: string };
-      };
-      return result;
-    };
-    const until = (expression: string) => eventually(async () => (await run(expression)).value === true);
-
-    await send('browsingContext.navigate', {
-      context,
-      url: new URL('/', service.base).href,
-      wait: 'complete',
-    });
-    await until(`document.querySelector('input[value=bmp]') !== null`);
-    const { sharedId } = await run(`document.querySelector('.picker input')`);
-    const files = ['scene.png', 'scene.jpg', 'moving.gif'].map(fixturePath);
-    await send('input.setFiles', { context, element: { sharedId }, files });
-    await until(`document.querySelectorAll('.file').length === 3`);
-    await run(`document.querySelector('.actions [type=submit]').click()`);
+    const { run, until } = firefox;
+    await firefox.pick(['scene.png', 'scene.jpg', 'moving.gif'].map(fixturePath));
+    await run(CONVERT);
     await until(`document.querySelector('.totals').textContent.startsWith('Done: 3 converted')`);
     await run(`document.querySelector('.actions .button:last-child').click()`);
     const path = join(downloads, 'converted.zip');
@@ -110,11 +133,26 @@ describe('the page in Firefox', () => {
     await run(`document.querySelector('dialog .tools [aria-pressed]').click()`);
     await until(`document.querySelector('dialog .frame') !== null`);
     await run(`document.querySelector('dialog [aria-label="Top edge"]').focus()`);
-    const down = '\uE015'; // the code of WebDriver for this arrow key
-    const keys = ['keyDown', 'keyUp'].map((type) => ({ type, value: down }));
-    await send('input.performActions', { context, actions: [{ type: 'key', id: 'keys', actions: keys }] });
+    await firefox.press('\uE015'); // the code of WebDriver for the arrow key down
     await until(
       `[...document.querySelectorAll('dialog .crop input')].map(({ value }) => value).join() === '0,1,120,79'`,
     );
+  });
+
+  it('states that a file was deleted, and no size of an SVG that has only a viewBox', async () => {
+    const { run, until } = firefox;
+    const folder = await makeTempDir('deleted');
+    const [photo, drawing] = [join(folder, 'photo.jpg'), join(folder, 'drawing.svg')];
+    await copyFile(fixturePath('scene.jpg'), photo);
+    await writeFile(drawing, '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 30"/>');
+    await firefox.pick([photo, drawing]);
+    await until(`document.querySelectorAll('.thumbnail img').length === 2`);
+    expect((await run(`document.querySelector('.file .file-properties').textContent`)).value).to.equal(
+      'SVG 61 B',
+    );
+    await unlink(photo);
+    await run(CONVERT);
+    await until(`document.querySelector('.file:last-child').textContent.includes('Add it again.')`);
+    await until(`document.querySelector('.totals').textContent.includes('1 converted')`);
   });
 });

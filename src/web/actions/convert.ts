@@ -51,7 +51,11 @@ async function convertOne(item: Item): Promise<void> {
   }
 }
 
-/** Converts a file. */
+/**
+ * Converts a file.
+ *
+ * @throws {DOMException} if the file was changed, moved or deleted
+ */
 export async function requestResult(
   file: File,
   query: string,
@@ -60,6 +64,7 @@ export async function requestResult(
 ): Promise<Result> {
   const { watermark = '', ...fields } = Object.fromEntries(new URLSearchParams(query));
   const options = { ...fields, watermark: watermarkOf(watermark) } as ConvertOptions;
+  await file.slice(0, 1).arrayBuffer(); // Firefox would never end a request with a file that it cannot read
   const { type, notes, response } = await connect(onUpload).convert(file, options, { signal });
   const blob = await response.blob();
   const isImage = type.startsWith('image/');

@@ -58,9 +58,7 @@ async function decodePreview(file: Blob): Promise<Preview> {
     await image.decode();
     const { naturalWidth: width, naturalHeight: height } = image;
     const thumbnail = await createThumbnail(image, width, height);
-    return (await hasOwnSize(image, file))
-      ? { width, height, thumbnail }
-      : { width: 0, height: 0, thumbnail };
+    return (await hasOwnSize(file)) ? { width, height, thumbnail } : { width: 0, height: 0, thumbnail };
   } finally {
     image.src = '';
     URL.revokeObjectURL(url);
@@ -68,11 +66,13 @@ async function decodePreview(file: Blob): Promise<Preview> {
 }
 
 /** Returns false for an SVG without a size of its own: the natural size is then a default of the browser, such as 300 × 150. */
-async function hasOwnSize(image: HTMLImageElement, { type }: Blob): Promise<boolean> {
-  if (type !== INPUTS.svg.mediaType) return true;
-  return createImageBitmap(image, 0, 0, 1, 1).then(
-    () => true,
-    () => false,
+async function hasOwnSize(file: Blob): Promise<boolean> {
+  if (file.type !== INPUTS.svg.mediaType) return true;
+  const { documentElement: svg } = new DOMParser().parseFromString(await file.text(), 'image/svg+xml');
+  if (!(svg instanceof SVGSVGElement)) return false;
+  const isAbsolute = (length: string) => /^\s*[+.]?\d[^%]*$/.test(length);
+  return (['width', 'height'] as const).every((side) =>
+    isAbsolute(svg.style[side] || (svg.getAttribute(side) ?? '')),
   );
 }
 
