@@ -28,8 +28,8 @@ export function formatExcess(
   return `The file has ${actual}. This server accepts ${limit}. Its operator can raise it${accessAdvice(access)}`;
 }
 
-/** Returns the extension of a file name in lower case; empty without one. */
-const extensionOf = (name: string): string => /\.(\w{1,5})$/.exec(name)?.[1]?.toLowerCase() ?? '';
+/** Returns the extension of a file name in lower case, without the dot; empty without one. */
+export const extensionOf = (name: string): string => /\.(\w{1,5})$/.exec(name)?.[1]?.toLowerCase() ?? '';
 
 /** Returns the type with this extension or media subtype; undefined for an unknown one. The server detects it by content. */
 export function inputTypeOf({ name, type }: File): InputType | undefined {

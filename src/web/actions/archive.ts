@@ -2,8 +2,9 @@
 import { signal } from '@preact/signals';
 import { makeZip, predictLength } from 'client-zip';
 import { baseNameOf, createUniqueNamer, portableName } from '../../text.ts';
+import { extensionOf } from '../format.ts';
 import { announcement, done, markSaved } from '../state/items.ts';
-import { extensionOf, saveNameOf, waitForName } from '../state/names.ts';
+import { saveNameOf, waitForName } from '../state/names.ts';
 
 /** A file in the archive. */
 interface Entry {

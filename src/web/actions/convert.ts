@@ -70,11 +70,8 @@ export async function requestResult(
   const isImage = type.startsWith('image/');
   const preview: Result['preview'] = signalOf(isImage ? undefined : null);
   if (isImage) loadPreview(preview, blob);
-  const types = Object.entries<ResultType>({ ...OUTPUTS, zip: ARCHIVE });
-  const [extension, { label }] = types.find(([, { mediaType }]) => mediaType === type) ?? [
-    'webp',
-    OUTPUTS.webp,
-  ];
+  const [extension, { label }] =
+    RESULTS.find(([, { mediaType }]) => mediaType === type) ?? (['webp', OUTPUTS.webp] as const);
   const name = resultName(file.name, extension);
   return { blob, url: URL.createObjectURL(blob), name, label, notes, preview };
 }
@@ -113,11 +110,10 @@ function formatError({ status, details }: ImagemillError): string {
   return `${sentence} The operator of this server can raise this limit${accessAdvice(isRaised ? access : undefined)}`;
 }
 
-/** Type of a result. */
-type ResultType = Pick<OutputFormat, 'mediaType' | 'label'>;
-
 /** The archive of several results of a file: those of a preset, or its pages. */
-const ARCHIVE: ResultType = { mediaType: 'application/zip', label: 'ZIP' };
+const ARCHIVE = { mediaType: 'application/zip', label: 'ZIP' };
+/** Types of results, by their extensions. */
+const RESULTS = Object.entries<Pick<OutputFormat, 'mediaType' | 'label'>>({ ...OUTPUTS, zip: ARCHIVE });
 
 /** Returns the file name of a result. */
 export const resultName = (name: string, extension: string): string =>

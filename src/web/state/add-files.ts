@@ -2,6 +2,7 @@
 
 import { signal } from '@preact/signals';
 import { isSystemFile } from '../../text.ts';
+import { extensionOf } from '../format.ts';
 import { formats } from './formats.ts';
 import { type AddedFile, add, announcement, fileKey, items } from './items.ts';
 
@@ -75,8 +76,7 @@ function addFound(found: readonly FoundFile[]): void {
 }
 
 function looksLikeImage({ name, type }: File): boolean {
-  const extension = name.toLowerCase().replace(/^.*\./s, '');
-  return type.startsWith('image/') || (formats.value?.input.includes(extension) ?? false);
+  return type.startsWith('image/') || (formats.value?.input.includes(extensionOf(name)) ?? false);
 }
 
 /**

@@ -2,6 +2,7 @@
 import { computed, effect, signal } from '@preact/signals';
 import { DEFAULT_PATTERN, fillPattern, findPatternError, namesSize } from '../../name-pattern.ts';
 import { baseNameOf, portableName } from '../../text.ts';
+import { extensionOf } from '../format.ts';
 import { loadStored, store } from '../storage.ts';
 import { type Item, items, type Result } from './items.ts';
 
@@ -53,6 +54,3 @@ function fill(file: File, size: { width: number; height: number } | undefined): 
     }),
   );
 }
-
-/** Returns the extension of a file name, without the dot. */
-export const extensionOf = (name: string): string => name.slice(name.lastIndexOf('.') + 1);

@@ -1,22 +1,23 @@
-import { useSignal } from '@preact/signals';
-import type { RefObject } from 'preact';
-import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { type Signal, useSignal } from '@preact/signals';
+import type { ComponentChildren, RefObject } from 'preact';
+import { useContext, useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { OUTPUTS } from '../../formats.ts';
 import { formatBytes, formatChange } from '../../text.ts';
 import { isArchive, isPdf } from '../actions/convert.ts';
 import { followed, followOptions } from '../actions/follow-options.ts';
 import { backoff } from '../client/queue.ts';
 import { typeLabel } from '../format.ts';
 import type { Size } from '../state/crop.ts';
-import { compared, type Item, knownSize, type Result } from '../state/items.ts';
+import { formats } from '../state/formats.ts';
+import { applyToAll, compared, type Item, knownSize, type Result, resetOptions } from '../state/items.ts';
 import { saveNameOf } from '../state/names.ts';
 import { choicesOf, type Options, parseOptions } from '../state/options.ts';
 import { BackoffNotice } from './backoff.tsx';
-import { CompareOptions } from './compare-options.tsx';
-import { Cropper } from './cropper.tsx';
+import { Cropper, Original } from './cropper.tsx';
 import { Button, Labelled } from './elements.tsx';
-import { FieldChoices } from './fields.tsx';
-import { SaveLink } from './file-actions.tsx';
-import { Original } from './original.tsx';
+import { FieldChoices, QualityField, Select } from './fields.tsx';
+import { SaveLink, TurnButtons } from './file-actions.tsx';
+import { SizeFields } from './option-fields.tsx';
 import { useZoom } from './zoom.ts';
 
 /** Dialog that compares a file with its result, which follows the options of this file. */
@@ -63,7 +64,7 @@ export function Compare({ item }: { item: Item }) {
         ) : (
           <ComparedImages item={item} result={result} options={options} />
         )}
-        <CompareOptions item={item} isCropping={isCropping} canCrop={size !== undefined}>
+        <CompareOptions item={item} isCropping={isCropping}>
           <output class={followed.value.message ? 'error' : 'number'}>
             {followed.value.message ||
               (followed.value.busy
@@ -177,15 +178,9 @@ function ComparedImages({ item, result, options }: ComparedProps) {
           </div>
         </section>
         {(both || !shown) && (
-          <span class="tag">
-            Original · {typeLabel(file)} {formatBytes(file.size)}
-          </span>
+          <span class="tag">{`Original · ${typeLabel(file)} ${formatBytes(file.size)}`}</span>
         )}
-        {shown && (
-          <span class="tag end">
-            Result · {shown.label} {formatBytes(shown.blob.size)}
-          </span>
-        )}
+        {shown && <span class="tag end">{`Result · ${shown.label} ${formatBytes(shown.blob.size)}`}</span>}
       </div>
       <div class="compare-foot">
         {both ? (
@@ -211,6 +206,56 @@ function ComparedImages({ item, result, options }: ComparedProps) {
         <Button aria-pressed={zoom.scale.value === 1} onClick={zoomToOwnSize}>
           Zoom to 100%
         </Button>
+      </div>
+    </>
+  );
+}
+
+interface CompareOptionsProps {
+  readonly item: Item;
+  readonly isCropping: Signal<boolean>;
+  readonly children: ComponentChildren;
+}
+
+/** The options of one file, which can become those of all files. */
+function CompareOptions({ item, isCropping, children }: CompareOptionsProps) {
+  const { all } = useContext(FieldChoices);
+  const isOwn = Object.keys(item.own.value).length > 0;
+  const outputs = formats.value?.output ?? [all().format];
+  return (
+    <>
+      <section class="compare-foot own" aria-label="Options of this file">
+        <div class="tools">
+          <TurnButtons item={item} />
+          <Button
+            icon="crop"
+            aria-pressed={isCropping.value}
+            disabled={!shownSize(item)}
+            onClick={() => {
+              isCropping.value = !isCropping.value;
+            }}
+          >
+            Crop
+          </Button>
+        </div>
+        <Select
+          name="format"
+          label="Convert to"
+          labels={Object.fromEntries(outputs.map((type) => [type, OUTPUTS[type].label]))}
+        />
+        <QualityField />
+        <SizeFields />
+      </section>
+      <div class="compare-foot">
+        <div class="tools">
+          <Button disabled={!isOwn} onClick={() => resetOptions(item)}>
+            Reset
+          </Button>
+          <Button disabled={!isOwn} onClick={() => applyToAll(item)}>
+            Apply to all
+          </Button>
+        </div>
+        {children}
       </div>
     </>
   );
