@@ -1,4 +1,3 @@
-import { useSignal } from '@preact/signals';
 import { backoff, enterKey } from '../client/queue.ts';
 import { Button } from './elements.tsx';
 
@@ -32,26 +31,19 @@ export function BackoffNotice() {
 
 /** Asks for the API key that the server needs. */
 function KeyNotice({ why }: { why: 'key' | 'wrong-key' }) {
-  const key = useSignal('');
-  const use = (event: Event): void => {
-    event.preventDefault();
-    enterKey(key.value);
-  };
   return (
-    <form class="notice key" aria-label="API key" onSubmit={use}>
+    <form
+      class="notice key"
+      aria-label="API key"
+      onSubmit={(event) => {
+        event.preventDefault();
+        enterKey(String(new FormData(event.currentTarget).get('key')));
+      }}
+    >
       <label for="key">
         <strong>{BACKOFF_MESSAGES[why]}</strong> Ask its operator for one.
       </label>
-      <input
-        id="key"
-        type="password"
-        required
-        pattern="[!-~]+"
-        autocomplete="off"
-        onInput={({ currentTarget }) => {
-          key.value = currentTarget.value.trim();
-        }}
-      />
+      <input id="key" name="key" type="password" required pattern="[!-~]+" autocomplete="off" />
       <Button type="submit">Use key</Button>
     </form>
   );
