@@ -26,7 +26,7 @@ export const FULL_TESTS = [
   'test/web/same-as-browser.test.ts', // all images and options of the page
   'test/web/firefox.test.ts', // a second browser
   'test/web/queue.test.ts', // all states of many files
-  'test/web/own-options.test.ts', // 200 files
+  'test/web/own-options.test.ts', // each edit of one picture
   'test/web/cropping.test.ts', // all handles and keys
   'test/web/comparing.test.ts',
   'test/web/phone.test.ts',

@@ -130,15 +130,6 @@ describe('adding files to the page', () => {
     await said.waitFor({ state: 'detached' });
   });
 
-  it('adds the images of a picked folder', async () => {
-    const folder = await makeTempDir('chosen');
-    await writeFile(join(folder, 'a.gif'), await fixture('scene.gif'));
-    await writeFile(join(folder, 'b.txt'), 'text');
-    const page = await open(service);
-    await page.getByLabel('Choose a folder').setInputFiles(folder);
-    expect(await listed(page, 1)).to.deep.equal([`${basename(folder)}/a.gif`]);
-  });
-
   it('lists the images of a folder in the order of their names, whatever the order on the disk', async () => {
     const folder = join(await makeTempDir('order'), 'album');
     await mkdir(join(folder, 'b'), { recursive: true });
@@ -199,24 +190,12 @@ describe('adding files to the page', () => {
     await listed(page, 1);
     await unlink(image);
     await convertAll(page);
-    await row(page, 'a.png').getByText('Add it again.').waitFor();
+    await row(page, 'a.png').getByText('The file was changed, moved or deleted. Add it again.').waitFor();
     await restore();
     await pick(page, [image]);
     expect(await listed(page, 1)).to.deep.equal(['a.png']);
     await convertAll(page);
     await page.getByText('Done: 1 converted').waitFor();
-  });
-
-  it('lists chosen and dropped files in the natural order of their names', async () => {
-    const folder = await makeTempDir('natural');
-    const paths = ['10.png', '2.png', '1.png'].map((name) => join(folder, name));
-    for (const path of paths) await writeFile(path, await fixture('scene.png'));
-    const page = await open(service);
-    await pick(page, paths);
-    expect(await listed(page, 3)).to.deep.equal(['1.png', '2.png', '10.png']);
-    await page.getByRole('button', { name: 'Clear list' }).click();
-    await drop(page, paths);
-    expect(await listed(page, 3)).to.deep.equal(['1.png', '2.png', '10.png']);
   });
 
   it('shows the middle of an SVG that has only a viewBox, without a size that the browser invents', async () => {

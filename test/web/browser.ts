@@ -108,6 +108,12 @@ export async function convertAll(page: Page): Promise<void> {
   await settled(page);
 }
 
+/** Picks files with the button, and converts all files of the list. */
+export async function convertFiles(page: Page, files: Parameters<typeof pick>[1]): Promise<void> {
+  await pick(page, files);
+  await convertAll(page);
+}
+
 /** Returns a function that returns how many conversions of the page the service has received at once at most. */
 export function countAtOnce({ server }: Pick<OwnService, 'server'>): () => number {
   let [underWay, most] = [0, 0];

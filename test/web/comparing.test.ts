@@ -6,7 +6,7 @@ import { convert, fixture, fixturePath } from '../helpers/client.ts';
 import { decode } from '../helpers/pixels.ts';
 import { useServiceWith } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
-import { convertAll, countAtOnce, made, pick, useBrowser } from './browser.ts';
+import { convertFiles, countAtOnce, made, pick, useBrowser } from './browser.ts';
 
 describe('the comparison dialog', () => {
   const { open } = useBrowser(true);
@@ -19,8 +19,7 @@ describe('the comparison dialog', () => {
       .toBuffer();
   const convertImage = async (file: Buffer) => {
     const page = await open(service, {}, '?output_format=jpg');
-    await pick(page, [made('image.png', file)]);
-    await convertAll(page);
+    await convertFiles(page, [made('image.png', file)]);
     return page;
   };
   const compare = async (file: Buffer) => {
@@ -44,7 +43,7 @@ describe('the comparison dialog', () => {
     return [squares.left / most > 0.3, squares.right / most > 0.3];
   };
 
-  it('divides the original and the result at the slider', async () => {
+  it('divides the original and the result at the slider, which keys and the mouse move', async () => {
     const page = await compare(await clear(400, 300));
     await page.getByText('Position of the divider').waitFor();
     const slider = page.getByRole('slider', { name: 'Position of the divider' });
@@ -56,46 +55,19 @@ describe('the comparison dialog', () => {
     expect(await originals(page)).to.deep.equal([false, false]);
     await page.keyboard.press('ArrowRight');
     expect(await slider.inputValue()).to.equal('1');
-  });
 
-  it('moves the divider by touch and mouse on the image', async () => {
-    const page = await compare(await clear(400, 300));
     const { x, y } = (await page.locator('.pair').boundingBox()) ?? { x: 0, y: 0 };
     await page.mouse.move(x + 200, y + 100);
     await page.mouse.down();
     await page.mouse.move(x + 100, y + 100);
     await page.mouse.up();
     await page.mouse.move(x + 300, y + 100);
-    expect(await page.getByRole('slider', { name: /divider/ }).inputValue()).to.equal('25');
-  });
-
-  it('scales a large image to fit, and zooms to 100%', async () => {
-    const page = await compare(await clear(3000, 2000));
-    const width = async () => (await page.locator('.after').boundingBox())?.width ?? 0;
-    await eventually(async () => (await width()) > 500);
-    expect(await width()).to.be.below(1100);
-    await page.getByRole('button', { name: 'Zoom to 100%' }).click();
-    expect(await width()).to.equal(3000);
-    expect(await page.locator('.stage').evaluate((stage) => stage.scrollWidth)).to.equal(3000);
-    // The centre of the image is still in the centre.
-    const middle = async (selector: string) => {
-      const { x, y, width, height } = (await page.locator(selector).boundingBox()) ?? {
-        x: 0,
-        y: 0,
-        width: 0,
-        height: 0,
-      };
-      return { x: x + width / 2, y: y + height / 2 };
-    };
-    const [stage, divider] = [await middle('.stage'), await middle('.divider')];
-    expect(divider.x).to.be.closeTo(stage.x, 2);
-    expect(divider.y).to.be.closeTo(stage.y, 2);
+    expect(await slider.inputValue()).to.equal('25');
   });
 
   it('shows the pages of a PDF', async () => {
     const page = await open(service, {}, '?output_format=pdf');
-    await pick(page, [fixturePath('scene.png')]);
-    await convertAll(page);
+    await convertFiles(page, [fixturePath('scene.png')]);
     await page.getByRole('button', { name: 'Compare scene.png' }).click();
     const frame = page.locator('iframe');
     // Only the disc of the scene is orange.
@@ -110,17 +82,13 @@ describe('the comparison dialog', () => {
     });
   });
 
-  it('opens before the next frame, so that a key pressed at once reaches it', async () => {
+  it('opens before the next frame, so that a key pressed at once reaches it, and closes with Escape', async () => {
     const page = await convertImage(await clear(40, 30));
     await page.evaluate(
       () => void Object.assign(window, { requestAnimationFrame: () => 0, setTimeout: () => 0 }),
     );
     await page.getByRole('button', { name: 'Compare image.png' }).click();
     await page.getByRole('dialog').waitFor();
-  });
-
-  it('closes with Escape and restores the focus', async () => {
-    const page = await compare(await clear(40, 30));
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     expect(await page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).to.equal(
@@ -185,7 +153,7 @@ describe('the comparison dialog', () => {
     await page.getByRole('dialog').locator('output').getByText('cannot be reduced to 10 bytes: ').waitFor();
   });
 
-  it('zooms with the wheel and two fingers around the pointer, and with keys, and labels the picture', async () => {
+  it('fits a large image, zooms to 100%, with the wheel and two fingers around the pointer, and with keys', async () => {
     const page = await compare(await clear(3000, 1200));
     await page.locator('.tag').getByText('Original · PNG').waitFor();
     await page.locator('.tag').getByText('Result · JPEG').waitFor();
@@ -193,6 +161,22 @@ describe('the comparison dialog', () => {
       (await page.locator('.after').boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 };
     await eventually(async () => (await shown()).width > 500);
     const fitted = await shown();
+    expect(fitted.width).to.be.below(1100);
+    const zoom = page.getByRole('button', { name: 'Zoom to 100%' });
+    await zoom.click();
+    expect((await shown()).width).to.equal(3000);
+    expect(await page.locator('.stage').evaluate((stage) => stage.scrollWidth)).to.equal(3000);
+    // The centre of the image is still in the centre.
+    const [stage, divider] = await Promise.all(
+      ['.stage', '.divider'].map(async (selector) => {
+        const { x = 0, y = 0, width = 0, height = 0 } = (await page.locator(selector).boundingBox()) ?? {};
+        return { x: x + width / 2, y: y + height / 2 };
+      }),
+    );
+    expect(divider?.x).to.be.closeTo(stage?.x as number, 2);
+    expect(divider?.y).to.be.closeTo(stage?.y as number, 2);
+    await zoom.click();
+    await eventually(async () => (await shown()).width === fitted.width);
     const [x, y] = [fitted.x + fitted.width * 0.75, fitted.y + fitted.height * 0.25];
     const across = async () => {
       const { x: left, y: top, width, height } = await shown();

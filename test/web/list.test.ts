@@ -4,6 +4,7 @@ import { fixture, fixturePath } from '../helpers/client.ts';
 import { useServiceWith } from '../helpers/service.ts';
 import {
   convertAll,
+  convertFiles,
   heldUrls,
   type Made,
   made,
@@ -30,8 +31,7 @@ describe('the list of files on the page', () => {
     const page = await open(service);
     await page.clock.install();
     await recordUrls(page);
-    await pick(page, files);
-    await convertAll(page);
+    await convertFiles(page, files);
     return page;
   };
 
@@ -96,13 +96,11 @@ describe('the list of files on the page', () => {
     await save(page, 'grey.webp');
     expect(await isAsked()).to.equal('beforeunload');
 
-    await pick(page, [fixturePath('grey.jpg')]);
-    await convertAll(page);
+    await convertFiles(page, [fixturePath('grey.jpg')]);
     await save(page, 'grey.webp');
     expect(await isAsked()).to.equal('');
 
-    await pick(page, [fixturePath('grey.jpg')]);
-    await convertAll(page);
+    await convertFiles(page, [fixturePath('grey.jpg')]);
     await saveZip(page);
     await announced(page, 'converted.zip is ready.');
     expect(await isAsked()).to.equal('');

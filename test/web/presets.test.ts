@@ -6,7 +6,7 @@ import { fixturePath } from '../helpers/client.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
-import { convertAll, pick, queryOf, row, save, showOptions, useBrowser } from './browser.ts';
+import { convertFiles, queryOf, row, save, showOptions, useBrowser } from './browser.ts';
 
 const PRESETS = `
 presets:
@@ -44,8 +44,7 @@ describe('presets on the page', () => {
     expect(await page.getByRole('radio', { name: 'Preset' }).isChecked()).to.equal(true);
     const enlarges = page.getByLabel('Enlarge');
     expect(await enlarges.evaluate((box) => (box as HTMLInputElement).indeterminate)).to.equal(true);
-    await pick(page, [fixturePath('scene.png')]);
-    await convertAll(page);
+    await convertFiles(page, [fixturePath('scene.png')]);
     expect(await sharp((await save(page, 'scene.jpg')).content).metadata()).to.include({
       width: 60,
       height: 60,
@@ -63,8 +62,7 @@ describe('presets on the page', () => {
 
     await page.getByRole('radio', { name: 'PNG' }).check();
     await page.getByLabel('Fit').selectOption('Stretch');
-    await pick(page, [fixturePath('scene.jpg')]);
-    await convertAll(page);
+    await convertFiles(page, [fixturePath('scene.jpg')]);
     expect(await sharp((await save(page, 'scene.png')).content).metadata()).to.include({
       width: 30,
       height: 60,
@@ -90,8 +88,7 @@ describe('presets on the page', () => {
 
   it('saves the archive of a preset with several results, which cannot be compared', async () => {
     const page = await open(service, {}, '?preset=product');
-    await pick(page, [fixturePath('scene.jpg')]);
-    await convertAll(page);
+    await convertFiles(page, [fixturePath('scene.jpg')]);
     const entries = await readZip((await save(page, 'scene.zip')).content);
     expect(entries.map(({ name }) => name)).to.deep.equal([
       ...['scene-square.webp', 'scene-zoom.png', 'manifest.json'],
@@ -109,20 +106,15 @@ describe('presets on the page', () => {
     expect(await fieldsOf(page)).to.deep.equal({ output_format: 'webp' });
   });
 
-  for (const [mode, options] of [
-    ['in dark mode', { colorScheme: 'dark' }],
-    ['on a phone', { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true }],
-  ] as const) {
-    it(`has no axe violations and nothing beyond the width ${mode}`, async () => {
-      const page = await open(service, options, '?preset=product&quality=50');
-      await pick(page, [fixturePath('moving.gif')]);
-      await convertAll(page);
-      await showOptions(page);
-      await page.evaluate(axe.source);
-      const { violations } = await page.evaluate(() => (window as unknown as { axe: typeof axe }).axe.run());
-      expect(violations.flatMap(({ nodes }) => nodes.map(({ html }) => html))).to.deep.equal([]);
-      const [all, shown] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
-      expect(all).to.be.at.most(shown as number);
-    });
-  }
+  it('has no axe violations and nothing beyond the width in dark mode on a phone', async () => {
+    const phone = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
+    const page = await open(service, { ...phone, colorScheme: 'dark' }, '?preset=product&quality=50');
+    await convertFiles(page, [fixturePath('moving.gif')]);
+    await showOptions(page);
+    await page.evaluate(axe.source);
+    const { violations } = await page.evaluate(() => (window as unknown as { axe: typeof axe }).axe.run());
+    expect(violations.flatMap(({ nodes }) => nodes.map(({ html }) => html))).to.deep.equal([]);
+    const [all, shown] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+    expect(all).to.be.at.most(shown as number);
+  });
 });

@@ -8,15 +8,15 @@ import { type Daemon, freePorts, startNginx } from '../helpers/daemons.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { execute } from '../helpers/process.ts';
 import { useOwnServices, useServiceWith } from '../helpers/service.ts';
-import { convertAll, pick, save, useBrowser } from './browser.ts';
+import { convertFiles, save, useBrowser } from './browser.ts';
 
 const BUDGET = 45_000;
 
 describe('serving the page', () => {
   const { start, startShared, current } = useOwnServices();
   const url = (path: string) => new URL(path, current().base).href;
-  const asset = async (end: string) => {
-    const html = (await sendForm(url('/'))).body.toString();
+  const asset = async (end: string, page = '/') => {
+    const html = (await sendForm(url(page))).body.toString();
     return new RegExp(`"\\.(/assets/[^"]+\\.${end})"`).exec(html)?.[1] ?? '';
   };
 
@@ -38,12 +38,12 @@ describe('serving the page', () => {
     expect(headers['cache-control']).to.equal('no-cache');
     const again = await onTheWire(url('/'), { 'if-none-match': headers.etag ?? '' });
     expect(again.statusCode).to.equal(304);
-    for (const end of ['js', 'css', 'svg']) {
-      const { status, headers } = await sendForm(url(await asset(end)));
-      expect([status, headers.get('cache-control')]).to.deep.equal([
-        200,
-        'public, max-age=31536000, immutable',
-      ]);
+    for (const page of ['/', '/docs']) {
+      for (const end of ['js', 'css', 'svg']) {
+        const { status, headers } = await sendForm(url(await asset(end, page)));
+        const cached = 'public, max-age=31536000, immutable';
+        expect([status, headers.get('cache-control')], `${page} ${end}`).to.deep.equal([200, cached]);
+      }
     }
   });
 
@@ -96,7 +96,7 @@ describe('serving the page', () => {
     await startShared({});
     const head = await sendForm(url('/'), { method: 'HEAD' });
     expect([head.status, head.body.length]).to.deep.equal([200, 0]);
-    for (const path of ['/', await asset('js')]) {
+    for (const path of ['/', '/docs', await asset('js')]) {
       const refused = await sendForm(url(path), { method: 'POST', body: 'x' });
       expect([refused.status, refused.headers.get('allow')]).to.deep.equal([405, 'GET, HEAD, OPTIONS']);
       expect(refused.message).to.equal('POST is not allowed for this path: use GET, HEAD, OPTIONS.');
@@ -108,11 +108,15 @@ describe('serving the page', () => {
 
   it('does not count toward the rate limit', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '1' });
-    for (const path of ['/', await asset('css'), '/']) {
+    for (const path of ['/', '/docs', await asset('css'), '/']) {
       const { status, headers } = await sendForm(url(path));
       expect([status, headers.get('x-ratelimit-limit')]).to.deep.equal([200, null]);
     }
-    expect((await sendForm(`${current().base}/health`)).status).to.equal(200);
+    for (const [path, status] of [
+      ['openapi.json', 200],
+      ['health', 429],
+    ] as const)
+      expect((await sendForm(`${current().base}/${path}`)).status, path).to.equal(status);
   });
 });
 
@@ -147,8 +151,7 @@ describe('the pages below a path of nginx', () => {
     await copyFile(fixturePath('scene.png'), join(folder, 'scene.png'));
     const { page, elsewhere } = await openBelow();
     await page.getByRole('radio', { name: 'JPEG' }).check();
-    await pick(page, [join(folder, 'scene.png')]);
-    await convertAll(page);
+    await convertFiles(page, [join(folder, 'scene.png')]);
     const { content } = await save(page, 'scene.jpg');
     expect((await sharp(content).metadata()).format).to.equal('jpeg');
     await page.getByText('As curl').click();
