@@ -16,7 +16,10 @@ describe('the end of a command after a signal', () => {
       { signal: aborting.signal, status: () => 130 },
       {
         writing: new Set([result.promise.then(() => void events.push('result written'))]),
-        explain: () => report.promise.then(() => void events.push('report written')),
+        explain: () => {
+          events.push('explains');
+          return report.promise.then(() => void events.push('report written'));
+        },
         exit: (status) => void events.push(`exited with ${status}`),
       },
     );
@@ -31,11 +34,11 @@ describe('the end of a command after a signal', () => {
     expect(events).to.deep.equal([]);
     result.resolve();
     await turn();
-    expect(events).to.deep.equal(['result written']);
+    expect(events).to.deep.equal(['result written', 'explains']);
     report.resolve();
     await turn();
     await explain();
-    expect(events).to.deep.equal(['result written', 'report written', 'exited with 130']);
+    expect(events).to.deep.equal(['result written', 'explains', 'report written', 'exited with 130']);
   });
 
   for (const hangs of ['result', 'report'] as const) {
