@@ -2,6 +2,7 @@
 import { opendirSync, rmdirSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { workerData } from 'node:worker_threads';
+import { lowerThreadPriority } from './process/priority.ts';
 
 function remove(folder: string): void {
   const entries = opendirSync(folder);
@@ -17,4 +18,5 @@ function remove(folder: string): void {
   rmdirSync(folder);
 }
 
+lowerThreadPriority();
 remove(workerData);

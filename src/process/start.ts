@@ -8,6 +8,7 @@ import type { Readable, Writable } from 'node:stream';
 import { execa } from 'execa';
 import { type Exit, MAX_OUTPUT_BYTES, type RunningJob } from './command.ts';
 import { createAnswerReader, encodeJob, HEADER_BYTES, type Job } from './fork-server/messages.ts';
+import { lowerSessionPriority } from './priority.ts';
 
 export interface StartOptions {
   /** The working directory. */
@@ -16,13 +17,17 @@ export interface StartOptions {
   readonly env: Readonly<Record<string, string>>;
   /** Path of the file on standard input. Without it, the caller writes to the program. */
   readonly stdin?: string;
+  /** Whether the program gets a session of its own, so that its descendants are killed with it. Default: true. */
+  readonly session?: boolean;
 }
 
 export interface StartedProgram {
+  /** Undefined if the program did not start. */
+  readonly pid: number | undefined;
   readonly stdin: Writable | undefined;
   readonly stdout: Readable;
   readonly stderr: Readable;
-  /** Sends SIGKILL to the program and its descendants. */
+  /** Sends SIGKILL to the program, and to its descendants if it has a session. */
   kill(): void;
   /** Resolves when the program has ended and its output is closed. */
   readonly ended: Promise<Exit>;
@@ -32,7 +37,6 @@ const OPTIONS = {
   extendEnv: false,
   buffer: false,
   reject: false,
-  killDescendants: true,
   killSignal: 'SIGKILL',
   // The first signal is already SIGKILL.
   forceKillAfterDelay: false,
@@ -43,12 +47,13 @@ const OPTIONS = {
 export function startProgram(
   file: string,
   args: readonly string[],
-  { cwd, env, stdin }: StartOptions,
+  { cwd, env, stdin, session = true }: StartOptions,
 ): StartedProgram {
   const input = stdin === undefined ? { stdin: 'pipe' as const } : { inputFile: stdin };
-  const subprocess = execa(file, args, { ...OPTIONS, ...input, cwd, env });
+  const subprocess = execa(file, args, { ...OPTIONS, ...input, killDescendants: session, cwd, env });
   subprocess.stdin?.on('error', () => {}); // `ended` reports that the program has ended
   return {
+    pid: subprocess.pid,
     stdin: subprocess.stdin ?? undefined,
     stdout: subprocess.stdout,
     stderr: subprocess.stderr,
@@ -101,6 +106,7 @@ export function startOnce(job: AnyJob, library?: string): RunningJob {
   const reportBytes = confines ? HEADER_BYTES : 0; // the report of the library has no body
   const program = start(confines ? job : { ...job, stdin: job.stdin ?? '/dev/null' }, library);
   if (confines) program.stdin?.end();
+  if (program.pid !== undefined) lowerSessionPriority(program.pid);
   const stdout = collectOutput(program.stdout, reportBytes);
   const stderr = collectOutput(program.stderr);
   return {

@@ -65,6 +65,7 @@
 enum { PIDFD_OPEN = 434, CLOSE_RANGE = 436, LANDLOCK_CREATE = 444, LANDLOCK_ADD = 445, LANDLOCK_RESTRICT = 446 };
 enum { MAX_REQUEST = 1 << 21, MAX_WORDS = 1 << 18, MAX_RULES = 64 };
 enum { MAX_OUTPUT = 64 * 1024, CHUNK = 4096, EXIT_NOT_CONFINED = 126 };
+enum { NICENESS = 5 }; /* of jobs, as in process/priority.ts */
 struct header { uint32_t length, id, kind; };
 static struct { /* a job, as its fields describe it; all strings are in `body` */
   struct header header;
@@ -273,6 +274,7 @@ static int start_job(void) {
   pid_t server = getpid(), pid = fork();
   if (pid == 0) {
     memset(jobs, 0, max_jobs * sizeof *jobs);
+    setpriority(PRIO_PROCESS, 0, NICENESS); /* a system that does not permit it runs the job all the same */
     if (dup2(theirs[0], STDOUT_FILENO) < 0 || dup2(theirs[1], STDERR_FILENO) < 0) _exit(EXIT_NOT_CONFINED);
     confine(server);
     return 1;
@@ -414,7 +416,9 @@ static void allocate_jobs(unsigned long requested) {
 
 /* Sets up the server. Returns in the process of a job. */
 static void run_server(const char *program) {
-  setsid(); /* so that the terminal's Ctrl+C does not reach it */
+  /* So that the terminal's Ctrl+C does not reach it. A session of its own would get a share of the processors of its own (autogroup
+   * scheduling, sched(7)), and the priority of the jobs would not count against the service. */
+  setpgid(0, 0);
   end_with(0);
   /* What the program prints must not become an answer. */
   requests = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 10);

@@ -85,7 +85,9 @@ export class ForkServer {
       IMAGEMILL_MAX_JOBS: String(concurrency),
       ...(namespaces && { IMAGEMILL_NAMESPACES: '1' }),
     };
-    const server = new ForkServer(startProgram(file, [], { cwd: '/', env: { ...env, ...serving } }));
+    // Without a session of its own, its jobs end with it by PR_SET_PDEATHSIG.
+    const started = { cwd: '/', env: { ...env, ...serving }, session: false };
+    const server = new ForkServer(startProgram(file, [], started));
     const timer = setTimeout(
       () => server.#ready.reject(new ServerRefusedError('the program did not become ready')),
       START_TIMEOUT_MS,
