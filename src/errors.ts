@@ -4,8 +4,7 @@
  */
 import type { ErrorDetails as PublicError } from './client/library/types.ts';
 import type { Config } from './config.ts';
-import type { ErrorDetails } from './error-row.ts';
-import { ERRORS, type ErrorCode, type MessageArgs } from './error-table.ts';
+import { ERRORS, type ErrorCode, type ErrorDetails, type MessageArgs } from './error-table.ts';
 
 export type { ErrorCode, PublicError };
 

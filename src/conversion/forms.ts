@@ -72,6 +72,11 @@ const resultFields = (outputs: readonly OutputType[]) =>
     ),
   });
 
+type ResultFields = z.output<ReturnType<typeof resultFields>>;
+
+/** Creates the check of the field that decides what a failure does. */
+const errorField = (description: string) => oneOf('fail', 'skip').default('fail').describe(description);
+
 /** The form of `POST /convert`. */
 const convertForm = (outputs: readonly OutputType[]) =>
   resultFields(outputs).extend({
@@ -86,21 +91,17 @@ const convertForm = (outputs: readonly OutputType[]) =>
           '{"name":"card","width":300,"height":200,"fit":"cover"}',
         ],
       }),
-    on_error: oneOf('fail', 'skip')
-      .default('fail')
-      .describe(
-        'What to do if a variant fails. `fail`: the request fails, and the message names the variant. `skip`: `manifest.json` and `errors.json` list the errors.',
-      ),
+    on_error: errorField(
+      'What to do if a variant fails. `fail`: the request fails, and the message names the variant. `skip`: `manifest.json` and `errors.json` list the errors.',
+    ),
   });
 
 /** The form of `POST /batch`. */
 const batchForm = (outputs: readonly OutputType[]) =>
   convertForm(outputs).extend({
-    on_error: oneOf('fail', 'skip')
-      .default('fail')
-      .describe(
-        'What to do if a file fails. `fail`: the request fails with the status of that file, and the message names the file. `skip`: the archive contains the other files, and its `errors.json` lists the errors; if all files fail, the response is the error of the first file. Send this field before the files, so that it also applies to files that are rejected during the upload.',
-      ),
+    on_error: errorField(
+      'What to do if a file fails. `fail`: the request fails with the status of that file, and the message names the file. `skip`: the archive contains the other files, and its `errors.json` lists the errors; if all files fail, the response is the error of the first file. Send this field before the files, so that it also applies to files that are rejected during the upload.',
+    ),
     manifest: flag(
       false,
       'Whether the archive has a `manifest.json` with the name, size, SHA-256 and notes of each result.',
@@ -285,7 +286,7 @@ function parseFields<S extends z.ZodObject>(schema: S, fields: readonly TextFiel
  * @throws {ServiceError} CONFLICTING_FORMATS, NOT_ACCEPTABLE, or FIELD_INVALID if options contradict each other
  */
 function toOptions(
-  checked: z.output<ReturnType<typeof resultFields>>,
+  checked: ResultFields,
   fields: readonly TextField[],
   outputs: readonly OutputType[],
   accept: string | undefined,
@@ -304,7 +305,7 @@ function toOptions(
     ...(accepted && { accepted }),
   };
   const conflict = findConflict(options, outputs);
-  if (conflict) throw serviceError('FIELD_INVALID', conflict.field, conflict.value, conflict.expected);
+  if (conflict) throw serviceError('FIELD_INVALID', ...conflict);
   return options;
 }
 
@@ -313,30 +314,20 @@ function toOptions(
  *
  * @throws {ServiceError} FIELD_INVALID if `metadata` has another value
  */
-function metadataOf({
-  metadata,
-  strip_metadata: strips,
-}: {
-  readonly metadata?: unknown;
-  readonly strip_metadata?: boolean | undefined;
-}): { readonly metadata?: KeptMetadata } {
+function metadataOf({ metadata, strip_metadata: strips }: ResultFields & { readonly metadata?: unknown }): {
+  readonly metadata?: KeptMetadata;
+} {
   if (strips === undefined) return {};
   const meant = strips ? 'none' : 'all';
   if (metadata === undefined || metadata === meant) return { metadata: meant };
   throw serviceError(
     'FIELD_INVALID',
-    'metadata',
-    String(metadata),
-    `${meant} if strip_metadata is ${strips}`,
+    ...(['metadata', String(metadata), `${meant} if strip_metadata is ${strips}`] as const),
   );
 }
 
 /** Options that contradict each other: the field to change, its value and what was expected. */
-export interface Conflict {
-  readonly field: 'fit' | 'scale' | 'lossless' | 'max_bytes';
-  readonly value: string;
-  readonly expected: string;
-}
+type Conflict = readonly [field: 'fit' | 'scale' | 'lossless' | 'max_bytes', value: string, expected: string];
 
 /**
  * Finds options that contradict each other.
@@ -345,24 +336,18 @@ export interface Conflict {
  * @returns undefined if the options are compatible
  */
 export function findConflict(
-  { fit, width, height, scale, maxBytes, lossless, format }: ConvertOptions,
+  { fit = 'inside', width, height, scale, maxBytes, lossless, format }: ConvertOptions,
   outputs: readonly OutputType[],
 ): Conflict | undefined {
-  if (scale && (width || height))
-    return { field: 'scale', value: String(scale), expected: 'neither width nor height beside it' };
-  if (fit && fit !== 'inside' && !(width && height)) {
-    const missing = width ? 'height' : height ? 'width' : 'both';
-    return {
-      field: 'fit',
-      value: fit,
-      expected: `width and height, of which ${missing} ${missing === 'both' ? 'are' : 'is'} missing`,
-    };
+  if (scale && (width || height)) return ['scale', String(scale), 'neither width nor height beside it'];
+  if (fit !== 'inside' && !(width && height)) {
+    const missing = width ? 'height is' : height ? 'width is' : 'both are';
+    return ['fit', fit, `width and height, of which ${missing} missing`];
   }
-  if (maxBytes !== undefined && !hasBytesLimit(format)) {
-    const expected = `a format with a quality to lower (${outputs.filter(hasBytesLimit).join(', ')}), which ${format} does not have`;
-    return { field: 'max_bytes', value: String(maxBytes), expected };
+  if (maxBytes === undefined) return undefined;
+  if (!hasBytesLimit(format)) {
+    const formats = `a format with a quality to lower (${outputs.filter(hasBytesLimit).join(', ')})`;
+    return ['max_bytes', String(maxBytes), `${formats}, which ${format} does not have`];
   }
-  if (lossless && maxBytes !== undefined)
-    return { field: 'lossless', value: 'true', expected: 'false if max_bytes is set' };
-  return undefined;
+  return lossless ? ['lossless', 'true', 'false if max_bytes is set'] : undefined;
 }

@@ -65,22 +65,6 @@ export function createIdentify(deps: IdentifyDeps): Identify {
     });
 }
 
-/** Repairs and inspects the image of an input. A plan also needs its profile. */
-async function inspectFor(
-  source: ConversionInput,
-  wanted: WantedConversion | undefined,
-  deps: IdentifyDeps,
-  signal: AbortSignal,
-): Promise<ImageInfo> {
-  const image = await repairAndInspect(
-    source,
-    wanted ? [wanted.options] : [],
-    createRepairContext(source, deps.config.MAX_FILE_BYTES, () => {}),
-    { ...deps, signal },
-  );
-  return wanted?.plan ? storeExternalProfile(source.folder, image) : image;
-}
-
 async function describeImage(
   source: ConversionInput,
   wanted: WantedConversion | undefined,
@@ -90,7 +74,12 @@ async function describeImage(
   const { type } = source;
   const { size: bytes } = statSync(join(source.folder, INPUT_FILE)); // before a repair changes the file
   const sha256 = await digestOf(source);
-  const inspected = await catchFileError(() => inspectFor(source, wanted, deps, signal));
+  const inspected = await catchFileError(async () => {
+    const requested = wanted ? [wanted.options] : [];
+    const repairs = createRepairContext(source, deps.config.MAX_FILE_BYTES, () => {});
+    const image = await repairAndInspect(source, requested, repairs, { ...deps, signal });
+    return wanted?.plan ? storeExternalProfile(source.folder, image) : image; // a plan also needs the profile
+  });
   const image = 'value' in inspected ? inspected.value : undefined;
   const resolved = wanted && image && resolveFormat(wanted.options, image);
   const accepted = 'value' in inspected ? await accept(inspected.value, source, resolved, deps) : inspected;

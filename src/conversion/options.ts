@@ -25,25 +25,25 @@ import {
 } from '../options.ts';
 import type { ConvertOptions } from './plan/types.ts';
 
+/** Creates a check for the text of a number, and for its value. */
+const numberText = <T extends number>(
+  kind: keyof typeof NUMBER_TEXTS,
+  expected: string,
+  value: z.ZodType<T, number>,
+) => z.string().regex(NUMBER_TEXTS[kind], expected).transform(Number).pipe(value);
+
 /** Creates a check for a whole number from `min` to `max`. */
 export const integer = (min: number, max: number) => {
   const expected = `a whole number from ${min} to ${max}`;
-  return z
-    .string()
-    .regex(NUMBER_TEXTS.integer, expected)
-    .transform(Number)
-    .pipe(z.int(expected).min(min, expected).max(max, expected));
+  return numberText('integer', expected, z.int(expected).min(min, expected).max(max, expected));
 };
 
 /** Creates a check for a number, which is rounded to three decimals. */
 function decimal({ min, max, yes }: Extract<OptionType, { kind: 'number' }>): z.ZodType {
   const either = yes === undefined ? '' : 'yes, no or ';
   const expected = `${either}a number from ${min} to ${max}`;
-  const checked = z
-    .string()
-    .regex(NUMBER_TEXTS.number, expected)
-    .transform((text) => Number(Number(text).toFixed(3)))
-    .pipe(z.number(expected).min(min, expected).max(max, expected));
+  const rounded = z.number(expected).overwrite((number) => Number(number.toFixed(3)));
+  const checked = numberText('number', expected, rounded.min(min, expected).max(max, expected));
   if (yes === undefined) return checked;
   const isOn = z.stringbool({
     truthy: ['yes', 'true', 'on'],
@@ -95,11 +95,7 @@ export const oneOf = <const T extends string>(...words: [T, ...T[]]) =>
 /** Creates a check for one of several numbers. */
 const oneNumber = (numbers: readonly number[]) => {
   const expected = `one of ${numbers.join(', ')}`;
-  return z
-    .string()
-    .regex(NUMBER_TEXTS.integer, expected)
-    .transform(Number)
-    .pipe(z.literal(numbers, expected));
+  return numberText('integer', expected, z.literal(numbers, expected) as z.ZodType<number, number>);
 };
 
 /** Creates a check for one of several words or their other names, in any case. */

@@ -222,22 +222,20 @@ describe('convertBatch', () => {
     const pool = new ConversionQueue({ concurrency: 2, queueLimit: 10 });
     const log: string[] = [];
     const secondStarted = Promise.withResolvers<void>();
-    const convertOne = (source: ConversionInput, signal: AbortSignal, group?: object) =>
-      pool.run(
-        async () => {
-          log.push(`start ${source.label}`);
-          if (source.label === 'a') {
-            await secondStarted.promise;
-            throw serviceError('CORRUPT_IMAGE', 'a', 'PNG');
-          }
-          secondStarted.resolve();
-          await once(signal, 'abort');
-          await new Promise((resolve) => setImmediate(resolve));
-          log.push(`stopped ${source.label}`);
-          throw new ClientDisconnectedError();
-        },
-        { signal, group },
-      );
+    const convertOne = async (source: ConversionInput, signal: AbortSignal, group?: object) => {
+      using place = pool.enter({ signal, group });
+      using _slot = await place.start();
+      log.push(`start ${source.label}`);
+      if (source.label === 'a') {
+        await secondStarted.promise;
+        throw serviceError('CORRUPT_IMAGE', 'a', 'PNG');
+      }
+      secondStarted.resolve();
+      await once(signal, 'abort');
+      await new Promise((resolve) => setImmediate(resolve));
+      log.push(`stopped ${source.label}`);
+      throw new ClientDisconnectedError();
+    };
     const error = await convertBatch(files, convertOne, 'fail', neverAborted).catch((e) => e);
     expect(error.message).to.equal('a is damaged or not a valid PNG image.');
     expect(log).to.deep.equal(['start a', 'start b', 'stopped b']);

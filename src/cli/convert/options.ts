@@ -203,7 +203,7 @@ async function readPreset(preset: string, flags: Flags, rules: ResultRules): Pro
 function assertCompatible(options: ConvertOptions, outputs: readonly OutputType[]): void {
   const conflict = findConflict(options, outputs);
   if (!conflict) return;
-  const { field, value, expected } = conflict;
+  const [field, value, expected] = conflict;
   if (field === 'lossless') throw new CliError('--lossless and --max-bytes contradict each other.');
   throw new CliError(serviceError('FIELD_INVALID', flagName(field), value, expected).message);
 }

@@ -11,6 +11,7 @@ import {
 import { formatPages, parsePages } from '../../options.ts';
 import { TOOLS } from '../../tools.ts';
 import { pageToSrgb } from './colour.ts';
+import { crop as cropTo, formatGeometry } from './position.ts';
 import { countPages, numberedPages, type Stored, shownArea, turnedSize, turnedSizes } from './size.ts';
 import { SCALED_FILE } from './step.ts';
 import {
@@ -65,8 +66,8 @@ export const explainDecoding: Sentence = (job) => {
 };
 
 /** Reads an area of a JPEG 2000. Without it, ImageMagick reads from the origin of the grid, and cuts the image off. */
-function decodeArea(file: string, { x, y, width, height }: Area): string[] {
-  return ['-extract', `${width}x${height}+${x}+${y}`, file, '+extract'];
+function decodeArea(file: string, area: Area): string[] {
+  return ['-extract', formatGeometry(area, area), file, '+extract'];
 }
 
 /** Reads the pages, or the frames with their delays, which PNG files do not have. */
@@ -167,9 +168,19 @@ function disposePrevious({ image: { animation }, options }: ConversionJob): stri
 /** Crops the first frame of a WebP to its area, because ImageMagick reads it with an opaque canvas around it. */
 function cropFirstFrame(area: Area | undefined): string[] {
   if (!area) return [];
-  const { x, y, width, height } = area;
-  const crop = ['-crop', `${width}x${height}+${x}+${y}`];
-  return ['(', '-clone', '0', ...crop, '-alpha', 'set', ')', '-swap', '0,-1', '+delete'];
+  return [
+    '(',
+    '-clone',
+    '0',
+    '-crop',
+    formatGeometry(area, area),
+    '-alpha',
+    'set',
+    ')',
+    '-swap',
+    '0,-1',
+    '+delete',
+  ];
 }
 
 /**
@@ -241,8 +252,8 @@ export function hideMissingPart({ image }: ConversionJob): string[] {
   const { width = 0, height = 0, shownRows } = image;
   if (!shownRows || shownRows >= height) return [];
   return [
-    ...['-crop', `${width}x${shownRows}+0+0`, '+repage', '-alpha', 'set'],
-    ...['-background', 'none', '-compose', 'Copy', '-extent', `${width}x${height}`, '-compose', 'Over'],
+    ...[...cropTo({ width, height: shownRows }), '-alpha', 'set', '-background', 'none'],
+    ...['-compose', 'Copy', '-extent', formatGeometry({ width, height }), '-compose', 'Over'],
   ];
 }
 
@@ -273,14 +284,8 @@ function autoOrient(orientation: Orientation = UPRIGHT): string[] {
 
 /** Crops the image to its clean aperture. */
 export function cropToAperture({ image: { aperture } }: ConversionJob): string[] {
-  return aperture ? cropArea(aperture) : [];
+  return aperture ? cropTo(aperture, aperture) : [];
 }
-
-const cropArea = ({ x, y, width, height }: Area): string[] => [
-  '-crop',
-  `${width}x${height}+${x}+${y}`,
-  '+repage',
-];
 
 /**
  * Rotates the image upright and as `rotate` and `flip` request, and resets its canvas, which would keep its old size. Frames are
@@ -318,18 +323,19 @@ export const explainOrientation: Sentence = ({ image, options, keepsAllFrames })
 /** Cuts an image that ImageMagick has rotated. librsvg renders only the shown part of an SVG. */
 export function crop(job: ConversionJob): string[] {
   if (job.image.type === 'svg' || job.pages.length > 0) return []; // pages are cut when they are read
-  return cropTo(turnedSizes(job), job.options);
+  return cutShown(turnedSizes(job), job.options);
 }
 
 /** Cuts a page that ImageMagick has rotated, whose canvas would keep its old size. */
 function cropPage(page: Stored, { options, turn }: ConversionJob, at: number): string[] {
-  const cut = cropTo(turnedSize(page, turn), options, at);
+  const cut = cutShown(turnedSize(page, turn), options, at);
   return cut.length > 0 ? ['+repage', ...cut] : [];
 }
 
-function cropTo([size]: Size[], options: ConvertOptions, at = 0): string[] {
+function cutShown([size]: Size[], options: ConvertOptions, at = 0): string[] {
   if (!size || (options.crop ?? options.areas?.[at]) === undefined) return [];
-  return cropArea(shownArea(size, options, false, at));
+  const area = shownArea(size, options, false, at);
+  return cropTo(area, area);
 }
 
 export const explainCrop: Sentence = (job) => {

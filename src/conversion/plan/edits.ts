@@ -1,6 +1,7 @@
 /** @module Edits of the pixels after the resize: a row for each option with the effect `filter` or `colours`. Pure. */
 import { type OptionWith, optionsWith } from '../../options.ts';
-import { crop, formatGeometry, pictureSize } from './resize.ts';
+import { crop, formatGeometry } from './position.ts';
+import { pictureSize } from './resize.ts';
 import { type ConversionJob, MAGICK_FEATURES, type Sentence } from './types.ts';
 
 type Edit = readonly [stage: (job: ConversionJob) => readonly string[], explain: Sentence];

@@ -1,7 +1,8 @@
 /**
- * @module Where `cover` crops an image, and where `contain` puts it. The rounding is that of sharp: CalculateCrop and
- * CalculateEmbedPosition (sharp 0.35, src/common.cc).
+ * @module Where `cover` crops an image, and where `contain` puts it, and geometry arguments of ImageMagick. The rounding is that of
+ * sharp: CalculateCrop and CalculateEmbedPosition (sharp 0.35, src/common.cc).
  */
+import type { Size } from '../../images/image-info.ts';
 import type { Point, Position } from '../../options.ts';
 import { roundUp } from './size.ts';
 import type { ConvertOptions, Fitting } from './types.ts';
@@ -97,4 +98,20 @@ export function edgeOffset({ resized, result }: Fitting, options: Positioned, of
 function edgeOf(share: number, offset: number, cut: number): { edge: number; distance: number } {
   if (Number.isInteger(share * 2)) return { edge: share, distance: 0 };
   return offset * 2 <= cut ? { edge: 0, distance: offset } : { edge: 1, distance: cut - offset };
+}
+
+/** Formats a geometry argument of ImageMagick. */
+export function formatGeometry(size: Size, offset?: Offset): string {
+  return `${size.width}x${size.height}${offset ? formatOffset(offset) : ''}`;
+}
+
+/** Formats an offset as `+1-2`. */
+export function formatOffset({ x, y }: Offset): string {
+  const signed = (count: number): string => (count < 0 ? `${count}` : `+${Math.abs(count)}`);
+  return signed(x) + signed(y);
+}
+
+/** Returns arguments that crop the image, to its top left corner by default. */
+export function crop(size: Size, offset: Offset = { x: 0, y: 0 }): string[] {
+  return ['-crop', formatGeometry(size, offset), '+repage'];
 }

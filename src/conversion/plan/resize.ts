@@ -11,7 +11,15 @@
 import { OUTPUTS } from '../../formats.ts';
 import { isSameSize, type Size, turnSize } from '../../images/image-info.ts';
 import { isOpaqueAnimation, orient } from './decode.ts';
-import { cropOffset, edgeOffset, type Gravity, type Offset, padOffset } from './position.ts';
+import {
+  crop,
+  cropOffset,
+  edgeOffset,
+  formatGeometry,
+  type Gravity,
+  type Offset,
+  padOffset,
+} from './position.ts';
 import type { ScaledDecoding } from './scaled-decoding.ts';
 import { honours } from './short-paths.ts';
 import { boxGeometry, isRenderedToFit, setsSize, shownArea, turnedSizes } from './size.ts';
@@ -65,11 +73,6 @@ function repeat(area: Size, { x, y }: Offset, step: Offset): string[] {
     `${formatGeometry(area)}!`,
   ];
   return ['(', ...edge, ')', '-geometry', `+${x}+${y}`, '-composite'];
-}
-
-/** Crops the image, to its top left corner by default. */
-export function crop(size: Size, offset: Offset = { x: 0, y: 0 }): string[] {
-  return ['-crop', formatGeometry(size, offset), '+repage'];
 }
 
 /**
@@ -240,15 +243,4 @@ function withGravity(gravity: Gravity['gravity'], operation: readonly string[]):
 
 function paddingColour({ options: { format, background } }: ConversionJob): string {
   return background ?? (OUTPUTS[format].alpha === 'none' ? '#ffffff' : 'none');
-}
-
-/** Formats a geometry argument of ImageMagick. */
-export function formatGeometry(size: Size, offset?: Offset): string {
-  return `${size.width}x${size.height}${offset ? formatOffset(offset) : ''}`;
-}
-
-/** Formats an offset as `+1-2`. */
-export function formatOffset({ x, y }: Offset): string {
-  const signed = (count: number): string => (count < 0 ? `${count}` : `+${Math.abs(count)}`);
-  return signed(x) + signed(y);
 }

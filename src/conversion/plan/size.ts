@@ -23,6 +23,9 @@ export type Extent = Pick<
   'image' | 'options' | 'turn' | 'pages' | 'keepsAllFrames' | 'fittings'
 >;
 
+/** What determines the sizes of the images to convert before they are fitted. */
+type Selection = Pick<ConversionJob, 'image' | 'turn' | 'pages' | 'keepsAllFrames'>;
+
 /** Derives the sizes of an image and of its result. */
 export function extentOf(image: ImageInfo, options: ConvertOptions): Extent {
   const given = {
@@ -69,12 +72,7 @@ export function findMissingPage(image: ImageInfo, options: ConvertOptions): numb
 export type Stored = Pick<ImageInfo, 'width' | 'height' | 'orientation'>;
 
 /** Returns the sizes of the image, or of the pages to convert, after `rotate`, as far as they are known. */
-export function turnedSizes({
-  image,
-  turn,
-  pages,
-  keepsAllFrames,
-}: Pick<ConversionJob, 'image' | 'turn' | 'pages' | 'keepsAllFrames'>): Size[] {
+export function turnedSizes({ image, turn, pages, keepsAllFrames }: Selection): Size[] {
   if (pages.length > 0) return pages.flatMap((page) => turnedSize(page, turn));
   // Where a decoder reads the file itself, it rotates an image without an orientation of its own.
   const pixels = image.decoded ? undefined : image.pixels;
@@ -231,20 +229,15 @@ function wholeNumber(side: number): number | undefined {
 }
 
 /** Fits each frame or page to convert whose size the header states. */
-export function fitAll({
-  image,
-  options,
-  turn,
-  pages,
-  keepsAllFrames,
-}: Pick<ConversionJob, 'image' | 'options' | 'turn' | 'pages' | 'keepsAllFrames'>): Fitting[] {
+export function fitAll(given: Omit<Extent, 'fittings'>): Fitting[] {
+  const { image, options, keepsAllFrames } = given;
   const isSvg = image.type === 'svg';
   const box = isSvg ? vectorBox(options) : options;
   // librsvg chooses the size of a whole drawing itself.
   const isChosen = isSvg && !cutsFirst(options) && options.scale === undefined && options.fit !== 'cover';
   const round = isChosen ? roundUp : roundHalfUp;
   const fit = (size: Size, at: number) => fitInto(shownArea(size, options, isSvg, at), box, round);
-  const fittings = turnedSizes({ image, turn, pages, keepsAllFrames }).map(fit);
+  const fittings = turnedSizes(given).map(fit);
   const frames = keepsAllFrames ? (image.animation?.delaysMs.length ?? 1) : 1;
   return frames === 1 ? fittings : fittings.flatMap((fitting) => Array<Fitting>(frames).fill(fitting));
 }

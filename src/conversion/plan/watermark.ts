@@ -1,8 +1,8 @@
 /** @module The place and the size of a watermark, and the commands that put it on each frame or page. */
 import { isSameSize, type Size } from '../../images/image-info.ts';
 import { OPTIONS } from '../../options.ts';
-import { type Offset, pointOf } from './position.ts';
-import { formatGeometry, formatOffset, pictureSize } from './resize.ts';
+import { formatGeometry, formatOffset, type Offset, pointOf } from './position.ts';
+import { pictureSize } from './resize.ts';
 import { SUFFIX } from './step.ts';
 import type { ConversionJob, ConvertOptions, Sentence, WatermarkPlace } from './types.ts';
 

@@ -18,8 +18,6 @@ export interface QueueOptions {
   readonly queueLimit: number;
   /** Number of additional slots for clients without a running job. Default: 0. */
   readonly reservedSlots?: number;
-  /** Maximum number of running jobs of a client. Default: no limit. */
-  readonly maxPerClient?: number;
   /** Maximum number of jobs of each kind that are prepared at once, each in addition to reserved slots. Default: no limit. */
   readonly maxPreparations?: Readonly<Partial<Record<PreparationKind, number>>>;
   /** Returns the current time in ms. Default: `performance.now`. */
@@ -65,18 +63,12 @@ export interface Place extends Disposable {
 }
 
 /** Slots of one kind: for preparations of one kind, or for running jobs. */
-class Stage {
-  active = 0;
-  readonly usageOf: Usages = createUsages();
+interface Stage {
+  active: number;
   readonly slots: number;
   readonly reserved: number;
   readonly maxPerClient: number;
-
-  constructor(slots: number, reserved: number, maxPerClient: number) {
-    this.slots = slots;
-    this.reserved = reserved;
-    this.maxPerClient = maxPerClient;
-  }
+  readonly usageOf: Usages;
 }
 
 /** A client of the queue. */
@@ -137,8 +129,11 @@ export class ConversionQueue {
   #nextSweep = 0;
 
   constructor(options: QueueOptions) {
-    const { reservedSlots = 0, maxPerClient = Number.POSITIVE_INFINITY, maxPreparations = {} } = options;
-    const preparing = (slots = Number.POSITIVE_INFINITY) => new Stage(slots, reservedSlots, slots);
+    const { reservedSlots: reserved = 0, maxPreparations = {} } = options;
+    const createStage = (slots: number, maxPerClient: number): Stage => ({
+      ...{ active: 0, slots, reserved, maxPerClient, usageOf: createUsages() },
+    });
+    const preparing = (slots = Number.POSITIVE_INFINITY) => createStage(slots, slots);
     this.#queueLimit = options.queueLimit;
     this.#now = options.now ?? (() => performance.now());
     this.#preparing = {
@@ -146,7 +141,7 @@ export class ConversionQueue {
       svg: preparing(maxPreparations.svg),
       pdf: preparing(maxPreparations.pdf),
     };
-    this.#running = new Stage(options.concurrency, reservedSlots, maxPerClient);
+    this.#running = createStage(options.concurrency, Number.POSITIVE_INFINITY);
     this.#stages = [...Object.values(this.#preparing), this.#running];
   }
 
@@ -165,21 +160,7 @@ export class ConversionQueue {
     return this.#enter(owner, this.#running);
   }
 
-  /**
-   * Runs a job that needs no preparation when a slot is free.
-   *
-   * @throws {ServiceError} QUEUE_FULL
-   * @throws {ClientDisconnectedError} if the signal aborts before the job starts; the job then never starts
-   */
-  async run<T>(work: (slot: Slot) => Promise<T>, owner: JobOwner): Promise<T> {
-    using place = this.enter(owner);
-    using slot = await place.start();
-    // The signal can abort after the slot is granted and before this line runs.
-    if (owner.signal.aborted) throw new ClientDisconnectedError();
-    return await work(slot);
-  }
-
-  /** Runs a job that consists of a preparation, when a slot for that is free. Throws as {@link run}. */
+  /** Runs a job that consists of a preparation, when a slot for that is free. Throws as {@link enter} and {@link Place.prepare}. */
   async prepare<T>(work: () => Promise<T>, owner: JobOwner): Promise<T> {
     using place = this.#enter(owner, this.#preparing[owner.kind ?? 'main']);
     return await place.prepare(work);

@@ -3,8 +3,13 @@
  * operation has an example of every error.
  */
 import type { Config } from '../../config.ts';
-import type { ErrorScope, ExampleValues } from '../../error-row.ts';
-import { ERROR_CODES, ERRORS, type ErrorCode } from '../../error-table.ts';
+import {
+  ERROR_CODES,
+  ERRORS,
+  type ErrorCode,
+  type ErrorScope,
+  type ExampleValues,
+} from '../../error-table.ts';
 import { ServiceError, serviceError } from '../../errors.ts';
 import { listLabels } from '../../formats.ts';
 import { errorBody } from '../error-handler.ts';
