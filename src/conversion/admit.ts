@@ -27,15 +27,13 @@ import {
 } from './plan/size.ts';
 import type { Step } from './plan/step.ts';
 import type { ConversionJob, ConvertOptions, PlannedJob } from './plan/types.ts';
-import type { ConversionInput, Machine } from './types.ts';
+import type { FileConversion } from './types.ts';
 import { MAX_PAGE_IMAGES } from './variants.ts';
 
 const CONTRADICTORY = new Error('the parts of the header contradict each other');
 
 /** What a result is planned with. */
-interface PlanContext extends Pick<Machine, 'config' | 'toolchain' | 'tools'> {
-  readonly source: ConversionInput;
-}
+type PlanContext = Pick<FileConversion, 'config' | 'toolchain' | 'tools' | 'source'>;
 
 /**
  * Plans one result.

@@ -181,19 +181,15 @@ export function enabledTypes(settings: ExtraSettings): {
 /** Returns where to look for the tools, including those that the extra formats need. */
 export function toolSearch(config: Config): ToolSearch {
   const { PATH: path, MAGICK_BIN: magick, RSVG_BIN: rsvg } = config;
-  return { path, named: { magick, rsvg }, optional: optionalTools(config) };
-}
-
-/** Returns the tools that the formats need in addition to the standard ones. */
-function optionalTools(settings: ExtraSettings): ToolName[] {
-  const { inputs, outputs } = extraTypes(settings);
+  const { inputs, outputs } = extraTypes(config);
   const tools = [
     // The optional tools are the same for both versions of ImageMagick.
     ...inputs.flatMap((type) => toolsFor(type, 'png', 7)),
     ...outputs.flatMap((type) => toolsFor('png', type, 7)),
     ...(outputs.includes('jxl') ? ['djxl'] : []), // restores a JPEG
   ];
-  return TOOL_NAMES.filter((tool) => TOOLS[tool].neededFor === 'extras' && tools.includes(tool));
+  const optional = TOOL_NAMES.filter((tool) => TOOLS[tool].neededFor === 'extras' && tools.includes(tool));
+  return { path, named: { magick, rsvg }, optional };
 }
 
 const codersRead = (types: readonly InputType[], magick: 6 | 7): string[] =>
@@ -220,13 +216,9 @@ export function grantsFor(
   outputs: readonly OutputType[],
   magick: 6 | 7,
 ): Grant[] {
-  const extraCoders = [
-    ...codersRead(
-      inputs.filter((type) => EXTRA_INPUT_TYPES.some((extra) => extra === type)),
-      magick,
-    ),
-    ...codersWritten(outputs.filter((type) => EXTRA_OUTPUT_TYPES.some((extra) => extra === type))),
-  ];
+  const extraInputs = inputs.filter((type) => EXTRA_INPUT_TYPES.some((extra) => extra === type));
+  const extraOutputs = outputs.filter((type) => EXTRA_OUTPUT_TYPES.some((extra) => extra === type));
+  const extraCoders = [...codersRead(extraInputs, magick), ...codersWritten(extraOutputs)];
   const [read, written] = [codersRead(inputs, magick), codersWritten(outputs)];
   return [...new Set(extraCoders)].map((coder) => {
     if (!written.includes(coder)) return { coder, rights: 'read' };

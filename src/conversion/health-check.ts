@@ -1,7 +1,7 @@
 /** @module Health check that converts a tiny image. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type ErrorCode, isDiskFull, ServiceError } from '../errors.ts';
+import { isDiskFull, ServiceError } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
 import type { OutputType } from '../formats.ts';
 import { ONE_PIXEL } from '../process/policy.ts';
@@ -60,12 +60,8 @@ export function convertOnePixel(
     const folder = await workspace.folder('image');
     await writeFile(join(folder, INPUT_FILE), ONE_PIXEL);
     const input = { folder, type: 'png', label: 'The pixel' } as const;
-    const { convertedMs } = await convert(
-      input,
-      { ...DEFAULT_OPTIONS, format },
-      new AbortController().signal,
-    );
-    return convertedMs;
+    const { signal } = new AbortController();
+    return (await convert(input, { ...DEFAULT_OPTIONS, format }, signal)).convertedMs;
   });
 }
 
@@ -74,13 +70,10 @@ async function works(convert: Convert, workspaces: HealthWorkspaces): Promise<bo
     await convertOnePixel({ convert, workspaces }, 'png');
     return true;
   } catch (error) {
-    if (isCode(error, 'QUEUE_FULL') || isCode(error, 'OVERLOADED')) return true; // overloaded, but healthy
+    const code = error instanceof ServiceError ? error.code : undefined;
+    if (code === 'QUEUE_FULL' || code === 'OVERLOADED') return true; // overloaded, but healthy
     // A disk that only the files of current requests fill is healthy, too.
-    if (!isCode(error, 'DISK_FULL') && !isDiskFull(error)) return false;
+    if (code !== 'DISK_FULL' && !isDiskFull(error)) return false;
     return workspaces.hasSpace().catch(() => false); // a rejection in the background would end the process
   }
-}
-
-function isCode(error: unknown, code: ErrorCode): boolean {
-  return error instanceof ServiceError && error.code === code;
 }

@@ -134,28 +134,18 @@ async function trimEach(jobs: Jobs, running: RunningConversion): Promise<Jobs> {
 }
 
 /** Returns what the commands of `trim` print, and removes their files. */
-async function printTrimmed(
-  job: PlannedJob,
-  running: RunningConversion,
-  isRepaired = false,
-): Promise<string> {
-  const { trimming } = job.plan;
-  const { folder } = running.source;
-  if (!trimming) return '';
-  try {
-    return (await runSteps(trimming.plan.steps, trimming, running)).stdout;
-  } catch (error) {
-    const image = isRepaired ? undefined : await repair(error as Error, job, running);
-    if (!image) throw explainFailure(error as Error, kindsOf(job), running.source);
-    return await printTrimmed(planAnew(job, { image }), running, true);
-  } finally {
-    const written = trimming.plan.steps.flatMap((step) => outputsOf(step, trimming) ?? [MEASURED_FILE]);
-    const names = written.map((name) => nameFile(name, trimming.suffix));
-    await Promise.all(
-      names.map((name) => workFiles(folder).rm(join(folder, name), { recursive: true, force: true })),
-    );
-  }
-}
+const printTrimmed = (job: PlannedJob, running: RunningConversion): Promise<string> =>
+  withRepair(job, running, async ({ plan: { trimming } }) => {
+    const { folder } = running.source;
+    if (!trimming) return '';
+    try {
+      return (await runSteps(trimming.plan.steps, trimming, running)).stdout;
+    } finally {
+      const written = trimming.plan.steps.flatMap((step) => outputsOf(step, trimming) ?? [MEASURED_FILE]);
+      const paths = written.map((name) => join(folder, nameFile(name, trimming.suffix)));
+      await Promise.all(paths.map((path) => workFiles(folder).rm(path, { recursive: true, force: true })));
+    }
+  });
 
 /** Chooses what `position=attention` keeps. Results of the same part of the image share its reduced image. */
 async function chooseParts(jobs: Jobs, running: RunningConversion): Promise<Jobs> {
@@ -212,13 +202,21 @@ async function encodeAll(
 const repair = (error: Error, { image }: ConversionJob, { source, repairs }: RunningConversion) =>
   repairAfterError(error, image, source.folder, repairs);
 
-async function encodeOrRepair(job: PlannedJob, running: RunningConversion): Promise<Converted> {
+const encodeOrRepair = (job: PlannedJob, running: RunningConversion): Promise<Converted> =>
+  withRepair(job, running, (planned) => encode(planned, running));
+
+/** Does a part of a conversion, and once more if the image can be repaired after an error. */
+async function withRepair<T>(
+  job: PlannedJob,
+  running: RunningConversion,
+  work: (job: PlannedJob) => Promise<T>,
+): Promise<T> {
   try {
-    return await encode(job, running);
+    return await work(job);
   } catch (error) {
     const image = await repair(error as Error, job, running);
     if (!image) throw explainFailure(error as Error, kindsOf(job), running.source);
-    return encode(planAnew(job, { image }), running);
+    return work(planAnew(job, { image }));
   }
 }
 

@@ -1,7 +1,7 @@
 /** @module The results to make of a file, and what becomes of each: one that fails can be skipped. */
 import { errorOfFile, isFileError, type ServiceError } from '../errors.ts';
 import type { ConvertOptions } from './plan/types.ts';
-import type { ConversionInput, OnError, Variant } from './types.ts';
+import type { FileConversion, Variant } from './types.ts';
 
 /** What has become of one result of a file so far. */
 export type Attempt<T> = {
@@ -26,12 +26,6 @@ export const toAttempts = (variants: readonly Variant[]): Attempt<ConvertOptions
 export const valuesOf = <T>(attempts: readonly Attempt<T>[]): T[] =>
   attempts.flatMap((attempt) => ('value' in attempt ? [attempt.value] : []));
 
-/** A file, and whether a variant that fails is skipped. */
-interface Subject {
-  readonly source: ConversionInput;
-  readonly onError: OnError;
-}
-
 /**
  * Does a part of the work for each result that has not failed, one after another.
  *
@@ -39,7 +33,7 @@ interface Subject {
  */
 export async function attemptEach<T, R>(
   attempts: readonly Attempt<T>[],
-  { source, onError }: Subject,
+  { source, onError }: Pick<FileConversion, 'source' | 'onError'>,
   work: (value: T, suffix: string) => Promise<R> | R,
 ): Promise<Attempt<R>[]> {
   const done: Attempt<R>[] = [];

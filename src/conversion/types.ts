@@ -8,7 +8,7 @@ import type { Note } from '../notes.ts';
 import type { RunCommand } from '../process/command.ts';
 import type { Toolchain } from '../process/toolchain.ts';
 import type { Step, StepContext } from './plan/step.ts';
-import type { ConvertOptions, ToolContext, WatermarkPlace } from './plan/types.ts';
+import type { ConvertOptions, ToolContext, Watermark } from './plan/types.ts';
 
 /** What every conversion uses of this machine. */
 export interface Machine {
@@ -77,13 +77,8 @@ export interface ConversionInput {
 }
 
 /** The image of a watermark. */
-export interface WatermarkFile {
+export interface WatermarkFile extends Omit<Watermark, 'sizes'> {
   readonly path: string;
-  readonly type: InputType;
-  /** SHA-256 of the file in hex. */
-  readonly sha256: string;
-  /** Its place in pixels, at its own size. */
-  readonly place?: WatermarkPlace | undefined;
 }
 
 /** A converted file. */

@@ -17,23 +17,16 @@ import { type ConversionJob, type ConvertOptions, INPUT_FILE, type PlannedJob } 
 import { type WatermarkBox, watermarkBoxes, watermarkFile } from './plan/watermark.ts';
 import { unsupportedType } from './store.ts';
 import { type Attempt, attemptEach, valuesOf } from './targets.ts';
-import type { ConversionInput, RunningConversion, WatermarkFile } from './types.ts';
+import type { ConversionInput, ConversionResult, RunningConversion, WatermarkFile } from './types.ts';
 
 /** Name of the watermark in messages. */
 export const WATERMARK_LABEL = 'The watermark';
-
-/** What is known of a watermark that has been made. */
-interface Made {
-  readonly path: string;
-  readonly width?: number | undefined;
-  readonly height?: number | undefined;
-}
 
 /** Converts a file to its results. */
 type Run = (
   planned: readonly Attempt<PlannedJob>[],
   running: RunningConversion,
-) => Promise<readonly Attempt<Made>[]>;
+) => Promise<readonly Attempt<Pick<ConversionResult, 'path' | 'width' | 'height'>>[]>;
 
 /**
  * Makes the watermark of each result, and plans the result again for its size. An error of the watermark is that of all results.
@@ -50,11 +43,9 @@ export async function watermarkEach(
   for (const job of valuesOf(jobs)) sizes.set(job.suffix, await makeWatermarks(job, running, run));
   return attemptEach(jobs, running, (job) => {
     const { watermark } = job.options;
-    return watermark
-      ? planAnew(job, {
-          options: { ...job.options, watermark: { ...watermark, sizes: sizes.get(job.suffix) } },
-        })
-      : job;
+    if (!watermark) return job;
+    const made = { ...watermark, sizes: sizes.get(job.suffix) };
+    return planAnew(job, { options: { ...job.options, watermark: made } });
   });
 }
 

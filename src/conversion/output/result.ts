@@ -18,16 +18,11 @@ import type { Output } from '../../process/command.ts';
 import { hashFile } from '../key.ts';
 import { FILE_TO_ENCODE, nameFile, OUTPUT_STEM } from '../plan/step.ts';
 import { type ConversionJob, type ConvertOptions, INPUT_FILE, RESTORED_FILE } from '../plan/types.ts';
+import type { ConversionInput } from '../types.ts';
 import { invalidOutputError, warningsIn } from './tool-errors.ts';
 
 /** Conversion that has written an output. */
-interface OutputContext {
-  /** Folder of the conversion. */
-  readonly folder: string;
-  readonly type: InputType;
-  /** Name of the input in messages. */
-  readonly label: string;
-}
+type OutputContext = Pick<ConversionInput, 'folder' | 'type' | 'label'>;
 
 /** Valid output of a conversion. */
 export interface CheckedResult {

@@ -1,16 +1,13 @@
 /** @module Parses the messages of tools, and translates failures of tools into errors for the client. */
 import { ClientDisconnectedError, ServiceError, serviceErrorFrom, type TimeLimit } from '../../errors.ts';
-import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
+import { INPUTS, OUTPUTS, type OutputType } from '../../formats.ts';
 import type { KindRow } from '../../images/kinds.ts';
 import { CommandError } from '../../process/command.ts';
 import type { ToolName } from '../../tools.ts';
+import type { ConversionInput } from '../types.ts';
 
 /** File that an error is about. */
-interface ErrorSubject {
-  readonly type: InputType;
-  /** Name of the file in messages. */
-  readonly label: string;
-}
+type ErrorSubject = Pick<ConversionInput, 'type' | 'label'>;
 
 /**
  * ImageMagick's message that its policy forbids an operation. The name of a colour profile is too short to imitate it.

@@ -69,8 +69,7 @@ function planTrimming(job: ConversionJob): PlannedJob | undefined {
     .flatMap((tool) => planSteps(tool, measured));
   const stages = STAGES.slice(0, DECODED_STAGES).filter(([stage]) => stage !== colours.printHalfTransparent);
   const args = [...stages.flatMap(([stage]) => stage(measured)), ...measureTrim(measured)];
-  const none = { decoding: undefined, measuring: undefined, trimming: undefined, reducing: undefined };
-  return { ...measured, plan: { ...none, steps: [...rendering, { tool: 'magick', args }], notes: [] } };
+  return { ...measured, plan: { steps: [...rendering, { tool: 'magick', args }], notes: [] } };
 }
 
 /** Plans to encode an image again. The commands of {@link plan} for another quality have stored it. */

@@ -5,14 +5,11 @@
 import { differsFromSrgb, type ImageInfo, type Size } from '../../images/image-info.ts';
 import type { KeptMetadata } from '../../options.ts';
 
-/** A scale of libjpeg's decoder: the number of eighths that remain of each side, and the divisor that requests it. */
-interface DecoderScale {
-  readonly eighths: number;
-  readonly divisor: number;
-}
-
-/** The scales that ImageMagick can request, smallest first. libjpeg selects 3/8 for 1/3. */
-const DECODER_SCALES: readonly DecoderScale[] = [
+/**
+ * The scales of libjpeg's decoder that ImageMagick can request, smallest first: the number of eighths that remain of each side, and the
+ * divisor that requests it. libjpeg selects 3/8 for 1/3.
+ */
+const DECODER_SCALES = [
   { eighths: 1, divisor: 8 },
   { eighths: 2, divisor: 4 },
   { eighths: 3, divisor: 3 },

@@ -22,7 +22,7 @@ export type ConvertOptions = OptionValues & {
 };
 
 /** The image of a watermark. Its file is that of the source. */
-interface Watermark {
+export interface Watermark {
   readonly type: InputType;
   /** SHA-256 in hex: the conversion key depends on it. */
   readonly sha256: string;
@@ -98,13 +98,13 @@ export type Sentence = (job: ConversionJob) => string | undefined;
 /** Commands that convert an image. */
 export interface Plan {
   /** Decodes the image to PNG, if ImageMagick cannot read it. Then the steps are planned again. */
-  readonly decoding: Step | undefined;
+  readonly decoding?: Step | undefined;
   /** Renders an SVG to find out its size, if the steps depend on it. Then they are planned again. */
-  readonly measuring: Step | undefined;
+  readonly measuring?: Step | undefined;
   /** Prints the areas that `trim` keeps, without decoding and measuring. Then the steps are planned again. */
-  readonly trimming: PlannedJob | undefined;
+  readonly trimming?: PlannedJob | undefined;
   /** Writes the image that shows what `position=attention` keeps. Then the steps are planned again. */
-  readonly reducing: PlannedJob | undefined;
+  readonly reducing?: PlannedJob | undefined;
   readonly steps: readonly Step[];
   /** Notes that are known before the steps run. The output of the steps can add others. */
   readonly notes: readonly Note[];
