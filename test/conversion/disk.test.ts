@@ -53,13 +53,18 @@ const REPAIRS: readonly Repair[] = [
   },
 ];
 
+/** Stores a file as the input of a conversion. */
+async function store(bytes: Buffer) {
+  const folder = await makeTempDir('repair');
+  const path = join(folder, 'in');
+  await writeFile(path, bytes);
+  return { folder, path, bytes };
+}
+
 describe('the disk space of a repair', () => {
   for (const { what, file, repair } of REPAIRS) {
     it(`of ${what} is counted before it is written, and is that of the file afterwards`, async () => {
-      const folder = await makeTempDir('repair');
-      const path = join(folder, 'in');
-      const bytes = await file();
-      await writeFile(path, bytes);
+      const { folder, path, bytes } = await store(await file());
       let [held, grown] = [bytes.length, 0];
       const onDisk = async (): Promise<number> => {
         const sizes = (await readdir(folder)).map(async (name) => (await stat(join(folder, name))).size);
@@ -84,10 +89,7 @@ describe('the disk space of a repair', () => {
     });
 
     it(`of ${what} is not used if the disk has none`, async () => {
-      const folder = await makeTempDir('repair');
-      const path = join(folder, 'in');
-      const bytes = await file();
-      await writeFile(path, bytes);
+      const { folder, path, bytes } = await store(await file());
       const context: RepairContext = {
         ...{ label: 'x', maxBytes: 2 ** 20, release: () => {} },
         store: () => Promise.reject(serviceError('DISK_FULL')),
@@ -99,9 +101,7 @@ describe('the disk space of a repair', () => {
   }
 
   it('of a TIFF does not exceed the largest upload: many directories that overlap could each be repaired', async () => {
-    const folder = await makeTempDir('repair');
-    const path = join(folder, 'in');
-    const bytes = await edgeCase('cmyk-without-rows.tiff');
+    const { folder, path, bytes } = await store(await edgeCase('cmyk-without-rows.tiff'));
     for (const [maxBytes, grows] of [
       [bytes.length, false],
       [bytes.length + 1000, true],

@@ -3,21 +3,13 @@ import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { KINDS } from '../../src/images/kinds.ts';
 import { edgeCase } from '../helpers/client.ts';
-import { type ExpectedResult, expectedResult } from '../helpers/edge-cases.ts';
+import { EDGE_CASE_NAMES, type ExpectedResult, expectedResult } from '../helpers/edge-cases.ts';
 import { convertWith, typeOf } from '../helpers/engine.ts';
 import { decode, pixelAt } from '../helpers/pixels.ts';
 import { useEngine } from '../helpers/service.ts';
 
 /** Minimum difference of a channel that is visible. */
 const VISIBLE = 6;
-
-/** Extensions of the fixtures, by a part of the label. */
-const EXTENSIONS = [
-  ['TIFF', 'tiff'],
-  ['AVIF', 'avif'],
-  ['BMP', 'bmp'],
-  ['icon', 'ico'],
-] as const;
 
 describe('a kind of file in the table of misread kinds', () => {
   const engine = useEngine();
@@ -45,8 +37,8 @@ describe('a kind of file in the table of misread kinds', () => {
   for (const [kind, { refused, label }] of Object.entries(KINDS)) {
     if (typeof refused === 'string') continue;
     it(`is misread by ImageMagick ${refused.join(' and ')} and by no other version: ${label}`, async () => {
-      const extension = EXTENSIONS.find(([part]) => label.includes(part))?.[1];
-      const fixture = `${kind}.${extension}`;
+      const fixture =
+        EDGE_CASE_NAMES.find((name) => name.startsWith(`${kind}.`)) ?? expect.fail('no fixture');
       const version = engine.toolchain.magick?.major as 6 | 7;
       const isMisread = await isWrong(await convertAnyway(fixture), expectedResult(fixture));
       expect(isMisread, `versions in the row ${kind}`).to.equal(refused.includes(version));

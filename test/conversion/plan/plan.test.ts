@@ -250,16 +250,18 @@ describe('the plan', () => {
         args.join(' ').includes('-alpha off-if-opaque -filter'),
       );
 
-    it('drops that of a single image or of an animated WebP before the resize', () => {
-      expect(drops({ type: 'png', width: 300, height: 200 }, { width: 100 })).to.equal(true);
-      expect(drops({ type: 'gif', animation: moving }, { format: 'png', width: 100 })).to.equal(true);
-      expect(drops({ type: 'gif', animation: moving }, { format: 'webp', width: 100 })).to.equal(true);
-    });
-
-    it('keeps that of an animated GIF, of full-size images and of formats without alpha', () => {
-      expect(drops({ type: 'gif', animation: moving }, { format: 'gif', width: 100 })).to.equal(false);
-      expect(drops({ type: 'png', width: 300, height: 200 }, {})).to.equal(false);
-      expect(drops({ type: 'jpg', width: 300, height: 200 }, { width: 100 })).to.equal(false);
+    it('drops that of a resized single image or animated WebP before the resize', () => {
+      const gif = { type: 'gif', animation: moving } as const;
+      const png = { type: 'png', width: 300, height: 200 } as const;
+      for (const [image, given, isDropped] of [
+        [png, { width: 100 }, true],
+        [gif, { format: 'png', width: 100 }, true],
+        [gif, { format: 'webp', width: 100 }, true],
+        [gif, { format: 'gif', width: 100 }, false],
+        [png, {}, false],
+        [{ ...png, type: 'jpg' }, { width: 100 }, false],
+      ] as const)
+        expect(drops(image, given), JSON.stringify([image, given])).to.equal(isDropped);
     });
   });
 
@@ -390,15 +392,19 @@ describe('the plan', () => {
     });
 
     it('needs the size of an SVG only to cover the box, or for borders of a PDF', () => {
-      const measures = (picture: ImageInfo, given: Partial<ConvertOptions>) =>
-        plan(job(picture, { width: 10, height: 10, ...given })).measuring !== undefined;
-      expect(measures({ type: 'svg' }, { fit: 'cover' })).to.equal(true);
-      expect(measures({ type: 'svg' }, { fit: 'contain', format: 'pdf' })).to.equal(true);
-      for (const fit of ['inside', 'contain', 'fill'] as const)
-        expect(measures({ type: 'svg' }, { fit }), fit).to.equal(false);
-      expect(measures({ type: 'svg', width: 1, height: 1 }, { fit: 'cover' })).to.equal(false);
-      expect(measures({ type: 'svg', width: 1, height: 1, styled: true }, { fit: 'cover' })).to.equal(true);
-      expect(measures({ type: 'gif' }, { fit: 'cover' })).to.equal(false);
+      const svg = { type: 'svg' } as const;
+      const sized = { ...svg, width: 1, height: 1 };
+      for (const [picture, given, isMeasured] of [
+        [svg, { fit: 'cover' }, true],
+        [svg, { fit: 'contain', format: 'pdf' }, true],
+        ...(['inside', 'contain', 'fill'] as const).map((fit) => [svg, { fit }, false] as const),
+        [sized, { fit: 'cover' }, false],
+        [{ ...sized, styled: true }, { fit: 'cover' }, true],
+        [{ type: 'gif' }, { fit: 'cover' }, false],
+      ] as const) {
+        const { measuring } = plan(job(picture, { width: 10, height: 10, ...given }));
+        expect(measuring !== undefined, JSON.stringify([picture, given])).to.equal(isMeasured);
+      }
     });
   });
 
@@ -511,12 +517,6 @@ describe('the plan', () => {
       );
     });
 
-    it('to PNG is the unchanged output of librsvg', () => {
-      expect(lines({ type: 'svg' }, { format: 'png', width: 50 })).to.deep.equal([
-        'rsvg -f png -a -w 50 -o image.png',
-      ]);
-    });
-
     it('to other formats is rendered by librsvg at the final size, then converted without resizing', () => {
       const steps = planSteps(job({ type: 'svg' }, { format: 'jpg', width: 400, height: 300 }));
       expect(steps[0]).to.deep.equal({
@@ -531,10 +531,6 @@ describe('the plan', () => {
   });
 
   describe('for an AVIF', () => {
-    it('on version 7 is one command', () => {
-      expect(lines({ type: 'avif' })).to.have.length(1);
-    });
-
     it('on version 6 is decoded by heif-convert', () => {
       const { decoding } = plan(job({ type: 'avif' }, {}, SIX));
       expect(decoding).to.deep.equal({ tool: 'heif', args: ['in', 'decoded.png'], deflateLevel: 0 });
@@ -607,13 +603,6 @@ describe('the plan', () => {
     it('renders an SVG for an icon at 256 pixels, or at the requested size', () => {
       expect(lines({ type: 'svg' }, { format: 'ico' })[0]).to.include(' -w 256 -h 256 ');
       expect(lines({ type: 'svg' }, { format: 'ico', width: 48 })[0]).to.include(' -w 48 ');
-    });
-
-    it('lists all tools that the conversion needs', () => {
-      expect(toolsFor('jxl', 'avif', 7)).to.deep.equal(['djxl', 'magick', 'avifenc']);
-      expect(toolsFor('heic', 'jxl', 6)).to.deep.equal(['heif', 'magick', 'cjxl']);
-      expect(toolsFor('svg', 'jxl', 7)).to.deep.equal(['rsvg', 'magick', 'cjxl']);
-      expect(toolsFor('jp2', 'tiff', 6)).to.deep.equal(['magick']);
     });
   });
 
@@ -714,44 +703,35 @@ describe('the plan', () => {
       }
     });
 
-    it('of an SVG to PDF with a translucent background of its own is the requested one', () => {
-      const paper = (canvasColour: string, background?: string) =>
+    it('of an SVG to PDF is kept, unless it has a colour of its own or another is requested', () => {
+      const paper = (canvasColour?: string, background?: string) =>
         / --background-color (\S+)/.exec(
-          lines({ type: 'svg', canvasColour }, { format: 'pdf', ...(background && { background }) })[0] ?? '',
+          lines({ type: 'svg', ...(canvasColour && { canvasColour }) }, { format: 'pdf', background })[0] ??
+            '',
         )?.[1];
+      expect(paper()).to.equal(undefined);
+      expect(paper(undefined, '#112233')).to.equal('#112233');
       expect(paper('rgb(1,2,3)', '#112233')).to.equal('rgb(1,2,3)');
       expect(paper('rgba(1,2,3,0.5)', '#112233')).to.equal('#112233');
       expect(paper('rgba(1,2,3,0.5)')).to.equal('rgba(1,2,3,0.5)');
     });
-
-    it('of an SVG to PDF is kept, unless a background is requested', () => {
-      expect(lines({ type: 'svg' }, { format: 'pdf' })[0]).to.not.include('background');
-      expect(lines({ type: 'svg' }, { format: 'pdf', background: '#112233' })[0]).to.include(
-        '--background-color #112233',
-      );
-    });
   });
 
   describe('for a PDF', () => {
-    const compression = (picture: ImageInfo, given: Partial<ConvertOptions> = {}) =>
-      /-compress (\S+)/.exec(lines(picture, { format: 'pdf', ...given })[0] ?? '')?.[1];
-
-    it('compresses photos as JPEG, and palettes losslessly', () => {
-      expect(compression({ type: 'jpg' })).to.equal('JPEG');
-      expect(compression({ type: 'png', paletteKind: 'palette' })).to.equal('Zip');
-      expect(compression({ type: 'png', paletteKind: 'bilevel' })).to.equal('Group4');
-      expect(compression({ type: 'png', paletteKind: 'bilevel' }, { width: 10 })).to.equal('Zip'); // greyscale at this point
-    });
-
-    it('compresses all pages of a TIFF losslessly if one of them requires it', () => {
-      const bilevel = { index: 0, paletteKind: 'bilevel' } as const;
-      expect(compression({ type: 'tiff', pages: [bilevel, { index: 1, paletteKind: 'bilevel' }] })).to.equal(
-        'Group4',
-      );
-      expect(compression({ type: 'tiff', pages: [bilevel, { index: 1 }] })).to.equal('Zip');
-      expect(compression({ type: 'tiff', pages: [{ index: 0 }, bilevel] }, { pages: 'first' })).to.equal(
-        'JPEG',
-      );
+    it('compresses photos as JPEG, and palettes without loss, as all pages of a TIFF if one of them requires it', () => {
+      const [bilevel, photo] = [{ index: 0, paletteKind: 'bilevel' }, { index: 1 }] as const;
+      for (const [picture, given, compression] of [
+        [{ type: 'jpg' }, {}, 'JPEG'],
+        [{ type: 'png', paletteKind: 'palette' }, {}, 'Zip'],
+        [{ type: 'png', paletteKind: 'bilevel' }, {}, 'Group4'],
+        [{ type: 'png', paletteKind: 'bilevel' }, { width: 10 }, 'Zip'], // the resize adds greys
+        [{ type: 'tiff', pages: [bilevel, { ...bilevel, index: 1 }] }, {}, 'Group4'],
+        [{ type: 'tiff', pages: [bilevel, photo] }, {}, 'Zip'],
+        [{ type: 'tiff', pages: [photo, bilevel] }, { pages: 'first' }, 'JPEG'],
+      ] as const) {
+        const line = lines(picture, { format: 'pdf', ...given })[0] ?? '';
+        expect(/-compress (\S+)/.exec(line)?.[1], JSON.stringify(picture)).to.equal(compression);
+      }
     });
   });
 
@@ -759,40 +739,41 @@ describe('the plan', () => {
     const gif = { type: 'gif', animation: moving } as const;
     const tiff = { type: 'tiff', pages: [{ index: 0 }, { index: 1 }] } as const;
 
-    it('takes the first frame on request, and all frames as pages only on request', () => {
-      expect(lines(gif, { format: 'webp', frames: 'first' })[0]).to.include(' GIF:in[0] ');
-      expect(lines(gif, { format: 'pdf' })[0]).to.include(' GIF:in[0] ');
-      expect(lines(gif, { format: 'pdf', frames: 'all' })[0]).to.include(' GIF:in ');
-      expect(lines(gif, { format: 'png', frames: 'all' })[0]).to.include(' GIF:in[0] ');
+    it('takes the first frame or page on request, and all frames as pages only on request', () => {
+      for (const [picture, given, read] of [
+        [gif, { format: 'webp', frames: 'first' }, 'GIF:in[0]'],
+        [gif, { format: 'pdf' }, 'GIF:in[0]'],
+        [gif, { format: 'pdf', frames: 'all' }, 'GIF:in'],
+        [gif, { format: 'png', frames: 'all' }, 'GIF:in[0]'],
+        [tiff, { format: 'pdf', pages: 'first' }, 'TIFF:in[0]'],
+        [tiff, { format: 'pdf', frames: 'first' }, 'TIFF:in[0,1]'],
+        // Without thumbnails, which are no pages.
+        [{ ...tiff, pages: [{ index: 0 }, { index: 2 }] }, { format: 'pdf' }, 'TIFF:in[0,2]'],
+        [{ ...tiff, pages: [{ index: 1 }, { index: 2 }] }, { format: 'png' }, 'TIFF:in[1]'],
+      ] as const)
+        expect(lines(picture, given)[0], JSON.stringify(given)).to.include(` ${read} `);
     });
 
-    it('takes the first page on request', () => {
-      expect(lines(tiff, { format: 'pdf', pages: 'first' })[0]).to.include(' TIFF:in[0] ');
-      expect(lines(tiff, { format: 'pdf', frames: 'first' })[0]).to.include(' TIFF:in[0,1] ');
-    });
-
-    it('has a note if the result lacks frames or pages', () => {
-      const notes = (picture: ImageInfo, given: Partial<ConvertOptions>) => plan(job(picture, given)).notes;
-      expect(notes(gif, { format: 'webp' })).to.deep.equal([]);
-      expect(notes(gif, { format: 'webp', frames: 'first' })).to.deep.equal(['first-frame-only']);
-      expect(notes(gif, { format: 'jpg' })).to.deep.equal(['first-frame-only']);
-      expect(notes({ type: 'png', hasIgnoredFrames: true }, {})).to.deep.equal(['first-frame-only']);
-      expect(notes(tiff, { format: 'jpg' })).to.deep.equal(['first-page-only']);
-      expect(notes(tiff, { format: 'pdf' })).to.deep.equal([]);
-      expect(notes({ type: 'jpg', profile: 'other' }, {})).to.deep.equal(['colour-converted-to-srgb']);
-      expect(notes({ type: 'jpg', profile: 'other' }, { metadata: 'all' })).to.deep.equal([]);
-      expect(notes({ type: 'jpg', profile: 'srgb' }, {})).to.deep.equal([]);
+    it('has a note if the result lacks frames or pages, or has other colours', () => {
+      const jpg = { type: 'jpg', profile: 'other' } as const;
+      for (const [picture, given, ...notes] of [
+        [gif, { format: 'webp' }],
+        [gif, { format: 'webp', frames: 'first' }, 'first-frame-only'],
+        [gif, { format: 'jpg' }, 'first-frame-only'],
+        [{ type: 'png', hasIgnoredFrames: true }, {}, 'first-frame-only'],
+        [tiff, { format: 'jpg' }, 'first-page-only'],
+        [tiff, { format: 'pdf' }],
+        [jpg, {}, 'colour-converted-to-srgb'],
+        [jpg, { metadata: 'all' }],
+        [{ ...jpg, profile: 'srgb' }, {}],
+      ] as const)
+        expect(plan(job(picture, given)).notes, JSON.stringify([picture, given])).to.deep.equal(notes);
     });
   });
 
   describe('for a TIFF', () => {
     const page = (at: number): Page => ({ index: at });
     const picture = { type: 'tiff', pages: [0, 2, 3].map(page) } as const;
-    it('takes all pages except thumbnails for a PDF, and the first one for other formats', () => {
-      expect(lines(picture, { format: 'pdf' })[0]).to.include(' TIFF:in[0,2,3] ');
-      expect(lines({ ...picture, pages: [1, 2].map(page) }, { format: 'png' })[0]).to.include(' TIFF:in[1] ');
-    });
-
     it('expands the palette of a page, unless it is stored as RGB or YCbCr', () => {
       const reading = (page: Partial<Page>) =>
         lines({ type: 'tiff', pages: [{ index: 0, ...page }] }, { format: 'png' })[0];
@@ -854,11 +835,18 @@ describe('the plan', () => {
     expect(lines({ type: 'png' }, { format: 'jpg' })[0]).to.not.include(plain);
   });
 
-  it('requires librsvg for SVG only, and libheif for AVIF on version 6 only', () => {
-    expect(toolsFor('svg', 'pdf', 7)).to.deep.equal(['rsvg']);
-    expect(toolsFor('svg', 'png', 7)).to.deep.equal(['rsvg']);
-    expect(toolsFor('svg', 'webp', 7)).to.deep.equal(['rsvg', 'magick']);
-    expect(toolsFor('avif', 'png', 6)).to.deep.equal(['heif', 'magick']);
-    expect(toolsFor('avif', 'png', 7)).to.deep.equal(['magick']);
+  it('needs the tools that decode, convert and encode, and those of AVIF by the version of ImageMagick', () => {
+    for (const [type, format, magick, ...tools] of [
+      ['svg', 'pdf', 7, 'rsvg'],
+      ['svg', 'png', 7, 'rsvg'],
+      ['svg', 'webp', 7, 'rsvg', 'magick'],
+      ['svg', 'jxl', 7, 'rsvg', 'magick', 'cjxl'],
+      ['avif', 'png', 6, 'heif', 'magick'],
+      ['avif', 'png', 7, 'magick'],
+      ['jxl', 'avif', 7, 'djxl', 'magick', 'avifenc'],
+      ['heic', 'jxl', 6, 'heif', 'magick', 'cjxl'],
+      ['jp2', 'tiff', 6, 'magick'],
+    ] as const)
+      expect(toolsFor(type, format, magick), `${type} to ${format}`).to.deep.equal(tools);
   });
 });
