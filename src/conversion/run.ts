@@ -29,11 +29,10 @@ import { choosePoint, REDUCED_BYTES } from './plan/attention.ts';
 import { iconSize } from './plan/encode.ts';
 import { canShare, planAgain, planAnew, planTogether, selectPrinted } from './plan/index.ts';
 import { kindsOf } from './plan/job.ts';
-import { outputsOf } from './plan/outputs.ts';
 import { toPosition } from './plan/position.ts';
 import { renderSmaller } from './plan/rasterize.ts';
 import { countPages, extentOf } from './plan/size.ts';
-import { completeStep, nameFile, type Step } from './plan/step.ts';
+import { completeStep, nameFile, outputsOf, type Step } from './plan/step.ts';
 import { MEASURED_FILE, parseTrimmed } from './plan/trim.ts';
 import {
   type ConversionJob,
