@@ -114,12 +114,7 @@ export function detectCapabilities(
     supports,
     inputs: inputs.filter((input) => outputs.some((output) => supports(input, output))),
     outputs: outputs.filter((output) => inputs.some((input) => supports(input, output))),
-    problems: [
-      ...missingTools(toolchain)
-        .filter((name) => !refused.has(name))
-        .map(missingTool),
-      ...(magick ? missingCoders(magick) : []),
-    ],
+    problems: [...missingTools(toolchain, refused), ...(magick ? missingCoders(magick) : [])],
     unavailable: named.flatMap(([setting, type, cause]) =>
       cause === undefined
         ? []
@@ -133,15 +128,15 @@ const listNamed = <T>(types: 'all' | readonly T[]): readonly T[] => (types === '
 
 const installAdvice = (debianPackage: string): string => `On Debian: apt install ${debianPackage}`;
 
-/** Returns the tools that standard conversions need and that were not found. */
-function missingTools(toolchain: Toolchain): ToolName[] {
+/** Returns the tools that standard conversions need and that were not found, except refused ones. */
+function missingTools(toolchain: Toolchain, refused: ReadonlyMap<ToolName, string>): Problem[] {
   const needs = toolchain.magick?.major === 6 ? ['standard', 'magick-6'] : ['standard'];
-  return TOOL_NAMES.filter((name) => needs.includes(TOOLS[name].neededFor) && !toolchain[name]);
+  return TOOL_NAMES.filter((name) => !toolchain[name] && !refused.has(name)).flatMap((name) => {
+    const { neededFor, label, lacks, debianPackage } = TOOLS[name];
+    const message = `${label} not found: ${lacks}. ${installAdvice(debianPackage)}`;
+    return needs.includes(neededFor) ? { message } : [];
+  });
 }
-
-const missingTool = (tool: ToolName): Problem => ({
-  message: `${TOOLS[tool].label} not found: ${TOOLS[tool].lacks}. ${installAdvice(TOOLS[tool].debianPackage)}`,
-});
 
 /** Returns the coders that standard conversions need and that ImageMagick does not have. */
 function missingCoders(magick: Magick): Problem[] {

@@ -205,15 +205,13 @@ export function optionFields(outputs: readonly OutputType[]): Record<string, z.Z
 export const toOptionValues = (checked: Readonly<Record<string, unknown>>): OptionValues =>
   Object.fromEntries(
     OPTION_NAMES.map((name) => {
-      const value = checked[fieldName(name)] ?? optionRow(name).default;
-      const { type } = optionRow(name);
-      return [name, type.kind === 'number' && typeof value === 'string' ? wordToNumber(value, type) : value];
+      const { type, default: fallback } = optionRow(name);
+      const value = checked[fieldName(name)] ?? fallback;
+      // A number can be `yes`, which stands for one, or `no`.
+      if (type.kind !== 'number' || typeof value !== 'string') return [name, value];
+      return [name, value === 'yes' ? type.yes : undefined];
     }),
   ) as unknown as OptionValues;
-
-/** Returns the number that `yes` stands for; undefined for `no`. */
-const wordToNumber = (word: string, { yes }: { readonly yes?: number }): number | undefined =>
-  word === 'yes' ? yes : undefined;
 
 /** Formats that can be chosen, with the quality value that the client gives each, above 0 and up to 1. */
 export type AcceptedFormats = Readonly<Partial<Record<OutputType, number>>>;

@@ -83,18 +83,15 @@ export async function openWatermarks(
   const opened = new Map<string, Preset>();
   for (const [name, preset] of presets) {
     const { watermarkPath: image } = preset;
-    const watermark =
-      image === undefined
-        ? undefined
-        : await readWatermark(image, types).catch((cause) => {
-            const reason =
-              cause instanceof ServiceError ? cause.message : `it cannot be read: ${systemReason(cause)}`;
-            throw new StartupError(`${setting} ${path}: preset "${name}": watermark ${image}: ${reason}`, {
-              setting,
-              cause,
-            });
-          });
-    opened.set(name, watermark ? { ...preset, watermark } : preset);
+    opened.set(name, preset);
+    if (image === undefined) continue;
+    const watermark = await readWatermark(image, types).catch((cause) => {
+      const isChecked = cause instanceof ServiceError;
+      const reason = isChecked ? cause.message : `it cannot be read: ${systemReason(cause)}`;
+      const message = `${setting} ${path}: preset "${name}": watermark ${image}: ${reason}`;
+      throw new StartupError(message, { setting, cause });
+    });
+    opened.set(name, { ...preset, watermark });
   }
   return opened;
 }
