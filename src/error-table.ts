@@ -96,6 +96,10 @@ const fixed = (status: number, scope: ErrorScope, text: string): ErrorRow<[]> =>
     () => [],
   );
 
+/** Defines an error of one file whose message has no other arguments. */
+const fixedFile = (status: number, message: (file: string) => string): ErrorRow<[file: string]> =>
+  file(status)(message, () => []);
+
 /** Defines an error of a service that is overloaded or unavailable. `wait` is the value of `Retry-After`, in seconds. */
 const unavailable = (scope: ErrorScope, text: string, wait: number): ErrorRow<[]> => ({
   ...fixed(503, scope, `${text} Try again shortly.`),
@@ -145,10 +149,7 @@ const ROWS = {
     ({ part }) => [part],
     (field) => ({ field }),
   ),
-  EMPTY_FILE: badFile(
-    (file: string) => `${file} is empty (0 bytes).`,
-    () => [],
-  ),
+  EMPTY_FILE: fixedFile(400, (file) => `${file} is empty (0 bytes).`),
   UNEXPECTED_FILE_FIELD: badRequest(
     (field: string | undefined, expected: string) =>
       `Unexpected file part ${field === undefined ? 'without a name' : `"${field}"`}: the file part must be named "${expected}".`,
@@ -218,14 +219,10 @@ const ROWS = {
       `${file} uses an unsupported encoding (${kind}): save it with a common encoding, or in another format.`,
     () => ['lossless, hierarchical or 12-bit JPEG'],
   ),
-  FILE_ENCRYPTED: badFile(
-    (file: string) => `${file} is encrypted: save it without a password.`,
-    () => [],
-  ),
-  PDF_TO_PDF: badFile(
-    (file: string) =>
-      `${file} is a PDF already, whose pages are only converted to images: choose another format.`,
-    () => [],
+  FILE_ENCRYPTED: fixedFile(400, (file) => `${file} is encrypted: save it without a password.`),
+  PDF_TO_PDF: fixedFile(
+    400,
+    (file) => `${file} is a PDF already, whose pages are only converted to images: choose another format.`,
   ),
   OUTPUT_DIMENSION_TOO_LARGE: badFile(
     (file: string, label: string, max: number) =>
@@ -354,10 +351,10 @@ const ROWS = {
     (_frames, pixels, max) => exceeds(pixels, max, 'MAX_TOTAL_PIXELS'),
   ),
   // A limit of the tools, for a file whose header does not show its real size.
-  RESOURCE_LIMIT_EXCEEDED: tooLarge(
-    (file: string) =>
+  RESOURCE_LIMIT_EXCEEDED: fixedFile(
+    413,
+    (file) =>
       `${file} needs more memory or disk space than one conversion may use (see MAX_PIXELS and MAX_TOTAL_PIXELS).`,
-    () => [],
   ),
   // Not 503: proxies and clients would repeat the request, with the same result.
   CONVERSION_TIMEOUT: tooLarge(
