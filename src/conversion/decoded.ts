@@ -54,12 +54,10 @@ export async function readDecoded(
  * @throws {ServiceError} if the file has no pixels, or if time or disk space run out
  * @throws {ClientDisconnectedError} if the signal aborts
  */
-export async function completeInput({
-  source,
-  config,
-  signal,
-  deadline,
-}: Pick<RunningConversion, 'source' | 'config' | 'signal' | 'deadline'>): Promise<ImageInfo> {
+export async function completeInput(
+  running: Pick<RunningConversion, 'source' | 'config' | 'signal' | 'deadline'>,
+): Promise<ImageInfo> {
+  const { source, config, signal, deadline } = running;
   const timeout = AbortSignal.timeout(Math.max(1, Math.ceil(deadline - performance.now())));
   const path = join(source.folder, INPUT_FILE);
   const completed = await completePng(path, AbortSignal.any([signal, timeout])).catch((cause) => {

@@ -41,13 +41,8 @@ export async function inspectPdf(
   const readPages = async (from: number, to: number): Promise<Pages> => {
     const { stdout } = await run({
       ...{ file: pdfinfo.path, args: ['-f', String(from), '-l', String(to), INPUT_FILE] },
-      ...{
-        cwd: source.folder,
-        outputs: [],
-        memoryBytes: MAX_MEMORY_BYTES,
-        cpuSeconds: MAX_CPU_SECONDS,
-        signal,
-      },
+      ...{ cwd: source.folder, outputs: [], signal },
+      ...{ memoryBytes: MAX_MEMORY_BYTES, cpuSeconds: MAX_CPU_SECONDS },
       timeoutMs: Math.max(1, Math.ceil(deadline - performance.now())),
     }).catch((error) => {
       throw translateToolError(error, 'pdfinfo', source, error.signal === 'SIGXCPU' ? CPU_LIMIT : limit);

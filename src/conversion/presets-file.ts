@@ -42,19 +42,14 @@ export function readPresets(
 ): Presets {
   const lineCounter = new LineCounter();
   const document = parseDocument(readText(path, setting), { lineCounter });
-  const fail = (problems: readonly { offset: number; message: string }[]): never => {
+  /** Fails if there are problems, each with its offset in the file. */
+  const check = (problems: readonly (readonly [offset: number, message: string])[]): void => {
     const lines = problems.map(
-      ({ offset, message }) => `${setting} ${path}:${lineCounter.linePos(offset).line}: ${message}`,
+      ([offset, message]) => `${setting} ${path}:${lineCounter.linePos(offset).line}: ${message}`,
     );
-    throw new StartupError(lines.join('\n'), { setting });
+    if (lines.length > 0) throw new StartupError(lines.join('\n'), { setting });
   };
-  if (document.errors.length > 0)
-    fail(
-      document.errors.map(({ pos: [offset], message }) => ({
-        offset,
-        message: message.split('\n')[0] as string,
-      })),
-    );
+  check(document.errors.map(({ pos: [offset], message }) => [offset, message.split('\n')[0] as string]));
   const parse = createParsers(outputs, config).convert;
   const known = Object.keys(formSchemas(outputs).convert.shape);
   const { presets, problems } = checkPresets(document.toJS(), dirname(resolve(path)), (fields) => {
@@ -62,8 +57,7 @@ export function readPresets(
     if (unknown) throw serviceError('FIELD_INVALID', 'option', unknown[0], `one of ${known.join(', ')}`);
     parse(fields);
   });
-  if (problems.length > 0)
-    fail(problems.map(({ path: at, message }) => ({ offset: offsetOf(document, at), message })));
+  check(problems.map(({ path: at, message }) => [offsetOf(document, at), message]));
   return presets;
 }
 

@@ -28,14 +28,9 @@ export const REDUCED_BYTES = 54 + PIXEL_BYTES;
 export function createReducingJob(job: ConversionJob): ConversionJob | undefined {
   const { image, options, tools, keepsAllFrames } = job;
   const [fitting, ...others] = job.fittings;
-  const isChosen = options.fit === 'cover' && options.position === 'attention';
-  if (
-    !isChosen ||
-    !fitting ||
-    fills(fitting) ||
-    others.some(({ resized }) => !isSameSize(resized, fitting.resized))
-  )
+  if (options.fit !== 'cover' || options.position !== 'attention' || !fitting || fills(fitting))
     return undefined;
+  if (others.some(({ resized }) => !isSameSize(resized, fitting.resized))) return undefined;
   return createJob(
     keepsAllFrames ? { ...image, orientation: 1 } : image, // frames are not rotated
     {

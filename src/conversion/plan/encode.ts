@@ -177,12 +177,9 @@ export const COPYRIGHT_FILES = [
   ['xmp', 'copyright.xmp'],
 ] as const;
 
-function copyrightArguments({
-  image: { copyright },
-  options: { format, metadata },
-}: ConversionJob): string[] {
-  if (format !== 'avif' || metadata !== 'copyright' || !copyright) return [];
-  const blocks = encodeCopyright(copyright, format);
+function copyrightArguments({ image: { copyright }, options }: ConversionJob): string[] {
+  if (options.format !== 'avif' || options.metadata !== 'copyright' || !copyright) return [];
+  const blocks = encodeCopyright(copyright, 'avif');
   return COPYRIGHT_FILES.flatMap(([kind, name]) => (blocks[kind] ? [`--${kind}`, name] : []));
 }
 

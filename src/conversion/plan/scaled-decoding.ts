@@ -161,9 +161,12 @@ const MIN_WEBP_PIXELS = 1_000_000;
 /** Returns a size for dwebp, whose filter averages pixels. ImageMagick does the rest. */
 function scaleWebp({ width = 0, height = 0 }: ImageInfo, target: Size): ScaledDecoding | undefined {
   const pixels = width * height;
+  const scaled = (target: number, decoded: number): ScaledSide => ({
+    ...{ decoded, whole: decoded, from: decoded, target, to: target },
+  });
   const found = WEBP_OVERSAMPLING.map((factor) => ({
-    columns: { ...decodedAt(target.width * factor), target: target.width, to: target.width },
-    rows: { ...decodedAt(target.height * factor), target: target.height, to: target.height },
+    columns: scaled(target.width, target.width * factor),
+    rows: scaled(target.height, target.height * factor),
   })).find(
     ({ columns: { decoded: across }, rows: { decoded: down } }) =>
       across <= width && down <= height && across * down <= pixels * MAX_WEBP_SHARE,
@@ -171,12 +174,6 @@ function scaleWebp({ width = 0, height = 0 }: ImageInfo, target: Size): ScaledDe
   if (!found || pixels < MIN_WEBP_PIXELS) return undefined;
   return { requested: `${found.columns.decoded}x${found.rows.decoded}`, ...found };
 }
-
-const decodedAt = (side: number): Pick<ScaledSide, 'decoded' | 'whole' | 'from'> => ({
-  decoded: side,
-  whole: side,
-  from: side,
-});
 
 /** Returns whether the pixels of a WebP are all that its conversion needs: dwebp writes neither alpha nor metadata to a PPM. */
 function hasOnlyPixels({ opaque, profile, metadata }: ImageInfo, kept: KeptMetadata): boolean {

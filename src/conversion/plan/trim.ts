@@ -15,20 +15,11 @@ export const MEASURED_FILE = 'measured.miff';
  *
  * @returns undefined if nothing is to be trimmed, if it has been measured, or if the size is not known
  */
-export function createTrimJob({
-  image,
-  options,
-  tools,
-  suffix,
-  fittings,
-}: ConversionJob): ConversionJob | undefined {
+export function createTrimJob(job: ConversionJob): ConversionJob | undefined {
+  const { image, options, tools, suffix, fittings } = job;
   const { trim, areas, rotate, flip, crop, dpi, frames, pages } = options;
   if (trim === undefined || areas || fittings.length === 0) return undefined;
-  const own = {
-    quality: 100,
-    metadata: 'none',
-    ...{ trim, rotate, flip, crop, dpi, frames, pages },
-  } as const;
+  const own = { quality: 100, metadata: 'none', trim, rotate, flip, crop, dpi, frames, pages } as const;
   const { width, height, scale } = vectorBox(options);
   const drawn = { ...own, format: 'bmp', width, height, scale, enlarge: true } as const;
   return createJob(image, image.type === 'svg' ? drawn : { ...own, format: options.format }, tools, suffix);
