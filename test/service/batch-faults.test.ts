@@ -225,6 +225,7 @@ describe('convertBatch', () => {
     const convertOne = async (source: ConversionInput, signal: AbortSignal, group?: object) => {
       using place = pool.enter({ signal, group });
       using _slot = await place.start();
+      if (signal.aborted) throw new ClientDisconnectedError(); // the slot was granted before
       log.push(`start ${source.label}`);
       if (source.label === 'a') {
         await secondStarted.promise;
