@@ -1,10 +1,10 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from 'chai';
 import { ALL_OUTPUT_TYPES, type InputType, OUTPUTS, type OutputType } from '../../src/formats.ts';
-import { convertWith, typeOf } from '../helpers/engine.ts';
+import { FIXTURE_FILES } from '../helpers/damage.ts';
+import { convertWith } from '../helpers/engine.ts';
 import { readTags, remainingMetadata, type Tags } from '../helpers/exif.ts';
 import { ALL_EXTRAS } from '../helpers/extra.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
@@ -90,14 +90,11 @@ describe('metadata=copyright', () => {
     it(`keeps exactly the copyright and the profile of all fixtures in ${folder}`, async () => {
       /** Number of files by their types. */
       const counts = new Map<InputType, number>();
-      const files = new URL(`../../fixtures/${folder}/`, import.meta.url).pathname;
       const results: { label: string; path: string; tags: Tags; bytes: Buffer; notes: readonly string[] }[] =
         [];
-      for (const name of (await readdir(files)).sort()) {
-        const plain = await readFile(join(files, name));
-        const type = await typeOf(plain);
-        if (COMPRESSED.includes(name)) continue;
-        const bytes = type && SOURCES[type] && (await withMetadata(name, plain, type));
+      const files = FIXTURE_FILES.filter((file) => file.folder === folder && !COMPRESSED.includes(file.name));
+      for (const { name, type, bytes: plain } of files) {
+        const bytes = SOURCES[type] && (await withMetadata(name, plain, type));
         if (!bytes) continue;
         const count = counts.get(type) ?? 0;
         counts.set(type, count + 1);

@@ -1,7 +1,6 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 /** @module Converts every fixture to variants at once, and one by one, and compares the results byte by byte. */
 import { createHash } from 'node:crypto';
-import { readdirSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -10,9 +9,8 @@ import type { Step } from '../../src/conversion/plan/step.ts';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
 import type { ConversionInput, ConversionResult, Variant } from '../../src/conversion/types.ts';
 import { ServiceError } from '../../src/errors.ts';
-import { ALL_INPUT_TYPES, type InputType } from '../../src/formats.ts';
 import { optionsWith } from '../../src/options.ts';
-import { edgeCasePath, fixturePath } from '../helpers/client.ts';
+import { FIXTURE_FILES, type Fixture } from '../helpers/damage.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { withoutDates } from '../helpers/pdf.ts';
 import { valuesOf } from '../helpers/plans.ts';
@@ -60,22 +58,16 @@ function someVariants(place: number): Variant[] {
   return shuffled.slice(0, VARIANTS_PER_FILE).map(({ variant }) => variant);
 }
 
-const FILES = ['images', 'traps'].flatMap((folder) =>
-  readdirSync(new URL(`../../fixtures/${folder}/`, import.meta.url))
-    .filter((name) => !name.endsWith('.json'))
-    .map((name) => (folder === 'images' ? fixturePath(name) : edgeCasePath(name))),
-);
+const FILES = FIXTURE_FILES.filter(({ folder }) => folder !== 'extra');
 
 describe('several variants of one file', () => {
   const engine = useEngine({ CONCURRENCY: '1', EXTRA_OUTPUTS: 'avif' });
 
   /** Stores a file as the input of a conversion. */
-  async function input(path: string, steps: Step[]): Promise<ConversionInput> {
+  async function input({ bytes, type }: Fixture, steps: Step[]): Promise<ConversionInput> {
     const folder = join(await makeTempDir('variants'), '1');
     await mkdir(folder);
-    await writeFile(join(folder, 'in'), await readFile(path));
-    const extension = path.split('.').at(-1);
-    const type = ALL_INPUT_TYPES.find((one) => one === extension) as InputType;
+    await writeFile(join(folder, 'in'), bytes);
     return { folder, type, label: 'The file', onCommand: (step) => void steps.push(step) };
   }
 
@@ -88,16 +80,15 @@ describe('several variants of one file', () => {
     return { sha256, quality, notes };
   }
 
-  for (const [place, path] of FILES.entries()) {
+  for (const [place, file] of FILES.entries()) {
     const variants = someVariants(place);
-    const name = path.split('/').slice(-2).join('/');
-    it(`has the bytes and notes of single conversions for ${name}`, async () => {
+    it(`has the bytes and notes of single conversions for ${file.folder}/${file.name}`, async () => {
       const { signal } = new AbortController();
-      const isSvg = name.endsWith('.svg');
+      const isSvg = file.type === 'svg';
       const steps: Step[] = [];
       const single: object[] = [];
       for (const variant of variants) {
-        const source = await input(path, []);
+        const source = await input(file, []);
         const result = await engine.convert(source, variant.options, signal).catch((error) => error);
         if (result instanceof Error && !(result instanceof ServiceError)) throw result;
         single.push(
@@ -107,7 +98,7 @@ describe('several variants of one file', () => {
         );
       }
       const together = await engine
-        .convertVariants(await input(path, steps), variants, 'skip', signal)
+        .convertVariants(await input(file, steps), variants, 'skip', signal)
         .catch((error: ServiceError) => variants.map(() => ({ error })));
       for (const [at, outcome] of together.entries()) {
         const found =

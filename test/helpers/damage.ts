@@ -3,9 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { ALL_INPUT_TYPES, type InputType } from '../../src/formats.ts';
 import { plain } from './pixels.ts';
 
-const FOLDERS = ['images', 'traps', 'extra'].map(
-  (name) => new URL(`../../fixtures/${name}/`, import.meta.url).pathname,
-);
+const FOLDERS = ['images', 'traps', 'extra'] as const;
 const EXTENSIONS: Readonly<Record<string, InputType>> = { tif: 'tiff', jpeg: 'jpg', j2k: 'jp2' };
 
 /** An image of the project. */
@@ -14,13 +12,18 @@ export interface Fixture {
   readonly type: InputType;
   readonly bytes: Buffer;
 }
-const FILES: readonly Fixture[] = FOLDERS.flatMap((folder) =>
-  readdirSync(folder).flatMap((name) => {
-    const extension = name.split('.').at(-1) ?? '';
-    const type = ALL_INPUT_TYPES.find((input) => input === (EXTENSIONS[extension] ?? extension));
-    return type ? [{ name, type, bytes: readFileSync(folder + name) }] : [];
-  }),
-);
+/** The images in `fixtures/`, by the names of their folders and files. */
+export const FIXTURE_FILES: readonly (Fixture & { readonly folder: (typeof FOLDERS)[number] })[] =
+  FOLDERS.flatMap((folder) => {
+    const path = new URL(`../../fixtures/${folder}/`, import.meta.url).pathname;
+    return readdirSync(path)
+      .sort()
+      .flatMap((name) => {
+        const extension = name.split('.').at(-1) ?? '';
+        const type = ALL_INPUT_TYPES.find((input) => input === (EXTENSIONS[extension] ?? extension));
+        return type ? [{ folder, name, type, bytes: readFileSync(path + name) }] : [];
+      });
+  });
 /** BigTIFFs: directories, counts and offsets are 64-bit numbers, and Node.js reads file positions up to 2^53. */
 const BIG_TIFFS: readonly Fixture[] = [
   {
@@ -37,7 +40,7 @@ const BIG_TIFFS: readonly Fixture[] = [
   },
 ];
 /** All images of the project, and two BigTIFFs. */
-export const FIXTURES: readonly Fixture[] = [...FILES, ...BIG_TIFFS];
+export const FIXTURES: readonly Fixture[] = [...FIXTURE_FILES, ...BIG_TIFFS];
 
 /** Byte values that are likely to cause errors: no bits, all bits, sign bits, and sizes of windows. */
 const NASTY = [0x00, 0xff, 0x7f, 0x80, 0x01, 0x40, 0xfe];
