@@ -1,6 +1,6 @@
 /**
  * @module Benchmarks the service beside a plain sharp server, the bare command line and an echo server: `npm run bench
- * -- [--quick] [--crowd] [--thumbnails] [--only PART] [--out NAME]`. Alternates between them in one run. Writes `bench/NAME.md`.
+ * -- [--quick] [--crowd] [--thumbnails] [--folder COUNT] [--only PART] [--out NAME]`. Alternates between them in one run. Writes `bench/NAME.md`.
  */
 
 import { mkdirSync, mkdtempDisposableSync, writeFileSync } from 'node:fs';
@@ -12,6 +12,7 @@ import sharpModule from 'sharp';
 import { loadConfig } from '../src/config.ts';
 import { createConversionEngine } from '../src/conversion/engine.ts';
 import { commandLineMs, type Tools } from './bench/command-line.ts';
+import { compareFolder } from './bench/folder.ts';
 import { type Image, makeImages } from './bench/images.ts';
 import { type Job, type Measured, measure, nameOf } from './bench/load.ts';
 import { type Row, table } from './bench/report.ts';
@@ -31,6 +32,8 @@ const { values: flags } = parseArgs({
     crowd: { type: 'boolean', default: false },
     /** Measures only results of {@link THUMBNAILS}, of sources in the sizes that people send. */
     thumbnails: { type: 'boolean', default: false },
+    /** Measures only the conversion of a folder with this number of photos, beside mogrify, convert and vipsthumbnail. */
+    folder: { type: 'string' },
     out: { type: 'string', default: 'report' },
   },
 });
@@ -53,6 +56,8 @@ const QUICK_FORMATS = ['webp', 'jpg', 'png'];
 /** Conversions that are also measured with an address per request, at 8 requests at a time. */
 const CROWD = ['photo 320×240 → jpg', 'photo 320×240 → webp', 'photo 0.75 MP → webp', 'photo 3 MP → jpg 300'];
 const CROWD_CLIENTS = 8;
+/** The photo of `--folder`. */
+const FOLDER_PHOTO = 'photo 0.75 MP';
 
 const clients = (flags.clients ?? (flags.quick ? '1,8' : '1,2,8,32')).split(',').map(Number);
 const seconds = Number(flags.seconds ?? (flags.quick ? 0.5 : 1));
@@ -61,24 +66,34 @@ using temporary = mkdtempDisposableSync(join(tmpdir(), 'imagemill-bench-'));
 const folder = temporary.path;
 const outFolder = new URL('../bench', import.meta.url).pathname;
 
-const tools = await findTools();
-const images = await makeImages(flags.thumbnails ? 'sources' : 'all');
-const servers = {
-  imagemill: await startServerProcess({ TEMP_DIR: join(folder, 'service') }),
-  sharp: await startOther('sharp'),
-  echo: await startOther('echo'),
-};
-const rows: Row[] = [];
-for (const job of jobs(images)) {
-  for (const count of job.crowd || flags.crowd ? [CROWD_CLIENTS] : clients) {
-    const row = await compare(job, count, servers, tools);
-    if (!row) continue;
-    rows.push(row);
-    console.log(table([row]).split('\n').at(-1));
+await (flags.folder ? compareFolders(Number(flags.folder)) : compareAll());
+
+async function compareAll(): Promise<void> {
+  const tools = await findTools();
+  const images = await makeImages(flags.thumbnails ? 'sources' : 'all');
+  const servers = {
+    imagemill: await startServerProcess({ TEMP_DIR: join(folder, 'service') }),
+    sharp: await startOther('sharp'),
+    echo: await startOther('echo'),
+  };
+  const rows: Row[] = [];
+  for (const job of jobs(images)) {
+    for (const count of job.crowd || flags.crowd ? [CROWD_CLIENTS] : clients) {
+      const row = await compare(job, count, servers, tools);
+      if (!row) continue;
+      rows.push(row);
+      console.log(table([row]).split('\n').at(-1));
+    }
   }
+  await Promise.all(Object.values(servers).map((server) => server.end()));
+  report(rows, tools);
 }
-await Promise.all(Object.values(servers).map((server) => server.end()));
-report(rows, tools);
+
+async function compareFolders(count: number): Promise<void> {
+  const { magick } = await findTools();
+  const photo = (await makeImages('all')).find(({ name }) => name === FOLDER_PHOTO) as Image;
+  console.log(compareFolder(photo, count, rounds, folder, magick));
+}
 
 function jobs(images: readonly Image[]): Job[] {
   const sources = images.filter(({ name }) => !flags.quick || QUICK_IMAGES.includes(name));

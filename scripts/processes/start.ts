@@ -14,7 +14,7 @@ export interface ServerProcess extends AsyncDisposable {
 export const NODE_FLAGS = ['--max-semi-space-size=4', '--initial-old-space-size=64'];
 
 /** Path of the built program. */
-const BUILT_PROGRAM: string = new URL('../../dist/main.js', import.meta.url).pathname;
+export const BUILT_PROGRAM: string = new URL('../../dist/main.js', import.meta.url).pathname;
 
 const running = new Set<ServiceProcess>();
 process.on('exit', () => {

@@ -6,12 +6,21 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { formWith } from '../../test/helpers/from-address.ts';
 import { isRunning } from '../../test/helpers/util.ts';
 import { kill, listTree } from '../processes/usage.ts';
-import { emptyTally, runClients } from './clients.ts';
+import { ATTACK_FAULTS } from './attacks.ts';
+import { add, type ClientRun, emptyTally, once, runClients } from './clients.ts';
 import { clientRun, type Fault, type FaultParts, finish, type Outcome, runLoad } from './fault.ts';
 import { INTERRUPTIONS } from './interruptions.ts';
 import { SLOW_CLIENT_FAULTS } from './noisy-client-faults.ts';
 import { noisyPhoto, type Request } from './requests.ts';
-import { scratch, startServer, waitUntil } from './server.ts';
+import {
+  filesLeft,
+  listLeftovers,
+  processesLeft,
+  type Server,
+  scratch,
+  startServer,
+  waitUntil,
+} from './server.ts';
 
 /** Faults by the name that the report prints. */
 export const FAULTS: Readonly<Record<string, Fault>> = {
@@ -21,7 +30,10 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   'fork servers and their jobs are killed at random': killAtRandom,
   'the disk of 64 MB fills': diskFull,
   'open files run out': filesRunOut,
+  'SIGTERM with work in flight': drainOnSigterm,
+  'kill -9 and a start over the same folder': killAndRestart,
   ...INTERRUPTIONS,
+  ...ATTACK_FAULTS,
   ...SLOW_CLIENT_FAULTS,
 };
 
@@ -110,3 +122,50 @@ async function filesRunOut(parts: FaultParts): Promise<Outcome> {
   // and had no request yet is for probes only: its first request gets 503.
   return finish(parts, server, tally, { excused: [503], mayLose: true });
 }
+
+const IN_FLIGHT = 12;
+
+/** Sends SIGTERM while {@link IN_FLIGHT} slow requests are in progress. All must be answered. */
+async function drainOnSigterm(parts: FaultParts): Promise<Outcome> {
+  const server = await startServer({ SHUTDOWN_GRACE_MS: '600000', CONVERT_TIMEOUT_MS: '600000' });
+  const { tally, answered } = await inFlight(parts, server, { leaving: 0 });
+  const status = await server.end();
+  await answered;
+  if (status !== 0) tally.wrong.push(`ended with ${status}`);
+  if ((tally.answers[200] ?? 0) !== IN_FLIGHT)
+    tally.wrong.push(`${IN_FLIGHT} in flight, answers ${JSON.stringify(tally.answers)}`);
+  return { tally, left: await listLeftovers(server) };
+}
+
+/**
+ * Sends SIGKILL while requests are in progress and starts another server with the same folder, which must remove the
+ * leftovers.
+ */
+async function killAndRestart(parts: FaultParts): Promise<Outcome> {
+  const server = await startServer();
+  const { tally, answered } = await inFlight(parts, server, { leaving: 0, mayLose: true });
+  await server.end('SIGKILL');
+  await answered;
+  const left = (): number => processesLeft(server.tempDir).length + server.outlived().length;
+  await waitUntil(() => left() === 0);
+  if (left() > 0) tally.wrong.push('tools outlived their server');
+  const next = await startServer({ TEMP_DIR: server.tempDir });
+  add(tally, await runLoad(parts, next, {}, 1 / 2));
+  return finish(parts, next, tally);
+}
+
+/** Sends {@link IN_FLIGHT} requests and waits until the server has received all of them. */
+async function inFlight(parts: FaultParts, server: Server, more: Partial<ClientRun>) {
+  const photo = await noisyPhoto(2400, 1800, 20);
+  const form = () => formWith(photo);
+  const request: Request = { what: 'a photo', path: '/convert', form, expected: [200] };
+  const tally = emptyTally();
+  const run = clientRun(parts, server, more);
+  const answered = Promise.all(Array.from({ length: IN_FLIGHT }, () => once(run, request, tally)));
+  const answers = (): number => Object.values(tally.answers).reduce((sum, count) => sum + count, 0);
+  await waitUntil(() => receivedFiles(server) + answers() >= IN_FLIGHT);
+  return { tally, answered };
+}
+
+const receivedFiles = (server: Server): number =>
+  filesLeft(server).filter((path) => /request-[^/]+\/1$/.test(path)).length;

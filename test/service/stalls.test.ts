@@ -104,38 +104,18 @@ describe('the event loop', () => {
     });
   }
 
-  const GET = 'GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n';
-  const GET_1_0 = 'GET /api/v1/openapi.json HTTP/1.0\r\nConnection: keep-alive\r\n\r\n';
-  const formHead = (path: string): string =>
-    `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=xyz\r\n`;
-  const REFUSED = `${formHead('/api/v1/convert?quality=80')}Content-Length: 5\r\n\r\nhello`;
-  /** The text of each connection: two for a route that reads the chunks, and two for one that discards them. */
-  const chunkedBodies = (chunks: string): string[] =>
-    ['/api/v1/convert', '/nothing'].flatMap((path) =>
-      Array<string>(2).fill(`${formHead(path)}Transfer-Encoding: chunked\r\n\r\n${chunks}`),
-    );
-  const MANY = '3000 unread pipelined requests on 20 connections';
-  // Node.js reads bodies into buffers of 64 KiB, and collects them as garbage when they take 64 MB.
-  for (const [what, texts, maxGrowthBytes] of [
-    [MANY, () => Array<string>(20).fill(GET.repeat(3000)), 60e6],
-    [`${MANY} in HTTP/1.0`, () => Array<string>(20).fill(GET_1_0.repeat(3000)), 60e6],
-    [`${MANY} after a refused upload`, () => Array<string>(20).fill(REFUSED + GET.repeat(3000)), 60e6],
-    ['bodies in chunks of one byte', () => chunkedBodies('1\r\n-\r\n'.repeat(5e6)), 200e6],
-    [
-      'bodies in chunks of 64 bytes',
-      () => chunkedBodies(`40\r\n${'-'.repeat(64)}\r\n`.repeat(10e6 / 64)),
-      200e6,
-    ],
+  for (const [what, request] of [
+    ['in HTTP/1.1', 'GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n'],
+    ['in HTTP/1.0', 'GET /api/v1/openapi.json HTTP/1.0\r\nConnection: keep-alive\r\n\r\n'],
   ] as const) {
-    it(`is blocked for less than ${MAX_TURN_MS} ms by ${what}, within ${maxGrowthBytes / 1e6} MB`, async () => {
+    it(`is blocked for less than ${MAX_TURN_MS} ms by 3000 pipelined requests ${what}, within 60 MB`, async () => {
       const memoryBefore = memoryOf(server.pid).resident;
       const turnMs = await longestTurnDuring(async () => {
-        const sockets = await Promise.all(texts().map(() => dial(base)));
-        for (const [at, text] of texts().entries()) sockets[at]?.pause().write(text, 'latin1');
-        for (let count = 0; count < 100; count += 1) {
+        const sockets = await Promise.all(Array.from({ length: 20 }, () => dial(base)));
+        for (const socket of sockets) socket.pause().write(request.repeat(3000));
+        for (let count = 0; count < 100; count += 1)
           expect((await fetch(new URL('/livez', base))).status).to.equal(200);
-          expect(memoryOf(server.pid).resident - memoryBefore).to.be.below(maxGrowthBytes);
-        }
+        expect(memoryOf(server.pid).resident - memoryBefore).to.be.below(60e6);
         for (const socket of sockets) socket.destroy();
       });
       expect(turnMs).to.be.below(MAX_TURN_MS);
