@@ -5,6 +5,7 @@ import { gif } from '../../scripts/fixtures/gif-writer.ts';
 import { draw, frame, open, solid } from '../../scripts/fixtures/scene.ts';
 import { seeded } from '../../scripts/stress/random.ts';
 import { convert, converted, edgeCase, expectSuccess, type Fields, fixture } from '../helpers/client.ts';
+import { composedFrames, gifWithDisposal } from '../helpers/gif-disposal.ts';
 import { decode, difference, drawPdf, type Pixels, pixelAt, toPixels } from '../helpers/pixels.ts';
 import { useService, useServiceWith } from '../helpers/service.ts';
 
@@ -173,6 +174,17 @@ describe('animations', () => {
     const shown = await decode((await toResult(cleared, { format: 'gif' })).body);
     expect(pixelAt(expected, 47, 33)[3]).to.equal(0);
     expect(pixelAt(shown, 47, 33)[3]).to.equal(0);
+  });
+
+  // Disposal 2 leaves transparent pixels, which decoders show in different ways: test/web/same-as-browser.test.ts.
+  it('shows each frame of a GIF as its disposal methods state, also of one without a control extension', async () => {
+    for (const first of [0, 1, 3])
+      for (const second of [0, 1, 3, 'none'] as const)
+        for (const format of ['webp', 'gif']) {
+          const { body } = await toResult(gifWithDisposal(first, second), { format, lossless: 'true' });
+          const { max } = difference(await decode(body), composedFrames(first, second));
+          expect(max, `${first} and ${second} in ${format}`).to.equal(0);
+        }
   });
 
   it('restores what was before a GIF frame of disposal method 4, as browsers do', async () => {

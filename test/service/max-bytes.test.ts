@@ -13,13 +13,16 @@ import {
   sendBatch,
 } from '../helpers/client.ts';
 import { convertWith } from '../helpers/engine.ts';
+import { readTags } from '../helpers/exif.ts';
+import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
 import { COPY_SCENE, fakeMagick } from '../helpers/fake-magick.ts';
+import { writeTempFile } from '../helpers/hooks.ts';
 import { decode, pixelAt } from '../helpers/pixels.ts';
-import { startEngine, useOwnServices, useService } from '../helpers/service.ts';
+import { startEngine, useOwnServices, useServiceWith } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
 
 describe('max_bytes', () => {
-  const service = useService();
+  const service = useServiceWith(ALL_EXTRAS);
   let photo: Buffer;
   before(async () => {
     photo = await noisyPhoto(480, 320);
@@ -55,6 +58,30 @@ describe('max_bytes', () => {
       expect(answer.body.equals(plain.body)).to.equal(true);
     });
   }
+
+  for (const format of ['avif', 'jxl']) {
+    it(`gives ${format} the result of a lower quality, and states it`, async () => {
+      const file = await extra('grid.heic');
+      const full = (await converted(file, { format, quality: '90' })).body.length;
+      const maxBytes = Math.round(full * 0.6);
+      const answer = await converted(file, { format, quality: '90', max_bytes: String(maxBytes) });
+      const quality = qualityOf(answer);
+      expect(answer.body.length).to.be.within(maxBytes * 0.7, maxBytes);
+      expect(notesOf(answer)).to.include('quality-lowered');
+      expect(quality).to.be.within(10, 89);
+      const plain = await converted(file, { format, quality: String(quality) });
+      expect(plain.body.equals(answer.body), `as quality=${quality}`).to.equal(true);
+    });
+  }
+
+  it('counts the metadata of a JPEG XL', async () => {
+    const fields = { format: 'jxl', strip_metadata: 'false' };
+    const file = await fixture('private.jpg');
+    const { body } = await converted(file, { ...fields, max_bytes: '3000' });
+    expect(body.length).to.be.at.most(3000);
+    const [tags] = await readTags([await writeTempFile('kept.jxl', body)]);
+    expect(tags).to.include({ 'IFD0:Artist': 'Somebody Private' });
+  });
 
   it('keeps the frames, delays and loop count of an animation', async () => {
     const file = await noisyAnimation();

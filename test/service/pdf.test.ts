@@ -142,4 +142,12 @@ describe('conversion to PDF', () => {
       }
     }
   });
+
+  it('contains no names of files or software', async () => {
+    for (const name of ['scene.jpg', 'scene.svg']) {
+      const { body } = await made(await fixture(name));
+      for (const trace of ['/tmp', 'imagemill', 'request-', '(in)', '(out)'])
+        expect(body.includes(trace), `${trace} of ${name}`).to.equal(false);
+    }
+  });
 });

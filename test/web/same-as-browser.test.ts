@@ -70,7 +70,7 @@ describe('the rendering of Chromium', () => {
   ))
     it(`of the BMP Suite kind ${names} equals the PNG`, async () => check(await make(), 'kind.bmp'));
 
-  // The other pairs of methods need no browser: test/service/picture-kinds.test.ts.
+  // The other pairs of methods need no browser: test/service/animations.test.ts.
   for (const [first, second] of [
     [0, 2],
     [1, 3],
