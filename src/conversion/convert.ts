@@ -36,7 +36,7 @@ export type FileConverter = ReturnType<typeof createConvert>;
 
 /** Creates the functions that convert files. */
 export function createConvert(deps: ConvertDeps) {
-  const { queue, config, toolchain, maxThreads } = deps;
+  const { queue, config, maxThreads } = deps;
 
   const convertVariants: ConvertVariants = async (source, requested, onError, signal, group) => {
     const variants = requested.map(({ name, options }) => ({
@@ -99,24 +99,25 @@ export function createConvert(deps: ConvertDeps) {
       return explainJob(valuesOf(jobs)[0] as PlannedJob, digest, deps);
     },
   };
+}
 
-  /** Plans the results, and derives what is known before the tools run. */
-  async function prepare(input: OwnedInput, variants: readonly Variant[], conversion: FileConversion) {
-    const started = performance.now();
-    const { digest, jobs } = await plan(input, variants, conversion);
-    const planned = valuesOf(jobs);
-    const keys = new Map(
-      planned.map((job) => [job.suffix, conversionKey(digest, canonicalPlan(job, toolchain))]),
-    );
-    const known = [...keys.values()].find((key) => conversion.source.knows?.(key));
-    if (known !== undefined) throw new KnownResultError(known);
-    const bytes = planned.map((job) => estimateDiskBytes(job, input.bytes) ?? maxToolFileBytes(config));
-    return {
-      ...{ jobs, keys, maxBytes: sum(bytes) },
-      maxFolderBytes: maxFolderBytes(planned, input.bytes, config),
-      ms: performance.now() - started,
-    };
-  }
+/** Plans the results, and derives what is known before the tools run. */
+async function prepare(input: OwnedInput, variants: readonly Variant[], conversion: FileConversion) {
+  const { source, config, toolchain } = conversion;
+  const started = performance.now();
+  const { digest, jobs } = await plan(input, variants, conversion);
+  const planned = valuesOf(jobs);
+  const keys = new Map(
+    planned.map((job) => [job.suffix, conversionKey(digest, canonicalPlan(job, toolchain))]),
+  );
+  const known = [...keys.values()].find((key) => source.knows?.(key));
+  if (known !== undefined) throw new KnownResultError(known);
+  const bytes = planned.map((job) => estimateDiskBytes(job, input.bytes) ?? maxToolFileBytes(config));
+  return {
+    ...{ jobs, keys, maxBytes: sum(bytes) },
+    maxFolderBytes: maxFolderBytes(planned, input.bytes, config),
+    ms: performance.now() - started,
+  };
 }
 
 /**

@@ -62,35 +62,24 @@ const MIN_ENTRY_LIMIT = 1000;
 /** Entries per file: the image, its folder, and a resource fork of macOS. */
 const ENTRIES_PER_FILE = 3;
 
-/**
- * Creates a collector that stores the files of a request in the workspace and enforces the limits.
- *
- * @param signal aborts when the request has failed
- */
-export function createFileCollector(workspace: Workspace, rules: UploadOptions, signal: AbortSignal) {
-  const { maxFiles, accepts, config } = rules;
-  const files: (ReceivedFile | RejectedFile)[] = [];
-  let folders = 0;
+/** Stores the files of a request in the workspace, and enforces the limits. */
+export class FileCollector {
+  /** All files in the order of the request. */
+  readonly files: (ReceivedFile | RejectedFile)[] = [];
+  readonly #workspace: Workspace;
+  readonly #rules: UploadOptions;
+  readonly #signal: AbortSignal;
+  #folders = 0;
   /** Bytes that the remaining archives of the request may have. */
-  let archiveBytes = maxFiles * config.MAX_FILE_BYTES + ARCHIVE_OVERHEAD;
+  #archiveBytes: number;
 
-  /** Returns the types to detect. Those that are not allowed here get an error of their own by {@link maxBytesOf}. */
-  const typesIn = (isBatch: boolean, archive: string | undefined): readonly FileType[] => {
-    if (archive !== undefined) return [...accepts, 'zip', 'archive'];
-    return isBatch || !rules.isBatch ? [...accepts, 'zip'] : accepts;
-  };
-
-  /**
-   * Returns the maximum size in bytes of a file. The type is undefined until it has been detected.
-   *
-   * @throws {ServiceError} BAD_ARCHIVE or UNSUPPORTED_TYPE for a type that is not allowed here
-   */
-  const maxBytesOf = (type: FileType | undefined, isBatch: boolean, archive: string | undefined): number => {
-    if (type !== 'zip' && type !== 'archive') return config.MAX_FILE_BYTES;
-    if (archive !== undefined) throw serviceError('BAD_ARCHIVE', archive, 'contains another archive');
-    if (isBatch) return archiveBytes;
-    throw serviceError('UNSUPPORTED_TYPE', 'The file', listLabels(accepts), undefined, true);
-  };
+  /** @param signal aborts when the request has failed */
+  constructor(workspace: Workspace, rules: UploadOptions, signal: AbortSignal) {
+    this.#workspace = workspace;
+    this.#rules = rules;
+    this.#signal = signal;
+    this.#archiveBytes = rules.maxFiles * rules.config.MAX_FILE_BYTES + ARCHIVE_OVERHEAD;
+  }
 
   /**
    * Stores one file, or all files of an archive.
@@ -100,55 +89,73 @@ export function createFileCollector(workspace: Workspace, rules: UploadOptions, 
    * @param archive how messages refer to the archive that contains the file
    * @throws {ServiceError} for an invalid file, or for a request or archive that exceeds a limit
    */
-  async function add(
+  async add(
     name: string | undefined,
     bytes: AsyncIterable<Buffer>,
     isBatch: boolean,
     skipInvalid: boolean,
     archive?: string,
   ): Promise<void> {
-    if (files.length >= maxFiles) throw serviceError('TOO_MANY_FILES', maxFiles, rules.isBatch);
-    const index = files.length;
+    const { maxFiles, isBatch: isBatchRequest } = this.#rules;
+    const index = this.files.length;
+    if (index >= maxFiles) throw serviceError('TOO_MANY_FILES', maxFiles, isBatchRequest);
     const label = isBatch ? labelInBatch(index, name) : 'The file';
     const batchFile = isBatch ? { index, name: name ?? null } : undefined;
-    folders += 1;
-    const folder = await workspace.folder(String(folders));
+    this.#folders += 1;
+    const folder = await this.#workspace.folder(String(this.#folders));
     const options = {
-      types: typesIn(isBatch, archive),
-      maxBytes: (type: FileType | undefined) => maxBytesOf(type, isBatch, archive),
+      types: this.#typesIn(isBatch, archive),
+      maxBytes: (type: FileType | undefined) => this.#maxBytesOf(type, isBatch, archive),
       label,
-      signal,
-      disk: workspace.disk,
+      signal: this.#signal,
+      disk: this.#workspace.disk,
     };
     try {
       const { type, length, sha256 } = await storeInput(bytes, join(folder, INPUT_FILE), options);
-      if (type === 'zip') archiveBytes -= length;
-      else if (type !== 'archive') files.push({ name, label, batchFile, type, sha256, folder });
+      if (type === 'zip') this.#archiveBytes -= length;
+      else if (type !== 'archive') this.files.push({ name, label, batchFile, type, sha256, folder });
       if (type !== 'zip') return;
     } catch (cause) {
       if (!isFileError(cause)) throw cause;
       const error = errorOfFile(cause, label, batchFile);
       if (!skipInvalid) throw error;
-      files.push({ name, error });
-      await workspace.discard(folder);
+      this.files.push({ name, error });
+      await this.#workspace.discard(folder);
       return;
     }
-    await unpack(folder, label, skipInvalid);
+    await this.#unpack(folder, label, skipInvalid);
   }
 
-  async function unpack(folder: string, label: string, skipInvalid: boolean): Promise<void> {
-    const before = files.length;
-    const maxEntries = Math.max(MIN_ENTRY_LIMIT, maxFiles * ENTRIES_PER_FILE);
+  async #unpack(folder: string, label: string, skipInvalid: boolean): Promise<void> {
+    const before = this.files.length;
+    const maxEntries = Math.max(MIN_ENTRY_LIMIT, this.#rules.maxFiles * ENTRIES_PER_FILE);
     for await (const { name, read } of unzip(join(folder, INPUT_FILE), label, maxEntries)) {
-      signal.throwIfAborted();
-      await add(name, read(), true, skipInvalid, label);
+      this.#signal.throwIfAborted();
+      await this.add(name, read(), true, skipInvalid, label);
     }
-    if (files.length === before) throw serviceError('BAD_ARCHIVE', label, 'contains no files');
-    await workspace.discard(folder);
+    if (this.files.length === before) throw serviceError('BAD_ARCHIVE', label, 'contains no files');
+    await this.#workspace.discard(folder);
   }
 
-  /** `files` has all files in the order of the request. */
-  return { files: files as readonly (ReceivedFile | RejectedFile)[], add };
+  /** Returns the types to detect. Those that are not allowed here get an error of their own by {@link #maxBytesOf}. */
+  #typesIn(isBatch: boolean, archive: string | undefined): readonly FileType[] {
+    const { accepts, isBatch: isBatchRequest } = this.#rules;
+    if (archive !== undefined) return [...accepts, 'zip', 'archive'];
+    return isBatch || !isBatchRequest ? [...accepts, 'zip'] : accepts;
+  }
+
+  /**
+   * Returns the maximum size in bytes of a file. The type is undefined until it has been detected.
+   *
+   * @throws {ServiceError} BAD_ARCHIVE or UNSUPPORTED_TYPE for a type that is not allowed here
+   */
+  #maxBytesOf(type: FileType | undefined, isBatch: boolean, archive: string | undefined): number {
+    const { accepts, config } = this.#rules;
+    if (type !== 'zip' && type !== 'archive') return config.MAX_FILE_BYTES;
+    if (archive !== undefined) throw serviceError('BAD_ARCHIVE', archive, 'contains another archive');
+    if (isBatch) return this.#archiveBytes;
+    throw serviceError('UNSUPPORTED_TYPE', 'The file', listLabels(accepts), undefined, true);
+  }
 }
 
 /**

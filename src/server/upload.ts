@@ -1,6 +1,6 @@
 /** @module Receives forms and images that are sent as bodies. Limits are enforced while the bytes arrive. */
 import type { IncomingMessage } from 'node:http';
-import { PassThrough, type Readable } from 'node:stream';
+import { PassThrough, type Readable, type Writable } from 'node:stream';
 import type { Request, Response } from 'express';
 import type { TextField, WatermarkFile } from '../conversion/types.ts';
 import { VARIANTS_FIELD } from '../conversion/variants.ts';
@@ -12,7 +12,7 @@ import { sanitizeForDisplay } from '../text.ts';
 import { monitorRate } from './byte-rate.ts';
 import { clientOf } from './clients.ts';
 import {
-  createFileCollector,
+  FileCollector,
   type ReceivedFile,
   type RejectedFile,
   storeWatermark,
@@ -84,7 +84,8 @@ export async function receiveBody(
   if (encoding && encoding.toLowerCase() !== 'identity') throw serviceError('UNSUPPORTED_CONTENT_ENCODING');
   await workspaces.use({ client, bytes: expectedBytes(req, rules) }, async (workspace) => {
     const { disk } = workspace;
-    const upload = await receiveUpload(req, workspace, rules, signal, image).catch((error) => {
+    const receiver = new BodyReceiver(req, workspace, rules);
+    const upload = await receiver.receive(signal, image).catch((error) => {
       // The client may have meant another body, if its media type is not that of an image.
       const isOther = ['EMPTY_FILE', 'UNSUPPORTED_TYPE'].includes((error as ServiceError).code);
       throw image && !image.isDeclared && isOther
@@ -108,111 +109,136 @@ export const MIN_BYTES_PER_SECOND = 1024;
 /** Time over which the rate of an upload is averaged, in milliseconds. */
 const RATE_WINDOW_MS = 10_000;
 
-/**
- * Receives the body of a request, and stores its files in the workspace.
- *
- * The first error ends the upload. It is thrown when no file is being written any more. The rest of the body is
- * discarded, because most clients read the response only after they have sent the entire request.
- *
- * @param image if the body is an image, not a form
- * @param signal aborts when the client disconnects, also after it has sent everything
- * @throws {ServiceError} for an invalid request
- * @throws {ClientDisconnectedError} when the client disconnects
- */
-async function receiveUpload(
-  req: IncomingMessage,
-  workspace: Workspace,
-  rules: UploadOptions,
-  signal: AbortSignal,
-  image?: ImageBody,
-): Promise<Upload> {
-  // No event follows for a client that has already disconnected: the upload would last until the timeout.
-  if (req.destroyed) throw new ClientDisconnectedError();
-  const fields: TextField[] = [];
-  const halt = new AbortController();
-  const collector = createFileCollector(workspace, rules, halt.signal);
-  let writing: Promise<unknown> = Promise.resolve();
-  let isSingle = false;
-  let failure: Error | undefined;
-  let watermark: WatermarkFile | undefined;
+/** Receives the body of a request, and stores its files in the workspace. */
+class BodyReceiver {
+  readonly #req: IncomingMessage;
+  readonly #workspace: Workspace;
+  readonly #rules: UploadOptions;
+  readonly #halt = new AbortController();
+  readonly #collector: FileCollector;
+  readonly #fields: TextField[] = [];
+  /** Streams of the body: the first one receives it, and the last one closes at its end. */
+  #streams: readonly Writable[] = [];
+  #parts = 0;
+  #isSingle = false;
+  #watermark: WatermarkFile | undefined;
+  /** Settles when no file is being written. */
+  #writing: Promise<unknown> = Promise.resolve();
+  #failure: Error | undefined;
 
-  const store = (stream: Readable, add: (bytes: AsyncIterable<Buffer>) => Promise<void>): void => {
-    // Do not destroy a stream that is not read to its end, since the parser waits for it. Discard the rest instead.
-    const bytes = stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
-    writing = writing.then(() => (failure ? undefined : add(bytes))).then(() => void stream.resume(), stop);
-  };
-  const addWatermark = async (bytes: AsyncIterable<Buffer>): Promise<void> => {
-    if (watermark) throw serviceError('FIELD_REPEATED', WATERMARK_FIELD);
-    watermark = await storeWatermark(bytes, workspace, rules, halt.signal);
-  };
-  const readForm = () => {
-    const { normalizer, parser } = openParser(req, rules);
-    let parts = 0;
+  constructor(req: IncomingMessage, workspace: Workspace, rules: UploadOptions) {
+    this.#req = req;
+    this.#workspace = workspace;
+    this.#rules = rules;
+    this.#collector = new FileCollector(workspace, rules, this.#halt.signal);
+  }
+
+  /**
+   * Receives the body.
+   *
+   * The first error ends the upload. It is thrown when no file is being written any more. The rest of the body is
+   * discarded, because most clients read the response only after they have sent the entire request.
+   *
+   * @param signal aborts when the client disconnects, also after it has sent everything
+   * @param image if the body is an image, not a form
+   * @throws {ServiceError} for an invalid request
+   * @throws {ClientDisconnectedError} when the client disconnects
+   */
+  async receive(signal: AbortSignal, image?: ImageBody): Promise<Upload> {
+    const req = this.#req;
+    const { config, rateWindowMs: windowMs = RATE_WINDOW_MS, fileField } = this.#rules;
+    // No event follows for a client that has already disconnected: the upload would last until the timeout.
+    if (req.destroyed) throw new ClientDisconnectedError();
+    const [first, last] = image ? this.#readImage(image.name) : this.#readForm();
+    this.#streams = [first, last];
+    const { UPLOAD_TIMEOUT_MS: timeoutMs } = config;
+    const timer = setTimeout(() => this.#stop(serviceError('UPLOAD_TIMEOUT', timeoutMs)), timeoutMs);
+    const endMonitor = monitorRate(
+      () => (req.complete || req.isPaused() ? undefined : req.socket.bytesRead),
+      { bytesPerSecond: MIN_BYTES_PER_SECOND, windowMs },
+      () => this.#stop(serviceError('UPLOAD_TOO_SLOW', MIN_BYTES_PER_SECOND)),
+    );
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+    for (const stream of this.#streams)
+      stream.on('error', (cause) => this.#stop(serviceErrorFrom(cause, 'MALFORMED_MULTIPART')));
+    last.on('close', end);
+    req.on('error', (cause) => this.#stop(new ClientDisconnectedError({ cause })));
+    req.on('close', () => req.complete || this.#stop(new ClientDisconnectedError()));
+    signal.addEventListener('abort', () => this.#stop(new ClientDisconnectedError()));
+    req.pipe(first);
+
+    await ended;
+    await this.#writing;
+    clearTimeout(timer);
+    endMonitor();
+    if (this.#failure) throw this.#failure;
+    const { files } = this.#collector;
+    if (files.length === 0) throw serviceError('NO_FILE', fileField);
+    const isSingle = this.#isSingle && files.length === 1;
+    return { fields: image?.options ?? this.#fields, files, isSingle, watermark: this.#watermark };
+  }
+
+  #readForm(): [first: Writable, last: Writable] {
+    const rules = this.#rules;
+    const { normalizer, parser } = openParser(this.#req, rules);
     parser.on('field', (name: string | undefined, value, { valueTruncated }) => {
-      fields.push([name ?? '', value]);
+      this.#fields.push([name ?? '', value]);
       if (valueTruncated && name === VARIANTS_FIELD)
-        stop(serviceError('FIELD_INVALID', name, sanitizeForDisplay(value), TEXT_EXPECTED));
+        this.#stop(serviceError('FIELD_INVALID', name, sanitizeForDisplay(value), TEXT_EXPECTED));
       if (value !== '' && (isFileField(name, rules) || isWatermark(name, rules)))
-        stop(serviceError('FILE_SENT_AS_TEXT', name));
+        this.#stop(serviceError('FILE_SENT_AS_TEXT', name));
     });
     parser.on('file', (field: string | undefined, stream, { filename }) => {
       stream.on('error', () => {}); // the parser reports an incomplete body, too
       // The parser finishes its chunk even after it has been stopped. A file in that chunk would never end.
-      if (failure) return void stream.destroy();
-      if (isWatermark(field, rules)) return store(stream, addWatermark);
-      const error = validatePart(field, rules, parts);
-      if (error) return stop(error);
-      parts += 1;
+      if (this.#failure) return void stream.destroy();
+      if (isWatermark(field, rules)) return this.#store(stream, (bytes) => this.#addWatermark(bytes));
+      const error = validatePart(field, rules, this.#parts);
+      if (error) return this.#stop(error);
+      this.#parts += 1;
       const isOne = !rules.isBatch || field === rules.singleField;
-      const skipInvalid = rules.skipInvalid?.(fields) ?? false;
-      isSingle = isOne;
-      store(stream, (bytes) => collector.add(filename, bytes, !isOne, skipInvalid));
+      const skipInvalid = rules.skipInvalid?.(this.#fields) ?? false;
+      this.#isSingle = isOne;
+      this.#store(stream, (bytes) => this.#collector.add(filename, bytes, !isOne, skipInvalid));
     });
-    parser.on('fieldsLimit', () => stop(serviceError('TOO_MANY_FIELDS', MAX_FIELDS)));
+    parser.on('fieldsLimit', () => this.#stop(serviceError('TOO_MANY_FIELDS', MAX_FIELDS)));
     normalizer.pipe(parser);
-    return { first: normalizer, last: parser };
-  };
-  const readImage = (name: string | undefined) => {
-    const body = new PassThrough();
-    isSingle = true;
-    store(body, (bytes) => collector.add(name, bytes, false, false));
-    return { first: body, last: body };
-  };
-  const { first, last } = image ? readImage(image.name) : readForm();
-
-  function stop(error: Error): void {
-    if (failure) return;
-    failure = error;
-    halt.abort();
-    req.unpipe(first);
-    req.resume();
-    first.destroy();
-    last.destroy();
+    return [normalizer, parser];
   }
-  const timeoutMs = rules.config.UPLOAD_TIMEOUT_MS;
-  const timer = setTimeout(() => stop(serviceError('UPLOAD_TIMEOUT', timeoutMs)), timeoutMs);
-  const endMonitor = monitorRate(
-    () => (req.complete || req.isPaused() ? undefined : req.socket.bytesRead),
-    { bytesPerSecond: MIN_BYTES_PER_SECOND, windowMs: rules.rateWindowMs ?? RATE_WINDOW_MS },
-    () => stop(serviceError('UPLOAD_TOO_SLOW', MIN_BYTES_PER_SECOND)),
-  );
-  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-  for (const stream of [first, last])
-    stream.on('error', (cause) => stop(serviceErrorFrom(cause, 'MALFORMED_MULTIPART')));
-  last.on('close', end);
-  req.on('error', (cause) => stop(new ClientDisconnectedError({ cause })));
-  req.on('close', () => req.complete || stop(new ClientDisconnectedError()));
-  signal.addEventListener('abort', () => stop(new ClientDisconnectedError()));
-  req.pipe(first);
 
-  await ended;
-  await writing;
-  clearTimeout(timer);
-  endMonitor();
-  if (failure) throw failure;
-  if (collector.files.length === 0) throw serviceError('NO_FILE', rules.fileField);
-  isSingle &&= collector.files.length === 1;
-  return { fields: image?.options ?? fields, files: collector.files, isSingle, watermark };
+  #readImage(name: string | undefined): [first: Writable, last: Writable] {
+    const body = new PassThrough();
+    this.#isSingle = true;
+    this.#store(body, (bytes) => this.#collector.add(name, bytes, false, false));
+    return [body, body];
+  }
+
+  /** Stores a file when the files before it have been stored. */
+  #store(stream: Readable, add: (bytes: AsyncIterable<Buffer>) => Promise<void>): void {
+    // Do not destroy a stream that is not read to its end, since the parser waits for it. Discard the rest instead.
+    const bytes = stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
+    this.#writing = this.#writing
+      .then(() => (this.#failure ? undefined : add(bytes)))
+      .then(
+        () => void stream.resume(),
+        (error) => this.#stop(error),
+      );
+  }
+
+  async #addWatermark(bytes: AsyncIterable<Buffer>): Promise<void> {
+    if (this.#watermark) throw serviceError('FIELD_REPEATED', WATERMARK_FIELD);
+    this.#watermark = await storeWatermark(bytes, this.#workspace, this.#rules, this.#halt.signal);
+  }
+
+  #stop(error: Error): void {
+    if (this.#failure) return;
+    this.#failure = error;
+    this.#halt.abort();
+    const [first] = this.#streams;
+    if (first) this.#req.unpipe(first);
+    this.#req.resume();
+    for (const stream of this.#streams) stream.destroy();
+  }
 }
 
 const TEXT_EXPECTED = `at most ${MAX_FIELD_BYTES} bytes. Send the rest in another field of that name`;
