@@ -1,12 +1,12 @@
 import { type Profiler, Session } from 'node:inspector/promises';
 import { expect } from 'chai';
 import { converted, fixture } from '../helpers/client.ts';
-import { useService } from '../helpers/service.ts';
+import { useServiceWith } from '../helpers/service.ts';
 
 const PLANNER = new URL('../../src/conversion/plan/index.ts', import.meta.url).href;
 
 describe('a conversion', () => {
-  const service = useService();
+  const service = useServiceWith();
 
   it('is planned once, for its key and its commands', async () => {
     const session = new Session();
