@@ -126,6 +126,24 @@ describe('text in a file', () => {
     });
   }
 
+  it('does not change the status when a damaged PNG or TIFF contains an error message', async () => {
+    await startShared({});
+    const text = 'time limit exceeded: No space left on device';
+    const png = withChunk(await fixture('scene.png'), 'tEXt', Buffer.from(`Title\0${text}`));
+    const described = await sharp(await fixture('scene.tiff'))
+      .withExif({ IFD0: { ImageDescription: text } })
+      .tiff()
+      .toBuffer();
+    for (const [file, damaged] of [
+      [png, withWrongPixels(png)],
+      [described, described.subarray(0, 100)],
+    ] as const) {
+      expect((await convert(current().base, file)).status).to.equal(200);
+      expect((await convert(current().base, damaged)).message).to.include('is damaged');
+    }
+    expect(operatorLog()).to.not.include('time limit exceeded');
+  });
+
   it('is logged at debug only when a failed tool prints it', async () => {
     await start({ MAGICK_BIN: await fakeMagick('echo "text of a image" >&2; exit 1') });
     await convert(current().base, await fixture('scene.jpg'));

@@ -276,19 +276,24 @@ describe('an image with a profile', () => {
     }
   });
 
-  it('of CIELab in a PNG has no effect', async () => {
-    const lab = await wideProfile('Display P3');
+  it('of another colour space than the pixels of a PNG has no effect', async () => {
+    const wide = await wideProfile('Display P3');
+    const lab = Buffer.from(wide);
     lab.write('Lab ', 16, 'latin1');
-    for (const image of [
-      opened().png(),
-      opened().png({ palette: true }),
-      opened().toColourspace('b-w').png(),
-    ]) {
-      const plain = await image.toBuffer();
-      const { notes, body } = await converted(service.base, withProfileChunk(plain, lab), { format: 'png' });
-      expect(notes).to.equal(null);
-      expect(difference(await decode(body), await decode(plain)).max).to.be.at.most(1);
-    }
+    const colours = [opened().png(), opened().png({ palette: true })];
+    for (const [images, profiles] of [
+      [colours, [greyProfile(), lab]],
+      [[opened().toColourspace('b-w').png()], [wide, lab]],
+    ] as const)
+      for (const image of images) {
+        const plain = await image.toBuffer();
+        for (const profile of profiles) {
+          const file = withProfileChunk(plain, profile);
+          const { notes, body } = await converted(service.base, file, { format: 'png' });
+          expect(notes).to.equal(null);
+          expect(difference(await decode(body), await decode(plain)).max).to.be.at.most(1);
+        }
+      }
   });
 
   it('whose primaries are the same is ignored in every format, and is not kept', async () => {

@@ -4,7 +4,8 @@
  * libtiff ignores and ImageMagick does not.
  */
 import { expect } from 'chai';
-import sharp, { type TiffOptions } from 'sharp';
+import sharp, { type Sharp, type TiffOptions } from 'sharp';
+import { littleUint16, littleUint32 } from '../../scripts/fixtures/boxes.ts';
 import { opened } from '../../scripts/fixtures/edge-case.ts';
 import { type TiffPage, tiff } from '../../scripts/fixtures/writers.ts';
 import { convert, converted, edgeCase } from '../helpers/client.ts';
@@ -25,16 +26,28 @@ const page = (colour: readonly number[], tags: TiffPage['tags'] = {}): TiffPage 
   strip: Buffer.alloc(WIDTH * HEIGHT * 3, Buffer.from(colour)),
 });
 
+/** The scene in greys whose 0 is black. */
+const greys = (): Sharp => opened().greyscale().toColourspace('b-w');
+const PREDICTED: TiffOptions = { compression: 'deflate', predictor: 'horizontal' };
 const COMPRESSIONS: readonly TiffOptions[] = [
   { compression: 'none' },
   { compression: 'lzw', predictor: 'none' },
   { compression: 'lzw', predictor: 'horizontal' },
-  { compression: 'deflate', predictor: 'horizontal' },
+  PREDICTED,
   { compression: 'packbits' },
   { compression: 'none', tile: true, tileWidth: 32, tileHeight: 16 },
-  { compression: 'deflate', predictor: 'horizontal', tile: true, tileWidth: 64, tileHeight: 64 },
+  { ...PREDICTED, tile: true, tileWidth: 64, tileHeight: 64 },
   { compression: 'none', bigtiff: true },
 ];
+/** Images that libtiff stores with fewer or more bits per sample than 8. */
+const DEPTHS: Readonly<Record<string, Sharp>> = {
+  'bilevel pixels in Group 4 compression': greys().tiff({ bitdepth: 1, compression: 'ccittfax4' }),
+  'uncompressed bilevel pixels': greys().tiff({ bitdepth: 1, compression: 'none' }),
+  'greys of 2 bits': greys().tiff({ bitdepth: 2, compression: 'none' }),
+  'compressed greys of 4 bits': greys().tiff({ bitdepth: 4, compression: 'lzw', predictor: 'none' }),
+  'compressed greys of 16 bits': opened().toColourspace('grey16').tiff(PREDICTED),
+  'compressed colours of 16 bits': opened().toColourspace('rgb16').tiff(PREDICTED),
+};
 /** Invalid values by the name of the tag. libtiff ignores each of them. */
 const INVALID: Readonly<Record<string, TiffPage['tags']>> = {
   FillOrder: { 266: 0 },
@@ -51,6 +64,36 @@ const INVALID: Readonly<Record<string, TiffPage['tags']>> = {
   GPSIFD: { 34853: 0 },
 };
 
+/** A mask of 1 bit per pixel, all set. */
+const MASK: TiffPage = {
+  tags: { 254: 4, 256: WIDTH, 257: HEIGHT, 258: 1, 262: 4, 277: 1, 278: HEIGHT },
+  strip: Buffer.alloc((WIDTH / 8) * HEIGHT, 0xff),
+};
+
+/** Takes the second directory out of the chain: the first one refers to it (SubIFDs). */
+function withSubdirectory(image: TiffPage, reduced: TiffPage): Buffer {
+  const file = tiff([{ ...image, tags: { ...image.tags, 330: 0 } }, reduced]);
+  const nextAt = 10 + file.readUInt16LE(8) * 12;
+  for (let at = 10; at < nextAt; at += 12)
+    if (file.readUInt16LE(at) === 330) file.writeUInt32LE(file.readUInt32LE(nextAt), at + 8);
+  return file.fill(0, nextAt, nextAt + 4);
+}
+
+/** Two layers of Photoshop in one colour, which cover the image. */
+function photoshopLayers(colour: readonly number[]): Buffer {
+  const channels = colour.map((value) =>
+    Buffer.concat([Buffer.alloc(2), Buffer.alloc(WIDTH * HEIGHT, value)]),
+  );
+  const lengths = channels.flatMap(({ length }, at) => [littleUint16(at), littleUint32(length)]);
+  const layer = Buffer.concat([
+    ...[littleUint32(0, 0, HEIGHT, WIDTH), littleUint16(channels.length), ...lengths],
+    ...[Buffer.from('MIB8mron\xff\0\0\0', 'latin1'), littleUint32(12, 0, 0), Buffer.from('\x01L\0\0')],
+  ]);
+  const layers = Buffer.concat([littleUint16(2), layer, layer, ...channels, ...channels]);
+  const title = Buffer.from('Adobe Photoshop Document Data Block\0MIB8ryaL');
+  return Buffer.concat([title, littleUint32(layers.length), layers]);
+}
+
 /** Position of the entry of a tag in the first directory of a little-endian BigTIFF. */
 function entryOf(file: Buffer, tag: number): number {
   const directory = Number(file.readBigUInt64LE(8));
@@ -62,9 +105,12 @@ function entryOf(file: Buffer, tag: number): number {
 describe('a TIFF', () => {
   const service = useService();
 
-  for (const options of COMPRESSIONS)
-    it(`with ${JSON.stringify(options)} is what libvips shows`, async () => {
-      const file = await opened().ensureAlpha(0.5).tiff(options).toBuffer();
+  for (const [what, image] of [
+    ...COMPRESSIONS.map((options) => [JSON.stringify(options), opened().ensureAlpha(0.5).tiff(options)]),
+    ...Object.entries(DEPTHS),
+  ] as [string, Sharp][])
+    it(`with ${what} is what libvips shows`, async () => {
+      const file = await image.toBuffer();
       const { body } = await converted(service.base, file, { format: 'png' });
       expect(difference(await decode(body), await decode(file)).max).to.be.at.most(1);
     });
@@ -90,7 +136,7 @@ describe('a TIFF', () => {
 
   it('in Group 3 compression is upright for each orientation', async () => {
     const png = await opened().threshold(100).png().toBuffer();
-    for (const orientation of [2, 3, 5, 6, 8]) {
+    for (const orientation of [1, 2, 3, 4, 5, 6, 7, 8]) {
       const save = `image.convert("1").save(file, "TIFF", compression="group3", tiffinfo={274: ${orientation}})`;
       const file = byPillow(png, save);
       const { body } = await converted(service.base, file, { format: 'png' });
@@ -178,14 +224,14 @@ describe('a TIFF', () => {
     expect(await countPages(body)).to.equal(1);
   });
 
-  it('with a mask in front of the image shows the image, and is one page', async () => {
-    const mask: TiffPage = {
-      tags: { 254: 4, 256: WIDTH, 257: HEIGHT, 258: 1, 262: 4, 277: 1, 278: HEIGHT },
-      strip: Buffer.alloc((WIDTH / 8) * HEIGHT, 0xff),
-    };
-    const file = tiff([mask, page(COLOURS[0])]);
-    const { body } = await converted(service.base, file, { format: 'png' });
-    expect(pixelAt(await decode(body), 20, 10)).to.deep.equal([...COLOURS[0], 255]);
-    expect(await countPages((await converted(service.base, file, { format: 'pdf' })).body)).to.equal(1);
-  });
+  for (const [what, file] of [
+    ['a mask in front of the image', tiff([MASK, page(COLOURS[0])])],
+    ['a smaller image in a subdirectory', withSubdirectory(page(COLOURS[0]), page(COLOURS[1], { 254: 1 }))],
+    ['layers of Photoshop', tiff([page(COLOURS[0], { 37724: photoshopLayers(COLOURS[1]) })])],
+  ] as const)
+    it(`with ${what} shows the image, and is one page`, async () => {
+      const { body } = await converted(service.base, file, { format: 'png' });
+      expect(pixelAt(await decode(body), 20, 10)).to.deep.equal([...COLOURS[0], 255]);
+      expect(await countPages((await converted(service.base, file, { format: 'pdf' })).body)).to.equal(1);
+    });
 });
