@@ -18,15 +18,15 @@ export const FULL_TESTS = [
   'test/service/fixtures.test.ts', // all traps in several formats
   'test/cli/convert-verify.test.ts', // faults in all formats
   'test/cli/convert-verify-sources.test.ts', // all kinds of sources
-  'test/regress/planted.test.ts', // all defects and harmless changes in three sizes
+  'test/regress/planted.test.ts', // all defects and harmless changes in two sizes
   'test/regress/baseline.test.ts', // all fixtures in all formats
-  'test/service/extra-outputs.test.ts', // all inputs in all optional formats
+  'test/service/extra-outputs.test.ts', // a third of the pairs of inputs and outputs of which one is optional
   'test/service/multipart.test.ts', // random bodies, and a thousand files
   'test/service/svg-features.test.ts',
   'test/web/same-as-browser.test.ts', // all images and options of the page
   'test/web/firefox.test.ts', // a second browser
   'test/web/queue.test.ts', // all states of many files
-  'test/web/own-options.test.ts', // each edit of one picture
+  'test/web/own-options.test.ts', // 200 files
   'test/web/cropping.test.ts', // all handles and keys
   'test/web/comparing.test.ts',
   'test/web/phone.test.ts',
@@ -35,7 +35,7 @@ export const FULL_TESTS = [
   'test/client/package.test.ts', // installs the package in other JavaScript runtimes
   'test/service/batch-zip.test.ts',
   'test/process/sandbox/broken-codec.test.ts', // all forbidden actions of a codec
-  'test/conversion/threads.test.ts', // all fixtures
+  'test/conversion/threads.test.ts', // two images in all formats, with one thread and with four
   'test/service/docs.test.ts', // the reference of the API in a browser
   'test/web/accessibility.test.ts', // all states of the page in all modes
   'test/service/reference.test.ts', // all documented responses
@@ -43,12 +43,12 @@ export const FULL_TESTS = [
   'test/docker/nginx.test.ts', // nginx before the service
   'test/docker/kubernetes.test.ts', // the schemas of all resources
   'test/service/damaged.test.ts', // all kinds of damage
-  'test/service/attention.test.ts', // twenty pictures
+  'test/service/attention.test.ts', // nine pictures, and each type of file
   'test/service/fitting.test.ts', // each fit of each kind of file
   'test/service/resizing.test.ts',
-  'test/service/drawing-size.test.ts', // all sizes in all formats
+  'test/service/drawing-size.test.ts', // random sizes, and all ways to state one
   'test/service/truncated.test.ts', // all files, truncated at many bytes
-  'test/service/upright-metadata.test.ts', // all orientations in all formats
+  'test/service/upright-metadata.test.ts', // six pairs of formats
   'test/process/policy-bypass.test.ts', // all formats of ImageMagick
   'test/process/sandbox/codec-calls.test.ts', // all kinds of images in each codec
   'test/service/early-refusal.test.ts', // bodies of 24 MiB from all clients
@@ -70,14 +70,14 @@ export const FULL_TESTS = [
     'test/service/{pdf-inputs,presets,rate-limit,reasons,shared-counters,slow-readers}.test.ts',
   ).sort(),
   ...globSync('test/web/{converting,list,presets,serving}.test.ts').sort(), // each starts a browser
-  'test/service/embedded-profiles.test.ts', // all profiles in all formats
+  'test/service/embedded-profiles.test.ts', // samples of profiles and formats, some beside Chromium
   'test/service/declared-colours.test.ts',
   'test/scripts/fidelity.test.ts', // programs that judge folders of images
   'test/scripts/fuzz.test.ts',
   'test/scripts/fixtures.test.ts', // all fixtures are generated again
   'test/images/fuzz.test.ts', // random damage to all fixtures
   'test/conversion/key-and-bytes.test.ts', // all fixtures in all formats
-  'test/conversion/copyright.test.ts', // all fixtures in all formats
+  'test/conversion/copyright.test.ts', // all fixtures, each in every other format
   'test/conversion/repair-fuzz.test.ts',
 ];
 
