@@ -2,7 +2,7 @@
 /** @module Priority of tools and threads, below that of the event loop. */
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { expect } from 'chai';
@@ -71,10 +71,8 @@ describe('priority', () => {
       // Without privileges, the kernel permits few changes a second, and tests run side by side.
       requires(this, 'mounts', spawnSync('unshare', ['--mount', 'true']).status === 0);
       const file = '/proc/self/autogroup'; // missing in a kernel without autogroup scheduling
-      const args = [
-        '-c',
-        `until [ ! -e ${file} ] || grep -q 'nice ${NICENESS}' ${file}; do sleep 0.01; done`,
-      ];
+      requires(this, 'proc', existsSync(file));
+      const args = ['-c', `until grep -q 'nice ${NICENESS}' ${file}; do sleep 0.01; done`];
       await createRunner(SEARCH)({ file: SH, args, cwd: '/tmp', timeoutMs: LIMIT_MS });
     });
   });

@@ -163,6 +163,15 @@ sleep 60`;
       for (const pid of pids) await eventually(() => !isRunning(pid));
     });
 
+    it('does not start a command whose client has disconnected already', async () => {
+      const touch = await command('/usr/bin/touch', { args: ['touched'], signal: AbortSignal.abort() });
+      expect(await failure(run(touch))).to.include({
+        reason: 'cancelled',
+        message: '/usr/bin/touch was cancelled before its start',
+      });
+      expect(await readdir(touch.cwd)).to.deep.equal([]);
+    });
+
     it('kills the children that a command leaves behind', async () => {
       const cwd = await makeTempDir('left');
       const leave = 'read pid rest < /proc/self/stat; echo $pid > pid; exec sleep 60';

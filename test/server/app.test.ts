@@ -9,7 +9,7 @@ describe('the app', () => {
     (await sendForm(`${current().base}/health`, { headers: { origin } })).headers.get(
       'access-control-allow-origin',
     );
-  /** Returns the status and the body of a probe, which no cache may keep. */
+  /** Returns the status and the body of a probe, which no cache may keep, and which does not count for the rate limit. */
   const probe = async (path: string) => {
     const { status, headers, body } = await sendForm(new URL(path, current().base).href);
     expect(headers.get('cache-control')).to.equal('no-store');
@@ -30,7 +30,7 @@ describe('the app', () => {
   });
 
   it('reports ok at the probes, and the sandbox layers at /readyz, and 503 there during shutdown', async () => {
-    await start({});
+    await start({ RATE_LIMIT_PER_MINUTE: '1' });
     const ok = { status: 200, body: { status: 'ok' } };
     expect(await probe('/livez')).to.deep.equal({ ...ok, sandbox: undefined });
     const ready = await probe('/readyz');
@@ -44,7 +44,7 @@ describe('the app', () => {
   });
 
   it('reports 503 at /readyz when conversions fail', async () => {
-    await start({ MAGICK_BIN: await fakeMagick('exit 1') });
+    await start({ MAGICK_BIN: await fakeMagick('exit 1'), RATE_LIMIT_PER_MINUTE: '1' });
     expect(await probe('/readyz')).to.deep.include({ status: 503, body: { status: 'failing' } });
   });
 });

@@ -225,14 +225,15 @@ describe('convertBatch', () => {
     const convertOne = async (source: ConversionInput, signal: AbortSignal, group?: object) => {
       using place = pool.enter({ signal, group });
       using _slot = await place.start();
-      if (signal.aborted) throw new ClientDisconnectedError(); // the slot was granted before
       log.push(`start ${source.label}`);
       if (source.label === 'a') {
         await secondStarted.promise;
-        throw serviceError('CORRUPT_IMAGE', 'a', 'PNG');
+        const error = serviceError('CORRUPT_IMAGE', 'a', 'PNG');
+        source.onFailure?.(error); // before another conversion gets the slot
+        throw error;
       }
       secondStarted.resolve();
-      await once(signal, 'abort');
+      if (!signal.aborted) await once(signal, 'abort');
       await new Promise((resolve) => setImmediate(resolve));
       log.push(`stopped ${source.label}`);
       throw new ClientDisconnectedError();

@@ -101,7 +101,8 @@ describe('HTTP protocol', () => {
     }
 
     it('does not count, nor does a connection that never sent anything, which is closed without a response', async () => {
-      await startShared({ ...QUICK, RATE_LIMIT_PER_MINUTE: '60' });
+      await start({ ...QUICK, RATE_LIMIT_PER_MINUTE: '60' });
+      await Promise.all(REJECTED.map(([, , text]) => send(text)));
       expect(await exchange(current().base, '')).to.equal('');
       expect(remaining(await sendForm(`${current().base}/health`))).to.equal('59');
     });
