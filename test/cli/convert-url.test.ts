@@ -83,20 +83,29 @@ describe('imagemill convert --url', () => {
     for (const code of [429, 503]) expect(counts.get(code), 'not asked again').to.be.within(1, 3);
   });
 
-  it('sends a file again at once, without an explanation, after a Retry-After of 0', async () => {
-    const result = await fixture('scene.webp');
-    let requests = 0;
-    const busyOnce = await stub(
-      received((_req, res) => {
-        requests += 1;
-        if (requests > 1) return res.end(result);
-        return res.writeHead(503, { 'retry-after': '0' }).end('{"error":{"code":503,"message":"busy"}}');
-      }),
-    );
-    await folder.put('scene.jpg', 'photo.jpg');
-    const { status, complaints } = await folder.run(['photo.jpg', '-o', 'photo.webp', '--url', busyOnce]);
-    expect({ status, complaints, requests }).to.deep.equal({ status: 0, complaints: [], requests: 2 });
-  });
+  for (const [how, busyResponses, expected] of [
+    ['at once, without an explanation, after a Retry-After of 0', 1, ['0', 2]],
+    [
+      'up to 20 times to a server that stays busy',
+      Number.POSITIVE_INFINITY,
+      ['1 imagemill: photo.jpg: URL/api/v1 is still busy after 20 requests: 503 busy.', 20],
+    ],
+  ] as const) {
+    it(`sends a file again ${how}`, async () => {
+      const result = await fixture('scene.webp');
+      let requests = 0;
+      const url = await stub(
+        received((_req, res) => {
+          requests += 1;
+          if (requests > busyResponses) return res.end(result);
+          return res.writeHead(503, { 'retry-after': '0' }).end('{"error":{"code":503,"message":"busy"}}');
+        }),
+      );
+      await folder.put('scene.jpg', 'photo.jpg');
+      const { outcome } = await folder.run(['photo.jpg', '-o', 'photo.webp', '--url', url]);
+      expect([outcome.replaceAll(url, 'URL'), requests]).to.deep.equal(expected);
+    });
+  }
 
   it('sends what to keep of the metadata in the field that earlier versions know, if it has one', async () => {
     const result = await fixture('scene.webp');
@@ -219,22 +228,39 @@ describe('imagemill convert --url', () => {
     expect(await folder.files('out')).to.deep.equal([]);
   });
 
-  it('sends files to the address to which /health is redirected, as from http to https', async () => {
-    const result = await fixture('scene.webp');
-    const methods: (string | undefined)[] = [];
-    const target = await stub(
-      received((req, res) => {
-        methods.push(req.method);
-        res.end(result);
-      }),
-    );
-    const url = await servers.serve(
-      (req, res) => void res.writeHead(301, { location: target + req.url }).end(),
-    );
-    await folder.put('scene.jpg', 'photos/a.jpg');
-    const { status } = await folder.run(['photos', '-o', 'out', '--url', url]);
-    expect([status, methods]).to.deep.equal([0, ['POST']]);
-  });
+  for (const [what, host, expected] of [
+    [
+      'files to the address to which /health is redirected, as from http to https',
+      '127.0.0.1',
+      ['0', 'POST'],
+    ],
+    [
+      'nothing to another host to which /health is redirected',
+      'localhost',
+      [
+        '2 imagemill: no imagemill server responds at URL/api/v1: URL/api/v1 redirects to TARGET, to which nothing was sent: use the address of the service',
+      ],
+    ],
+  ] as const) {
+    it(`sends ${what}`, async () => {
+      const result = await fixture('scene.webp');
+      const methods: (string | undefined)[] = [];
+      const here = await stub(
+        received((req, res) => {
+          methods.push(req.method);
+          res.end(result);
+        }),
+      );
+      const target = here.replace('127.0.0.1', host);
+      const url = await servers.serve(
+        (req, res) => void res.writeHead(301, { location: target + req.url }).end(),
+      );
+      await folder.put('scene.jpg', 'photos/a.jpg');
+      const { outcome } = await folder.run(['photos', '-o', 'out', '--url', url]);
+      const said = outcome.replaceAll(url, 'URL').replaceAll(target, 'TARGET');
+      expect([said, ...methods]).to.deep.equal(expected);
+    });
+  }
 
   it('stops the download of a result that exceeds half of the free space of TEMP_DIR', async function () {
     requires(this, 'mounts', process.getuid?.() === 0);

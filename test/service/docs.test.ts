@@ -5,6 +5,7 @@ import { launchChromium, openPage } from '../helpers/chromium.ts';
 import { fixturePath, sendForm } from '../helpers/client.ts';
 import { decode } from '../helpers/pixels.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
+import { readZip } from '../helpers/zip.ts';
 
 describe('GET /docs', () => {
   let service: OwnService;
@@ -139,6 +140,20 @@ describe('GET /docs', () => {
       await open('light', '#/Conversion/convert', 360);
       await page.getByRole('button', { name: 'Execute' }).waitFor();
       expect(await page.evaluate<number>('document.documentElement.scrollWidth')).to.equal(360);
+    });
+
+    it('converts several files', async () => {
+      await open('light', '#/Conversion/convertBatch');
+      for (const name of ['scene.jpg', 'scene.png']) {
+        await page.getByRole('button', { name: /^Add/ }).click();
+        await page
+          .locator('[data-property-name=files] input[type=file]')
+          .last()
+          .setInputFiles(fixturePath(name));
+      }
+      const { name, file } = await execute();
+      const entries = (await readZip(file)).map((entry) => entry.name);
+      expect([name, ...entries]).to.deep.equal(['converted.zip', 'scene.webp', 'scene (2).webp']);
     });
 
     it('shows an error response', async () => {

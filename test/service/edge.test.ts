@@ -65,6 +65,13 @@ describe('hostile requests', () => {
     await nothingLeft();
   });
 
+  it('rejects a second file and leaves no file', async () => {
+    expect((await post(file(), file())).outcome).to.equal(
+      '400 Too many files: at most 1 allowed in one request. For several files, use POST /api/v1/batch.',
+    );
+    await nothingLeft();
+  });
+
   it('rejects a known field of 1 MiB with a short message and ignores an unknown one', async () => {
     const long = 'x'.repeat(1024 ** 2);
     const bad = await post(part('name="quality"', long), file());

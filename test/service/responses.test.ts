@@ -73,12 +73,20 @@ describe('responses', () => {
       expect([headers.has('x-image-width'), headers.has('repr-digest')]).to.deep.equal([false, true]);
     });
 
-    it('name the result after the file, without characters that could begin another header', async () => {
-      const name = 'фото%0D%0ASet-Cookie: "x"=1\n.png';
-      const { headers } = await convert(service.base, photo, {}, name);
-      const { type, parameters } = parseDisposition(headers.get('content-disposition') ?? '');
-      expect([type, parameters.filename]).to.deep.equal(['attachment', 'фотоSet-Cookie: "x"=1.webp']);
-    });
+    for (const [what, name, expected] of [
+      [
+        'without characters that could begin another header',
+        'фото%0D%0ASet-Cookie: "x"=1\n.png',
+        'фотоSet-Cookie: "x"=1.webp',
+      ],
+      ['in at most 200 bytes', `${'ü'.repeat(5000)}.png`, `${'ü'.repeat(100)}.webp`],
+    ] as const) {
+      it(`name the result after the file, ${what}`, async () => {
+        const { headers } = await convert(service.base, photo, {}, name);
+        const { type, parameters } = parseDisposition(headers.get('content-disposition') ?? '');
+        expect([type, parameters.filename]).to.deep.equal(['attachment', expected]);
+      });
+    }
 
     it('have an ASCII fallback name', async () => {
       const { headers } = await convert(service.base, photo, {}, 'Café-фото.png');

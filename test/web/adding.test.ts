@@ -130,20 +130,26 @@ describe('adding files to the page', () => {
     await said.waitFor({ state: 'detached' });
   });
 
-  it('lists the images of a folder in the order of their names, whatever the order on the disk', async () => {
+  it('lists files, and the images of a folder, in the natural order of their names', async () => {
     const folder = join(await makeTempDir('order'), 'album');
     await mkdir(join(folder, 'b'), { recursive: true });
-    const sorted = ['1.png', '2.png', '10.png', 'a.png', 'b/1.png', 'c.png'];
     // tmpfs lists the newest file first; ext4 lists by a hash of the name.
     for (const name of ['10.png', 'c.png', '1.png', 'b/1.png', 'a.png', '2.png'])
       await writeFile(join(folder, name), await fixture('scene.png'));
-    const expected = sorted.map((name) => `album/${name}`);
+    const files = ['1.png', '2.png', '10.png'];
+    const album = [...files, 'a.png', 'b/1.png', 'c.png'].map((name) => `album/${name}`);
+    const paths = ['10.png', '2.png', '1.png'].map((name) => join(folder, name));
     const page = await open(service);
-    await page.getByLabel('Choose a folder').setInputFiles(folder);
-    expect(await listed(page, 6)).to.deep.equal(expected);
-    await page.getByRole('button', { name: 'Clear list' }).click();
-    await drop(page, [folder]);
-    expect(await listed(page, 6)).to.deep.equal(expected);
+    for (const [add, expected] of [
+      [() => page.getByLabel('Choose a folder').setInputFiles(folder), album],
+      [() => drop(page, [folder]), album],
+      [() => pick(page, paths), files],
+      [() => drop(page, paths), files],
+    ] as const) {
+      await add();
+      expect(await listed(page, expected.length)).to.deep.equal(expected);
+      await page.getByRole('button', { name: 'Clear list' }).click();
+    }
   });
 
   it('adds a pasted image', async () => {
