@@ -117,49 +117,7 @@ export interface Client {
  */
 export function createClient(url: string, settings: ClientSettings = {}): Client {
   const base = `${url.replace(/\/+$/, '').replace(/\/api\/v1$/, '')}/api/v1`;
-
-  /** Sends a request until the service accepts it. */
-  async function send(
-    path: string,
-    accepted: RegExp,
-    { signal, headers }: PlainSettings,
-    body?: Image | FormData,
-  ): Promise<Response> {
-    const { key, retries = DEFAULT_RETRIES, maxWaitMs = MAX_WAIT_MS, onRetry } = settings;
-    const init = {
-      ...{ method: body ? 'POST' : 'GET', body: (body ?? null) as Body },
-      headers: { ...(key && { Authorization: `Bearer ${key}` }), ...headers },
-      ...{ signal: signal ?? null, duplex: 'half' as const }, // fetch requires `duplex` for streams
-    };
-    const isStream = body !== undefined && 'getReader' in body;
-    let canReconnect = retries > 0 && !isStream;
-    let waitedMs = 0;
-    for (let repeated = 0; ; repeated += 1) {
-      const response = await fetchFromHost(settings.fetch ?? globalThis.fetch, base, path, init).catch(
-        (error) => {
-          if (!canReconnect || !isClosed(error)) throw error;
-          canReconnect = false;
-        },
-      );
-      if (!response) continue;
-      if (response.ok && accepted.test(response.headers.get('content-type') ?? '')) return response;
-      const { status, headers: stated } = response;
-      const text = (await readText(response, MAX_ERROR_BYTES)) ?? '';
-      const error = toError(status, text, stated.get('retry-after'), body && sizeOf(body));
-      const waitMs = (error.retryDelayS ?? Number.POSITIVE_INFINITY) * 1000;
-      if (repeated >= retries || waitedMs + waitMs > maxWaitMs || isStream) throw error;
-      onRetry?.(error, waitMs);
-      await wait(waitMs, signal);
-      waitedMs += waitMs;
-    }
-  }
-
-  /** Parses the JSON of a response. */
-  async function parse<T>(response: Response): Promise<T> {
-    const text = await readText(response, MAX_JSON_BYTES);
-    if (text === undefined) throw new ImagemillError(response.status);
-    return JSON.parse(text) as T;
-  }
+  const send = createSender(base, settings);
 
   /** Sends an image as the body, or in a form. */
   async function sendImage(
@@ -200,6 +158,44 @@ export function createClient(url: string, settings: ClientSettings = {}): Client
     async health(settings = {}) {
       return parse(await send('/health', JSON_TYPE, settings));
     },
+  };
+}
+
+/** Creates a function that sends a request until the service accepts it. */
+function createSender(base: string, settings: ClientSettings) {
+  return async (
+    path: string,
+    accepted: RegExp,
+    { signal, headers }: PlainSettings,
+    body?: Image | FormData,
+  ): Promise<Response> => {
+    const { key, retries = DEFAULT_RETRIES, maxWaitMs = MAX_WAIT_MS, onRetry } = settings;
+    const init = {
+      ...{ method: body ? 'POST' : 'GET', body: (body ?? null) as Body },
+      headers: { ...(key && { Authorization: `Bearer ${key}` }), ...headers },
+      ...{ signal: signal ?? null, duplex: 'half' as const }, // fetch requires `duplex` for streams
+    };
+    const isStream = body !== undefined && 'getReader' in body;
+    let canReconnect = retries > 0 && !isStream;
+    let waitedMs = 0;
+    for (let repeated = 0; ; repeated += 1) {
+      const response = await fetchFromHost(settings.fetch ?? globalThis.fetch, base, path, init).catch(
+        (error) => {
+          if (!canReconnect || !isClosed(error)) throw error;
+          canReconnect = false;
+        },
+      );
+      if (!response) continue;
+      if (response.ok && accepted.test(response.headers.get('content-type') ?? '')) return response;
+      const { status, headers: stated } = response;
+      const text = (await readText(response, MAX_ERROR_BYTES)) ?? '';
+      const error = toError(status, text, stated.get('retry-after'), body && sizeOf(body));
+      const waitMs = (error.retryDelayS ?? Number.POSITIVE_INFINITY) * 1000;
+      if (repeated >= retries || waitedMs + waitMs > maxWaitMs || isStream) throw error;
+      onRetry?.(error, waitMs);
+      await wait(waitMs, signal);
+      waitedMs += waitMs;
+    }
   };
 }
 
@@ -260,6 +256,13 @@ function statedName(disposition: string): string {
   }
   const [, quoted, token = ''] = /filename=(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))/i.exec(disposition) ?? [];
   return quoted?.replaceAll(/\\(.)/g, '$1') ?? token;
+}
+
+/** Parses the JSON of a response. */
+async function parse<T>(response: Response): Promise<T> {
+  const text = await readText(response, MAX_JSON_BYTES);
+  if (text === undefined) throw new ImagemillError(response.status);
+  return JSON.parse(text) as T;
 }
 
 /** Returns what the headers of a response state. */
