@@ -58,30 +58,13 @@ export function Cropper({ file, size }: { file: File; size: Size }) {
     (x, y) =>
       moveHandle(area, handle, [x, y], whole, ratioNumber);
   const move: Move = (x, y) => moveArea(area, x, y, whole);
-  const grip = { draft, change, whole };
   return (
     <>
       <div class="viewer">
         <div class="stage cropping">
           <div class="cropper" style={{ '--ratio': whole.width / whole.height }}>
             <Original src={src} size={size} options={{ ...options, crop: '' }} />
-            <div class="frame" style={toStyle(area, whole)}>
-              <Grip {...grip} class="mover" label="Selected part" move={move} />
-              {HANDLES.map(([label, handle]) => (
-                <Grip
-                  key={label}
-                  {...grip}
-                  class="handle"
-                  label={label}
-                  style={{
-                    left: `${50 + 50 * handle.across}%`,
-                    top: `${50 + 50 * handle.down}%`,
-                    cursor: toCursor(handle),
-                  }}
-                  move={resize(handle)}
-                />
-              ))}
-            </div>
+            <Frame area={area} draft={draft} whole={whole} move={move} resize={resize} change={change} />
           </div>
         </div>
       </div>
@@ -150,6 +133,35 @@ function toRatios({ width, height }: Size): readonly (readonly [number | string,
     isPortrait ? [short / long, `${short}:${long}`] : [long / short, `${long}:${short}`],
   );
   return [['', 'Free'], [width / height, 'Original'], ...fixed];
+}
+
+interface FrameProps extends Omit<GripProps, 'class' | 'label' | 'style'> {
+  readonly area: Area;
+  /** Returns how a handle moves its sides. */
+  readonly resize: (handle: Handle) => Move;
+}
+
+/** The frame around the selected part, and its handles. */
+function Frame({ area, resize, ...grip }: FrameProps) {
+  return (
+    <div class="frame" style={toStyle(area, grip.whole)}>
+      <Grip {...grip} class="mover" label="Selected part" />
+      {HANDLES.map(([label, handle]) => (
+        <Grip
+          key={label}
+          {...grip}
+          class="handle"
+          label={label}
+          style={{
+            left: `${50 + 50 * handle.across}%`,
+            top: `${50 + 50 * handle.down}%`,
+            cursor: toCursor(handle),
+          }}
+          move={resize(handle)}
+        />
+      ))}
+    </div>
+  );
 }
 
 interface GripProps {
