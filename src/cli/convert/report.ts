@@ -68,7 +68,7 @@ function createPrinter(
 
 /** Creates a report that prints one line per file, and a summary. */
 export function createReport(options: ReportOptions) {
-  const { json, quiet, verbose, countsExisting, canUpdate, dryRun, csv } = options;
+  const { json, quiet, verbose, countsExisting, dryRun, csv } = options;
   const progress = quiet ? undefined : createProgress();
   const { isTTY, columns } = process.stdout;
   const showsResults = !quiet && (verbose || !isTTY || !progress);
@@ -76,15 +76,12 @@ export function createReport(options: ReportOptions) {
   const tally = new Tally();
   let isComplete = true;
   let ended: Promise<boolean> | undefined;
-  const { printLine, printError, record } = createPrinter({ json, quiet, csv }, progress);
+  const printer = createPrinter(options, progress);
+  const { printError, record } = printer;
   const finish = async (): Promise<boolean> => {
     progress?.end();
-    const { total, failed, counts } = tally;
-    if (json) printLine(JSON.stringify({ summary: tally.toJson() }));
-    else if (!quiet && total + counts.deleted > 1) printLine(tally.formatResults(dryRun));
-    if (!json && failed > 0 && total > 1) printError(tally.formatFailures());
-    const existing = countsExisting && !json && tally.formatExisting(canUpdate);
-    if (existing) printError(existing);
+    const { failed } = tally;
+    printSummary(tally, options, printer);
     const problem = await csv?.end();
     if (problem) printError(problem);
     return isComplete && failed === 0 && !problem;
@@ -148,6 +145,23 @@ export function createReport(options: ReportOptions) {
       return ended;
     },
   };
+}
+
+/** Prints the summary as JSON or text. */
+function printSummary(
+  tally: Tally,
+  { json, quiet, countsExisting, canUpdate, dryRun }: ReportOptions,
+  { printLine, printError }: ReturnType<typeof createPrinter>,
+): void {
+  if (json) {
+    printLine(JSON.stringify({ summary: tally.toJson() }));
+    return;
+  }
+  const { total, failed, counts } = tally;
+  if (!quiet && total + counts.deleted > 1) printLine(tally.formatResults(dryRun));
+  if (failed > 0 && total > 1) printError(tally.formatFailures());
+  const existing = countsExisting && tally.formatExisting(canUpdate);
+  if (existing) printError(existing);
 }
 
 /** Returns the names of a source and of its result for messages. */
