@@ -132,7 +132,7 @@ describe('imagemill convert with many files', () => {
     expect(await folder.files('parts')).to.deep.equal(results);
   });
 
-  it('converts the first of two images whose results a file system that ignores case would not distinguish', async () => {
+  it('converts the first of two images whose results are the same file if case does not count', async () => {
     for (const name of ['ς.jpg', 'σ.jpg', 'straße.jpg', 'STRAẞE.jpg'])
       await folder.put('scene.jpg', `photos/${name}`);
     const { status, complaints } = await folder.run(['photos', '-o', 'out', '--update'], { env });

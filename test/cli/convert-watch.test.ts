@@ -60,7 +60,7 @@ describe('imagemill convert --watch', () => {
     ]);
   });
 
-  it('reports once what cannot be converted and what is up to date, and tries a file again when it has changed', async () => {
+  it('reports failed files and up-to-date results once, and tries a file again when it has changed', async () => {
     await folder.put('scene.jpg', 'photos/old.jpg');
     // Complete in the first search, as it has not changed in the last two seconds.
     await utimes(folder.file('photos/old.jpg'), 1, 1);

@@ -123,7 +123,7 @@ describe('conversion queue with several clients', () => {
     [2, 10],
     [8, 10],
   ] as const) {
-    it(`starts the one job of a client next, on ${concurrency} slots, before ${batches} batches of another client`, async () => {
+    it(`starts the one job of a client next, before ${batches} batches of another, on ${concurrency} slots`, async () => {
       const { send, sendBatch, started, endOldest } = stage(concurrency);
       for (let at = 0; at < batches; at += 1) sendBatch('greedy', `batch${at}`);
       for (let at = 0; at < 50; at += 1) send('greedy', `single${at}`);

@@ -3,7 +3,7 @@ import { monitorRate } from '../../src/server/byte-rate.ts';
 import { eventually } from '../helpers/util.ts';
 
 describe('monitorRate', () => {
-  it('reports each window below the minimum rate, at whose start and end the client must transfer something', async () => {
+  it('reports each window below the minimum rate, if the client must transfer at its start and end', async () => {
     const totals = [0, 100, 199, 199, undefined, 0, undefined];
     let [reads, slow] = [0, 0];
     const transferred = (): number | undefined => totals[reads++];

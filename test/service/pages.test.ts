@@ -44,7 +44,7 @@ describe('pages by number', () => {
     ['report.tiff', TIFF, 3, tiffPage],
     ['report.pdf', PDF, 5, pdfPage],
   ] as const) {
-    it(`of a ${file.slice(7).toUpperCase()} become an image each, in a ZIP archive, with the pixels of other decoders`, async () => {
+    it(`of ${file} become an image each, in a ZIP archive, with the pixels of other decoders`, async () => {
       const pages = `${count},1-2`;
       const { body, headers } = await converted(own.base, bytes, { ...png, pages }, file);
       expect(headers.get('content-type')).to.equal('application/zip');
@@ -54,7 +54,7 @@ describe('pages by number', () => {
         expect(difference(images[at]?.[1] as Pixels, await expected(page)).max, `${page}`).to.be.at.most(2);
     });
 
-    it(`of a ${file.slice(7).toUpperCase()} become one image if there is only one, without an archive or a note`, async () => {
+    it(`of ${file} become one image if there is only one, without an archive or a note`, async () => {
       const page = count - 1;
       const { body, headers, notes } = await converted(own.base, bytes, { ...png, pages: `${page}` }, file);
       expect(headers.get('content-disposition')).to.include('filename=report.png');

@@ -151,7 +151,7 @@ describe('a PNG of a kind in PngSuite', () => {
   });
 
   for (const progressive of [false, true])
-    it(`with wrong checksums is converted if its data is ${progressive ? 'interlaced' : 'sequential'} and whole`, async () => {
+    it(`with wrong checksums is converted if its ${progressive ? 'interlaced' : 'sequential'} data is whole`, async () => {
       const file = await open(scene()).removeAlpha().png({ progressive }).toBuffer();
       const data = file.indexOf('IDAT');
       const ends = [29, data + 4 + file.readUInt32BE(data - 4)];

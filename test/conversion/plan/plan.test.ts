@@ -718,7 +718,7 @@ describe('the plan', () => {
   });
 
   describe('for a PDF', () => {
-    it('compresses photos as JPEG, and palettes without loss, as all pages of a TIFF if one of them requires it', () => {
+    it('compresses photos as JPEG, and palettes without loss, as all pages of a TIFF with one of them', () => {
       const [bilevel, photo] = [{ index: 0, paletteKind: 'bilevel' }, { index: 1 }] as const;
       for (const [picture, given, compression] of [
         [{ type: 'jpg' }, {}, 'JPEG'],
