@@ -320,10 +320,8 @@ function metadataOf({ metadata, strip_metadata: strips }: ResultFields & { reado
   if (strips === undefined) return {};
   const meant = strips ? 'none' : 'all';
   if (metadata === undefined || metadata === meant) return { metadata: meant };
-  throw serviceError(
-    'FIELD_INVALID',
-    ...(['metadata', String(metadata), `${meant} if strip_metadata is ${strips}`] as const),
-  );
+  const expected = `${meant} if strip_metadata is ${strips}`;
+  throw serviceError('FIELD_INVALID', 'metadata', String(metadata), expected);
 }
 
 /** Options that contradict each other: the field to change, its value and what was expected. */

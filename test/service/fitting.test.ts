@@ -27,9 +27,9 @@ interface FitRequest {
 }
 
 /** Minimum PSNR in dB. A shift by one pixel gives less than 30. */
-const LEAST = 34;
+const MIN_PSNR = 34;
 /** The same for the pictures of fixtures, which have sharp edges and are converted with loss: a shift gives at most 22. */
-const LEAST_OF_SCENE = 24;
+const MIN_SCENE_PSNR = 24;
 
 /** Image of smooth waves: a shift by one pixel shows everywhere, the kernel of a resize hardly. */
 function waves(width: number, height: number): Sharp {
@@ -76,7 +76,7 @@ describe('fit, position and enlarge', () => {
     return decodeAny(answer.body, format);
   };
 
-  function expectSame(ours: Pixels, theirs: Pixels, what: string, least = LEAST): void {
+  function expectSame(ours: Pixels, theirs: Pixels, what: string, least = MIN_PSNR): void {
     expect(sizeOf(ours), what).to.deep.equal(sizeOf(theirs));
     expect(difference(ours, theirs).psnr, what).to.be.above(least);
   }
@@ -135,7 +135,7 @@ describe('fit, position and enlarge', () => {
         });
         const resized = await toPixels(sharp(file).resize(...sides, { fit: 'fill' }));
         const theirs = await toPixels(ofPixels(resized).extract({ left, top, width, height }));
-        expectSame(ours, theirs, `${position} in ${width} × ${height}`, kind === 'gif' ? 28 : LEAST);
+        expectSame(ours, theirs, `${position} in ${width} × ${height}`, kind === 'gif' ? 28 : MIN_PSNR);
       }
     });
 
@@ -194,7 +194,7 @@ describe('fit, position and enlarge', () => {
       const image = type === 'cur' ? square(64) : scene({ flat: type === 'pdf' });
       for (const box of BOXES) {
         const ours = await byService(await extra(`scene.${type}`), box);
-        expectSame(ours, await bySharp(ofPixels(image), box), box.fit, LEAST_OF_SCENE);
+        expectSame(ours, await bySharp(ofPixels(image), box), box.fit, MIN_SCENE_PSNR);
       }
     });
 
@@ -202,7 +202,7 @@ describe('fit, position and enlarge', () => {
     it(`a result in ${format} is fitted as in sharp`, async () => {
       for (const box of BOXES) {
         const ours = await byService(await fixture('scene.png'), { ...box, quality: 95 }, format);
-        expectSame(ours, await bySharp(ofPixels(scene()), box), box.fit, LEAST_OF_SCENE);
+        expectSame(ours, await bySharp(ofPixels(scene()), box), box.fit, MIN_SCENE_PSNR);
       }
     });
 
@@ -213,7 +213,7 @@ describe('fit, position and enlarge', () => {
         await byService(await extra(name), box),
         await bySharp(ofPixels(scene()), box),
         name,
-        LEAST_OF_SCENE,
+        MIN_SCENE_PSNR,
       );
   });
 

@@ -168,19 +168,8 @@ function disposePrevious({ image: { animation }, options }: ConversionJob): stri
 /** Crops the first frame of a WebP to its area, because ImageMagick reads it with an opaque canvas around it. */
 function cropFirstFrame(area: Area | undefined): string[] {
   if (!area) return [];
-  return [
-    '(',
-    '-clone',
-    '0',
-    '-crop',
-    formatGeometry(area, area),
-    '-alpha',
-    'set',
-    ')',
-    '-swap',
-    '0,-1',
-    '+delete',
-  ];
+  const crop = ['-crop', formatGeometry(area, area)];
+  return ['(', '-clone', '0', ...crop, '-alpha', 'set', ')', '-swap', '0,-1', '+delete'];
 }
 
 /**
