@@ -77,19 +77,23 @@ describe('the preparation of files', () => {
   it('has one SVG of a client at a time, and starts with that of another client at once', async () => {
     const started: string[] = [];
     const gates: (() => void)[] = [];
-    const send = (client: string): Promise<unknown>[] => {
+    const send = (client: string, work: 'convert' | 'identify'): Promise<unknown> => {
       const store = async () => {
         started.push(client);
         await new Promise<void>((resolve) => void gates.push(resolve));
       };
-      return (['convert', 'identify'] as const).map((work) =>
-        prepare(engine, drawing(), store, { client, work }),
-      );
+      return prepare(engine, drawing(), store, { client, work });
     };
-    const files = [...send('a'), ...send('a'), ...send('a')];
-    await eventually(() => engine.stats().waiting === 6 && started.length > 0);
-    files.push(...send('b'));
-    await eventually(() => engine.stats().waiting === 8 && started.includes('b'));
+    // The first file of each client is a conversion, which keeps its place while it is prepared.
+    const files = [send('a', 'convert')];
+    await eventually(() => started.length === 1);
+    const others = ['identify', 'convert', 'identify', 'convert', 'identify'] as const;
+    files.push(...others.map((work) => send('a', work)));
+    await eventually(() => engine.stats().waiting === 6);
+    files.push(send('b', 'convert'));
+    await eventually(() => started.includes('b'));
+    files.push(send('b', 'identify'));
+    await eventually(() => engine.stats().waiting === 8);
     expect(started).to.deep.equal(['a', 'b']);
     for (let open = 0; open < 8; open += 1) {
       await eventually(() => gates.length > 0);
