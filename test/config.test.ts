@@ -1,6 +1,7 @@
-import { totalmem } from 'node:os';
+import { availableParallelism, totalmem } from 'node:os';
 import { expect } from 'chai';
 import fc from 'fast-check';
+import { loadLocalSettings } from '../src/cli/context.ts';
 import { ConfigError, listWithoutEffect, loadConfig } from '../src/config.ts';
 import { createRedisClient as createRedisConnection } from '../src/redis-client.ts';
 
@@ -208,5 +209,12 @@ describe('loadConfig', () => {
     );
     for (const wrong of ['a.example', 'https://a.example/path', 'null'])
       expect(problemsOf({ CORS_ORIGIN: wrong })).to.have.length(1);
+  });
+});
+
+describe('loadLocalSettings', () => {
+  it('lets local tools run one conversion more than processors, unless CONCURRENCY is set', () => {
+    expect(loadLocalSettings({}).CONCURRENCY).to.equal(availableParallelism() + 1);
+    expect(loadLocalSettings({ CONCURRENCY: '1' }).CONCURRENCY).to.equal(1);
   });
 });

@@ -15,7 +15,7 @@ const COMMAND_FLAG = '--max-semi-space-size=1';
 
 /** The commands. Each reads the folder `in` and writes WebP files of {@link WIDTH} pixels to the folder `out`. */
 const commandsOf = (magick: string, mogrify: string): Readonly<Record<string, string>> => ({
-  imagemill: `'${process.execPath}' ${COMMAND_FLAG} '${BUILT_PROGRAM}' convert in -o out --format webp --quality ${QUALITY} --width ${WIDTH} --jobs ${JOBS} --quiet`,
+  imagemill: `'${process.execPath}' ${COMMAND_FLAG} '${BUILT_PROGRAM}' convert in -o out --format webp --quality ${QUALITY} --width ${WIDTH} --quiet`,
   mogrify: `${mogrify} -path out -format webp -strip -auto-orient -quality ${QUALITY} -resize '${WIDTH}x>' in/*.jpg`,
   [`xargs -P${JOBS} convert`]: `ls in | xargs -P${JOBS} -I{} ${magick} in/{} -strip -auto-orient -quality ${QUALITY} -resize '${WIDTH}x>' out/{}.webp`,
   vipsthumbnail: `vipsthumbnail in/*.jpg --size ${WIDTH}x -o '../out/%s.webp[Q=${QUALITY},strip]'`,

@@ -1,5 +1,5 @@
 /** @module Settings, errors, warnings and signals of all commands. */
-import { constants } from 'node:os';
+import { availableParallelism, constants } from 'node:os';
 import { pino } from 'pino';
 import { type Config, ConfigError, loadConfig } from '../config.ts';
 import { workingFolder } from '../files/system.ts';
@@ -37,8 +37,8 @@ export function loadSettings(env: CliContext['env']): Config {
   }
 }
 
-/** Settings that limit the files of strangers. Without them in the environment, the own files of a user have other limits. */
-const LOCAL_LIMITS = {
+/** Settings for the files of strangers. Without them in the environment, the own files of a user have these. */
+const LOCAL_DEFAULTS = {
   EXTRA_INPUTS: 'all',
   EXTRA_OUTPUTS: 'all',
   MAX_FILE_BYTES: Number.MAX_SAFE_INTEGER,
@@ -46,6 +46,8 @@ const LOCAL_LIMITS = {
   MAX_TOTAL_PIXELS: 2_000_000_000,
   MAX_FRAMES: 10_000,
   CONVERT_TIMEOUT_MS: 600_000,
+  /** One more than processors: a conversion also waits for this process, for about a tenth of its time if the image is small. */
+  CONCURRENCY: availableParallelism() + 1,
 } as const;
 /** Maximum width and height of JPEG, and nearly that of GIF and AVIF (65 535). */
 const LOCAL_MAX_SIDE = 65_500;
@@ -69,17 +71,17 @@ export function loadLocalSettings(
   { maxFileSize, maxPixels }: { readonly maxFileSize?: string; readonly maxPixels?: string } = {},
 ): LocalSettings {
   const config = loadSettings(env);
-  const unset = Object.entries(LOCAL_LIMITS).filter(([name]) => !env[name]);
-  const limits: Config = { ...config, ...Object.fromEntries(unset), maxSide: LOCAL_MAX_SIDE };
+  const unset = Object.entries(LOCAL_DEFAULTS).filter(([name]) => !env[name]);
+  const local: Config = { ...config, ...Object.fromEntries(unset), maxSide: LOCAL_MAX_SIDE };
   const bytes = maxFileSize === undefined ? undefined : parseAmount('--max-file-size', maxFileSize);
   const pixels = maxPixels === undefined ? undefined : parseAmount('--max-pixels', maxPixels);
   return {
-    ...limits,
+    ...local,
     cacheFolder: openUserCache(env),
     hasWorkingFolder: namesWorkingFolder(env),
-    MAX_FILE_BYTES: bytes ?? limits.MAX_FILE_BYTES,
-    MAX_PIXELS: pixels ?? limits.MAX_PIXELS,
-    MAX_TOTAL_PIXELS: pixels ? Math.max(pixels, LOCAL_LIMITS.MAX_TOTAL_PIXELS) : limits.MAX_TOTAL_PIXELS,
+    MAX_FILE_BYTES: bytes ?? local.MAX_FILE_BYTES,
+    MAX_PIXELS: pixels ?? local.MAX_PIXELS,
+    MAX_TOTAL_PIXELS: pixels ? Math.max(pixels, LOCAL_DEFAULTS.MAX_TOTAL_PIXELS) : local.MAX_TOTAL_PIXELS,
   };
 }
 

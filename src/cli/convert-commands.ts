@@ -163,7 +163,10 @@ export function addConvert(
     .option('--delete', 'delete results whose source no longer exists; implies --update')
     .option('--yes', 'delete without confirmation')
     .option('--watch', 'keep running, and convert files that arrive in the folders; implies --update')
-    .option('-j, --jobs <number>', 'concurrent conversions (default: CONCURRENCY, else the number of CPUs)')
+    .option(
+      '-j, --jobs <number>',
+      'concurrent conversions (default: CONCURRENCY, else CPUs + 1; CPUs with --url)',
+    )
     .option('--shard <I/N>', 'convert the I-th of N equal parts, the same on every machine')
     .option(
       '--url <address>',
