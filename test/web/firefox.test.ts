@@ -5,6 +5,7 @@ import { copyFile, readdir, readFile, unlink, writeFile } from 'node:fs/promises
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { expect } from 'chai';
+import sharp from 'sharp';
 import { fixturePath } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
@@ -13,6 +14,21 @@ import { eventually } from '../helpers/util.ts';
 import { readZip } from '../helpers/zip.ts';
 
 const PROGRAM = ['firefox-esr', 'firefox'].find((name) => spawnSync(name, ['--version']).status === 0);
+/** Codes of WebDriver: https://www.w3.org/TR/webdriver2/#keyboard-actions */
+const KEYS = {
+  ...{ tab: '\uE004', enter: '\uE007', shift: '\uE008', escape: '\uE00C' },
+  ...{ left: '\uE012', up: '\uE013', right: '\uE014', down: '\uE015' },
+} as const;
+/** Returns the name of the focused element, or that another element covers it. */
+const FOCUSED = `{
+  const at = document.activeElement;
+  const shown = at.closest('label') ?? at;
+  const { x, y, width, height } = shown.getBoundingClientRect();
+  const points = [y + 2, y + height / 2, y + height - 2].map((top) => document.elementFromPoint(x + width / 2, top));
+  const isShown = points.some((point) => shown.contains(point));
+  const name = at.ariaLabel ?? at.labels?.[0]?.textContent.trim() ?? at.textContent.trim();
+  at === document.body ? 'nothing' : isShown ? name : 'covered: ' + name;
+}`;
 /** Clicks the main button. */
 const CONVERT = `document.querySelector('.actions [type=submit]').click()`;
 
@@ -26,7 +42,10 @@ interface Answer {
 /** Starts Firefox, which saves downloads to a folder, and connects to it. */
 async function startFirefox(downloads: string) {
   const profile = await makeTempDir('firefox');
-  const settings = { 'browser.download.folderList': 2, 'browser.download.dir': downloads };
+  const settings = {
+    ...{ 'browser.download.folderList': 2, 'browser.download.dir': downloads },
+    'browser.download.alwaysOpenPanel': false, // the panel takes the focus
+  };
   const lines = Object.entries(settings).map(
     ([name, value]) => `user_pref("${name}", ${JSON.stringify(value)});`,
   );
@@ -46,7 +65,7 @@ async function startFirefox(downloads: string) {
     const answer = JSON.parse(data);
     answers.get(answer.id)?.(answer);
   };
-  const send = async (method: string, params: object) => {
+  const send = async <T>(method: string, params: object): Promise<T> => {
     const id = answers.size + 1;
     const { promise, resolve } = Promise.withResolvers<Answer>();
     answers.set(id, resolve);
@@ -56,19 +75,31 @@ async function startFirefox(downloads: string) {
     return result;
   };
   await send('session.new', { capabilities: {} });
-  const { contexts } = (await send('browsingContext.getTree', {})) as { contexts: [{ context: string }] };
-  const [{ context }] = contexts;
+  let context = '';
   const run = async (expression: string) => {
     const params = { expression, target: { context }, awaitPromise: true, userActivation: true };
-    const { result } = (await send('script.evaluate', params)) as {
-      result: { value: unknown; sharedId: string };
-    };
-    return result;
+    return (await send<{ result: { value: unknown; sharedId: string } }>('script.evaluate', params)).result;
   };
   const until = (expression: string) => eventually(async () => (await run(expression)).value === true);
+  /** Presses keys one after the other. Shift stays down until the last. */
+  const press = async (...keys: readonly string[]) => {
+    const held = keys.filter((key) => key === KEYS.shift);
+    const typed = keys.filter((key) => key !== KEYS.shift);
+    const actions = [
+      ...held.map((value) => ({ type: 'keyDown', value })),
+      ...typed.flatMap((value) => ['keyDown', 'keyUp'].map((type) => ({ type, value }))),
+      ...held.map((value) => ({ type: 'keyUp', value })),
+    ];
+    await send('input.performActions', { context, actions: [{ type: 'key', id: 'keys', actions }] });
+  };
+  const focused = async () => String((await run(FOCUSED)).value);
   return {
-    ...{ run, until },
+    ...{ run, until, press, focused },
+    /** Opens the page in a tab without stored data. */
     async open(url: string) {
+      const { userContext } = await send<{ userContext: string }>('browser.createUserContext', {});
+      ({ context } = await send<{ context: string }>('browsingContext.create', { type: 'tab', userContext }));
+      await send('browsingContext.activate', { context });
       await send('browsingContext.navigate', { context, url, wait: 'complete' });
       await until(`document.querySelector('input[value=bmp]') !== null`);
     },
@@ -77,9 +108,18 @@ async function startFirefox(downloads: string) {
       await send('input.setFiles', { context, element: { sharedId }, files });
       await until(`document.querySelectorAll('.file').length === ${files.length}`);
     },
-    async press(value: string) {
-      const keys = ['keyDown', 'keyUp'].map((type) => ({ type, value }));
-      await send('input.performActions', { context, actions: [{ type: 'key', id: 'keys', actions: keys }] });
+    async resize(width: number, height: number) {
+      await send('browsingContext.setViewport', { context, viewport: { width, height } });
+    },
+    /** Presses keys again and again until an element has the focus, which must always be on a visible element of the page. */
+    async moveTo(name: RegExp, ...keys: readonly string[]) {
+      const visited: string[] = [];
+      while (!name.test(visited.at(-1) ?? '')) {
+        await press(...keys);
+        visited.push(await focused());
+        expect(visited.at(-1), `${name} after ${visited}`).to.not.match(/^covered|^nothing/);
+        expect(visited.length, `${name} after ${visited}`).to.be.below(40);
+      }
     },
     async stop() {
       socket.close();
@@ -105,18 +145,25 @@ describe('the page in Firefox', () => {
   });
   beforeEach(() => firefox.open(new URL('/', service.base).href));
 
+  /** Waits for the archive that the page saves, and removes it. */
+  const savedZip = async () => {
+    const path = join(downloads, 'converted.zip');
+    const entries = await eventually(async () => {
+      const isComplete =
+        (await readdir(downloads)).join() === 'converted.zip' && (await readFile(path)).length > 0;
+      return isComplete && (await readZip(await readFile(path)));
+    });
+    await unlink(path);
+    return entries;
+  };
+
   it('converts files and saves one ZIP, and the comparison follows the quality and crops by keys', async () => {
     const { run, until } = firefox;
     await firefox.pick(['scene.png', 'scene.jpg', 'moving.gif'].map(fixturePath));
     await run(CONVERT);
     await until(`document.querySelector('.totals').textContent.startsWith('Done: 3 converted')`);
     await run(`document.querySelector('.actions .button:last-child').click()`);
-    const path = join(downloads, 'converted.zip');
-    const names = await eventually(async () => {
-      const isComplete =
-        (await readdir(downloads)).join() === 'converted.zip' && (await readFile(path)).length > 0;
-      return isComplete && (await readZip(await readFile(path))).map(({ name }) => name);
-    });
+    const names = (await savedZip()).map(({ name }) => name);
     expect(names).to.deep.equal(['moving.webp', 'scene.webp', 'scene (2).webp']);
 
     await run(`document.querySelector('.file:last-child .file-actions button').click()`);
@@ -133,7 +180,7 @@ describe('the page in Firefox', () => {
     await run(`document.querySelector('dialog .tools [aria-pressed]').click()`);
     await until(`document.querySelector('dialog .frame') !== null`);
     await run(`document.querySelector('dialog [aria-label="Top edge"]').focus()`);
-    await firefox.press('\uE015'); // the code of WebDriver for the arrow key down
+    await firefox.press(KEYS.down);
     await until(
       `[...document.querySelectorAll('dialog .crop input')].map(({ value }) => value).join() === '0,1,120,79'`,
     );
@@ -155,4 +202,80 @@ describe('the page in Firefox', () => {
     await until(`document.querySelector('.file:last-child').textContent.includes('Add it again.')`);
     await until(`document.querySelector('.totals').textContent.includes('1 converted')`);
   });
+
+  for (const [width, height] of [
+    [1280, 800],
+    [768, 1024],
+    [360, 740],
+  ] as const) {
+    it(`does all of its work by keys alone, in a window of ${width} pixels, and never hides the focus`, async () => {
+      const { run, until, press, focused, moveTo } = firefox;
+      const tabTo = (name: RegExp) => moveTo(name, KEYS.tab);
+      const back = (name: RegExp) => moveTo(name, KEYS.shift, KEYS.tab);
+      const activate = async (name: RegExp, key: string = KEYS.tab) => {
+        await moveTo(name, key);
+        await press(KEYS.enter);
+      };
+      await firefox.resize(width, height);
+      await firefox.pick(['scene.png', 'scene.jpg'].map(fixturePath));
+      await until(`document.querySelectorAll('.thumbnail img').length === 2`);
+      await activate(/^Clear list/);
+      await back(/^Undo/);
+      await press(KEYS.enter);
+      await until(`document.querySelectorAll('.file').length === 2`);
+      if (width < 1000) await activate(/^WebP · quality 80/);
+      await tabTo(/^WebP$/);
+      await press(KEYS.right);
+      expect(await focused()).to.equal('PNG');
+      await tabTo(/^Max width/);
+      await press('5', '0');
+      await tabTo(/^Names of results/);
+      await press(...'{name}-{width}w');
+      await activate(/^Convert 2 files/);
+      await until(`document.querySelector('.totals').textContent.startsWith('Done: 2 converted')`);
+      expect(await focused()).to.equal('All files');
+
+      await tabTo(/^scene.jpg$/);
+      await activate(/^Rotate or flip scene.jpg/, KEYS.right);
+      await activate(/^Rotate right scene.jpg/, KEYS.left);
+      await until(`document.body.textContent.includes('Own options: Rotate')`);
+      await moveTo(/^scene.jpg$/, KEYS.left);
+
+      await press(KEYS.enter); // compares it
+      await until(`document.querySelector('dialog .before') !== null`);
+      await tabTo(/^Position of the divider/);
+      await press(KEYS.left);
+      expect((await run(`document.activeElement.value`)).value).to.equal('49');
+      await activate(/^Flip upside down scene.jpg/);
+      await activate(/^Crop/);
+      await until(`document.querySelector('dialog .frame') !== null`);
+      await back(/^Bottom edge/);
+      await press(KEYS.shift, KEYS.up);
+      await back(/^Selected part/);
+      await press(KEYS.down);
+      await until(
+        `[...document.querySelectorAll('dialog .crop input')].map(({ value }) => value).join() === '0,1,80,110'`,
+      );
+      await tabTo(/^Convert to/);
+      await press('J');
+      await tabTo(/^Quality/);
+      await press(KEYS.right);
+      await activate(/^Apply to all/);
+      await press(KEYS.escape);
+      expect(await focused()).to.equal('scene.jpg');
+
+      await back(/^Convert \d again/);
+      await press(KEYS.enter);
+      await until(`document.querySelector('.totals').textContent.startsWith('Done: 2 converted')`);
+      await activate(/^Download ZIP/);
+      const results = (await savedZip()).map(async ({ name, content }) => {
+        const { format, width: across, height: down } = await sharp(content).metadata();
+        return [name, format, across, down];
+      });
+      expect(await Promise.all(results)).to.deep.equal([
+        ['scene-50w.jpg', 'jpeg', 50, 69],
+        ['scene-50w (2).jpg', 'jpeg', 50, 69],
+      ]);
+    });
+  }
 });

@@ -79,7 +79,8 @@ function isComparable(item: Item): boolean {
 }
 
 /** Returns where the focus can be in a row: on the row itself, and on its controls. */
-const stopsOf = (row: Element): Element[] => [row, ...row.querySelectorAll('select, button, a')];
+const stopsOf = (row: Element): Element[] =>
+  [row, ...row.querySelectorAll('select, button, a')].filter((element) => element.checkVisibility());
 
 /** Row of a file, with its preview, state and actions. Its controls are reached with arrow keys, see {@link FileList}. */
 function FileRow({ item }: { item: Item }) {
