@@ -121,6 +121,19 @@ async function startFirefox(downloads: string) {
         expect(visited.length, `${name} after ${visited}`).to.be.below(40);
       }
     },
+    /** Moves a finger from an element by pixels, or taps it. */
+    async touch(selector: string, x = 0, y = 0) {
+      const { sharedId } = await run(`document.querySelector(${JSON.stringify(selector)})`);
+      const origin = { type: 'element', element: { sharedId } };
+      const actions = [
+        { type: 'pointerMove', x: 0, y: 0, origin },
+        { type: 'pointerDown', button: 0 },
+        ...(x || y ? [{ type: 'pointerMove', x, y, origin: 'pointer', duration: 50 }] : []),
+        { type: 'pointerUp', button: 0 },
+      ];
+      const finger = { type: 'pointer', id: 'finger', parameters: { pointerType: 'touch' }, actions };
+      await send('input.performActions', { context, actions: [finger] });
+    },
     async stop() {
       socket.close();
       const ended = once(firefox, 'exit');
@@ -203,8 +216,27 @@ describe('the page in Firefox', () => {
     await until(`document.querySelector('.totals').textContent.includes('1 converted')`);
   });
 
+  it('converts, compares and crops by touch, in a window of 360 pixels', async () => {
+    const { until, touch } = firefox;
+    await firefox.resize(360, 740);
+    await firefox.pick([fixturePath('scene.png')]);
+    await until(`document.querySelector('.thumbnail img') !== null`);
+    await touch('.actions [type=submit]');
+    await until(`document.querySelector('.totals').textContent.startsWith('Done: 1 converted')`);
+    await touch('.file-actions button');
+    await until(`document.querySelector('dialog .before') !== null`);
+    await touch('dialog .tools [aria-pressed]');
+    await until(`document.querySelector('dialog .frame') !== null`);
+    await touch('dialog [aria-label="Right edge"]', -60, 0);
+    await until(`{
+      const { width } = document.querySelector('dialog .cropper').getBoundingClientRect();
+      Math.abs(document.querySelectorAll('dialog .crop input')[2].value - 120 * (1 - 60 / width)) < 1;
+    }`);
+  });
+
   for (const [width, height] of [
     [1280, 800],
+    [640, 400], // the same at a zoom of 200%
     [768, 1024],
     [360, 740],
   ] as const) {
