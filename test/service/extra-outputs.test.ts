@@ -125,6 +125,15 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
     expect(artist.toString().trim()).to.equal('Somebody Private');
   });
 
+  for (const format of ['avif', 'jxl'] as const)
+    it(`have quality 80 in ${format} by default, and more bytes with a better one`, async () => {
+      const qualities = [{ quality: '70' }, { quality: '80' }, {}, { quality: '90' }];
+      const results = await Promise.all(qualities.map((fields) => make('scene.png', { format, ...fields })));
+      const [low = 0, eighty = 0, none = 0, high = 0] = results.map(({ body }) => body.length);
+      expect(none).to.equal(eighty);
+      expect(eighty).to.be.within(low + 1, high - 1);
+    });
+
   it('are lossless JPEG XL at quality 100, also with 16 bits', async () => {
     const { body } = await make('window.png', { format: 'jxl', quality: '100' });
     expect(difference(await decodeAny(body, 'jxl'), scene({ transparent: true })).max).to.equal(0);
