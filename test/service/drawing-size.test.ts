@@ -130,6 +130,9 @@ describe('the size of an SVG', () => {
 
   for (const style of [
     'WIDTH:90px; Height : 60px; --Own: 1',
+    'Width : 90px; height: 60px',
+    'wIDTH:90px; height:60px',
+    'width:90px; heighT/* 10 */:60px',
     'width:90px !important; height:60px; width:50px',
   ]) {
     it(`is the one that the root element has inside of a page: ${style}`, async () => {

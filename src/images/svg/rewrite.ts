@@ -8,7 +8,7 @@ import { serviceErrorFrom } from '../../errors.ts';
 import { SVG_WORKER } from '../../folders.ts';
 import { INPUTS } from '../../formats.ts';
 import { type RepairTarget, readAt } from '../containers/file.ts';
-import { MARKERS } from './rewrite-text.ts';
+import { canRewrite } from './rewrite-text.ts';
 
 /**
  * Unpacks the SVG at `path` in place, and rewrites constructs that librsvg renders wrongly.
@@ -55,9 +55,8 @@ const ENTITIES = '<!ENTITY';
 async function rewriteSvg({ path, file, label, store }: RepairTarget): Promise<void> {
   if ((await file.stat()).size > MAX_BYTES) return;
   const bytes = await readFile(path);
-  if (bytes.includes(ENTITIES) || !MARKERS.some((marker) => bytes.includes(marker))) return;
-  const text = decodeUtf8(bytes);
-  if (text === undefined) return;
+  const text = bytes.includes(ENTITIES) ? undefined : decodeUtf8(bytes);
+  if (text === undefined || !canRewrite(text)) return;
   const rewritten = await rewriteInThread(text, label);
   if (rewritten === text) return;
   await store(Math.max(0, Buffer.byteLength(rewritten) - bytes.length));
