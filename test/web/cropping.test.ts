@@ -120,12 +120,22 @@ describe('a crop by hand', () => {
     expect(await numbers()).to.deep.equal([65, 40, 40, 40]);
     await dialog.getByLabel('Ratio').selectOption('16:9');
     expect((await numbers()).slice(2)).to.deep.equal([40, 23]);
+    await dialog.getByLabel('Ratio').selectOption('Original');
+    expect((await numbers()).slice(2)).to.deep.equal([35, 23]);
     await field('Width').fill('9999');
     await field('Width').press('Enter');
     const [left = 0, top = 0, width = 0, height = 0] = await numbers();
     expect([left + width <= 120, top + height <= 80]).to.deep.equal([true, true]);
     await dialog.getByRole('button', { name: 'Whole picture' }).click();
     expect(await numbers()).to.deep.equal([0, 0, 120, 80]);
+    await dialog.getByLabel('Ratio').selectOption('4:3');
+    expect(await numbers()).to.deep.equal([6, 0, 107, 80]);
+    await dialog.getByLabel('Ratio').selectOption('3:4');
+    expect(await numbers()).to.deep.equal([29, 0, 60, 80]);
+    await dialog.getByRole('button', { name: 'Whole picture' }).click();
+    await dialog.getByLabel('Ratio').selectOption('Original');
+    await drag('Bottom right corner', -60, 0);
+    expect(await numbers()).to.deep.equal([0, 0, 60, 40]);
   });
 
   it('by touch resizes, with handles of at least 44 pixels, on a phone without horizontal scrolling', async () => {
@@ -150,7 +160,7 @@ describe('a crop by hand', () => {
     await touch('touchEnd');
     expect(await numbers()).to.deep.equal([0, 0, 80, 90]);
     expect(await dialog.getByLabel('Ratio').locator('option').allTextContents()).to.deep.equal([
-      ...['Free', 'Original', '1:1', '3:4', '9:16'],
+      ...['Free', 'Original', '1:1', '4:3', '3:4', '16:9', '9:16'],
     ]);
     expect(await dialog.evaluate((element) => element.scrollWidth)).to.be.at.most(360);
   });

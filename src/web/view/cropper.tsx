@@ -31,12 +31,10 @@ const ARROWS: Readonly<Record<string, readonly [number, number]>> = {
 /** Pixels by which an arrow key moves with Shift. */
 const LARGE_STEP = 10;
 
-/** Ratios of a landscape. A portrait gets their reciprocals. */
-const RATIOS: readonly (readonly [number, number])[] = [
-  [1, 1],
-  [4, 3],
-  [16, 9],
-];
+/** Ratios of width to height by their labels, besides that of the picture. */
+const RATIOS = { '1:1': 1, '4:3': 4 / 3, '3:4': 3 / 4, '16:9': 16 / 9, '9:16': 9 / 16 };
+/** Label of any ratio. */
+const FREE = 'Free';
 
 type Move = (x: number, y: number) => Area;
 
@@ -50,13 +48,16 @@ export function Cropper({ file, size }: { file: File; size: Size }) {
   /** The area while a pointer changes it. */
   const draft = useSignal<Area | undefined>(undefined);
   const area = draft.value ?? parseCrop(options.crop, whole);
-  const ratio = useSignal('');
-  const ratioNumber = ratio.value === '' ? undefined : Number(ratio.value);
+  const ratios: Readonly<Record<string, number | undefined>> = {
+    ...{ [FREE]: undefined, Original: whole.width / whole.height },
+    ...RATIOS,
+  };
+  const ratio = useSignal(FREE);
   const change = (changed: Area): void => set({ crop: formatCrop(changed, whole) });
   const resize =
     (handle: Handle): Move =>
     (x, y) =>
-      moveHandle(area, handle, [x, y], whole, ratioNumber);
+      moveHandle(area, handle, [x, y], whole, ratios[ratio.value]);
   const move: Move = (x, y) => moveArea(area, x, y, whole);
   return (
     <>
@@ -74,10 +75,11 @@ export function Cropper({ file, size }: { file: File; size: Size }) {
             value={ratio.value}
             onChange={({ currentTarget: { value } }) => {
               ratio.value = value;
-              if (value !== '') change(fitRatio(area, Number(value)));
+              const chosen = ratios[value];
+              if (chosen) change(fitRatio(area, chosen));
             }}
           >
-            <Entries of={toRatios(whole)} />
+            <Entries of={Object.keys(ratios).map((label) => [label, label])} />
           </select>
         </Labelled>
         <Pixels label="Left" value={area.left} onChange={(left) => change(move(left - area.left, 0))} />
@@ -95,7 +97,7 @@ export function Cropper({ file, size }: { file: File; size: Size }) {
         <Button
           disabled={options.crop === ''}
           onClick={() => {
-            ratio.value = '';
+            ratio.value = FREE;
             set({ crop: '' });
           }}
         >
@@ -125,15 +127,6 @@ const toStyle = ({ left, top, width, height }: Area, whole: Size) => ({
 /** Returns the cursor with the arrows of a compass. */
 const toCursor = ({ across, down }: Handle): string =>
   `${['n', '', 's'][down + 1]}${['w', '', 'e'][across + 1]}-resize`;
-
-/** Lists the ratios for a picture with their labels; an empty one for any. */
-function toRatios({ width, height }: Size): readonly (readonly [number | string, string])[] {
-  const isPortrait = height > width;
-  const fixed = RATIOS.map(([long, short]): [number, string] =>
-    isPortrait ? [short / long, `${short}:${long}`] : [long / short, `${long}:${short}`],
-  );
-  return [['', 'Free'], [width / height, 'Original'], ...fixed];
-}
 
 interface FrameProps extends Omit<GripProps, 'class' | 'label' | 'style'> {
   readonly area: Area;
