@@ -249,7 +249,7 @@ export const OPTIONS = {
     examples: [50],
     flag: {
       value: 'percent',
-      help: 'size in percent of the image, 1 to 1000, instead of --width and --height',
+      help: 'size in percent of the image, such as 50%, 1 to 1000, instead of --width and --height',
     },
     control: { label: 'Scale', unit: '%' },
   },

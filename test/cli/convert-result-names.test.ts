@@ -23,12 +23,13 @@ describe('names and times of the results of imagemill convert', () => {
     expect(await folder.files()).to.deep.equal(['a.jpg', 'b.webp', 'other.jpg']);
   });
 
-  it('scales by a width or height in percent', async () => {
+  it('scales by a width, a height or a scale in percent', async () => {
     await put('a.jpg');
     for (const flags of [
       ['--width', '50%'],
       ['--height', '50%'],
       ['--scale', '50'],
+      ['--scale', '50%'],
     ]) {
       expect((await folder.run(['a.jpg', '-o', 'b.png', '--force', ...flags])).outcome).to.equal('0');
       const { width, height } = await sharp(folder.file('b.png')).metadata();

@@ -82,9 +82,12 @@ describe('imagemill explain', () => {
 
   it('shows the watermark of the command, and refuses a file that is no image', async () => {
     const args = [fixturePath('scene.png'), '--format', 'png', '--watermark'];
-    const { status, stdout } = await explain(...args, fixturePath('window.png'), '--watermark-opacity', '50');
-    expect(status).to.equal(0);
-    expect(stdout).to.contain('a watermark at right bottom, with 20% of the width and 50% opacity');
+    for (const opacity of ['50', '50%']) {
+      const given = [fixturePath('window.png'), '--watermark-opacity', opacity];
+      const { status, stdout } = await explain(...args, ...given);
+      expect(status).to.equal(0);
+      expect(stdout).to.contain('a watermark at right bottom, with 20% of the width and 50% opacity');
+    }
     const refused = await explain(...args, fixturePath('../README.md'));
     expect(refused.status).to.equal(2);
     expect(refused.stderr).to.match(/--watermark .+: The watermark is not an image/);

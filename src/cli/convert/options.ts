@@ -15,7 +15,7 @@ import { splitPages } from '../../conversion/variants.ts';
 import { readWatermark } from '../../conversion/watermark.ts';
 import { ServiceError, StartupError, serviceError } from '../../errors.ts';
 import { explainDisabled, type InputType, type OutputType } from '../../formats.ts';
-import { fieldName, flagName, OPTION_NAMES, type OptionName } from '../../options.ts';
+import { fieldName, flagName, OPTION_NAMES, type OptionName, optionRow } from '../../options.ts';
 import { sanitizeForDisplay } from '../../text.ts';
 import { CliError } from '../context.ts';
 import { toFileError } from './converter.ts';
@@ -76,12 +76,14 @@ export function parseOptions(flags: Flags, outputs: readonly OutputType[]) {
 
 type OptionValues = ReturnType<typeof parseOptions>['options'];
 
-/** Returns the options that were given, as texts by the field name of the API. */
+/** Returns the options that were given, as texts by the field name of the API: the 50 of `--scale 50%`. */
 function optionTexts(flags: Flags): Record<string, string> {
   const given: Readonly<Record<string, unknown>> = { ...flags };
   const texts = OPTION_NAMES.flatMap((name) => {
     const value = given[name];
-    return value === undefined ? [] : [[fieldName(name), String(value)] as const];
+    if (value === undefined) return [];
+    const isPercent = optionRow(name).control?.unit === '%';
+    return [[fieldName(name), isPercent ? String(value).replace(/%$/, '') : String(value)] as const];
   });
   return scaleByPercent({ ...Object.fromEntries(texts), ...(flags.keepMetadata && { metadata: 'all' }) });
 }
