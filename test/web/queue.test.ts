@@ -310,17 +310,31 @@ describe('many files on the page', () => {
     await row(page, 'kept.png').getByRole('link', { name: 'Save kept.webp' }).waitFor();
   });
 
-  for (const [how, answer] of [
-    ['rejects a file with JSON of its own', { status: 400, json: { error: 'Forbidden' } }],
-    ['answers with a page to log in', { status: 200, contentType: 'text/html', body: '<html>' }],
+  const html = { contentType: 'text/html', body: '<html>' };
+  for (const [title, answer, message] of [
+    [
+      'shows the status if a proxy rejects a file with JSON of its own',
+      { status: 400, json: { error: 'Forbidden' } },
+      'The server responded with status 400.',
+    ],
+    [
+      'shows the status if a proxy answers with a page to log in',
+      { status: 200, ...html },
+      'The server responded with status 200.',
+    ],
+    [
+      'says what a proxy refused, and names its setting, if it answers with 413 and a page',
+      { status: 413, ...html },
+      /^A proxy in front of the server refused 2 kB\. .* \(nginx: client_max_body_size\)\.$/,
+    ],
   ] as const) {
-    it(`shows the status if a proxy ${how}`, async () => {
+    it(title, async () => {
       await start({});
       const page = await open(current());
       await pick(page, await icons(1));
       await page.route('**/api/v1/convert?*', (route) => route.fulfill(answer));
       await convertAll(page);
-      await row(page, '0.jpg').getByText(`The server responded with status ${answer.status}.`).waitFor();
+      await row(page, '0.jpg').getByText(message).waitFor();
     });
   }
 

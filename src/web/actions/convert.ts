@@ -95,8 +95,10 @@ export async function describeFailure(
 const isTemporary = (status: number): boolean => status === 408 || status === 429 || status >= 500;
 
 /** Returns the message of an error without the name of a setting or field, which the page does not show. */
-function formatError({ status, details }: ImagemillError): string {
-  if (!details) return `The server responded with status ${status}.`;
+function formatError(error: ImagemillError): string {
+  const { status, details } = error;
+  if (!details)
+    return error.reason === 'proxy_413' ? error.message : `The server responded with status ${status}.`;
   const { message, reason, actual, limit, setting, field } = details;
   const access = formats.value?.access;
   if (reason === 'too_many_pixels')
