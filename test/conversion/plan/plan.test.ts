@@ -1,13 +1,20 @@
 import { expect } from 'chai';
-import { plan, planAgain } from '../../../src/conversion/plan/index.ts';
+import { plan, planAgain, planJob, planTogether } from '../../../src/conversion/plan/index.ts';
 import { createJob, refusedLabel, toolsFor } from '../../../src/conversion/plan/job.ts';
 import { renderSmaller } from '../../../src/conversion/plan/rasterize.ts';
-import type { ConversionJob, ConvertOptions, ToolContext } from '../../../src/conversion/plan/types.ts';
+import { outputsOf } from '../../../src/conversion/plan/step.ts';
+import type {
+  ConversionJob,
+  ConvertOptions,
+  PlannedJob,
+  ToolContext,
+} from '../../../src/conversion/plan/types.ts';
 import { watermarkBoxes } from '../../../src/conversion/plan/watermark.ts';
-import { ALL_OUTPUT_TYPES } from '../../../src/formats.ts';
+import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES } from '../../../src/formats.ts';
 import { colourOf } from '../../../src/images/colour/declared-colour.ts';
 import type { ImageFacts, ImageInfo, Page } from '../../../src/images/image-info.ts';
 import { type Fit, OPTION_NAMES, OPTIONS } from '../../../src/options.ts';
+import type { ToolName } from '../../../src/tools.ts';
 import { complete, METADATA_VALUES, planSteps, valuesOf } from '../../helpers/plans.ts';
 
 const SEVEN: ToolContext = { magick: 7 };
@@ -808,6 +815,75 @@ describe('the plan', () => {
       expect([misreadIn('png'), misreadIn('pdf')]).to.deep.equal([
         ...[undefined, 'ICCLab or ITULab colours in a TIFF'],
       ]);
+    });
+  });
+
+  describe('for the sandbox', () => {
+    const machines: readonly ToolContext[] = [SIX, { ...SEVEN, assemblesWebp: true, scalesWebp: true }];
+    const sets: readonly Partial<ConvertOptions>[] = [
+      ...[{}, { width: 100 }, { maxBytes: 1000 }, { trim: 5 }, { lossless: true, metadata: 'all' as const }],
+      { width: 100, height: 100, fit: 'cover', position: 'attention' },
+    ];
+    const plain = { width: 4000, height: 3000, opaque: true, profile: 'none' };
+    const document = { pages: [{ index: 0, width: 300, height: 400 }], pageCount: 1 };
+    const pictures = ALL_INPUT_TYPES.flatMap((type) =>
+      [{}, { animation: moving }].map(
+        (more) => ({ type, ...plain, ...more, ...(type === 'pdf' && document) }) as ImageInfo,
+      ),
+    );
+    const jobs = machines.flatMap((machine) =>
+      pictures.flatMap((picture) =>
+        ALL_OUTPUT_TYPES.flatMap((format) =>
+          sets.map((given) => job(picture, { format, ...given }, machine)),
+        ),
+      ),
+    );
+    /** Returns the commands of a job, each with the purpose of its result and the files that it writes. */
+    const commandsOf = (one: ConversionJob) => {
+      const { decoding, measuring, trimming, reducing, steps } = plan(one);
+      const parts = [
+        [one.options.format, one, [decoding, measuring, ...steps]],
+        ['trim', trimming ?? one, trimming?.plan.steps ?? []],
+        ['attention', reducing ?? one, reducing?.plan.steps ?? []],
+      ] as const;
+      return parts.flatMap(([purpose, of, commands]) =>
+        commands.flatMap((step) =>
+          step ? { tool: step.tool, type: of.image.type, purpose, files: outputsOf(complete(step), of) } : [],
+        ),
+      );
+    };
+
+    it('names the files of each command, except heif-convert, and ImageMagick for TIFF to read or PDF', () => {
+      const commands = jobs.flatMap(commandsOf);
+      const unnamed = commands.filter(
+        ({ tool, type, purpose }) =>
+          tool === 'heif' || (tool === 'magick' && (type === 'tiff' || purpose === 'pdf')),
+      );
+      expect(commands.filter(({ files }) => !files)).to.deep.equal(unnamed);
+      const named: Partial<Record<ToolName, string[]>> = {};
+      for (const { tool, files = [] } of commands)
+        named[tool] = [...new Set([...(named[tool] ?? []), ...files])].sort();
+      const images = ['webp', 'png', 'jpg', 'gif', 'bmp', 'tiff', 'ico'].map((format) => `image.${format}`);
+      const frames = ['frame-00000.pam', 'frame-00001.pam'];
+      expect(named).to.deep.equal({
+        magick: [...images, ...frames, 'encode.png', 'kept.miff', 'measured.miff'].sort(),
+        rsvg: ['image.pdf', 'image.png', 'rasterized.png'],
+        heif: [],
+        dwebp: ['scaled.ppm'],
+        img2webp: ['image.webp'],
+        djxl: ['decoded.png', 'restored.jpg'],
+        cjxl: ['image.jxl'],
+        avifenc: ['image.avif'],
+        pdftocairo: ['page-1.png', 'pageattention-1.png'],
+      });
+    });
+
+    it('names the files of all results that one command writes', () => {
+      const [one, other] = (['webp', 'png'] as const).map((format, at) =>
+        planJob(createJob({ type: 'png' }, options({ format, maxBytes: 1000 }), SEVEN, `0${at}`)),
+      ) as [PlannedJob, PlannedJob];
+      const files = planTogether([one, other]).map((step) => outputsOf(complete(step), one));
+      expect(files).to.deep.equal([['kept00.miff', 'var00.webp', 'kept01.miff', 'var01.png']]);
     });
   });
 
