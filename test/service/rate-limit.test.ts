@@ -132,6 +132,13 @@ describe('rate limit', () => {
       expect((await send('/metrics')).status).to.equal(200);
     });
 
+    it('counts requests for unknown paths, and returns 429 for the 601st', async () => {
+      await start({ RATE_LIMIT_PER_MINUTE: '5' });
+      expect(await sendMany('/nothing', 5)).to.deep.equal(Array(5).fill(404));
+      await sendMany('/manifest.webmanifest', 590); // not slowed down as 404s are
+      expect(await sendMany('/nothing', 6)).to.deep.equal([...Array(5).fill(404), 429]);
+    });
+
     it('has no limit with RATE_LIMIT_PER_MINUTE=0, and neither has the API', async () => {
       await start({ RATE_LIMIT_PER_MINUTE: '0' });
       expect(await sendMany('/manifest.webmanifest', 601)).to.deep.equal(Array(601).fill(200));
