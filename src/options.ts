@@ -220,7 +220,7 @@ export const OPTIONS = {
     examples: ['no', 'yes', 10], // Swagger UI starts with the first
     flag: {
       value: 'tolerance',
-      help: `remove a border of the colour of the top left corner: yes (${DEFAULT_TOLERANCE}), or a tolerance in percent`,
+      help: `remove a border of the colour of the top left corner: yes (${DEFAULT_TOLERANCE}), as without a value, or a tolerance in percent`,
     },
     control: { label: 'Trim tolerance', unit: '%' },
   },
@@ -505,11 +505,15 @@ export const fieldName = (name: string): string =>
 /** Returns the flag of the command line for an option or a field: `--max-bytes`. */
 export const flagName = (name: string): string => `--${fieldName(name).replaceAll('_', '-')}`;
 
-/** Returns the flag of an option with its value as in a help, such as `-q, --quality <1-100>`, and its description. */
+/**
+ * Returns the flag of an option with its value as in a help, such as `-q, --quality <1-100>`, and its description. A value in brackets
+ * can be left out, and is then `yes`.
+ */
 export function describeFlag(name: OptionName): [flags: string, help: string] {
   const { type, flag, default: fallback } = optionRow(name);
   const value = flag.value ?? ('labels' in type && Object.keys(type.labels).join('|'));
-  const flags = [flag.short, `${flagName(name)}${value ? ` <${value}>` : ''}`];
+  const shown = value && ('yes' in type ? `[${value}]` : `<${value}>`);
+  const flags = [flag.short, [flagName(name), shown].filter(Boolean).join(' ')];
   const isStated = fallback !== undefined && type.kind !== 'flag';
   return [flags.filter(Boolean).join(', '), `${flag.help}${isStated ? ` (default: ${fallback})` : ''}`];
 }

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { extname } from 'node:path';
 import type { Command } from 'commander';
 import { OUTPUT_NAMES } from '../formats.ts';
-import { describeFlag, OPTION_NAMES } from '../options.ts';
+import { describeFlag, flagName, OPTION_NAMES, optionRow } from '../options.ts';
 import { sanitizeForDisplay } from '../text.ts';
 import { type CliContext, CliError } from './context.ts';
 import type { ConvertFlags } from './convert.ts';
@@ -225,6 +225,16 @@ function splitOutput(args: readonly string[]): { inputs: readonly string[]; outp
     !existsSync(output);
   return isOutput ? { inputs: [input as string], output } : { inputs: args };
 }
+
+/** Flags that mean `yes` without a value: `--trim`. */
+const YES_FLAGS = OPTION_NAMES.filter((name) => 'yes' in optionRow(name).type).map(flagName);
+const YES_VALUE = /^(?:yes|no|true|false|on|off|[\d.]+%?)$/i;
+
+/** Adds `yes` to the flags in arguments that have none of their values behind them, so that no file name becomes the value. */
+export const stateYes = (args: readonly string[]): string[] =>
+  args.map((arg, at) =>
+    YES_FLAGS.includes(arg) && !YES_VALUE.test(args[at + 1] ?? '') ? `${arg}=yes` : arg,
+  );
 
 /** Adds the options that determine a result. */
 function withImageOptions(command: Command, defaultFormat: string): Command {

@@ -37,6 +37,33 @@ describe('names and times of the results of imagemill convert', () => {
     }
   });
 
+  it('takes --trim without a value as yes, and no file name as its value', async () => {
+    const dot = { input: { create: { width: 10, height: 8, channels: 3, background: 'black' } } } as const;
+    const sheet = sharp({ create: { width: 40, height: 30, channels: 3, background: 'white' } });
+    await folder.write(
+      'a.png',
+      await sheet
+        .composite([{ ...dot, left: 5, top: 6 }])
+        .png()
+        .toBuffer(),
+    );
+    for (const [args, size] of [
+      [['--trim', 'a.png', 'b.png'], '10×8'],
+      [['--trim', '-f', 'png', 'a.png', 'b.png'], '10×8'],
+      [['a.png', 'b.png', '--trim'], '10×8'],
+      [['a.png', 'b.png', '--trim', 'yes'], '10×8'],
+      [['--trim', '4%', 'a.png', 'b.png'], '10×8'],
+      [['--trim', '100', 'a.png', 'b.png'], '40×30'],
+      [['--trim', 'no', 'a.png', 'b.png'], '40×30'],
+    ] as const) {
+      expect((await folder.run(args)).outcome, args.join(' ')).to.equal('0');
+      const { width, height } = await sharp(folder.file('b.png')).metadata();
+      expect(`${width}×${height}`, args.join(' ')).to.equal(size);
+      await rm(folder.file('b.png'));
+    }
+    expect((await folder.run(['--trim', '101', 'a.png', 'b.png'])).outcome).to.include('--trim "101"');
+  });
+
   it('gives results the time of their source with --preserve-times, also in later runs with --update', async () => {
     await put('in/a.jpg', 'in/b.jpg');
     const times = async () =>
