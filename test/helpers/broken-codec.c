@@ -180,7 +180,7 @@ static long make(const char *folder, const char *name) {
   return fd < 0 ? -1 : openat(fd, name, O_CREAT | O_WRONLY, 0600);
 }
 
-/* Makes 1.5 million empty files. */
+/* Makes 1.5 million empty files, and waits. */
 static long make_many(void) {
   char name[32];
   for (int i = 0; i < 1500000; i++) {
@@ -189,7 +189,7 @@ static long make_many(void) {
     if (fd < 0) return -1;
     close(fd);
   }
-  return 0;
+  return sleep(60);
 }
 
 /* Writes to a file until a limit ends it. */
@@ -201,7 +201,7 @@ static long fill(const char *name) {
   return 0;
 }
 
-/* Fills a hundred files of 16 MiB. */
+/* Fills a hundred files of 16 MiB, and waits. */
 static long fill_disk(void) {
   char name[32];
   static char much[16 << 20];
@@ -211,7 +211,7 @@ static long fill_disk(void) {
     if (fd < 0 || write(fd, much, sizeof much) < 0) return -1;
     close(fd);
   }
-  return 0;
+  return sleep(60);
 }
 
 static const char *output = "";

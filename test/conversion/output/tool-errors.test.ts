@@ -29,6 +29,7 @@ describe('a failed command', () => {
     ['that does not exist', shortage('ENOENT'), 'CONVERTER_UNAVAILABLE'],
     ['that was killed from outside', end({ signal: 'SIGKILL' }), 'CONVERTER_UNAVAILABLE'],
     ['that exceeded its CPU time', end({ signal: 'SIGXCPU' }), 'CONVERSION_TIMEOUT'],
+    ['that wrote too many files', new CommandError('files', 'x'), 'RESOURCE_LIMIT_EXCEEDED'],
     ['that exceeded the file size limit', end({ signal: 'SIGXFSZ' }), 'RESOURCE_LIMIT_EXCEEDED'],
     ['of ImageMagick at the file size limit', end({ exitCode: 25 }), 'RESOURCE_LIMIT_EXCEEDED'],
     ...(['SIGABRT', 'SIGILL', 'SIGSEGV'] as const).flatMap((signal) => [

@@ -104,6 +104,13 @@ const ENDS: readonly { readonly name: string; readonly status: number; readonly 
   { name: 'fill', status: 413 },
 ];
 
+/** Runs an attempt of the stand-in, which gets the ID of a process and a path. */
+const attempt = (base: string, what: string, pid = 0, path = '/'): Promise<ClientResponse> => {
+  const comment = `<!--attempt ${what} ${pid} ${path} -->`;
+  const drawing = `<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8">${comment}</svg>`;
+  return convert(base, Buffer.from(drawing), { format: 'png' }, 'drawing.svg');
+};
+
 /** Returns the kernel objects that the stand-in created and that outlive its process. */
 function keptByKernel(): string {
   const lines = ['/proc/sysvipc/shm', '/proc/sysvipc/sem', '/proc/sysvipc/msg', '/proc/keys']
@@ -163,11 +170,8 @@ for (const { name, list, FORK_SERVER } of [
     };
 
     /** Runs an attempt of the stand-in against the server. */
-    const tryOut = (what: string, target = '/'): Promise<ClientResponse> => {
-      const comment = `<!--attempt ${what} ${service.pid} ${target} -->`;
-      const drawing = `<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8">${comment}</svg>`;
-      return convert(base, Buffer.from(drawing), { format: 'png' }, 'drawing.svg');
-    };
+    const tryOut = (what: string, target?: string): Promise<ClientResponse> =>
+      attempt(base, what, service.pid, target);
 
     /** Checks that the server is healthy and serves other clients, and that the attempt left no trace. */
     const unharmed = async (): Promise<void> => {
@@ -246,6 +250,27 @@ for (const { name, list, FORK_SERVER } of [
     });
   });
 }
+
+describe('compromised codec without a sandbox', () => {
+  for (const [what, name] of [
+    ['more than 1000 files', 'make-many'],
+    ['more bytes than its conversion has reserved', 'fill-disk'],
+  ] as const)
+    it(`is killed when it writes ${what}, and the client gets 413`, async function () {
+      const RSVG_BIN = await buildBrokenCodec('broken-codec');
+      requires(this, 'compiler', RSVG_BIN !== undefined);
+      const TEMP_DIR = await makeTempDir('codec-temp');
+      await using service = startProcess({ RSVG_BIN, TEMP_DIR, SANDBOX: 'off' });
+      const base = await service.base();
+      const { status, message } = await attempt(base, name);
+      expect(status, message).to.equal(413);
+      expect(message).to.include('needs more memory or disk space than one conversion may use');
+      const { body } = await sendForm(new URL('/metrics', base).href);
+      expect(body.toString()).to.include('imagemill_tools_killed_total{reason="file_size"} 1\n');
+      const [home = ''] = await readdir(TEMP_DIR);
+      await eventually(async () => (await readdir(join(TEMP_DIR, home))).length === 1); // owner.json
+    });
+});
 
 describe('standard input of rsvg-convert', () => {
   it('is outside the folder that the tool can write to, and the tool runs only once', async () => {
