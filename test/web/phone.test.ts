@@ -63,7 +63,11 @@ describe('the page on a phone', () => {
       page.evaluate(() =>
         [...document.querySelectorAll<HTMLElement>('button, a, select, input, summary, textarea')]
           .filter((element) => element.checkVisibility() && !element.matches('.visually-hidden'))
-          .map((element) => element.closest('label') ?? element)
+          .map(
+            (element) =>
+              (element.matches('[type=checkbox], [type=radio], [type=file]') && element.closest('label')) ||
+              element,
+          )
           .map((element) => ({ element, box: element.getBoundingClientRect() }))
           .filter(({ box: { width, height } }) => Math.min(width, height) < 43.5)
           .map(
@@ -71,17 +75,38 @@ describe('the page on a phone', () => {
               `${element.outerHTML.slice(0, 100)} ${width} × ${height}`,
           ),
       );
+    const expectLarge = async () => expect(await small()).to.deep.equal([]);
+    const tap = (name: string) => page.getByRole('button', { name, exact: true }).tap();
     await pick(page, photos);
     await pick(page, [made('empty.png', Buffer.alloc(0))]);
     await showOptions(page);
     await page.getByText('More', { exact: true }).tap();
-    expect(await small()).to.deep.equal([]);
+    await page.getByText('As curl').tap();
+    await page
+      .locator('.segment')
+      .filter({ hasText: /^JPEG$/ })
+      .tap();
+    await page.getByLabel('Background').fill('#ff0000');
+    await page.getByLabel('Watermark', { exact: true }).setInputFiles(fixturePath('grey.jpg'));
+    for (const name of ['Reset the background', 'Remove the watermark'])
+      await page.getByRole('button', { name }).waitFor();
+    for (const label of ['Names of results', 'Opacity'])
+      expect(await page.getByLabel(label).isVisible(), label).to.equal(true);
+    await expectLarge();
     await convertAll(page);
     await page.getByText('Done: 4 converted').waitFor();
-    expect(await small()).to.deep.equal([]);
-    await page.getByRole('button', { name: 'Compare scene.jpg' }).tap();
-    await page.locator('dialog.compare').waitFor();
-    expect(await small()).to.deep.equal([]);
+    await expectLarge();
+    await tap('Remove p3.jpg');
+    await page.getByRole('button', { name: 'Undo' }).waitFor();
+    await tap('Rotate or flip scene.jpg');
+    await tap('Rotate right scene.jpg');
+    await expectLarge();
+    await tap('Compare scene.png');
+    await page.getByRole('slider', { name: /divider/ }).waitFor();
+    await expectLarge();
+    await tap('Crop');
+    await page.getByRole('button', { name: 'Bottom edge' }).waitFor();
+    await expectLarge();
   });
 
   it('shows the options if one is invalid', async () => {
