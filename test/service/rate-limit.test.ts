@@ -1,8 +1,11 @@
 import { once } from 'node:events';
+import { mock } from 'node:test';
+import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { type ClientResponse, convert, fixture, sendForm } from '../helpers/client.ts';
 import { dial, statuses } from '../helpers/raw-http.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
+import { eventually } from '../helpers/util.ts';
 
 describe('rate limit', () => {
   let service: OwnService;
@@ -47,6 +50,26 @@ describe('rate limit', () => {
       for (let request = 1; request <= 2; request += 1) await get('192.0.2.1');
       await Promise.all([...Array<string>(12).fill('192.0.2.1'), '192.0.2.2'].map(get));
       expect(order.slice(2).indexOf('192.0.2.2')).to.be.below(6); // one of 13, which the client would get after 240 ms
+    });
+
+  for (const path of ['/docs', '/api/v1/formats'])
+    it(`answers others in turn when one client sends many requests for ${path}, which are not refused`, async () => {
+      await start({ RATE_LIMIT_PER_MINUTE: '0' });
+      const clients = [...Array<string>(12).fill('127.0.0.1'), '127.0.0.2'];
+      const sockets = await Promise.all(clients.map((address) => dial(service.base, address)));
+      const connections = promisify(service.server.getConnections.bind(service.server));
+      await eventually(async () => (await connections()) === clients.length);
+      const order: string[] = [];
+      const answers = sockets.map(async (socket, at) => {
+        expect(statuses(String((await once(socket, 'data'))[0]))).to.deep.equal([200]);
+        order.push(clients[at] as string);
+        socket.destroy();
+      });
+      let ms = 0;
+      const clock = mock.method(performance, 'now', () => (ms += 3)); // one start in each turn of the event loop
+      for (const socket of sockets) socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+      await Promise.all(answers).finally(() => clock.mock.restore());
+      expect(order.indexOf('127.0.0.2'), String(order)).to.be.within(1, 2);
     });
 
   it('resets one minute after the first request', async () => {
