@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import sharp from 'sharp';
 import { defineConfig, type Plugin } from 'vite';
+import { OPTIONS } from './src/options.ts';
 
 /** Builds `src/web/` into `dist/web/`, from where the server serves it. */
 export default defineConfig({
@@ -27,9 +28,23 @@ export default defineConfig({
     },
   },
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
-  plugins: [swaggerUiNotices(), icons(), compressed()],
+  plugins: [shortOptions(), swaggerUiNotices(), icons(), compressed()],
   logLevel: 'warn',
 });
+
+/** Leaves out what the page does not use of the table of options: the texts of the API reference and of the command line. */
+function shortOptions(): Plugin {
+  const unused = ['description', 'examples', 'flag', 'section'];
+  const rows = JSON.stringify(OPTIONS, (key, value) => (unused.includes(key) ? undefined : value));
+  return {
+    name: 'short-options',
+    enforce: 'pre',
+    transform: {
+      filter: { id: /\/src\/options\.ts$/ },
+      handler: (code) => code.replace(/(?<=^export const OPTIONS = ){.*?^}/ms, () => rows),
+    },
+  };
+}
 
 /** Adds the notices that must accompany Swagger UI: its own (Apache License 2.0, section 4) and those of its libraries. */
 function swaggerUiNotices(): Plugin {
