@@ -165,6 +165,30 @@ describe('a crop by hand', () => {
     expect(await dialog.evaluate((element) => element.scrollWidth)).to.be.at.most(360);
   });
 
+  it('is disabled, with what it needs, for a TIFF and for an SVG that has only a viewBox', async () => {
+    const page = await open(service);
+    const drawing =
+      '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 30"><path d="M0 0h90v30z"/></svg>';
+    await pick(page, [
+      made('scene.tiff', await fixture('scene.tiff')),
+      made('drawing.svg', Buffer.from(drawing)),
+      made('scene.png', await fixture('scene.png')),
+    ]);
+    for (const [name, needs] of [
+      ['scene.tiff', 'Needs an original that this browser can show.'],
+      ['drawing.svg', 'Needs an SVG with a width and a height.'],
+      ['scene.png', null],
+    ] as const) {
+      const { dialog, done, close } = await compare(page, name);
+      await done();
+      const crop = dialog.getByRole('button', { name: 'Crop', exact: true, disabled: needs !== null });
+      await crop.waitFor();
+      const id = await crop.getAttribute('aria-describedby');
+      expect(id && (await dialog.locator(`#${id}`).innerText()), name).to.equal(needs);
+      await close();
+    }
+  });
+
   it('of one file is sent for this file, and for all after Apply to all, which the panel shows', async () => {
     const page = await open(service, {}, '?output_format=png&crop=1,2,30,40');
     await pick(page, [fixturePath('scene.png'), fixturePath('scene.jpg')]);

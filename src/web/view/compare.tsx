@@ -81,6 +81,15 @@ export function Compare({ item }: { item: Item }) {
 const shownSize = (item: Item): Size | undefined =>
   item.preview.value?.thumbnail ? knownSize(item) : undefined;
 
+/** Returns what the crop by hand lacks; empty if nothing, or before the preview is there. */
+function cropHint(item: Item): string {
+  const preview = item.preview.value;
+  if (preview === undefined || shownSize(item)) return '';
+  return preview?.thumbnail
+    ? 'Needs an SVG with a width and a height.'
+    : 'Needs an original that this browser can show.';
+}
+
 /** Distance from the divider within which a pointer moves it, in pixels. */
 const GRIP_PX = 24;
 
@@ -222,6 +231,7 @@ function CompareOptions({ item, isCropping, children }: CompareOptionsProps) {
   const { all } = useContext(FieldChoices);
   const isOwn = Object.keys(item.own.value).length > 0;
   const outputs = formats.value?.output ?? [all().format];
+  const hint = cropHint(item);
   return (
     <>
       <section class="compare-foot own" aria-label="Options of this file">
@@ -231,12 +241,14 @@ function CompareOptions({ item, isCropping, children }: CompareOptionsProps) {
             icon="crop"
             aria-pressed={isCropping.value}
             disabled={!shownSize(item)}
+            aria-describedby={hint ? 'crop-needs' : undefined}
             onClick={() => {
               isCropping.value = !isCropping.value;
             }}
           >
             Crop
           </Button>
+          {hint && <small id="crop-needs">{hint}</small>}
         </div>
         <Select
           name="format"
