@@ -247,6 +247,11 @@ export const NOISY_CLIENTS: Readonly<Record<string, NoisyClient>> = {
     otherImage: SMALL_SVG,
     expected: [200],
   },
+  'eight requests at once to describe an SVG that takes 0.3 s to rewrite': {
+    attack: keepSending([ATTACKER], 8, '/identify', () => formWith(colourfulSvg(0))),
+    otherImage: SMALL_SVG,
+    expected: [200],
+  },
   'PDFs of six clients that pdfinfo unpacks for a second': {
     settings: () => ({ EXTRA_INPUTS: 'pdf' }),
     attack(run) {

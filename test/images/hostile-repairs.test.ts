@@ -1,11 +1,12 @@
 import { readFile } from 'node:fs/promises';
+import { mock } from 'node:test';
 import { expect } from 'chai';
 import { repair } from '../../src/images/index.ts';
 import { createThreadRewriter, shareThreads } from '../../src/images/svg/rewrite.ts';
 import { rewriteText } from '../../src/images/svg/rewrite-text.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 import { repairContext } from '../helpers/repairs.ts';
-import { eventually, failure } from '../helpers/util.ts';
+import { failure } from '../helpers/util.ts';
 
 const STUCK_THREAD = new URL('../helpers/stuck-thread.ts', import.meta.url);
 
@@ -46,11 +47,20 @@ describe('repairs of hostile files', () => {
     expect(ended).to.deep.equal(['rewritten next', 'stuck']);
   });
 
-  it('end the thread some time after the last SVG, so that its memory is free', async () => {
-    const rewrite = createThreadRewriter(STUCK_THREAD, 60_000, 0);
-    await rewrite('next', 'The file');
-    await eventually(async () => (await rewrite('count', 'The file')) === '1');
+  it('end the thread 20 s after the last SVG, so that its memory is free', async () => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    const rewrite = createThreadRewriter(STUCK_THREAD, 60_000);
+    for (const [ms, count] of [
+      [0, '1'],
+      [19_999, '2'],
+      [19_999, '3'],
+      [20_000, '1'],
+    ] as const) {
+      mock.timers.tick(ms);
+      expect(await rewrite('count', 'The file')).to.equal(count);
+    }
   });
+  afterEach(() => mock.timers.reset());
 
   it('survive the end of the thread, and an error in it', async () => {
     const rewrite = createThreadRewriter(STUCK_THREAD, 60_000);

@@ -76,6 +76,9 @@ function decodeUtf8(bytes: Buffer): string | undefined {
 /** Number of threads: with the second one, the SVG of another client does not wait for a text that takes long. */
 const THREADS = 2;
 
+/** Time after the last text until a thread ends, in ms. */
+const IDLE_MS = 20_000;
+
 /** Rewrites the text of the SVG `label`. */
 type Rewrite = (text: string, label: string) => Promise<string>;
 
@@ -101,11 +104,10 @@ export function shareThreads(createRewrite: () => Rewrite): Rewrite {
  * first text, and ends some time after the last one, since it keeps memory of large texts. The process can end while the thread waits.
  *
  * @param program program of the thread, which responds to each text with the rewritten one, or with an error
- * @param idleMs time after the last text until the thread ends
  * @returns a function that throws ServiceErrors: CONVERSION_TIMEOUT if a text takes longer than the limit, and OVERLOADED if the
  *   thread cannot start, or ends, because files or memory are exhausted
  */
-export function createThreadRewriter(program: URL, timeoutMs: number, idleMs = 20_000): Rewrite {
+export function createThreadRewriter(program: URL, timeoutMs: number): Rewrite {
   let thread: Worker | undefined;
   let idleTimer: NodeJS.Timeout | undefined;
   let turn: Promise<unknown> = Promise.resolve();
@@ -135,7 +137,7 @@ export function createThreadRewriter(program: URL, timeoutMs: number, idleMs = 2
       })
       .finally(() => done.abort());
     worker.unref();
-    idleTimer = setTimeout(end, idleMs).unref();
+    idleTimer = setTimeout(end, IDLE_MS).unref();
     if (typeof answer === 'string') return answer;
     throw answer;
   }
