@@ -161,6 +161,27 @@ describe('converting on the page', () => {
     expect(await names.inputValue()).to.equal('{name}-{width}w');
   });
 
+  it('shows the name of a result before the conversion, with its format and its size', async () => {
+    const page = await open(service);
+    await page.getByLabel('Names of results').fill('{name}-{width}w-{height}h');
+    for (const [file, query, expected] of [
+      ['scene.jpg', 'output_format=jpg&width=60', 'scene-60w-40h.jpg'],
+      ['scene.jpg', 'output_format=png&rotate=90&crop=10,20,40,50&scale=50', 'scene-20w-25h.png'],
+      ['scene.jpg', 'width=300&height=50', 'scene-75w-50h.webp'],
+      ['scene.jpg', 'width=300&height=50&fit=cover', 'scene-120w-50h.webp'],
+      ['scene.jpg', 'width=300&height=50&fit=contain', 'scene-300w-50h.webp'],
+      ['scene.jpg', 'width=90&height=160&fit=fill&enlarge=true', 'scene-90w-160h.webp'],
+      ['scene.svg', 'output_format=gif&width=240', 'scene-240w-160h.gif'],
+      ['scene.jpg', 'output_format=pdf&width=60', 'scene.pdf'],
+    ] as const) {
+      await page.goto(new URL(`../?${query}`, service.base).href);
+      await pick(page, [fixturePath(file)]);
+      await page.getByText(`Example: ${expected}.`).waitFor();
+      await convertAll(page);
+      expect((await save(page, expected)).name, query).to.equal(expected);
+    }
+  });
+
   it('converts a JPEG with the selected options and shows the saved bytes', async () => {
     const page = await open(service);
     await page.getByLabel('Quality').fill('40');

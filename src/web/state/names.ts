@@ -1,14 +1,18 @@
 /** @module The names under which results are saved. */
 import { computed, effect, signal } from '@preact/signals';
+import { OUTPUTS } from '../../formats.ts';
 import { DEFAULT_PATTERN, fillPattern, findPatternError, namesSize } from '../../name-pattern.ts';
 import { baseNameOf, portableName } from '../../text.ts';
-import { extensionOf } from '../format.ts';
+import { extensionOf, inputTypeOf } from '../format.ts';
 import { loadStored, store } from '../storage.ts';
-import { type Item, items, type Result } from './items.ts';
+import { parseCrop, type Size } from './crop.ts';
+import { type Item, items, knownSize, type Result } from './items.ts';
+import { choicesOf, type Options, options } from './options.ts';
+import { turnedSize } from './turns.ts';
 
 /** Key in localStorage. */
 const STORAGE_KEY = 'imagemill.names';
-/** Size in the example of a pattern, as long as no size is known. */
+/** Size of the picture in the example of a pattern, as long as no size is known. */
 const EXAMPLE_SIZE = { width: 1200, height: 800 };
 
 /** The pattern as typed. */
@@ -35,15 +39,32 @@ export async function waitForName({ preview }: Result): Promise<void> {
   });
 }
 
-/** An example of a name: that of the first file. */
+/** An example of a name: that of the first file. Before its conversion, with the format and the size that its options state. */
 export const exampleName = computed(() => {
   const [item] = items.value;
   const state = item?.state.value;
   if (item && state?.at === 'done') return saveNameOf(item, state.result);
-  return `${fill(item?.file ?? new File([], 'photo.jpg'), item?.preview.value ?? EXAMPLE_SIZE)}.webp`;
+  const all = item ? choicesOf(item.own).all() : options.value;
+  const file = item?.file ?? new File([], 'photo.jpg');
+  const isImage = OUTPUTS[all.format].mediaType.startsWith('image/');
+  const size = (item && knownSize(item)) ?? EXAMPLE_SIZE;
+  const planned = isImage ? plannedSize(size, all, inputTypeOf(file) === 'svg') : undefined;
+  return `${fill(file, planned)}.${all.format}`;
 });
 
-function fill(file: File, size: { width: number; height: number } | undefined): string {
+/** Returns the size of the result of a picture, as far as the options state it: without `trim`, and what only a preset has. */
+function plannedSize(picture: Size, all: Options, isDrawing: boolean): Size {
+  const area = parseCrop(all.crop, turnedSize(picture, all));
+  const [x, y] = [Number(all.width) / area.width, Number(all.height) / area.height];
+  const hasBoth = x > 0 && y > 0;
+  const max = all.enlarge || isDrawing || (hasBoth && all.fit === 'contain') ? Number.POSITIVE_INFINITY : 1;
+  const common = (hasBoth ? Math.min(x, y) : x || y) || Number(all.scale) / 100 || 1;
+  const scale = (side: number, own: number): number =>
+    Math.max(1, Math.round(side * Math.min(max, hasBoth && all.fit !== 'inside' ? own : common)));
+  return { width: scale(area.width, x), height: scale(area.height, y) };
+}
+
+function fill(file: File, size: Size | undefined): string {
   return portableName(
     fillPattern(pattern.value, {
       name: baseNameOf(file.name),
