@@ -33,6 +33,9 @@ const wordsOf = (pattern: string): string[] => [...pattern.matchAll(WORD)].map((
 export const namesSize = (pattern: string): boolean =>
   wordsOf(pattern).some((word) => SIZE_WORDS.includes(word));
 
+/** Returns whether a pattern has the position of the input. */
+export const namesNumber = (pattern: string): boolean => wordsOf(pattern).includes('number');
+
 /** Returns whether the name of a result depends on nothing but the name of its input. */
 export const namesInputOnly = (pattern: string): boolean => wordsOf(pattern).every((word) => word === 'name');
 

@@ -131,6 +131,10 @@ export function portableName(name: string): string {
   return RESERVED_NAME.test(trimmed) ? `_${trimmed}` : trimmed;
 }
 
+/** Returns the order of names in file managers: `IMG_2` before `IMG_10`. */
+export const naturalOrder = (): ((one: string, other: string) => number) =>
+  new Intl.Collator(undefined, { numeric: true }).compare;
+
 /**
  * Returns a key that is equal for two names if a file system that ignores case can hold only one of them. It is the same on
  * every machine.

@@ -5,9 +5,9 @@ import type { Variant } from '../conversion/types.ts';
 import { withWatermark } from '../conversion/watermark.ts';
 import { realPathOf } from '../files/system.ts';
 import type { OutputType } from '../formats.ts';
-import { DEFAULT_PATTERN, namesInputOnly } from '../name-pattern.ts';
+import { DEFAULT_PATTERN, namesInputOnly, namesNumber } from '../name-pattern.ts';
 import { findUnverifiable } from '../regress/verifiable.ts';
-import { plural, sanitizeForDisplay } from '../text.ts';
+import { naturalOrder, plural, sanitizeForDisplay } from '../text.ts';
 import {
   abortOnSignals,
   type CliContext,
@@ -48,7 +48,8 @@ export async function convert(
   const stop = abortOnSignals();
   const { signal } = stop;
   const outputFolder = destination.kind === 'folder' ? destination.path : undefined;
-  const inputs = await createInputs(args, outputFolder, signal, command.types);
+  const compare = namesNumber(bulk.pattern) ? naturalOrder() : undefined; // as on the page
+  const inputs = await createInputs(args, outputFolder, signal, command.types, compare);
   await assertInputs(inputs, bulk, destination);
   const report = await openReport(flags, command, inputs);
   const converter = startOnDemand(() => createConverter(command, report.notice, signal));

@@ -119,6 +119,23 @@ describe('names and times of the results of imagemill convert', () => {
     }
   });
 
+  it('numbers the files of a folder or a pattern as file managers sort them, and arguments in their order', async () => {
+    await put('in/IMG_10.jpg', 'in/IMG_2.jpg', 'in/img_3.jpg');
+    const natural = ['IMG_2', 'img_3', 'IMG_10'];
+    for (const [inputs, expected] of [
+      [['in'], natural],
+      [['in/*.jpg'], natural],
+      [
+        ['in/IMG_10.jpg', 'in/IMG_2.jpg', 'in/img_3.jpg'],
+        ['IMG_10', 'IMG_2', 'img_3'],
+      ],
+    ] as const) {
+      const { lines } = await folder.run([...inputs, '-o', 'out', '--name', 'p{number}', '--dry-run']);
+      const planned = expected.map((name, at) => `in/${name}.jpg → out/p00${at + 1}.webp`);
+      expect(lines.slice(0, 3), inputs.join()).to.deep.equal(planned);
+    }
+  });
+
   it('names results of sources with spaces, line ends, emoji and 255 bytes', async () => {
     const long = `${'ä'.repeat(125)}x.jpg`; // 255 bytes
     const names = ['two words.jpg', 'line\nend.jpg', '🦊 fox.jpg', long];

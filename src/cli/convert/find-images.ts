@@ -86,15 +86,17 @@ export interface WalkOptions {
   readonly test: ImageTest;
   /** Returns whether a sub-folder holds results, and is skipped. */
   readonly isOutput: (folder: string) => Promise<boolean>;
+  /** Order of the names in a folder, and of the matches of a pattern. Default: by code units. */
+  readonly compare?: ((one: string, other: string) => number) | undefined;
   /** Called for each folder before it is read. */
   readonly onFolder?: ((folder: string) => void) | undefined;
 }
 
 /** Yields the images of a folder, sorted by name, and then those of its sub-folders. Does not follow links to folders. */
 export async function* walkImages(folder: string, options: WalkOptions): AsyncGenerator<Input> {
-  const { root, test, isOutput, onFolder } = options;
+  const { root, test, isOutput, compare, onFolder } = options;
   onFolder?.(folder);
-  const entries = await namesIn(folder).catch((error: Error) => error);
+  const entries = await namesIn(folder, compare).catch((error: Error) => error);
   if (entries instanceof Error) {
     yield { path: folder, error: unreadable(entries, folder) };
     return;
@@ -130,7 +132,7 @@ interface Entry {
  *
  * @throws {Error} with the code of the failed system call
  */
-async function namesIn(folder: string): Promise<Entry[]> {
+async function namesIn(folder: string, compare: WalkOptions['compare']): Promise<Entry[]> {
   const entries = (await readdir(folder, { withFileTypes: true, encoding: 'latin1' })).flatMap((dirent) => {
     const kind = kindOf(dirent);
     if (!kind || dirent.name.startsWith(OWN_PREFIX) || isSystemFile(dirent.name)) return [];
@@ -139,7 +141,8 @@ async function namesIn(folder: string): Promise<Entry[]> {
     const name = isInvalid ? escapeBytes(dirent.name) : bytes.toString();
     return [{ name, path: join(folder, name), kind, isInvalid }];
   });
-  return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+  entries.sort((a, b) => (a.name < b.name ? -1 : 1)); // first, because two names can be equal in the other order
+  return compare ? entries.sort((a, b) => compare(a.name, b.name)) : entries;
 }
 
 function kindOf(dirent: Dirent): Entry['kind'] | undefined {
@@ -171,7 +174,7 @@ const WILDCARD = /[*?[{]/;
 /** Returns whether an argument has wildcards. */
 export const isPattern = (arg: string): boolean => WILDCARD.test(arg);
 
-export interface PatternOptions extends Pick<WalkOptions, 'test' | 'isOutput'> {
+export interface PatternOptions extends Pick<WalkOptions, 'test' | 'isOutput' | 'compare'> {
   /** Called with the absolute path of each match, before the first image is yielded. */
   readonly onMatch: (path: string) => void;
 }
@@ -181,12 +184,12 @@ export interface PatternOptions extends Pick<WalkOptions, 'test' | 'isOutput'> {
  * `relativeDir` is relative to the last folder in front of the first wildcard.
  */
 export async function* imagesMatching(pattern: string, options: PatternOptions): AsyncGenerator<Input> {
-  const { test, isOutput, onMatch } = options;
+  const { test, isOutput, compare, onMatch } = options;
   const root = rootOf(pattern);
   const { paths, errors } = await search(pattern, root);
   for (const path of paths) onMatch(resolve(path));
   for (const [folder, error] of errors) yield { path: folder, error: unreadable(error, folder) };
-  for (const path of paths.sort()) {
+  for (const path of paths.sort().sort(compare)) {
     if (isSystemFile(path) || (await isInOutput(path, root, isOutput))) continue;
     const info = await stat(path).catch((error: Error) => error);
     if (info instanceof Error) {

@@ -37,12 +37,14 @@ export type Inputs = Awaited<ReturnType<typeof createInputs>>;
  * @param output folder with results, which is skipped in other folders
  * @param signal aborts the search
  * @param types the enabled input formats
+ * @param compare order of the names in a folder, and of the matches of a pattern
  */
 export async function createInputs(
   args: readonly string[],
   output: string | undefined,
   signal: AbortSignal,
   types: readonly InputType[],
+  compare?: PatternOptions['compare'],
 ) {
   const results = output === undefined ? undefined : await realPathOf(output);
   const test = createImageTest(types);
@@ -73,8 +75,8 @@ export async function createInputs(
     for (const arg of args) {
       const root = roots.find(({ path }) => path === arg);
       const found = root
-        ? walkImages(arg, { root: arg, test, isOutput, onFolder })
-        : inputsFor(arg, { isOutput, test, onMatch: (path) => files.add(path) });
+        ? walkImages(arg, { root: arg, test, isOutput, compare, onFolder })
+        : inputsFor(arg, { isOutput, test, compare, onMatch: (path) => files.add(path) });
       for await (const input of orElse(found, arg, root !== undefined)) {
         if (signal.aborted) return;
         const path = resolve(input.path);

@@ -1,7 +1,7 @@
 /** @module Adds files that are dropped, pasted or picked. */
 
 import { signal } from '@preact/signals';
-import { isSystemFile } from '../../text.ts';
+import { isSystemFile, naturalOrder } from '../../text.ts';
 import { extensionOf } from '../format.ts';
 import { formats } from './formats.ts';
 import { type AddedFile, add, announcement, fileKey, items } from './items.ts';
@@ -42,8 +42,7 @@ export function listenForFiles(): void {
 /** A file to add; without `file` if it cannot be read, for example because it was deleted meanwhile. */
 type FoundFile = Pick<AddedFile, 'path'> & Partial<AddedFile>;
 
-/** Compares names as file managers do. */
-const { compare: compareNames } = new Intl.Collator(undefined, { numeric: true });
+const compareNames = naturalOrder();
 
 /** Adds files, and the images of a picked folder. */
 export const addFiles = (files: readonly File[]): void =>
