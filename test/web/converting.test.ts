@@ -153,6 +153,9 @@ describe('converting on the page', () => {
     await convertAll(page);
     const sheets = await saveZip(page);
     expect(sheets.entries.map(({ name }) => name)).to.deep.equal(['grey.pdf', 'scene.pdf']);
+    await names.fill('{name}-{number}');
+    const numbered = await saveZip(page);
+    expect(numbered.entries.map(({ name }) => name)).to.deep.equal(['grey-001.pdf', 'scene-002.pdf']);
     await names.fill('web');
     const equal = await saveZip(page);
     expect(equal.entries.map(({ name }) => name)).to.deep.equal(['web.pdf', 'web (2).pdf']);
