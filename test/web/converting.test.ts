@@ -8,7 +8,7 @@ import { formatBytes } from '../../src/text.ts';
 import { convert, fixture, fixturePath } from '../helpers/client.ts';
 import { extra, extraPath } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { decode, difference } from '../helpers/pixels.ts';
+import { decode, difference, toPixels } from '../helpers/pixels.ts';
 import { valuesOf } from '../helpers/plans.ts';
 import { execute } from '../helpers/process.ts';
 import { startService, useServiceWith } from '../helpers/service.ts';
@@ -282,6 +282,18 @@ describe('converting on the page', () => {
       seen.add((await page.locator('.pair').screenshot()).toString('base64'));
       return seen.size > 1;
     });
+  });
+
+  it('converts only the first frame of an animation if that is selected', async () => {
+    const page = await open(service, {}, '?output_format=webp&lossless=true');
+    await pick(page, [fixturePath('moving.gif')]);
+    await page.getByLabel('Animations').selectOption('First frame');
+    await convertAll(page);
+    const { content } = await save(page, 'moving.webp');
+    const { format, pages = 1 } = await sharp(content).metadata();
+    expect([format, pages]).to.deep.equal(['webp', 1]);
+    const first = await toPixels(sharp(await fixture('moving.gif')));
+    expect(difference(await decode(content), first).max).to.equal(0);
   });
 
   it('rejects files beyond the limits before the upload, offers Remove, and sends only the others', async () => {
