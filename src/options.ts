@@ -230,7 +230,10 @@ export const OPTIONS = {
     description:
       'Maximum width in pixels. The image is scaled to fit and keeps its aspect ratio, unless `fit` is set. It is enlarged only with `enlarge`. An SVG is rendered at the requested size.',
     examples: [1200],
-    flag: { value: 'pixels', help: 'maximum width; without --enlarge, only SVGs are enlarged' },
+    flag: {
+      value: 'pixels',
+      help: 'maximum width, or 50% of the image; without --enlarge, only SVGs are enlarged',
+    },
     control: { label: 'Max width', unit: 'px' },
   },
   height: {

@@ -16,6 +16,7 @@ See imagemill convert --help.`;
 const CONVERT_HELP = `
 Examples:
   $ imagemill convert photo.jpg -o photo.webp
+  $ imagemill convert photo.jpg half.webp --width 50%
   $ imagemill convert photo.jpg logo.svg -o web/ --format png --width 1200
   $ imagemill convert photos -o small/ --quality 70       # keeps sub-folders
   $ imagemill convert photo.jpg -o square.jpg --width 300 --height 300 --fit cover
@@ -116,7 +117,8 @@ const SHORT_HELP: readonly {
 const FLAGS_WIDTH = 36;
 
 /** Formats the most important options, each in one line. */
-function formatShortHelp({ options }: Command): string {
+function formatShortHelp(command: Command): string {
+  const { options } = command;
   const purposes = new Map(SHORT_HELP.flatMap((group) => Object.entries(group.options)));
   const groups = SHORT_HELP.map((group) => {
     const shown = Object.keys(group.options).flatMap((name) => {
@@ -125,9 +127,8 @@ function formatShortHelp({ options }: Command): string {
     });
     return [group.example, ...shown].join('\n');
   });
-  const usage = 'Usage: imagemill convert [options] <input...> -o <output>, or <input> <output>';
   const rest = `imagemill convert --help all  has ${options.length - purposes.size} more options, examples and details.`;
-  return `${[usage, ...groups, rest].join('\n\n')}\n`;
+  return `${[`Usage: imagemill convert ${command.usage()}`, ...groups, rest].join('\n\n')}\n`;
 }
 
 /** Adds the commands to the program. `onExit` receives the exit status; `showsAll` is set for `--help all`. */
@@ -141,6 +142,7 @@ export function addConvert(
     program.command('convert').optionsGroup('Image:'),
     'that of -o or of the preset, else webp',
   )
+    .usage('[options] <input...> -o <output>, or <input> <output>')
     .description('convert files and folders, with the tools of this machine or running instances')
     .argument('[input...]', "files, folders, patterns in quotes ('photos/**/*.jpg'), or - for standard input")
     .optionsGroup('Files:')

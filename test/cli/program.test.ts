@@ -41,6 +41,11 @@ describe('imagemill convert --help', () => {
     const [, more = ''] = /has (\d+) more options/.exec(short) ?? [];
     expect(flagsOf(all)).to.have.length(25 + Number(more) + 1); // --help itself
     expect(all).to.include('Exit status: 0 if all files were converted');
+    for (const help of [short, all]) {
+      expect(help).to.include('[options] <input...> -o <output>, or <input> <output>\n');
+      expect(help).to.match(/^ {2}--width <pixels> +maximum width.* or 50%/m);
+    }
+    expect(all).to.include('$ imagemill convert photo.jpg half.webp --width 50%');
   });
 });
 
