@@ -218,15 +218,21 @@ describe('the examples with curl', () => {
 });
 
 describe('docs/nextcloud.md', () => {
-  it('has a Compose file with settings that exist and are valid', () => {
-    const text = documentAt('docs/nextcloud.md').blocks.find(({ language }) => language === 'yaml')?.text;
-    const { environment } = parse(text ?? '').services.imagemill as { environment: Record<string, unknown> };
-    const settings = Object.fromEntries(
-      Object.entries(environment).map(([name, value]) => [name, `${value}`]),
-    );
-    const config = loadConfig({ ...settings, IMAGINARY_KEY: 'a key' });
-    expect(config).to.include.keys(Object.keys(settings));
-    expect(config.ACCESS).to.equal('private');
+  it('has Compose files with settings and networks that exist and are valid', () => {
+    const { text, blocks } = documentAt('docs/nextcloud.md');
+    const files = blocks.filter(({ language }) => language === 'yaml').map((block) => parse(block.text));
+    expect(files).to.have.length(2);
+    const settings: Record<string, string> = {};
+    for (const { services, networks = {} } of files) {
+      const { environment, networks: used = {} } = services.imagemill;
+      for (const [name, value] of Object.entries(environment)) settings[name] = `${value}`; // the second one has changes
+      const config = loadConfig({ ...settings, IMAGINARY_KEY: 'a key' });
+      expect(config).to.include.keys(Object.keys(settings));
+      expect(config.ACCESS).to.equal('private');
+      expect(Object.keys(used)).to.deep.equal(Object.keys(networks));
+    }
+    const [alias] = files[1].services.imagemill.networks['nextcloud-aio'].aliases;
+    expect(text).to.include(`\`http://${alias}:${settings.PORT}\``);
   });
 });
 
