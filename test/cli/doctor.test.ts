@@ -4,11 +4,12 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { loadServiceSettings } from '../../src/cli/doctor/collect.ts';
+import { loadServiceSettings, UNIT_SETTINGS } from '../../src/cli/doctor/collect.ts';
 import { type CommandRun, MAIN, runCommand, runOnTerminal } from '../helpers/command.ts';
 import { COPY_SCENE, fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
 import { runInProcess } from '../helpers/in-process.ts';
+import { PROJECT } from '../helpers/markdown.ts';
 import { writeScript } from '../helpers/util.ts';
 
 interface Row {
@@ -118,6 +119,8 @@ describe('imagemill doctor', () => {
     expect(await load(unitFile)).to.deep.equal({ env: { HOST: '::1', PORT: '80' }, file: unitFile });
     expect(await load(join(temp, 'missing'))).to.deep.equal({ env: { HOST: '::1' } });
     expect((await load(temp)).problem).to.match(/ cannot be read: /);
+    const unit = await readFile(join(PROJECT, 'debian/imagemill.service'), 'utf8');
+    expect(UNIT_SETTINGS).to.equal(/^EnvironmentFile=-(.*)$/m.exec(unit)?.[1]);
   });
 
   it('states the access and its limits, and needs disk space for ten files if it is private', async () => {

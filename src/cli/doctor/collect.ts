@@ -36,7 +36,7 @@ const inState =
 export const [ok, warn, fail] = [inState('ok'), inState('warn'), inState('fail')];
 
 /** The file that `debian/imagemill.service` names. */
-const UNIT_SETTINGS = '/etc/imagemill/imagemill.env';
+export const UNIT_SETTINGS = '/etc/imagemill/imagemill.env';
 
 /** The environment of the service, and the file that its settings are from, if any. */
 interface ServiceSettings {
