@@ -57,15 +57,16 @@ describe('the service process', () => {
       expect(started.output()).to.include(`${filter} is missing, damaged or changed`);
     });
 
-    it('logs the tools and the layers of the sandbox in one line', async () => {
-      const started = start({ TEMP_DIR: await makeTempDir('start') });
+    /** Starts a service with these settings, and returns its startup lines. */
+    const startupLines = async (settings: Readonly<Record<string, string>>) => {
+      const started = start({ ...settings, TEMP_DIR: await makeTempDir('start') });
       await started.base();
-      const lines = started
-        .output()
-        .trim()
-        .split('\n')
-        .map((line) => JSON.parse(line));
-      const tools = lines.filter(({ msg }) => msg === 'startup');
+      const lines = started.output().trim().split('\n');
+      return lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'startup');
+    };
+
+    it('logs the tools and the layers of the sandbox in one line', async () => {
+      const tools = await startupLines({});
       expect(tools).to.have.length(1);
       expect(tools[0].access).to.equal('public');
       expect(tools[0].magick).to.match(/^[67]\.\S+ \/.+/);
@@ -75,6 +76,10 @@ describe('the service process', () => {
         syscalls: 'allow-list',
       });
       expect(tools[0].sandbox.processes).to.match(/^(namespace|none)$/);
+    });
+
+    it('logs that the access is private', async () => {
+      expect((await startupLines({ ACCESS: 'private' }))[0]).to.include({ access: 'private' });
     });
 
     it('exits with 2 and names the Debian packages when there are no tools', async () => {
