@@ -8,6 +8,13 @@ import { fakeMagick } from '../helpers/fake-magick.ts';
 import { useOwnServices, useServiceWith } from '../helpers/service.ts';
 import { convertAll, made, pick, row, settled, showOptions, useBrowser } from './browser.ts';
 
+/** Windows of a desktop, of a tablet, of a desktop at a zoom of 200%, and of a phone. */
+const WINDOWS = [
+  [1280, 800],
+  [768, 1024],
+  [640, 400],
+  [360, 740],
+] as const;
 const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
 
 /** Fills the list with files in every state. */
@@ -41,15 +48,23 @@ describe('accessibility of the page', () => {
     return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
   };
 
-  for (const [mode, options] of [
-    ['in light mode', { colorScheme: 'light' }],
-    ['in dark mode on a phone', { ...PHONE, colorScheme: 'dark' }],
+  for (const [mode, options, windows] of [
+    ['in light mode', { colorScheme: 'light' }, WINDOWS.slice(0, 3)],
+    ['in dark mode on a phone', { ...PHONE, colorScheme: 'dark' }, []],
   ] as const) {
     it(`has no axe violations ${mode}: empty, with files in every state, in the comparison`, async () => {
       const page = await open(service, options);
+      const expectNoneInWindows = async () => {
+        for (const [width, height] of windows) {
+          await page.setViewportSize({ width, height });
+          expect(await faults(page), `${width} × ${height}`).to.deep.equal([]);
+        }
+        if (windows.length > 0) await page.setViewportSize({ width: 1100, height: 800 });
+      };
       expect(await faults(page)).to.deep.equal([]);
       await fill(page);
       expect(await faults(page)).to.deep.equal([]);
+      await expectNoneInWindows();
       await page.getByRole('button', { name: '1 failed' }).click();
       await page.getByRole('row', { name: 'window.png' }).waitFor({ state: 'detached' });
       expect(await faults(page)).to.deep.equal([]);
@@ -66,6 +81,7 @@ describe('accessibility of the page', () => {
       await page.getByRole('button', { name: 'Crop', exact: true }).click();
       await page.getByRole('button', { name: 'Selected part' }).waitFor();
       expect(await faults(page)).to.deep.equal([]);
+      await expectNoneInWindows();
       await page.keyboard.press('Escape');
       await page.getByRole('dialog').waitFor({ state: 'hidden' });
       await showOptions(page);
@@ -204,65 +220,84 @@ describe('accessibility of the page', () => {
     expect(await page.getByRole('button', { name: 'Zoom to 100%' }).isVisible()).to.equal(true);
   });
 
-  it('supports all actions by keyboard alone', async () => {
-    const page = await open(service);
-    const name = () =>
-      page.evaluate(() => {
-        const { activeElement: at } = document;
-        const input = at as HTMLInputElement | null;
-        return (
-          at?.getAttribute('aria-label') ?? input?.labels?.[0]?.textContent?.trim() ?? at?.textContent ?? ''
-        );
-      });
-    const tabTo = async (wanted: RegExp) => {
-      for (let step = 0; step < 40; step += 1) {
-        await page.keyboard.press('Tab');
-        if (wanted.test(await name())) return;
+  for (const [width, height] of WINDOWS) {
+    it(`supports all actions by keyboard alone in a window of ${width} × ${height} pixels`, async () => {
+      const page = await open(service, { viewport: { width, height } });
+      const name = () =>
+        page.evaluate(() => {
+          const { activeElement: at } = document;
+          const input = at as HTMLInputElement | null;
+          return (
+            at?.getAttribute('aria-label') ?? input?.labels?.[0]?.textContent?.trim() ?? at?.textContent ?? ''
+          );
+        });
+      /** Returns whether another element is above the focused one. */
+      const isCovered = () =>
+        page.evaluate(() => {
+          const at = document.activeElement as Element;
+          const shown = at.closest('label') ?? at;
+          const { x, y, width, height } = shown.getBoundingClientRect();
+          const points = [y + 2, y + height / 2, y + height - 2];
+          return (
+            at !== document.body &&
+            !points.some((top) => shown.contains(document.elementFromPoint(x + width / 2, top)))
+          );
+        });
+      const tabTo = async (wanted: RegExp) => {
+        for (let step = 0; step < 40; step += 1) {
+          await page.keyboard.press('Tab');
+          expect(await isCovered(), await name()).to.equal(false);
+          if (wanted.test(await name())) return;
+        }
+        expect.fail(`Tab never comes to ${wanted}`);
+      };
+      const arrowTo = async (key: string, wanted: string) => {
+        for (let step = 0; step < 5 && (await name()) !== wanted; step += 1) await page.keyboard.press(key);
+        expect(await name()).to.equal(wanted);
+      };
+      // Playwright enables this event in the browser without waiting for it, so enable it well before the key that causes it.
+      const chooser = page.waitForEvent('filechooser');
+      await tabTo(/^Choose files/);
+      await page.keyboard.press('Enter');
+      await (await chooser).setFiles([fixturePath('scene.png'), fixturePath('scene.jpg')]);
+      await row(page, 'scene.jpg').waitFor();
+      if (width < 1000) {
+        await tabTo(/^WebP · quality 80/);
+        await page.keyboard.press('Enter');
       }
-      expect.fail(`Tab never comes to ${wanted}`);
-    };
-    const arrowTo = async (key: string, wanted: string) => {
-      for (let step = 0; step < 5 && (await name()) !== wanted; step += 1) await page.keyboard.press(key);
-      expect(await name()).to.equal(wanted);
-    };
-    // Playwright enables this event in the browser without waiting for it, so enable it well before the key that causes it.
-    const chooser = page.waitForEvent('filechooser');
-    await tabTo(/^Choose files/);
-    await page.keyboard.press('Enter');
-    await (await chooser).setFiles([fixturePath('scene.png'), fixturePath('scene.jpg')]);
-    await row(page, 'scene.jpg').waitFor();
-    await tabTo(/^WebP/);
-    await page.keyboard.press('ArrowRight');
-    expect(await page.getByRole('radio', { name: 'PNG' }).isChecked()).to.equal(true);
-    await tabTo(/^Max width/);
-    await page.keyboard.type('50');
-    await tabTo(/^Convert 2 files/);
-    await page.keyboard.press('Enter');
-    expect(await name()).to.equal('All files');
-    await settled(page);
-    expect(await name()).to.equal('All files');
-    await tabTo(/^scene.jpg/);
-    await page.keyboard.press('Enter');
-    await page.getByRole('dialog').waitFor();
-    await tabTo(/^Position of the divider/);
-    await page.keyboard.press('ArrowLeft');
-    expect(await page.getByRole('slider', { name: /divider/ }).inputValue()).to.equal('49');
-    await tabTo(/^Zoom to 100%/);
-    await page.keyboard.press('Space');
-    await page.keyboard.press('Escape');
-    expect(await name()).to.equal('scene.jpg');
-    await arrowTo('ArrowRight', 'Save scene.png');
-    const [download] = await Promise.all([page.waitForEvent('download'), page.keyboard.press('Enter')]);
-    const { format, width } = await sharp(await readFile(await download.path())).metadata();
-    expect([format, width]).to.deep.equal(['png', 50]);
-    await arrowTo('ArrowRight', 'Remove scene.jpg');
-    await page.keyboard.press('Enter');
-    await page.getByRole('button', { name: 'Remove scene.jpg' }).waitFor({ state: 'detached' });
-    expect(await name()).to.equal('Remove scene.png');
-    await page.keyboard.press('Enter');
-    await row(page, 'scene.png').waitFor({ state: 'detached' });
-    expect(await name()).to.equal('Choose files');
-  });
+      await tabTo(/^WebP$/);
+      await page.keyboard.press('ArrowRight');
+      expect(await page.getByRole('radio', { name: 'PNG' }).isChecked()).to.equal(true);
+      await tabTo(/^Max width/);
+      await page.keyboard.type('50');
+      await tabTo(/^Convert 2 files/);
+      await page.keyboard.press('Enter');
+      expect(await name()).to.equal('All files');
+      await settled(page);
+      expect(await name()).to.equal('All files');
+      await tabTo(/^scene.jpg/);
+      await page.keyboard.press('Enter');
+      await page.getByRole('dialog').waitFor();
+      await tabTo(/^Position of the divider/);
+      await page.keyboard.press('ArrowLeft');
+      expect(await page.getByRole('slider', { name: /divider/ }).inputValue()).to.equal('49');
+      await tabTo(/^Zoom to 100%/);
+      await page.keyboard.press('Space');
+      await page.keyboard.press('Escape');
+      expect(await name()).to.equal('scene.jpg');
+      await arrowTo('ArrowRight', 'Save scene.png');
+      const [download] = await Promise.all([page.waitForEvent('download'), page.keyboard.press('Enter')]);
+      const { format, width: across } = await sharp(await readFile(await download.path())).metadata();
+      expect([format, across]).to.deep.equal(['png', 50]);
+      await arrowTo('ArrowRight', 'Remove scene.jpg');
+      await page.keyboard.press('Enter');
+      await page.getByRole('button', { name: 'Remove scene.jpg' }).waitFor({ state: 'detached' });
+      expect(await name()).to.equal('Remove scene.png');
+      await page.keyboard.press('Enter');
+      await row(page, 'scene.png').waitFor({ state: 'detached' });
+      expect(await name()).to.equal('Choose files');
+    });
+  }
 
   it('has one tab stop for all rows, after the main button, and arrow keys inside', async () => {
     const page = await open(service);
