@@ -52,6 +52,14 @@ describe('imagemill identify', () => {
     expect((await runInProcess(['identify', 'a.jpg'], { cwd: folder, env })).status).to.equal(1);
   });
 
+  it('describes every format as convertible without EXTRA_INPUTS', async () => {
+    const names = ['heic', 'jxl', 'jp2', 'psd', 'cur', 'pdf'].map((type) => `../extra/scene.${type}`);
+    const { status, lines } = await runInProcess(['identify', '--json', ...names], { cwd });
+    const types = lines.map((line) => JSON.parse(line)).map(({ type, convertible }) => [type, convertible]);
+    expect(types).to.deep.equal(['heic', 'jxl', 'jp2', 'psd', 'cur', 'pdf'].map((type) => [type, true]));
+    expect(status).to.equal(0);
+  });
+
   it('prints an object for each file with --json, also if the settings exclude its type', async () => {
     const { status, lines } = await runInProcess(['identify', '--json', 'p3.png', '../extra/p3.heic'], {
       cwd,
