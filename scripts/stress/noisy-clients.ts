@@ -136,7 +136,7 @@ const BUILT_CODEC = '/usr/local/bin/imagemill-broken-codec';
 const takenOver = (code: string, SANDBOX: 'on' | 'off'): NoisyClient => ({
   settings(_, folder) {
     const RSVG_BIN = join(folder, 'broken-codec');
-    if (spawnSync('cc', ['-O1', '-pthread', '-o', RSVG_BIN, BROKEN_CODEC]).status !== 0)
+    if (spawnSync('cc', ['-O1', '-pthread', '-rdynamic', '-o', RSVG_BIN, BROKEN_CODEC]).status !== 0)
       copyFileSync(BUILT_CODEC, RSVG_BIN);
     return { RSVG_BIN, SANDBOX };
   },

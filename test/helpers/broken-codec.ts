@@ -17,7 +17,7 @@ const PREBUILT = '/usr/local/bin/imagemill-broken-codec';
  */
 export async function buildBrokenCodec(name: string, ...more: string[]): Promise<string | undefined> {
   const program = join(await makeTempDir('codec'), name);
-  const { status } = spawnSync('cc', ['-O1', '-pthread', '-o', program, SOURCE, ...more]);
+  const { status } = spawnSync('cc', ['-O1', '-pthread', '-rdynamic', '-o', program, SOURCE, ...more]);
   if (status === 0) return program;
   if (more.length > 0) return undefined;
   if (!existsSync(PREBUILT)) return undefined;

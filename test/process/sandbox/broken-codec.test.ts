@@ -132,6 +132,9 @@ for (const { name, list, FORK_SERVER } of [
     let image: Buffer;
     let expected: Buffer;
     let targets: Targets;
+    /** Number of processes of the stand-in without a job: those of its fork server. */
+    let idle: number;
+    const processes = (): number[] => processesWhere('cmdline', (line) => line.startsWith(program as string));
 
     before(async () => {
       program = await buildBrokenCodec(name);
@@ -140,6 +143,7 @@ for (const { name, list, FORK_SERVER } of [
       const settings = { TEMP_DIR, SANDBOX: 'on', FORK_SERVER, CONVERT_TIMEOUT_MS: '10000' };
       service = startProcess({ RSVG_BIN: program, ...settings });
       base = await service.base();
+      idle = processes().length;
       image = await fixture('scene.png');
       expected = (await convert(base, image)).body;
       const home = join(TEMP_DIR, (await readdir(TEMP_DIR))[0] as string);
@@ -182,8 +186,7 @@ for (const { name, list, FORK_SERVER } of [
       expect(await readFile(targets.image, 'utf8')).to.equal(SECRET);
       expect(await readdir(targets.victim)).to.deep.equal(['in']);
       expect(await stat(targets.victim)).to.include({ mode: 0o40700, mtimeMs: 1_000_000 });
-      const runs = (line: string) => line.startsWith(program as string);
-      await eventually(() => processesWhere('cmdline', runs).length === 0);
+      await eventually(() => processes().length === idle);
       await eventually(async () => {
         const requests = (await readdir(targets.home)).filter((folder) => folder.startsWith('request-'));
         return requests.length === 1; // only that of the other client
@@ -196,6 +199,7 @@ for (const { name, list, FORK_SERVER } of [
       const { sandbox } = jsonOf(ready);
       expect(sandbox).to.include({ files: 'landlock', syscalls: list, network: 'seccomp' });
       expect(service.output()).to.include(`"syscalls":"${list}"`);
+      expect(idle > 0, 'a fork server runs').to.equal(FORK_SERVER === 'on');
       expect(service.output().includes('calls that are not on the allow-list')).to.equal(
         list === 'deny-list',
       );
