@@ -17,6 +17,7 @@ import {
   recordQueries,
   row,
   save,
+  saveLink,
   useBrowser,
 } from './browser.ts';
 
@@ -73,6 +74,18 @@ describe('the size of results and a watermark on the page', () => {
     await convertAll(page);
     await picker.setInputFiles(made('logo.png', await plain(10, 10, 'blue').png().toBuffer()));
     await page.getByRole('button', { name: 'Convert 1 again' }).waitFor();
+  });
+
+  it('fail with a damaged watermark, and are converted again without it', async () => {
+    const page = await open(service);
+    await pick(page, [fixturePath('scene.png')]);
+    await page.getByText('More', { exact: true }).click();
+    await page.getByLabel('Watermark', { exact: true }).setInputFiles(made('logo.png', Buffer.from('text')));
+    await convertAll(page);
+    await row(page, 'scene.png').getByText('The watermark is not an image of a supported format').waitFor();
+    await page.getByRole('button', { name: 'Remove the watermark' }).click();
+    await page.getByRole('button', { name: 'Convert 1 again' }).click();
+    await saveLink(page, 'scene.webp').waitFor();
   });
 
   it('can be in pixels, in percent or twice that of a drawing, of all files or of one', async () => {

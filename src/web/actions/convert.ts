@@ -7,14 +7,23 @@ import { loadPreview } from '../client/preview.ts';
 import { queued } from '../client/queue.ts';
 import { accessAdvice, formatExcess } from '../format.ts';
 import { formats } from '../state/formats.ts';
-import { announcement, forgetResult, type Item, queryOf, type Result } from '../state/items.ts';
+import { announcement, type Failure, forgetResult, type Item, queryOf, type Result } from '../state/items.ts';
 import { watermarkOf } from '../state/watermark.ts';
 
-/** Reasons why the server rejects a file whatever its options are. */
-const FINAL_REASONS: readonly (string | undefined)[] = [
-  ...['corrupt_image', 'empty_file', 'file_encrypted', 'file_too_large'],
-  ...['unsupported_encoding', 'unsupported_type'],
-];
+/**
+ * Fields of which one must change before a file can succeed, by the reason for which the server rejected it. Any field can help for
+ * other reasons.
+ */
+const CURES: Readonly<Partial<Record<NonNullable<ImagemillError['reason']>, readonly string[]>>> = {
+  ...{ corrupt_image: [], empty_file: [], file_encrypted: [], file_too_large: [], proxy_413: [] },
+  ...{ unsupported_encoding: [], unsupported_type: [] },
+  too_many_frames: ['preset', 'output_format', 'frames', 'pages'],
+  // Those of a drawing or a page depend on the size of the result.
+  too_many_pixels: [
+    ...['preset', 'output_format', 'rotate', 'crop', 'trim'],
+    ...['width', 'height', 'scale', 'fit', 'pages', 'dpi'],
+  ],
+};
 
 export function convert(items: readonly Item[]): void {
   for (const item of items) convertOne(item);
@@ -41,11 +50,10 @@ async function convertOne(item: Item): Promise<void> {
     state.value = { at: 'done', query, result };
   } catch (error) {
     const failure = await describeFailure(error, file);
-    const isFinal = error instanceof ImagemillError && FINAL_REASONS.includes(error.reason);
     if (controller.signal.aborted) {
       state.value = { at: 'ready' };
     } else {
-      state.value = { at: 'failed', ...(!isFinal && { query }), ...failure };
+      state.value = { at: 'failed', query, ...failure };
       announcement.value = `${file.name}: ${failure.message}`;
     }
   }
@@ -77,17 +85,16 @@ export async function requestResult(
 }
 
 /** Returns the message of a failed request. Browsers report a file that they cannot read as a lost connection. */
-export async function describeFailure(
-  error: unknown,
-  file: File,
-): Promise<{ message: string; canRetry: boolean }> {
-  if (error instanceof ImagemillError)
-    return { message: formatError(error), canRetry: isTemporary(error.status) };
+export async function describeFailure(error: unknown, file: File): Promise<Failure> {
+  if (error instanceof ImagemillError) {
+    const cures = error.reason && CURES[error.reason];
+    return { message: formatError(error), canRetry: isTemporary(error.status), cures };
+  }
   try {
     await file.slice(0, 1).arrayBuffer();
     return { message: (error as Error).message, canRetry: true };
   } catch {
-    return { message: 'The file was changed, moved or deleted. Add it again.', canRetry: false };
+    return { message: 'The file was changed, moved or deleted. Add it again.', canRetry: false, cures: [] };
   }
 }
 

@@ -24,16 +24,22 @@ export interface Item {
 /** A file to add to the list. */
 export type AddedFile = Pick<Item, 'file' | 'path'>;
 
-/**
- * State of a file. `query` holds the options of its conversion; it is absent if no options help. `canRetry` tells whether the
- * same request may succeed later.
- */
+/** Why a file has failed. */
+export interface Failure {
+  readonly message: string;
+  /** Whether the same request may succeed later. */
+  readonly canRetry: boolean;
+  /** Fields of which one must change before the file can succeed. By default, any. */
+  readonly cures?: readonly string[] | undefined;
+}
+
+/** State of a file. `query` holds the options of its conversion; it is absent if the file was not sent. */
 export type State =
   | { readonly at: 'ready' }
   | { readonly at: 'waiting' | 'converting'; readonly cancel: () => void }
   | { readonly at: 'uploading'; readonly cancel: () => void /** 0 to 1 */; readonly share: number }
   | { readonly at: 'done'; readonly query: string; readonly result: Result }
-  | { readonly at: 'failed'; readonly query?: string; readonly message: string; readonly canRetry: boolean };
+  | ({ readonly at: 'failed'; readonly query?: string } & Failure);
 
 /** A converted file. */
 export interface Result {
@@ -216,10 +222,16 @@ export function stateOf({ file, preview, state: { value } }: Item): State {
   return message === undefined ? value : { at: 'failed', message, canRetry: false };
 }
 
-/** Returns whether an item was converted, or has failed, with other options than the current ones. */
+/** Returns whether an item was converted with other options than the current ones, or has failed and these may help. */
 export function isStale(item: Item): boolean {
   const state = stateOf(item);
-  return 'query' in state && state.query !== queryOf(item);
+  if (!('query' in state)) return false;
+  const [query, current] = [state.query, queryOf(item)];
+  if (state.at === 'done' || !state.cures) return query !== current;
+  const [before, after] = [new URLSearchParams(query), new URLSearchParams(current)];
+  // Some of the reasons can be those of the watermark.
+  const cures = before.has('watermark') ? [...state.cures, 'watermark'] : state.cures;
+  return cures.some((field) => before.get(field) !== after.get(field));
 }
 
 /** Returns whether an item has not been converted with the current options. */
