@@ -2,6 +2,7 @@ import { readdir, rm, stat, utimes } from 'node:fs/promises';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { useConvertFolder } from '../helpers/convert-folder.ts';
+import { startService } from '../helpers/service.ts';
 
 describe('names and times of the results of imagemill convert', () => {
   const folder = useConvertFolder();
@@ -147,6 +148,58 @@ describe('names and times of the results of imagemill convert', () => {
     expect(made.find((name) => name.startsWith('line'))).to.match(/^lineend-120w\.webp$/);
     expect(made.find((name) => name.startsWith('ää'))).to.match(/^ä{97}-120w\.webp$/);
     for (const name of made) expect(Buffer.byteLength(name)).to.be.below(256);
+  });
+
+  it('prints sources with line ends, emoji and 255 bytes in a line each, also with --update and --url', async () => {
+    const names = ['two words.jpg', 'line\nend.jpg', '🦊 fox.jpg', `${'ä'.repeat(125)}x.jpg`];
+    await put(...names.map((name) => `in/${name}`));
+    await using service = await startService();
+    const url = ['--url', service.base];
+    for (const flags of [[], ['--update'], url, [...url, '--update']]) {
+      const extension = flags.includes('--update') ? '.jpg.webp' : '.webp';
+      const { outcome, lines } = await folder.run(['in', '-o', 'out', ...flags]);
+      expect(outcome, flags.join(' ')).to.equal('0');
+      expect(lines.length).to.equal(5); // with the summary
+      expect(lines.join('\n')).to.include(`in/line\ufffdend.jpg → out/lineend${extension}`);
+      const short = ['lineend', 'two words', '🦊 fox'].map((name) => name + extension);
+      expect(await readdir(folder.file('out'))).to.include.members([...short, `${'ä'.repeat(100)}.webp`]);
+      expect(await folder.files('out')).to.have.length(4);
+      if (flags.includes('--update'))
+        expect((await folder.run(['in', '-o', 'out', ...flags])).lines).to.deep.equal([
+          'none converted, 4 up to date',
+        ]);
+      await rm(folder.file('out'), { recursive: true });
+    }
+  });
+
+  it('loses neither of two sources whose long names share the first 200 bytes', async () => {
+    const start = 'ö'.repeat(100);
+    const [first, second] = ['a', 'b'].map((end) => `in/${start}${end.repeat(51)}.jpg`); // 255 bytes
+    await folder.put('scene.jpg', first as string);
+    await folder.put('pages.tiff', second as string);
+    const sizeOf = async (name: string) => {
+      const { width, height } = await sharp(folder.file('out', name)).metadata();
+      return [width, height];
+    };
+    expect((await folder.run(['in', '-o', 'out'])).outcome).to.equal('0');
+    expect(await folder.files('out')).to.deep.equal([`${start} (2).webp`, `${start}.webp`]);
+    expect(await sizeOf(`${start}.webp`)).to.deep.equal([120, 80]);
+    expect(await sizeOf(`${start} (2).webp`)).to.deep.equal([48, 32]);
+    await rm(folder.file('out'), { recursive: true });
+    // The name must not depend on the other source, so the second one is an error, in each run.
+    for (const summary of ['1 converted', 'none converted, 1 up to date']) {
+      const { status, lines, complaints } = await folder.run(['in', '-o', 'out', '--update']);
+      expect([status, complaints.at(-1)]).to.deep.equal([
+        1,
+        'imagemill: 1 of 2 files not converted: 1 with the same result name.',
+      ]);
+      expect(complaints[0]).to.equal(
+        `imagemill: ${second} and ${first} would both become out/${start}.webp: rename one of them.`,
+      );
+      expect(lines.at(-1)).to.match(new RegExp(`^${summary}`));
+      expect(await folder.files('out')).to.deep.equal([`${start}.webp`]);
+      expect(await sizeOf(`${start}.webp`)).to.deep.equal([120, 80]);
+    }
   });
 
   it('accepts a pattern with --update that depends on the source alone', async () => {
