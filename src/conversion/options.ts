@@ -157,7 +157,7 @@ const hexColour = z
 /** A name that CSS knows, such as `rebeccapurple`. */
 const namedColour = z
   .string()
-  .regex(/^[A-Za-z]{3,20}$/, COLOUR)
+  .regex(/^[A-Za-z]{3,20}$/, { error: COLOUR, abort: true }) // the parser throws for 512 open brackets
   .refine((name) => colourByName(name) !== undefined, COLOUR)
   .overwrite((name) => colourByName(name) ?? name);
 

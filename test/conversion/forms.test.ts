@@ -122,6 +122,13 @@ describe('the fields of a form', () => {
     });
   }
 
+  it('reject a background with more open brackets than the parser of CSS permits', () => {
+    for (const text of ['(', '{', 'rgb('])
+      expect(outcome({ background: text.repeat(2000) })).to.match(
+        /^400 Invalid background .*: expected a colour/,
+      );
+  });
+
   it('have two names for the format, which must not differ', () => {
     for (const [fields, format] of [
       [{}, 'webp'],
