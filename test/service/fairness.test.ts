@@ -1,12 +1,14 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { buildBrokenCodec } from '../helpers/broken-codec.ts';
 import { conversionsWaiting, convert, distinctFiles, fixture, formOf, sendForm } from '../helpers/client.ts';
 import { COPY_SCENE, fakeMagick } from '../helpers/fake-magick.ts';
 import { formWith, readBody, type Sender, sendFrom } from '../helpers/from-address.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { useOwnServices } from '../helpers/service.ts';
-import { eventually } from '../helpers/util.ts';
+import { requires } from '../helpers/skips.ts';
+import { eventually, processesWhere } from '../helpers/util.ts';
 
 /** The clients of a trusted application, which share its address. */
 const TRUSTED = { TRUSTED_CLIENTS: '127.0.0.1' };
@@ -82,5 +84,26 @@ describe('a service with CONCURRENCY=100', () => {
     expect(new Set(outcomes)).to.deep.equal(new Set(['200']));
     const { body } = await sendForm(new URL('/metrics', base).href);
     expect(body.toString()).to.include('imagemill_fork_server_renewals_total{reason="crash"} 0');
+  });
+
+  it('runs the tool a hundred times at once in its fork server', async function () {
+    const RSVG_BIN = (await buildBrokenCodec('broken-codec')) ?? '';
+    requires(this, 'compiler', RSVG_BIN !== '');
+    await start({ CONCURRENCY: '100', SANDBOX: 'on', RSVG_BIN });
+    const { base } = current();
+    const running = () => processesWhere('cmdline', (command) => command.startsWith(RSVG_BIN)).length;
+    const idle = running();
+    expect(idle, 'processes of the fork server').to.be.above(0);
+    const client = new AbortController();
+    // Each conversion waits until it is killed at its time limit, and then the client sends another.
+    const waiting = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"><!--attempt hang 0 / --></svg>');
+    const keepSending = async (): Promise<void> => {
+      while (!client.signal.aborted)
+        await sendFrom(sender(1), `${base}/convert`, formWith(waiting), client.signal).catch(() => {});
+    };
+    const clients = Array.from({ length: 100 }, keepSending);
+    await eventually(() => running() === idle + 100);
+    client.abort();
+    await Promise.all(clients);
   });
 });
