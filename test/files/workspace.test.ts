@@ -121,18 +121,32 @@ describe('removeFolder', () => {
     const inner = join(folder, 'request', '1');
     await mkdir(inner, { recursive: true });
     for (let at = 0; at < 5000; at += 1) fs.writeFileSync(join(inner, `${at}`), '');
-    // Requests to the threads of Node.js that this one makes: one for each file, if it removes them itself.
+    // What this thread does to the files: requests to the threads of Node.js, one for each file if it removes them itself, and calls
+    // that block it.
     const code = `
       import { createHook } from 'node:async_hooks';
+      import fs from 'node:fs';
+      import { syncBuiltinESMExports } from 'node:module';
       let calls = 0;
       createHook({ init: (_, type) => { calls += type.startsWith('FS') ? 1 : 0; } }).enable();
+      const blocking = [];
+      for (const name of Object.keys(fs).filter((key) => key.endsWith('Sync') && key !== 'existsSync')) {
+        const call = fs[name];
+        fs[name] = (...args) => {
+          if (String(args[0]).startsWith('${folder}')) blocking.push(name);
+          return call(...args);
+        };
+      }
+      syncBuiltinESMExports();
       const { removeFolder } = await import('${source('workspace.ts')}');
       calls = 0;
       await removeFolder('${join(folder, 'request')}');
-      console.log(calls);`;
+      console.log(JSON.stringify({ calls, blocking }));`;
     const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', code], { encoding: 'utf8' });
     expect(await readdir(folder)).to.deep.equal([]);
-    expect(Number(stdout)).to.be.within(1, 200);
+    const { calls, blocking } = JSON.parse(stdout);
+    expect(calls).to.be.within(1, 200);
+    expect(blocking).to.deep.equal([]);
   });
 
   it('restores the permissions that a tool has removed from its folders', async () => {
