@@ -7,7 +7,7 @@ import { formatBytes } from '../../src/text.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { useServiceWith } from '../helpers/service.ts';
-import { convertAll, heldUrls, made, pick, recordUrls, row, useBrowser } from './browser.ts';
+import { convertAll, drop, heldUrls, made, pick, recordUrls, row, useBrowser } from './browser.ts';
 
 describe('adding files to the page', () => {
   const { open } = useBrowser();
@@ -17,15 +17,6 @@ describe('adding files to the page', () => {
   const listed = async (page: Page, count: number) => {
     await page.getByRole('button', { name: new RegExp(`^Convert ${count} file`) }).waitFor();
     return names(page);
-  };
-  /** Drops files by path, as the system does: the browser reads them itself. */
-  const drop = async (page: Page, paths: readonly string[]) => {
-    const session = await page.context().newCDPSession(page);
-    const data = { items: [], files: [...paths], dragOperationsMask: 1 };
-    for (const type of ['dragEnter', 'dragOver', 'drop'] as const) {
-      await session.send('Input.dispatchDragEvent', { type, x: 700, y: 700, data });
-      if (type === 'dragOver') await page.getByText('Drop to add files').waitFor();
-    }
   };
 
   it('frees the memory of files that are removed before their thumbnails exist', async () => {

@@ -88,6 +88,16 @@ export async function pick(page: Page, files: readonly string[] | readonly Made[
   await page.getByLabel(/^Choose (files|images)$/).setInputFiles(files as string[]);
 }
 
+/** Drops files and folders by path, as the system does: the browser reads them itself. */
+export async function drop(page: Page, paths: readonly string[]): Promise<void> {
+  const session = await page.context().newCDPSession(page);
+  const data = { items: [], files: [...paths], dragOperationsMask: 1 };
+  for (const type of ['dragEnter', 'dragOver', 'drop'] as const) {
+    await session.send('Input.dispatchDragEvent', { type, x: 700, y: 700, data });
+    if (type === 'dragOver') await page.getByText('Drop to add files').waitFor();
+  }
+}
+
 /** Shows the options, which are a line on a narrow screen with files. */
 export async function showOptions(page: Page): Promise<void> {
   const closed = page.locator('.side-toggle[aria-expanded=false]');
