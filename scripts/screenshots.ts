@@ -30,6 +30,13 @@ await shoot('dark', { ...desk, colorScheme: 'dark' }, async (page) => {
   await page.getByRole('button', { name: 'Compare first-light.jpg' }).click();
   await page.getByRole('slider', { name: /divider/ }).fill('42');
 });
+await shoot('crop', { ...desk, colorScheme: 'light' }, async (page) => {
+  await convertAll(page, files.slice(0, 1));
+  await page.getByRole('button', { name: 'Compare first-light.jpg' }).click();
+  await page.getByRole('button', { name: 'Crop', exact: true }).click();
+  await page.getByLabel('Ratio').selectOption('4:3');
+  await page.locator('dialog output').getByText(/%$/).waitFor();
+});
 const screen = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2 };
 const phone = { ...screen, hasTouch: true, isMobile: true, colorScheme: 'light' } as const;
 await shoot('phone', phone, (page) => convertAll(page, files.slice(0, 2)));
