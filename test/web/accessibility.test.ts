@@ -3,9 +3,11 @@ import axe from 'axe-core';
 import { expect } from 'chai';
 import type { Locator, Page } from 'playwright-core';
 import sharp from 'sharp';
+import { createApiKey } from '../../src/api-keys.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
-import { useOwnServices, useServiceWith } from '../helpers/service.ts';
+import { writeTempFile } from '../helpers/hooks.ts';
+import { startService, useOwnServices, useServiceWith } from '../helpers/service.ts';
 import { convertAll, made, pick, row, settled, showOptions, useBrowser } from './browser.ts';
 
 /** Windows of a desktop, of a tablet, of a desktop at a zoom of 200%, and of a phone. */
@@ -89,6 +91,36 @@ describe('accessibility of the page', () => {
       await convertAll(page);
       await page.getByRole('button', { name: 'Compare window.png' }).click();
       await page.locator('iframe').waitFor();
+      expect(await faults(page)).to.deep.equal([]);
+    });
+
+    it(`has no axe violations ${mode}: a watermark, wrong fields, a skipped file`, async () => {
+      const page = await open(service, options);
+      const twice = [fixturePath('pages.tiff')];
+      await pick(page, twice);
+      await pick(page, twice);
+      await page.locator('.skipped').getByText('1 skipped: already in the list').waitFor();
+      await showOptions(page);
+      await page.getByText('More', { exact: true }).click();
+      await page.getByLabel('Watermark', { exact: true }).setInputFiles(fixturePath('scene.png'));
+      await page.getByLabel('Opacity').waitFor();
+      await page.getByLabel('Pages', { exact: true }).fill('3-1');
+      await page.getByText('Type numbers from 1 to 10000').waitFor();
+      await page.getByLabel('Names of results').fill('{wide}');
+      await page.getByText('{wide} is unknown.').waitFor();
+      expect(await faults(page)).to.deep.equal([]);
+    });
+
+    it(`has no axe violations ${mode}: the form of the API key, and a wrong key`, async () => {
+      const { line } = createApiKey('page') as { line: string };
+      const API_KEYS_FILE = await writeTempFile('keys', line);
+      await using locked = await startService({ API_KEYS_FILE, REQUIRE_API_KEY: 'on' });
+      const page = await open(locked, options);
+      const form = page.getByRole('form', { name: 'API key' });
+      expect(await faults(page)).to.deep.equal([]);
+      await form.getByLabel('API key').fill('wrong');
+      await form.getByRole('button', { name: 'Use key' }).click();
+      await form.getByText('The server does not accept this API key.').waitFor();
       expect(await faults(page)).to.deep.equal([]);
     });
   }
