@@ -30,7 +30,9 @@ main() {
   for suite in ${1:-bookworm trixie}; do
     status=0
     eval "wait \$job_$suite" || status=$?
-    [ $status = 0 ] || { tail -n 60 "$cache/$suite.log" >&2; failed=$status; }
+    [ $status = 0 ] || tail -n 60 "$cache/$suite.log" >&2
+    # CI can permit status 75, so it must not replace a failure.
+    case $failed-$status in *-0 | [1-9]*-75) ;; *) failed=$status ;; esac
     say "$suite: status $status, $(tail -n 1 "$cache/$suite.log")"
   done
   exit $failed
@@ -226,7 +228,13 @@ clean "$start"
 kill -- -$server && wait $server || true
 
 run "$(documented "npm test" README.md)"
+run "node_modules/.bin/node dist/main.js doctor"
+# The last part of the command: the commands above have installed and built. Node.js of Debian is too old for it.
+installation=$(documented "npm ci" docs/deployment.md)
+run "PATH=$PWD/.node/node_modules/.bin:\$PATH ${installation##*&& }"
+git push --quiet origin "$(git -c user.name=x -c user.email=x@example.com commit-tree -p HEAD -m new "HEAD^{tree}"):refs/heads/main"
 run "git pull --quiet"
+[ "$(git log -1 --format=%s)" = new ]
 step "all commands worked"
 '
 
