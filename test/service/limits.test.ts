@@ -4,6 +4,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
+import { gif } from '../../scripts/fixtures/gif-writer.ts';
 import { tiff } from '../../scripts/fixtures/writers.ts';
 import { convert, converted, type Fields, fixture } from '../helpers/client.ts';
 import { COPY_SCENE, fakeMagick } from '../helpers/fake-magick.ts';
@@ -149,6 +150,20 @@ describe('image limits', () => {
     expect((await convert(current().base, large, { format: 'jpg', width: '100' })).status).to.equal(200);
     const { body } = await converted(current().base, await frames(520, 4), { format: 'gif' });
     expect((await sharp(body, { animated: true }).metadata()).pages).to.equal(520);
+  });
+
+  it('MAX_FRAMES=10000 permits 6000 frames of a GIF, each with three arguments of img2webp', async () => {
+    await start({ MAX_FRAMES: '10000' });
+    const palette = [16, 80, 144, 208].map((grey) => [grey, grey, grey]);
+    const area = { x: 0, y: 0, width: 1, height: 1 };
+    const shown = Array.from({ length: 6000 }, (_, at) => ({
+      ...area,
+      colour: at % 4,
+      delay: 10 + (at % 2),
+    }));
+    const file = gif({ width: 1, height: 1, palette, frames: shown, repeats: 'NETSCAPE2.0' });
+    const { body } = await converted(current().base, file, { format: 'webp' });
+    expect((await sharp(body, { animated: true }).metadata()).pages).to.equal(6000);
   });
 
   it('rlimits are set for every tool: memory, CPU time, file size, open files, core dumps', async () => {
