@@ -226,6 +226,13 @@ static const char *output = "";
 #define SYS_pidfd_getfd 438
 #endif
 
+/* Maps a file executable that it has written. */
+static long map_written(const char *name) {
+  int fd = open(name, O_CREAT | O_RDWR, 0600);
+  if (fd < 0 || write(fd, "\xc3", 1) < 0) return -2;
+  return mmap(NULL, 1, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED ? -1 : 0;
+}
+
 static long attempt(const char *what, long pid, const char *path) {
   siginfo_t info = {0};
   info.si_code = SI_QUEUE;
@@ -322,6 +329,7 @@ static long attempt(const char *what, long pid, const char *path) {
   TRY("memfd_create", syscall(SYS_memfd_create, "evil", 0))
   TRY("execveat", syscall(SYS_execveat, 0, "", arguments, NULL, AT_EMPTY_PATH))
   TRY("exec-memory", run_written(PROT_READ | PROT_WRITE | PROT_EXEC, 0))
+  TRY("exec-file", map_written(output))
   TRY("exec-later", run_written(PROT_READ | PROT_WRITE, 1))
   /* Namespaces and mounts. */
   TRY("unshare-user", unshare(CLONE_NEWUSER))

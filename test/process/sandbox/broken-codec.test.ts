@@ -1,4 +1,5 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
+import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -254,6 +255,24 @@ for (const { name, list, FORK_SERVER } of [
     });
   });
 }
+
+describe('memory that a compromised codec has written through a file', () => {
+  for (const [what, options, result] of [
+    ['can become executable', 'mode=700', 'RESULT 0 0 '],
+    ['cannot become executable where TEMP_DIR is mounted with noexec', 'mode=700,noexec', 'RESULT -1 1 '],
+  ] as const)
+    it(what, async function () {
+      const RSVG_BIN = await buildBrokenCodec('broken-codec');
+      requires(this, 'compiler', RSVG_BIN !== undefined);
+      const TEMP_DIR = await makeTempDir('codec-temp');
+      const mount = `mount -t tmpfs -o ${options} tmpfs "$0"; exec "$@"`;
+      const mounted = ['unshare', '--user', '--map-root-user', '--mount', 'sh', '-ec', mount, TEMP_DIR];
+      requires(this, 'mounts', spawnSync('env', [...mounted, 'true']).status === 0);
+      await using service = startProcess({ RSVG_BIN, TEMP_DIR, SANDBOX: 'on' }, mounted);
+      const { body } = await expectSuccess(attempt(await service.base(), 'exec-file'));
+      expect(body.toString('latin1').endsWith(result), body.toString('latin1')).to.equal(true);
+    });
+});
 
 describe('compromised codec without a sandbox', () => {
   for (const [what, name] of [
