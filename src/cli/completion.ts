@@ -84,9 +84,9 @@ function fishScript(program: Command): string {
         (sub) => `complete -c imagemill -f -n ${when} -a ${sub.name()} -d ${quote(sub.description())}`,
       ),
       ...optionsOf(command).map((option) => {
-        const { short, long, description, required } = option;
+        const { short, long, description, required, optional } = option;
         const list = valuesOf(option).join(' ');
-        const value = list ? `-xa ${quote(list)}` : required ? '-r' : '';
+        const value = list ? `-xa ${quote(list)}` : required || optional ? '-r' : '';
         return `complete -c imagemill -n ${when} ${short ? `-s ${short.slice(1)} ` : ''}-l ${long?.slice(2)} ${value} -d ${quote(description)}`;
       }),
     ];
