@@ -25,9 +25,14 @@ export async function buildBrokenCodec(name: string, ...more: string[]): Promise
   return program;
 }
 
-/** Writes C code that starts a thread when it is loaded, so that no fork server can run it. Returns its path. */
-export async function writeThread(): Promise<string> {
-  const source = join(await makeTempDir('thread'), 'thread.c');
+/**
+ * Builds a library that starts a thread when it is loaded, so that no fork server can run a program that needs it.
+ *
+ * @returns the path, which does not exist without a compiler
+ */
+export async function buildThreadLibrary(): Promise<string> {
+  const library = join(await makeTempDir('thread'), 'libthread.so');
+  const source = `${library}.c`;
   await writeFile(
     source,
     `#include <pthread.h>
@@ -36,5 +41,6 @@ static void *rest(void *p) { for (;;) pause(); return p; }
 __attribute__((constructor)) static void begin(void) { pthread_t t; pthread_create(&t, 0, rest, 0); }
 `,
   );
-  return source;
+  spawnSync('cc', ['-shared', '-fPIC', '-pthread', '-o', library, source]);
+  return library;
 }

@@ -15,7 +15,7 @@ import {
   type SandboxLayers,
   type SandboxOptions,
 } from '../../../src/process/sandbox/layers.ts';
-import { buildBrokenCodec, writeThread } from '../../helpers/broken-codec.ts';
+import { buildBrokenCodec, buildThreadLibrary } from '../../helpers/broken-codec.ts';
 import { convert, converted, expectSuccess, fixture, jsonOf, sendForm } from '../../helpers/client.ts';
 import { startForkServers } from '../../helpers/fork-servers.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
@@ -350,7 +350,7 @@ describe('a tool that cannot be a fork server', () => {
   const { start, current } = useOwnServices();
 
   it('runs without namespaces, and /readyz says so', async function () {
-    const RSVG_BIN = await buildBrokenCodec('threaded', await writeThread());
+    const RSVG_BIN = await buildBrokenCodec('threaded', '-Wl,--no-as-needed', await buildThreadLibrary());
     if (!RSVG_BIN) return requires(this, 'compiler', false);
     await start({ RSVG_BIN });
     const { sandbox } = jsonOf(await sendForm(current().base.replace('/api/v1', '/readyz')));
