@@ -233,7 +233,7 @@ const YES_FLAGS = OPTION_NAMES.filter((name) => 'yes' in optionRow(name).type).m
 const YES_VALUE = /^(?:yes|no|true|false|on|off|[\d.]+%?)$/i;
 
 /** Adds `yes` to the flags in arguments that have none of their values behind them, so that no file name becomes the value. */
-export const stateYes = (args: readonly string[]): string[] =>
+export const addYes = (args: readonly string[]): string[] =>
   args.map((arg, at) =>
     YES_FLAGS.includes(arg) && !YES_VALUE.test(args[at + 1] ?? '') ? `${arg}=yes` : arg,
   );

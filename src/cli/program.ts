@@ -2,7 +2,7 @@
 import { Argument, Command, CommanderError } from 'commander';
 import { COMPLETION_SCRIPTS } from './completion.ts';
 import { type CliContext, CliError, EXIT_CANNOT_RUN } from './context.ts';
-import { addConvert, stateYes } from './convert-commands.ts';
+import { addConvert, addYes } from './convert-commands.ts';
 import type { DoctorFlags } from './doctor.ts';
 import { addRegress } from './regress.ts';
 
@@ -86,7 +86,7 @@ export async function runProgram(
   const showsAll = isHelp(args.at(-2)) && args.at(-1) === 'all';
   const program = createProgram(context, { onExit, showsAll, nodeVersion });
   try {
-    await program.parseAsync(stateYes(args), { from: 'user' });
+    await program.parseAsync(addYes(args), { from: 'user' });
     return status;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_CANNOT_RUN; // commander has printed the error

@@ -14,7 +14,7 @@ import { watermarkOf } from '../state/watermark.ts';
  * Fields of which one must change before a file can succeed, by the reason for which the server rejected it. Any field can help for
  * other reasons.
  */
-const CURES: Readonly<Partial<Record<NonNullable<ImagemillError['reason']>, readonly string[]>>> = {
+const NEEDED_CHANGES: Readonly<Partial<Record<NonNullable<ImagemillError['reason']>, readonly string[]>>> = {
   ...{ corrupt_image: [], empty_file: [], file_encrypted: [], file_too_large: [], proxy_413: [] },
   ...{ unsupported_encoding: [], unsupported_type: [] },
   too_many_frames: ['preset', 'output_format', 'frames', 'pages'],
@@ -87,14 +87,18 @@ export async function requestResult(
 /** Returns the message of a failed request. Browsers report a file that they cannot read as a lost connection. */
 export async function describeFailure(error: unknown, file: File): Promise<Failure> {
   if (error instanceof ImagemillError) {
-    const cures = error.reason && CURES[error.reason];
-    return { message: formatError(error), canRetry: isTemporary(error.status), cures };
+    const neededChanges = error.reason && NEEDED_CHANGES[error.reason];
+    return { message: formatError(error), canRetry: isTemporary(error.status), neededChanges };
   }
   try {
     await file.slice(0, 1).arrayBuffer();
     return { message: (error as Error).message, canRetry: true };
   } catch {
-    return { message: 'The file was changed, moved or deleted. Add it again.', canRetry: false, cures: [] };
+    return {
+      message: 'The file was changed, moved or deleted. Add it again.',
+      canRetry: false,
+      neededChanges: [],
+    };
   }
 }
 

@@ -30,7 +30,7 @@ export interface Failure {
   /** Whether the same request may succeed later. */
   readonly canRetry: boolean;
   /** Fields of which one must change before the file can succeed. By default, any. */
-  readonly cures?: readonly string[] | undefined;
+  readonly neededChanges?: readonly string[] | undefined;
 }
 
 /** State of a file. `query` holds the options of its conversion; it is absent if the file was not sent. */
@@ -227,11 +227,11 @@ export function isStale(item: Item): boolean {
   const state = stateOf(item);
   if (!('query' in state)) return false;
   const [query, current] = [state.query, queryOf(item)];
-  if (state.at === 'done' || !state.cures) return query !== current;
+  if (state.at === 'done' || !state.neededChanges) return query !== current;
   const [before, after] = [new URLSearchParams(query), new URLSearchParams(current)];
   // Some of the reasons can be those of the watermark.
-  const cures = before.has('watermark') ? [...state.cures, 'watermark'] : state.cures;
-  return cures.some((field) => before.get(field) !== after.get(field));
+  const neededChanges = before.has('watermark') ? [...state.neededChanges, 'watermark'] : state.neededChanges;
+  return neededChanges.some((field) => before.get(field) !== after.get(field));
 }
 
 /** Returns whether an item has not been converted with the current options. */
