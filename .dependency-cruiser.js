@@ -18,15 +18,15 @@ Visitor.prototype.visitStatement = function visit(statement) {
 const OWNERS = {
   '@blazediff/ssim': 'src/regress/image/difference.ts',
   '@hyzyla/pdfium': 'src/regress/image/wasm.ts',
-  '@redis/client': 'src/redis-client.ts',
+  '@redis/client': 'src/base/redis-client.ts',
   '@csstools/css-color-parser': 'src/images/svg/css.ts',
   '@csstools/css-parser-algorithms': 'src/images/svg/css.ts',
   '@csstools/css-tokenizer': 'src/images/svg/css.ts',
-  archiver: 'src/server/archive.ts',
-  busboy: 'src/server/multipart/normalizer.ts',
+  archiver: 'src/server/respond/archive.ts',
+  busboy: 'src/server/receive/multipart/normalizer.ts',
   'client-zip': 'src/web/actions/archive.ts',
   commander: 'src/cli/(program|convert-commands|regress|completion).ts',
-  'content-disposition': 'src/server/response.ts',
+  'content-disposition': 'src/server/respond/response.ts',
   cors: 'src/server/middleware.ts',
   culori: 'src/regress/image/difference.ts',
   execa: 'src/process/start.ts',
@@ -38,12 +38,30 @@ const OWNERS = {
   'prom-client': 'src/server/metrics.ts',
   'rate-limit-redis': 'src/server/redis-store.ts',
   sharp: 'src/regress/image/codec.ts',
-  yaml: 'src/(regress/matrix|conversion/presets-file).ts',
+  yaml: 'src/(regress/matrix|conversion/input/presets-file).ts',
   yauzl: 'src/files/unzip.ts',
 };
 
-/** The folders below src/ in their order: each imports only those before it. */
-const ORDER = ['files', 'client', 'images', 'process', 'conversion', 'server', 'web', 'regress', 'cli'];
+/** Folders of src/ in their order: each imports only those before it. */
+const ORDERS = [
+  [
+    'base',
+    'tables',
+    'files',
+    'client',
+    'images',
+    'process',
+    'conversion',
+    'server',
+    'web',
+    'regress',
+    'cli',
+    'workers',
+  ],
+  ['plan', 'queue', 'output', 'request', 'limits', 'input', 'steps', 'measure'].map(
+    (name) => `conversion/${name}`,
+  ),
+];
 
 const forbid = (name, from, to) => ({ name, severity: 'error', from, to });
 
@@ -57,7 +75,8 @@ const LAYERS = [
       path: '.',
       pathNot: [
         '^src/conversion/plan/',
-        '^src/(formats|options|errors|notes|tools|images/(image-info|kinds|copyright/blocks)).ts$',
+        '^src/tables/(formats|options|errors|notes|tools).ts$',
+        '^src/images/(image-info|kinds|copyright/blocks).ts$',
       ],
     },
   ),
@@ -65,7 +84,7 @@ const LAYERS = [
   forbid(
     'images-know-bytes',
     { path: '^src/images/' },
-    { path: '^src/', pathNot: '^src/(images/|(formats|errors|folders|text).ts$)' },
+    { path: '^src/', pathNot: '^src/(images/|tables/(formats|errors).ts$|base/text.ts$|folders.ts$)' },
   ),
   // Containers know how files are divided into parts, but not what the parts of a format mean.
   forbid(
@@ -74,7 +93,11 @@ const LAYERS = [
     { path: '^src/', pathNot: '^src/images/containers/' },
   ),
   // The process layer runs commands. Only src/conversion depends on formats.
-  forbid('process-knows-no-formats', { path: '^src/process/' }, { path: '^src/(conversion/|formats.ts$)' }),
+  forbid(
+    'process-knows-no-formats',
+    { path: '^src/process/' },
+    { path: '^src/(conversion/|tables/formats.ts$)' },
+  ),
   // The HTTP layer converts through src/conversion.
   forbid('server-runs-no-process', { path: '^src/server/' }, { path: '^src/process/' }),
   // Conversion, processes and files work without HTTP.
@@ -103,7 +126,7 @@ const LAYERS = [
       path: '^src/',
       pathNot: [
         '^src/web/',
-        '^src/(formats|options|notes|shell|text|name-pattern).ts$',
+        '^src/(tables/(formats|options|notes)|base/(shell|text|name-pattern)).ts$',
         '^src/client/library/',
       ],
     },
@@ -117,7 +140,7 @@ const LAYERS = [
   // Only the regress command and the worker of --verify load the second decoders.
   forbid(
     'server-loads-no-regress',
-    { path: '^src/(?!regress|cli/regress|verify-worker)' },
+    { path: '^src/(?!regress|cli/regress|workers/verify-worker)' },
     { path: '^src/regress/(?!verifiable)' },
   ),
   // Loading the Redis client is slow. Only instances with REDIS_URL load it, by a dynamic import.
@@ -125,7 +148,7 @@ const LAYERS = [
     'redis-client-on-demand',
     { path: '^src/', pathNot: '^src/server/redis-store.ts$' },
     {
-      path: '^src/(redis-client|server/redis-store).ts$',
+      path: '^src/(base/redis-client|server/redis-store).ts$',
       dependencyTypesNot: ['dynamic-import', 'type-only'],
     },
   ),
@@ -136,12 +159,16 @@ const LAYERS = [
   { ...forbid('no-circles-of-folders', {}, { circular: true }), scope: 'folder' },
 ];
 
-const order = ORDER.slice(0, -1).map((folder, at) =>
-  forbid(
-    `order-of-${folder}`,
-    { path: `^src/${folder}/` },
-    { path: `^src/(${ORDER.slice(at + 1).join('|')})/` },
-  ),
+const order = ORDERS.flatMap((folders) =>
+  folders
+    .slice(0, -1)
+    .map((folder, at) =>
+      forbid(
+        `order-of-${folder}`,
+        { path: `^src/${folder}/` },
+        { path: `^src/(${folders.slice(at + 1).join('|')})/` },
+      ),
+    ),
 );
 
 const owners = Object.entries(OWNERS).map(([library, owner]) =>

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import sharp from 'sharp';
 import { defineConfig, type Plugin } from 'vite';
-import { OPTIONS } from './src/options.ts';
+import { OPTIONS } from './src/tables/options.ts';
 
 /** Builds `src/web/` into `dist/web/`, from where the server serves it. */
 export default defineConfig({
@@ -40,7 +40,7 @@ function shortOptions(): Plugin {
     name: 'short-options',
     enforce: 'pre',
     transform: {
-      filter: { id: /\/src\/options\.ts$/ },
+      filter: { id: /\/src\/tables\/options\.ts$/ },
       handler: (code) => code.replace(/(?<=^export const OPTIONS = ){.*?^}/ms, () => rows),
     },
   };

@@ -13,9 +13,9 @@ export default defineConfig({
     rolldownOptions: {
       input: {
         main: 'src/main.ts',
-        'svg-worker': 'src/svg-worker.ts',
-        'remove-worker': 'src/remove-worker.ts',
-        'verify-worker': 'src/verify-worker.ts',
+        'svg-worker': 'src/workers/svg-worker.ts',
+        'remove-worker': 'src/workers/remove-worker.ts',
+        'verify-worker': 'src/workers/verify-worker.ts',
       },
       output: {
         entryFileNames: '[name].js',

@@ -8,8 +8,8 @@
 import { spawnSync } from 'node:child_process';
 import { pino } from 'pino';
 import { runProgram } from '../src/cli/program.ts';
-import { loadConfig } from '../src/config.ts';
 import { createConversionEngine } from '../src/conversion/engine.ts';
+import { loadConfig } from '../src/tables/config.ts';
 
 const root = new URL('..', import.meta.url).pathname;
 process.chdir(root);

@@ -1,6 +1,7 @@
 /**
  * @module Benchmarks the service beside a plain sharp server, the bare command line and an echo server: `npm run bench
- * -- [--quick] [--crowd] [--thumbnails] [--folder COUNT] [--only PART] [--out NAME]`. Alternates between them in one run. Writes `bench/NAME.md`.
+ * -- [--quick] [--crowd] [--thumbnails] [--folder COUNT] [--sweep FOLDER] [--only PART] [--out NAME]`. Alternates between them in one run.
+ * Writes `bench/NAME.md`, and the chart `bench/NAME.svg`.
  */
 
 import { mkdirSync, mkdtempDisposableSync, writeFileSync } from 'node:fs';
@@ -9,8 +10,9 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { pino } from 'pino';
 import sharpModule from 'sharp';
-import { loadConfig } from '../src/config.ts';
 import { createConversionEngine } from '../src/conversion/engine.ts';
+import { loadConfig } from '../src/tables/config.ts';
+import { chart } from './bench/chart.ts';
 import { commandLineMs, type Tools } from './bench/command-line.ts';
 import { compareFolder } from './bench/folder.ts';
 import { type Image, makeImages } from './bench/images.ts';
@@ -18,6 +20,7 @@ import { type Job, type Measured, measure, nameOf } from './bench/load.ts';
 import { type Row, table } from './bench/report.ts';
 import { SHARP_OPTIONS } from './bench/settings.ts';
 import { summary } from './bench/summary.ts';
+import { sweep } from './bench/sweep.ts';
 import { type ServerProcess, startServerProcess } from './processes/start.ts';
 
 const { values: flags } = parseArgs({
@@ -34,6 +37,8 @@ const { values: flags } = parseArgs({
     thumbnails: { type: 'boolean', default: false },
     /** Measures only the conversion of a folder with this number of photos, beside mogrify, convert and vipsthumbnail. */
     folder: { type: 'string' },
+    /** Compares only the processor time of conversions of the images in this folder with that of sharp, and prints it. */
+    sweep: { type: 'string' },
     out: { type: 'string', default: 'report' },
   },
 });
@@ -49,6 +54,8 @@ const WHOLE = { format: 'webp' };
 /** Other results of single sources of `--thumbnails`, by a part of their names. */
 const OTHER_RESULTS: Readonly<Record<string, Omit<Job, 'image'>[]>> = {
   P3: [...THUMBNAILS, WHOLE],
+  'jpeg 2000×1333': [...THUMBNAILS, WHOLE, { format: 'jpg' }],
+  'png photo': [...THUMBNAILS, WHOLE],
   gif: [WHOLE, { format: 'webp', side: 240 }],
 };
 const QUICK_IMAGES = ['photo 3 MP', 'photo 0.75 MP', 'photo 320×240', 'png screen'];
@@ -66,7 +73,8 @@ using temporary = mkdtempDisposableSync(join(tmpdir(), 'imagemill-bench-'));
 const folder = temporary.path;
 const outFolder = new URL('../bench', import.meta.url).pathname;
 
-await (flags.folder ? compareFolders(Number(flags.folder)) : compareAll());
+if (flags.sweep) console.log(await sweep(flags.sweep, rounds, flags.only));
+else await (flags.folder ? compareFolders(Number(flags.folder)) : compareAll());
 
 async function compareAll(): Promise<void> {
   const tools = await findTools();
@@ -171,5 +179,7 @@ function report(rows: readonly Row[], { versions }: { readonly versions: string 
     table(rows),
   ];
   writeFileSync(join(outFolder, `${flags.out}.md`), `${text.join('\n\n')}\n`);
+  const title = `Conversions per second beside sharp, 8 clients, ${versions}`;
+  writeFileSync(join(outFolder, `${flags.out}.svg`), chart(rows, title));
   console.log(text.slice(2, -2).join('\n'));
 }

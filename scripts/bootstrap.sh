@@ -14,6 +14,7 @@ main() {
   if [ "$purpose" != build ]; then
     install_tools
     install_packages
+    [ "$purpose" != test ] && [ "$purpose" != full ] || install_promtool
   fi
   build
 }
@@ -45,6 +46,7 @@ missing_packages() {
   magick=$(magick_version)
   [ -n "$magick" ] || printf 'imagemagick '
   [ -n "${RSVG_BIN:-}" ] || has rsvg-convert || printf 'librsvg2-bin '
+  has qpdf || printf 'qpdf ' # combines images to a PDF
   # img2webp writes animated WebP. ImageMagick 6 (Debian 12) also needs a separate tool for transparent AVIF.
   if [ "$(package_manager)" = apt ]; then
     has img2webp || printf 'webp '
@@ -71,7 +73,6 @@ missing_packages() {
     [ "$(package_manager)" != apt ] || has systemd-analyze || printf 'systemd '
     [ "$(package_manager)" != apt ] || /usr/bin/python3 -c 'import seccomp' 2>/dev/null || printf 'python3-seccomp '
     has_daemon nginx || printf 'nginx-light '
-    has qpdf || printf 'qpdf '
     has exiftool || printf 'libimage-exiftool-perl '
     # Debian packages are for /usr/bin/python3, which may not be the first Python on the PATH.
     /usr/bin/python3 -c 'import PIL' 2>/dev/null || python3 -c 'import PIL' 2>/dev/null || printf 'python3-pil '
@@ -169,6 +170,16 @@ apt_command() {
 run_or_fail() {
   say "$*"
   "$@" || fail_with_command "$*"
+}
+
+# Extracts promtool, which tests the alerts for Prometheus, from its package: this also has a server, and depends on libraries of its
+# page. Without promtool, the test is skipped.
+install_promtool() {
+  ! has promtool && [ ! -x node_modules/.bin/promtool ] && [ "$(package_manager)" = apt ] || return 0
+  folder=$(mktemp -d)
+  (cd "$folder" && apt-get download -qq prometheus >/dev/null 2>&1 && dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x ./usr/bin/promtool) &&
+    mv "$folder/usr/bin/promtool" node_modules/.bin/ || say 'promtool cannot be downloaded'
+  rm -r "$folder"
 }
 
 # --- npm packages and the build ----------------------------------------------

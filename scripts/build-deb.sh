@@ -29,7 +29,7 @@ if [ "$arch" != "$own" ]; then
   echo "{\"dependencies\": {\"@img/sharp-linux-$cpu\": \"*\", \"@img/sharp-libvips-linux-$cpu\": \"*\",
     \"node-linux-$cpu\": \"$(node -p process.versions.node)\"}}" >"$tree/npm/package.json"
   npm install --prefix "$tree/npm" --force --no-save --ignore-scripts --no-audit --no-fund --loglevel=error >&2
-  rm -r "$tree/program/node_modules/@img"/sharp-* "$tree/program/dist"/fork-server.*
+  rm -r "$tree/program/node_modules/@img"/sharp-* "$tree/program/dist"/fork-server.* "$tree/program/dist"/broken-codec.*
   cp -R "$tree/npm/node_modules/@img" "$tree/program/node_modules"
   CC=$gnu-gcc ARCH=$cpu sh scripts/build-fork-server.sh "$tree/program/dist"
   node_package=$tree/npm/node_modules/node-linux-$cpu

@@ -4,7 +4,7 @@
 #   npm run compare-release -- FOLDER...
 #
 # Builds the release once, in RELEASE_CACHE (by default below the temporary folder), and keeps its results there for each folder and
-# version of ImageMagick. Shows what changed, also in compare-release-N.html and .json. docs/history.md explains each difference.
+# version of ImageMagick. Shows what changed, also in compare-release-N.html and .json. CHANGELOG.md explains the differences.
 set -eu
 commit=2f1b393dbd00292e1f45a00b7f35403a3d9fe189
 cache=${RELEASE_CACHE:-${TMPDIR:-/tmp}/imagemill-release-0.2.0}

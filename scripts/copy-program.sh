@@ -18,3 +18,4 @@ npm run --silent sbom | sed "/\"serialNumber\": /d; s/\"timestamp\": \".*\"/\"ti
   /\"type\": \"application\"/{n; s/\"name\": \".*\"/\"name\": \"imagemill\"/}" >"$1/dist/sbom.cdx.json"
 # Readable for all users and writable only for root, whatever the permissions of the checkout are.
 find "$1" -type d -exec chmod 755 {} + -o -exec chmod 644 {} +
+chmod 755 "$1/dist"/broken-codec.*

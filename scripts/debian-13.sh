@@ -30,8 +30,8 @@ if [ ! -x "$root/usr/bin/img2webp" ]; then
 fi
 # Compile the program for test/process/sandbox/broken-codec.test.ts here: a compiler would double the size of the system.
 if command -v cc >/dev/null; then
-  cc -O1 -pthread -rdynamic -o "$root/usr/local/bin/imagemill-broken-codec" test/helpers/broken-codec.c ||
-    echo 'imagemill: cannot compile test/helpers/broken-codec.c for the chroot' >&2
+  cc -O1 -pthread -rdynamic -o "$root/usr/local/bin/imagemill-broken-codec" src/process/sandbox/broken-codec.c ||
+    echo 'imagemill: cannot compile src/process/sandbox/broken-codec.c for the chroot' >&2
 fi
 MOUNTS="$PWD /checkout
 "

@@ -7,8 +7,8 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { pino } from 'pino';
-import { loadConfig } from '../src/config.ts';
 import { createConversionEngine } from '../src/conversion/engine.ts';
+import { loadConfig } from '../src/tables/config.ts';
 import { typeOf } from '../test/helpers/engine.ts';
 import { convertFile } from './fidelity/convert-file.ts';
 import { judge, type Verdict } from './fidelity/judge.ts';

@@ -5,10 +5,10 @@
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
-import { loadConfig } from '../src/config.ts';
-import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES } from '../src/formats.ts';
-import { OPTIONS, POINT_TEXT } from '../src/options.ts';
 import { schemas } from '../src/server/openapi/schemas.ts';
+import { loadConfig } from '../src/tables/config.ts';
+import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES, COMBINED_TYPES } from '../src/tables/formats.ts';
+import { OPTIONS, POINT_TEXT } from '../src/tables/options.ts';
 
 /** The part of JSON Schema that the document uses. */
 interface Schema {
@@ -75,7 +75,8 @@ export function clientTypes(): string {
 }
 
 function declarations(): readonly Declaration[] {
-  const service = { version: '', inputs: ALL_INPUT_TYPES, outputs: ALL_OUTPUT_TYPES };
+  const formats = { inputs: ALL_INPUT_TYPES, outputs: ALL_OUTPUT_TYPES, combined: COMBINED_TYPES };
+  const service = { version: '', ...formats };
   const presets = new Map([['name', { fields: [] }]]);
   const document = schemas({ ...service, presets, config: loadConfig({}) }) as Record<string, Schema>;
   const { ConvertForm = {}, BatchForm = {}, IdentifyForm = {} } = document;
@@ -84,11 +85,14 @@ function declarations(): readonly Declaration[] {
   const { conversion, explanation = {}, type = {} } = image;
   const { type: output = {}, notes } = conversion?.properties ?? {};
   const error = document.Error?.properties?.error ?? {};
-  const ownFields = ['file', 'watermark', 'preset', 'variants', 'on_error'];
+  const combining = ['combine', 'order', 'name', 'delay', 'loop'];
+  const ownFields = ['file', 'watermark', 'preset', 'variants', ...combining, 'on_error'];
   const results = pick(ConvertForm, ownFields);
   const position = results.position ?? {};
   const named = (name: string, schema: Schema, description: string, parent?: string): Declaration => ({
-    ...{ name, schema: { ...schema, description }, parent },
+    name,
+    schema: { ...schema, description },
+    parent,
   });
   /** Declares what is left of the properties of a form. */
   const options = (
@@ -99,8 +103,8 @@ function declarations(): readonly Declaration[] {
     parent?: string,
   ) => named(name, { type: 'object', properties: pick(form, except) }, description, parent);
   const shared = ['file', 'files', ...Object.keys(results)];
-  const ofBatch = [...shared, 'watermark', 'preset', 'variants'];
-  const ofIdentify = [...shared, 'variants', 'on_error'];
+  const ofBatch = [...shared, 'watermark', 'preset', 'variants', ...combining];
+  const ofIdentify = [...shared, 'variants', ...combining, 'on_error'];
   return [
     named('OutputFormat', output, 'Name of an output format. The service must have it enabled.'),
     named('InputFormat', type, 'Name of an input format.'),

@@ -4,7 +4,7 @@
  *     node scripts/make-package-files.ts FOLDER
  *
  * The manual page of the program comes from the commands, like `--help`; the settings come from docs/configuration.md, which the
- * tests compare with src/config.ts.
+ * tests compare with src/tables/config.ts.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

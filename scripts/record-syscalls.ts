@@ -11,10 +11,10 @@ import { existsSync, mkdirSync, mkdtempDisposableSync, readdirSync, readFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { loadConfig } from '../src/config.ts';
 import { createConversionEngine } from '../src/conversion/engine.ts';
 import type { ConvertOptions } from '../src/conversion/plan/types.ts';
-import { TOOLS } from '../src/tools.ts';
+import { loadConfig } from '../src/tables/config.ts';
+import { TOOLS } from '../src/tables/tools.ts';
 import { convertWith, typeOf } from '../test/helpers/engine.ts';
 import { writeScript } from '../test/helpers/util.ts';
 
@@ -33,8 +33,20 @@ const VARIANTS: readonly Omit<ConvertOptions, 'format'>[] = [
 
 /** Positions of the arguments to record for each call, in the order that strace prints them. */
 const RECORDED: Readonly<Record<string, readonly number[]>> = {
-  ...{ arch_prctl: [0], clone: [0, 1, 2], fcntl: [1], futex: [1], ioctl: [1], madvise: [2], mmap: [2, 3] },
-  ...{ mprotect: [2], mremap: [3], openat: [2], prctl: [0], prlimit64: [0, 1], seccomp: [0], socket: [0, 1] },
+  arch_prctl: [0],
+  clone: [0, 1, 2],
+  fcntl: [1],
+  futex: [1],
+  ioctl: [1],
+  madvise: [2],
+  mmap: [2, 3],
+  mprotect: [2],
+  mremap: [3],
+  openat: [2],
+  prctl: [0],
+  prlimit64: [0, 1],
+  seccomp: [0],
+  socket: [0, 1],
 };
 
 using temporary = mkdtempDisposableSync(join(tmpdir(), 'imagemill-syscalls-'));

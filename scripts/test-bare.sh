@@ -189,6 +189,10 @@ kill $server && wait $server || true
 step "doctor and convert"
 imagemill doctor | tee /tmp/output
 if grep "^warn\|^fail" /tmp/output; then exit 1; fi
+step "attacks, as the user of the service"
+setpriv --reuid=imagemill --regid=imagemill --clear-groups imagemill doctor --attack | tee /tmp/output
+grep -q "^ 40 of 40 stopped: " /tmp/output
+if grep "^ !" /tmp/output; then exit 1; fi
 imagemill convert /srv/scene.png /srv/own.webp
 
 step "downgrade, upgrade, remove and purge"
@@ -229,6 +233,7 @@ kill -- -$server && wait $server || true
 
 run "$(documented "npm test" README.md)"
 run "node_modules/.bin/node dist/main.js doctor"
+run "node_modules/.bin/node dist/main.js doctor --attack"
 # The last part of the command: the commands above have installed and built. Node.js of Debian is too old for it.
 installation=$(documented "npm ci" docs/deployment.md)
 run "PATH=$PWD/.node/node_modules/.bin:\$PATH ${installation##*&& }"

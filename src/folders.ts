@@ -30,9 +30,12 @@ export const FORK_SERVER_LIBRARY = fileURLToPath(
   new URL(`../dist/fork-server.${process.arch}.so`, import.meta.url),
 );
 
+/** The stand-in for a decoder that was taken over, compiled from `process/sandbox/broken-codec.c` for this CPU architecture. */
+export const BROKEN_CODEC = fileURLToPath(new URL(`../dist/broken-codec.${process.arch}`, import.meta.url));
+
 /** Returns the URL of a program of `src/`, or of `dist/` after the build. */
 function findProgram(name: string): URL {
-  return new URL(`${name}.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`, import.meta.url);
+  return new URL(import.meta.url.endsWith('.ts') ? `workers/${name}.ts` : `${name}.js`, import.meta.url);
 }
 
 /** Returns the path of a file of an installed package, such as `sharp`. */

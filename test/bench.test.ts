@@ -1,8 +1,14 @@
+import { writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Image } from '../scripts/bench/images.ts';
 import { measure } from '../scripts/bench/load.ts';
+import { parseReference } from '../scripts/bench/reference.ts';
+import { sweep } from '../scripts/bench/sweep.ts';
+import { makeTempDir } from './helpers/hooks.ts';
+import { plain } from './helpers/pixels.ts';
 
 const IMAGE: Image = { name: 'any', type: 'png', pixels: 1, bytes: Buffer.from('any') };
 
@@ -40,5 +46,42 @@ describe('load generator of the benchmark', () => {
   it('sends each request of a crowd from its own address', async () => {
     expect(await send(true)).to.equal(addresses.length);
     expect(addresses.length).to.be.at.least(4); // two of each client
+  });
+});
+
+describe('the sweep of the benchmark', () => {
+  it('compares each result that is smaller than its source, and leaves out files that are no images', async () => {
+    const folder = await makeTempDir('sweep');
+    await writeFile(join(folder, 'plain.png'), await plain(400, 10).png().toBuffer());
+    await writeFile(join(folder, 'notes.txt'), 'no image');
+    const report = await sweep(folder, 1, 'jpg|png 300');
+    expect(report).to.match(/^\| all \| 3 \| \d+\.\d\d \|$/m);
+    expect(report)
+      .to.match(/^\| 300 pixels \| 2 \|/m)
+      .and.not.include('1200');
+    expect(report).to.match(/^Pairs above 4: \d$/m);
+  });
+});
+
+describe('reference of bench:guard', () => {
+  const COMMIT = '0123456789abcdef0123456789abcdef01234567';
+  const ROWS = ['svg text → png 300', 'webp → jpg'];
+
+  it('is a commit, and rows that may be slower, each with its ratio and the reason', () => {
+    const { commit, accepted } = parseReference(
+      `${COMMIT}\nsvg text → png 300: 1.30, fonts are embedded\n`,
+      ROWS,
+    );
+    expect([commit, ...accepted]).to.deep.equal([COMMIT, ['svg text → png 300', 1.3]]);
+  });
+
+  it('is rejected without a commit, a ratio or a reason, and with the name of no row', () => {
+    for (const text of [
+      'main\n',
+      `${COMMIT}\nwebp → jpg: slower`,
+      `${COMMIT}\nwebp → jpg: 1.30`,
+      `${COMMIT}\nwebp → jpeg: 1.30, why`,
+    ])
+      expect(() => parseReference(text, ROWS), text).to.throw('bench/reference');
   });
 });

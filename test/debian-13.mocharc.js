@@ -1,8 +1,5 @@
-/** @module Mocha's configuration of `npm run test:debian-13`: the tests that depend on the tools, whose files have the tag `@imagemagick-7`. */
-import { globSync, readFileSync } from 'node:fs';
+/** @module Mocha's configuration of `npm run test:debian-13`: the tests that depend on the tools. */
 import base from '../.mocharc.json' with { type: 'json' };
+import { testsWhere } from './helpers/tags.js';
 
-const TAG = /^\/\/ @imagemagick-7\b/m;
-const tagged = globSync('test/**/*.test.ts').filter((file) => TAG.test(readFileSync(file, 'utf8')));
-
-export default { ...base, jobs: 3, spec: tagged.sort() };
+export default { ...base, jobs: 3, spec: testsWhere((tags) => tags.has('imagemagick-7')) };

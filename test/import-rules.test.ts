@@ -1,5 +1,6 @@
+// @unit
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { expect } from 'chai';
 import {
   cruise,
@@ -16,16 +17,16 @@ const rules = config.forbidden as readonly IForbiddenRuleType[];
 
 /** For each rule on folders, an import that breaks it: the importing file and the imported one, or a module. */
 const VIOLATIONS: Readonly<Record<string, readonly [from: string, to: string]>> = {
-  'plan-is-pure': ['src/conversion/plan/resize.ts', 'src/conversion/admit.ts'],
-  'images-know-bytes': ['src/images/png.ts', 'src/conversion/admit.ts'],
-  'containers-know-no-formats': ['src/images/containers/parts.ts', 'src/images/png.ts'],
-  'process-knows-no-formats': ['src/process/runner.ts', 'src/formats.ts'],
+  'plan-is-pure': ['src/conversion/plan/resize.ts', 'src/conversion/limits/admit.ts'],
+  'images-know-bytes': ['src/images/png/png.ts', 'src/conversion/limits/admit.ts'],
+  'containers-know-no-formats': ['src/images/containers/parts.ts', 'src/images/png/png.ts'],
+  'process-knows-no-formats': ['src/process/runner.ts', 'src/tables/formats.ts'],
   'server-runs-no-process': ['src/server/app.ts', 'src/process/runner.ts'],
-  'core-knows-no-server': ['src/files/workspace.ts', 'src/server/upload.ts'],
+  'core-knows-no-server': ['src/files/workspace.ts', 'src/server/receive/upload.ts'],
   'cli-works-without-a-server': ['src/cli/convert.ts', 'src/server/app.ts'],
   'openapi-is-data': ['src/server/openapi/schemas.ts', 'src/files/workspace.ts'],
-  'web-app-uses-the-api': ['src/web/main.ts', 'src/config.ts'],
-  'client-library-stands-alone': ['src/client/library/index.ts', 'src/formats.ts'],
+  'web-app-uses-the-api': ['src/web/main.ts', 'src/tables/config.ts'],
+  'client-library-stands-alone': ['src/client/library/index.ts', 'src/tables/formats.ts'],
   'server-loads-no-regress': ['src/server/app.ts', 'src/regress/matrix.ts'],
   'redis-client-on-demand': ['src/server/service.ts', 'src/server/redis-store.ts'],
   'execa-starts-programs': ['src/process/start.ts', 'node:child_process'],
@@ -106,7 +107,8 @@ describe('the import rules', () => {
     const folders = (await readdir(new URL('../src/', import.meta.url), { withFileTypes: true }))
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => name);
-    expect([...order.map(({ name = '' }) => name.replace('order-of-', '')), 'cli']).to.have.members(folders);
+    const ordered = order.map(({ name = '' }) => name.replace('order-of-', ''));
+    expect([...ordered.filter((name) => !name.includes('/')), 'workers']).to.have.members(folders);
   });
 
   for (const { name = '' } of rules.filter((rule) => rule.name?.startsWith('one-owner-of-'))) {
@@ -131,6 +133,14 @@ describe('the import rules', () => {
     const texts = await Promise.all(files.map((path) => readFile(new URL(path, root), 'utf8')));
     return files.filter((_, at) => pattern.test(texts[at] ?? ''));
   }
+
+  it('are not the only rule for files: at most two have the same name, except index.ts', async () => {
+    const names = (await readdir(new URL('../src/', import.meta.url), { recursive: true }))
+      .map((path) => basename(path))
+      .filter((name) => /\.tsx?$/.test(name) && name !== 'index.ts');
+    const counts = Map.groupBy(names, (name) => name);
+    expect([...counts.values()].filter((same) => same.length > 2).map(([name]) => name)).to.deep.equal([]);
+  });
 
   it('allow import.meta only in files whose folder the build keeps', async () => {
     expect(await filesWith(/[^`]import\.meta/)).to.have.members(['folders.ts']); // not in comments

@@ -1,3 +1,4 @@
+// @full: starts many services or commands
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, cp, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
@@ -51,7 +52,9 @@ describe('the service process', () => {
       await assertProtections(join(copy, 'assets'));
       await writeFile(filter, '');
       const started = startServer([process.execPath, join(copy, MAIN.slice(from('').length))], {
-        ...{ ...programEnvironment(), PORT: '0', TEMP_DIR: await makeTempDir('start') },
+        ...programEnvironment(),
+        PORT: '0',
+        TEMP_DIR: await makeTempDir('start'),
       });
       expect(await started.ended()).to.equal(2);
       expect(started.output()).to.include(`${filter} is missing, damaged or changed`);
@@ -72,7 +75,10 @@ describe('the service process', () => {
       expect(tools[0].magick).to.match(/^[67]\.\S+ \/.+/);
       expect(tools[0].rsvg).to.match(/^\d\S+ \/.+/);
       expect(tools[0].sandbox).to.include({
-        ...{ limits: 'setrlimit', privileges: 'no-new-privs', files: 'landlock', network: 'seccomp' },
+        limits: 'setrlimit',
+        privileges: 'no-new-privs',
+        files: 'landlock',
+        network: 'seccomp',
         syscalls: 'allow-list',
       });
       const asUser = process.getuid?.() === 0 ? [] : ['--user', '--map-current-user'];
@@ -113,7 +119,7 @@ describe('the service process', () => {
     it('does not list or accept formats that ImageMagick lacks, and names the Debian package', async () => {
       const magick = await writeScript(
         'magick',
-        `case "$*" in -version) echo "Version: ImageMagick 7.1.1-43 Q16";; "-list format") echo "  PNG PNG rw+ x";; "-list resource") echo "  Width: 16384P"; echo "  Disk: 0B"; echo "  ${LIST_LIMIT}";; *) exit 1;; esac`,
+        `case "$*" in -version) echo "Version: ImageMagick 7.1.1-43 Q16";; "-list format") echo "  PNG PNG rw+ x";; "-list resource") echo "  Width: 65535P"; echo "  Disk: 0B"; echo "  ${LIST_LIMIT}";; *) exit 1;; esac`,
       );
       const started = start({
         MAGICK_BIN: magick,
@@ -145,15 +151,15 @@ describe('the service process', () => {
     for (const [how, answers] of [
       [
         'allows what the policy forbids',
-        `"PNG:in PDF:allowed.pdf") ;; "-list resource") echo "  Width: 16384P"; echo "  Disk: 0B"; echo "  ${LIST_LIMIT}";; *) exit 0`,
+        `"PNG:in PDF:allowed.pdf") ;; "-list resource") echo "  Width: 65535P"; echo "  Disk: 0B"; echo "  ${LIST_LIMIT}";; *) exit 0`,
       ],
       [
         'forbids what the policy allows',
-        `"-list resource") echo "  Width: 16384P"; echo "  Disk: 0B"; echo "  ${LIST_LIMIT}";; *) exit 1`,
+        `"-list resource") echo "  Width: 65535P"; echo "  Disk: 0B"; echo "  ${LIST_LIMIT}";; *) exit 1`,
       ],
       [
         'has other limits than the policy',
-        '"PNG:in PDF:allowed.pdf") ;; "-list resource") echo "  Width: 16384P"; echo "  Disk: 0B"; echo "  List length: 99B";; *) exit 1',
+        '"PNG:in PDF:allowed.pdf") ;; "-list resource") echo "  Width: 65535P"; echo "  Disk: 0B"; echo "  List length: 99B";; *) exit 1',
       ],
     ]) {
       it(`exits with 2 and leaves no files when ImageMagick ${how}`, async () => {

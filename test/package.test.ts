@@ -1,3 +1,4 @@
+// @full: installs the package
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -148,6 +149,11 @@ await createClient('').convert(new Blob([]), { output_format: 'wbp' });
     expect(stdout)
       .to.match(/ImageMagick/)
       .and.not.match(/not built/);
+  });
+
+  it('installs a program that attacks itself as a codec that was taken over', async () => {
+    const { stdout } = await execute(program(), ['doctor', '--attack', '--only', 'codec'], { env });
+    expect(stdout).to.include(' 9 of 9 stopped: 3 by Landlock, 5 by seccomp, 1 by limits');
   });
 
   it('installs a program that converts a file', async () => {

@@ -1,20 +1,9 @@
-/** @module Mocha's configuration of `npm run test:unit`: the tests that need nothing but Node.js. */
-import { globSync } from 'node:fs';
+/** @module Mocha's configuration of `npm run test:unit`: the tests that start no program except Node.js. */
 import base from '../.mocharc.json' with { type: 'json' };
+import { testsWhere } from './helpers/tags.js';
 
-/** The unit tests. A test belongs here if it starts no program except Node.js, and takes a few seconds at most. */
-export const UNIT_TESTS = globSync([
-  'test/{config,shell,text,import-rules}.test.ts',
-  'test/client/{streamed-file,types}.test.ts',
-  'test/conversion/{admit,capabilities,decoded,disk,forms,health-check,inspect,key,queue}.test.ts',
-  'test/conversion/plan/*.test.ts',
-  'test/images/{copyright,detect,hostile-repairs,ico}.test.ts',
-  'test/conversion/output/tool-errors.test.ts',
-  'test/files/{disk-space,sweep}.test.ts',
-  'test/process/command.test.ts',
-  'test/regress/{compare,matrix}.test.ts',
-  'test/server/{archive,byte-rate,clients,openapi,response,start-queue,upload,web-app}.test.ts',
-  'test/server/multipart/*.test.ts',
-]);
-
-export default { ...base, require: [...base.require, 'test/helpers/no-programs.ts'], spec: UNIT_TESTS };
+export default {
+  ...base,
+  require: [...base.require, 'test/helpers/no-programs.ts'],
+  spec: testsWhere((tags) => tags.has('unit')),
+};

@@ -3,12 +3,12 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempDisposableSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { plan } from '../../src/conversion/plan/index.ts';
+import { plan, planDecoding } from '../../src/conversion/plan/index.ts';
 import { createJob } from '../../src/conversion/plan/job.ts';
 import { completeStep } from '../../src/conversion/plan/step.ts';
-import type { OutputType } from '../../src/formats.ts';
 import { inspect } from '../../src/images/index.ts';
-import { TOOLS, type ToolName } from '../../src/tools.ts';
+import type { OutputType } from '../../src/tables/formats.ts';
+import { TOOLS, type ToolName } from '../../src/tables/tools.ts';
 import { median } from '../statistics.ts';
 import type { Job } from './load.ts';
 import { QUALITY } from './settings.ts';
@@ -31,12 +31,10 @@ async function commandLines(job: Job, folder: string, tools: Tools): Promise<str
   const options = { format: format as OutputType, quality: QUALITY, metadata: 'none' as const, ...size };
   const asset = (name: string) => new URL(`../../assets/${name}`, import.meta.url).pathname;
   const info = await inspect(join(folder, 'in'), image.type);
-  const { decoding, steps } = plan(
-    createJob(info, options, { magick: tools.magick.major, assemblesWebp: true }),
-  );
+  const made = createJob(info, options, { magick: tools.magick.major, assemblesWebp: true });
   const context = { threads: 1, srgbProfile: asset('srgb.icc') };
   const paths: Partial<Record<ToolName, string>> = { magick: tools.magick.path, rsvg: tools.rsvg };
-  return [decoding ?? [], steps].flat().map((step) => {
+  return [...planDecoding(made), ...plan(made).steps].map((step) => {
     const { tool, args, stdin } = completeStep(step, context, '');
     return [
       paths[tool] ?? TOOLS[tool].programs[0],

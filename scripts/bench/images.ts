@@ -1,6 +1,6 @@
 /** @module Generates the benchmark images, identical on every machine. */
 import sharp, { type Sharp } from 'sharp';
-import type { InputType } from '../../src/formats.ts';
+import type { InputType } from '../../src/tables/formats.ts';
 import { ico } from '../fixtures/writers.ts';
 import { type Random, seeded } from '../stress/random.ts';
 
@@ -74,14 +74,34 @@ const SOURCES: Readonly<Record<string, Row>> = {
   'jpeg P3 600×450': ['jpg', 600, 450, P3],
 };
 
+/** Images of `npm run bench:guard`: one of each kind that is converted in another way. */
+const GUARDED: Readonly<Record<string, Row>> = {
+  'jpeg 2048×1536': ['jpg', 2048, 1536, JPEG],
+  'jpeg 3021×2013': ['jpg', 3021, 2013, JPEG],
+  'jpeg 2044×1364': ['jpg', 2044, 1364, JPEG],
+  'jpeg P3 2048×1536': ['jpg', 2048, 1536, P3],
+  'png photo': ['png', 1000, 750, PNG],
+  'png alpha': ['png', 1500, 1000, encoder((image) => image.png(), fadedPhoto)],
+  'png palette': ['png', 1600, 1200, encoder((image) => image.png({ palette: true }), enlargedScreen)],
+  'png 16 bits': ['png', 1000, 750, encoder((image) => image.toColourspace('rgb16').png())],
+  'png one bit': ['png', 2400, 1800, encoder((image) => image.png({ palette: true, colours: 2 }), bilevel)],
+  'tiff one bit': ['tiff', 2400, 1800, encoder((image) => image.tiff({ bitdepth: 1 }), bilevel)],
+  webp: ['webp', 1600, 1200, WEBP],
+  avif: ['avif', 1000, 750, AVIF],
+  'gif animation': ['gif', 320, 240, (width, height) => animation(width, height, 12)],
+  'svg text': ['svg', 1600, 1200, async () => screen()],
+};
+
+const KINDS = { all: GENERATORS, sources: SOURCES, guarded: GUARDED };
+
 /**
  * Generates images.
  *
- * @param kind the images of the comparison, or sources of thumbnails
+ * @param kind the images of the comparison, sources of thumbnails, or those of `npm run bench:guard`
  */
-export async function makeImages(kind: 'all' | 'sources' = 'all'): Promise<Image[]> {
+export async function makeImages(kind: keyof typeof KINDS = 'all'): Promise<Image[]> {
   const images: Image[] = [];
-  for (const [name, [type, width, height, make]] of Object.entries(kind === 'all' ? GENERATORS : SOURCES))
+  for (const [name, [type, width, height, make]] of Object.entries(KINDS[kind]))
     images.push({ name, type, bytes: await make(width, height), pixels: width * height });
   return images;
 }
@@ -89,6 +109,20 @@ export async function makeImages(kind: 'all' | 'sources' = 'all'): Promise<Image
 function enlargedScreen(width: number, height: number): Sharp {
   const drawn = sharp(screen(), { density: (72 * width) / 1600 });
   return drawn.resize(width, height, { fit: 'fill' }).flatten();
+}
+
+/** A screenshot in black and white. */
+function bilevel(width: number, height: number): Sharp {
+  return enlargedScreen(width, height).threshold();
+}
+
+/** A photo that is visible in an ellipse with a soft edge. */
+async function fadedPhoto(width: number, height: number): Promise<Sharp> {
+  const gradient =
+    '<radialGradient id="g"><stop offset="0.8"/><stop offset="1" stop-opacity="0"/></radialGradient>';
+  const mask = `<svg width="${width}" height="${height}">${gradient}<ellipse cx="50%" cy="50%" rx="50%" ry="50%" fill="url(#g)"/></svg>`;
+  const whole = (await photo(width, height)).ensureAlpha();
+  return whole.composite([{ input: Buffer.from(mask), blend: 'dest-in' }]);
 }
 
 /**

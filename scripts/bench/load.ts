@@ -3,7 +3,7 @@
 import { Agent, request } from 'node:http';
 import { formWith } from '../../test/helpers/from-address.ts';
 import type { ServerProcess } from '../processes/start.ts';
-import { memoryOfTree, othersCpuMs } from '../processes/usage.ts';
+import { cpuMsOfTree, memoryOfTree, othersCpuMs } from '../processes/usage.ts';
 import { percentile } from '../statistics.ts';
 import type { Image } from './images.ts';
 import { QUALITY } from './settings.ts';
@@ -29,6 +29,9 @@ export interface Measured {
   readonly perSecond: number;
   /** CPU time of the machine per conversion in ms, without the clients. */
   readonly cpuMs: number;
+  /** CPU time of the server's own process, and of its descendants, per conversion in ms. */
+  readonly serverMs: number;
+  readonly toolsMs: number;
   /** Size of a result, in bytes. */
   readonly bytes: number;
   /** Peak private memory of the server and its descendants, in bytes. */
@@ -64,6 +67,7 @@ export async function measure(
     }, SAMPLE_MS);
     const latencies: number[] = [];
     const cpuBefore = othersCpuMs();
+    const before = cpuMsOfTree(pid);
     const started = performance.now();
     const client = async (): Promise<void> => {
       do {
@@ -77,11 +81,14 @@ export async function measure(
     const elapsed = performance.now() - started;
     clearInterval(sampling);
     const cpuMs = (othersCpuMs() - cpuBefore) / latencies.length;
+    const after = cpuMsOfTree(pid);
     return {
       medianMs: percentile(latencies, 0.5),
       p99Ms: percentile(latencies, 0.99),
       perSecond: (latencies.length / elapsed) * 1000,
       cpuMs,
+      serverMs: (after.own - before.own) / latencies.length,
+      toolsMs: (after.descendants - before.descendants) / latencies.length,
       bytes: firstAnswer.bytes,
       memoryBytes: Math.max(memoryBytes, memoryOfTree(pid).private),
     };

@@ -49,25 +49,57 @@ export function geometricMean(values: readonly number[]): number {
   return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
 }
 
+/** A cell without a measurement. */
+const NOTHING = '–';
+
 const HEAD = [
-  ...['image', 'to', 'size', 'clients', 'median ms', 'p99 ms', 'per second', 'CPU ms', 'tree MiB', 'bytes'],
-  ...['sharp: median ms', 'p99 ms', 'per second', 'CPU ms', 'tree MiB', 'bytes'],
-  ...['echo ms', 'command line ms'],
-  ...['**per second, relative to sharp** (spread)', '**median, relative to command line** (spread)'],
+  'image',
+  'to',
+  'size',
+  'clients',
+  'median ms',
+  'p99 ms',
+  'per second',
+  'CPU ms',
+  'tree MiB',
+  'bytes',
+  'sharp: median ms',
+  'p99 ms',
+  'per second',
+  'CPU ms',
+  'tree MiB',
+  'bytes',
+  'echo ms',
+  'command line ms',
+  '**per second, relative to sharp** (spread)',
+  '**median, relative to command line** (spread)',
 ];
 
-/** Formats the rows as a Markdown table with a header. */
-export const table = (rows: readonly Row[]): string => markdownTable(HEAD, rows.map(cells));
+/** Formats the rows as a Markdown table with a header, without columns in which nothing was measured. */
+export function table(rows: readonly Row[]): string {
+  const all = rows.map(cells);
+  const keep = (line: readonly string[]): string[] =>
+    line.filter((_, column) => all.some((row) => row[column] !== NOTHING));
+  return markdownTable(keep(HEAD), all.map(keep));
+}
 
 function cells(row: Row): string[] {
   const { image, format, side, clients, crowd, imagemill, sharp, echo, commandLineMs } = row;
   return [
-    ...[image, format, side ? `${side} px` : 'full', `${clients}${crowd ? ', a new one per request' : ''}`],
-    ...[...columns(imagemill), ...columns(sharp)],
-    ...[number(valuesOf(echo, 'medianMs')), number(commandLineMs)],
-    ...[overSharp(row), overCommandLine(row)].map((ratio) => (ratio ? formatSpread(ratio) : '–')),
+    image,
+    format,
+    side ? `${side} px` : 'full',
+    `${clients}${crowd ? ', a new one per request' : ''}`,
+    ...columns(imagemill),
+    ...columns(sharp),
+    number(valuesOf(echo, 'medianMs')),
+    number(commandLineMs),
+    formatRatio(overSharp(row)),
+    formatRatio(overCommandLine(row)),
   ];
 }
+
+const formatRatio = (ratio: Spread | undefined): string => (ratio ? formatSpread(ratio) : NOTHING);
 
 const columns = (rounds: readonly Measured[]): string[] => [
   ...(['medianMs', 'p99Ms', 'perSecond', 'cpuMs'] as const).map((name) => number(valuesOf(rounds, name))),
@@ -80,4 +112,4 @@ const columns = (rounds: readonly Measured[]): string[] => [
 
 /** Formats the median. */
 const number = (values: readonly number[], digits = 1): string =>
-  values.length === 0 ? '–' : median(values).toFixed(digits);
+  values.length === 0 ? NOTHING : median(values).toFixed(digits);

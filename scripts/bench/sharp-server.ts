@@ -6,8 +6,8 @@
 import { availableParallelism } from 'node:os';
 import express from 'express';
 import multer from 'multer';
-import sharp, { type FormatEnum } from 'sharp';
-import { SHARP_OPTIONS } from './settings.ts';
+import sharp from 'sharp';
+import { withSharp } from './settings.ts';
 
 sharp.concurrency(1);
 sharp.cache(false);
@@ -19,20 +19,13 @@ const upload = multer({ storage: multer.memoryStorage(), limits: { fileSize: 10 
 
 app.post('/api/v1/convert', upload.single('file'), async (req, res) => {
   const { output_format = 'webp', width } = req.body as Record<string, string>;
-  const animated = output_format === 'webp' || output_format === 'gif';
-  let image = sharp(req.file?.buffer, { animated }).autoOrient();
-  if (width)
-    image = image.resize({
-      width: Number(width),
-      height: Number(width),
-      fit: 'inside',
-      withoutEnlargement: true,
-    });
-  if (output_format === 'jpg') image = image.flatten({ background: '#fff' });
-  const format = (output_format === 'jpg' ? 'jpeg' : output_format) as keyof FormatEnum;
-  const bytes = await image.toFormat(format, SHARP_OPTIONS[output_format]).toBuffer();
+  const bytes = await withSharp(
+    req.file?.buffer,
+    output_format,
+    width ? Number(width) : undefined,
+  ).toBuffer();
   res.setHeader('Content-Disposition', `attachment; filename="image.${output_format}"`);
-  res.type(`image/${format}`).send(bytes);
+  res.type(`image/${output_format === 'jpg' ? 'jpeg' : output_format}`).send(bytes);
 });
 
 const server = app.listen(0, '127.0.0.1', () => {

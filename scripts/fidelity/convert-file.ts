@@ -3,8 +3,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ConversionEngine } from '../../src/conversion/engine.ts';
 import { type ConvertOptions, INPUT_FILE } from '../../src/conversion/plan/types.ts';
-import { type InputType, OUTPUT_TYPES, type OutputType } from '../../src/formats.ts';
-import type { Note } from '../../src/notes.ts';
+import { type InputType, OUTPUT_TYPES, type OutputType } from '../../src/tables/formats.ts';
+import type { Note } from '../../src/tables/notes.ts';
 import { readTags, remainingMetadata } from '../../test/helpers/exif.ts';
 
 /** A file to convert. */

@@ -1,6 +1,6 @@
 /** @module Compares a result with what the independent decoders show. */
 import sharp from 'sharp';
-import { OUTPUTS, type OutputType } from '../../src/formats.ts';
+import { OUTPUTS, type OutputType } from '../../src/tables/formats.ts';
 import { type Difference, decode, difference, onGrey, type Pixels } from '../../test/helpers/pixels.ts';
 import type { FileConversion, Source } from './convert-file.ts';
 import { type Reference, withoutRepeats } from './reference.ts';

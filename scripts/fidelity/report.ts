@@ -1,5 +1,5 @@
 /** @module Formats the verdicts as text: a table, worst first, and a summary line. */
-import { OUTPUT_TYPES } from '../../src/formats.ts';
+import { OUTPUT_TYPES } from '../../src/tables/formats.ts';
 import { median } from '../statistics.ts';
 import type { Verdict } from './judge.ts';
 
@@ -17,11 +17,13 @@ export function report(verdicts: readonly Verdict[], version: string): { text: s
     .sort((a, b) => rank(a) - rank(b) || mae(b) - mae(a));
   const lines = listed.map(({ problem = '', hopeless, name, format, measured, sharps, detail }) =>
     [
-      ...[`${problem}${hopeless ? '*' : ''}`.padEnd(11), format.padEnd(5)],
+      `${problem}${hopeless ? '*' : ''}`.padEnd(11),
+      format.padEnd(5),
       ...[measured?.mae.toFixed(2), measured?.psnr.toFixed(1), sharps?.toFixed(1)].map((figure = '') =>
         figure.padStart(7),
       ),
-      ...[` ${name}`, detail && `  (${detail})`],
+      ` ${name}`,
+      detail && `  (${detail})`,
     ].join(' '),
   );
   const heading = "problem     to        MAE    PSNR  sharp's  file  (* no independent decoder reads it)";

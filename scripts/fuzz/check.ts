@@ -2,8 +2,8 @@
 import { readFile } from 'node:fs/promises';
 import type { ConversionEngine } from '../../src/conversion/engine.ts';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
-import { ServiceError } from '../../src/errors.ts';
-import type { InputType } from '../../src/formats.ts';
+import { ServiceError } from '../../src/tables/errors.ts';
+import type { InputType } from '../../src/tables/formats.ts';
 import { convertWith, typeOf } from '../../test/helpers/engine.ts';
 import { decode, difference, type Pixels } from '../../test/helpers/pixels.ts';
 import { DECODERS, type Decoder } from '../fidelity/reference.ts';

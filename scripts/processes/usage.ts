@@ -33,11 +33,13 @@ const PAGE_BYTES = 4096;
 export const listProcesses = (): number[] => readdirSync('/proc').map(Number).filter(Number.isInteger);
 
 /** Lists a process and its descendants. */
-export function listTree(root: number): number[] {
+export const listTree = (root: number): number[] => readTree(root).map(({ pid }) => pid);
+
+function readTree(root: number): ProcessEntry[] {
   const all = listProcesses().flatMap((pid) => readEntry(pid) ?? []);
   const tree = all.filter(({ pid }) => pid === root);
   for (const entry of tree) tree.push(...all.filter(({ parent }) => parent === entry.pid));
-  return tree.map(({ pid }) => pid);
+  return tree;
 }
 
 /**
@@ -52,6 +54,22 @@ export function othersCpuMs(): number {
   const own = process.cpuUsage();
   const all = ((user + nice + system + interrupts + softInterrupts) * 1000) / TICKS_PER_SECOND;
   return all - (own.user + own.system) / 1000;
+}
+
+/** Returns the CPU time in ms that this process and all that it starts take for some work. */
+export async function cpuMsOf(work: () => Promise<void>): Promise<number> {
+  const before = cpuMsOfTree(process.pid).descendants;
+  const own = process.cpuUsage(); // without the time that reading /proc takes
+  await work();
+  const { user, system } = process.cpuUsage(own);
+  return (user + system) / 1000 + cpuMsOfTree(process.pid).descendants - before;
+}
+
+/** Returns the CPU time in ms of a process, and that of all processes that it has started, with those that have ended. */
+export function cpuMsOfTree(root: number): { readonly own: number; readonly descendants: number } {
+  const tree = readTree(root);
+  const own = tree.find(({ pid }) => pid === root)?.cpuMs ?? 0;
+  return { own, descendants: tree.reduce((sum, { cpuMs, endedMs }) => sum + cpuMs + endedMs, -own) };
 }
 
 /** Returns the memory in bytes of a process: resident pages, and those of them without a file behind them. */
@@ -70,16 +88,26 @@ export function memoryOfTree(root: number): ReturnType<typeof memoryOf> {
   return { resident: sum('resident'), private: sum('private') };
 }
 
-/** Returns the parent and the CPU time in ms of a process; undefined if it has ended. */
-function readEntry(pid: number): { pid: number; parent: number; cpuMs: number } | undefined {
+/** A process. */
+interface ProcessEntry {
+  readonly pid: number;
+  readonly parent: number;
+  /** Its CPU time in ms, and that of its children that have ended. */
+  readonly cpuMs: number;
+  readonly endedMs: number;
+}
+
+/** Returns undefined if the process has ended. */
+function readEntry(pid: number): ProcessEntry | undefined {
   const stat = readProc(pid, 'stat');
   if (!stat) return undefined;
   const fields = stat
     .slice(stat.lastIndexOf(')') + 2)
     .split(' ')
     .map(Number);
-  const [parent = 0, user = 0, system = 0] = [1, 11, 12].map((at) => fields[at]);
-  return { pid, parent, cpuMs: ((user + system) * 1000) / TICKS_PER_SECOND };
+  const at = (field: number): number => fields[field] ?? 0;
+  const toMs = (ticks: number): number => (ticks * 1000) / TICKS_PER_SECOND;
+  return { pid, parent: at(1), cpuMs: toMs(at(11) + at(12)), endedMs: toMs(at(13) + at(14)) };
 }
 
 /** Kills a process. Returns whether it has not ended before. */

@@ -128,7 +128,7 @@ const colourfulSvg = (number: number): Buffer => {
 };
 const SMALL_SVG = svgOf('<style>rect{fill:lch(50 0 0)}</style><rect width="9" height="9"/>');
 
-const BROKEN_CODEC = new URL('../../test/helpers/broken-codec.c', import.meta.url).pathname;
+const BROKEN_CODEC = new URL('../../src/process/sandbox/broken-codec.c', import.meta.url).pathname;
 /** Path of the program in the chroot of `scripts/debian-13.sh`, which has no compiler. */
 const BUILT_CODEC = '/usr/local/bin/imagemill-broken-codec';
 

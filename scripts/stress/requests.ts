@@ -1,10 +1,10 @@
 /** @module Requests of the stress test and their expected statuses. */
 import { readdirSync, readFileSync } from 'node:fs';
 import sharp, { type Sharp } from 'sharp';
-import { INPUT_TYPES, type InputType, OUTPUT_TYPES, type OutputType } from '../../src/formats.ts';
+import { makeZip } from '../../src/cli/doctor/attack-files.ts';
+import { INPUT_TYPES, type InputType, OUTPUT_TYPES, type OutputType } from '../../src/tables/formats.ts';
 import { formWith } from '../../test/helpers/from-address.ts';
 import { decode, difference, onGrey } from '../../test/helpers/pixels.ts';
-import { makeZip } from '../../test/helpers/zip.ts';
 import { scene, square } from '../fixtures/scene.ts';
 import { mutate } from '../fuzz/mutate.ts';
 import { HOSTILE } from './hostile.ts';

@@ -1,6 +1,6 @@
 /** @module Scripts that complete the commands, options and values of the command line in a shell. */
 import type { Command, Option } from 'commander';
-import { ALL_OUTPUT_TYPES } from '../formats.ts';
+import { ALL_OUTPUT_TYPES } from '../tables/formats.ts';
 
 /** Returns the values of an option, such as `--frames <all|first>`. Shells complete file names for all other options. */
 const valuesOf = ({ long, flags }: Option): readonly string[] =>

@@ -1,11 +1,12 @@
 /** @module Settings, errors, warnings and signals of all commands. */
 import { availableParallelism, constants } from 'node:os';
 import { pino } from 'pino';
-import { type Config, ConfigError, loadConfig } from '../config.ts';
+import { parseAmount, sanitizeForDisplay } from '../base/text.ts';
 import { workingFolder } from '../files/system.ts';
 import { openUserCache } from '../files/user-cache.ts';
 import { findInPackage } from '../folders.ts';
-import { sanitizeForDisplay } from '../text.ts';
+import { type Config, ConfigError, loadConfig } from '../tables/config.ts';
+import { StartupError } from '../tables/errors.ts';
 
 /** What every command receives in addition to its arguments. */
 export interface CliContext {
@@ -18,6 +19,11 @@ export interface CliContext {
 /** Ends the program with a message for the user and {@link EXIT_CANNOT_RUN}: wrong arguments or settings, or a missing tool. */
 export class CliError extends Error {
   override readonly name = 'CliError';
+}
+
+/** Throws the error of a service that cannot start here as one for the user, and any other as it is. */
+export function throwForUser(error: unknown): never {
+  throw error instanceof StartupError ? new CliError(error.message) : error;
 }
 
 /** Exit status if a command cannot run, as in shells and most programs. */
@@ -72,9 +78,14 @@ export function loadLocalSettings(
 ): LocalSettings {
   const config = loadSettings(env);
   const unset = Object.entries(LOCAL_DEFAULTS).filter(([name]) => !env[name]);
-  const local: Config = { ...config, ...Object.fromEntries(unset), maxSide: LOCAL_MAX_SIDE };
-  const bytes = maxFileSize === undefined ? undefined : parseAmount('--max-file-size', maxFileSize);
-  const pixels = maxPixels === undefined ? undefined : parseAmount('--max-pixels', maxPixels);
+  const local: Config = {
+    ...config,
+    ...Object.fromEntries(unset),
+    maxSide: LOCAL_MAX_SIDE,
+    maxDrawnSide: LOCAL_MAX_SIDE,
+  };
+  const bytes = parseLimit('--max-file-size', maxFileSize);
+  const pixels = parseLimit('--max-pixels', maxPixels);
   return {
     ...local,
     cacheFolder: openUserCache(env),
@@ -86,12 +97,11 @@ export function loadLocalSettings(
 }
 
 /** @throws {CliError} */
-function parseAmount(flag: string, text: string): number {
-  const [, digits, unit = ''] = /^(\d+(?:\.\d+)?)\s?([kMG]?)(?:B|P)?$/.exec(text) ?? [];
-  const amount = Math.floor(Number(digits) * 1000 ** ['', 'k', 'M', 'G'].indexOf(unit));
-  if (amount >= 1) return amount;
+function parseLimit(flag: string, text: string | undefined): number | undefined {
+  const limit = text === undefined ? undefined : parseAmount(text);
+  if (text === undefined || limit) return limit;
   throw new CliError(
-    `Invalid ${flag} "${sanitizeForDisplay(text)}": expected a number, such as 400M or 400000000.`,
+    `Invalid ${flag} "${sanitizeForDisplay(text)}": expected a number, such as 50M or 10MiB.`,
   );
 }
 
@@ -143,20 +153,53 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /** Base of the exit status after a signal, as in shells. */
 const SIGNAL_EXIT_BASE = 128;
 
+/**
+ * Time after the first signal when another one ends a process, in milliseconds. Ctrl-C reaches all processes of a terminal at
+ * once, and npm forwards it to its child a second time.
+ */
+export const SECOND_SIGNAL_MS = 1_000;
+
+/** Makes signals end the process again, also one that waits for a thread, as for a file of a disk that does not respond. */
+function releaseSignals(): void {
+  for (const name of SIGNALS) process.removeAllListeners(name);
+}
+
+/** Ends the process as the signal ends a program that does not handle it. */
+export function endBySignal(name: NodeJS.Signals): void {
+  releaseSignals();
+  process.kill(process.pid, name);
+}
+
+/** Ends the process with a status. Node.js waits for its threads, during which a signal ends it. */
+export function exitNow(status: number): never {
+  releaseSignals();
+  process.exit(status);
+}
+
 export type SignalAbort = ReturnType<typeof abortOnSignals>;
 
-/** Makes signals abort the command instead of ending the process, so that the command can clean up. */
+/**
+ * Makes the first signal abort the command instead of ending the process, so that the command can clean up. A second one ends
+ * the process, {@link SECOND_SIGNAL_MS} after the first or later.
+ */
 export function abortOnSignals() {
   const stop = new AbortController();
   let status = 0;
+  let firstAt: number | undefined;
   const end = (exitStatus: number): void => {
     status ||= exitStatus;
     stop.abort();
   };
-  const endBySignal = (name: NodeJS.Signals): void => end(SIGNAL_EXIT_BASE + constants.signals[name]);
-  for (const name of SIGNALS) process.on(name, endBySignal);
+  const abortBySignal = (name: NodeJS.Signals): void => end(SIGNAL_EXIT_BASE + constants.signals[name]);
+  const receive = (name: NodeJS.Signals): void => {
+    abortBySignal(name);
+    const now = performance.now();
+    if (firstAt !== undefined) setTimeout(endBySignal, firstAt + SECOND_SIGNAL_MS - now, name).unref();
+    firstAt ??= now;
+  };
+  for (const name of SIGNALS) process.on(name, receive);
   process.stdout.on('error', ({ code }: NodeJS.ErrnoException) =>
-    code === 'EPIPE' ? endBySignal('SIGPIPE') : end(1),
+    code === 'EPIPE' ? abortBySignal('SIGPIPE') : end(1),
   );
   return {
     /** Aborts on the first signal, or when standard output cannot be written. */

@@ -1,13 +1,12 @@
 /** @module The `convert` and `explain` commands: their options and help. The actions are loaded on demand. */
 import { existsSync } from 'node:fs';
-import { extname } from 'node:path';
 import type { Command } from 'commander';
-import { OUTPUT_NAMES } from '../formats.ts';
-import { describeFlag, flagName, OPTION_NAMES, optionRow } from '../options.ts';
-import { sanitizeForDisplay } from '../text.ts';
+import { ALL_INPUT_TYPES, listOutputs } from '../tables/formats.ts';
+import { describeFlag, flagName, OPTION_NAMES, optionRow } from '../tables/options.ts';
 import { type CliContext, CliError } from './context.ts';
 import type { ConvertFlags } from './convert.ts';
 import type { ExplainFlags } from './explain.ts';
+import { namesOutput } from './habits.ts';
 
 const CONVERT_USAGE = `  imagemill convert photo.jpg photo.webp
   imagemill convert photos -o small --width 800
@@ -19,8 +18,10 @@ Examples:
   $ imagemill convert photo.jpg half.webp --width 50%
   $ imagemill convert photo.jpg logo.svg -o web/ --format png --width 1200
   $ imagemill convert photos -o small/ --quality 70       # keeps sub-folders
+  $ imagemill convert scan-*.jpg -o receipts.pdf          # one PDF of all
+  $ imagemill convert frames -o moving.gif --delay 100    # one frame for each
   $ imagemill convert photo.jpg -o square.jpg --width 300 --height 300 --fit cover
-  $ imagemill convert photo.jpg -o mail.jpg --max-bytes 200000
+  $ imagemill convert photo.jpg -o mail.jpg --max-bytes 200k
   $ imagemill convert 'photos/**/*.tiff' -o pdf/ --format pdf --json
   $ imagemill convert photos -o shop --preset product --presets presets.yaml
   $ curl -s https://example.com/a.png | imagemill convert - -o - > a.webp
@@ -149,13 +150,19 @@ export function addConvert(
     .option('-o, --output <path>', 'a file, a folder (created if missing), or - for standard output')
     .option('--force', 'overwrite existing files')
     .option(
+      '--combine',
+      'one PDF, TIFF, GIF or WebP of all inputs, as also with several inputs and -o album.pdf',
+    )
+    .option('--delay <ms>', 'time of each frame of a combined GIF or WebP, 20 to 600000 (default: 500)')
+    .option('--loop <count>', 'how often a combined GIF or WebP is played; 0 is forever (default: 0)')
+    .option(
       '--name <pattern>',
       "name of each result, with {name}, {width}, {height} and {number} (default: '{name}')",
     )
     .option('--preserve-times', 'give each result the modification time of its source')
     .option('--keep-extension', 'keep the extension of the source: a.jpg.webp')
     .option('--safe-names', 'replace what Windows cannot store in names of files and folders')
-    .option('--max-file-size <bytes>', 'maximum size of a source, such as 50M (default: none)')
+    .option('--max-file-size <size>', 'maximum size of a source, such as 50MB (default: none)')
     .option('--max-pixels <pixels>', 'maximum width × height of a source and of a result (default: 1000M)')
     .optionsGroup('Many files:')
     .option(
@@ -191,15 +198,14 @@ export function addConvert(
     .configureHelp(showsAll ? {} : { formatHelp: formatShortHelp })
     .addHelpText('after', showsAll ? CONVERT_HELP : '')
     .action(async (args: string[], { output: given, ...flags }: Partial<ConvertFlags>) => {
-      const { inputs, output } = given === undefined ? splitOutput(args) : { inputs: args, output: given };
-      if (inputs.length === 0 || output === undefined) {
-        const missing = inputs.length === 0 ? 'Name the images to convert' : 'Set the output with -o';
-        const taken = inputs.length === 2 && existsSync(inputs[1] as string);
-        const why = taken ? `, because ${sanitizeForDisplay(inputs[1] as string)} exists` : '';
-        throw new CliError(`${missing}${why}:\n${CONVERT_USAGE}`);
-      }
+      // With --combine, `*.jpg` without -o would replace the last image by the others.
+      const takesLast = given === undefined && (await isOutput(args, flags.force && !flags.combine));
+      const inputs = takesLast ? args.slice(0, -1) : args;
+      const output = takesLast ? args.at(-1) : given;
+      if (inputs.length === 0 || output === undefined)
+        throw new CliError(`${explainMissing(inputs, flags.combine)}:\n${CONVERT_USAGE}`);
       const { convert } = await import('./convert.ts');
-      onExit(await convert(inputs, { ...flags, output }, context));
+      onExit(await convert(inputs, { ...flags, output, isLast: takesLast }, context));
     });
 
   withImageOptions(program.command('explain'), 'that of the preset, else webp')
@@ -215,17 +221,29 @@ export function addConvert(
 }
 
 /**
- * Takes the second of two arguments as the output, if it has the extension of one and is no existing file, as other converters do:
- * `convert a.jpg b.webp`.
+ * Returns whether the last of several arguments is the output, as for other converters: `convert a.jpg b.webp`. It has the extension
+ * of one, and is no pattern and no image that exists, unless `force` permits to replace that.
  */
-function splitOutput(args: readonly string[]): { inputs: readonly string[]; output?: string } {
-  const [input, output] = args;
-  const isOutput =
-    args.length === 2 &&
-    output !== undefined &&
-    OUTPUT_NAMES.has(extname(output).slice(1).toLowerCase()) &&
-    !existsSync(output);
-  return isOutput ? { inputs: [input as string], output } : { inputs: args };
+async function isOutput(args: readonly string[], force = false): Promise<boolean> {
+  const [last = ''] = args.slice(1).slice(-1);
+  if (!namesOutput(last)) return false;
+  const { createImageTest, isPattern } = await import('./convert/find-images.ts');
+  if (!existsSync(last)) return !isPattern(last);
+  if (force) return true;
+  const { assertImage } = createImageTest(ALL_INPUT_TYPES);
+  return assertImage(last).then(
+    () => false,
+    () => true,
+  );
+}
+
+/** Returns what is missing without `-o`, and that `--force` replaces an image that can be meant as the output. */
+function explainMissing(inputs: readonly string[], combine = false): string {
+  if (inputs.length === 0) return 'Name the images to convert';
+  const [, last = ''] = inputs;
+  if (combine || inputs.length > 2 || !namesOutput(last) || !existsSync(last))
+    return 'Set the output with -o';
+  return `${last} exists. Set the output with -o, or use --force to replace this image by the result`;
 }
 
 /** Flags that mean `yes` without a value: `--trim`. */
@@ -243,10 +261,7 @@ function withImageOptions(command: Command, defaultFormat: string): Command {
   command
     .option('--preset <name>', 'options of this name in --presets; other options take precedence')
     .option('--presets <file>', 'YAML or JSON file with presets (default: PRESETS_FILE)')
-    .option(
-      '-f, --format <name>',
-      `webp, png, jpg, gif, bmp, pdf, avif, jxl, tiff or ico (default: ${defaultFormat})`,
-    );
+    .option('-f, --format <name>', `${listOutputs('or')} (default: ${defaultFormat})`);
   return OPTION_NAMES.reduce((all, name) => all.option(...describeFlag(name)), command)
     .option('--keep-metadata', 'the same as --metadata all')
     .option('--watermark <file>', 'an image to put on each result, at most 10 MiB and 25 megapixels');

@@ -1,34 +1,38 @@
 /** @module The `convert` command. */
 import { stat } from 'node:fs/promises';
-import { enabledTypes } from '../conversion/capabilities.ts';
-import type { Variant } from '../conversion/types.ts';
-import { withWatermark } from '../conversion/watermark.ts';
+import { DEFAULT_PATTERN, namesInputOnly, namesNumber } from '../base/name-pattern.ts';
+import { naturalOrder, plural, sanitizeForDisplay } from '../base/text.ts';
+import type { Variant } from '../conversion/context.ts';
+import { withWatermark } from '../conversion/input/watermark-image.ts';
+import { enabledTypes } from '../conversion/limits/capabilities.ts';
 import { realPathOf } from '../files/system.ts';
-import type { OutputType } from '../formats.ts';
-import { DEFAULT_PATTERN, namesInputOnly, namesNumber } from '../name-pattern.ts';
 import { findUnverifiable } from '../regress/verifiable.ts';
-import { naturalOrder, plural, sanitizeForDisplay } from '../text.ts';
+import { FRAME_DELAY_MS, type OutputType } from '../tables/formats.ts';
 import {
   abortOnSignals,
   type CliContext,
   CliError,
+  exitNow,
   type LocalSettings,
   loadLocalSettings,
   loadSettings,
 } from './context.ts';
 import { type BulkOptions, parseBulkOptions } from './convert/bulk-options.ts';
+import { combineInputs } from './convert/combine-inputs.ts';
+import { convertInputs, exitSoonAfter } from './convert/convert-all.ts';
 import { type Converter, STDIN, StopError, startOnDemand, stateOf } from './convert/converter.ts';
+import { type Flags, parseOptions, parseResults, toCombinedParts, toFormFields } from './convert/flags.ts';
 import { createInputs, type Inputs } from './convert/inputs.ts';
 import { createLocalConverter } from './convert/local-converter.ts';
-import { type Flags, parseOptions, parseResults, toFormFields } from './convert/options.ts';
 import { type Destination, resolveDestination, STDOUT } from './convert/output.ts';
 import { createRemoteConverter } from './convert/remote-converter.ts';
 import { createCsvReport, createReport, type Report } from './convert/report.ts';
 import { openResultFolder, type ResultFolder } from './convert/result-folder.ts';
-import { convertInputs, exitSoonAfter } from './convert/run.ts';
 
 export interface ConvertFlags extends Flags {
   readonly output: string;
+  /** Whether the output is the last argument. It can be one of several files that a shell has listed. */
+  readonly isLast?: boolean;
 }
 
 /**
@@ -44,11 +48,11 @@ export async function convert(
   { env, version }: CliContext,
 ): Promise<number> {
   const command = await parseCommand(args, flags, env);
-  const { config, bulk, destination, verify } = command;
+  const { config, bulk, destination, verify, results, timing } = command;
   const stop = abortOnSignals();
   const { signal } = stop;
   const outputFolder = destination.kind === 'folder' ? destination.path : undefined;
-  const compare = namesNumber(bulk.pattern) ? naturalOrder() : undefined; // as on the page
+  const compare = namesNumber(bulk.pattern) || destination.combine ? naturalOrder() : undefined; // as on the page
   const inputs = await createInputs(args, outputFolder, signal, command.types, compare);
   await assertInputs(inputs, bulk, destination);
   const report = await openReport(flags, command, inputs);
@@ -61,18 +65,22 @@ export async function convert(
       explainStop(report, bulk, inputs);
       await ended;
     },
-    exit: process.exit,
+    exit: exitNow,
   });
   let resultFolder: ResultFolder | undefined;
   try {
-    if (bulk.update)
+    if (bulk.update && !destination.combine)
       resultFolder = await openResultFolder(destination.path, bulk, config, converter, version, verify?.mode);
     if (!resultFolder && !bulk.dryRun) await converter.start(); // report missing tools before anything else
     const started = { inputs, report, resultFolder, converter: converter.start, signal, writing };
-    await convertInputs({ ...started, ...runOptions(flags, command, inputs) }).catch((error) => {
-      if (!(error instanceof StopError)) throw error;
-      report.stopped(error.message);
-    });
+    const run = { ...started, ...runOptions(flags, command, inputs) };
+    const { options } = results[0] as Variant;
+    await (destination.combine ? combineInputs({ ...run, options, timing }) : convertInputs(run)).catch(
+      (error) => {
+        if (!(error instanceof StopError)) throw error;
+        report.stopped(error.message);
+      },
+    );
     const isComplete = await report.end();
     return stop.status() || (isComplete ? 0 : 1);
   } finally {
@@ -91,20 +99,35 @@ async function parseCommand(args: readonly string[], flags: ConvertFlags, env: C
   const { inputs: types, outputs } = enabledTypes(config);
   const given = parseOptions(flags, outputs);
   const bulk = parseBulkOptions(flags);
-  const destination = await resolveDestination(flags.output, args, given.format, outputs);
+  const hasNames = bulk.pattern !== DEFAULT_PATTERN;
+  const combine = flags.combine ? 'yes' : flags.isLast ? 'no' : 'implied';
+  const destination = await resolveDestination(flags.output, args, given.format, outputs, hasNames, combine);
   const rules = { format: destination.format, types, outputs, config };
   const { watermark, ...wanted } = await parseResults(flags, given.options, rules);
   // With them, --update finds results with another watermark.
-  const results = wanted.results.map((result) => ({
+  const all = wanted.results.map((result) => ({
     ...result,
     options: withWatermark(result.options, watermark),
   }));
-  assertOutput(args, results, destination, flags.json ?? false);
+  assertOutput(args, all, destination, flags.json ?? false);
+  const results = destination.combine ? toCombinedParts(all, flags, outputs) : all;
+  if (!destination.combine && (flags.delay ?? flags.loop) !== undefined)
+    throw new CliError('--delay and --loop are for the frames of one file of several images (--combine).');
   const formats = results.map(({ options }) => options.format);
   return {
-    ...{ config, types, bulk, destination, results, formats, watermark },
+    config,
+    types,
+    bulk,
+    destination,
+    results,
+    formats,
+    watermark,
     /** Form fields of a request with `--url`. */
     fields: toFormFields(flags, formats[0] as OutputType),
+    timing: {
+      delayMs: given.delay ?? wanted.timing?.delayMs ?? FRAME_DELAY_MS.default,
+      loopCount: given.loop ?? wanted.timing?.loopCount ?? 0,
+    },
     jobs: given.jobs ?? config.CONCURRENCY,
     verify: await parseVerify(flags, results),
   };
@@ -118,7 +141,7 @@ async function openReport(
 ): Promise<Report> {
   const csv = path === undefined || verify?.pictures ? undefined : await createCsvReport(path);
   const isQuiet = quiet || destination.kind === 'stdout';
-  const countsExisting = areMany && !update && !verbose;
+  const countsExisting = areMany && !destination.combine && !update && !verbose;
   const canUpdate = namesInputOnly(pattern);
   const shown = { verbose: verbose || !areMany, countsExisting, canUpdate };
   return createReport({ json, quiet: isQuiet, ...shown, dryRun, csv });
@@ -145,7 +168,12 @@ function runOptions(
   const isRemote = urls.length > 0;
   const check = isRemote ? stateOf : test.assertImage; // instances can accept other types
   return {
-    ...{ destination, results, bulk, digests, force, preserveTimes },
+    destination,
+    results,
+    bulk,
+    digests,
+    force,
+    preserveTimes,
     check: dryRun ? check : undefined,
     // One job more than conversions: one result can be written while `jobs` others are converted. A dry run prints in the order of names.
     concurrency: dryRun ? 1 : isRemote ? jobs : jobs + 1,
@@ -200,11 +228,12 @@ function assertOutput(
 async function assertInputs(
   inputs: Inputs,
   { update, delete: deletes, watch, pattern }: BulkOptions,
-  { kind, path }: Destination,
+  { kind, path, combine }: Destination,
 ): Promise<void> {
   if (pattern !== DEFAULT_PATTERN && kind !== 'folder')
     throw new CliError('--name needs a folder for -o: a file has its name there.');
-  if (update && kind !== 'folder') throw new CliError('--update, --delete and --watch need a folder for -o.');
+  if (update && kind !== 'folder' && !combine)
+    throw new CliError('--update, --delete and --watch need a folder for -o.');
   if (watch && !inputs.areFolders) throw new CliError('--watch needs folders as inputs.');
   if (deletes && inputs.roots.length === 0) throw new CliError('--delete needs a folder among the inputs.');
   if (kind === 'folder') {
@@ -214,7 +243,7 @@ async function assertInputs(
     const why = 'its results would be the sources of the next run';
     throw new CliError(`${own.path} is also the output folder: ${why}. Choose another -o, or one inside it.`);
   }
-  if (!inputs.areMany) return;
+  if (!inputs.areMany || combine) return;
   let count = 0;
   for await (const input of inputs.find()) if (!('notice' in input)) count += 1;
   if (count > 1) throw new CliError(`-o ${path} takes one result, and there are ${count} inputs.`);

@@ -1,8 +1,8 @@
 /** @module The `doctor` command. */
 
 import { styleText } from 'node:util';
-import { plural } from '../text.ts';
-import { type CliContext, EXIT_CANNOT_RUN } from './context.ts';
+import { plural, toSafeJson } from '../base/text.ts';
+import { type CliContext, CliError, EXIT_CANNOT_RUN } from './context.ts';
 import { CHECKS } from './doctor/checks.ts';
 import { type CheckResult, collectReport, loadServiceSettings } from './doctor/collect.ts';
 
@@ -10,23 +10,33 @@ export interface DoctorFlags {
   readonly json?: boolean;
   /** File of settings. */
   readonly env?: string;
+  /** Whether to attack this installation instead. */
+  readonly attack?: boolean;
+  /** Part of the names of the attacks to make. */
+  readonly only?: string;
 }
 
 /**
  * Runs `imagemill doctor`: checks this machine, and prints problems and how to fix them.
  *
- * @returns the exit status: 0 if this machine can serve, with or without warnings; 2 if it cannot
+ * @returns the exit status: 0 if this machine can serve, with or without warnings; 2 if it cannot; with `attack`, see there
  */
 export async function doctor(
-  { json = false, env: file }: DoctorFlags,
+  { json = false, env: file, attack: attacks = false, only }: DoctorFlags,
   { env, version }: CliContext,
 ): Promise<number> {
-  const report = await collectReport(await loadServiceSettings(env, file));
+  if (only !== undefined && !attacks) throw new CliError('--only needs --attack.');
+  const settings = await loadServiceSettings(env, file);
+  if (attacks) {
+    const { attack } = await import('./doctor/attack.ts');
+    return attack({ json, ...(only && { only }) }, { env: settings.env, version });
+  }
+  const report = await collectReport(settings);
   try {
     const checks: CheckResult[] = [];
     for (const check of CHECKS) checks.push(...(await check(report)));
     const serves = checks.every(({ state }) => state !== 'fail');
-    if (json) console.log(JSON.stringify({ version, serves, checks }));
+    if (json) console.log(toSafeJson({ version, serves, checks }));
     else
       console.log(
         `${formatTable(checks, process.stdout.columns || 80)}\n\n${formatVerdict(version, checks)}`,

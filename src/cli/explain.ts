@@ -1,15 +1,15 @@
 /** @module The `explain` command: prints what a conversion would do, and why, without converting. */
 import { resolve } from 'node:path';
-import { enabledTypes } from '../conversion/capabilities.ts';
+import { escapeControls, toSafeJson } from '../base/text.ts';
+import type { Variant } from '../conversion/context.ts';
 import type { ConversionEngine } from '../conversion/engine.ts';
 import { type Explanation, formatCommands, formatCopy, toJson } from '../conversion/explain.ts';
-import type { Variant } from '../conversion/types.ts';
-import { INPUTS, OUTPUTS } from '../formats.ts';
+import { enabledTypes } from '../conversion/limits/capabilities.ts';
+import { INPUTS, OUTPUTS } from '../tables/formats.ts';
 import { type CliContext, loadLocalSettings } from './context.ts';
 import { labelOf } from './convert/converter.ts';
-import { createInputs } from './convert/inputs.ts';
+import { type Flags, parseOptions, parseResults } from './convert/flags.ts';
 import { forEachFile } from './convert/local-converter.ts';
-import { type Flags, parseOptions, parseResults } from './convert/options.ts';
 
 /** Options of the command, in addition to those of a conversion. */
 export interface ExplainFlags extends Flags {
@@ -32,20 +32,13 @@ export async function explain(
   const { format, options } = parseOptions(flags, outputs);
   const { results, watermark } = await parseResults(flags, options, { format, types, outputs, config });
   return forEachFile(
+    args,
+    types,
     config,
-    async (signal) => (await createInputs(args, undefined, signal, types)).find(),
-    async (input, { engine, withStoredInput }) => {
-      if ('notice' in input) return;
-      if ('error' in input) throw input.error;
+    async (path, { engine, withStoredInput }) => {
       for (const result of results)
-        await withStoredInput(input.path, async (source) =>
-          print(
-            input.path,
-            await engine.explain({ ...source, watermark }, result.options),
-            engine,
-            result,
-            flags,
-          ),
+        await withStoredInput(path, async (source) =>
+          print(path, await engine.explain({ ...source, watermark }, result.options), engine, result, flags),
         );
     },
     flags.json ? 'input' : undefined,
@@ -63,7 +56,7 @@ function print(
   const shell = formatCommands(steps, (tool) => toolchain[tool]?.path ?? tool);
   if (json) {
     const more = commands && { commands: shell };
-    console.log(JSON.stringify({ input: path, ...(variant && { variant }), ...toJson(explained), ...more }));
+    console.log(toSafeJson({ input: path, ...(variant && { variant }), ...toJson(explained), ...more }));
     return;
   }
   const size = image.width && image.height ? `, ${image.width} × ${image.height}` : '';
@@ -74,5 +67,5 @@ function print(
   console.log(`  limits: ${pixels / 1e6} megapixels, ${frames} frames, ${ms / 1000} s`);
   console.log(`  key: ${key}`);
   if (!commands) return;
-  for (const line of [formatCopy(resolve(path)), ...shell]) console.log(`  ${line}`);
+  for (const line of [formatCopy(resolve(path)), ...shell]) console.log(`  ${escapeControls(line)}`);
 }

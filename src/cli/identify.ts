@@ -1,39 +1,41 @@
 /** @module The `identify` command: describes images by their headers. */
+
+import { formatBytes, sanitizeForDisplay, toSafeJson } from '../base/text.ts';
+import type { ConversionInput } from '../conversion/context.ts';
 import type { ImageDescription } from '../conversion/identify.ts';
-import type { ConversionInput } from '../conversion/types.ts';
-import { ALL_INPUT_TYPES, INPUTS } from '../formats.ts';
-import { formatBytes } from '../text.ts';
+import { ALL_INPUT_TYPES, INPUTS } from '../tables/formats.ts';
 import { type CliContext, loadLocalSettings } from './context.ts';
-import { labelOf } from './convert/converter.ts';
+import { labelOf, MAX_LABEL_LENGTH } from './convert/converter.ts';
 import { forEachFile } from './convert/local-converter.ts';
 
 /**
  * Runs `imagemill identify`: prints a table, or a JSON object for each file.
  *
+ * @param args files, folders, patterns, or `-`
  * @returns the exit status: 0 if all files are images, 1 if some are not or cannot be read, 128 or more after a signal
  * @throws {CliError} if this machine cannot convert images
  */
 export async function identify(
-  files: readonly string[],
+  args: readonly string[],
   { json = false }: { json?: boolean },
   { env }: CliContext,
 ): Promise<number> {
   const rows: string[][] = [];
-  const find = () => files.map((path) => ({ path }));
   const status = await forEachFile(
+    args,
+    ALL_INPUT_TYPES,
     loadLocalSettings(env),
-    find,
-    async ({ path }, { engine, withStoredInput, signal }) => {
+    async (path, { engine, withStoredInput, signal }) => {
       const addRow = async (source: ConversionInput): Promise<void> => {
         const description = await engine.identify(source, undefined, signal);
-        if (json) console.log(JSON.stringify({ file: path, ...description }));
+        if (json) console.log(toSafeJson({ file: path, ...description }));
         else rows.push([labelOf(path), ...formatRow(description)]);
       };
       await withStoredInput(path, addRow, ALL_INPUT_TYPES);
     },
     json ? 'file' : undefined,
   );
-  for (const line of formatTable(rows)) console.log(line);
+  for (const line of formatTable(rows)) console.log(sanitizeForDisplay(line, MAX_LABEL_LENGTH));
   return status;
 }
 
@@ -61,7 +63,10 @@ function formatRow(image: ImageDescription): string[] {
 
 /** Aligns columns. The last one has no padding. */
 function formatTable(rows: readonly (readonly string[])[]): string[] {
-  const widths = (rows[0] ?? []).map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)));
+  // A folder can have more images than a function can have arguments.
+  const widths = (rows[0] ?? []).map((_, at) =>
+    rows.reduce((most, row) => Math.max(most, row[at]?.length ?? 0), 0),
+  );
   return rows.map((row) =>
     row
       .map((cell, at) => cell.padEnd(widths[at] as number))

@@ -1,9 +1,11 @@
 /** @module The command line: commands, options and help. Each command loads its modules when it is called. */
 import { Argument, Command, CommanderError } from 'commander';
+import { sanitizeForDisplay } from '../base/text.ts';
 import { COMPLETION_SCRIPTS } from './completion.ts';
 import { type CliContext, CliError, EXIT_CANNOT_RUN } from './context.ts';
 import { addConvert, addYes } from './convert-commands.ts';
 import type { DoctorFlags } from './doctor.ts';
+import { explainHabits } from './habits.ts';
 import { addRegress } from './regress.ts';
 
 /** Minimum version, as in package.json. Since 22.17, `glob` of node:fs/promises prints no warning. */
@@ -19,7 +21,7 @@ function supportsNode(version: string): boolean {
 const SERVE_HELP = `
 Examples:
   $ imagemill
-  $ PORT=8080 MAX_FILE_BYTES=52428800 imagemill serve
+  $ PORT=8080 MAX_FILE_BYTES=50MB imagemill serve
 
 SIGHUP makes it read API_KEYS_FILE again, or ends it if there is none.
 
@@ -30,7 +32,7 @@ an unexpected error; 2 if this machine or these settings cannot serve.`;
 const IDENTIFY_HELP = `
 Examples:
   $ imagemill identify photo.jpg drawing.svg
-  $ imagemill identify --json photos/*.jpg | jq -r '[.file, .width, .height] | @tsv'
+  $ imagemill identify --json photos | jq -r '[.file, .width, .height] | @tsv'
 
 Exit status: 0 if all files are images, also if some cannot be converted; 1 if
 some are not images or cannot be read; 2 if this machine cannot convert images.`;
@@ -46,9 +48,16 @@ Examples:
   $ MAGICK_BIN=/opt/magick imagemill doctor
   $ imagemill doctor --env docker/.env
   $ imagemill doctor --json
+  $ imagemill doctor --attack
+  $ imagemill doctor --attack --only codec
+
+--attack sends hostile files and requests to services of its own, with the
+settings of this machine and shorter time limits. It takes up to 30 s, uses no
+network and leaves nothing behind.
 
 Exit status: 0 if this machine can serve, with or without warnings; 2 if it
-cannot.`;
+cannot. With --attack: 0 if all attacks were stopped, 1 if not, 2 if the service
+does not start.`;
 
 const KEY_HELP = `
 Only the digest of the key is stored. Give the key to the client: it sends
@@ -86,15 +95,19 @@ export async function runProgram(
   const showsAll = isHelp(args.at(-2)) && args.at(-1) === 'all';
   const program = createProgram(context, { onExit, showsAll, nodeVersion });
   try {
+    explainHabits(args, program.commands);
     await program.parseAsync(addYes(args), { from: 'user' });
     return status;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_CANNOT_RUN; // commander has printed the error
     if (!(error instanceof CliError)) throw error;
-    for (const line of error.message.split('\n')) console.error(`imagemill: ${line}`);
+    for (const line of error.message.split('\n')) console.error(`imagemill: ${printable(line)}`);
     return EXIT_CANNOT_RUN;
   }
 }
+
+/** Replaces control characters of arguments in a line. */
+const printable = (line: string): string => sanitizeForDisplay(line, Number.POSITIVE_INFINITY);
 
 const isHelp = (arg: string | undefined): boolean => arg === '-h' || arg === '--help';
 
@@ -117,7 +130,16 @@ export function createProgram(
     .description('Converts images with ImageMagick and librsvg, as a service or on the command line.')
     .version(context.version)
     .exitOverride()
-    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'imagemill: ')) })
+    .configureOutput({
+      outputError: (text, write) =>
+        write(
+          text
+            .replace(/^error: /, 'imagemill: ')
+            .split('\n')
+            .map(printable)
+            .join('\n'),
+        ),
+    })
     .addHelpText('after', '\nSettings are environment variables: see docs/configuration.md.')
     // The modules of the commands need features of this version, and would fail with a stack trace.
     .hook('preAction', () => {
@@ -148,7 +170,7 @@ function addIdentify(program: Command, context: CliContext, onExit: OnExit): voi
   program
     .command('identify')
     .description('describe images by their headers: format, size, colours and metadata')
-    .argument('<files...>', 'images; "-" is standard input')
+    .argument('<input...>', 'files, folders, patterns in quotes, or - for standard input')
     .option('--json', 'print a JSON object for each file, as POST /identify returns it')
     .addHelpText('after', IDENTIFY_HELP)
     .action(async (files: string[], flags: { json?: boolean }) => {
@@ -163,6 +185,8 @@ function addDoctor(program: Command, context: CliContext, onExit: OnExit): void 
     .description('check whether this machine can run the service, and how to fix problems')
     .option('--env <file>', 'file of settings (default: /etc/imagemill/imagemill.env, if it exists)')
     .option('--json', 'print a JSON object')
+    .option('--attack', 'attack this installation, and show which protection stops what')
+    .option('--only <name>', 'with --attack: only the attacks whose names contain this')
     .addHelpText('after', DOCTOR_HELP)
     .action(async (flags: DoctorFlags) => {
       const { doctor } = await import('./doctor.ts');
@@ -178,7 +202,7 @@ function addKey(program: Command): void {
     .option('--limit <number>', 'requests per minute, 0 for no limit (default: RATE_LIMIT_PER_MINUTE)')
     .addHelpText('after', KEY_HELP)
     .action(async (name: string, { limit }: { limit?: string }) => {
-      const { createApiKey } = await import('../api-keys.ts');
+      const { createApiKey } = await import('../files/api-keys.ts');
       const made = createApiKey(name, limit);
       if (!made) throw new CliError(KEY_EXPECTED);
       console.log(made.line);

@@ -1,5 +1,5 @@
 /** @module A progress bar in the last line of a terminal, with the rate and the time left. */
-import { sanitizeForDisplay } from '../text.ts';
+import { sanitizeForDisplay } from '../base/text.ts';
 
 const BAR_WIDTH = 24;
 const CLEAR_LINE = '\r\u001b[K';

@@ -6,8 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { TruncatedFileError } from '../client/streamed-file.ts';
-import type { Config } from '../config.ts';
-import { enabledTypes } from '../conversion/capabilities.ts';
+import { enabledTypes } from '../conversion/limits/capabilities.ts';
 import { createFolders, isReplaceable, replaceFile, systemReason } from '../files/system.ts';
 import {
   type Backend,
@@ -29,6 +28,7 @@ import {
   junitReport,
   summarize,
 } from '../regress/report/summary.ts';
+import type { Config } from '../tables/config.ts';
 import { abortOnSignals, type CliContext, CliError, loadSettings } from './context.ts';
 import { createProgress } from './progress.ts';
 

@@ -4,13 +4,19 @@ import { writeSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Logger, pino } from 'pino';
-import type { ApiKeys } from '../api-keys.ts';
-import type { Config } from '../config.ts';
-import { StartupError } from '../errors.ts';
-import { createHttpServer, type HttpServer } from '../server/http-server.ts';
+import { sanitizeForDisplay } from '../base/text.ts';
+import type { ApiKeys } from '../files/api-keys.ts';
+import { createHttpServer, type HttpServer } from '../server/http/http-server.ts';
 import { createService, type Service } from '../server/service.ts';
-import { sanitizeForDisplay } from '../text.ts';
-import { type CliContext, loadSettings, withWorkingFolder } from './context.ts';
+import { type Config, listMisspelled } from '../tables/config.ts';
+import { StartupError } from '../tables/errors.ts';
+import {
+  type CliContext,
+  endBySignal,
+  loadSettings,
+  SECOND_SIGNAL_MS,
+  withWorkingFolder,
+} from './context.ts';
 
 /**
  * Runs `imagemill serve`: loads the settings, starts the service, listens, and drains on a signal of {@link STOP_SIGNALS}.
@@ -27,8 +33,11 @@ export async function serve({ env, version }: CliContext): Promise<number> {
   const readsKeys = config.API_KEYS_FILE !== undefined;
   const signals = listenForSignals(readsKeys ? STOP_SIGNALS : [...STOP_SIGNALS, 'SIGHUP']);
   if (readsKeys) process.on('SIGHUP', () => void (service && reloadKeys(service.apiKeys, log)));
+  for (const warning of listMisspelled(env)) log.warn(warning);
   let service: Service | undefined;
   let http: HttpServer | undefined;
+  // A start that waits, such as for the file of the keys, has nothing to drain.
+  void signals.second.then((signal) => http ?? endBySignal(signal));
   try {
     service = await createService({
       config,
@@ -57,6 +66,32 @@ export async function serve({ env, version }: CliContext): Promise<number> {
   } finally {
     await service?.close();
   }
+}
+
+/** A server of this process on a free port of the loopback interface. */
+export type LocalServer = Awaited<ReturnType<typeof startLocalServer>>;
+
+/**
+ * Starts a server that no other machine can reach. The caller must close it.
+ *
+ * @throws {StartupError} see {@link createService}
+ */
+export async function startLocalServer(config: Config, log: Logger, version: string) {
+  const service = await createService({ config, version, log });
+  const { server } = createHttpServer(service, config);
+  const close = async (): Promise<void> => {
+    server.close();
+    server.closeAllConnections();
+    await service.close();
+  };
+  try {
+    await listen(server, { ...config, HOST: '127.0.0.1', PORT: 0 });
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  const { toolchain, capabilities } = service;
+  return { port: (server.address() as AddressInfo).port, toolchain, capabilities, close };
 }
 
 /** Why a server cannot listen, in plain words, by error code (errno(3)). */
@@ -121,12 +156,6 @@ async function reloadKeys(keys: ApiKeys, log: Logger): Promise<void> {
     log.error(`${(error as Error).message}. The keys stay as they were.`);
   }
 }
-
-/**
- * Time after the first signal when another signal counts as the second one, in milliseconds. Ctrl-C reaches all
- * processes of a terminal at once, and npm forwards it to its child a second time.
- */
-const SECOND_SIGNAL_MS = 1_000;
 
 /** Signals that start the shutdown. */
 const STOP_SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT'];

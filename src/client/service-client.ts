@@ -239,7 +239,8 @@ async function send<T>(
     const client = createClient(server.base, { key, retries: 0, fetch: fetchStreamed });
     const options = { ...Object.fromEntries(fields), ...(mark && { watermark: mark }) } as ConvertOptions;
     const result = await client.convert(file, options, {
-      ...{ form: true, signal: limit.signal }, // versions up to 0.2.0 accept only forms
+      form: true,
+      signal: limit.signal, // versions up to 0.2.0 accept only forms
       headers: known === undefined ? {} : { 'If-None-Match': `"${known}"` },
     });
     if (result.type === ARCHIVE_TYPE) {

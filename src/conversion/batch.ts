@@ -1,9 +1,11 @@
 /** @module Converts the files of a batch, with the same options. */
 import pLimit from 'p-limit';
-import { errorOfFile, isFileError, type ServiceError } from '../errors.ts';
-import { ownInput } from './inspect.ts';
+import type { Size } from '../images/image-info.ts';
+import { errorOfFile, isFileError, type ServiceError } from '../tables/errors.ts';
+import type { ConversionInput, ConversionOutcome, OnError } from './context.ts';
+import { ownInput } from './input/inspect.ts';
 import { digestOf } from './key.ts';
-import type { ConversionInput, ConversionOutcome, OnError } from './types.ts';
+import type { ConvertOptions } from './plan/types.ts';
 
 /**
  * Maximum number of files of a batch that are queued or converted at the same time: the default of MAX_BATCH_FILES.
@@ -82,6 +84,45 @@ export async function convertBatch(
   if (firstError !== undefined) throw firstError;
   return all.filter((outcomes) => outcomes !== undefined);
 }
+
+/**
+ * Converts files to pictures of one size, as the frames of an animation need it: that of the options, or that of the first picture.
+ * Parameters and errors are those of {@link convertBatch}.
+ *
+ * @param convertTo returns the function that converts with these options
+ */
+export async function convertFrames(
+  files: readonly ConversionInput[],
+  options: ConvertOptions,
+  convertTo: (options: ConvertOptions) => ConvertBatchFile,
+  onError: OnError,
+  signal: AbortSignal,
+): Promise<(readonly ConversionOutcome[])[]> {
+  const { width, height } = options;
+  let size = width && height ? { width, height } : undefined;
+  const all: (readonly ConversionOutcome[])[] = [];
+  while (!size && all.length < files.length) {
+    const next = files.slice(all.length, all.length + 1);
+    const outcomes = await convertBatch(next, convertTo(options), onError, signal);
+    const [first] = outcomes.flat();
+    if (first && 'converted' in first) {
+      const { width = 1, height = 1 } = first.converted;
+      size = { width, height };
+    }
+    all.push(...outcomes);
+  }
+  const rest = files.slice(all.length);
+  const alike = size ? toFrame(options, size) : options;
+  return [...all, ...(await convertBatch(rest, convertTo(alike), onError, signal))];
+}
+
+/** Returns the options of a frame of this size. */
+export const toFrame = (options: ConvertOptions, size: Size): ConvertOptions => ({
+  ...options,
+  ...size,
+  scale: undefined,
+  fit: options.fit === 'inside' ? 'contain' : options.fit,
+});
 
 /** Returns the error of a file for another file with the same content, or with its place in the batch. */
 function locate(

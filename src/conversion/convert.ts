@@ -1,15 +1,8 @@
 /** @module One conversion, from a stored file to its results: inspect, plan, admit, wait, run, describe. */
-import { KnownResultError } from '../errors.ts';
-import type { OutputType } from '../formats.ts';
-import { maxToolFileBytes } from '../process/sandbox/configure.ts';
-import { admitPages, admitTogether, estimateDiskBytes, maxFolderBytes, planResult } from './admit.ts';
-import { type Explanation, explainJob } from './explain.ts';
-import { inspectInput, ownInput, preparationKind, resolveFormat } from './inspect.ts';
-import { canonicalPlan, conversionKey, digestOf } from './key.ts';
-import type { ConvertOptions, PlannedJob } from './plan/types.ts';
-import type { ConversionQueue, Slot } from './queue/queue.ts';
-import { run } from './run.ts';
-import { type Attempt, attemptEach, onlyResult, toAttempts, valuesOf } from './targets.ts';
+
+import { mapInTurns } from '../images/containers/event-loop.ts';
+import { KnownResultError } from '../tables/errors.ts';
+import type { OutputType } from '../tables/formats.ts';
 import type {
   ConversionEvent,
   ConversionInput,
@@ -20,8 +13,17 @@ import type {
   Machine,
   OwnedInput,
   Variant,
-} from './types.ts';
-import { withWatermark } from './watermark.ts';
+} from './context.ts';
+import { type Explanation, explainJob } from './explain.ts';
+import { inspectInput, ownInput, preparationKind, resolveFormat } from './input/inspect.ts';
+import { withWatermark } from './input/watermark-image.ts';
+import { canonicalPlan, conversionKey, digestOf } from './key.ts';
+import { admitTogether, sumDiskBytes } from './limits/admit.ts';
+import type { ConvertOptions, PlannedJob } from './plan/types.ts';
+import { admitPages, admitResult, planAdmitted } from './plan-result.ts';
+import type { ConversionQueue, Slot } from './queue/queue.ts';
+import { type Attempt, attemptEach, onlyResult, toAttempts, valuesOf } from './request/targets.ts';
+import { run } from './run.ts';
 
 interface ConvertDeps extends Machine {
   readonly queue: Pick<ConversionQueue, 'enter'>;
@@ -40,30 +42,37 @@ export function createConvert(deps: ConvertDeps) {
 
   const convertVariants: ConvertVariants = async (source, requested, onError, signal, group) => {
     const variants = requested.map(({ name, options }) => ({
-      ...{ name, options: withWatermark(options, source.watermark) },
+      name,
+      options: withWatermark(options, source.watermark),
     }));
     const conversion = { ...deps, source, onError, signal };
     const report = createReport(conversion, variants);
     await using input = ownInput(source, config.MAX_FILE_BYTES);
     try {
       using place = queue.enter({
-        ...{ signal, client: source.client, group, kind: preparationKind(source.type) },
+        signal,
+        client: source.client,
+        group,
+        kind: preparationKind(source.type),
       });
       const prepared = await place.prepare(() => prepare(input, variants, conversion));
       using slot = await place.start();
-      const startedAt = performance.now();
+      using timer = startTimer(source);
       report.start(slot, prepared.jobs);
-      const results = await withReservation(source, prepared.maxBytes, () =>
+      const results = await withReservation(source, prepared.disk.reserved, () =>
         run(prepared.jobs, {
-          ...{ ...conversion, repairs: input.repairs },
+          ...conversion,
+          repairs: input.repairs,
           // Recorded commands must not depend on the load of the machine.
           threads: source.onCommand ? 1 : Math.min(1 + slot.idleSlots, maxThreads),
-          maxBytes: prepared.maxFolderBytes,
-          deadline: startedAt + config.CONVERT_TIMEOUT_MS,
+          maxBytes: prepared.disk.folder,
+          deadline: timer.startedAt + config.CONVERT_TIMEOUT_MS - timer.usedBefore,
         }),
       );
       const times = {
-        ...{ queuedMs: slot.waitedMs, preparedMs: prepared.ms, convertedMs: performance.now() - startedAt },
+        queuedMs: slot.waitedMs,
+        preparedMs: prepared.ms,
+        convertedMs: performance.now() - timer.startedAt,
       };
       report.end(results);
       return results.map(({ name, suffix, ...result }) => {
@@ -94,9 +103,24 @@ export function createConvert(deps: ConvertDeps) {
       const { signal } = new AbortController();
       await using input = ownInput(source, config.MAX_FILE_BYTES);
       const { digest, jobs } = await plan(input, onlyResult(withWatermark(options, source.watermark)), {
-        ...{ ...deps, source, onError: 'fail', signal },
+        ...deps,
+        source,
+        onError: 'fail',
+        signal,
       });
       return explainJob(valuesOf(jobs)[0] as PlannedJob, digest, deps);
+    },
+  };
+}
+
+/** Starts the time of a conversion, which is added to that of its request. */
+function startTimer({ timeUsed = { ms: 0 } }: ConversionInput) {
+  const [startedAt, usedBefore] = [performance.now(), timeUsed.ms];
+  return {
+    startedAt,
+    usedBefore,
+    [Symbol.dispose](): void {
+      timeUsed.ms = usedBefore + performance.now() - startedAt;
     },
   };
 }
@@ -108,16 +132,12 @@ async function prepare(input: OwnedInput, variants: readonly Variant[], conversi
   const { digest, jobs } = await plan(input, variants, conversion);
   const planned = valuesOf(jobs);
   const keys = new Map(
-    planned.map((job) => [job.suffix, conversionKey(digest, canonicalPlan(job, toolchain))]),
+    await mapInTurns(planned, (job) => [job.suffix, conversionKey(digest, canonicalPlan(job, toolchain))]),
   );
   const known = [...keys.values()].find((key) => source.knows?.(key));
   if (known !== undefined) throw new KnownResultError(known);
-  const bytes = planned.map((job) => estimateDiskBytes(job, input.bytes) ?? maxToolFileBytes(config));
-  return {
-    ...{ jobs, keys, maxBytes: sum(bytes) },
-    maxFolderBytes: maxFolderBytes(planned, input.bytes, config),
-    ms: performance.now() - started,
-  };
+  const disk = sumDiskBytes(planned, input.bytes, config);
+  return { jobs, keys, disk, ms: performance.now() - started };
 }
 
 /**
@@ -131,11 +151,11 @@ async function plan(input: OwnedInput, variants: readonly Variant[], conversion:
   const requested = variants.map(({ options }) => options);
   const image = await inspectInput(source, requested, input.repairs, conversion);
   admitPages(image, requested, config, source.label);
-  const jobs = await attemptEach(toAttempts(variants), conversion, (options, suffix) =>
-    planResult(image, resolveFormat(options, image), suffix, conversion),
+  const admitted = await attemptEach(toAttempts(variants), conversion, (options, suffix) =>
+    admitResult(image, resolveFormat(options, image), suffix, conversion),
   );
-  admitTogether(valuesOf(jobs), config, source.label);
-  return { digest, jobs };
+  admitTogether(valuesOf(admitted), config, source.label);
+  return { digest, jobs: await attemptEach(admitted, conversion, (job) => planAdmitted(job, source)) };
 }
 
 /** Reserves disk space during a conversion. Afterwards, only the bytes of the results stay reserved. */

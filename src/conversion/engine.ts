@@ -2,8 +2,6 @@
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { Logger } from 'pino';
-import { type Config, listWithoutEffect } from '../config.ts';
-import { isDiskFull, StartupError, toStartupError } from '../errors.ts';
 import { removeStaleWorkspaces } from '../files/stale.ts';
 import { DEFAULT_FOLDERS, maxOpenFiles } from '../files/system.ts';
 import { Workspaces } from '../files/workspace.ts';
@@ -16,7 +14,14 @@ import { type ConfiguredTools, configureSandbox, magickLimits } from '../process
 import type { SandboxLayers } from '../process/sandbox/layers.ts';
 import { findToolchain, type Toolchain } from '../process/toolchain.ts';
 import { openTrialCache } from '../process/trial-cache.ts';
-import { PATH_SETTINGS, TOOLS } from '../tools.ts';
+import { type Config, listWithoutEffect } from '../tables/config.ts';
+import { isDiskFull, StartupError, toStartupError } from '../tables/errors.ts';
+import { PATH_SETTINGS, TOOLS } from '../tables/tools.ts';
+import { createCombine } from './combine.ts';
+import type { Combine, ConversionEvent } from './context.ts';
+import { createConvert, type FileConverter } from './convert.ts';
+import { createIdentify, type Identify } from './identify.ts';
+import { MAX_PREPARATIONS } from './input/inspect.ts';
 import {
   type Capabilities,
   detectCapabilities,
@@ -24,12 +29,8 @@ import {
   preparedCoders,
   toolContext,
   toolSearch,
-} from './capabilities.ts';
-import { createConvert, type FileConverter } from './convert.ts';
-import { createIdentify, type Identify } from './identify.ts';
-import { MAX_PREPARATIONS } from './inspect.ts';
+} from './limits/capabilities.ts';
 import { ConversionQueue } from './queue/queue.ts';
-import type { ConversionEvent } from './types.ts';
 
 // Re-exported for the server, which imports nothing from the process layer.
 export { KILL_REASONS, type KillReason } from '../process/command.ts';
@@ -48,6 +49,7 @@ export interface ConversionEngine extends FileConverter {
   readonly refused: ConfiguredTools['refused'];
   readonly capabilities: Capabilities;
   readonly identify: Identify;
+  readonly combine: Combine;
   readonly workspaces: Workspaces;
   /** Layers of the sandbox that confines the tools. */
   readonly layers: SandboxLayers;
@@ -115,7 +117,10 @@ export async function createConversionEngine(
     const folder = await openRoot(workspaces, config);
     const possible = detectCapabilities(found, config);
     tools = await configureSandbox({
-      ...{ config, toolchain: found, folder, log },
+      config,
+      toolchain: found,
+      folder,
+      log,
       coders: preparedCoders(possible.outputs),
       grantsFolder: await writeGrants(possible, found, folder),
       served: proven?.served,
@@ -149,8 +154,10 @@ export async function createConversionEngine(
       onFinished: events.conversion,
     });
     const identify = createIdentify({ ...machine, capabilities, queue });
+    const combine = createCombine({ ...machine, queue });
     const stats = (): EngineStats => ({ ...queue.stats(), forkServers: served.length });
-    return { ...converter, toolchain, refused, capabilities, identify, workspaces, layers, stats, close };
+    const own = { toolchain, refused, capabilities, identify, combine, workspaces, layers, stats, close };
+    return { ...converter, ...own };
   } catch (error) {
     await close();
     throw toStartupError(error, config);

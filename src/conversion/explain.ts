@@ -1,13 +1,15 @@
 /** @module What a conversion would do, and why, before any tool runs. */
+
+import { shellWords } from '../base/shell.ts';
 import type { ImageInfo } from '../images/image-info.ts';
-import type { Note } from '../notes.ts';
-import { shellWords } from '../shell.ts';
-import type { ToolName } from '../tools.ts';
-import { type CanonicalPlan, canonicalPlan, conversionKey, firstSteps } from './key.ts';
+import type { Note } from '../tables/notes.ts';
+import type { ToolName } from '../tables/tools.ts';
+import type { Machine } from './context.ts';
+import { type CanonicalPlan, canonicalPlan, conversionKey } from './key.ts';
+import { measuringSteps } from './measure/measurements.ts';
 import { explain } from './plan/index.ts';
 import { completeStep, type Step } from './plan/step.ts';
 import { INPUT_FILE, type PlannedJob } from './plan/types.ts';
-import type { Machine } from './types.ts';
 
 /** What a conversion would do. */
 export interface Explanation {
@@ -62,7 +64,7 @@ export function explainJob(
     sentences: explain(job),
     notes,
     plan: canonical,
-    steps: [...firstSteps(job.plan, context), ...steps.map((step) => completeStep(step, context, ''))],
+    steps: [...measuringSteps(job, context), ...steps.map((step) => completeStep(step, context, ''))],
     key: conversionKey(digest, canonical),
     limits: limits as Explanation['limits'],
   };

@@ -1,35 +1,69 @@
 /** @module Describes an image by its header, and what its conversion would result in. No tool runs, except pdfinfo for a PDF. */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ImageDescription as NamedDescription } from '../client/library/types.ts';
-import { isFileError, type PublicError, serviceError, toPublicError } from '../errors.ts';
-import { INPUTS, listLabels, OUTPUTS } from '../formats.ts';
+import { describeProfile } from '../images/colour/icc.ts';
+import { isTurnOver, waitForTurn } from '../images/containers/event-loop.ts';
 import { withReader } from '../images/containers/file.ts';
-import { describeProfile } from '../images/icc.ts';
-import type { ImageInfo, Size } from '../images/image-info.ts';
-import { planResult } from './admit.ts';
-import type { Capabilities } from './capabilities.ts';
+import type { HdrTransfer, ImageInfo, MetadataKind, PixelFormat, Size } from '../images/image-info.ts';
+import { isFileError, type PublicError, serviceError, toPublicError } from '../tables/errors.ts';
+import { INPUTS, type InputType, listLabels, type OutputType } from '../tables/formats.ts';
+import type { Note } from '../tables/notes.ts';
+import type { ConversionInput, Machine } from './context.ts';
 import { type ExplanationJson, explainJob, toJson } from './explain.ts';
 import {
   createRepairContext,
   preparationKind,
   repairAndInspect,
   resolveFormat,
-  storeExternalProfile,
-} from './inspect.ts';
+  storeProfile,
+} from './input/inspect.ts';
 import { digestOf } from './key.ts';
-import { DEFAULT_OPTIONS } from './options.ts';
+import type { Capabilities } from './limits/capabilities.ts';
 import { iconSize } from './plan/encode.ts';
 import { createJob } from './plan/job.ts';
-import { countPages, sizesToMake } from './plan/size.ts';
+import { countPages } from './plan/size.ts';
 import { type ConvertOptions, INPUT_FILE, type PlannedJob } from './plan/types.ts';
+import { planResult } from './plan-result.ts';
 import type { ConversionQueue } from './queue/queue.ts';
-import type { ConversionInput, Machine } from './types.ts';
+import { DEFAULT_OPTIONS } from './request/checks.ts';
 
 /** What is known of an image without decoding its pixels, as `POST /identify` returns it, except its name. */
-export type ImageDescription = Omit<NamedDescription, 'name' | 'explanation'> & {
+export interface ImageDescription {
+  readonly type: InputType;
+  readonly media_type: string;
+  readonly bytes: number;
+  /** Pixels after the orientation is applied. */
+  readonly width: number | null;
+  readonly height: number | null;
+  /** Orientation of the stored pixels, as in EXIF. 1 is upright. */
+  readonly orientation: number;
+  /** Frames of an animation, otherwise 1. Null if only decoding shows their number. */
+  readonly frames: number | null;
+  readonly duration_ms: number | null;
+  /** Pages of a TIFF or a PDF, otherwise 1. */
+  readonly pages: number;
+  readonly alpha: boolean | null;
+  /** Bits per channel, or per index of a palette. */
+  readonly bits: number | null;
+  readonly colour_space: PixelFormat['colourSpace'] | null;
+  /** Description of the embedded colour profile. */
+  readonly profile: string | null;
+  readonly hdr: HdrTransfer['hdr'] | null;
+  readonly metadata: readonly MetadataKind[];
+  readonly sha256: string;
+  /** Whether this server can convert the image. */
+  readonly convertible: boolean;
+  readonly problem: PublicError | null;
+  /** The result of the wanted conversion. */
+  readonly conversion?: {
+    readonly type: OutputType;
+    readonly width: number | null;
+    readonly height: number | null;
+    /** Notes that are known before the pixels are decoded. */
+    readonly notes: readonly Note[];
+  };
   readonly explanation?: ExplanationJson;
-};
+}
 
 /** A conversion to describe in addition to the image. */
 export interface WantedConversion {
@@ -61,7 +95,9 @@ interface IdentifyDeps extends Machine {
 export function createIdentify(deps: IdentifyDeps): Identify {
   return (source, wanted, signal) =>
     deps.queue.prepare(() => describeImage(source, wanted, deps, signal), {
-      ...{ signal, client: source.client, kind: preparationKind(source.type) },
+      signal,
+      client: source.client,
+      kind: preparationKind(source.type),
     });
 }
 
@@ -78,7 +114,7 @@ async function describeImage(
     const requested = wanted ? [wanted.options] : [];
     const repairs = createRepairContext(source, deps.config.MAX_FILE_BYTES, () => {});
     const image = await repairAndInspect(source, requested, repairs, { ...deps, signal });
-    return wanted?.plan ? storeExternalProfile(source.folder, image) : image; // a plan also needs the profile
+    return wanted?.plan ? storeProfile(source.folder, image, deps.tools.magick) : image; // a plan also needs the profile
   });
   const image = 'value' in inspected ? inspected.value : undefined;
   const resolved = wanted && image && resolveFormat(wanted.options, image);
@@ -89,8 +125,14 @@ async function describeImage(
   const transfer = image?.declaredColour?.transfer;
   const orientation = pixels?.orientation ?? image?.orientation ?? image?.pages?.[0]?.orientation ?? 1;
   const { width = null, height = null } = (image && uprightSize(image, deps)) ?? {};
+  if (isTurnOver()) await waitForTurn();
   return {
-    ...{ type, media_type: INPUTS[type].mediaType, bytes, width, height, orientation },
+    type,
+    media_type: INPUTS[type].mediaType,
+    bytes,
+    width,
+    height,
+    orientation,
     frames: image?.hasUncountedFrames ? null : (animation?.delaysMs.length ?? 1),
     duration_ms: animation?.delaysMs.reduce((sum, delay) => sum + delay, 0) ?? null,
     pages: (image && countPages(image)) || 1,
@@ -133,15 +175,12 @@ async function accept(
     catchFileError(() => {
       if (!inputs.includes(source.type))
         throw serviceError('UNSUPPORTED_TYPE', source.label, listLabels(inputs), INPUTS[source.type].label);
-      const job = planResult(image, options, '', { ...deps, source });
-      const { label, maxDimension = Number.POSITIVE_INFINITY } = OUTPUTS[options.format];
-      if (sizesToMake(job).some(({ width, height }) => Math.max(width, height) > maxDimension))
-        throw serviceError('OUTPUT_DIMENSION_TOO_LARGE', source.label, label, maxDimension);
-      return job;
+      return planResult(image, options, '', { ...deps, source });
     });
   if (wanted) return attempt(wanted);
   const attempts: Attempt<PlannedJob>[] = [];
   for (const format of outputs) {
+    if (isTurnOver()) await waitForTurn();
     const made = await attempt({ format, ...DEFAULT_OPTIONS });
     if ('value' in made) return made;
     attempts.push(made);
@@ -154,7 +193,7 @@ function uprightSize(image: ImageInfo, { tools }: IdentifyDeps): Size | undefine
   return createJob(image, { format: 'png', ...DEFAULT_OPTIONS }, tools).fittings[0]?.result;
 }
 
-function expect(job: PlannedJob): ImageDescription['conversion'] {
+function expect(job: PlannedJob): NonNullable<ImageDescription['conversion']> {
   const { format } = job.options;
   const fitted = format === 'ico' ? iconSize(job) : job.fittings[0]?.result;
   const isKnown = format !== 'pdf' && job.options.trim === undefined;

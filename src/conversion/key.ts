@@ -1,17 +1,17 @@
 /**
  * @module The conversion key: equal keys mean equal results, except the two dates in a PDF. It is known before any tool runs.
  */
-import { createHash, hash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
+import { hash } from 'node:crypto';
 import { join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
+import { hashFile } from '../files/system.ts';
 import { VERSION } from '../folders.ts';
-import { isHeif } from '../formats.ts';
 import type { Toolchain } from '../process/toolchain.ts';
+import { isHeif } from '../tables/formats.ts';
+import type { ConversionInput } from './context.ts';
+import { measuringSteps } from './measure/measurements.ts';
 import { toolsFor } from './plan/job.ts';
-import { completeStep, type Step, type StepContext } from './plan/step.ts';
+import { completeStep, type Step } from './plan/step.ts';
 import { type ConversionJob, INPUT_FILE, type Plan, type PlannedJob } from './plan/types.ts';
-import type { ConversionInput } from './types.ts';
 
 /** A plan that depends on nothing but the image, the options and the versions of the tools. */
 export interface CanonicalPlan {
@@ -23,6 +23,8 @@ export interface CanonicalPlan {
    * determine it.
    */
   readonly options?: ConversionJob['options'];
+  /** What becomes of the files that the steps write for the pages of a PDF. */
+  readonly document?: Plan['document'];
 }
 
 /** What the placeholders of a plan stand for in its conversion key. */
@@ -31,18 +33,13 @@ const CANONICAL = { threads: 1, srgbProfile: 'srgb.icc' };
 /** Returns the plan of a job without the path of a file, and without the number of threads that happen to be free. */
 export function canonicalPlan(job: PlannedJob, toolchain: Toolchain): CanonicalPlan {
   const { image, options, plan } = job;
-  const first = firstSteps(plan, CANONICAL);
+  const { document } = plan;
+  const first = measuringSteps(job, CANONICAL);
   const steps = [...first, ...plan.steps.map((step) => completeStep(step, CANONICAL, ''))];
   const isOpen =
     first.length > 0 || image.incomplete === true || (options.maxBytes ?? options.watermark) !== undefined;
-  return { steps, versions: versionsOf(steps, job, toolchain), ...(isOpen && { options }) };
-}
-
-/** Returns the commands on whose output those of a plan depend. */
-export function firstSteps({ decoding, measuring, trimming, reducing }: Plan, context: StepContext): Step[] {
-  const jobs = [trimming, reducing].flatMap((job) => job?.plan.steps ?? []);
-  const steps = [decoding, measuring, ...jobs].filter((step) => step !== undefined);
-  return steps.map((step) => completeStep(step, context, reducing?.suffix ?? ''));
+  const versions = versionsOf(steps, job, toolchain);
+  return { steps, versions, ...(isOpen && { options }), ...(document && { document }) };
 }
 
 function versionsOf(
@@ -65,20 +62,18 @@ function versionsOf(
  * @param digest SHA-256 of the source
  */
 export function conversionKey(digest: string, planned: CanonicalPlan): string {
-  const { steps, versions, options } = planned;
+  const { steps, versions, options, document } = planned;
   const given = Object.entries(options ?? {}).filter(([, value]) => value !== undefined);
-  const content = JSON.stringify([digest, steps, versions, given.sort(([a], [b]) => (a < b ? -1 : 1))]);
+  const sorted = given.sort(([a], [b]) => (a < b ? -1 : 1));
+  const content = JSON.stringify([digest, steps, versions, sorted, ...(document ? [document] : [])]);
   return hash('sha256', content);
 }
+
+/** Returns the conversion key of a file that combines results, in hex, from their keys and what else determines it. */
+export const combinedKey = (keys: readonly string[], ...others: readonly unknown[]): string =>
+  hash('sha256', JSON.stringify(['combined', keys, ...others]));
 
 /** Returns the SHA-256 of a source, in hex. It must not have been repaired. */
 export async function digestOf({ sha256, folder }: ConversionInput): Promise<string> {
   return sha256 ?? hashFile(join(folder, INPUT_FILE));
-}
-
-/** Returns the SHA-256 of a file, in hex. */
-export async function hashFile(path: string): Promise<string> {
-  const digest = createHash('sha256');
-  await pipeline(createReadStream(path), digest);
-  return digest.digest('hex');
 }

@@ -1,5 +1,5 @@
 /** @module Accounting of disk space, shared fairly between clients. */
-import { serviceError } from '../errors.ts';
+import { serviceError } from '../tables/errors.ts';
 
 /** A response that is being sent. */
 export interface PendingResponse {

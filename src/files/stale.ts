@@ -1,8 +1,10 @@
 /** @module The folder of each running instance, and the removal of folders that killed instances left behind. */
 
+import { constants } from 'node:fs';
 import { lstat, mkdtemp, readdir, readFile, readlink, rm, rmdir, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { removeTree } from './remove.ts';
+import { openRegular } from './system.ts';
 
 /** Age after which a folder without a known owner is removed, in ms: from another container, or without an owner file. */
 const STALE_MS = 24 * 60 * 60 * 1000;
@@ -90,9 +92,14 @@ export async function readInstanceFolder(path: string): Promise<InstanceFolder |
   return { owner: await readOwner(path), changedMs: info.mtimeMs };
 }
 
+/** Maximum size of an owner file in bytes: several times that of a real one. */
+const MAX_OWNER_BYTES = 1024;
+
 async function readOwner(folder: string): Promise<ProcessIdentity | undefined> {
   try {
-    const { pid, started, namespace, boot } = JSON.parse(await readFile(join(folder, OWNER_FILE), 'utf8'));
+    await using file = await openRegular(join(folder, OWNER_FILE), constants.O_RDONLY);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(MAX_OWNER_BYTES));
+    const { pid, started, namespace, boot } = JSON.parse(buffer.toString('utf8', 0, bytesRead));
     const complete = Number.isInteger(pid) && typeof started === 'string' && typeof namespace === 'string';
     return complete ? { pid, started, namespace, boot } : undefined;
   } catch {

@@ -1,10 +1,11 @@
 /** @module Paths, folders and files of users, the folder for working files, and what the system says about its errors and limits. */
 
-import { randomUUID } from 'node:crypto';
-import { accessSync, constants, readFileSync, statfsSync } from 'node:fs';
-import { mkdir, open, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { createHash, randomUUID } from 'node:crypto';
+import { accessSync, constants, createReadStream, readFileSync, statfsSync } from 'node:fs';
+import { type FileHandle, mkdir, open, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { getSystemErrorMap } from 'node:util';
 
 /** Returns the system's description of an error, such as "permission denied". */
@@ -68,6 +69,22 @@ async function assertFolder(path: string, error: unknown): Promise<void> {
   const { code } = error as NodeJS.ErrnoException;
   if (code === 'EEXIST') (error as Error).message = `${path} is not a folder`;
   throw error;
+}
+
+/**
+ * Opens a regular file without waiting. A pipe would wait for another program, and a device can have no end.
+ *
+ * @param flags those of open(2)
+ * @throws {Error} of the system call, or if the path is anything else, such as a folder
+ */
+export async function openRegular(path: string, flags: number): Promise<FileHandle> {
+  const file = await open(path, flags | constants.O_NONBLOCK).catch((error) => {
+    // A socket, a device without a driver, or a pipe that no program reads.
+    throw error.code === 'ENXIO' ? new Error(`${path} is not a regular file`) : error;
+  });
+  if ((await file.stat()).isFile()) return file;
+  await file.close();
+  throw new Error(`${path} is not a regular file`);
 }
 
 /**
@@ -152,4 +169,11 @@ export function workingFolder(bytes: number, memoryFolder: string = MEMORY_FOLDE
   } catch {
     return tmpdir();
   }
+}
+
+/** Returns the SHA-256 of a file, in hex. */
+export async function hashFile(path: string): Promise<string> {
+  const digest = createHash('sha256');
+  await pipeline(createReadStream(path), digest);
+  return digest.digest('hex');
 }

@@ -3,8 +3,8 @@
 import { isUtf8 as isValidUtf8 } from 'node:buffer';
 import { crc32 } from 'node:zlib';
 import { type Entry, getFileNameLowLevel, openPromise, validateFileName, type ZipFile } from 'yauzl';
-import { ServiceError, serviceErrorFrom } from '../errors.ts';
-import { isSystemFile } from '../text.ts';
+import { isSystemFile } from '../base/text.ts';
+import { ServiceError, serviceErrorFrom } from '../tables/errors.ts';
 
 /** A file in an archive. */
 export interface ZippedFile {

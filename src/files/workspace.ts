@@ -270,7 +270,10 @@ const inThisThread = {
 };
 type WorkFiles = { readonly [K in keyof typeof inThisThread]: (typeof inThisThread)[K] };
 const inOtherThreads = {
-  ...{ mkdir, mkdtemp, rename, rm },
+  mkdir,
+  mkdtemp,
+  rename,
+  rm,
   open: promisify(open),
   append: promisify(appendFile),
 } as WorkFiles;

@@ -2,10 +2,12 @@
  * @module Reads the headers of a BMP: its file header, and a device-independent bitmap (DIB), which is also an image of an icon
  * that is not a PNG. Accepts the same headers as browsers: Windows (40 to 124 bytes) and OS/2 (12 to 64 bytes).
  */
+
+import { readProfile } from './colour/icc.ts';
 import { littleEndian, type RepairTarget, readAt, WindowReader, writeAt } from './containers/file.ts';
-import { readProfile } from './icc.ts';
 import { type ImageFacts, RGB_PIXELS } from './image-info.ts';
 import type { Kind } from './kinds.ts';
+import { resolutionOf, UNIT } from './resolution.ts';
 
 /** How a bitmap stores its pixels. */
 export interface Dib {
@@ -26,6 +28,8 @@ export interface Dib {
   /** Position of an embedded colour profile in the file. */
   readonly profile?: { readonly at: number; readonly length: number };
   readonly headerBytes: number;
+  /** Pixels per metre, of the width and of the height. */
+  readonly perMetre: readonly [x: number, y: number];
 }
 
 /** Bit masks of the channels. */
@@ -92,7 +96,12 @@ export async function readDib(
   const available = pixelsAt > paletteAt ? Math.floor((pixelsAt - paletteAt) / entry) : used || 2 ** bits;
   const stated = bits > 8 ? used : used || 2 ** bits;
   return {
-    ...{ width, height, bits: bits as Dib['bits'], topDown: stored < 0, headerBytes: length },
+    width,
+    height,
+    bits: bits as Dib['bits'],
+    topDown: stored < 0,
+    headerBytes: length,
+    perMetre: [fields.readUInt32LE(24), fields.readUInt32LE(28)],
     ...(runLength && { runLength }),
     ...(masks && { masks }),
     alphaBitFields: compression === COMPRESSION.alphaBitFields,
@@ -168,11 +177,15 @@ async function readBmpLayout(bytes: WindowReader): Promise<Dib | undefined> {
 export async function readBmp(bytes: WindowReader): Promise<ImageFacts> {
   const layout = await readBmpLayout(bytes);
   if (!layout) return {};
-  const { width, height, bits, masks, profile: place } = layout;
+  const { width, height, bits, masks, perMetre, profile: place } = layout;
   const profile = place ? await readProfile(bytes, place.at, place.length, 'rgb') : 'none';
   const kinds = kindsOf(layout);
   return {
-    ...{ width, height, metadata: [], profile },
+    width,
+    height,
+    ...resolutionOf(...perMetre, UNIT.metre),
+    metadata: [],
+    profile,
     pixels: { ...RGB_PIXELS, bits: Math.min(bits, 8), alpha: (masks?.alpha ?? 0) !== 0, profile: place },
     opaque: bits === 32 && masks?.alpha === 0,
     ...(bits <= 8 && { paletteKind: 'palette' }),

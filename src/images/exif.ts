@@ -4,7 +4,7 @@
  * 6 also keeps the orientation in XMP, so some viewers would rotate the result again.
  */
 import { crc32 } from 'node:zlib';
-import type { InputType } from '../formats.ts';
+import type { InputType } from '../tables/formats.ts';
 import {
   type ByteReader,
   bigEndian,
@@ -14,9 +14,18 @@ import {
   withFile,
   writeAt,
 } from './containers/file.ts';
-import { TiffReader } from './containers/ifd.ts';
+import { type Tags, TiffReader } from './containers/ifd.ts';
 import { jpegSegments, type Part, pngChunks, riffChunks } from './containers/parts.ts';
-import { combineOrientations, type ImageInfo, type Orientation, swapsSides } from './image-info.ts';
+import {
+  combineOrientations,
+  type ImageFacts,
+  type ImageInfo,
+  type Orientation,
+  type Scale,
+  swapsSides,
+} from './image-info.ts';
+import { resolutionOf, tiffUnit } from './resolution.ts';
+import { correctXmp } from './xmp-edits.ts';
 
 /** Marker before EXIF in a JPEG. Some writers put it before EXIF in other formats. */
 const EXIF_MARKER = Buffer.from('Exif\0\0', 'latin1');
@@ -24,7 +33,11 @@ const EXIF_MARKER = Buffer.from('Exif\0\0', 'latin1');
 /** Tags (EXIF 2.32, 4.6). */
 const TAGS = {
   orientation: 0x0112,
+  resolutionX: 0x011a,
+  resolutionY: 0x011b,
+  resolutionUnit: 0x0128,
   exifDirectory: 0x8769,
+  xmp: 0x02bc,
   thumbnailOffset: 0x0201,
   thumbnailLength: 0x0202,
 } as const;
@@ -37,11 +50,11 @@ const SIZE_TAGS = [
 /** First bytes of EXIF after its marker. Browsers ignore EXIF with others. */
 const TIFF_HEADERS = ['II*\0', 'MM\0*'];
 
-/** Reads the orientation from the EXIF at `start`. */
-export async function readOrientation(
+/** Reads the orientation and the resolution from the EXIF at `start`. */
+export async function readExif(
   bytes: ByteReader,
   start: number,
-): Promise<{ orientation?: Orientation }> {
+): Promise<Pick<ImageFacts, 'orientation' | 'resolution'>> {
   const head = await bytes.read(start, EXIF_MARKER.length);
   const at = head.equals(EXIF_MARKER) ? start + EXIF_MARKER.length : start;
   const header = await bytes.read(at, 4);
@@ -49,7 +62,22 @@ export async function readOrientation(
   const tiff = new TiffReader(bytes, header[0]);
   const tags = await tiff.tags(at + ((await tiff.number(at + 4, 4)) ?? 0));
   const value = tags.get(TAGS.orientation)?.value;
-  return isOrientation(value) ? { orientation: value } : {};
+  return {
+    ...(isOrientation(value) && { orientation: value }),
+    ...(await readResolution(tiff, tags, at)),
+  };
+}
+
+/** Reads the resolution that a directory of TIFF or EXIF states. `start` is the offset of its header. */
+export async function readResolution(
+  tiff: TiffReader,
+  tags: Tags,
+  start = 0,
+): Promise<Pick<ImageFacts, 'resolution'>> {
+  const [x, y] = [tags.get(TAGS.resolutionX), tags.get(TAGS.resolutionY)];
+  if (!x || !y) return {};
+  const unit = tiffUnit(tags.get(TAGS.resolutionUnit)?.value);
+  return resolutionOf(await tiff.fraction(x, start), await tiff.fraction(y, start), unit);
 }
 
 /** Checks that a tag value is an orientation: the specification allows 1 to 8, files contain other values. */
@@ -67,15 +95,18 @@ interface MetadataPart extends Pick<Part, 'name' | 'offset' | 'length'> {
 }
 
 /**
- * Removes the EXIF thumbnail, corrects width and height in EXIF, and resets the orientation in XMP, in place, if the image at
- * `path` will be rotated. If only some results exchange width and height, EXIF states neither: all results share it.
+ * Corrects the metadata of the image at `path` in place, which all results share. If it will be rotated: removes the EXIF thumbnail,
+ * corrects width and height in EXIF, or removes them if only some results exchange these, and resets the orientation in XMP.
+ * {@link correctXmp} corrects the rest of XMP.
  *
  * @param turns what is done to the upright image for each result
+ * @param scale see {@link correctXmp}
  */
-export async function makeMetadataUpright(
+export async function correctMetadata(
   path: string,
-  { type, orientation = 1, pages }: ImageInfo,
+  { type, orientation = 1, pages, metadata }: ImageInfo,
   turns: readonly Orientation[],
+  scale: Scale | undefined,
 ): Promise<void> {
   const isRotated = [orientation, ...turns, ...(pages ?? []).map((page) => page.orientation ?? 1)].some(
     (each) => each !== 1,
@@ -83,7 +114,7 @@ export async function makeMetadataUpright(
   const swaps = new Set(turns.map((turn) => swapsSides(combineOrientations(orientation, turn))));
   const correctSizes = swaps.size > 1 ? removeSizes : swaps.has(true) ? swapSizes : undefined;
   const partsOf = PARTS[type];
-  if (!isRotated || !partsOf) return;
+  if (!partsOf || !(isRotated || metadata?.includes('xmp'))) return;
   await withFile(path, 'r+', async (file) => {
     const { size } = await file.stat();
     const parts: MetadataPart[] = [];
@@ -94,8 +125,9 @@ export async function makeMetadataUpright(
     for (const { kind, name, offset, length } of parts) {
       const { bytes } = await readAt(file, offset, length);
       const before = Buffer.from(bytes);
-      if (kind === 'exif') await makeExifUpright(bytes, correctSizes);
-      else resetXmpOrientation(bytes);
+      if (kind === 'xmp') correctXmp(bytes, scale);
+      if (kind === 'xmp' && isRotated) resetXmpOrientation(bytes);
+      if (kind === 'exif' && isRotated) await makeExifUpright(bytes, correctSizes);
       if (bytes.equals(before)) continue;
       await writeAt(file, offset, bytes);
       if (type === 'png') await writeAt(file, offset + length, bigEndian(crc32(bytes, crc32(name)), 4));
@@ -116,7 +148,15 @@ const PARTS: Partial<
   },
   png: (bytes, size) => chunksWith(pngChunks(bytes), { eXIf: 'exif', iTXt: 'xmp' }, size),
   webp: (bytes, size) => chunksWith(riffChunks(bytes), { EXIF: 'exif', 'XMP ': 'xmp' }, size),
-  tiff: (_, size) => [{ name: 'TIFF', kind: 'xmp', offset: 0, length: size }],
+  async *tiff(bytes, size) {
+    const tiff = await TiffReader.open(bytes);
+    if (!tiff) return;
+    for await (const { offset } of tiff.directories()) {
+      const { value = 0, count = 0 } = (await tiff.tags(offset)).get(TAGS.xmp) ?? {};
+      if (count > 0 && value + count <= size)
+        yield { name: 'TIFF', kind: 'xmp', offset: value, length: count };
+    }
+  },
 };
 
 async function* chunksWith(

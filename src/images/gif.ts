@@ -78,13 +78,20 @@ export async function readGif(bytes: WindowReader): Promise<ImageFacts> {
     if (end === undefined && name === 'cut' && head.length === 0) truncated = true;
     else contradictory ||= end === undefined;
   }
+  const covers = first && (first.flags & TRANSPARENT) === 0 && isWhole(first.head, width, height);
   // Frames over an opaque one uncover transparency only if they clear their area.
-  const opaque = first && !clears && (first.flags & TRANSPARENT) === 0 && isWhole(first.head, width, height);
+  const opaque = covers && !clears;
+  const isStill = delaysMs.length === 1 && !truncated && !contradictory;
   return {
-    ...{ width, height, paletteKind: 'palette', profile: 'none', metadata },
+    width,
+    height,
+    paletteKind: 'palette',
+    profile: 'none',
+    metadata,
     pixels: { ...RGB_PIXELS, alpha },
     ...(truncated && { truncated }),
     ...(contradictory && { contradictory }),
+    ...(isStill && covers && { opaque: true }),
     ...(delaysMs.length > 1 && {
       animation: { delaysMs, loopCount, ...(opaque && { opaque }) },
     }),

@@ -6,7 +6,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { readDib, strideOf } from './bmp.ts';
 import { type RepairTarget, readAt, readRange, replaceContent, WindowReader } from './containers/file.ts';
 import { type ImageFacts, RGB_PIXELS } from './image-info.ts';
-import { PNG_SIGNATURE } from './png-writer.ts';
+import { PNG_SIGNATURE } from './png/png-writer.ts';
 
 /** Length of the header of the file and of an entry of its directory. */
 const HEADER_BYTES = 6;
@@ -30,7 +30,11 @@ export async function readIco(bytes: WindowReader): Promise<ImageFacts> {
   const isUsual = headerBytes === BITMAP_HEADER && READ_BITS.includes(bits) && !topDown;
   const hasUsualMasks = bits !== 32 || (masks?.red === RED && masks.alpha !== 0);
   return {
-    ...{ width, height, profile: 'none', metadata: [], pixels },
+    width,
+    height,
+    profile: 'none',
+    metadata: [],
+    pixels,
     ...(!isUsual || !hasUsualMasks ? { kinds: ['icon-bitmap'] } : {}),
   };
 }

@@ -1,5 +1,5 @@
 /** @module Properties of an image, as data. */
-import type { InputType } from '../formats.ts';
+import type { InputType } from '../tables/formats.ts';
 import type { Copyright } from './copyright/fields.ts';
 import type { Kind } from './kinds.ts';
 
@@ -15,9 +15,13 @@ export interface ImageFacts {
   readonly height?: number;
   /** Undefined means 1, upright. */
   readonly orientation?: Orientation;
+  /** Pixels per inch of the stored width and height. Undefined without a usable one; see `resolutionOf`. */
+  readonly resolution?: Scale;
   /** The colours are multiplied by alpha. */
   readonly premultiplied?: boolean;
   readonly truncated?: boolean;
+  /** A JPEG from whose JPEG XL libjxl cannot restore the same bytes. */
+  readonly unrestorable?: boolean;
   readonly cmyk?: boolean;
   readonly lab?: boolean;
   readonly profile?: Profile;
@@ -27,6 +31,8 @@ export interface ImageFacts {
   readonly externalProfile?: boolean;
   /** Name of the file with the external profile, in the job's folder. */
   readonly profileFile?: string;
+  /** Set for a profile that tables and a matrix replace. */
+  readonly colourTables?: ColourTablesFile | undefined;
   /** Colour space other than sRGB that the file declares by numbers. Takes precedence over an embedded profile. */
   readonly declaredColour?: DeclaredColour;
   /** Set for a palette or bilevel image, which must be compressed without loss. */
@@ -47,7 +53,7 @@ export interface ImageFacts {
   readonly hasUncountedFrames?: boolean;
   /** The image has frames that the tools do not decode: an animated PNG or an AVIF sequence. */
   readonly hasIgnoredFrames?: boolean;
-  /** The fourth byte per pixel of a bitmap is not alpha, or a WebP is a still image without alpha. */
+  /** The fourth byte per pixel of a bitmap is not alpha, or a WebP or GIF is a still image without transparency. */
   readonly opaque?: boolean;
   /** Pages of a TIFF, without reduced-resolution versions, or those of a PDF that a conversion can need: upright, in points. */
   readonly pages?: readonly Page[];
@@ -58,8 +64,11 @@ export interface ImageFacts {
   readonly detailed?: boolean;
   /** Set for a JPEG unless greys or 8 × 8 pixels with colours of full resolution. */
   readonly codedUnit?: CodedUnit;
-  /** A JPEG with a gain map, with which some screens show it in HDR. */
+  /** A JPEG, AVIF or HEIC with a gain map, with which some screens show it in HDR. */
   readonly gainMap?: boolean;
+
+  /** A colour, such as `#ff8000`, whose pixels are transparent in an indexed PSD. */
+  readonly transparentColour?: string;
 
   /** Number of rows that the file of a truncated PNG contains. */
   readonly shownRows?: number;
@@ -74,6 +83,10 @@ export interface ImageFacts {
   readonly canvasColour?: string;
   /** An SVG with features that browsers render and librsvg ignores. */
   readonly hasUnsupportedFeatures?: boolean;
+  /** An SVG with features that librsvg renders from version 2.60. */
+  readonly hasNewFeatures?: boolean;
+  /** An SVG without entities that can have an attribute of more than 10 MB, such as an embedded photo. */
+  readonly hasLongText?: boolean;
 
   /** Area of the first frame of a WebP, if it does not cover the whole canvas. */
   readonly firstFrame?: Area;
@@ -119,7 +132,8 @@ export const RGB_PIXELS: PixelFormat = { alpha: false, bits: 8, colourSpace: 'rg
 
 /** Adds the properties that a part of a file states to those of earlier parts. */
 export const addFacts = (facts: ImageFacts, more: ImageFacts | undefined): ImageFacts => ({
-  ...{ ...facts, ...more },
+  ...facts,
+  ...more,
   metadata: [...new Set([...(facts.metadata ?? []), ...(more?.metadata ?? [])])],
 });
 
@@ -138,8 +152,14 @@ export const turnSize = ({ width, height }: Size, orientation: Orientation = 1):
  * clockwise afterwards.
  */
 const MOVES: Readonly<Record<Orientation, readonly [reflects: boolean, quarters: number]>> = {
-  ...{ 1: [false, 0], 2: [true, 0], 3: [false, 2], 4: [true, 2] },
-  ...{ 5: [true, 3], 6: [false, 1], 7: [true, 1], 8: [false, 3] },
+  1: [false, 0],
+  2: [true, 0],
+  3: [false, 2],
+  4: [true, 2],
+  5: [true, 3],
+  6: [false, 1],
+  7: [true, 1],
+  8: [false, 3],
 };
 const ORIENTATIONS = [1, 2, 3, 4, 5, 6, 7, 8] as const;
 
@@ -184,6 +204,14 @@ export type Profile = 'none' | 'srgb' | 'other' | 'grey' | 'unusable';
 /** Returns whether pixels with this profile differ from those of sRGB. */
 export const differsFromSrgb = (profile?: Profile): boolean => profile === 'other' || profile === 'grey';
 
+/** Conversion of colours to sRGB by a table to linear light, a matrix, and a table to the encoding of sRGB. */
+export interface ColourTablesFile {
+  /** Name in the job's folder of the PPM with the two tables as images of one row. */
+  readonly file: string;
+  /** The nine coefficients by rows, with commas between them. */
+  readonly matrix: string;
+}
+
 /** Colour space declared by numbers instead of a profile. */
 export interface DeclaredColour {
   readonly primaries: Primaries;
@@ -219,9 +247,15 @@ type PaletteKind = 'bilevel' | 'palette';
 /** Standards of embedded metadata. GPS position, dates and camera settings are EXIF. */
 export type MetadataKind = 'exif' | 'iptc' | 'xmp';
 
+/** Factors by which an image is resized, or other numbers for each direction. */
+export interface Scale {
+  readonly x: number;
+  readonly y: number;
+}
+
 /** Properties that a page has in common with images. */
 type PageFacts =
-  | ('width' | 'height' | 'orientation' | 'paletteKind')
+  | ('width' | 'height' | 'orientation' | 'resolution' | 'paletteKind')
   | ('cmyk' | 'lab' | 'profile' | 'premultiplied' | 'kinds' | 'contradictory');
 
 /** Page of a TIFF, with the decoder errors to correct, or of a PDF. */
@@ -230,6 +264,8 @@ export interface Page extends Pick<ImageFacts, PageFacts> {
   readonly index: number;
   /** The pixels are stored as RGB or YCbCr: there is no palette. */
   readonly trueColour?: boolean;
+  /** The pixels are decoded as YCbCr of ITU-R BT.601. */
+  readonly ycc?: boolean;
   /** ImageMagick decodes the greys inverted. */
   readonly inverted?: boolean;
   /** libtiff has applied the mirroring part of this orientation to the pixels, but the tag is still there. */

@@ -4,7 +4,7 @@
  */
 import { constants, gunzipSync } from 'node:zlib';
 import { fileTypeFromBuffer } from 'file-type';
-import { ALL_INPUT_TYPES, type InputType } from '../formats.ts';
+import { ALL_INPUT_TYPES, type InputType } from '../tables/formats.ts';
 import { readBmp, repairBmp } from './bmp.ts';
 import {
   bufferReader,
@@ -17,20 +17,20 @@ import {
 } from './containers/file.ts';
 import { TiffReader } from './containers/ifd.ts';
 import { readGif, repairGif } from './gif.ts';
-import { readHeif } from './heif.ts';
-import { repairHeif } from './heif-repair.ts';
+import { readHeif } from './heif/heif.ts';
+import { repairHeif } from './heif/heif-repair.ts';
 import { keepBestImage, readIco } from './ico.ts';
 import { type ImageFacts, type ImageInfo, RGB_PIXELS } from './image-info.ts';
 import { readJp2, repairJp2 } from './jp2.ts';
 import { readJpeg } from './jpeg.ts';
 import { readJxl } from './jxl.ts';
-import { readPng } from './png.ts';
+import { readPng } from './png/png.ts';
 import { readPsd, repairPsd } from './psd.ts';
-import { readSvg } from './svg/inspect.ts';
-import { skipXmlPreamble } from './svg/markup.ts';
 import { repairSvg } from './svg/rewrite.ts';
-import { readTiff, TAG } from './tiff.ts';
-import { repairTiff } from './tiff-repair.ts';
+import { readSvg } from './svg/svg-info.ts';
+import { skipXmlPreamble } from './svg/svg-markup.ts';
+import { readTiff, TAG } from './tiff/tiff.ts';
+import { repairTiff } from './tiff/tiff-repair.ts';
 import { readWebp } from './webp.ts';
 
 /** Types of files that can be stored. */
@@ -49,8 +49,27 @@ const ALIASES: Readonly<Record<string, InputType>> = { apng: 'png', tif: 'tiff',
 
 /** Archives and compressed files, by the file extension that `file-type` reports. */
 const ARCHIVES = [
-  ...['7z', 'Z', 'ace', 'ar', 'arj', 'bz2', 'cab', 'cpio', 'deb', 'gz', 'jar', 'lz', 'lz4', 'lzh'],
-  ...['rar', 'rpm', 'tar', 'tar.gz', 'xar', 'xz', 'zst'],
+  '7z',
+  'Z',
+  'ace',
+  'ar',
+  'arj',
+  'bz2',
+  'cab',
+  'cpio',
+  'deb',
+  'gz',
+  'jar',
+  'lz',
+  'lz4',
+  'lzh',
+  'rar',
+  'rpm',
+  'tar',
+  'tar.gz',
+  'xar',
+  'xz',
+  'zst',
 ];
 
 /** What `file-type` skips: a byte order mark, and the tag of an MP3. Behind it, only a PDF or an SVG is one for its decoder. */

@@ -4,6 +4,7 @@
  * share.
  */
 import type { FileHandle } from 'node:fs/promises';
+import { readColourSpace, readProfile } from './colour/icc.ts';
 import {
   bigEndian,
   type RepairTarget,
@@ -13,7 +14,6 @@ import {
   writeAt,
 } from './containers/file.ts';
 import { type Box, boxes, encodeBox, findBox, type Part, parseBoxes } from './containers/parts.ts';
-import { readColourSpace, readProfile } from './icc.ts';
 import type { Area, ImageFacts, MetadataKind, PixelFormat } from './image-info.ts';
 
 /** Markers SOC and SIZ, with which every codestream starts. */

@@ -1,10 +1,18 @@
 /** @module Reads the segments of a JPEG before its pixels (ITU-T T.81). */
 import { deflateRawSync } from 'node:zlib';
+import {
+  type ColourModel,
+  isMisaligned,
+  isProfileFor,
+  MAX_PROFILE_BYTES,
+  readProfile,
+} from './colour/icc.ts';
 import { type WindowReader, withReader } from './containers/file.ts';
 import { jpegSegments, type Segment, START_OF_SCAN } from './containers/parts.ts';
-import { readOrientation } from './exif.ts';
-import { type ColourModel, isProfileFor, MAX_PROFILE_BYTES, readProfile } from './icc.ts';
+import { readExif } from './exif.ts';
 import { addFacts, type ImageFacts, isSameSize, type MetadataKind } from './image-info.ts';
+import { resolutionOf, UNIT } from './resolution.ts';
+import { XMP_NAMESPACES } from './xmp-edits.ts';
 
 const QUANTIZATION_TABLES = 0xdb;
 /** Frame headers of lossless and hierarchical JPEG, Huffman and arithmetic (T.81, table B.1). */
@@ -34,6 +42,9 @@ const MAX_COMPONENTS = 4;
 const BLOCK = 8;
 /** Kinds of pixels by the number of components. */
 const COLOUR_MODELS: Readonly<Record<number, ColourModel>> = { 1: 'grey', 3: 'rgb', 4: 'cmyk' };
+/** Marker of a JFIF segment, and its units by number. 0 states only the shape of the pixels. */
+const JFIF_SEGMENT = 224;
+const JFIF_UNITS: Readonly<Record<number, number>> = { 1: UNIT.inch, 2: UNIT.centimetre };
 /** Marker and name of a segment with a part of the profile. */
 const PROFILE_SEGMENT = 226;
 const PROFILE_NAME = 'ICC_PROFILE\0';
@@ -53,6 +64,7 @@ export async function readJpeg(bytes: WindowReader): Promise<ImageFacts> {
   let model: ColourModel | undefined;
   const parts: ProfilePart[] = [];
   let step: number | undefined;
+  let jfif: ImageFacts = {};
   let scan = 0;
   for await (const segment of jpegSegments(bytes)) {
     const { marker, offset, start, end } = segment;
@@ -73,6 +85,7 @@ export async function readJpeg(bytes: WindowReader): Promise<ImageFacts> {
       };
     }
     if (marker === QUANTIZATION_TABLES) step ??= await readMeanStep(bytes, offset);
+    if (marker === JFIF_SEGMENT) jfif = { ...(await readJfif(bytes, offset)), ...jfif };
     const parsed = await APP_SEGMENTS[marker]?.(bytes, segment);
     const part = await readProfilePart(bytes, segment);
     if (part && parts.length <= MAX_PROFILE_PARTS) parts.push(part);
@@ -83,10 +96,20 @@ export async function readJpeg(bytes: WindowReader): Promise<ImageFacts> {
   const profile = parts.find(({ number }) => number === 1);
   const detailed = await isDetailed(bytes, scan, frame, step);
   return {
-    ...{ ...frame, ...metadataInfo, pixels: { ...pixels, profile } },
+    ...frame,
+    ...metadataInfo,
+    ...jfif, // takes precedence over EXIF, as in other programs
+    pixels: { ...pixels, profile },
     ...(await readPartedProfile(bytes, parts, model)), // only now, because the frame header follows the profile
     ...(detailed && { detailed }),
   };
+}
+
+/** Reads the resolution in a JFIF segment (T.871, 10.1). */
+async function readJfif(bytes: WindowReader, offset: number): Promise<ImageFacts> {
+  const head = await bytes.read(offset, 12);
+  if (head.length < 12 || head.toString('latin1', 0, 5) !== 'JFIF\0') return {};
+  return resolutionOf(head.readUInt16BE(8), head.readUInt16BE(10), JFIF_UNITS[head[7] as number]);
 }
 
 /** Part of a profile in a segment (ICC.1, B.4). */
@@ -117,7 +140,10 @@ function sortParts(parts: readonly ProfilePart[]): ProfilePart[] {
   return sorted.every(isRight) ? sorted : [];
 }
 
-/** ImageMagick joins the parts in the order in which the file has them, and ignores their numbers. */
+/**
+ * Reads the kind of a profile. It is external if ImageMagick would misread it, because it joins the parts in the order in which the
+ * file has them, and ignores their numbers; or if it cannot be written to a PNG.
+ */
 async function readPartedProfile(
   bytes: WindowReader,
   parts: readonly ProfilePart[],
@@ -127,10 +153,12 @@ async function readPartedProfile(
   const sorted = sortParts(parts);
   const [first] = sorted;
   if (!first || !(await isProfileFor(bytes, first.at, model))) return { profile: 'unusable' };
-  if (sorted.length === 1) return { profile: await readProfile(bytes, first.at, first.length, model) };
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  const isExternal =
+    sorted.some((part, at) => part !== parts[at]) || isMisaligned(await bytes.read(first.at, 9), length);
   return {
-    profile: 'other',
-    ...(sorted.some((part, at) => part !== parts[at]) && { externalProfile: true }),
+    profile: sorted.length === 1 ? await readProfile(bytes, first.at, length, model) : 'other',
+    ...(isExternal && { externalProfile: true }),
   };
 }
 
@@ -208,10 +236,10 @@ const APP_SEGMENTS: Readonly<
 > = {
   225: async (bytes, { offset, length }) => {
     const name = (await bytes.read(offset, 28)).toString('latin1');
-    if (name.startsWith('Exif\0\0')) return { ...(await readOrientation(bytes, offset)), metadata: ['exif'] };
+    if (name.startsWith('Exif\0\0')) return { ...(await readExif(bytes, offset)), metadata: ['exif'] };
     if (!name.startsWith('http://ns.adobe.com/xap/1.0/')) return undefined;
     const xmp = await bytes.read(offset, Math.min(length, MAX_XMP_START));
-    return { metadata: ['xmp'], ...(xmp.includes('hdrgm:Version') && { gainMap: true }) };
+    return { metadata: ['xmp'], ...(xmp.includes(XMP_NAMESPACES.gainMap) && { gainMap: true }) };
   },
   237: async (bytes, { offset, length }) => {
     const resources = (await bytes.read(offset, Math.min(length, MAX_PROFILE_BYTES))).toString('latin1');

@@ -47,7 +47,7 @@ export async function readJxl(bytes: WindowReader): Promise<ImageFacts> {
     ...decodedDepth(header),
     ...(header.isPremultiplied && { premultiplied: true }),
     ...(header.isAnimated && { hasUncountedFrames: true }),
-    ...(isCmyk && { kinds: ['cmyk-jxl'] as const }),
+    ...(isCmyk && { kinds: ['jpeg-xl-cmyk'] as const }),
   };
 }
 
@@ -58,7 +58,7 @@ export async function readJxl(bytes: WindowReader): Promise<ImageFacts> {
 function decodedDepth({ depths, hasAlpha }: JxlHeader): ImageFacts {
   const decodedDepth = Math.max(...depths) > 8 ? 16 : 8;
   if (depths.every((depth) => depth === decodedDepth)) return {};
-  return { decodedDepth, ...(hasAlpha && { kinds: ['jxl-alpha-depth'] as const }) };
+  return { decodedDepth, ...(hasAlpha && { kinds: ['jpeg-xl-alpha-depth'] as const }) };
 }
 
 /** Properties of an image, up to its colour space. */
@@ -77,8 +77,13 @@ interface JxlHeader {
 }
 
 const DEFAULT_HEADER: JxlHeader = {
-  ...{ depths: [8], orientation: 1, isAnimated: false },
-  ...{ hasAlpha: false, isPremultiplied: false, isCmyk: false, isGrey: false },
+  depths: [8],
+  orientation: 1,
+  isAnimated: false,
+  hasAlpha: false,
+  isPremultiplied: false,
+  isCmyk: false,
+  isGrey: false,
   profile: 'none',
 };
 /** Numbers of the colour space of greys, and of the white point, primaries and transfer function of sRGB (tables D.4 to D.7). */
@@ -131,7 +136,9 @@ function readProperties(bits: BitReader): JxlHeader {
   bits.flag(); // whether the colours are XYB
   return {
     depths: [depth, ...alpha.map((channel) => channel.depth)],
-    ...{ orientation, isAnimated, hasAlpha: alpha.length > 0 },
+    orientation,
+    isAnimated,
+    hasAlpha: alpha.length > 0,
     isPremultiplied: alpha[0]?.isAssociated === true,
     isCmyk: channels.some(({ type }) => type === CHANNEL.black),
     ...readColours(bits),

@@ -44,6 +44,7 @@ export const KINDS = rows({
   'sensor-mosaic': { label: 'raw data of a sensor in a TIFF', refused: [7] },
   'tiled-cmyk-jpeg': { label: 'tiles of CMYK JPEG in a TIFF', refused: BOTH },
   'alpha-without-properties': { label: 'an AVIF whose alpha states no size', refused: [6] },
+  'ycgco-re': { label: 'an AVIF or HEIC with the lossless colours YCgCo-R', refused: [6] },
   'bmp-header': { label: 'a header of OS/2 2.x, or of 52 bytes, in a BMP', refused: BOTH },
   'bmp-masks': { label: 'bit masks other than 5-5-5, 5-6-5 or from 8 bits on in a BMP', refused: BOTH },
   'bmp-2-bits': { label: '2 bits per pixel in a BMP', refused: BOTH },
@@ -52,7 +53,11 @@ export const KINDS = rows({
     label: 'bit masks, 2 or 16 bits per pixel, rows from the top or a longer header in an icon',
     refused: BOTH,
   },
-  'cmyk-jxl': { label: 'JPEG XL with CMYK colours', refused: 'always' },
+  'sequence-alpha': {
+    label: 'an AVIF or HEIC sequence of which only the frames have transparency',
+    refused: 'always',
+  },
+  'jpeg-xl-cmyk': { label: 'JPEG XL with CMYK colours', refused: 'always' },
   'jp2-colours': {
     label: 'JPEG 2000 with other colours than greys, RGB, sRGB or sYCC, such as CMYK or CIELab',
     refused: 'always',
@@ -67,7 +72,7 @@ export const KINDS = rows({
   'jpeg-process': { label: 'lossless, hierarchical or 12-bit JPEG', refused: 'on failure' },
   'tiff-jpeg-2000': { label: 'JPEG 2000 compression in a TIFF', refused: 'on failure' },
   'tiff-jpeg-xl': { label: 'JPEG XL compression in a TIFF', refused: 'on failure' },
-  'jxl-alpha-depth': {
+  'jpeg-xl-alpha-depth': {
     label: 'JPEG XL with transparency of other than 8 or 16 bits, or of fewer bits than its colours',
     refused: 'on failure',
   },

@@ -1,4 +1,6 @@
 /** @module Reads the header and resources of a PSD, and repairs it (Adobe Photoshop File Formats Specification, 2019). */
+
+import { readProfile } from './colour/icc.ts';
 import {
   bigEndian,
   type RepairTarget,
@@ -8,11 +10,15 @@ import {
   WindowReader,
   writeAt,
 } from './containers/file.ts';
-import { readProfile } from './icc.ts';
 import type { ImageFacts, MetadataKind, PixelFormat, Profile } from './image-info.ts';
 
+const NO_BYTES = Buffer.alloc(0);
+
+/** Maximum number of image resources, and of blocks with other information, to read. */
 const MAX_RESOURCES = 1000;
 const HEADER_BYTES = 26;
+/** Bytes of the table of an indexed image. */
+const TABLE_BYTES = 768;
 /** Maximum number of layers that Photoshop allows. */
 const MAX_LAYERS = 8000;
 
@@ -21,19 +27,34 @@ const MODE = { grey: 1, indexed: 2, cmyk: 4, duotone: 8, lab: 9 } as const;
 const READABLE_MODES = [0, 1, 2, 3, 4, 8, 9];
 /** Colour spaces by the colour mode, and their numbers of channels. */
 const SPACES: Readonly<Record<number, PixelFormat['colourSpace']>> = {
-  ...{ 0: 'grey', 1: 'grey', 2: 'rgb', 3: 'rgb' },
-  ...{ 4: 'cmyk', 8: 'grey', 9: 'lab' },
+  0: 'grey',
+  1: 'grey',
+  2: 'rgb',
+  3: 'rgb',
+  4: 'cmyk',
+  8: 'grey',
+  9: 'lab',
 };
 const CHANNELS: Readonly<Record<PixelFormat['colourSpace'], number>> = { grey: 1, rgb: 3, lab: 3, cmyk: 4 };
 /** Bits per channel that ImageMagick decodes correctly. */
 const READABLE_DEPTHS = [1, 8, 16];
 
-const RESOURCE = { iptc: 1028, profile: 1039, version: 1057, exif: 1058, xmp: 1060 } as const;
+const RESOURCE = {
+  iptc: 1028,
+  profile: 1039,
+  transparentIndex: 1047,
+  version: 1057,
+  exif: 1058,
+  xmp: 1060,
+} as const;
 const METADATA: Readonly<Record<number, MetadataKind>> = {
   [RESOURCE.iptc]: 'iptc',
   [RESOURCE.exif]: 'exif',
   [RESOURCE.xmp]: 'xmp',
 };
+
+/** Version of a PSB, which has longer numbers. */
+const PSB = 2;
 
 /** Offsets in the header (section "File Header Section"). */
 const AT = { version: 4, channels: 12, height: 14, width: 18, depth: 22, mode: 24 } as const;
@@ -43,8 +64,8 @@ export async function readPsd(bytes: WindowReader): Promise<ImageFacts> {
   const header = Buffer.from(await bytes.read(0, HEADER_BYTES));
   if (header.length < HEADER_BYTES) return {};
   const [depth, mode] = [header.readUInt16BE(AT.depth), header.readUInt16BE(AT.mode)];
-  const { resources, layers } = await findSections(bytes);
-  const count = await readLayerCount(bytes, layers);
+  const sections = await findSections(bytes, header);
+  const { count } = await findLayers(bytes, sections);
   const readable = READABLE_MODES.includes(mode) && READABLE_DEPTHS.includes(depth);
   const colourSpace = SPACES[mode] ?? 'rgb';
   return {
@@ -56,7 +77,7 @@ export async function readPsd(bytes: WindowReader): Promise<ImageFacts> {
     ...(mode === MODE.lab && { lab: true }),
     ...(!readable && { kinds: ['psd-mode'] as const }),
     ...(Math.abs(count) > MAX_LAYERS && { kinds: ['psd-layers'] as const }),
-    ...(await readResources(bytes, resources, layers)),
+    ...(await readResources(bytes, sections.resources, sections.layers)),
   };
 }
 
@@ -65,27 +86,80 @@ interface Sections {
   readonly resources: number;
   readonly layers: number;
   readonly merged: number;
+  /** Bytes of the lengths in the section of the layers: those of a PSB are longer. */
+  readonly lengthBytes: 4 | 8;
 }
 
-async function findSections(bytes: WindowReader): Promise<Sections> {
+async function findSections(bytes: WindowReader, header: Buffer): Promise<Sections> {
+  const lengthBytes = header.readUInt16BE(AT.version) === PSB ? 8 : 4;
   const resources = HEADER_BYTES + 4 + (await lengthAt(bytes, HEADER_BYTES));
   const layers = resources + 4 + (await lengthAt(bytes, resources));
-  return { resources, layers, merged: layers + 4 + (await lengthAt(bytes, layers)) };
+  const merged = layers + lengthBytes + (await lengthAt(bytes, layers, lengthBytes));
+  return { resources, layers, merged, lengthBytes };
 }
 
-/** Offset of the number of layers in their section, after the length of the section and that of the list. */
-const LAYER_COUNT_AT = 8;
-
-/** Reads the number of layers: 0 if there is no list of them, negative if the merged image has transparency. */
-async function readLayerCount(bytes: WindowReader, layers: number): Promise<number> {
-  const section = await bytes.read(layers, LAYER_COUNT_AT + 2);
-  const hasLayers = section.length === 10 && section.readUInt32BE(0) > 0 && section.readUInt32BE(4) > 0;
-  return hasLayers ? section.readInt16BE(LAYER_COUNT_AT) : 0;
+/** The list of layers. */
+interface LayerList {
+  /** Number of layers: 0 if there is no list, negative if the merged image has transparency. */
+  readonly count: number;
+  /** Offset of the number. */
+  readonly at: number;
+  /** Whether the merged image has transparency. */
+  readonly hasAlpha: boolean;
 }
 
-async function lengthAt(bytes: WindowReader, offset: number): Promise<number> {
-  const length = await bytes.read(offset, 4);
-  return length.length < 4 ? 0 : length.readUInt32BE(0);
+/** Blocks with the layers of files of 16 and 32 bits per channel, and empty blocks of a merged image with transparency. */
+const LAYER_BLOCKS = ['Layr', 'Lr16', 'Lr32'];
+const ALPHA_BLOCKS = ['Mtrn', 'Mt16', 'Mt32'];
+/** Other blocks whose length has 8 bytes in a PSB (section "Additional Layer Information"). */
+const LONG_BLOCKS = [
+  'LMsk',
+  'Alph',
+  'FMsk',
+  'lnk2',
+  'FEid',
+  'FXid',
+  'PxSD',
+  ...LAYER_BLOCKS,
+  ...ALPHA_BLOCKS,
+];
+/** Bytes of the signature and the key of a block. */
+const BLOCK_HEAD_BYTES = 8;
+
+/**
+ * Finds the layers: in their list, or, as Photoshop writes those of 16 bits per channel, in a block behind the empty list and the mask
+ * of all layers.
+ */
+async function findLayers(bytes: WindowReader, sections: Sections): Promise<LayerList> {
+  const { layers, merged, lengthBytes } = sections;
+  const list = layers + lengthBytes;
+  const listAt = async (at: number, isTransparent: boolean): Promise<LayerList> => {
+    const number = at + 2 <= merged ? await bytes.read(at, 2) : NO_BYTES;
+    const count = number.length < 2 ? 0 : number.readInt16BE();
+    return { count, at, hasAlpha: isTransparent || count < 0 };
+  };
+  if ((await lengthAt(bytes, list, lengthBytes)) > 0) return listAt(list + lengthBytes, false);
+  const mask = list + lengthBytes;
+  let hasAlpha = false;
+  let at = mask + 4 + (await lengthAt(bytes, mask));
+  for (let count = 0; count < MAX_RESOURCES && at < merged; count += 1) {
+    const head = (await bytes.read(at, BLOCK_HEAD_BYTES)).toString('latin1');
+    const key = head.slice(4);
+    if (!head.startsWith('8B')) break;
+    const width = LONG_BLOCKS.includes(key) ? lengthBytes : 4;
+    const content = at + BLOCK_HEAD_BYTES + width;
+    if (ALPHA_BLOCKS.includes(key)) hasAlpha = true;
+    if (LAYER_BLOCKS.includes(key)) return listAt(content, hasAlpha);
+    at = content + (await lengthAt(bytes, at + BLOCK_HEAD_BYTES, width));
+  }
+  return { count: 0, at: 0, hasAlpha };
+}
+
+/** Reads a length of 4 or 8 bytes; 0 at the end of the file. */
+async function lengthAt(bytes: WindowReader, offset: number, width: 4 | 8 = 4): Promise<number> {
+  const length = await bytes.read(offset, width);
+  if (length.length < width) return 0;
+  return width === 4 ? length.readUInt32BE() : Number(length.readBigUInt64BE());
 }
 
 /**
@@ -95,6 +169,7 @@ async function readResources(bytes: WindowReader, start: number, end: number): P
   const metadata = new Set<MetadataKind>();
   let profile: Profile = 'none';
   let merged = true;
+  let transparentColour: string | undefined;
   let offset = start + 4;
   for (let count = 0; count < MAX_RESOURCES && offset < end; count += 1) {
     const head = await bytes.read(offset, 7);
@@ -106,6 +181,7 @@ async function readResources(bytes: WindowReader, start: number, end: number): P
     const kind = METADATA[number];
     if (kind) metadata.add(kind);
     if (number === RESOURCE.profile) profile = await readProfile(bytes, data, length);
+    if (number === RESOURCE.transparentIndex) transparentColour = await readTableColour(bytes, data);
     // A version of four bytes, then a flag for a real merged image.
     if (number === RESOURCE.version) merged = (await bytes.read(data, 5))[4] !== 0;
     offset = data + length + (length & 1);
@@ -113,8 +189,24 @@ async function readResources(bytes: WindowReader, start: number, end: number): P
   return {
     profile,
     metadata: [...metadata],
+    ...(transparentColour && { transparentColour }),
     ...(!merged && { kinds: ['psd-without-merged-image'] as const }),
   };
+}
+
+/**
+ * Reads the index of a transparent colour at an offset, and that colour from the table of an indexed image: 256 reds, then greens, then
+ * blues.
+ *
+ * @returns undefined if the image has no such table
+ */
+async function readTableColour(bytes: WindowReader, at: number): Promise<string | undefined> {
+  const index = Buffer.from(await bytes.read(at, 2));
+  if (index.length < 2 || index.readUInt16BE() > 255 || (await lengthAt(bytes, HEADER_BYTES)) < TABLE_BYTES)
+    return undefined;
+  const table = await bytes.read(HEADER_BYTES + 4, TABLE_BYTES);
+  const colour = [0, 256, 512].map((start) => table[start + index.readUInt16BE()] ?? 0);
+  return `#${Buffer.from(colour).toString('hex')}`;
 }
 
 /**
@@ -124,27 +216,26 @@ async function readResources(bytes: WindowReader, start: number, end: number): P
  */
 export async function repairPsd(target: RepairTarget): Promise<undefined> {
   const bytes = new WindowReader(target.file);
-  const sections = await findSections(bytes);
-  const layerCount = await readLayerCount(bytes, sections.layers);
-  await hideLayers(target, sections, layerCount);
-  await hideExtraChannels(target, sections, layerCount < 0);
+  const { bytes: header } = await readAt(target.file, 0, HEADER_BYTES);
+  const sections = await findSections(bytes, header);
+  const layers = await findLayers(bytes, sections);
+  await hideLayers(target, layers);
+  await hideExtraChannels(target, header, sections, layers.hasAlpha);
 }
 
 /**
  * Reduces the layer count to one. Only the merged image is converted, but ImageMagick 7 counts layers as frames and
  * rejects too many. A file with more layers than Photoshop allows is not changed, and is rejected later.
  */
-async function hideLayers({ file }: RepairTarget, { layers }: Sections, count: number): Promise<void> {
+async function hideLayers({ file }: RepairTarget, { count, at }: LayerList): Promise<void> {
   const one = Buffer.alloc(2);
   one.writeInt16BE(Math.sign(count));
-  if (Math.abs(count) > 1 && Math.abs(count) <= MAX_LAYERS) await writeAt(file, layers + LAYER_COUNT_AT, one);
+  if (Math.abs(count) > 1 && Math.abs(count) <= MAX_LAYERS) await writeAt(file, at, one);
 }
 
-/** Version of a PSD. A PSB, with version 2, has longer numbers. */
-const PSD = 1;
-/** Maximum number of channels and of rows of a PSD. */
+/** Maximum number of channels, and maximum number of rows of an image that can be converted. */
 const MAX_CHANNELS = 56;
-const MAX_ROWS = 30_000;
+const MAX_ROWS = 65_535;
 /** Compressions of the merged image: none, and PackBits, which lists the length of each row of each channel first. */
 const COMPRESSION = { none: 0, packBits: 1 } as const;
 
@@ -155,16 +246,15 @@ const COMPRESSION = { none: 0, packBits: 1 } as const;
  */
 async function hideExtraChannels(
   target: RepairTarget,
+  header: Buffer,
   { resources, merged }: Sections,
   hasAlpha: boolean,
 ): Promise<void> {
   const { file, maxBytes } = target;
-  const { bytes: header } = await readAt(file, 0, HEADER_BYTES);
   const [mode, stored] = [header.readUInt16BE(AT.mode), header.readUInt16BE(AT.channels)];
   const shown = shownChannels(mode, hasAlpha);
   const isRight = shown.length === stored && !(mode === MODE.duotone && hasAlpha);
-  if (header.readUInt16BE(AT.version) !== PSD || isRight) return;
-  if (shown.length === 0 || !shown.every((channel) => channel < stored)) return;
+  if (isRight || shown.length === 0 || !shown.every((channel) => channel < stored)) return;
   const channels = await findChannels(target, header, merged);
   if (!channels) return;
   const kept = shown.map((channel) => channels[channel] as StoredChannel);
@@ -222,12 +312,14 @@ async function findChannels(
   const compression = (await readAt(file, merged, 2)).bytes.readUInt16BE();
   const isPacked = compression === COMPRESSION.packBits;
   const rowBytes = Math.ceil((width * depth) / 8);
-  const { bytes: table } = await readAt(file, merged + 2, isPacked ? 2 * height * count : 0);
+  const numberBytes = header.readUInt16BE(AT.version) === PSB ? 4 : 2;
+  const tableBytes = isPacked ? numberBytes * height : 0;
+  const { bytes: table } = await readAt(file, merged + 2, tableBytes * count);
   let start = merged + 2 + table.length;
   const channels = Array.from({ length: count }, (_, channel): StoredChannel => {
-    const rows = isPacked ? table.subarray(2 * height * channel, 2 * height * (channel + 1)) : table;
+    const rows = table.subarray(tableBytes * channel, tableBytes * (channel + 1));
     let length = isPacked ? 0 : height * rowBytes;
-    for (let at = 0; at < rows.length; at += 2) length += rows.readUInt16BE(at);
+    for (let at = 0; at < rows.length; at += numberBytes) length += rows.readUIntBE(at, numberBytes);
     start += length;
     return { table: rows, data: [start - length, start] };
   });

@@ -1,8 +1,9 @@
 /** @module Reads a WebP, and cuts an animation after its first frame (RFC 9649). */
+
+import { readProfile } from './colour/icc.ts';
 import { littleEndian, WindowReader, withFile, writeAt } from './containers/file.ts';
 import { type Part, riffChunks } from './containers/parts.ts';
-import { readOrientation } from './exif.ts';
-import { readProfile } from './icc.ts';
+import { readExif } from './exif.ts';
 import {
   type Area,
   addFacts,
@@ -96,7 +97,7 @@ function sizeOf(name: string, head: Buffer): ImageFacts {
 
 const CHUNKS: Readonly<Record<string, (bytes: WindowReader, chunk: Part) => Promise<ImageFacts>>> = {
   EXIF: async (bytes, { offset }) => ({
-    ...(await readOrientation(bytes, offset)),
+    ...(await readExif(bytes, offset)),
     metadata: ['exif'],
   }),
   'XMP ': async () => ({ metadata: ['xmp'] }),

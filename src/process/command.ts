@@ -13,6 +13,8 @@ export interface Command {
   readonly maxNames?: number;
   /** Maximum bytes of all files in `cwd`, and of each file that the program writes. */
   readonly maxBytes?: number;
+  /** Maximum bytes of each file that the program writes, instead of the limit of the sandbox. */
+  readonly fileBytes?: number;
   /** Absolute path of the file that the program reads on standard input. */
   readonly stdin?: string;
   /** Level of zlib with which the program compresses, instead of its own: 0 (not at all) to 9. */

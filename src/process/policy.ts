@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { StartupError } from '../errors.ts';
+import { StartupError } from '../tables/errors.ts';
 import { CommandError, type RunCommand } from './command.ts';
 import { listLength, type MagickLimits } from './runner.ts';
 import type { Magick } from './toolchain.ts';

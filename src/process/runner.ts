@@ -34,7 +34,12 @@ interface ConfineOptions extends Pick<Confinement, 'memoryBytes' | 'fileBytes' |
 }
 
 /** Creates the function that confines each command, with the limits of its time and memory. */
-export function createConfine({ readable, memoryBytes, fileBytes, ...others }: ConfineOptions): Confine {
+export function createConfine({
+  readable,
+  memoryBytes,
+  fileBytes: mostBytes,
+  ...others
+}: ConfineOptions): Confine {
   // The kernel counts the time of all threads. Node.js makes a system call for their number.
   const threads = availableParallelism();
   return ({
@@ -42,6 +47,7 @@ export function createConfine({ readable, memoryBytes, fileBytes, ...others }: C
     timeoutMs,
     cpuSeconds = Number.POSITIVE_INFINITY,
     memoryBytes: requested,
+    fileBytes = mostBytes,
     maxBytes = fileBytes,
   }) => ({
     ...others,
@@ -247,6 +253,7 @@ export function environmentOf(
     PATH: searchPath,
     HOME: '/nonexistent',
     LC_ALL: 'C.UTF-8', // Pango chooses fonts by the locale
+    LANGUAGE: 'en', // for `systemLanguage` of SVG. Without a language, only what has none would be drawn.
     XDG_CONFIG_HOME: grantsFolder,
     MAGICK_CONFIGURE_PATH: `${policyFolder}/ImageMagick`,
     MAGICK_THREAD_LIMIT: '1',

@@ -5,7 +5,7 @@ import { constants } from 'node:fs';
 import { access, realpath, stat } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { startsWith } from '../files/system.ts';
-import { TOOL_NAMES, TOOLS, type ToolName, type VersionProbe } from '../tools.ts';
+import { TOOL_NAMES, TOOLS, type ToolName, type VersionProbe } from '../tables/tools.ts';
 import type { Output, RunCommand } from './command.ts';
 import { createProbeRunner } from './runner.ts';
 

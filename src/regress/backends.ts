@@ -5,18 +5,18 @@
 import { copyFile, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pino } from 'pino';
+import { formatCurl } from '../base/shell.ts';
 import { ImagemillError } from '../client/library/index.ts';
 import { createServiceClient, type ServiceClient, UnavailableError } from '../client/service-client.ts';
-import type { Config } from '../config.ts';
 import { type ConversionEngine, createConversionEngine } from '../conversion/engine.ts';
 import { formatCommands } from '../conversion/explain.ts';
 import type { Step } from '../conversion/plan/step.ts';
 import { INPUT_FILE } from '../conversion/plan/types.ts';
-import { ServiceError, StartupError } from '../errors.ts';
-import { ALL_INPUT_TYPES, type InputType } from '../formats.ts';
 import { DETECTION_BYTES, detectFileType } from '../images/index.ts';
-import { formatCurl } from '../shell.ts';
-import { TOOLS, type ToolName } from '../tools.ts';
+import type { Config } from '../tables/config.ts';
+import { ServiceError, StartupError } from '../tables/errors.ts';
+import { ALL_INPUT_TYPES, type InputType } from '../tables/formats.ts';
+import { TOOLS, type ToolName } from '../tables/tools.ts';
 import { type Case, RegressError } from './matrix.ts';
 
 /** An input image. */

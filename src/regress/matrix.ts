@@ -6,15 +6,15 @@ import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { parse, YAMLError } from 'yaml';
 import { z } from 'zod';
-import type { Config } from '../config.ts';
-import { createOptionsParser, expandPreset, optionNames, type Presets } from '../conversion/forms.ts';
+import type { TextField } from '../conversion/context.ts';
+import { readPresets } from '../conversion/input/presets-file.ts';
 import type { ConvertOptions } from '../conversion/plan/types.ts';
-import { readPresets } from '../conversion/presets-file.ts';
-import type { TextField } from '../conversion/types.ts';
-import { namedOptions, toTextFields, VARIANTS_FIELD, withOverrides } from '../conversion/variants.ts';
-import { ServiceError, StartupError } from '../errors.ts';
+import { createOptionsParser, expandPreset, optionNames, type Presets } from '../conversion/request/forms.ts';
+import { namedOptions, toTextFields, VARIANTS_FIELD, withOverrides } from '../conversion/request/variants.ts';
 import { systemReason } from '../files/system.ts';
-import { ALL_OUTPUT_TYPES, type OutputType } from '../formats.ts';
+import type { Config } from '../tables/config.ts';
+import { ServiceError, StartupError } from '../tables/errors.ts';
+import { ALL_OUTPUT_TYPES, type OutputType } from '../tables/formats.ts';
 import { defaultThresholds, type Thresholds, thresholds } from './thresholds.ts';
 
 /** One conversion that is applied to every image. */

@@ -1,7 +1,7 @@
 /** @module Limits of differences, and their defaults for each format. Pure. */
 import { z } from 'zod';
 import { isLossless } from '../conversion/plan/encode.ts';
-import type { OutputType } from '../formats.ts';
+import { OUTPUTS } from '../tables/formats.ts';
 import { ROUNDING } from './image/difference.ts';
 
 const number = (min: number, max: number) => {
@@ -50,21 +50,10 @@ export const LOSSY: PixelThresholds = { psnr: 32, ssim: 0.95, patch: 10, deltaE:
 /** With and without dithering, a palette of 256 colours reaches 33 dB, 0.98, 23.5 and 1.3. */
 const PALETTE: PixelThresholds = { psnr: 32, ssim: 0.97, patch: 25, deltaE: 1.5 };
 
-const BY_FORMAT: Readonly<Record<OutputType, PixelThresholds>> = {
-  webp: LOSSY,
-  png: LOSSLESS,
-  jpg: LOSSY,
-  gif: PALETTE,
-  bmp: LOSSLESS,
-  pdf: LOSSY,
-  avif: LOSSY,
-  jxl: LOSSY,
-  tiff: LOSSLESS,
-  ico: LOSSLESS,
-};
-
 /** Returns the thresholds of a conversion that a matrix does not override. */
 export function defaultThresholds(options: Parameters<typeof isLossless>[0]): Thresholds {
-  const pixels = isLossless(options) ? LOSSLESS : BY_FORMAT[options.format];
+  const { quality, palette } = OUTPUTS[options.format];
+  const lossy = palette ? PALETTE : quality ? LOSSY : LOSSLESS;
+  const pixels = isLossless(options) ? LOSSLESS : lossy;
   return { ...pixels, bytes: 0.15, bytesFloor: 4096, means: 2, sharpness: 0.05 };
 }

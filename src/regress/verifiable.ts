@@ -1,7 +1,7 @@
 /** @module Which results can be verified, and what a verification states. Loads no decoder. */
 import type { ConvertOptions } from '../conversion/plan/types.ts';
-import { type InputType, OUTPUTS } from '../formats.ts';
-import { flagName, isOptionSet } from '../options.ts';
+import { type InputType, OUTPUTS } from '../tables/formats.ts';
+import { flagName, isOptionSet } from '../tables/options.ts';
 
 /** How a result is verified: by equal samples, or by the thresholds of `regress`. */
 export type VerifyMode = 'pixels' | 'visual';
@@ -45,7 +45,7 @@ const REDUCING: readonly string[] = ['width', 'height'] satisfies (keyof Convert
 /** Returns why results with these options cannot be verified; undefined if they can. */
 export function findUnverifiable(mode: VerifyMode, options: ConvertOptions): string | undefined {
   const { format, lossless = false, quality, metadata } = options;
-  const { label } = OUTPUTS[format];
+  const { label, palette = false, quality: isLossy, losslessQuality = false } = OUTPUTS[format];
   if (format === 'pdf' || format === 'ico') return `--format ${format} is not verified`;
   const given = Object.entries(options).flatMap(([name, value]) => (isOptionSet(name, value) ? name : []));
   const other = given.find((name) => !SAME_SIZE.includes(name) && !REDUCING.includes(name));
@@ -54,9 +54,9 @@ export function findUnverifiable(mode: VerifyMode, options: ConvertOptions): str
   if (options.pages && options.pages !== 'all' && options.pages !== 'first')
     return '--pages with numbers is not verified';
   if (mode === 'visual') return undefined;
-  if (format === 'jxl' && quality < 100 && !(lossless && metadata === 'all'))
+  if (losslessQuality && quality < 100 && !(lossless && metadata === 'all'))
     return `${label} is lossy here: use visual, --quality 100, or for JPEG --lossless --metadata all`;
-  if (!['png', 'bmp', 'tiff', 'jxl'].includes(format) && !(format === 'webp' && lossless))
+  if (palette || (isLossy && !losslessQuality && !(OUTPUTS[format].lossless && lossless)))
     return `${label} is lossy here: use visual, png, bmp, tiff, or webp with --lossless`;
   const reducing = given.find((name) => REDUCING.includes(name));
   return reducing && `--${reducing} changes every sample: use visual`;

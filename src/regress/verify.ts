@@ -4,8 +4,8 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { ConvertOptions } from '../conversion/plan/types.ts';
-import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../formats.ts';
 import type { Size } from '../images/image-info.ts';
+import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../tables/formats.ts';
 import { comparePixels } from './compare-images.ts';
 import {
   decode,
@@ -95,7 +95,10 @@ export async function verify(
   const why = reasons.map(({ text }) => text).join('; ');
   const colours = mode === 'pixels' && convertsColours ? ' after a conversion of colours' : '';
   return {
-    ...{ mode, passed, decoder, ...(difference && toFigures(difference)) },
+    mode,
+    passed,
+    decoder,
+    ...(difference && toFigures(difference)),
     reason: passed ? undefined : why + colours,
     picture: passed || !difference ? undefined : await drawWorst(image, found, difference),
   };

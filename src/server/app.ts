@@ -1,14 +1,13 @@
 /** @module Assembles the Express app from its middleware and routes. */
 import express, { type Express, type RequestHandler, type Router } from 'express';
 import type { Logger } from 'pino';
-import type { Config } from '../config.ts';
 import type { ConversionEngine } from '../conversion/engine.ts';
-import { createParsers, formSchemas, type Presets } from '../conversion/forms.ts';
-import { ALL_INPUT_TYPES, type InputType } from '../formats.ts';
-import { type Clients, checkClient } from './clients.ts';
-import { errorHandler, notFound } from './error-handler.ts';
-import { API_PREFIX, checkHead } from './head.ts';
-import { imaginaryRouter, imaginaryRoutes } from './imaginary/routes.ts';
+import { createParsers, formSchemas, type Presets } from '../conversion/request/forms.ts';
+import type { Config } from '../tables/config.ts';
+import { ALL_INPUT_TYPES, type InputType } from '../tables/formats.ts';
+import { type Clients, checkClient, logAddress } from './clients.ts';
+import { API_PREFIX, checkHead } from './http/head.ts';
+import { describeOutside, imaginaryRouter, imaginaryRoutes } from './imaginary/routes.ts';
 import type { Metrics } from './metrics.ts';
 import {
   commonHeaders,
@@ -21,11 +20,12 @@ import {
   serverOptions,
 } from './middleware.ts';
 import { createDocument, exampleOrigin } from './openapi/document.ts';
-import { OPERATIONS, type OperationId } from './openapi/operations.ts';
+import { methodsOf, OPERATIONS, type OperationId } from './openapi/operations.ts';
 import { formatsBody } from './openapi/schemas.ts';
 import { outsideLimiter, rateLimiter } from './rate-limit.ts';
 import type { SharedStore } from './redis-store.ts';
-import { batchRoute, convertRoute, identifyRoute } from './routes/convert.ts';
+import { errorHandler, notFound } from './respond/error-handler.ts';
+import { batchRoute, convertRoute, identifyRoute } from './routes/conversions.ts';
 import { healthRoute, liveRoute, metricsRoute, openApiRoute, readyRoute } from './routes/status.ts';
 import type { WebApp } from './routes/web-app.ts';
 
@@ -88,6 +88,7 @@ export function createApp(deps: AppDeps): Express {
       onFinished: metrics.request,
     }),
   );
+  if (config.LOG_CLIENT_ADDRESS === 'on') app.use(logAddress);
   const limit = rateLimiter(deps.now, deps.sharedStore?.withFallback);
   const headers = express.Router();
   if (config.CORS_ORIGIN !== false) headers.use(corsHeaders(config.CORS_ORIGIN));
@@ -106,14 +107,14 @@ export function createApp(deps: AppDeps): Express {
   for (const path of deps.webApp?.paths ?? []) endpoint(app, 'GET', path, (deps.webApp as WebApp).handler);
   endpoint(app, 'GET', '/docs/', (_req, res) => res.redirect(301, '../docs'));
   app.use(notFound);
-  app.use(errorHandler(log, config.SUPPORT_EMAIL));
+  app.use(errorHandler(log, config.SUPPORT_EMAIL, describeOutside(config.IMAGINARY_PATH)));
   return app;
 }
 
 function apiRouter(deps: AppDeps): Router {
   const { config, presets, identify, version, draining } = deps;
-  const { inputs, outputs } = deps.capabilities;
-  const context = { version, inputs, outputs, presets, config };
+  const { inputs, outputs, combined } = deps.capabilities;
+  const context = { version, inputs, outputs, combined, presets, config };
   const parsers = createParsers(outputs, config, presets);
   const schemas = formSchemas(outputs, presets);
   const form = <Form extends keyof typeof parsers>(name: Form, accepts: readonly InputType[] = inputs) => ({
@@ -135,7 +136,10 @@ function apiRouter(deps: AppDeps): Router {
     getHealth: healthRoute(version),
     getReference: openApiRoute(createDocument(API_PREFIX, context), exampleOrigin(config)),
   };
-  for (const { method, path, operationId, isPublic } of OPERATIONS)
-    endpoint(router, method, path, ...(isPublic ? [] : [checkClient(config)]), handlers[operationId]);
+  for (const operation of OPERATIONS) {
+    const { path, operationId, isPublic } = operation;
+    const check = isPublic ? [] : [checkClient(config)];
+    endpoint(router, methodsOf(operation), path, ...check, handlers[operationId]);
+  }
   return router;
 }

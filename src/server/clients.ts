@@ -6,15 +6,17 @@ import type { IncomingMessage } from 'node:http';
 import { isIP, type Socket } from 'node:net';
 import express, { type RequestHandler } from 'express';
 import { ipKeyGenerator } from 'express-rate-limit';
-import type { ApiKeys } from '../api-keys.ts';
-import type { Config } from '../config.ts';
-import { type ServiceError, serviceError } from '../errors.ts';
+import type { ApiKeys } from '../files/api-keys.ts';
+import type { Config } from '../tables/config.ts';
+import { type ServiceError, serviceError } from '../tables/errors.ts';
 import { setLogFields } from './middleware.ts';
 
 /** The client of a request. */
 export interface Client {
   /** What distinguishes it from other clients. */
   readonly key: string;
+  /** IP address, or that which a trusted proxy states. */
+  readonly address: string;
   /** Requests per minute; 0 for no limit. */
   readonly perMinute: number;
   /** The setting that `perMinute` comes from. */
@@ -70,6 +72,7 @@ export class Clients {
     const address = clientAddress(req, this.isProxy);
     const unknown: Client = {
       key: addressKey(address),
+      address,
       perMinute: RATE_LIMIT_PER_MINUTE,
       limitedBy: 'RATE_LIMIT_PER_MINUTE',
     };
@@ -90,6 +93,12 @@ export class Clients {
 export function changeClient(req: IncomingMessage, changes: Partial<Client>): void {
   clients.set(req, { ...clientOf(req), ...changes });
 }
+
+/** Adds the address of the client to the log line of the request. */
+export const logAddress: RequestHandler = (req, res, next) => {
+  setLogFields(res, { address: clientOf(req).address });
+  next();
+};
 
 /** Value of `WWW-Authenticate` (RFC 6750). */
 const BEARER = 'Bearer realm="imagemill"';

@@ -1,9 +1,9 @@
 /** @module Prometheus metrics of the service. No label contains text from a client. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { ConversionEvent } from '../conversion/context.ts';
 import { KILL_REASONS, type KillReason, RENEWAL_REASONS, type RenewalReason } from '../conversion/engine.ts';
-import type { ConversionEvent } from '../conversion/types.ts';
-import { ERROR_CODES, ERRORS } from '../error-table.ts';
-import { ClientDisconnectedError, type ErrorCode, reasonOf, ServiceError } from '../errors.ts';
+import { ERROR_CODES, ERRORS } from '../tables/error-table.ts';
+import { ClientDisconnectedError, type ErrorCode, reasonOf, ServiceError } from '../tables/errors.ts';
 import type { FinishedRequest } from './middleware.ts';
 
 /** Records events of the service, and renders all metrics. */

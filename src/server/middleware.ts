@@ -1,14 +1,14 @@
 /**
  * @module What each request passes before its handler: one log line, checks of its head, the headers of API responses, and routes with
- * exactly one method.
+ * their methods.
  */
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import cors from 'cors';
 import type { RequestHandler, Response, Router } from 'express';
 import type { Logger } from 'pino';
-import { type ErrorCode, serviceError } from '../errors.ts';
-import { RESULT_HEADERS } from './result-headers.ts';
+import { type ErrorCode, serviceError } from '../tables/errors.ts';
+import { RESULT_HEADERS } from './respond/result-headers.ts';
 
 /** Valid `X-Request-Id` of a request: safe in a log and in a header. */
 export const REQUEST_ID_PATTERN = /^[\w.:-]{1,128}$/;
@@ -35,6 +35,8 @@ interface LogFields {
   outcome?: RequestOutcome;
   /** Name of the client's API key. */
   client?: string;
+  /** IP address of the client. */
+  address?: string;
   /** Distinct types of the input files, comma-separated. */
   input?: string;
   output?: string;
@@ -117,20 +119,26 @@ function bytesSince(socket: Socket): TransferredBytes {
   return { bytesIn: bytesRead - bytesIn, bytesOut: bytesWritten - bytesOut };
 }
 
-export type Method = 'GET' | 'POST';
+export type Method = 'GET' | 'POST' | 'PUT';
 
-/** Value of the `Allow` header for a route's method. */
-export const ALLOWED: Readonly<Record<Method, string>> = { GET: 'GET, HEAD, OPTIONS', POST: 'POST, OPTIONS' };
+/** Returns the value of the `Allow` header for a route with these methods. */
+export const formatAllow = (methods: readonly Method[]): string =>
+  [...methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : method)), 'OPTIONS'].join(', ');
 
 /**
- * Adds a route with one method to the router. Responses to OPTIONS, and 405 responses to other methods, name the method
+ * Adds a route with these methods to the router. Responses to OPTIONS, and 405 responses to other methods, name the methods
  * in `Allow`.
  */
-export function endpoint(router: Router, method: Method, path: string, ...handlers: RequestHandler[]): void {
-  const allowed = ALLOWED[method];
+export function endpoint(
+  router: Router,
+  methods: Method | readonly Method[],
+  path: string,
+  ...handlers: RequestHandler[]
+): void {
+  const all = [methods].flat();
+  const allowed = formatAllow(all);
   const route = router.route(path);
-  if (method === 'GET') route.get(...handlers);
-  else route.post(...handlers);
+  for (const method of all) route[method.toLowerCase() as Lowercase<Method>](...handlers);
   route.all((req, res) => {
     res.setHeader('Allow', allowed);
     if (req.method !== 'OPTIONS') throw serviceError('METHOD_NOT_ALLOWED', req.method, allowed);
@@ -151,7 +159,7 @@ export const rejectReserved: RequestHandler = (req, res, next) => {
 /** Answers `OPTIONS *`, which asks about the server and not about a path (RFC 9110, section 9.3.7). */
 export const serverOptions: RequestHandler = (req, res, next) => {
   if (req.method !== 'OPTIONS' || req.originalUrl !== '*') return next();
-  res.setHeader('Allow', 'GET, HEAD, POST, OPTIONS');
+  res.setHeader('Allow', formatAllow(['GET', 'POST', 'PUT']));
   res.status(204).end();
 };
 
@@ -181,7 +189,7 @@ const EXPOSED_HEADERS = [
 export function corsHeaders(origin: '*' | string[]): RequestHandler {
   return cors({
     origin,
-    methods: ['GET', 'HEAD', 'POST'], // OPTIONS needs no permission
+    methods: ['GET', 'HEAD', 'POST', 'PUT'], // OPTIONS needs no permission
     exposedHeaders: EXPOSED_HEADERS,
     preflightContinue: true,
     maxAge: 86_400, // a day, for which browsers can cache the response to a preflight

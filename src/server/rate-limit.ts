@@ -1,7 +1,7 @@
 /** @module Limits the requests of each client per minute. A fixed window starts with the first request of the client. */
 import type { Request, RequestHandler } from 'express';
 import { rateLimit, type Store } from 'express-rate-limit';
-import { serviceError } from '../errors.ts';
+import { serviceError } from '../tables/errors.ts';
 import { clientOf } from './clients.ts';
 
 /** Length of the window, in milliseconds. */

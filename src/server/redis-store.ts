@@ -5,7 +5,12 @@
 import type { Options, Store } from 'express-rate-limit';
 import type { Logger } from 'pino';
 import { RedisStore } from 'rate-limit-redis';
-import { CONNECT_TIMEOUT_MS, createRedisClient, type RedisConnection, withTimeout } from '../redis-client.ts';
+import {
+  CONNECT_TIMEOUT_MS,
+  createRedisClient,
+  type RedisConnection,
+  withTimeout,
+} from '../base/redis-client.ts';
 import { WINDOW_MS } from './rate-limit.ts';
 
 /** Rate-limit counters that several instances share. */

@@ -1,11 +1,12 @@
 /** @module Creates the service from its parts: takes the settings, and returns an app that is ready to listen. */
-import { openApiKeys } from '../api-keys.ts';
-import type { Config } from '../config.ts';
-import type { Capabilities } from '../conversion/capabilities.ts';
+
 import { createConversionEngine } from '../conversion/engine.ts';
-import { NO_PRESETS, type Presets } from '../conversion/forms.ts';
 import { createHealthCheck } from '../conversion/health-check.ts';
+import type { Capabilities } from '../conversion/limits/capabilities.ts';
+import { NO_PRESETS, type Presets } from '../conversion/request/forms.ts';
+import { openApiKeys } from '../files/api-keys.ts';
 import { WEB_APP_DIR } from '../folders.ts';
+import type { Config } from '../tables/config.ts';
 import { type AppDeps, createApp } from './app.ts';
 import { Clients } from './clients.ts';
 import { createMetrics } from './metrics.ts';
@@ -95,6 +96,6 @@ export async function createService({
 async function loadPresets(config: Config, { inputs, outputs }: Capabilities): Promise<Presets> {
   const { PRESETS_FILE: path } = config;
   if (path === undefined) return NO_PRESETS;
-  const { openWatermarks, readPresets } = await import('../conversion/presets-file.ts');
+  const { openWatermarks, readPresets } = await import('../conversion/input/presets-file.ts');
   return openWatermarks(readPresets(path, outputs, config), inputs, ['PRESETS_FILE', path]);
 }

@@ -1,7 +1,8 @@
 /** @module Formats sizes and file types for the page. */
+
+import { formatBytes } from '../base/text.ts';
 import type { Formats } from '../client/library/index.ts';
-import { INPUTS, type InputType } from '../formats.ts';
-import { formatBytes } from '../text.ts';
+import { INPUTS, type InputType } from '../tables/formats.ts';
 
 /** Formats what all results together save, or cost. */
 export const formatSaved = (before: number, after: number): string =>

@@ -1,3 +1,4 @@
+// @slow
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,6 +7,7 @@ import { fixture, fixturePath } from '../helpers/client.ts';
 import { useConvertFolder } from '../helpers/convert-folder.ts';
 import { COPY_SCENE, fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
+import { runInProcess } from '../helpers/in-process.ts';
 import { requires } from '../helpers/skips.ts';
 import { eventually, writeScript } from '../helpers/util.ts';
 
@@ -35,6 +37,49 @@ describe('imagemill convert with many files', () => {
       .to.match(/^photos\/a\.jpg,out\/a\.webp,converted,3266,\d+,\d+,,,$/m)
       .and.match(/^"photos\/with ""quotes"", and commas\.jpg","out\/with ""quotes"", and commas\.webp",conv/m)
       .and.match(/^photos\/empty\.jpg,,failed,,,,,EMPTY_FILE,photos\/empty\.jpg is empty/m);
+  });
+
+  it('prints names of any kind so that no spreadsheet, terminal or reader of lines obeys them', async () => {
+    const names = ['=1+1', '+1', '-1', '@SUM(A1)', 'a\nb', '\tc', 'd\u001b[31m', 'e\u009b1m', 'f\u202egpj'];
+    for (const name of names) await folder.put('scene.jpg', `in/${name}.jpg`);
+    const args = ['--force', '--report', 'report.csv'];
+    const run = (...more: string[]) =>
+      folder.run(['*.jpg', '-o', 'out/', ...args, ...more], { env, cwd: folder.file('in') });
+    const { lines, status } = await run('--json');
+    expect(status).to.equal(0);
+    const [, ...rows] = (await folder.text('in/report.csv')).split('\r\n').slice(0, -1);
+    expect(rows.map((row) => row.split(',')[0]).sort()).to.deep.equal(
+      [
+        "'=1+1.jpg",
+        "'+1.jpg",
+        "'-1.jpg",
+        "'@SUM(A1).jpg",
+        'a\\u000ab.jpg',
+        '\\u0009c.jpg',
+        'd\\u001b[31m.jpg',
+        'e\\u009b1m.jpg',
+        'f\\u202egpj.jpg',
+      ].sort(),
+    );
+    expect(
+      lines
+        .slice(0, -1)
+        .map((line) => JSON.parse(line).input)
+        .sort(),
+    ).to.deep.equal(names.map((name) => `${name}.jpg`).sort());
+    const paths = names.map((name) => folder.file('in', `${name}.jpg`));
+    const printed = [
+      ...lines,
+      ...(await run()).lines,
+      ...(await runInProcess(['identify', ...paths])).lines,
+      ...(await runInProcess(['identify', '--json', ...paths])).lines,
+      ...(await runInProcess(['explain', '--commands', ...paths])).lines,
+      ...(await folder.run(['in/f\u202egpj.jpg', '-o', 'in/f\u202egpj', '--fit\u009b'])).complaints,
+      ...(await folder.run(['in/f\u202egpj.jpg', '-o', 'in/f\u202egpj\u009b'])).complaints,
+    ];
+    expect(printed.length).to.be.above(40);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: no line may have them
+    expect(printed.filter((line) => /[\0-\x1f\x7f-\x9f\u202a-\u202e]/.test(line))).to.deep.equal([]);
   });
 
   it('says in the summary what differs from the images and how often, and has tokens in JSON', async () => {

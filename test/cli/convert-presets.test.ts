@@ -89,10 +89,8 @@ describe('imagemill convert --preset', () => {
     const explained = await run(['explain', 'in/a.jpg', ...args, '--json']);
     const plans = explained.lines.map((line) => JSON.parse(line));
     expect(plans.map(({ variant, sentences }) => [variant, sentences.at(-1)])).to.deep.equal([
-      ...[
-        ['square', 'WebP, quality 80'],
-        ['zoom', 'PNG, without loss'],
-      ],
+      ['square', 'WebP, quality 80'],
+      ['zoom', 'PNG, without loss'],
     ]);
   });
 

@@ -19,7 +19,7 @@ const REFUSED = [
   ],
   ['a.jpg -o b', '-o b has no extension: set --format, or end a folder with a slash.'],
   ['a.jpg -o b.png -f webp', '-o b.png and --format webp contradict each other.'],
-  ['a.jpg b.jpg -o c.webp', '-o c.webp is one file, for several inputs: a folder ends with a slash.'],
+  ['a.jpg b.jpg -o c.png', '-o c.png is one file, for several inputs: a folder ends with a slash.'],
   ['a.jpg -o one.png --pages 1-2', '-o one.png takes one result, and there are 2 of each file'],
   // As with a variable of the shell that is not set.
   ['a.jpg b.jpg -o ', '-o is empty: name a file or a folder, or use - for standard output.'],
@@ -35,7 +35,10 @@ const REFUSED = [
     '--keep-metadata and --metadata contradict each other.',
   ],
   // Limits of this machine.
-  ['a.jpg -o b.webp --max-file-size huge', 'Invalid --max-file-size "huge": expected a number, such as 400M'],
+  [
+    'a.jpg -o b.webp --max-file-size huge',
+    'Invalid --max-file-size "huge": expected a number, such as 50M or',
+  ],
   ['a.jpg -o b.webp --max-pixels 0', 'Invalid --max-pixels "0"'],
   [
     'a.jpg -o b.webp --max-pixels 5M --url http://localhost:1',

@@ -1,4 +1,7 @@
+// @full
+import { readFileSync } from 'node:fs';
 import { readdir, rm, stat, utimes } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { useConvertFolder } from '../helpers/convert-folder.ts';
@@ -8,20 +11,62 @@ describe('names and times of the results of imagemill convert', () => {
   const folder = useConvertFolder();
   const put = (...names: string[]) => Promise.all(names.map((name) => folder.put('scene.jpg', name)));
 
-  it('writes the second of two arguments with the extension of an output, and replaces no file', async () => {
+  it('writes the last argument with the extension of an output, and replaces an image only with --force', async () => {
     await put('a.jpg', 'other.jpg');
+    await folder.write('text.webp', 'no image');
+    const formatOf = async (name: string) => (await sharp(folder.file(name)).metadata()).format;
     expect((await folder.run(['a.jpg', 'b.webp'])).outcome).to.equal('0');
-    expect((await sharp(folder.file('b.webp')).metadata()).format).to.equal('webp');
-    for (const [args, why] of [
-      [['a.jpg', 'b.webp'], ', because b.webp exists'], // now a source, as any file that exists
-      [['a.jpg', 'other.jpg'], ', because other.jpg exists'],
-      [['a.jpg', 'new'], ''],
-      [['a.jpg', 'other.jpg', 'c.webp'], ''],
-    ] as const) {
-      const { outcome } = await folder.run(args);
-      expect(outcome, args.join()).to.include(`2 imagemill: Set the output with -o${why}:`);
+    expect(await formatOf('b.webp')).to.equal('webp');
+    const replaces = ' exists. Set the output with -o, or use --force to replace this image by the result:';
+    const oneFile = ' is one file, for several inputs: a folder ends with a slash.';
+    const files = await folder.files();
+    for (const [args, outcome] of [
+      [['a.jpg', 'b.webp'], `2 imagemill: b.webp${replaces}`],
+      [['a.jpg', 'other.jpg'], `2 imagemill: other.jpg${replaces}`],
+      [['a.jpg', 'text.webp'], '1 imagemill: text.webp already exists: use --force to overwrite it.'],
+      [['a.jpg', 'new'], '2 imagemill: Set the output with -o:'],
+      [['a.jpg', '*.png'], '2 imagemill: Set the output with -o:'],
+      [['a.jpg', 'other.jpg', 'b.webp'], '2 imagemill: Set the output with -o:'],
+      [['a.jpg', 'other.jpg', 'c.webp'], `2 imagemill: -o c.webp${oneFile}`],
+      [['a.jpg', 'other.jpg', 'b.webp', '--force'], `2 imagemill: -o b.webp${oneFile}`],
+    ] as const)
+      expect((await folder.run(args)).outcome, args.join()).to.include(outcome);
+    expect(await folder.files()).to.deep.equal(files);
+    expect(await folder.text('text.webp')).to.equal('no image');
+    for (const output of ['b.webp', 'text.webp', 'other.jpg']) {
+      const before = await folder.read(output);
+      const { outcome } = await folder.run(['a.jpg', output, '--width', '20', '--force']);
+      expect(outcome, output).to.equal('0');
+      expect(before.equals(await folder.read(output)), output).to.equal(false);
     }
-    expect(await folder.files()).to.deep.equal(['a.jpg', 'b.webp', 'other.jpg']);
+  });
+
+  it('makes a thumbnail in an empty file with the command of docs/recipes.md for MediaWiki', async () => {
+    await put('a.jpg');
+    await folder.write('thumbnail.jpg', '');
+    const recipes = readFileSync(new URL('../../docs/recipes.md', import.meta.url), 'utf8');
+    const [, command = ''] = /^\$wgCustomConvertCommand = 'imagemill convert (.+)';$/m.exec(recipes) ?? [];
+    const values: Readonly<Record<string, string>> = {
+      '%s': 'a.jpg',
+      '%d': 'thumbnail.jpg',
+      '%w': '60',
+      '%h': '40',
+    };
+    const { outcome } = await folder.run(command.split(' ').map((word) => values[word] ?? word));
+    expect(outcome).to.equal('0');
+    expect(await sharp(folder.file('thumbnail.jpg')).metadata()).to.include({ width: 60, height: 40 });
+  });
+
+  it('names the danger if a result would replace its own source', async () => {
+    await put('a.jpg', 'b.jpg');
+    const danger = 'would be replaced by its own result: use --force if you do not need the original.';
+    expect((await folder.run(['a.jpg', '-o', 'a.jpg'])).outcome).to.equal(`1 imagemill: a.jpg ${danger}`);
+    const { complaints } = await folder.run(['*.jpg', '-o', '.', '-f', 'jpg']);
+    expect(complaints.toSorted()).to.deep.equal([
+      'imagemill: 2 of 2 files not converted: 2 with itself as the result.',
+      `imagemill: a.jpg ${danger}`,
+      `imagemill: b.jpg ${danger}`,
+    ]);
   });
 
   it('scales by a width, a height or a scale in percent', async () => {
@@ -97,10 +142,9 @@ describe('names and times of the results of imagemill convert', () => {
     expect(lines.join()).to.include('in/a.jpg → out/a-60x40.webp');
     const again = await folder.run(sized);
     expect(again.complaints.join('\n')).to.include('3 results exist: --force replaces all.');
-    // A PDF has no size in pixels.
-    expect(
-      (await folder.run(['in/a.jpg', '-o', 'pdf/', '-f', 'pdf', '--name', '{name}-{width}'])).status,
-    ).to.equal(0);
+    // A PDF has no size in pixels. With a pattern, -o is a folder.
+    const pdf = await folder.run(['in/a.jpg', '-o', 'pdf', '-f', 'pdf', '--name', '{name}-{width}']);
+    expect(pdf.outcome).to.equal('0');
     expect(await folder.files('pdf')).to.deep.equal(['a.pdf']);
   });
 
@@ -121,19 +165,21 @@ describe('names and times of the results of imagemill convert', () => {
   });
 
   it('numbers the files of a folder or a pattern as file managers sort them, and arguments in their order', async () => {
-    await put('in/IMG_10.jpg', 'in/IMG_2.jpg', 'in/img_3.jpg');
-    const natural = ['IMG_2', 'img_3', 'IMG_10'];
+    await put('in/IMG_10.jpg', 'in/IMG_2.jpg', 'in/img_3.jpg', 'in/a/b.jpg');
+    const natural = ['IMG_2', 'img_3', 'IMG_10', 'a/b'];
     for (const [inputs, expected] of [
       [['in'], natural],
-      [['in/*.jpg'], natural],
+      [['in/**/*.jpg'], natural],
       [
         ['in/IMG_10.jpg', 'in/IMG_2.jpg', 'in/img_3.jpg'],
         ['IMG_10', 'IMG_2', 'img_3'],
       ],
     ] as const) {
       const { lines } = await folder.run([...inputs, '-o', 'out', '--name', 'p{number}', '--dry-run']);
-      const planned = expected.map((name, at) => `in/${name}.jpg → out/p00${at + 1}.webp`);
-      expect(lines.slice(0, 3), inputs.join()).to.deep.equal(planned);
+      const planned = expected.map(
+        (name, at) => `in/${name}.jpg → ${join('out', dirname(name), `p00${at + 1}.webp`)}`,
+      );
+      expect(lines.slice(0, -1), inputs.join()).to.deep.equal(planned);
     }
   });
 

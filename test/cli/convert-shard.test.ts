@@ -1,3 +1,5 @@
+// @full: 400 files
+// @slow
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';

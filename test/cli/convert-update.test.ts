@@ -1,6 +1,18 @@
+// @full
 import { spawnSync } from 'node:child_process';
 import { existsSync, linkSync } from 'node:fs';
-import { appendFile, mkdir, readdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import {
+  appendFile,
+  mkdir,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  symlink,
+  truncate,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
@@ -15,9 +27,9 @@ import { MAIN, runOnTerminal } from '../helpers/command.ts';
 import { useConvertFolder } from '../helpers/convert-folder.ts';
 import { COPY_SCENE, fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { programEnvironment } from '../helpers/process.ts';
+import { execute, programEnvironment } from '../helpers/process.ts';
 import { testConfig } from '../helpers/service.ts';
-import { eventually, writeScript } from '../helpers/util.ts';
+import { eventually, isRunning, writeScript } from '../helpers/util.ts';
 
 /** Settings with another ImageMagick, which converts by copying a file. */
 const copyingTool = async () => ({ MAGICK_BIN: await fakeMagick(COPY_SCENE, '7.9.9-9'), SANDBOX: 'off' });
@@ -27,6 +39,9 @@ function rsvgPath(): string {
   const { stdout } = spawnSync('sh', ['-c', 'command -v rsvg-convert'], { encoding: 'utf8' });
   return testConfig().RSVG_BIN ?? stdout.trim();
 }
+
+/** Program of Python that makes a socket. */
+const BIND = 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])';
 
 const summaryOf = (lines: readonly string[]) => JSON.parse(lines.at(-1) ?? '{}').summary;
 
@@ -53,7 +68,9 @@ describe('imagemill convert --update', () => {
       .map((line) => JSON.parse(line))
       .filter(({ upToDate }) => !upToDate);
     expect(converted.map(({ input }) => input).sort()).to.deep.equal([
-      ...['photos/a.jpg', 'photos/b.jpg', 'photos/d.png'],
+      'photos/a.jpg',
+      'photos/b.jpg',
+      'photos/d.png',
     ]);
     expect(summaryOf((await update(['-q', '50'])).lines), 'another option').to.include({ converted: 4 });
     const other = await update(['-q', '50'], await copyingTool());
@@ -93,6 +110,64 @@ describe('imagemill convert --update', () => {
     expect([status, summaryOf(lines).upToDate, await starts()]).to.deep.equal([0, 1, before]);
   });
 
+  for (const [kind, make] of [
+    ['pipe', (path: string) => execute('mkfifo', [path])],
+    ['folder', (path: string) => mkdir(path)],
+    ['socket', (path: string) => execute('python3', ['-c', BIND, path])],
+  ] as const)
+    it(`does not wait for a ${kind} in place of an index or a report, and names it`, async () => {
+      await folder.put('scene.jpg', 'photos/a.jpg');
+      await mkdir(folder.file('out/.imagemill'), { recursive: true });
+      for (const name of ['index.jsonl', 'index-1-of-2.jsonl']) {
+        const path = `out/.imagemill/${name}`;
+        await make(folder.file(path));
+        const ended = await folder.run(['photos', '-o', 'out', '--update']);
+        expect(ended.outcome).to.equal(`2 imagemill: out cannot be written: ${path} is not a regular file.`);
+        await rm(folder.file(path), { recursive: true });
+      }
+      const owner = 'out/.imagemill/imagemill-instance-x/owner.json';
+      await mkdir(folder.file(owner, '..'));
+      await make(folder.file(owner));
+      await make(folder.file('report'));
+      const { status, complaints } = await update(['--report', 'report']);
+      expect([status, complaints.length]).to.deep.equal([2, 1]);
+      expect(complaints[0]).to.match(
+        /^imagemill: --report report cannot be written: (?:report is not|it is a)/,
+      );
+      expect((await update()).status).to.equal(0);
+    });
+
+  it('skips a line of the index that no path can have, and reads the next one, in little memory', async () => {
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    await update();
+    const lines = await readFile(indexPath());
+    await truncate(indexPath(), 0);
+    await truncate(indexPath(), 300e6); // a hole, which takes no disk space
+    await appendFile(indexPath(), lines);
+    const args = ['photos', '-o', 'out', '--update', '--json'];
+    const env = { NODE_OPTIONS: '--max-old-space-size=100' };
+    const { status, lines: printed } = await folder.runProcess(args, { env });
+    expect([status, summaryOf(printed).upToDate]).to.deep.equal([0, 1]);
+  });
+
+  it('ends at a second signal, also while it waits for the writer of a pipe', async () => {
+    for (const name of ['a.jpg', 'b.jpg']) await folder.put('scene.jpg', `photos/${name}`);
+    await folder.put('scene.jpg', 'photos/z'); // the search opens it after the first conversion
+    const late = folder.file('photos/z');
+    const MAGICK_BIN = await fakeMagick(
+      `[ -p ${late} ] || { rm -f ${late}; mkfifo ${late}; }; ${COPY_SCENE}`,
+    );
+    const args = ['photos', '-o', 'out', '--update', '--jobs', '1'];
+    const { status } = await folder.runProcess(args, {
+      env: { MAGICK_BIN, SANDBOX: 'off' },
+      async meanwhile(pid, printed) {
+        await eventually(() => printed().split('\n').length > 2); // the search has reached the pipe
+        await eventually(() => !isRunning(pid) || (process.kill(pid, 'SIGINT') && false));
+      },
+    });
+    expect(status).to.equal('SIGINT');
+  });
+
   describe('with links in the output folder', () => {
     let outside: string;
     const link = async (name: string, to = outside) => {
@@ -109,7 +184,9 @@ describe('imagemill convert --update', () => {
     });
     afterEach(async () => {
       expect((await readdir(outside, { recursive: true })).sort()).to.deep.equal([
-        ...['a.jpg.webp', 'incomplete', 'incomplete/precious'],
+        'a.jpg.webp',
+        'incomplete',
+        'incomplete/precious',
       ]);
       expect(await readFile(join(outside, 'a.jpg.webp'), 'utf8')).to.equal('precious');
     });
@@ -123,7 +200,9 @@ describe('imagemill convert --update', () => {
         '2 imagemill: out cannot be written: out/.imagemill is a link or a file.',
       ],
       [
-        ...['.imagemill/index.jsonl', 'a.jpg.webp', '--update'],
+        '.imagemill/index.jsonl',
+        'a.jpg.webp',
+        '--update',
         '2 imagemill: out cannot be written: too many symbolic links encountered.',
       ],
       ['sub', '', '--update', sub],
@@ -267,16 +346,14 @@ describe('imagemill convert --update', () => {
     const { mtimeMs: made, size: bytes } = await stat(file);
     const gone = { source: '../photos/gone.jpg', size: 1, mtime: 1, optionsHash: '', bytes, made };
     const values = [
-      ...[
-        null,
-        5,
-        'text',
-        [],
-        {},
-        { result: 1 },
-        { result: 'b.jpg.webp' },
-        { result: 'b.jpg.webp', made: 1 },
-      ],
+      null,
+      5,
+      'text',
+      [],
+      {},
+      { result: 1 },
+      { result: 'b.jpg.webp' },
+      { result: 'b.jpg.webp', made: 1 },
       { tools: 1, result: 'b.jpg.webp', made: 1, source: 'b' },
       ...['../precious', file].map((result) => ({ result, ...gone })),
     ];
@@ -391,7 +468,10 @@ describe('imagemill convert --delete', () => {
       ['out/2024/b.jpg.webp deleted', 'none converted, 2 up to date, 1 deleted'],
     ]);
     expect(await folder.files('out'), 'more/ was not an input').to.deep.equal([
-      ...['2025/c.jpg.webp', '2025/foreign.webp', 'a.jpg.webp', 'd.jpg.webp'],
+      '2025/c.jpg.webp',
+      '2025/foreign.webp',
+      'a.jpg.webp',
+      'd.jpg.webp',
     ]);
     expect(await readdir(folder.file('out'))).to.not.include('2024');
   });

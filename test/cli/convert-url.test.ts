@@ -1,11 +1,12 @@
+// @full
 import { truncateSync } from 'node:fs';
 import { appendFile, writeFile } from 'node:fs/promises';
 import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { expect } from 'chai';
-import { createApiKey } from '../../src/api-keys.ts';
-import { NOTES } from '../../src/notes.ts';
+import { createApiKey } from '../../src/files/api-keys.ts';
+import { NOTES } from '../../src/tables/notes.ts';
 import { edgeCase, fixture } from '../helpers/client.ts';
 import { useConvertFolder } from '../helpers/convert-folder.ts';
 import { type Daemon, freePorts, startNginx } from '../helpers/daemons.ts';
@@ -121,8 +122,11 @@ describe('imagemill convert --url', () => {
     for (const flag of flags)
       await folder.run(['photo.jpg', '-o', 'out.webp', '--force', '--url', url, ...(flag ? [flag] : [])]);
     expect(sent).to.deep.equal([
-      ...['', 'strip_metadata=false', 'strip_metadata=false'],
-      ...['strip_metadata=true', 'metadata=copyright'],
+      '',
+      'strip_metadata=false',
+      'strip_metadata=false',
+      'strip_metadata=true',
+      'metadata=copyright',
     ]);
   });
 

@@ -1,3 +1,5 @@
+// @full: all kinds of sources
+// @slow
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import sharp from 'sharp';
@@ -75,7 +77,9 @@ describe('imagemill convert --verify, by the kind of source,', () => {
   it('passes a photo that is transparent in all degrees over a background, with pixels and with visual', async () => {
     await folder.write('in/faded.png', await fadedPhoto(300, 200));
     const backgrounds = ['white', '#123', '#0a141e'].map((background, at) => ({
-      ...{ name: `${at}`, format: 'bmp', background },
+      name: `${at}`,
+      format: 'bmp',
+      background,
     }));
     for (const mode of ['pixels', 'visual']) await expectPassed(mode, backgrounds);
     const options = { format: 'bmp', quality: 80, metadata: 'none', background: '#123' } as const;

@@ -1,3 +1,5 @@
+// @full: faults in all formats
+// @slow
 import { existsSync } from 'node:fs';
 import { copyFile, readdir, symlink, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -90,7 +92,9 @@ describe('imagemill convert --verify', () => {
     for (const name of ['scene.png', 'window.png', 'orientation-6.jpg', 'moving.gif'])
       await folder.put(name, `in/${name}`);
     const variants = [
-      ...['png', 'bmp', 'tiff'],
+      'png',
+      'bmp',
+      'tiff',
       { name: 'webp', format: 'webp', lossless: true },
       { name: 'jxl', format: 'jxl', quality: 100 },
     ];
@@ -265,7 +269,9 @@ describe('imagemill convert --verify', () => {
     const PATH = dirname(cjxl); // has no other cjxl: binaries are preferred to scripts
     for (const tool of ['convert', 'djxl']) await symlink(`/usr/bin/${tool}`, join(PATH, tool));
     const { status, complaints } = await verify('pixels', 'jxl', ['--lossless', '--keep-metadata'], {
-      ...{ EXTRA_OUTPUTS: 'jxl', PATH, MAGICK_BIN: '/usr/bin/convert' },
+      EXTRA_OUTPUTS: 'jxl',
+      PATH,
+      MAGICK_BIN: '/usr/bin/convert',
     });
     expect([status, complaints.length], complaints.join()).to.deep.equal([1, 1]);
     expect(await folder.files('out').catch(() => [])).to.deep.equal([]);

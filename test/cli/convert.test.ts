@@ -1,13 +1,14 @@
+// @slow
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, readdir, readFile, symlink } from 'node:fs/promises';
+import { chmod, cp, mkdir, readdir, readFile, stat, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { workingFolder } from '../../src/files/system.ts';
-import { flagName, optionsWith } from '../../src/options.ts';
+import { flagName, optionsWith } from '../../src/tables/options.ts';
 import { convert, edgeCasePath, expectSuccess, fixture, formOf, postForm } from '../helpers/client.ts';
 import { MAIN, runOnTerminal } from '../helpers/command.ts';
 import { useConvertFolder } from '../helpers/convert-folder.ts';
@@ -119,6 +120,36 @@ describe('imagemill convert', () => {
     expect(await folder.files()).to.deep.equal(['photo.jpg', 'photo.webp']);
   });
 
+  it('gives a new result the mode of the umask, and one that replaces a file the mode of that file', async () => {
+    await folder.put('scene.jpg', 'in/a.jpg');
+    const modeOf = async (name: string) => ((await stat(folder.file(name))).mode & 0o7777).toString(8);
+    const before = process.umask();
+    try {
+      for (const [umask, expected] of [
+        [0o022, '644'],
+        [0o027, '640'],
+      ] as const) {
+        process.umask(umask);
+        const out = `out-${expected}`;
+        await folder.run(['in/a.jpg', '-o', `${out}/file.webp`]);
+        await folder.run(['in', '-o', `${out}/kept`, '--update']);
+        for (const name of ['file.webp', 'kept/a.jpg.webp'])
+          expect(await modeOf(`${out}/${name}`), name).to.equal(expected);
+      }
+      process.umask(0o022);
+      for (const [name, args] of [
+        ['file.webp', ['in/a.jpg', '-o', 'out-644/file.webp', '--force']],
+        ['kept/a.jpg.webp', ['in', '-o', 'out-644/kept', '--update', '-q', '50']],
+      ] as const) {
+        await chmod(folder.file('out-644', name), 0o4664);
+        expect((await folder.run(args)).status).to.equal(0);
+        expect(await modeOf(`out-644/${name}`), name).to.equal('664');
+      }
+    } finally {
+      process.umask(before);
+    }
+  });
+
   it('does not replace a file that is created during the conversion', async () => {
     await folder.put('scene.jpg', 'photo.jpg');
     const late = folder.file('photo.webp');
@@ -157,8 +188,16 @@ describe('imagemill convert', () => {
     await cp(edgeCasePath('cut-in-header.png'), folder.file('bad.png'));
     await folder.write('empty.jpg', '');
     const { lines, outcome } = await folder.run([
-      ...['good.jpg', 'bad.png', 'moving.gif', 'empty.jpg', 'none.jpg', '-o', 'out/'],
-      ...['--format', 'jpg', '--json'],
+      'good.jpg',
+      'bad.png',
+      'moving.gif',
+      'empty.jpg',
+      'none.jpg',
+      '-o',
+      'out/',
+      '--format',
+      'jpg',
+      '--json',
     ]);
     expect(outcome).to.equal('1');
     const output = new Map(lines.map((line) => JSON.parse(line)).map((one) => [one.input, one]));
@@ -292,7 +331,7 @@ describe('imagemill convert', () => {
 
   it('prints in --json which quality was used for --max-bytes', async () => {
     await folder.put('scene.png', 'a.png');
-    const { status, lines } = await folder.run(['a.png', '-o', 'a.jpg', '--max-bytes', '1000', '--json']);
+    const { status, lines } = await folder.run(['a.png', '-o', 'a.jpg', '--max-bytes', '1kB', '--json']);
     const { bytesAfter, quality, notes } = JSON.parse(lines[0] ?? '{}');
     expect(status).to.equal(0);
     expect(bytesAfter).to.be.at.most(1000);

@@ -1,3 +1,4 @@
+// @full
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { once } from 'node:events';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
@@ -92,12 +93,19 @@ describe('imagemill doctor', () => {
   });
 
   it('checks the settings of --env FILE as systemd reads them, and names the file', async () => {
-    const path = await writeTempFile('service.env', '# four\n\nEXTRA_INPUTS="jxl"\nPORT=80\nCONCURRENCY=\n');
+    const path = await writeTempFile(
+      'service.env',
+      '# four\n\nEXTRA_INPUTS="jxl"\nPORT=80\nCONCURRENCY=\nRATE_LIMIT=3\n',
+    );
     const checked = await run({ CONCURRENCY: 'many' }, '--env', path, '--json');
     const { checks } = JSON.parse(checked.lines.join('\n')) as { checks: Row[] };
     const row = (name: string) => checks.find((check) => check.name === name);
     expect(row('settings')).to.include({ state: 'ok', found: `all valid, with those of ${path}` });
     expect(row('reads')?.found).to.match(/, jxl$/);
+    const warned = checks.filter(({ name, state }) => name === 'settings' && state === 'warn');
+    expect(warned.map(({ found }) => found)).to.deep.equal([
+      'RATE_LIMIT is not a setting, and has no effect. Did you mean RATE_LIMIT_PER_MINUTE?',
+    ]);
 
     await writeFile(path, 'CONCURRENCY=4 # four\n');
     const invalid = await run({}, '--env', path);

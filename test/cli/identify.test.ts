@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { fixturePath } from '../helpers/client.ts';
@@ -20,25 +20,37 @@ describe('imagemill identify', () => {
       'orientation-6.jpg  JPEG  120 × 80  8-bit rgb  4.0 kB  orientation 6, sRGB, exif',
     ]);
     expect(complaints).to.have.length(2);
-    expect(complaints[0]).to.equal('imagemill: none.png cannot be read: no such file or directory.');
+    expect(complaints[0]).to.equal('imagemill: none.png: no such file or folder.');
     expect(complaints[1]).to.match(/^imagemill: \.\.\/README\.md is not an image of a supported format/);
     expect(status).to.equal(1);
   });
 
   it('replaces control characters in the name of a file that cannot be read', async () => {
-    const { complaints } = await runInProcess(['identify', 'red\u001b[31m.png'], { cwd });
-    expect(complaints).to.deep.equal([
-      'imagemill: red\ufffd[31m.png cannot be read: no such file or directory.',
-    ]);
+    const { complaints } = await runInProcess(['identify', 'red\u001b31m.png'], { cwd });
+    expect(complaints).to.deep.equal(['imagemill: red\ufffd31m.png: no such file or folder.']);
   });
 
-  it('names folders and pipes as no files, and does not wait for the writer of a pipe', async () => {
+  it('describes the images of a folder and its sub-folders, and those that match a pattern', async () => {
+    const folder = await makeTempDir('images');
+    await mkdir(join(folder, 'sub'));
+    for (const name of ['b.jpg', 'sub/a.jpg']) await copyFile(fixturePath('scene.jpg'), join(folder, name));
+    await copyFile(fixturePath('../extra/scene.psd'), join(folder, 'sub/c.psd'));
+    await writeFile(join(folder, 'notes.txt'), 'no image');
+    for (const [arg, names] of [
+      ['.', ['b.jpg', 'sub/a.jpg', 'sub/c.psd']],
+      ['**/*.jpg', ['b.jpg', 'sub/a.jpg']],
+    ] as const) {
+      const { outcome, lines } = await runInProcess(['identify', '--json', arg], { cwd: folder });
+      expect([outcome, lines.map((line) => JSON.parse(line).file)]).to.deep.equal(['0', names]);
+    }
+  });
+
+  it('names a pipe as no file, and does not wait for its writer', async () => {
     const folder = await makeTempDir('pipe');
     await execute('mkfifo', [join(folder, 'pipe.png')]);
-    const { status, complaints } = await runInProcess(['identify', '.', 'pipe.png'], { cwd: folder });
+    const { status, complaints } = await runInProcess(['identify', 'pipe.png'], { cwd: folder });
     expect([status, ...complaints]).to.deep.equal([
       1,
-      'imagemill: . is a folder: name a file in it.',
       'imagemill: pipe.png is not a file. For standard input, use "-".',
     ]);
   });

@@ -49,6 +49,42 @@ describe('imagemill convert --help', () => {
   });
 });
 
+describe('imagemill for users of other programs', () => {
+  for (const [call, ...expected] of [
+    ['a.jpg b.webp', 'To convert, name the command:', '  imagemill convert a.jpg b.webp'],
+    ['a.jpg', 'To convert, name the command:', '  imagemill convert a.jpg -o results/'],
+    ['src --json', 'To convert, name the command:', '  imagemill convert src --json -o results/'],
+    [
+      '-i a.jpg -y b.webp',
+      'To convert, name the command:',
+      '  imagemill convert -i a.jpg -y b.webp',
+      'Unknown option -i: name the file without an option.',
+      'Unknown option -y: use --force.',
+    ],
+    ['convert -w 300 a.jpg b.webp', 'Unknown option -w: use --width.'],
+    [
+      'convert a.jpg -resize 300 -quality 80 -strip b.webp',
+      'Unknown option -resize: use --width and --height, or --scale.',
+      'Unknown option -quality: use --quality.',
+      'Unknown option -strip: leave it out: metadata is removed unless --metadata keeps it.',
+    ],
+    ['convert a.jpg b.webp --resize=300', 'Unknown option --resize: use --width and --height, or --scale.'],
+    [
+      'explain --strip a.jpg',
+      'Unknown option --strip: leave it out: metadata is removed unless --metadata keeps it.',
+    ],
+    ['convert -- -w', 'Set the output with -o:'],
+    ['serv', 'Unknown command "serv": see imagemill --help.'],
+  ])
+    it(`prints what to write instead of imagemill ${call}`, async () => {
+      const { status, complaints } = await runInProcess(call?.split(' ') ?? []);
+      expect([status, ...complaints.slice(0, expected.length)]).to.deep.equal([
+        2,
+        ...expected.map((line) => `imagemill: ${line}`),
+      ]);
+    });
+});
+
 describe('imagemill key', () => {
   for (const args of [['a b'], ['a:b'], ['x'.repeat(65)], ['shop', '--limit', '1.5']]) {
     it(`exits with 2 for ${args.join(' ').slice(0, 20)}, which cannot be in the file`, async () => {

@@ -1,7 +1,9 @@
+// @full
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, mkdir, readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { cp, mkdir, open, readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { expect } from 'chai';
@@ -10,7 +12,7 @@ import { MAIN, runCommand, runOnTerminal } from '../helpers/command.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
 import { runInProcess } from '../helpers/in-process.ts';
-import { type ServiceProcess, useProcesses } from '../helpers/process.ts';
+import { execute, type ServiceProcess, useProcesses } from '../helpers/process.ts';
 import { requires } from '../helpers/skips.ts';
 import { eventually, isRunning, numberIn } from '../helpers/util.ts';
 
@@ -20,7 +22,12 @@ describe('imagemill serve', () => {
   const start = useProcesses();
 
   it('prints lines for people with LOG_FORMAT=pretty: the address, requests, warnings and the stop', async () => {
-    const service = start({ LOG_FORMAT: 'pretty', HOST: '0.0.0.0', IMAGINARY_KEY: 'secret' });
+    const service = start({
+      LOG_FORMAT: 'pretty',
+      HOST: '0.0.0.0',
+      IMAGINARY_KEY: 'secret',
+      RATE_LIMIT: '3',
+    });
     const [, url] = await eventually(
       () => /^Open (http:\/\/localhost:\d+) in a browser\. To stop/m.exec(service.output()) ?? undefined,
     );
@@ -31,6 +38,8 @@ describe('imagemill serve', () => {
     const lines = service.output().trim().split('\n');
     expect(lines).to.include('Warning: IMAGINARY_KEY has no effect: IMAGINARY_PATH is not set');
     expect(service.output()).to.not.include('secret');
+    const warnings = lines.filter((line) => line.includes('Did you mean RATE_LIMIT_PER_MINUTE?'));
+    expect(warnings).to.have.length(1);
     expect(lines.at(-1)).to.equal('Stopped.');
     expect(service.output())
       .to.match(/^imagemill \d+\.\d+\.\d+, public, ImageMagick [67]\./m)
@@ -96,7 +105,10 @@ describe('imagemill serve', () => {
   it('drops log lines when the log file has reached its maximum size, and logs again when it is emptied', async () => {
     const folder = await makeTempDir('largest-file');
     const service = start({ TEMP_DIR: await makeTempDir('log') }, [
-      ...['sh', '-ec', `ulimit -S -f 8; ${APPEND}`, folder],
+      'sh',
+      '-ec',
+      `ulimit -S -f 8; ${APPEND}`,
+      folder,
     ]);
     const log = join(folder, 'log');
     await expectLogRecovery(service, log, () => truncate(log));
@@ -172,7 +184,7 @@ describe('imagemill serve', () => {
     }
     await symlink('nothing', join(copy, 'dist/web/dangling'));
     const TEMP_DIR = await makeTempDir('late');
-    const service = start({ TEMP_DIR }, [...['sh', '-c', 'exec "$1" "$0/src/main.ts"', copy]]);
+    const service = start({ TEMP_DIR }, ['sh', '-c', 'exec "$1" "$0/src/main.ts"', copy]);
     expect(await service.ended()).to.equal(1);
     expect(service.output()).to.include('"service failed"').and.include('dangling');
     expect(await readdir(TEMP_DIR)).to.deep.equal([]);
@@ -198,7 +210,10 @@ describe('imagemill serve', () => {
     [
       '/proc is not mounted',
       ['unshare', '--user', '--map-root-user', '--mount'].concat([
-        ...['sh', '-ec', 'mount -t tmpfs none /proc; exec "$@"', 'sh'],
+        'sh',
+        '-ec',
+        'mount -t tmpfs none /proc; exec "$@"',
+        'sh',
       ]),
       '/proc is missing',
     ],
@@ -265,6 +280,17 @@ describe('imagemill serve', () => {
     expect(answer.headers.get('retry-after')).to.equal('30');
     expect(remount('rw')).to.equal(0);
     expect((await convert(base, photo)).status).to.equal(200);
+  });
+
+  it('ends at a second SIGTERM while its start waits for a file of keys that is a pipe', async () => {
+    const keys = join(await makeTempDir('keys'), 'keys');
+    await execute('mkfifo', [keys]);
+    const { child, ended } = start({ API_KEYS_FILE: keys });
+    // A pipe can be opened without waiting once a reader waits for it.
+    const flags = constants.O_WRONLY | constants.O_NONBLOCK;
+    await using _writer = await eventually(() => open(keys, flags).catch(() => undefined));
+    await eventually(() => !isRunning(child.pid as number) || (child.kill('SIGTERM') && false));
+    expect(await ended()).to.equal('SIGTERM');
   });
 
   it('aborts requests in progress on a second SIGTERM, and leaves no files', async () => {

@@ -1,6 +1,6 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { exitSoonAfter } from '../../src/cli/convert/run.ts';
+import { exitSoonAfter } from '../../src/cli/convert/convert-all.ts';
 
 describe('the end of a command after a signal', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));

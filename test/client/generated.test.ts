@@ -1,3 +1,4 @@
+// @full: installs generators of clients
 /** @module Clients that generators make from the OpenAPI document, as docs/recipes.md shows. Needs the npm registry. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,12 +11,21 @@ import { useService } from '../helpers/service.ts';
 
 /** The generators, and the compiler of their code. openapi-typescript needs TypeScript 5. */
 const PACKAGES = [
-  ...['openapi-typescript@7.13.0', 'openapi-fetch@0.17.0', '@hey-api/openapi-ts@0.99.0', 'orval@8.38.0'],
-  ...['typescript@5.9.3', '@types/node@24.19.2'],
+  'openapi-typescript@7.13.0',
+  'openapi-fetch@0.17.0',
+  '@hey-api/openapi-ts@0.99.0',
+  'orval@8.38.0',
+  'typescript@5.9.3',
+  '@types/node@24.19.2',
 ];
 const COMPILER_OPTIONS = {
-  ...{ strict: true, target: 'es2023', lib: ['es2023', 'dom', 'dom.iterable'], module: 'node16' },
-  ...{ types: ['node'], outDir: 'js', skipLibCheck: true },
+  strict: true,
+  target: 'es2023',
+  lib: ['es2023', 'dom', 'dom.iterable'],
+  module: 'node16',
+  types: ['node'],
+  outDir: 'js',
+  skipLibCheck: true,
 };
 
 describe('the client that a generator makes from the OpenAPI document', () => {

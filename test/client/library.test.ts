@@ -79,6 +79,21 @@ describe('the client for applications', () => {
     });
   }
 
+  it('combines images to one file, and says which are left out', async () => {
+    const files = [photo, Buffer.from('no image'), photo].map(
+      (bytes, at) => new File([new Uint8Array(bytes)], `${at}.jpg`),
+    );
+    const options = { combine: true, output_format: 'gif', delay: 70, on_error: 'skip' } as const;
+    const { name, type, skipped, notes, response } = await client().batch(files, options);
+    expect({ name, type, skipped, notes }).to.deep.equal({
+      name: 'combined.gif',
+      type: 'image/gif',
+      skipped: [1],
+      notes: ['files-skipped'],
+    });
+    expect((await sharp(await bytesOf(response)).metadata()).delay).to.deep.equal([70, 70]);
+  });
+
   it('returns the notes and the quality of a result', async () => {
     const first = await client().convert(await fixture('moving.gif'), { output_format: 'jpg' });
     await first.response.body?.cancel();
@@ -98,7 +113,10 @@ describe('the client for applications', () => {
     expect(type).to.equal('application/zip');
     const names = (await readZip(await bytesOf(response))).map((entry) => entry.name);
     expect(names).to.have.members([
-      ...['scene-small.webp', 'scene-square.png', 'scene-zoom.jpg', 'manifest.json'],
+      'scene-small.webp',
+      'scene-square.png',
+      'scene-zoom.jpg',
+      'manifest.json',
     ]);
   });
 
@@ -191,7 +209,8 @@ describe('the client for applications', () => {
       expect(error.details).to.include({ field: 'quality', retryable: false });
       expect(error.message).to.include('quality');
       expect(await errorOf(client().identify(new TextEncoder().encode('text')))).to.include({
-        ...{ status: 415, reason: 'unsupported_type' },
+        status: 415,
+        reason: 'unsupported_type',
       });
       expect(await errorOf(client().batch([]))).to.include({ status: 400, reason: 'no_file' });
     });
@@ -294,7 +313,9 @@ describe('the client for applications', () => {
     it('not more often than permitted', async () => {
       const busy = busyClient(9, '0.01', { retries: 2 });
       expect(await errorOf(busy.batch([new Blob([new Uint8Array(photo)])]))).to.include({
-        ...{ status: 429, reason: 'queue_full', retryAfter: 0.01 },
+        status: 429,
+        reason: 'queue_full',
+        retryAfter: 0.01,
       });
       expect(busy.sent).to.have.length(3);
     });

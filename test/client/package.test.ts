@@ -1,3 +1,4 @@
+// @full: installs the package in other JavaScript runtimes
 /** @module The package of the client, in a project that has nothing else. Needs the npm registry for other JavaScript runtimes. */
 import { globSync } from 'node:fs';
 import { copyFile, readFile, stat, writeFile } from 'node:fs/promises';

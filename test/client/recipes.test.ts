@@ -1,5 +1,6 @@
+// @full: installs libraries of the examples
 import { once } from 'node:events';
-import { copyFile, readFile, symlink, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -12,6 +13,7 @@ import { hasChromium, launchChromium, openPage } from '../helpers/chromium.ts';
 import { convert, fixture, fixturePath, jsonOf, sendForm } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { PROJECT } from '../helpers/markdown.ts';
+import { countPages } from '../helpers/pdf.ts';
 import { execute } from '../helpers/process.ts';
 import { installPackages, readRecipe } from '../helpers/recipes.ts';
 import { useService } from '../helpers/service.ts';
@@ -49,6 +51,16 @@ describe('the examples of docs/recipes.md', () => {
     expect(await sharp(join(folder, 'photo.webp')).metadata()).to.include({ format: 'webp', width: 120 });
     const entries = await readZip(await readFile(join(folder, 'photos.zip')));
     expect(entries.filter(({ name }) => name.endsWith('.png'))).to.have.length(2);
+  });
+
+  it('combine receipts to one PDF, and name those that are left out', async () => {
+    await mkdir(join(folder, 'receipts'));
+    for (const name of ['10.jpg', '9.jpg'])
+      await copyFile(fixturePath('scene.jpg'), join(folder, 'receipts', name));
+    await writeFile(join(folder, 'receipts/notes.txt'), 'no image');
+    const { stderr } = await run(await writeExample('Receipts to one PDF'));
+    expect(stderr).to.equal('notes.txt is not in receipts.pdf\n');
+    expect(await countPages(await readFile(join(folder, 'receipts.pdf')))).to.equal(2);
   });
 
   it('convert an image with fetch', async () => {

@@ -1,3 +1,4 @@
+// @unit
 import type { IncomingMessage } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { setImmediate as turn } from 'node:timers/promises';

@@ -1,3 +1,4 @@
+// @unit
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';

@@ -39,7 +39,10 @@ interface Outcome {
 }
 
 const newOutcome = (seconds: number): Outcome => ({
-  ...{ end: performance.now() + seconds * 1000, times: [], failures: [], inTime: 0 },
+  end: performance.now() + seconds * 1000,
+  times: [],
+  failures: [],
+  inTime: 0,
 });
 
 let sent = 0;

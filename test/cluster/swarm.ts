@@ -24,12 +24,14 @@ describe('docker/swarm.yaml', function () {
 
   const updateState = () =>
     manager.docker(
-      ...['service', 'inspect', '--format', '{{if .UpdateStatus}}{{.UpdateStatus.State}}{{end}}', INSTANCES],
+      'service',
+      'inspect',
+      '--format',
+      '{{if .UpdateStatus}}{{.UpdateStatus.State}}{{end}}',
+      INSTANCES,
     );
   const imageOf = () =>
-    manager.docker(
-      ...['service', 'inspect', '--format', '{{.Spec.TaskTemplate.ContainerSpec.Image}}', INSTANCES],
-    );
+    manager.docker('service', 'inspect', '--format', '{{.Spec.TaskTemplate.ContainerSpec.Image}}', INSTANCES);
   const anyInstance = async () => {
     const [instance] = await stack.instances();
     if (!instance) throw new Error('there are no instances');

@@ -51,7 +51,7 @@ describe('the image', () => {
   it('contains the tools, and no compiler, Ghostscript, GnuPG, npm, downloader or setuid program', async () => {
     const which = (names: string[]) =>
       sh('for name; do command -v "$name" >/dev/null && echo "$name"; done; true', ...names);
-    const needed = ['magick', 'rsvg-convert', 'pdfinfo', 'pdftocairo', 'tini', 'node', 'fc-cache'];
+    const needed = ['magick', 'rsvg-convert', 'pdfinfo', 'pdftocairo', 'qpdf', 'tini', 'node', 'fc-cache'];
     expect((await which(needed)).split('\n')).to.deep.equal(needed);
     const compilers = ['cc', 'gcc', 'g++', 'clang', 'make', 'ld', 'as', 'tsc', 'python3'];
     const others = ['gs', 'ghostscript', 'gpg', 'dirmngr', 'npm', 'npx', 'yarn', 'curl', 'wget'];
@@ -83,7 +83,11 @@ describe('the image', () => {
   it('contains only the npm packages that are not part of the build: PDFium, jxl-oxide and sharp', async () => {
     const packages = (await sh('cd node_modules && ls -dA [!@]* @*/*')).split('\n');
     expect(packages.filter((name) => !name.startsWith('@img/'))).to.have.members([
-      ...['@hyzyla/pdfium', 'jxl-oxide-wasm', 'sharp', 'detect-libc', 'semver'],
+      '@hyzyla/pdfium',
+      'jxl-oxide-wasm',
+      'sharp',
+      'detect-libc',
+      'semver',
     ]);
     expect(packages.filter((name) => name.startsWith('@img/sharp-libvips-'))).to.have.length(1);
   });
@@ -95,7 +99,7 @@ describe('the image', () => {
     expect(places.split('\n')).to.have.members(['/run/lock', '/tmp', '/var/tmp']);
   });
 
-  it('works from the archive of a release, read-only, without rights, for any user', async () => {
+  it('works from the archive of a release, read-only, without rights, for any user, and withstands all attacks', async () => {
     const [folder, loaded] = [await makeTempDir('image'), 'imagemill-test-loaded'];
     const [archive, back] = [join(folder, 'oci.tar'), join(folder, 'docker.tar')];
     await execute('sh', ['scripts/save-image.sh', IMAGE, archive], { cwd: ROOT });
@@ -105,6 +109,7 @@ describe('the image', () => {
       await docker('load', '--quiet', '--input', back);
       const options = ['--rm', '--network', 'none', '--user', '12345:12345', ...HARDENED];
       expect(await docker('run', ...options, loaded, 'doctor')).to.include('can serve here');
+      expect(await docker('run', ...options, loaded, 'doctor', '--attack')).to.include(' 40 of 40 stopped: ');
     } finally {
       await docker('rmi', loaded);
     }

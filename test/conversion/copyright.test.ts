@@ -1,8 +1,9 @@
+// @full: all fixtures, each in every other format
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { readFile } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from 'chai';
-import { ALL_OUTPUT_TYPES, type InputType, OUTPUTS, type OutputType } from '../../src/formats.ts';
+import { ALL_OUTPUT_TYPES, type InputType, OUTPUTS, type OutputType } from '../../src/tables/formats.ts';
 import { FIXTURE_FILES } from '../helpers/damage.ts';
 import { convertWith } from '../helpers/engine.ts';
 import { readTags, remainingMetadata, type Tags } from '../helpers/exif.ts';
@@ -35,11 +36,24 @@ const CREDIT = { 'XMP-photoshop:Credit': 'Agency "Ä"' };
 
 /** What no result keeps. Each text starts with a word that no other part of a file has. */
 const SECRETS = [
-  ...['-GPSLatitude=48.2', '-GPSLatitudeRef=N', '-SerialNumber=Sekret-1', '-LensSerialNumber=Sekret-2'],
-  ...['-Make=Sekret-3', '-Model=Sekret-4', '-UserComment=Sekret-5', '-IPTC:City=Sekret-6'],
-  ...['-XMP-xmp:Label=Sekret-7', '-XMP-photoshop:City=Sekret-8', '-ImageDescription=Sekret-9'],
-  ...['-XMP-aux:SerialNumber=Sekret-10', '-XMP-exif:GPSLatitude=48.2', '-HostComputer=Sekret-11'],
-  ...['-Comment=Sekret-12', '-OwnerName=Sekret-13', '-PageName=Sekret-14', '-PNG:Author=Sekret-15'],
+  '-GPSLatitude=48.2',
+  '-GPSLatitudeRef=N',
+  '-SerialNumber=Sekret-1',
+  '-LensSerialNumber=Sekret-2',
+  '-Make=Sekret-3',
+  '-Model=Sekret-4',
+  '-UserComment=Sekret-5',
+  '-IPTC:City=Sekret-6',
+  '-XMP-xmp:Label=Sekret-7',
+  '-XMP-photoshop:City=Sekret-8',
+  '-ImageDescription=Sekret-9',
+  '-XMP-aux:SerialNumber=Sekret-10',
+  '-XMP-exif:GPSLatitude=48.2',
+  '-HostComputer=Sekret-11',
+  '-Comment=Sekret-12',
+  '-OwnerName=Sekret-13',
+  '-PageName=Sekret-14',
+  '-PNG:Author=Sekret-15',
 ];
 
 /** Types to which ExifTool writes, with the metadata that they get. */

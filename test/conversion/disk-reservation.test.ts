@@ -1,3 +1,4 @@
+// @full
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { existsSync } from 'node:fs';
 import { copyFile } from 'node:fs/promises';
@@ -12,7 +13,7 @@ import {
   INPUT_TYPES,
   type InputType,
   type OutputType,
-} from '../../src/formats.ts';
+} from '../../src/tables/formats.ts';
 import { fixturePath } from '../helpers/client.ts';
 import { ALL_EXTRAS, extraPath } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';

@@ -1,15 +1,16 @@
+// @unit
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { expect } from 'chai';
 import { ico, iconBitmap } from '../../scripts/fixtures/writers.ts';
-import { createRepairContext, inspectInput, repairAfterError } from '../../src/conversion/inspect.ts';
-import { serviceError } from '../../src/errors.ts';
+import { createRepairContext, inspectInput, repairAfterError } from '../../src/conversion/input/inspect.ts';
 import type { DiskAccount } from '../../src/files/disk-space.ts';
-import type { InputType } from '../../src/formats.ts';
 import type { RepairContext } from '../../src/images/containers/file.ts';
 import { inspect } from '../../src/images/index.ts';
 import { CommandError } from '../../src/process/command.ts';
+import { serviceError } from '../../src/tables/errors.ts';
+import type { InputType } from '../../src/tables/formats.ts';
 import { edgeCase } from '../helpers/client.ts';
 import { extra } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
@@ -26,7 +27,9 @@ interface Repair {
   readonly repair: (path: string, context: RepairContext) => Promise<unknown>;
 }
 const prepared = (what: string, type: InputType, file: Repair['file']): Repair => ({
-  ...{ what, type, file },
+  what,
+  type,
+  file,
   repair: (path, context) => inspectInput({ folder: dirname(path), type, label: 'x' }, [OPTIONS], context),
 });
 const bitmap = iconBitmap({ width: 16, height: 16, data: Buffer.alloc(16 * 16 * 4, 200) });
@@ -48,7 +51,8 @@ const REPAIRS: readonly Repair[] = [
     file: () => edgeCase('beyond-palette.png'),
     async repair(path, context) {
       const cause = new CommandError('exit', 'x', { stderr: PALETTE_MESSAGE });
-      return repairAfterError(new Error('x', { cause }), await inspect(path, 'png'), dirname(path), context);
+      const image = await inspect(path, 'png');
+      return repairAfterError(new Error('x', { cause }), { image }, dirname(path), context);
     },
   },
 ];
@@ -91,7 +95,9 @@ describe('the disk space of a repair', () => {
     it(`of ${what} is not used if the disk has none`, async () => {
       const { folder, path, bytes } = await store(await file());
       const context: RepairContext = {
-        ...{ label: 'x', maxBytes: 2 ** 20, release: () => {} },
+        label: 'x',
+        maxBytes: 2 ** 20,
+        release: () => {},
         store: () => Promise.reject(serviceError('DISK_FULL')),
       };
       expect(await failure(repair(path, context))).to.include({ code: 'DISK_FULL' });

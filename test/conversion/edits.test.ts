@@ -1,9 +1,11 @@
+// @full: all kinds of files in all formats
+// @slow
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
-import type { InputType, OutputType } from '../../src/formats.ts';
+import type { InputType, OutputType } from '../../src/tables/formats.ts';
 import { edgeCase, fixture } from '../helpers/client.ts';
 import { baseOptions, EDITS, findWrongEdits } from '../helpers/edits.ts';
 import { convertWith, typeOf } from '../helpers/engine.ts';
@@ -13,15 +15,35 @@ import { useEngine } from '../helpers/service.ts';
 
 /** A file of every kind of input: each type, and kinds of pixels that take their own paths. */
 const FILES = [
-  ...['scene.jpg', 'orientation-5.jpg', 'orientation-8.jpg', 'grey.jpg', 'p3.jpg', 'window.png', 'p3.png'],
-  ...['scene.gif', 'moving.gif', 'scene.bmp', 'window.tiff', 'pages.tiff', 'scene.svg', 'window.avif'],
-  ...['icons.ico', 'window.webp', 'moving.webp'],
+  'scene.jpg',
+  'orientation-5.jpg',
+  'orientation-8.jpg',
+  'grey.jpg',
+  'p3.jpg',
+  'window.png',
+  'p3.png',
+  'scene.gif',
+  'moving.gif',
+  'scene.bmp',
+  'window.tiff',
+  'pages.tiff',
+  'scene.svg',
+  'window.avif',
+  'icons.ico',
+  'window.webp',
+  'moving.webp',
 ].map((name) => [name, fixture] as const);
 const TRAPS = ['deep.png', 'cmyk-bare.jpg', 'everything.gif', 'declared-pq.avif', 'no-size.svg'].map(
   (name) => [name, edgeCase] as const,
 );
 const EXTRA = [
-  ...['turned.heic', 'moving.jxl', 'turned.jxl', 'grey.jp2', 'scene.psd', 'scene.pdf', 'scene.cur'],
+  'turned.heic',
+  'moving.jxl',
+  'turned.jxl',
+  'grey.jp2',
+  'scene.psd',
+  'scene.pdf',
+  'scene.cur',
 ].map((name) => [name, extra] as const);
 
 /** Results without the stages of ImageMagick, unless an edit needs them. */

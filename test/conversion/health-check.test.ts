@@ -1,12 +1,13 @@
+// @unit
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { readdir } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { expect } from 'chai';
+import type { Convert } from '../../src/conversion/context.ts';
 import { createHealthCheck } from '../../src/conversion/health-check.ts';
-import type { Convert } from '../../src/conversion/types.ts';
-import { serviceError } from '../../src/errors.ts';
 import { MIN_FREE_BYTES } from '../../src/files/disk-space.ts';
 import { Workspaces } from '../../src/files/workspace.ts';
+import { serviceError } from '../../src/tables/errors.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { eventually } from '../helpers/util.ts';
 

@@ -1,9 +1,10 @@
+// @full: all fixtures in all formats
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
-import { ALL_OUTPUT_TYPES, type InputType, type OutputType } from '../../src/formats.ts';
+import { ALL_OUTPUT_TYPES, type InputType, type OutputType } from '../../src/tables/formats.ts';
 import { FIXTURE_FILES } from '../helpers/damage.ts';
 import { convertWith } from '../helpers/engine.ts';
 import { ALL_EXTRAS } from '../helpers/extra.ts';

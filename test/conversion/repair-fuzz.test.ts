@@ -1,17 +1,18 @@
+// @full
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { seeded } from '../../scripts/stress/random.ts';
-import { loadConfig } from '../../src/config.ts';
-import { completeInput } from '../../src/conversion/decoded.ts';
-import { inspectInput, repairAfterError } from '../../src/conversion/inspect.ts';
+import { inspectInput, repairAfterError } from '../../src/conversion/input/inspect.ts';
+import { completeInput } from '../../src/conversion/measure/decode-first.ts';
 import { INPUT_FILE } from '../../src/conversion/plan/types.ts';
-import { type ErrorCode, ServiceError } from '../../src/errors.ts';
-import { ALL_INPUT_TYPES, type InputType } from '../../src/formats.ts';
 import type { ImageInfo } from '../../src/images/image-info.ts';
-import type { KeptMetadata } from '../../src/options.ts';
 import { CommandError } from '../../src/process/command.ts';
+import { loadConfig } from '../../src/tables/config.ts';
+import { type ErrorCode, ServiceError } from '../../src/tables/errors.ts';
+import { ALL_INPUT_TYPES, type InputType } from '../../src/tables/formats.ts';
+import type { KeptMetadata } from '../../src/tables/options.ts';
 import { damage, FIXTURES, type Fixture, findParts } from '../helpers/damage.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { METADATA_VALUES } from '../helpers/plans.ts';
@@ -53,7 +54,7 @@ async function repairs(type: InputType, bytes: Buffer, metadata: KeptMetadata): 
   };
   const options = { format: 'png', quality: 80, metadata } as const;
   const image = await inspectInput(source, [options], context).catch(ignoreExpected);
-  if (image?.type === 'png') await repairAfterError(PALETTE_ERROR, image, folder, context);
+  if (image?.type === 'png') await repairAfterError(PALETTE_ERROR, { image }, folder, context);
   const uncounted = statSync(path).size - Math.max(size, bytes.length);
   if (uncounted > MAX_UNCOUNTED) expect.fail(`${uncounted} bytes that were not counted`);
   if (size > bytes.length + MAX_GROWTH) expect.fail(`${size - bytes.length} more bytes`);
@@ -62,7 +63,9 @@ async function repairs(type: InputType, bytes: Buffer, metadata: KeptMetadata): 
   // If decoding fails, the folder is removed with what is left in it.
   if (image?.incomplete && pixels(image) <= MAX_DECODED_PIXELS)
     await completeInput({
-      ...{ source, config: loadConfig({}), signal: new AbortController().signal },
+      source,
+      config: loadConfig({}),
+      signal: new AbortController().signal,
       deadline: performance.now() + 60_000,
     }).catch(ignoreExpected);
 }

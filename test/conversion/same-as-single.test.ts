@@ -1,3 +1,5 @@
+// @full: all fixtures in several variants
+// @slow
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 /** @module Converts every fixture to variants at once, and one by one, and compares the results byte by byte. */
 import { createHash } from 'node:crypto';
@@ -5,11 +7,11 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { seeded } from '../../scripts/stress/random.ts';
+import type { ConversionInput, ConversionResult, Variant } from '../../src/conversion/context.ts';
 import type { Step } from '../../src/conversion/plan/step.ts';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
-import type { ConversionInput, ConversionResult, Variant } from '../../src/conversion/types.ts';
-import { ServiceError } from '../../src/errors.ts';
-import { optionsWith } from '../../src/options.ts';
+import { ServiceError } from '../../src/tables/errors.ts';
+import { optionsWith } from '../../src/tables/options.ts';
 import { FIXTURE_FILES, type Fixture } from '../helpers/damage.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { withoutDates } from '../helpers/pdf.ts';
@@ -17,7 +19,9 @@ import { valuesOf } from '../helpers/plans.ts';
 import { useEngine } from '../helpers/service.ts';
 
 const options = (given: Partial<ConvertOptions>): ConvertOptions => ({
-  ...{ format: 'webp', quality: 80, metadata: 'none' },
+  format: 'webp',
+  quality: 80,
+  metadata: 'none',
   ...given,
 });
 

@@ -1,17 +1,18 @@
+// @full: two images in all formats, with one thread and with four
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { grantsFor, toolContext } from '../../src/conversion/capabilities.ts';
+import type { Convert } from '../../src/conversion/context.ts';
 import { createConvert } from '../../src/conversion/convert.ts';
 import type { ConversionEngine } from '../../src/conversion/engine.ts';
-import type { Convert } from '../../src/conversion/types.ts';
-import type { InputType, OutputType } from '../../src/formats.ts';
+import { grantsFor, toolContext } from '../../src/conversion/limits/capabilities.ts';
 import type { Command } from '../../src/process/command.ts';
 import { writePolicy } from '../../src/process/policy.ts';
 import { createRunner } from '../../src/process/runner.ts';
+import type { InputType, OutputType } from '../../src/tables/formats.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { withoutDates } from '../helpers/pdf.ts';
 import { plain } from '../helpers/pixels.ts';

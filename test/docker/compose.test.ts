@@ -4,7 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { parse } from 'yaml';
-import { loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/tables/config.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 
 const ROOT = new URL('../../', import.meta.url);

@@ -1,3 +1,4 @@
+// @full: the schemas of all resources
 /** @module Static checks of the Kubernetes resources in `docker/kubernetes/`. */
 import { spawnSync } from 'node:child_process';
 import { readdir, readFile, symlink, writeFile } from 'node:fs/promises';
@@ -5,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { parse, parseAllDocuments } from 'yaml';
-import { loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/tables/config.ts';
 import { runCli } from '../helpers/command-line.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 
@@ -74,9 +75,16 @@ describe('the resources for Kubernetes', () => {
     const kinds = (await resources()).map(({ kind, metadata }) => `${kind} ${metadata.name}`);
     expect(new Set(kinds).size).to.equal(kinds.length);
     expect(kinds).to.include.members([
-      ...['Deployment imagemill', 'Service imagemill', 'HorizontalPodAutoscaler imagemill'],
-      ...['PodDisruptionBudget imagemill', 'NetworkPolicy imagemill', 'Ingress imagemill'],
-      ...['Deployment valkey', 'Service valkey', 'NetworkPolicy valkey', 'Namespace imagemill'],
+      'Deployment imagemill',
+      'Service imagemill',
+      'HorizontalPodAutoscaler imagemill',
+      'PodDisruptionBudget imagemill',
+      'NetworkPolicy imagemill',
+      'Ingress imagemill',
+      'Deployment valkey',
+      'Service valkey',
+      'NetworkPolicy valkey',
+      'Namespace imagemill',
     ]);
   });
 

@@ -1,11 +1,12 @@
+// @full: nginx before the service
 /** @module Tests of `docker/nginx.conf` with a real nginx in front of an instance. */
 import { once } from 'node:events';
 import { mkdir, readdir, readFile, readlink } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { ERROR_CODES } from '../../src/error-table.ts';
-import { reasonOf } from '../../src/errors.ts';
+import { ERROR_CODES } from '../../src/tables/error-table.ts';
+import { reasonOf } from '../../src/tables/errors.ts';
 import { convert, fixture, sendForm } from '../helpers/client.ts';
 import { type Daemon, freePorts, startNginx, startNginxFile } from '../helpers/daemons.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
@@ -15,8 +16,12 @@ import { eventually } from '../helpers/util.ts';
 
 const CONF = new URL('../../docker/nginx.conf', import.meta.url);
 
-/** Request headers of an upload that announces 200 MB. */
-const upload = 'POST /api/v1/batch HTTP/1.1\r\nHost: x\r\nContent-Length: 200000000\r\n\r\n';
+/** Request headers of an upload that announces this number of bytes. By default, as many as nginx buffers. */
+const uploadOf = (bytes: number) =>
+  `POST /api/v1/batch HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=xyz\r\nContent-Length: ${bytes}\r\n\r\n`;
+const upload = uploadOf(19_999_999);
+/** Start of the file of an upload. */
+const FILE_START = '--xyz\r\nContent-Disposition: form-data; name="files"; filename="a.png"\r\n\r\n';
 const plain = (path: string, method = 'GET') =>
   `${method} ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
 
@@ -75,10 +80,13 @@ describe('docker/nginx.conf in front of an instance', () => {
     expect(headers.get('x-request-id')).to.match(/^[\w-]{32,36}$/);
   };
 
+  let temp: string;
+
   before(async () => {
+    temp = await makeTempDir('instance');
     instance = startProcess({
       TRUST_PROXY: '1',
-      TEMP_DIR: await makeTempDir('instance'),
+      TEMP_DIR: temp,
       RATE_LIMIT_PER_MINUTE: '60',
     });
     await instance.base();
@@ -112,9 +120,22 @@ describe('docker/nginx.conf in front of an instance', () => {
   it('returns 404 for probes and metrics in every spelling of the path', async () => {
     await startShipped();
     for (const path of [
-      ...['/metrics', '/metrics/', '/Metrics', '/%6detrics', '/%6Detrics/', '//metrics'],
-      ...['/x/../metrics', '/metrics?x'],
-      ...['/livez', '/LIVEZ', '/livez/', '/readyz', '/READYZ', '/readyz/', '/./readyz', '/error'],
+      '/metrics',
+      '/metrics/',
+      '/Metrics',
+      '/%6detrics',
+      '/%6Detrics/',
+      '//metrics',
+      '/x/../metrics',
+      '/metrics?x',
+      '/livez',
+      '/LIVEZ',
+      '/livez/',
+      '/readyz',
+      '/READYZ',
+      '/readyz/',
+      '/./readyz',
+      '/error',
     ]) {
       const answer = await send(plain(path));
       expectShape(answer, 404);
@@ -128,7 +149,7 @@ describe('docker/nginx.conf in front of an instance', () => {
     [400, 'something that is not HTTP', 'HELLO\r\n\r\n'],
     [400, 'HTTP/1.1 without a Host', 'GET / HTTP/1.1\r\n\r\n'],
     [405, 'TRACE', plain('/', 'TRACE')],
-    [413, 'an upload of 300 MB', upload.replace('200000000', '300000000')],
+    [413, 'an upload of 300 MB', uploadOf(300_000_000)],
     [414, 'an address of 40 kB', plain(`/${'x'.repeat(40_000)}`)],
     [431, 'a header of 40 kB', `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(40_000)}\r\n\r\n`],
     [501, 'a coding that cannot be decoded', 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n'],
@@ -142,8 +163,8 @@ describe('docker/nginx.conf in front of an instance', () => {
 
   it('forwards errors of an instance unchanged', async () => {
     await startShipped();
-    const { headers, outcome } = await sendForm(`${origin}/api/v1/convert`, { method: 'PUT' });
-    expect(outcome).to.equal('405 PUT is not allowed for this path: use POST, OPTIONS.');
+    const { headers, outcome } = await sendForm(`${origin}/api/v1/convert`, { method: 'DELETE' });
+    expect(outcome).to.equal('405 DELETE is not allowed for this path: use POST, PUT, OPTIONS.');
     expect(headers.get('x-ratelimit-remaining')).not.to.equal(null);
   });
 
@@ -180,6 +201,45 @@ describe('docker/nginx.conf in front of an instance', () => {
       (await convert(`${origin}/api/v1`, await fixture('scene.jpg'))).status,
       'another address',
     ).to.equal(200);
+  });
+
+  it('passes on twelve stalled batches of two addresses, and holds none of them for a third address', async () => {
+    await startShipped();
+    const uploads = await Promise.all(
+      ['127.0.3.1', '127.0.3.2'].flatMap((address) => Array.from({ length: 6 }, () => dial(origin, address))),
+    );
+    open.push(...uploads);
+    const scene = await fixture('scene.jpg');
+    const sent = Buffer.concat([Buffer.from(FILE_START), scene, Buffer.alloc(200_000)]);
+    const chunked = uploadOf(0).replace('Content-Length: 0', 'Transfer-Encoding: chunked');
+    for (const [at, socket] of uploads.entries()) {
+      socket.write(at % 2 === 0 ? uploadOf(20_000_000) : `${chunked}${sent.length.toString(16)}\r\n`);
+      socket.write(sent);
+    }
+    const received = async () =>
+      (await readdir(temp, { recursive: true })).filter((name) => name.endsWith('/in')).length;
+    await eventually(async () => (await received()) === 12);
+    expect(await heldUploads()).to.equal(0);
+    const answers = await Promise.all(Array.from({ length: 6 }, () => convert(`${origin}/api/v1`, scene)));
+    expect(answers.map(({ status }) => status)).to.deep.equal(Array(6).fill(200));
+  });
+
+  it('counts the uploads of an IPv6 network of 64 bits together, and those of IPv4 addresses apart', async () => {
+    const address = 'set_real_ip_from 127.0.0.1; real_ip_header X-Test-Address;';
+    await startShipped({ 'server_tokens off;': `server_tokens off; ${address}` });
+    const send = async (from: string) => {
+      const socket = await dial(origin);
+      open.push(socket);
+      socket.write(upload.replace('Host: x', `Host: x\r\nX-Test-Address: ${from}`) + 'x'.repeat(200_000));
+      return socket;
+    };
+    for (let at = 1; at <= 6; at += 1) await send(`2001:db8::${at}:0:0:${at}`);
+    for (let at = 1; at <= 7; at += 1) await send(`192.0.2.${at}`);
+    for (let at = 1; at <= 7; at += 1) await send(`::ffff:198.51.100.${at}`);
+    await send('2001:db8:0:1::1');
+    await eventually(async () => (await heldUploads()) === 21);
+    const [data] = (await once(await send('2001:db8::7'), 'data')) as [Buffer];
+    expectShape(parseAnswer(String(data)), 429);
   });
 
   it('closes connections whose body or headers stall', async () => {

@@ -1,3 +1,5 @@
+// @full: 10 000 files in a cluster of two nodes
+// @slow
 /** @module Tests of `docker/slurm/convert.sbatch` with a Slurm cluster of two nodes on this machine. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

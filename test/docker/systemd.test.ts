@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/tables/config.ts';
 import { convert, fixture, sendForm } from '../helpers/client.ts';
 import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
 import { PROJECT } from '../helpers/markdown.ts';
@@ -100,7 +100,7 @@ describe("systemd's unit", () => {
 
   it('has an example of a path unit in the documents that passes systemd-analyze verify', async () => {
     const folder = await makeTempDir('path-unit');
-    const text = await readFile(join(PROJECT, 'docs/deployment.md'), 'utf8');
+    const text = await readFile(join(PROJECT, 'docs/cli.md'), 'utf8');
     const units = [...text.matchAll(/^```ini\n# \/etc\/systemd\/system\/(\S+)\n([\s\S]*?)^```$/gm)];
     expect(units.map(([, name]) => name)).to.deep.equal(['web-photos.path', 'web-photos.service']);
     const paths = units.map(([, name = '']) => join(folder, name));
@@ -148,7 +148,10 @@ describe("systemd's unit", () => {
   it('isolates IPC, keys and addresses of the service', async () => {
     const unit = await readFile(UNIT, 'utf8');
     for (const line of [
-      ...['PrivateIPC=yes', 'KeyringMode=private', 'IPAddressDeny=any', 'IPAddressAllow=localhost'],
+      'PrivateIPC=yes',
+      'KeyringMode=private',
+      'IPAddressDeny=any',
+      'IPAddressAllow=localhost',
     ])
       expect(unit.split('\n'), line).to.include(line);
   });

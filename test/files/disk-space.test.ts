@@ -1,6 +1,7 @@
+// @unit
 import { expect } from 'chai';
-import type { ServiceError } from '../../src/errors.ts';
 import { type DiskAccount, DiskSpace, MIN_FREE_BYTES } from '../../src/files/disk-space.ts';
+import type { ServiceError } from '../../src/tables/errors.ts';
 
 const MIB = 1024 ** 2;
 

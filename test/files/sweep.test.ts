@@ -1,3 +1,4 @@
+// @unit
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chown, mkdir, readdir, readFile, symlink, utimes, writeFile } from 'node:fs/promises';

@@ -52,7 +52,8 @@ const LINKED_PROFILE = 0x4c494e4b;
 const palette = (length: number): (readonly number[])[] => [RED, BLUE, ...Array(length - 2).fill(BLACK)];
 
 const plain = (names: string, bitmap: Bitmap, shows: Halves = PLAIN): BmpKind => ({
-  ...{ names, shows },
+  names,
+  shows,
   make: async () => bmp(bitmap),
 });
 
@@ -67,7 +68,8 @@ const rejected = ({ names, make }: BmpKind): BmpKind => ({ names, make });
 
 /** A file that is changed after it was encoded. */
 const patched = (names: string, bitmap: Bitmap, patch: (file: Buffer) => Buffer | number): BmpKind => ({
-  ...{ names, shows: PLAIN },
+  names,
+  shows: PLAIN,
   async make() {
     const file = bmp(bitmap);
     const result = patch(file);

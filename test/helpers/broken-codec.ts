@@ -5,7 +5,7 @@ import { copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeTempDir } from './hooks.ts';
 
-const SOURCE = new URL('broken-codec.c', import.meta.url).pathname;
+const SOURCE = new URL('../../src/process/sandbox/broken-codec.c', import.meta.url).pathname;
 /** Path of the program in the chroot of `scripts/debian-13.sh`, which has no compiler. */
 const PREBUILT = '/usr/local/bin/imagemill-broken-codec';
 

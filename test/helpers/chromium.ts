@@ -49,7 +49,10 @@ export function hasChromium(): boolean {
 
 /** Flags that allow Chromium to run as root and prevent requests to other hosts. */
 const FLAGS = [
-  ...['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update'],
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-background-networking',
+  '--disable-component-update',
 ];
 
 /**

@@ -42,7 +42,9 @@ export function runNode(
 }
 
 const toEnded = (status: number, stdout: string, stderr: string): Ended => ({
-  ...{ status, stdout, stderr },
+  status,
+  stdout,
+  stderr,
   outcome: `${status} ${stderr}`.trim(),
 });
 

@@ -1,6 +1,6 @@
 /** @module All images of the project, and damage to their headers. */
 import { readdirSync, readFileSync } from 'node:fs';
-import { ALL_INPUT_TYPES, type InputType } from '../../src/formats.ts';
+import { ALL_INPUT_TYPES, type InputType } from '../../src/tables/formats.ts';
 import { plain } from './pixels.ts';
 
 const FOLDERS = ['images', 'traps', 'extra'] as const;
@@ -47,8 +47,23 @@ const NASTY = [0x00, 0xff, 0x7f, 0x80, 0x01, 0x40, 0xfe];
 
 /** Names of the parts of a header that repairs change. */
 const PARTS = [
-  ...['iref', 'iinf', 'ipma', 'ipco', 'ispe', 'colr', 'auxC', 'irot', 'jp2h', 'ihdr', 'cdef', 'pclr'],
-  ...['\xff\x51', 'IHDR', 'PLTE', 'iCCP', 'IDAT'],
+  'iref',
+  'iinf',
+  'ipma',
+  'ipco',
+  'ispe',
+  'colr',
+  'auxC',
+  'irot',
+  'jp2h',
+  'ihdr',
+  'cdef',
+  'pclr',
+  '\xff\x51',
+  'IHDR',
+  'PLTE',
+  'iCCP',
+  'IDAT',
 ];
 /** Bytes after the name of a part that belong to it. */
 const PART_BYTES = 48;

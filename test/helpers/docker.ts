@@ -23,7 +23,13 @@ export const IMAGE = `imagemill:${version}`;
 export const TMPFS = ['--tmpfs', '/tmp:size=1g,mode=1777'];
 /** Options that remove every privilege that an operator can remove. */
 export const HARDENED = [
-  ...['--read-only', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges', '--pids-limit', '256'],
+  '--read-only',
+  '--cap-drop',
+  'ALL',
+  '--security-opt',
+  'no-new-privileges',
+  '--pids-limit',
+  '256',
   ...TMPFS,
 ];
 

@@ -1,7 +1,7 @@
 /** @module Files that tools commonly get wrong (`fixtures/traps/`), and their expected results. */
 import { readdirSync, readFileSync } from 'node:fs';
-import type { OutputType } from '../../src/formats.ts';
-import type { Note } from '../../src/notes.ts';
+import type { OutputType } from '../../src/tables/formats.ts';
+import type { Note } from '../../src/tables/notes.ts';
 import { edgeCasePath } from './client.ts';
 
 /** Content of a JSON file beside an image. */

@@ -2,11 +2,11 @@
 import { readFile } from 'node:fs/promises';
 import sharp, { type Sharp } from 'sharp';
 import type { ConversionEngine } from '../../src/conversion/engine.ts';
+import { readWatermark } from '../../src/conversion/input/watermark-image.ts';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
-import { readWatermark } from '../../src/conversion/watermark.ts';
-import { ServiceError } from '../../src/errors.ts';
-import { OUTPUTS, type OutputType } from '../../src/formats.ts';
-import type { OptionWith } from '../../src/options.ts';
+import { ServiceError } from '../../src/tables/errors.ts';
+import { OUTPUTS, type OutputType } from '../../src/tables/formats.ts';
+import type { OptionWith } from '../../src/tables/options.ts';
 import { convertWith, typeOf } from './engine.ts';
 import { decodeAny } from './extra.ts';
 import { writeTempFile } from './hooks.ts';
@@ -24,7 +24,7 @@ export interface Edit {
    * transparency, which is made of the edited picture.
    */
   readonly tolerance: number | { readonly psnr: number; readonly flattened?: number };
-  /** Formats whose result is not the edited picture: an icon has borders, a GIF no partial transparency, and sharpening adds to loss. */
+  /** Formats whose result is not the edited picture: an icon has borders, and is reduced after the edit, a GIF no partial transparency, and sharpening adds to loss. */
   readonly except?: readonly OutputType[];
 }
 
@@ -89,7 +89,7 @@ const BY_OPTION: Readonly<
     'flip=both': { options: { flip: 'both' }, steps: [quarter(180)], tolerance: 0 },
   },
   blur: {
-    'blur=2': blurred(2),
+    'blur=2': { ...blurred(2), except: ['ico'] },
     'blur=0.5': blurred(0.5),
     'blur=16': { ...blurred(16), except: ['gif', 'ico'] },
     'blur=37.5': { ...blurred(37.5), except: ['gif', 'ico'] },
@@ -118,6 +118,7 @@ const BY_OPTION: Readonly<
       options: { blur: 2, sharpen: 3 },
       steps: [...blurred(2).steps, ...sharpened(3).steps],
       tolerance: { psnr: 40, flattened: 28 },
+      except: ['ico'],
     },
   },
 };
@@ -145,8 +146,11 @@ async function decodeFrames(file: Buffer, format: string): Promise<Pixels[]> {
 
 /** Options of a conversion without loss, as far as the format can. */
 export const baseOptions = (format: OutputType): ConvertOptions => ({
-  ...{ format, quality: 100, metadata: 'none' },
-  ...(OUTPUTS[format].lossless && { lossless: true }),
+  format,
+  quality: 100,
+  metadata: 'none',
+  // A PDF without loss has the colours of a JPEG in CMYK, unless it is edited.
+  ...(OUTPUTS[format].lossless && !OUTPUTS[format].paper && { lossless: true }),
 });
 
 /** PSNR in dB of an edit of a result with loss, against the edited result without the edit. */

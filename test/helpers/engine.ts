@@ -1,11 +1,11 @@
 /** @module Conversions by the engine of the service, without a server. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { ConversionInput, ConversionResult } from '../../src/conversion/context.ts';
 import type { ConversionEngine } from '../../src/conversion/engine.ts';
 import { type ConvertOptions, INPUT_FILE } from '../../src/conversion/plan/types.ts';
-import type { ConversionInput, ConversionResult } from '../../src/conversion/types.ts';
-import { ALL_INPUT_TYPES, type InputType } from '../../src/formats.ts';
 import { DETECTION_BYTES, detectType } from '../../src/images/index.ts';
+import { ALL_INPUT_TYPES, type InputType } from '../../src/tables/formats.ts';
 
 /** A file to convert, and more properties of {@link ConversionInput}. */
 export type EngineInput = Omit<Partial<ConversionInput>, 'folder'> & {

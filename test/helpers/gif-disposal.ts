@@ -23,7 +23,10 @@ const framesOf = (first: Disposal, second: Disposal): GifFrame[] => [
 /** Encodes an animation in which two frames have these disposal methods. */
 export const gifWithDisposal = (first: Disposal, second: Disposal): Buffer =>
   gif({
-    ...{ width: WIDTH, height: HEIGHT, palette: PALETTE, repeats: 'NETSCAPE2.0' },
+    width: WIDTH,
+    height: HEIGHT,
+    palette: PALETTE,
+    repeats: 'NETSCAPE2.0',
     frames: framesOf(first, second),
   });
 

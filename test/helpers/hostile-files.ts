@@ -2,22 +2,21 @@
 import { randomBytes } from 'node:crypto';
 import { constants, deflateRawSync, deflateSync } from 'node:zlib';
 import { bmp } from '../../scripts/fixtures/bmp-writer.ts';
-import { box, littleUint32 } from '../../scripts/fixtures/boxes.ts';
-import { pngChunk } from '../../src/images/png-writer.ts';
+import { box, littleUint32, uint16 } from '../../scripts/fixtures/boxes.ts';
+import { gif } from '../../scripts/fixtures/gif-writer.ts';
+import { pdf } from '../../scripts/fixtures/pdf.ts';
+import { psd } from '../../scripts/fixtures/psd.ts';
+import { square } from '../../scripts/fixtures/scene.ts';
+import { PHOTOMETRIC, tagsOf } from '../../scripts/fixtures/tiff-samples.ts';
+import { ico, iconBitmap, tiff } from '../../scripts/fixtures/writers.ts';
+import { GIF_FRAME, GIF_SCREEN, makeZip, pngWith, repeat } from '../../src/cli/doctor/attack-files.ts';
+import { pngChunk } from '../../src/images/png/png-writer.ts';
 import { ONE_PIXEL } from '../../src/process/policy.ts';
-import { makeZip } from './zip.ts';
 
 const MIB = 1024 ** 2;
 
-const repeat = (piece: Buffer, count: number): Buffer => Buffer.alloc(piece.length * count, piece);
-
 /** 32,000 combining marks in the wrong order. Normalizing them takes a second. */
 export const MARKS = `${'\u0300'.repeat(16_000)}${'\u0323'.repeat(16_000)}`;
-
-function pngWith(chunks: readonly Buffer[]): Buffer {
-  const signatureAndHeader = ONE_PIXEL.subarray(0, 33);
-  return Buffer.concat([signatureAndHeader, ...chunks, ONE_PIXEL.subarray(33)]);
-}
 
 /** Builds a run-length encoded BMP with this number of pixels per side. */
 function runLengthBmp(side: number, pixels: Buffer): Buffer {
@@ -68,9 +67,6 @@ function tiffOf(directories: number, entries: number): Buffer {
   }
   return file;
 }
-
-const GIF_SCREEN = Buffer.from('GIF89a\x01\0\x01\0\0\0\0', 'latin1');
-const GIF_FRAME = Buffer.from(',\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0', 'latin1');
 
 function jpegOf(marker: number, data: Buffer, count: number): Buffer {
   const head = Buffer.from([0xff, marker, 0, 0]);
@@ -211,8 +207,14 @@ export const HOSTILE_IMAGES: Readonly<Record<string, () => Buffer>> = {
     runLengthBmp(100, Buffer.alloc(9 * MIB, Buffer.from([255, 1]))),
   'a BMP with a profile of 4 MiB that compresses badly': () =>
     bmp({
-      ...{ width: 1, height: 1, header: 124, bits: 32, compression: 3, pixels: Buffer.alloc(4, 1) },
-      ...{ masks: [0xff0000, 0xff00, 0xff, 0xff000000], profile: randomBytes(4 * MIB) },
+      width: 1,
+      height: 1,
+      header: 124,
+      bits: 32,
+      compression: 3,
+      pixels: Buffer.alloc(4, 1),
+      masks: [0xff0000, 0xff00, 0xff, 0xff000000],
+      profile: randomBytes(4 * MIB),
     }),
   'a PNG of 10000 profiles that inflate to 64 KiB': () => iccBomb(65_536),
   'a PNG of 10000 profiles that inflate to a byte more': () => iccBomb(65_537),
@@ -271,7 +273,90 @@ export const HOSTILE_IMAGES: Readonly<Record<string, () => Buffer>> = {
   'an SVG of custom properties that refer to each other through thirty levels': doublingSvg,
   'an SVG of 70000 rules with custom properties': () =>
     Buffer.from(`<svg><style>${'a{b:var(--c)}'.repeat(70_000)}</style></svg>`),
+  'an SVG of a million characters that begin features': () =>
+    Buffer.from(`<svg>${'viewBox=" 1 :1 '.repeat(60_000)}</svg>`),
+  'an SVG of 450000 pictures with wrong types': () =>
+    Buffer.from(`<svg>${'data:a/b;base64,/9j/'.repeat(450_000)}</svg>`),
+  'an SVG of 350000 texts with white space to keep': () =>
+    Buffer.from(`<svg style="white-space:pre">${'<text>\n  a b  <a>'.repeat(350_000)}</svg>`),
   'blanks in front of an SVG': () => Buffer.concat([Buffer.alloc(9 * MIB, ' '), Buffer.from('<svg/>')]),
+};
+
+/** The most pages or frames that are accepted by default. */
+const MAX_FRAMES = 500;
+const listAll = <T>(make: (at: number) => T): T[] => Array.from({ length: MAX_FRAMES }, (_, at) => make(at));
+
+/** Builds a TIFF of uncompressed pages, each with a row of pixels, as `sizeOf` and `inksOf` state. */
+function tiffOfPages(sizeOf: (at: number) => readonly [number, number], inksOf = (_: number) => 3): Buffer {
+  return tiff(
+    listAll((at) => {
+      const [[width, height], inks] = [sizeOf(at), inksOf(at)];
+      const photometric = inks === 4 ? PHOTOMETRIC.cmyk : PHOTOMETRIC.rgb;
+      const strip = Buffer.alloc(Math.min(100, height) * width * inks, at);
+      return { tags: tagsOf(width, height, Array<number>(inks).fill(8), photometric), strip };
+    }),
+  );
+}
+
+/** Builds an animated WebP whose frames differ in their blending, their disposal and their time. */
+function webpOfFrames(): Buffer {
+  // 4 × 4 pixels without loss, by libwebp.
+  const picture = Buffer.from('5650384c140000002f03c000100f10f3bfff0ffc0f076f7888e87f2c', 'hex');
+  const frames = listAll((at) => {
+    const place = Buffer.from([0, 0, 0, 0, 0, 0, 3, 0, 0, 3, 0, 0, 20 + (at % 3), 0, 0, at % 4]);
+    return webpOf('ANMF', Buffer.concat([place, picture]), 1).subarray(12);
+  });
+  const canvas = Buffer.from([0x12, 0, 0, 0, 3, 0, 0, 3, 0, 0]);
+  const chunks = [webpOf('VP8X', canvas, 1).subarray(12), webpOf('ANIM', Buffer.alloc(6), 1).subarray(12)];
+  const all = Buffer.concat([Buffer.from('WEBP'), ...chunks, ...frames]);
+  return Buffer.concat([Buffer.from('RIFF'), littleUint32(all.length), all]);
+}
+
+/** Builds an AVIF with as many items as a box can have. */
+function avifOfItems(): Buffer {
+  const items = Array.from({ length: 65_535 }, (_, id) =>
+    isoBox('infe', [2, 0, 0, 0], uint16(id, 0), Buffer.from('av01\0')),
+  );
+  return Buffer.concat([
+    boxes('free', 0),
+    isoBox('meta', [0, 0, 0, 0], isoBox('iinf', [0, 0, 0, 0], uint16(items.length), ...items)),
+  ]);
+}
+
+/** Images of as many pages, frames, layers or items as are accepted, with few pixels: most conversions reach every stage. */
+export const LARGEST_IMAGES: Readonly<Record<string, () => Buffer>> = {
+  'a TIFF of 500 equal pages': () => tiffOfPages(() => [4, 3]),
+  'a TIFF of 500 pages of different sizes': () => tiffOfPages((at) => [2 + at, 3]),
+  'a TIFF of 500 pages of alternating colour spaces': () =>
+    tiffOfPages(
+      () => [4, 3],
+      (at) => 3 + (at % 2),
+    ),
+  'a TIFF of 500 pages without most of their pixels': () => tiffOfPages(() => [1, 8000]),
+  'a GIF of 500 frames': () =>
+    gif({
+      width: 4,
+      height: 3,
+      palette: [0, 80, 160, 240].map((grey) => [grey, 0, 0]),
+      frames: listAll((at) => ({
+        x: at % 3,
+        y: 0,
+        width: 1 + (at % 2),
+        height: 3,
+        colour: at % 4,
+        disposal: at % 4,
+        delay: 2 + (at % 3),
+      })),
+    }),
+  'an animated WebP of 500 frames': webpOfFrames,
+  'a PDF of 500 equal pages': () => pdf(listAll(() => ({ width: 4, height: 3 }))),
+  'a PDF of 500 pages of different sizes': () => pdf(listAll((at) => ({ width: 4 + at, height: 3 }))),
+  'an AVIF of 65535 items': avifOfItems,
+  'a PSD of 32767 layers': () => psd(square(4), { layers: 32_767 }),
+  'an icon of 65535 small images': () => {
+    const image = { side: 1, bytes: iconBitmap(square(1)) };
+    return ico(Array<typeof image>(65_535).fill(image));
+  },
 };
 
 /** Writes a ZIP of 20 files whose names start with this. */

@@ -34,6 +34,10 @@ export function readDocuments(): readonly MarkdownFile[] {
     .map((path) => parseMarkdown(path, readFileSync(join(PROJECT, path), 'utf8')));
 }
 
+/** Reads a Markdown file of the project. */
+export const documentAt = (path: string): MarkdownFile =>
+  parseMarkdown(path, readFileSync(join(PROJECT, path), 'utf8'));
+
 /** Parses the parts of a file that the tests need. Supports the Markdown that the documents use. */
 function parseMarkdown(path: string, text: string): MarkdownFile {
   const blocks: CodeBlock[] = [];
@@ -52,9 +56,9 @@ function parseMarkdown(path: string, text: string): MarkdownFile {
     blocks,
     spans: [...prose.matchAll(/`([^`\n]+)`/g)].map(([, span = '']) => span),
     links: [
-      ...[...withoutCode.matchAll(/\]\(([^)\s]*)\)/g)],
-      ...[...withoutCode.matchAll(/^\[[^\]]+\]: (\S+)/gm)],
-      ...[...withoutCode.matchAll(/<(https?:[^>]*)>/g)],
+      ...withoutCode.matchAll(/\]\(([^)\s]*)\)/g),
+      ...withoutCode.matchAll(/^\[[^\]]+\]: (\S+)/gm),
+      ...withoutCode.matchAll(/<(https?:[^>]*)>/g),
     ].map(([, target = '']) => target),
     anchors: collectAnchors(prose),
   };

@@ -61,14 +61,41 @@ async function checked(file: Uint8Array): Promise<string> {
 
 const pagesIn = (info = ''): number => Number(/^Pages:\s+(\d+)/m.exec(info)?.[1]);
 
-/** Returns the width and height in pixels of each embedded image. */
-export async function imageSizes(file: Uint8Array): Promise<number[][]> {
+/** Returns the columns in which pdfimages describes each embedded image. */
+export async function imageRows(file: Uint8Array): Promise<string[][]> {
   const path = join(await makeTempDir('pdf'), 'file.pdf');
   await writeFile(path, file);
-  return rows((await execute('pdfimages', ['-list', path])).stdout).map((row) => [
-    Number(row[3]),
-    Number(row[4]),
-  ]);
+  return rows((await execute('pdfimages', ['-list', path])).stdout);
+}
+
+/** Returns the width and height in pixels of each embedded image. */
+export const imageSizes = async (file: Uint8Array): Promise<number[][]> =>
+  (await imageRows(file)).map((row) => [Number(row[3]), Number(row[4])]);
+
+/** Returns the only JPEG in a PDF, as poppler extracts it. */
+export async function jpegIn(file: Uint8Array): Promise<Buffer> {
+  const folder = await makeTempDir('pdf');
+  await writeFile(join(folder, 'file.pdf'), file);
+  await execute('pdfimages', ['-j', join(folder, 'file.pdf'), join(folder, 'image')]);
+  return readFile(join(folder, 'image-000.jpg'));
+}
+
+/** Returns the entropy-coded data of the scans of a JPEG, up to the first end of image. */
+export function entropyCoded(file: Buffer): Buffer {
+  const scans: Buffer[] = [];
+  for (let at = 2; at + 4 <= file.length && file[at + 1] !== 0xd9; ) {
+    const isScan = file[at + 1] === 0xda;
+    at += 2 + file.readUInt16BE(at + 2);
+    if (!isScan) continue;
+    const start = at;
+    while (
+      at < file.length &&
+      !(file[at] === 0xff && ![0, 0xff].includes(file[at + 1] ?? 0) && ((file[at + 1] ?? 0) & 0xf8) !== 0xd0)
+    )
+      at += 1;
+    scans.push(file.subarray(start, at));
+  }
+  return Buffer.concat(scans);
 }
 
 /**

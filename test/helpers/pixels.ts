@@ -1,6 +1,6 @@
 /** @module Decodes and compares images with decoders that are independent of the tools under test. */
 import sharp, { type Sharp } from 'sharp';
-import type { OutputType } from '../../src/formats.ts';
+import type { OutputType } from '../../src/tables/formats.ts';
 import { pipe } from './process.ts';
 
 /** An uncompressed image. */

@@ -2,7 +2,13 @@
 import { plan } from '../../src/conversion/plan/index.ts';
 import { completeStep, type Step } from '../../src/conversion/plan/step.ts';
 import type { ConversionJob, ConvertOptions, Plan } from '../../src/conversion/plan/types.ts';
-import { type KeptMetadata, OPTION_NAMES, OPTIONS, type OptionName, optionRow } from '../../src/options.ts';
+import {
+  type KeptMetadata,
+  OPTION_NAMES,
+  OPTIONS,
+  type OptionName,
+  optionRow,
+} from '../../src/tables/options.ts';
 
 /** All values of the option `metadata`. */
 export const METADATA_VALUES = Object.keys(OPTIONS.metadata.type.labels) as KeptMetadata[];
@@ -25,6 +31,7 @@ export function valuesOf(name: OptionName): readonly (string | number | boolean)
         ...Object.keys(type.labels).filter((word) => word !== fallback),
         ...(type.point ? ['30%,70%'] : []),
         ...(type.numbered ? ['2', '1,3-4'] : []),
+        ...(type.sized ? ['62x29', '100.5x5080'] : []),
       ];
     case 'area':
       return ['1,2,30,40', '10%,0,12.5%,100%'];

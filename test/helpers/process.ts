@@ -1,9 +1,10 @@
 /** @module Starts the service and other programs as child processes. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readdir, symlink } from 'node:fs/promises';
 import { buffer, text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import { userCache } from './hooks.ts';
+import { makeTempDir, userCache } from './hooks.ts';
 import { eventually } from './util.ts';
 
 /** Path of the program: `dist/main.js` in a run of all tests, otherwise the source. */
@@ -52,8 +53,11 @@ export const startProcess = (
   before: readonly string[] = [],
 ): ServiceProcess =>
   startServer([...before, process.execPath, MAIN], {
-    ...{ ...programEnvironment(), PORT: '0', HOST: '127.0.0.1' },
-    ...{ ...TEST_SETTINGS, ...environment },
+    ...programEnvironment(),
+    PORT: '0',
+    HOST: '127.0.0.1',
+    ...TEST_SETTINGS,
+    ...environment,
   });
 
 /** Returns {@link startProcess} for the tests of a suite. The services are killed after each test. */
@@ -122,4 +126,15 @@ export async function pipe(program: string, args: readonly string[], input: Uint
   const [output, errorOutput, [status]] = await Promise.all(results);
   if (status !== 0) throw new Error(errorOutput.trim().split('\n').at(-1) || `status ${status}`);
   return output;
+}
+
+/** Creates a folder with links to all programs of this machine except some. */
+export async function pathWithout(names: readonly string[]): Promise<string> {
+  const folder = await makeTempDir('path');
+  for (const from of ['/usr/bin', '/bin', '/usr/local/bin']) {
+    for (const name of await readdir(from).catch(() => [])) {
+      if (!names.includes(name)) await symlink(`${from}/${name}`, `${folder}/${name}`).catch(() => {});
+    }
+  }
+  return folder;
 }

@@ -5,14 +5,14 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createClient, ImagemillError } from '../../src/client/library/index.ts';
-import { ConfigError, loadConfig } from '../../src/config.ts';
-import { createParsers, formSchemas, NO_PRESETS } from '../../src/conversion/forms.ts';
-import { ERROR_CODES, ERRORS } from '../../src/error-table.ts';
-import { reasonOf, ServiceError } from '../../src/errors.ts';
-import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES } from '../../src/formats.ts';
-import { NOTES } from '../../src/notes.ts';
+import { createParsers, formSchemas, NO_PRESETS } from '../../src/conversion/request/forms.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
 import { createDocument } from '../../src/server/openapi/document.ts';
+import { ConfigError, loadConfig } from '../../src/tables/config.ts';
+import { ERROR_CODES, ERRORS } from '../../src/tables/error-table.ts';
+import { reasonOf, ServiceError } from '../../src/tables/errors.ts';
+import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES, COMBINED_TYPES } from '../../src/tables/formats.ts';
+import { NOTES } from '../../src/tables/notes.ts';
 import { convert, fixture, sendBatch } from './client.ts';
 import { runCliInProcess } from './command-line.ts';
 import { createConvertFolder } from './convert-folder.ts';
@@ -24,10 +24,12 @@ import { readZip } from './zip.ts';
 export type PublicInterface = Readonly<Record<string, readonly string[]>>;
 
 const config = loadConfig({});
-const formats = { inputs: ALL_INPUT_TYPES, outputs: ALL_OUTPUT_TYPES };
+const formats = { inputs: ALL_INPUT_TYPES, outputs: ALL_OUTPUT_TYPES, combined: COMBINED_TYPES };
 const document = createDocument('', {
   ...formats,
-  ...{ version: '1.0.0', presets: NO_PRESETS, config },
+  version: '1.0.0',
+  presets: NO_PRESETS,
+  config,
 }) as unknown as Document;
 
 const unique = (parts: readonly unknown[]): string[] => [...new Set(parts.map(String))];
@@ -160,7 +162,7 @@ const NONE = 'none of these';
 
 /** Lists the settings, their defaults, the values and limits that their messages state, and those of `recorded` that are accepted. */
 export function listSettings(recorded: PublicInterface): PublicInterface {
-  const { maxSide: _, ...defaults } = config;
+  const { maxSide: _, maxDrawnSide: __, ...defaults } = config;
   const accepts = (name: string, value: string) => problemOf(name, value) === '';
   const names = new Set([...Object.keys(defaults), ...Object.keys(SETTING_VALUES), 'MAGICK_BIN', 'RSVG_BIN']);
   const isSetting = (name: string): boolean => name in loadConfig({ [name]: exampleOf(name) });

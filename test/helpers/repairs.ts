@@ -1,6 +1,7 @@
 /** @module Limits of repairs, for tests of single repairs. */
-import { createRepairContext } from '../../src/conversion/inspect.ts';
-import type { ConversionInput } from '../../src/conversion/types.ts';
+
+import type { ConversionInput } from '../../src/conversion/context.ts';
+import { createRepairContext } from '../../src/conversion/input/inspect.ts';
 import type { RepairContext } from '../../src/images/containers/file.ts';
 
 const MAX_BYTES = 10 * 1024 ** 2;

@@ -83,7 +83,7 @@ const pathCases = (operation: string, path: string): ResponseCase[] => [
     operation,
     status: 405,
     how: 'another method',
-    send: ({ base }) => sendForm(base + path, { method: 'PUT' }),
+    send: ({ base }) => sendForm(base + path, { method: 'DELETE' }),
   },
   {
     operation: `${operation}Methods`,
@@ -286,6 +286,20 @@ export const CASES: readonly ResponseCase[] = [
       type,
       how: 'an image with transparency',
       send: (service) => post(service, FORMS.convert, ['window.png'], { format }),
+    }),
+  ),
+  ...(['webp', 'gif', 'pdf'] as const).map(
+    (format): ResponseCase => ({
+      operation: 'convertBatch',
+      status: 200,
+      type: IMAGES[format],
+      how: 'images that become one file, without one that fails',
+      send: (service) =>
+        post(service, FORMS.convertBatch, ['window.png', new Uint8Array(9), 'moving.gif'], {
+          combine: 'true',
+          format,
+          on_error: 'skip',
+        }),
     }),
   ),
   {

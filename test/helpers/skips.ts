@@ -14,6 +14,7 @@ export type Requirement =
   | 'magick-version'
   | 'mounts'
   | 'proc'
+  | 'promtool'
   | 'root'
   | 'slurm';
 

@@ -1,7 +1,7 @@
-/** @module Reads and writes ZIP archives. */
+/** @module Reads ZIP archives. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { crc32, deflateRawSync, type InflateRaw, inflateRawSync } from 'node:zlib';
+import { crc32, type InflateRaw, inflateRawSync } from 'node:zlib';
 import { expect } from 'chai';
 import { fromBufferPromise } from 'yauzl';
 import { type ClientResponse, expectSuccess } from './client.ts';
@@ -118,61 +118,4 @@ interface BatchError {
   readonly index: number;
   readonly file: string;
   readonly error: { readonly code: number; readonly message: string };
-}
-
-/** An entry to write. */
-export interface MadeEntry {
-  /** Name; a Buffer is written as is, without the UTF-8 flag. */
-  readonly name: string | Buffer;
-  readonly content: Buffer;
-  readonly deflate?: boolean;
-  /** Additional general-purpose flags; 1 is encryption. */
-  readonly flags?: number;
-  /** Unix mode. */
-  readonly mode?: number;
-  /** Size in the headers, if it differs from the real one. */
-  readonly declaredSize?: number;
-  /** Upper byte of "version made by"; 3 (Unix) by default. */
-  readonly madeBy?: number;
-  readonly extraField?: Buffer;
-}
-
-/** Writes an archive by hand, which allows invalid headers. */
-export function makeZip(entries: readonly MadeEntry[]): Buffer {
-  const locals: Buffer[] = [];
-  const central: Buffer[] = [];
-  let offset = 0;
-  for (const entry of entries) {
-    const { name, content, deflate = false, flags = 0, mode = 0o100644, declaredSize } = entry;
-    const { madeBy = 3, extraField = Buffer.alloc(0) } = entry;
-    const data = deflate ? deflateRawSync(content, { level: 1 }) : content;
-    const encoded = typeof name === 'string' ? Buffer.from(name) : name;
-    const fields = Buffer.alloc(26);
-    fields.writeUInt16LE(20, 0);
-    fields.writeUInt16LE((typeof name === 'string' ? 0x800 : 0) | flags, 2);
-    fields.writeUInt16LE(deflate ? 8 : 0, 4);
-    fields.writeUInt16LE(0x21, 8); // 1980-01-01, the earliest possible date
-    fields.writeUInt32LE(crc32(content), 10);
-    fields.writeUInt32LE(data.length, 14);
-    fields.writeUInt32LE(declaredSize ?? content.length, 18);
-    fields.writeUInt16LE(encoded.length, 22);
-    const local = Buffer.concat([Buffer.from('PK\x03\x04', 'latin1'), fields, encoded, data]);
-    const tail = Buffer.alloc(14);
-    tail.writeUInt32LE((mode << 16) >>> 0, 6);
-    tail.writeUInt32LE(offset, 10);
-    const start = Buffer.from(`PK\x01\x02\x14${String.fromCharCode(madeBy)}`, 'latin1');
-    const centralFields = Buffer.from(fields);
-    centralFields.writeUInt16LE(extraField.length, 24);
-    central.push(Buffer.concat([start, centralFields, tail, encoded, extraField]));
-    locals.push(local);
-    offset += local.length;
-  }
-  const directory = Buffer.concat(central);
-  const end = Buffer.alloc(22);
-  end.write('PK\x05\x06', 0, 'latin1');
-  end.writeUInt16LE(entries.length, 8);
-  end.writeUInt16LE(entries.length, 10);
-  end.writeUInt32LE(directory.length, 12);
-  end.writeUInt32LE(offset, 16);
-  return Buffer.concat([...locals, directory, end]);
 }

@@ -1,10 +1,11 @@
+// @unit
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { box } from '../../scripts/fixtures/boxes.ts';
 import { heif } from '../../scripts/fixtures/heif-writer.ts';
 import { bufferReader } from '../../src/images/containers/file.ts';
 import { encodeCopyright } from '../../src/images/copyright/blocks.ts';
-import { readExifTexts, writeExif } from '../../src/images/copyright/exif.ts';
+import { readExifTexts, writeExif } from '../../src/images/copyright/exif-fields.ts';
 import {
   type Copyright,
   decodeText,
@@ -140,7 +141,10 @@ describe('the copyright of an image', () => {
 
   it('is read from the XMP of an AVIF after an item with JSON, which is no metadata', async () => {
     const item = (type: string, data: Buffer, contentType?: string) => ({
-      ...{ type, contentType, data, properties: [] },
+      type,
+      contentType,
+      data,
+      properties: [],
     });
     const items = [
       item('av01', Buffer.from('image')),

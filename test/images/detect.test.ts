@@ -1,6 +1,7 @@
+// @unit
 import { expect } from 'chai';
-import { INPUT_TYPES } from '../../src/formats.ts';
 import { DETECTION_BYTES, detectType } from '../../src/images/index.ts';
+import { INPUT_TYPES } from '../../src/tables/formats.ts';
 import { edgeCase, fixture } from '../helpers/client.ts';
 import { plain } from '../helpers/pixels.ts';
 
@@ -76,7 +77,12 @@ describe('the type of a file', () => {
 
   describe('is not svg', () => {
     for (const text of [
-      ...['<html><svg/></html>', 'x<svg/>', '<svgx/>', '<feed><svg/></feed>', '<!-- <svg/> -->', ''],
+      '<html><svg/></html>',
+      'x<svg/>',
+      '<svgx/>',
+      '<feed><svg/></feed>',
+      '<!-- <svg/> -->',
+      '',
     ]) {
       it(`when the file is ${JSON.stringify(text)}`, async () => {
         expect(await judge(text)).to.equal('unknown');

@@ -1,3 +1,4 @@
+// @full: random damage to all fixtures
 import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -5,10 +6,10 @@ import fc from 'fast-check';
 import { seeded } from '../../scripts/stress/random.ts';
 import { plan } from '../../src/conversion/plan/index.ts';
 import { createJob } from '../../src/conversion/plan/job.ts';
-import { ALL_INPUT_TYPES, type InputType } from '../../src/formats.ts';
 import { HeaderTooComplexError } from '../../src/images/containers/file.ts';
 import type { ImageInfo } from '../../src/images/image-info.ts';
 import { inspect } from '../../src/images/index.ts';
+import { ALL_INPUT_TYPES, type InputType } from '../../src/tables/formats.ts';
 import { damage, FIXTURES } from '../helpers/damage.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { HOSTILE_IMAGES } from '../helpers/hostile-files.ts';

@@ -1,3 +1,4 @@
+// @unit
 import { readFile } from 'node:fs/promises';
 import { mock } from 'node:test';
 import { expect } from 'chai';

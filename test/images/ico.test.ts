@@ -1,3 +1,4 @@
+// @unit
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { ico, iconBitmap } from '../../scripts/fixtures/writers.ts';

@@ -7,9 +7,9 @@ import sharp from 'sharp';
 import { opened } from '../../scripts/fixtures/edge-case.ts';
 import { gif } from '../../scripts/fixtures/gif-writer.ts';
 import { tiff } from '../../scripts/fixtures/writers.ts';
-import type { InputType } from '../../src/formats.ts';
 import { inspect } from '../../src/images/index.ts';
-import { pngChunk } from '../../src/images/png-writer.ts';
+import { pngChunk } from '../../src/images/png/png-writer.ts';
+import type { InputType } from '../../src/tables/formats.ts';
 import { edgeCasePath, fixture, fixturePath } from '../helpers/client.ts';
 import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
 import { plain } from '../helpers/pixels.ts';
@@ -147,6 +147,22 @@ describe('inspecting a header', () => {
     expect(await isOpaque(Buffer.concat(twice))).to.equal(undefined);
   });
 
+  it('of a GIF of one frame states that it is opaque if it has no transparent colour and covers the canvas', async () => {
+    const [width, height] = [8, 6];
+    const whole = { x: 0, y: 0, width, height, colour: 0, disposal: 2 };
+    const still = (frame: typeof whole) => gif({ width, height, palette: PALETTE, frames: [frame] });
+    const transparent = still(whole);
+    const control = transparent.indexOf(Buffer.from([0x21, 0xf9, 4]));
+    transparent[control + 3] = (transparent[control + 3] as number) | 1;
+    for (const [bytes, expected] of [
+      [still(whole), true],
+      [still({ ...whole, x: 1, width: 7 }), undefined],
+      [still(whole).subarray(0, -4), undefined],
+      [transparent, undefined],
+    ] as const)
+      expect((await headerOf(bytes, 'gif')).opaque).to.equal(expected);
+  });
+
   it('of a GIF without a loop extension returns one play, and 100 ms for a delay of 0', async () => {
     const frame = { x: 0, y: 0, width: 8, height: 6, colour: 0 };
     const twice = gif({ width: 8, height: 6, palette: PALETTE, frames: [frame, frame] });
@@ -157,7 +173,9 @@ describe('inspecting a header', () => {
     ] as const)
       twice.writeUInt16LE(delay, at + 4);
     expect((await headerOf(twice, 'gif')).animation).to.deep.equal({
-      ...{ delaysMs: [100, 70], loopCount: 1, opaque: true },
+      delaysMs: [100, 70],
+      loopCount: 1,
+      opaque: true,
     });
   });
 

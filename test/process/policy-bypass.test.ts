@@ -1,13 +1,14 @@
+// @full: all formats of ImageMagick
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { grantsFor } from '../../src/conversion/capabilities.ts';
-import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES } from '../../src/formats.ts';
+import { grantsFor } from '../../src/conversion/limits/capabilities.ts';
 import { CommandError, type RunCommand } from '../../src/process/command.ts';
 import { writePolicy } from '../../src/process/policy.ts';
 import { createRunner } from '../../src/process/runner.ts';
 import { findToolchain, type Magick } from '../../src/process/toolchain.ts';
+import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES } from '../../src/tables/formats.ts';
 import { fixture } from '../helpers/client.ts';
 import { extra } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
@@ -79,7 +80,12 @@ const TRICKS: readonly (readonly string[])[] = [
   ...sources('man:in.txt', 'plt:in.txt'),
   // arbitrary bytes as pixels
   ...['rgb', 'rgba', 'gray', 'cmyk', 'ycbcr', 'mono', 'bgr', 'uyvy', 'yuv'].map((coder) => [
-    ...['-size', '4x4', '-depth', '8', `${coder}:/etc/passwd`, 'PNG:out.png'],
+    '-size',
+    '4x4',
+    '-depth',
+    '8',
+    `${coder}:/etc/passwd`,
+    'PNG:out.png',
   ]),
   ...sources('8bim:in.txt', 'iptctext:in.txt', 'exif:in.txt', 'info:in.png', 'json:in.png', 'vid:*.png'),
   ...sources('tile:in.png', 'stegano:in.png'),
@@ -102,8 +108,20 @@ const TRICKS: readonly (readonly string[])[] = [
   ['PNG:in.png', '-profile', '8bim:in.txt', 'PNG:out.png'],
   // output formats that contain a script or start a program
   ...[
-    ...['mvg:out.mvg', 'msl:out.msl', 'svg:out.svg', 'ps:out.ps', 'eps:out.eps', 'html:out.html'],
-    ...['txt:out.txt', 'info:out.txt', 'json:out.json', 'mpc:out.mpc', 'x:', 'show:', 'win:', 'print:'],
+    'mvg:out.mvg',
+    'msl:out.msl',
+    'svg:out.svg',
+    'ps:out.ps',
+    'eps:out.eps',
+    'html:out.html',
+    'txt:out.txt',
+    'info:out.txt',
+    'json:out.json',
+    'mpc:out.mpc',
+    'x:',
+    'show:',
+    'win:',
+    'print:',
   ].map((output) => ['PNG:in.png', output]),
 ];
 

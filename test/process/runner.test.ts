@@ -55,6 +55,7 @@ for (const mode of MODES) {
         PATH: '/usr/bin:/bin',
         HOME: '/nonexistent',
         LC_ALL: 'C.UTF-8',
+        LANGUAGE: 'en',
         XDG_CONFIG_HOME: '/policy',
         MAGICK_CONFIGURE_PATH: '/policy/ImageMagick',
         MAGICK_THREAD_LIMIT: '1',

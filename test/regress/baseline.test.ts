@@ -1,9 +1,12 @@
-import { INPUT_TYPES } from '../../src/formats.ts';
+// @full: all fixtures in all formats
+// @slow
+
 import { createLocalBackend } from '../../src/regress/backends.ts';
 import { readBaseline } from '../../src/regress/baseline.ts';
 import { compare } from '../../src/regress/compare.ts';
 import { listImages, record } from '../../src/regress/record.ts';
 import { formatSummary, summarize } from '../../src/regress/report/summary.ts';
+import { INPUT_TYPES } from '../../src/tables/formats.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { testConfig } from '../helpers/service.ts';
 

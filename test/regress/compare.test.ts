@@ -1,3 +1,4 @@
+// @unit
 import { expect } from 'chai';
 import { compare } from '../../src/regress/compare.ts';
 import { comparePixels, metadataReasons } from '../../src/regress/compare-images.ts';

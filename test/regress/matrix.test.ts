@@ -1,10 +1,11 @@
+// @unit
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { createParsers } from '../../src/conversion/forms.ts';
-import { readPresets } from '../../src/conversion/presets-file.ts';
-import { ALL_OUTPUT_TYPES, OUTPUT_TYPES } from '../../src/formats.ts';
+import { readPresets } from '../../src/conversion/input/presets-file.ts';
+import { createParsers } from '../../src/conversion/request/forms.ts';
 import { defaultMatrix, RegressError, readMatrix, toMatrix } from '../../src/regress/matrix.ts';
+import { ALL_OUTPUT_TYPES, OUTPUT_TYPES } from '../../src/tables/formats.ts';
 import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
 
 const CONFIG = { MAX_VARIANTS: 12 };

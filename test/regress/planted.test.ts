@@ -1,3 +1,5 @@
+// @full: all defects and harmless changes in two sizes
+// @slow
 /**
  * @module Defects that a comparison must find, and changes that it must not report, each in a small and a large image: neither
  * verdict depends on the size of the frame.
@@ -265,8 +267,14 @@ describe('planted defects', () => {
     });
 
     for (const name of [
-      ...['a black block of 16 × 16 pixels', 'a faint dot of 4 × 4 pixels', 'a strong blur', 'a blur'],
-      ...['a hue turned by 25°', 'a corner with a tint', 'two levels lighter', 'one column fewer'],
+      'a black block of 16 × 16 pixels',
+      'a faint dot of 4 × 4 pixels',
+      'a strong blur',
+      'a blur',
+      'a hue turned by 25°',
+      'a corner with a tint',
+      'two levels lighter',
+      'one column fewer',
     ]) {
       const [edit, formats] = DEFECTS[name] as (typeof DEFECTS)[string];
       it(`are found as in the whole image: ${name}`, async () => {
@@ -311,25 +319,30 @@ const tiles = (side: number) => ({ compression: 'lzw', tile: true, tileWidth: si
 const HARMLESS_OPTIONS: Readonly<Record<Format, readonly object[]>> = {
   png: [
     ...[0, 3, 6, 9].map((compressionLevel) => ({ compressionLevel })),
-    ...[{ adaptiveFiltering: true }, { progressive: true }],
+    { adaptiveFiltering: true },
+    { progressive: true },
   ],
   tiff: [
     ...['none', 'lzw', 'packbits', 'deflate'].map((compression) => ({ compression })),
     ...[256, 64].map(tiles),
-    ...[
-      { compression: 'deflate', predictor: 'horizontal' },
-      { compression: 'lzw', xres: 10, yres: 10 },
-    ],
+
+    { compression: 'deflate', predictor: 'horizontal' },
+    { compression: 'lzw', xres: 10, yres: 10 },
   ],
   jpg: [
-    ...[{ mozjpeg: true }, { progressive: true }, { progressive: true, optimiseScans: true }],
-    ...[{ optimiseCoding: false }, { trellisQuantisation: true }, { overshootDeringing: true }],
+    { mozjpeg: true },
+    { progressive: true },
+    { progressive: true, optimiseScans: true },
+    { optimiseCoding: false },
+    { trellisQuantisation: true },
+    { overshootDeringing: true },
     ...[79, 81, 82].map((quality) => ({ quality })),
   ],
   webp: [
     ...[0, 2, 5, 6].map((effort) => ({ effort })),
     ...[79, 81, 82].map((quality) => ({ quality })),
-    ...[{ smartSubsample: true }, { smartDeblock: true }],
+    { smartSubsample: true },
+    { smartDeblock: true },
   ],
   gif: [...[0.25, 0.5, 0.75, 1].map((dither) => ({ dither })), { dither: 0, progressive: true }],
   avif: [

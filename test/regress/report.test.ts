@@ -43,7 +43,11 @@ describe('the reports of regress', () => {
     };
     expect(report.summary.failures).to.equal(4);
     expect(report.findings.map(({ verdict }) => verdict)).to.deep.equal([
-      ...['broken', 'changed', 'changed', 'changed', 'identical'],
+      'broken',
+      'changed',
+      'changed',
+      'changed',
+      'identical',
     ]);
     const slow = report.findings.at(-1);
     expect(slow?.fails).to.equal(false);

@@ -1,3 +1,4 @@
+// @full: programs that judge folders of images
 import { copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';

@@ -1,3 +1,4 @@
+// @full: all fixtures are generated again
 import { readdirSync } from 'node:fs';
 import { expect } from 'chai';
 import { withoutTimes } from '../../scripts/fixtures/boxes.ts';

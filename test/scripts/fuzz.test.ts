@@ -1,3 +1,4 @@
+// @full
 import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';

@@ -3,8 +3,8 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { loadConfig } from '../../src/config.ts';
-import { TOOLS } from '../../src/tools.ts';
+import { loadConfig } from '../../src/tables/config.ts';
+import { TOOLS } from '../../src/tables/tools.ts';
 import { runCliInProcess } from '../helpers/command-line.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { PROJECT } from '../helpers/markdown.ts';
@@ -31,7 +31,7 @@ describe('the Debian package', () => {
     const set = await settingsIn(/^([A-Z_]+)=(.*)$/gm);
     expect(set).to.deep.equal({ HOST: '127.0.0.1', TRUST_PROXY: 'loopback', SANDBOX: 'on' });
     const names = Object.keys(await settingsIn(/^#?([A-Z_]+)=(.*)$/gm));
-    const { maxSide: _, ...all } = loadConfig({});
+    const { maxSide: _, maxDrawnSide: __, ...all } = loadConfig({});
     expect(names).to.include.members(Object.keys(all)).and.include('IMAGEMILL_API_KEY');
   });
 
@@ -80,7 +80,13 @@ describe('the Debian package', () => {
     const control = await readProjectFile('debian/control');
     const field = (name: string): string =>
       new RegExp(`^${name}:((?:.*\\n )*.*)\\n(?=[A-Z])`, 'm').exec(control)?.[1] ?? '';
-    const fields = { standard: 'Depends', 'magick-6': 'Depends', speed: 'Recommends', extras: 'Suggests' };
+    const fields = {
+      standard: 'Depends',
+      'magick-6': 'Depends',
+      speed: 'Recommends',
+      combine: 'Recommends',
+      extras: 'Suggests',
+    };
     for (const { debianPackage, neededFor } of Object.values(TOOLS))
       expect(field(fields[neededFor]), neededFor).to.match(new RegExp(`(^| )${debianPackage},$`, 'm'));
   });

@@ -1,6 +1,7 @@
+// @unit
 import type { IncomingMessage } from 'node:http';
 import { expect } from 'chai';
-import type { ApiKeys } from '../../src/api-keys.ts';
+import type { ApiKeys } from '../../src/files/api-keys.ts';
 import { Clients } from '../../src/server/clients.ts';
 import { testConfig } from '../helpers/service.ts';
 

@@ -1,9 +1,10 @@
+// @unit
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { expect } from 'chai';
-import { createParsers, formSchemas, NO_PRESETS } from '../../src/conversion/forms.ts';
-import { ServiceError } from '../../src/errors.ts';
-import { INPUT_TYPES, type InputType, OUTPUT_TYPES } from '../../src/formats.ts';
+import { createParsers, formSchemas, NO_PRESETS } from '../../src/conversion/request/forms.ts';
 import { createDocument } from '../../src/server/openapi/document.ts';
+import { ServiceError } from '../../src/tables/errors.ts';
+import { COMBINED_TYPES, INPUT_TYPES, type InputType, OUTPUT_TYPES } from '../../src/tables/formats.ts';
 import type { Document, Schema } from '../helpers/openapi.ts';
 import { testConfig } from '../helpers/service.ts';
 
@@ -16,6 +17,7 @@ const documentWith = (
     version: '0.0.0-test',
     inputs,
     outputs,
+    combined: outputs.filter((type) => COMBINED_TYPES.includes(type)),
     presets: NO_PRESETS,
     config: testConfig({ RATE_LIMIT_PER_MINUTE: '60', ...settings }),
   }) as unknown as Document;
@@ -28,6 +30,7 @@ const BOTH_SIDES = [
   ['width', '10'],
   ['height', '10'],
 ] as const;
+const ON_PAPER = [['page_size', 'a4']] as const;
 
 describe('the OpenAPI document', () => {
   describe('passes all recommended rules of Redocly', () => {
@@ -65,8 +68,9 @@ describe('the OpenAPI document', () => {
       const parse = createParsers(OUTPUT_TYPES, testConfig())[form];
       const verdict = (field: string, value: unknown) => {
         try {
-          // Most values of `fit` make sense only with both sides.
-          parse([[field, String(value)], ...(field === 'fit' ? BOTH_SIDES : [])]);
+          // Most values of `fit` make sense only with both sides, and orientations only on paper.
+          const beside = { fit: BOTH_SIDES, page_orientation: ON_PAPER }[field] ?? [];
+          parse([[field, String(value)], ...beside]);
           return 'accepted';
         } catch (error) {
           if (!(error instanceof ServiceError)) throw error;
@@ -77,7 +81,8 @@ describe('the OpenAPI document', () => {
       it('describes the required file, the watermark and every field of the form', () => {
         expect(required).to.deep.equal([part]);
         expect(Object.keys(properties)).to.deep.equal([
-          ...[part, 'watermark'],
+          part,
+          'watermark',
           ...Object.keys(formSchemas(OUTPUT_TYPES)[form].shape),
         ]);
         for (const [field, { description }] of Object.entries(properties)) {
@@ -85,7 +90,8 @@ describe('the OpenAPI document', () => {
         }
       });
 
-      for (const [field, schema] of fields) {
+      // `name` is any text.
+      for (const [field, schema] of fields.filter(([field]) => field !== 'name')) {
         it(`describes exactly the values of ${field} that the parser accepts`, () => {
           const right = [
             ...(schema.enum ?? []),
@@ -122,8 +128,11 @@ describe('the OpenAPI document', () => {
         const { examples } = operation?.responses['400']?.content?.['application/json'] ?? {};
         expect(examples?.['field-invalid']?.value).to.deep.equal({
           error: {
-            ...{ code: 400, message: verdict('quality', 200) },
-            ...{ reason: 'field_invalid', retryable: false, field: 'quality' },
+            code: 400,
+            message: verdict('quality', 200),
+            reason: 'field_invalid',
+            retryable: false,
+            field: 'quality',
           },
         });
       });
@@ -190,10 +199,14 @@ describe('the OpenAPI document', () => {
   it('lists only the output formats of this machine', () => {
     const { paths, components } = documentWith({}, ['jpg', 'pdf']);
     expect(Object.keys(paths['/convert']?.post?.responses['200']?.content ?? {})).to.deep.equal([
-      ...['image/jpeg', 'application/pdf', 'application/zip'],
+      'image/jpeg',
+      'application/pdf',
+      'application/zip',
     ]);
     expect(components.schemas.ConvertForm?.properties?.output_format?.enum).to.deep.equal([
-      ...['jpg', 'pdf', 'auto'],
+      'jpg',
+      'pdf',
+      'auto',
     ]);
   });
 

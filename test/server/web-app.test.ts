@@ -1,3 +1,4 @@
+// @unit
 import { once } from 'node:events';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';

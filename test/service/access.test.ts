@@ -1,6 +1,12 @@
+// @full
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { EXTRA_INPUT_TYPES, EXTRA_OUTPUT_TYPES, INPUT_TYPES, OUTPUT_TYPES } from '../../src/formats.ts';
+import {
+  EXTRA_INPUT_TYPES,
+  EXTRA_OUTPUT_TYPES,
+  INPUT_TYPES,
+  OUTPUT_TYPES,
+} from '../../src/tables/formats.ts';
 import { converted, distinctFiles, fixture, jsonOf, sendBatch, sendForm } from '../helpers/client.ts';
 import { decodeAny, extra } from '../helpers/extra.ts';
 import { startService, useServiceWith } from '../helpers/service.ts';

@@ -4,7 +4,17 @@ import sharp from 'sharp';
 import { gif } from '../../scripts/fixtures/gif-writer.ts';
 import { draw, frame, open, solid } from '../../scripts/fixtures/scene.ts';
 import { seeded } from '../../scripts/stress/random.ts';
-import { convert, converted, edgeCase, expectSuccess, type Fields, fixture } from '../helpers/client.ts';
+import {
+  convert,
+  converted,
+  edgeCase,
+  expectSuccess,
+  type Fields,
+  fixture,
+  formOf,
+  jsonOf,
+  postForm,
+} from '../helpers/client.ts';
 import { composedFrames, gifWithDisposal } from '../helpers/gif-disposal.ts';
 import { decode, difference, drawPdf, type Pixels, pixelAt, toPixels } from '../helpers/pixels.ts';
 import { useService, useServiceWith } from '../helpers/service.ts';
@@ -91,6 +101,41 @@ describe('animations', () => {
       if (Number(delays[0]) < 1000) expect(gif).to.deep.equal(inGif);
     });
   }
+
+  it('lasts as long in gif as the WebP with frames of 16 ms, without some of the frames', async () => {
+    const count = 60;
+    const shades = Array.from({ length: count }, (_, at) => solid(8, [at * 4, 0, 90, 255]).data);
+    const image = sharp(Buffer.concat(shades), {
+      raw: { width: 8, height: 8 * count, channels: 4, pageHeight: 8 },
+    });
+    const source = await image.webp({ lossless: true, delay: shades.map(() => 16) }).toBuffer();
+    for (const fields of [{}, { width: '5', trim: '3', sharpen: '1' }] as Fields[]) {
+      const { body, notes } = await toResult(source, { format: 'gif', ...fields });
+      expect(notes).to.equal('trim' in fields ? 'not-trimmed' : null);
+      expect(await timing(body)).to.deep.equal(Array(48).fill(20));
+      const { data, width } = await decode(body);
+      const reds = Array.from({ length: 48 }, (_, at) => (data[at * width * width * 4] as number) / 4);
+      const expected = Array.from({ length: 48 }, (_, at) => Math.floor((at * 20) / 16));
+      for (const [at, red] of reds.entries()) expect(red, `${at}`).to.be.closeTo(expected[at] as number, 2);
+    }
+  });
+
+  it('notes timing-changed if a GIF cannot last as long as its source, also when it is identified', async () => {
+    const source = await animated([100, 100, 100]).toBuffer();
+    for (const [delays, notes] of [
+      [[5, 5, 5], 'timing-changed'],
+      [[100, 100, 700_000], 'timing-changed'],
+      [[700_000, 100, 100], null],
+      [[10, 10, 200], null],
+    ] as const) {
+      const file = overwritten(source, DURATION, delays);
+      expect((await toResult(file, { format: 'gif' })).notes, `${delays}`).to.equal(notes);
+      expect((await toResult(file, { format: 'webp' })).notes, `${delays}`).to.equal(null);
+      const form = formOf({ format: 'gif' }, [['moving.webp', file]]);
+      const { conversion } = jsonOf(await postForm(`${service.base}/identify`, form));
+      expect(conversion.notes, `${delays}`).to.deep.equal(notes === null ? [] : [notes]);
+    }
+  });
 
   it('converts an animated WebP in Display P3 to sRGB and notes it', async () => {
     const colour = Buffer.alloc(48 * 96 * 4, Buffer.from([229, 40, 30, 255]));
@@ -203,7 +248,11 @@ describe('animations', () => {
   });
 
   it('notes alpha-flattened when only a later page has transparency', async () => {
-    const { body, notes } = await toResult(await movingWithHole(), { format: 'pdf', frames: 'all' });
+    const { body, notes } = await toResult(await movingWithHole(), {
+      format: 'pdf',
+      frames: 'all',
+      background: '#ffffff',
+    });
     expect(notes).to.equal('alpha-flattened');
     for (const channel of pixelAt(await decode(await drawPdf(body, 2)), 4, 4))
       expect(channel).to.be.at.least(250);

@@ -1,3 +1,4 @@
+// @full: nine pictures, and each type of file
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { expect } from 'chai';
 import sharp from 'sharp';
@@ -122,7 +123,8 @@ const OTHER = { ...FLOWER, at: [12, 30, 40] } as const;
 const FACE: Picture = { background: 'night', subject: 'face', size: WIDE, at: [80, 45, 40], box: SQUARE };
 /** Pictures of each subject on each background. */
 const PICTURES: readonly Picture[] = [
-  ...[FLOWER, FACE],
+  FLOWER,
+  FACE,
   { background: 'wall', subject: 'letters', size: TALL, at: [40, 14, 40], box: SQUARE },
   { background: 'night', subject: 'chess', size: TALL, at: [50, 15, 30], box: BANNER },
   { background: 'sky', subject: 'face', size: WIDE, at: [30, 60, 40], box: CARD },
@@ -138,7 +140,11 @@ describe('position=attention', () => {
 
   const ask = (file: Buffer, [width, height]: Picture['box'], fields: Fields = {}) =>
     converted(service.base, file, {
-      ...{ fit: 'cover', position: 'attention', format: 'png', width: `${width}`, height: `${height}` },
+      fit: 'cover',
+      position: 'attention',
+      format: 'png',
+      width: `${width}`,
+      height: `${height}`,
       ...fields,
     });
   const expectSubject = async (picture: Picture, result: Buffer, whole: Buffer, what = 'imagemill') =>

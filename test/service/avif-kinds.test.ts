@@ -1,8 +1,9 @@
+// @full: the kinds of public test suites
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 /** @module AVIF files with structures that only some encoders write (AVIF, section 2; ISO/IEC 23008-12, section 6). */
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { box, uint32 } from '../../scripts/fixtures/boxes.ts';
+import { box, uint16, uint32 } from '../../scripts/fixtures/boxes.ts';
 import { avif } from '../../scripts/fixtures/edge-case.ts';
 import { type HeifItem, heif, itemsOf } from '../../scripts/fixtures/heif-writer.ts';
 import { open, scene } from '../../scripts/fixtures/scene.ts';
@@ -78,8 +79,10 @@ describe('an AVIF', () => {
   it('whose alpha has its properties in a second box (ipma) keeps it', async () => {
     const window = await fixture('window.avif');
     const file = heif({
-      ...{ brand: 'avif', items: itemsOf(window) },
-      ...{ references: [['auxl', 2, [1]]], separate: true },
+      brand: 'avif',
+      items: itemsOf(window),
+      references: [['auxl', 2, [1]]],
+      separate: true,
     });
     const { body } = await converted(service.base, file, { format: 'png' });
     expect(difference(await decode(body), await decode(window)).psnr).to.be.at.least(48);
@@ -140,6 +143,46 @@ describe('an AVIF', () => {
     );
     expect(found?.body).to.deep.equal(wanted?.body);
     expect(found?.notes).to.equal('first-frame-only');
+  });
+
+  it('with a gain map in tiles that do not cover it is shown, and one with such a grid itself is damaged', async () => {
+    const plain = await fixture('scene.avif');
+    const [item] = itemsOf(plain) as [HeifItem];
+    // 2 × 2 tiles of 120 × 80 pixels, which are too small for this size.
+    const [size, data] = [box('ispe', uint32(0, 400, 300)), Buffer.from([0, 0, 1, 1, ...uint16(400, 300)])];
+    const grid = { type: 'grid', data, properties: [size], hidden: true };
+    const tiles = Array.from({ length: 4 }, () => ({ ...item, hidden: true }));
+    const toneMapped = { type: 'tmap', data: Buffer.alloc(62), properties: [item.properties[0] as Buffer] };
+    const file = heif({
+      brand: 'avif',
+      items: [item, toneMapped, grid, ...tiles],
+      references: [
+        ['dimg', 2, [1, 3]],
+        ['dimg', 3, [4, 5, 6, 7]],
+      ],
+    });
+    const { body, notes } = await converted(service.base, file, { format: 'png' });
+    expect(difference(await decode(body), await decode(plain)).psnr).to.be.at.least(40);
+    expect(notes).to.equal('hdr-removed');
+    const asPrimary = heif({
+      brand: 'avif',
+      items: [grid, ...tiles],
+      references: [['dimg', 1, [2, 3, 4, 5]]],
+    });
+    expect((await convert(service.base, asPrimary, { format: 'png' })).outcome).to.match(/^400 .*damaged/);
+  });
+
+  it('that is a sequence keeps the alpha of its primary image, and is rejected if only its frames have alpha', async () => {
+    const png = await open(scene({ transparent: true }))
+      .png()
+      .toBuffer();
+    const file = avif([png, png]);
+    const { body, notes } = await converted(service.base, file, { format: 'png' });
+    expect(difference(await decode(body), await decode(png)).psnr).to.be.above(45);
+    expect(notes).to.equal('first-frame-only');
+    file.write('free', file.indexOf('auxl'), 'latin1'); // the reference of the image, before those of the tracks
+    const { outcome } = await convert(service.base, file, { format: 'png' });
+    expect(outcome).to.match(/^400 .*only the frames have transparency/);
   });
 
   it('with a larger image beside the primary one has the size of the primary one', async () => {

@@ -1,3 +1,4 @@
+// @full
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { hash } from 'node:crypto';
 import { once } from 'node:events';
@@ -7,12 +8,13 @@ import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Response } from 'express';
+import { makeZip } from '../../src/cli/doctor/attack-files.ts';
 import { convertBatch } from '../../src/conversion/batch.ts';
+import type { ConversionInput } from '../../src/conversion/context.ts';
 import { ConversionQueue } from '../../src/conversion/queue/queue.ts';
-import type { ConversionInput } from '../../src/conversion/types.ts';
-import { ClientDisconnectedError, serviceError } from '../../src/errors.ts';
 import { DiskSpace } from '../../src/files/disk-space.ts';
-import { sendArchive } from '../../src/server/archive.ts';
+import { sendArchive } from '../../src/server/respond/archive.ts';
+import { ClientDisconnectedError, serviceError } from '../../src/tables/errors.ts';
 import {
   conversionsWaiting,
   convert,
@@ -28,7 +30,6 @@ import { sendFrom } from '../helpers/from-address.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { useOwnServices } from '../helpers/service.ts';
 import { eventually, failure, isRunning } from '../helpers/util.ts';
-import { makeZip } from '../helpers/zip.ts';
 
 const TIMES = { queuedMs: 0, preparedMs: 0, convertedMs: 0 };
 /** A result without its file. */

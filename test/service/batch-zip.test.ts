@@ -1,8 +1,10 @@
+// @full
 import { crc32 } from 'node:zlib';
 import { expect } from 'chai';
+import { type MadeEntry, makeZip } from '../../src/cli/doctor/attack-files.ts';
 import { convert, type Fields, type FormFile, fixture, sendBatch } from '../helpers/client.ts';
 import { useService } from '../helpers/service.ts';
-import { errorsIn, type MadeEntry, makeZip, namesIn } from '../helpers/zip.ts';
+import { errorsIn, namesIn, readZip } from '../helpers/zip.ts';
 
 const MIB = 1024 * 1024;
 const SVG = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>');
@@ -41,18 +43,60 @@ describe('POST /batch with a ZIP archive', () => {
       ['x.jpg', zip],
       ['four.jpg', photo],
     ]);
-    const names = ['zero.webp', 'one.webp', 'two.webp', 'three.webp', 'four.webp'];
+    const names = ['zero.webp', 'photos/2024/one.webp', 'two.webp', 'windows/three.webp', 'four.webp'];
     expect(await namesIn(answer)).to.deep.equal(names);
   });
 
   it('skips folders, and files that file managers add, in any folder and any case', async () => {
     const junk = [
-      ...['Thumbs.db', 'album/thumbs.DB', 'desktop.ini', 'album/Desktop.ini', '._a.png', 'album/._b.jpg'],
-      ...['.DS_Store', 'album/.DS_Store', '__MACOSX/album/._a.png', 'album/__MACOSX/a.png'],
+      'Thumbs.db',
+      'album/thumbs.DB',
+      'desktop.ini',
+      'album/Desktop.ini',
+      '._a.png',
+      'album/._b.jpg',
+      '.DS_Store',
+      'album/.DS_Store',
+      '__MACOSX/album/._a.png',
+      'album/__MACOSX/a.png',
     ].map((name) => ({ name, content: Buffer.from('no image') }));
     const album = { name: 'album/', content: Buffer.alloc(0), mode: 0o40755 };
     const zip = makeZip([album, ...junk, { name: 'album/a.png', content: png }]);
-    expect(await namesIn(await batch([['x.zip', zip]]))).to.deep.equal(['a.webp']);
+    expect(await namesIn(await batch([['x.zip', zip]]))).to.deep.equal(['album/a.webp']);
+  });
+
+  it('keeps the folders of the archive, with names that every system permits, and numbers for equal names', async () => {
+    const made = (names: readonly string[]) =>
+      makeZip(names.map((name) => ({ name, content: SVG, flags: 0x800 })));
+    const answer = await batch(
+      [
+        [
+          'one.zip',
+          made(['x/a.svg', 'X/A.svg', 'y/a.svg', './z/./a.svg', 'con/ nul ./a:b/c?.svg', 'e\u0301/é.svg']),
+        ],
+        ['two.zip', made(['x/a.svg', 'b.webp/c.svg', 'b.svg', 'tab\t/c.svg'])],
+        ['folder/flat.svg', SVG],
+      ],
+      { manifest: 'true' },
+    );
+    const names = [
+      'x/a.webp',
+      'X/A (2).webp',
+      'y/a.webp',
+      'z/a.webp',
+      '_con/_nul/a_b/c_.webp',
+      'é/é.webp',
+      'x/a (3).webp',
+      'b.webp/c.webp',
+      'b (2).webp',
+      'tab/c.webp',
+      'flat.webp',
+    ];
+    expect(await namesIn(answer)).to.deep.equal([...names, 'manifest.json']);
+    const manifest = (await readZip(answer.body)).at(-1)?.content as Buffer;
+    const listed = JSON.parse(manifest.toString()) as { name: string; source: string }[];
+    expect(listed.map(({ name }) => name)).to.deep.equal(names);
+    expect(listed[0]?.source).to.equal('x/a.svg');
   });
 
   describe('for an entry name without the UTF-8 flag', () => {
@@ -123,7 +167,8 @@ describe('POST /batch with a ZIP archive', () => {
 
   describe('rejects an archive', () => {
     const file = (name: string | Buffer, more: Partial<MadeEntry> = {}): MadeEntry => ({
-      ...{ name, content: png },
+      name,
+      content: png,
       ...more,
     });
     const padded = (start: string, bytes: number) => Buffer.concat([Buffer.from(start), Buffer.alloc(bytes)]);

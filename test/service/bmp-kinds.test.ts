@@ -1,3 +1,4 @@
+// @full: the kinds of public test suites
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 /** @module Converts the kinds of files in BMP Suite, and checks the colours. */
 import { expect } from 'chai';

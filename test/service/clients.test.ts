@@ -1,7 +1,8 @@
+// @full
 import { writeFile } from 'node:fs/promises';
 import { expect } from 'chai';
-import { createApiKey } from '../../src/api-keys.ts';
-import { StartupError } from '../../src/errors.ts';
+import { createApiKey } from '../../src/files/api-keys.ts';
+import { StartupError } from '../../src/tables/errors.ts';
 import {
   type ClientResponse,
   convert,

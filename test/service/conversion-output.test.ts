@@ -3,7 +3,16 @@ import { expect } from 'chai';
 import sharp, { type Sharp } from 'sharp';
 import { opened } from '../../scripts/fixtures/edge-case.ts';
 import { frame, scene, square } from '../../scripts/fixtures/scene.ts';
-import { INPUT_TYPES, type InputType, OUTPUT_TYPES, OUTPUTS, type OutputType } from '../../src/formats.ts';
+import { tiff, withChunk } from '../../scripts/fixtures/writers.ts';
+import { bufferReader } from '../../src/images/containers/file.ts';
+import { pngChunks } from '../../src/images/containers/parts.ts';
+import {
+  INPUT_TYPES,
+  type InputType,
+  OUTPUT_TYPES,
+  OUTPUTS,
+  type OutputType,
+} from '../../src/tables/formats.ts';
 import {
   convert,
   converted,
@@ -17,6 +26,7 @@ import {
 import { readTags } from '../helpers/exif.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 import { decode, difference, onGrey, type Pixels, pixelAt, sizeOf, toPixels } from '../helpers/pixels.ts';
+import { pipe } from '../helpers/process.ts';
 import { useService } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
 
@@ -146,6 +156,40 @@ describe('the result of a conversion', () => {
     }
   });
 
+  it('has the colours of a wide profile with metadata=copyright, and no text of a PNG', async () => {
+    const wide = await opened().withIccProfile('p3').png().toBuffer();
+    const file = withChunk(wide, 'tEXt', Buffer.from('Secret\0Secret'));
+    const { body } = await converted(service.base, file, { format: 'png', metadata: 'copyright' });
+    expect(difference(await decode(body), await decode(file)).mae).to.be.below(1); // taken for sRGB: above 5
+    const names: string[] = [];
+    for await (const { name } of pngChunks(bufferReader(body))) names.push(name);
+    expect(names.filter((name) => /iCCP|tEXt|zTXt|iTXt/.test(name))).to.deep.equal(['iCCP']);
+  });
+
+  it('has the resolution of the file in each format with a place for it, whatever the metadata', async () => {
+    const scanned = await opened().withMetadata({ density: 300 }).jpeg().toBuffer();
+    for (const format of ['jpg', 'png'])
+      for (const metadata of ['none', 'copyright', 'all']) {
+        const { body } = await converted(service.base, scanned, { format, metadata });
+        expect((await sharp(body).metadata()).density, `${format} ${metadata}`).to.be.closeTo(300, 0.1);
+      }
+    const none = await converted(service.base, await opened().webp().toBuffer(), { format: 'png' });
+    expect(none.body.includes('pHYs')).to.equal(false);
+  });
+
+  it('has no label of a PNG, and no name of a page of a TIFF', async () => {
+    const label = 'Sekret';
+    const named = withChunk(await opened().png().toBuffer(), 'tEXt', Buffer.from(`label\0${label}`));
+    const size = { 256: 1, 257: 1, 258: [8, 8, 8], 262: 2, 277: 3, 278: 1 };
+    const scanned = tiff([{ tags: { ...size, 285: label }, strip: Buffer.from([1, 2, 3]) }]);
+    for (const file of [named, scanned]) {
+      const { body } = await converted(service.base, file, { format: 'pdf', metadata: 'copyright' });
+      // ImageMagick writes it as text of the page.
+      expect(await pipe('pdftotext', ['-', '-'], body).then(String)).to.not.include(label);
+      expect(body.includes(label)).to.equal(false);
+    }
+  });
+
   it('has the metadata on request, and a note if the format cannot hold it', async () => {
     const everything = await edgeCase('everything.jpg');
     const keep = async (format: OutputType) => {
@@ -220,7 +264,7 @@ describe('the result of a conversion', () => {
     ['#0F8', 'bmp', [0, 255, 136]],
     ['c0ffee', 'pdf', [192, 255, 238]],
     ['RebeccaPurple', 'jpg', [102, 51, 153]],
-    ['', 'pdf', [255, 255, 255]],
+    ['', 'bmp', [255, 255, 255]],
   ] as const)
     it(`has background="${background}" in transparent areas of a ${format}`, async () => {
       const answer = await convertFixture('window.png', { format, background, quality: '100' });
@@ -255,6 +299,30 @@ describe('the result of a conversion', () => {
     it(`is a WebP with every visible pixel of ${name} if lossless=true, regardless of the quality`, async () => {
       const { body } = await convertFixture(name, { format: 'webp', lossless: 'true', quality: '10' });
       expect(difference(await decode(body), await decode(await fixture(name))).max).to.equal(0);
+    });
+
+  for (const isGrey of [false, true])
+    it(`is a WebP with every invisible pixel of ${isGrey ? 'greys' : 'colours'}, and the profile, if lossless=true`, async () => {
+      const [width, height] = [64, 64];
+      const pixels = Array.from({ length: width * height }, (_, at) => {
+        const [x, y] = [at % width, Math.floor(at / width)];
+        return [x * 4, isGrey ? x * 4 : y * 4, isGrey ? x * 4 : 99, x < 40 ? 0 : 4 * y];
+      });
+      const data = Buffer.from(pixels.flat());
+      const image = sharp(data, { raw: { width, height, channels: 4 } });
+      for (const metadata of ['none', 'all']) {
+        const source = await (metadata === 'all' ? image.clone().withIccProfile('p3') : image)
+          .png()
+          .toBuffer();
+        const { body } = await converted(service.base, source, {
+          format: 'webp',
+          lossless: 'true',
+          metadata,
+        });
+        const raw = await sharp(body).raw().toBuffer();
+        expect(raw.equals(await sharp(source).raw().toBuffer()), metadata).to.equal(true);
+        expect((await sharp(body).metadata()).hasProfile ?? false).to.equal(metadata === 'all');
+      }
     });
 
   it('of a batch has the options for every file, and lists the files of each note', async () => {

@@ -1,9 +1,10 @@
+// @full
 import { execFileSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { box, boxesOf } from '../../scripts/fixtures/boxes.ts';
-import { OUTPUTS, type OutputType } from '../../src/formats.ts';
+import { OUTPUTS, type OutputType } from '../../src/tables/formats.ts';
 import {
   convert,
   converted,

@@ -19,7 +19,11 @@ describe('crop', () => {
 
   for (const name of [
     ...['jpg', 'png', 'gif', 'bmp', 'tiff', 'svg', 'avif', 'ico', 'webp'].map((type) => `scene.${type}`),
-    ...['orientation-3.jpg', 'orientation-6.jpg', 'orientation-7.jpg', 'p3.jpg', 'pages.tiff'],
+    'orientation-3.jpg',
+    'orientation-6.jpg',
+    'orientation-7.jpg',
+    'p3.jpg',
+    'pages.tiff',
   ]) {
     it(`keeps exactly the pixels of that part of the upright ${name}, in pixels and in percent`, async () => {
       const file = await fixture(name);

@@ -1,3 +1,4 @@
+// @full: all kinds of damage
 /** @module Files with wrong metadata, and files that contain the text of the tools' own errors. */
 
 import { deflateSync } from 'node:zlib';

@@ -1,3 +1,4 @@
+// @full
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { uint32 } from '../../scripts/fixtures/boxes.ts';

@@ -1,3 +1,4 @@
+// @full: the reference of the API in a browser
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import type { Browser, Page } from 'playwright-core';

@@ -1,8 +1,9 @@
+// @full: random sizes, and all ways to state one
 import { expect } from 'chai';
 import fc from 'fast-check';
 import sharp from 'sharp';
-import type { OutputType } from '../../src/formats.ts';
 import { inspect } from '../../src/images/index.ts';
+import type { OutputType } from '../../src/tables/formats.ts';
 import { convert, converted, type Fields } from '../helpers/client.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 import { pdfFacts } from '../helpers/pdf.ts';

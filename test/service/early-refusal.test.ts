@@ -1,3 +1,4 @@
+// @full: bodies of 24 MiB from all clients
 /** @module Errors sent long before the client has sent the whole body must still reach the client. */
 
 import { once } from 'node:events';
@@ -35,10 +36,16 @@ describe('an early error response to a large upload reaches', () => {
   it('curl, for a file that is too large', async () => {
     const path = await bigFile(photo);
     const { stdout } = await execute('curl', [
-      ...['--silent', '--show-error', '--write-out', '\n%{http_code}'],
+      '--silent',
+      '--show-error',
+      '--write-out',
+      '\n%{http_code}',
       // Without this, curl waits for 100 Continue and the announced length alone is rejected.
-      ...['--header', 'Expect:'],
-      ...['--form', `file=@${path}`, `${service.base}/convert`],
+      '--header',
+      'Expect:',
+      '--form',
+      `file=@${path}`,
+      `${service.base}/convert`,
     ]);
     const [body, code] = stdout.split('\n');
     expect(Number(code)).to.equal(413);

@@ -1,19 +1,27 @@
+// @full: all kinds of hostile files
 import { expect } from 'chai';
 import { box } from '../../scripts/fixtures/boxes.ts';
 import { avif, opened } from '../../scripts/fixtures/edge-case.ts';
 import { psd } from '../../scripts/fixtures/psd.ts';
 import { scene } from '../../scripts/fixtures/scene.ts';
 import { seeded } from '../../scripts/stress/random.ts';
+import { slowJxl } from '../../src/cli/doctor/attack-files.ts';
 import { convert, expectSuccess, fixture } from '../helpers/client.ts';
 import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
+import { jxlHeader } from '../helpers/jxl-header.ts';
 import { decode, difference, sizeOf } from '../helpers/pixels.ts';
 import { useOwnServices, useServiceWith } from '../helpers/service.ts';
-import { jxlHeader, slowJxl } from '../helpers/slow-jxl.ts';
 
 /** @module Files of the formats of EXTRA_INPUTS that are too large, contradictory or damaged. */
 
 const WHOLE = [
-  ...['scene.heic', 'grid.heic', 'scene.jxl', 'moving.jxl', 'scene.jp2', 'window.j2k', 'scene.psd'],
+  'scene.heic',
+  'grid.heic',
+  'scene.jxl',
+  'moving.jxl',
+  'scene.jp2',
+  'window.j2k',
+  'scene.psd',
   'scene.cur',
 ];
 

@@ -1,3 +1,4 @@
+// @full
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
@@ -9,10 +10,10 @@ import { open, scene, square } from '../../scripts/fixtures/scene.ts';
 import { cur, iconBitmap } from '../../scripts/fixtures/writers.ts';
 import { convert, converted, fixture, jsonOf, sendForm } from '../helpers/client.ts';
 import { ALL_EXTRAS, extra, runCjxl } from '../helpers/extra.ts';
+import { jxlHeader, withAssociatedAlpha } from '../helpers/jxl-header.ts';
 import { decodeByPillow } from '../helpers/pillow.ts';
 import { decode, difference, type Pixels, pixelAt } from '../helpers/pixels.ts';
 import { useServiceWith } from '../helpers/service.ts';
-import { jxlHeader, withAssociatedAlpha } from '../helpers/slow-jxl.ts';
 
 /** Minimum PSNR in dB of a lossless result from a lossy file, and from a lossless file. */
 const LOSSY = 38;
@@ -103,7 +104,8 @@ const PALETTE = Buffer.from(
 
 /** Returns an image whose greys are the reds of another one. */
 const greyOf = ({ width, height, data }: Pixels): Pixels => ({
-  ...{ width, height },
+  width,
+  height,
   data: Buffer.from(data.map((value, at) => (at % 4 === 3 ? value : (data[at & ~3] as number)))),
 });
 
@@ -170,6 +172,34 @@ const ROWS: readonly Row[] = [
     { channels: planesOf(window().data, 4), layers: 1 },
     covered,
   ),
+  photoshop(
+    '16 bits and transparency, as Photoshop writes its layers',
+    { depth: 16, layers: -1, deepLayers: true },
+    window,
+  ),
+  photoshop(
+    '16 bits, several layers and a spot colour, without transparency',
+    { depth: 16, layers: 3, deepLayers: true, channels: planesOf(window().data, 4) },
+    covered,
+  ),
+  photoshop(
+    '16 bits, grey, transparency and a spot colour',
+    { mode: 1, depth: 16, packed: true, layers: -2, deepLayers: true, channels: TRANSPARENT_GREY },
+    () => greyOf(window()),
+  ),
+  photoshop('the long numbers of a PSB, and transparency', { large: true, layers: -1 }, window),
+  photoshop(
+    'the long numbers of a PSB, 16 bits and transparency',
+    { large: true, depth: 16, packed: true, layers: -2, deepLayers: true },
+    window,
+  ),
+  ...[true, false].map((packed) =>
+    photoshop(
+      `the long numbers of a PSB and a spot colour, ${packed ? 'in PackBits' : 'uncompressed'}`,
+      { large: true, packed, channels: planesOf(window().data, 4) },
+      covered,
+    ),
+  ),
   photoshop('grey, transparency and a spot colour', { mode: 1, layers: -1, channels: TRANSPARENT_GREY }, () =>
     greyOf(window()),
   ),
@@ -195,6 +225,18 @@ const ROWS: readonly Row[] = [
         return { width, height, data: Buffer.from(inPalette) };
       },
     ),
+  ),
+  photoshop(
+    'indexed colours of which one is transparent',
+    { mode: 2, table: PALETTE, channels: [RED], resources: [[1047, Buffer.of(0, RED[0] as number)]] },
+    () => {
+      const { width, height, data } = greyOf(covered());
+      const inPalette = data.map((value, at) => {
+        const index = data[at & ~3] as number;
+        return at % 4 === 3 ? (index === RED[0] ? 0 : 255) : (PALETTE[256 * (at % 4) + value] as number);
+      });
+      return { width, height, data: Buffer.from(inPalette) };
+    },
   ),
   {
     shows: 'a CUR with hot spots in the fields that an icon uses for bits',
@@ -305,6 +347,18 @@ describe('the inputs that EXTRA_INPUTS enables', () => {
     const { body } = await converted(own.base, file, { format: 'tiff' });
     expect(await sharp(body).metadata()).to.include({ channels: 3 });
     expect(difference(await decode(body), covered()).psnr).to.be.at.least(LOSSLESS);
+  });
+
+  it('show a CIELab PSD of 16 bits with its transparency', async () => {
+    const RED_IN_LAB = [136, 208, 195]; // L* 53.2, a* 80.1, b* 67.2: sRGB red
+    const alpha = Buffer.from(Array.from({ length: 64 * 64 }, (_, at) => (at % 64 < 32 ? 255 : 0)));
+    const channels = [...RED_IN_LAB.map((value) => Buffer.alloc(64 * 64, value)), alpha];
+    const options = { mode: 9, depth: 16, layers: -1, deepLayers: true, channels } as const;
+    const { body } = await toPng(psd({ width: 64, height: 64, data: Buffer.alloc(0) }, options));
+    const shown = await decode(body);
+    for (const [channel, value] of [255, 0, 0, 255].entries())
+      expect(pixelAt(shown, 10, 10)[channel]).to.be.closeTo(value, 8);
+    expect(pixelAt(shown, 50, 10)[3]).to.equal(0);
   });
 
   it('convert a CMYK PSD with its profile', async () => {

@@ -1,10 +1,10 @@
-import { readdir, symlink } from 'node:fs/promises';
+// @full
 import { expect } from 'chai';
-import { INPUT_TYPES, OUTPUT_TYPES } from '../../src/formats.ts';
+import { INPUT_TYPES, OUTPUT_TYPES } from '../../src/tables/formats.ts';
 import { convert, fixture, jsonOf, sendForm } from '../helpers/client.ts';
 import { extra } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { startProcess } from '../helpers/process.ts';
+import { pathWithout, startProcess } from '../helpers/process.ts';
 import { useOwnServices } from '../helpers/service.ts';
 
 /** Files, and the labels of their formats in messages. */
@@ -92,14 +92,3 @@ describe('EXTRA_INPUTS and EXTRA_OUTPUTS', () => {
     expect(output).to.include('apt install libavif-bin');
   });
 });
-
-/** Creates a folder with links to all programs of this machine except some. */
-async function pathWithout(names: readonly string[]): Promise<string> {
-  const folder = await makeTempDir('path');
-  for (const from of ['/usr/bin', '/bin', '/usr/local/bin']) {
-    for (const name of await readdir(from).catch(() => [])) {
-      if (!names.includes(name)) await symlink(`${from}/${name}`, `${folder}/${name}`).catch(() => {});
-    }
-  }
-  return folder;
-}

@@ -1,9 +1,12 @@
+// @full: fit of each kind of file
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { expect } from 'chai';
 import sharp, { type FitEnum, type Sharp } from 'sharp';
 import { frame, scene, square } from '../../scripts/fixtures/scene.ts';
-import { EXTRA_INPUT_TYPES, OUTPUT_TYPES, OUTPUTS, type OutputType } from '../../src/formats.ts';
-import { OPTIONS } from '../../src/options.ts';
+import { PHOTOMETRIC, tagsOf } from '../../scripts/fixtures/tiff-samples.ts';
+import { bmp24, tiff } from '../../scripts/fixtures/writers.ts';
+import { EXTRA_INPUT_TYPES, OUTPUT_TYPES, OUTPUTS, type OutputType } from '../../src/tables/formats.ts';
+import { OPTIONS } from '../../src/tables/options.ts';
 import { convert, converted, edgeCase, type Fields, fixture } from '../helpers/client.ts';
 import { ALL_EXTRAS, decodeAny, extra } from '../helpers/extra.ts';
 import {
@@ -13,6 +16,7 @@ import {
   onGrey,
   type Pixels,
   pixelAt,
+  plain,
   sizeOf,
   toPixels,
 } from '../helpers/pixels.ts';
@@ -262,7 +266,7 @@ describe('fit, position and enlarge', () => {
     };
 
     for (const format of OUTPUT_TYPES) {
-      const hasAlpha = OUTPUTS[format].alpha !== 'none';
+      const hasAlpha = OUTPUTS[format].alpha !== 'none' && !OUTPUTS[format].takesBackground;
       it(`are ${hasAlpha ? 'transparent' : 'white'} in ${format}, without a note, or have the background`, async () => {
         for (const name of ['scene.gif', 'grey.jpg', 'p3.jpg', 'scene.svg']) {
           const { border, notes } = await bordered(name, { format });
@@ -331,7 +335,11 @@ describe('fit, position and enlarge', () => {
       const file = await fixture(`moving.${input}`); // 48 by 32
       const { body } = await convert(service.base, file, { ...fields, quality: '100' });
       expect(await sharp(body, { animated: true }).metadata()).to.deep.include({
-        ...{ pages: 3, delay: [100, 250, 40], loop: 3, width: 30, pageHeight: 40 },
+        pages: 3,
+        delay: [100, 250, 40],
+        loop: 3,
+        width: 30,
+        pageHeight: 40,
       });
       for (const at of [0, 1, 2]) {
         const ours = await toPixels(sharp(body, { page: at }));
@@ -387,4 +395,39 @@ describe('fit, position and enlarge', () => {
       expect(sizeOf(result)).to.deep.equal([100, 100]);
     });
   });
+
+  const line = () => plain(100, 1);
+  const pages = () =>
+    tiff(
+      [
+        [100, 1],
+        [40, 4],
+      ].map(([width = 0, height = 0]) => ({
+        tags: tagsOf(width, height, [8, 8, 8], PHOTOMETRIC.rgb),
+        strip: Buffer.alloc(width * height * 3, 90),
+      })),
+    );
+  const LINES: Readonly<Record<string, () => Buffer | Promise<Buffer>>> = {
+    ...Object.fromEntries(
+      Object.entries(WRITERS).map(([type, write]) => [type, () => write(line()).toBuffer()]),
+    ),
+    bmp: () => bmp24({ width: 100, height: 1, data: Buffer.alloc(400, 90) }),
+    'tiff of two pages': pages,
+  };
+  for (const [type, make] of Object.entries(LINES)) {
+    it(`keeps a pixel of a side of which scale leaves less than half a pixel, in a ${type}`, async () => {
+      const file = await make();
+      for (const format of ['png', 'tiff'] as const) {
+        const { body } = await converted(service.base, file, { format, scale: '37' });
+        const sizes = [0, 1].map((page) => sharp(body, { page }).metadata().then(sizeOf));
+        const count = format === 'tiff' && type.endsWith('pages') ? 2 : 1;
+        expect(await Promise.all(sizes.slice(0, count))).to.deep.equal(
+          [
+            [37, 1],
+            [15, 1],
+          ].slice(0, count),
+        );
+      }
+    });
+  }
 });

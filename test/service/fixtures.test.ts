@@ -1,10 +1,12 @@
+// @full: all traps in several formats
+// @slow
 /** @module Converts every file in fixtures/traps to several formats, and checks the results stated beside it. */
 
 import { writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { OUTPUT_TYPES, OUTPUTS, type OutputType } from '../../src/formats.ts';
+import { OUTPUT_TYPES, OUTPUTS, type OutputType } from '../../src/tables/formats.ts';
 import { type ClientResponse, convert, edgeCase } from '../helpers/client.ts';
 import { EDGE_CASE_NAMES, type ExpectedResult, expectedResult } from '../helpers/edge-cases.ts';
 import { readTags, remainingMetadata } from '../helpers/exif.ts';
@@ -129,9 +131,9 @@ async function checkImage(
   if (format === 'pdf') expect(await countPages(body)).to.equal(pages);
 }
 
-/** Returns the colour that the output format can show: unchanged, with binary alpha, or flattened onto white. */
+/** Returns the colour that the output format can show: unchanged, with binary alpha, or on white, as a PDF is shown. */
 function expectedColour([red, green, blue, alpha = 255]: readonly number[], format: OutputType): number[] {
-  const kept = OUTPUTS[format].alpha;
+  const kept = format === 'pdf' ? 'none' : OUTPUTS[format].alpha;
   if (kept === 'full') return [red, green, blue, alpha] as number[];
   if (kept === 'binary') return [red, green, blue, alpha > 127 ? 255 : 0] as number[];
   const overWhite = (value = 0): number => (value * alpha + 255 * (255 - alpha)) / 255;

@@ -1,3 +1,4 @@
+// @full
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import sharp from 'sharp';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { expect } from 'chai';
 import { parse as parseDisposition } from 'content-disposition';
 import sharp from 'sharp';
-import { convert, expectSuccess, fixture, fixturePath, jsonOf, sendForm } from '../helpers/client.ts';
+import { convert, expectSuccess, fixture, fixturePath, formOf, jsonOf, sendForm } from '../helpers/client.ts';
 import { execute } from '../helpers/process.ts';
 import { dial, exchange, parseAnswer } from '../helpers/raw-http.ts';
 import { useOwnServices, useService } from '../helpers/service.ts';
@@ -38,6 +38,38 @@ describe('POST /convert with an image as the body', () => {
       const answer = await expectSuccess(send('?output_format=png&width=60&background=08f', type));
       expect(answer.body.equals(form.body), type).to.equal(true);
     }
+  });
+
+  it('accepts the types of any file, such as that of S3, and still rejects what is no image with 415', async () => {
+    for (const type of ['binary/octet-stream', 'application/binary', '*/*', 'Binary/Octet-Stream; a=b']) {
+      expect((await send('?format=png', type)).outcome, type).to.equal('200');
+      expect((await send('', type, Buffer.from('text'))).status, type).to.equal(415);
+    }
+    expect((await send('', 'binary/other')).status).to.equal(400);
+  });
+
+  it('does the same for PUT as for POST, as curl --upload-file sends it, and counts it', async () => {
+    const put = (path: string, type = 'image/jpeg') =>
+      sendForm(`${service.base}${path}`, {
+        method: 'PUT',
+        headers: { 'content-type': type },
+        body: new Uint8Array(photo),
+      });
+    const posted = await send('?format=png&width=60', 'image/jpeg');
+    expect((await put('/convert?format=png&width=60')).body.equals(posted.body)).to.equal(true);
+    expect(jsonOf(await put('/identify')).width).to.equal(120);
+    expect((await put('/convert?widht=60')).status).to.equal(400);
+    expect((await put('/convert', 'text/plain')).status).to.equal(400);
+    const refused = await put('/batch');
+    expect([refused.status, refused.headers.get('allow')]).to.deep.equal([405, 'POST, OPTIONS']);
+    const form = { method: 'PUT', body: formOf({ format: 'png', width: '60' }, [['photo.jpg', photo]]) };
+    expect((await sendForm(`${service.base}/convert`, form)).body.equals(posted.body)).to.equal(true);
+    const { stdout } = await execute(
+      'curl',
+      ['-sS', '-T', fixturePath('scene.jpg'), `${service.base}/convert?format=bmp`],
+      { encoding: 'buffer' },
+    );
+    expect(stdout.subarray(0, 2).toString()).to.equal('BM');
   });
 
   it('accepts a body of unknown length', async () => {
@@ -171,7 +203,10 @@ describe('POST /convert with an image as the body', () => {
     it('by its length', async () => {
       const answer = await sendPart(`Content-Length: ${64 * MIB}`, new Uint8Array(0));
       expect(JSON.parse(parseAnswer(answer).rest).error).to.deep.include({
-        ...{ code: 413, reason: 'file_too_large', limit: 10 * MIB, setting: 'MAX_FILE_BYTES' },
+        code: 413,
+        reason: 'file_too_large',
+        limit: 10 * MIB,
+        setting: 'MAX_FILE_BYTES',
       });
     });
 

@@ -1,8 +1,17 @@
+// @slow
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { toPasses } from '../../src/server/imaginary/pipeline.ts';
-import { type ClientResponse, type Fields, fixture, jsonOf, sendForm } from '../helpers/client.ts';
+import {
+  type ClientResponse,
+  type Fields,
+  fixture,
+  fixturePath,
+  jsonOf,
+  sendForm,
+} from '../helpers/client.ts';
 import { extra } from '../helpers/extra.ts';
+import { fakeMagick } from '../helpers/fake-magick.ts';
 import { decode, difference, type Pixels, toPixels } from '../helpers/pixels.ts';
 import { useOwnServices } from '../helpers/service.ts';
 
@@ -110,16 +119,26 @@ describe('the interface of imaginary', () => {
       form.append('file', new Blob([new Uint8Array(photo)]), 'photo.jpg');
       const info = await request('/info', {}, { method: 'POST', body: form });
       expect(jsonOf(info)).to.deep.equal({
-        ...{ width: 120, height: 80, type: 'jpeg', space: 'srgb' },
-        ...{ hasAlpha: false, hasProfile: true, channels: 3, orientation: 1 },
+        width: 120,
+        height: 80,
+        type: 'jpeg',
+        space: 'srgb',
+        hasAlpha: false,
+        hasProfile: true,
+        channels: 3,
+        orientation: 1,
       });
       const operations = [
         { operation: 'autorotate' },
         {
           operation: 'resize',
           params: {
-            ...{ width: 200, height: 333, force: 'true', type: 'jpeg' },
-            ...{ stripmeta: 'true', norotation: 'true' },
+            width: 200,
+            height: 333,
+            force: 'true',
+            type: 'jpeg',
+            stripmeta: 'true',
+            norotation: 'true',
           },
         },
       ];
@@ -197,6 +216,22 @@ describe('the interface of imaginary', () => {
     expect(difference(await decode(body), expected).psnr).to.equal(Number.POSITIVE_INFINITY);
   });
 
+  it('has one time limit for all conversions of a pipeline', async () => {
+    // Each takes more than a third of the limit.
+    const MAGICK_BIN = await fakeMagick(`sleep 1.1; cp ${fixturePath('scene.png')} image.png`);
+    const operations = (count: number) =>
+      JSON.stringify(
+        Array.from({ length: count }, () => ({ operation: 'resize', params: { width: 30, height: 20 } })),
+      );
+    await start({ ...SETTINGS, EXTRA_INPUTS: '', MAGICK_BIN, CONVERT_TIMEOUT_MS: '3000' });
+    const scene = await fixture('scene.png');
+    const { status, body } = await post('/pipeline', { operations: operations(3) }, scene);
+    expect([status, body.toString()]).to.deep.equal([
+      413,
+      '{"message":"The file took longer to convert than the limit of 3 seconds (CONVERT_TIMEOUT_MS).","status":413}',
+    ]);
+  });
+
   describe('puts a watermark', () => {
     const mark = async (query: Record<string, string>) => {
       const { status, body } = await post(
@@ -223,8 +258,11 @@ describe('the interface of imaginary', () => {
       await startShared(SETTINGS);
       const plain = await decode(await fixture('scene.png'));
       const red = {
-        ...{ text: 'A & <B>', font: 'sans bold 30', color: '255,0,0' },
-        ...{ opacity: '1', noreplicate: 'true' },
+        text: 'A & <B>',
+        font: 'sans bold 30',
+        color: '255,0,0',
+        opacity: '1',
+        noreplicate: 'true',
       };
       const marked = await mark({ ...red, textwidth: '60', margin: '20' });
       const [left = 0, top = 0, right = 0, bottom = 0] = changedBox(plain, marked);
@@ -248,6 +286,22 @@ describe('the interface of imaginary', () => {
       expect(top).to.be.within(20, 24);
       expect(right).to.be.within(112, 119);
       expect(bottom).to.be.within(50, 79);
+    });
+
+    it('of text whose own size would be 300 megapixels, reduced to textwidth', async () => {
+      await startShared(SETTINGS);
+      const plain = await decode(await fixture('scene.png'));
+      const large = { text: 'a', font: 'sans 1000', dpi: '1200', opacity: '1', noreplicate: 'true' };
+      const [left, , right] = changedBox(plain, await mark({ ...large, textwidth: '40', margin: '10' }));
+      expect(left).to.be.within(10, 30);
+      expect(right).to.be.within(35, 50);
+    });
+
+    it('of text with a margin beyond the picture, so that nothing of it is visible', async () => {
+      await startShared(SETTINGS);
+      const plain = await decode(await fixture('scene.png'));
+      const marked = await mark({ text: 'a', opacity: '1', margin: '9000' });
+      expect(difference(plain, marked).psnr).to.equal(Number.POSITIVE_INFINITY);
     });
 
     it('that is the second file of a form, at its own size and place, once for each operation', async () => {
@@ -297,6 +351,7 @@ describe('the interface of imaginary', () => {
     ['/zoom', { factor: '1' }, 'image/png 240x160'],
     ['/zoom', { factor: '2', top: '4', left: '5', areawidth: '10', areaheight: '20' }, 'image/png 30x60'],
     ['/zoom', { factor: '1', top: '0', left: '0' }, 'image/png 240x160'],
+    ['/zoom', { factor: '3', height: '100' }, 'image/png 150x100'],
     ['/rotate', { rotate: '90', width: '40' }, 'image/png 40x60'],
     ['/flip', { height: '40' }, 'image/png 60x40'],
     ['/flop', {}, 'image/png 120x80'],
@@ -308,6 +363,32 @@ describe('the interface of imaginary', () => {
       expect(await described(await post(path, query, await fixture('scene.png')))).to.equal(expected);
     });
   }
+
+  it('makes the same of zoom with a width as of thumbnail, and with an area as of extract, and refuses to ignore its failure', async () => {
+    await startShared(SETTINGS);
+    const scene = await fixture('scene.png');
+    const area = { top: '5', left: '7', areawidth: '20', areaheight: '30' };
+    for (const [size, other, more] of [
+      [{ width: '60' }, '/thumbnail', {}],
+      [{ width: '50', height: '70' }, '/thumbnail', {}],
+      [{ width: '60' }, '/extract', area],
+      [{ width: '200', height: '200' }, '/extract', area],
+    ] as const) {
+      const [zoomed, expected] = await Promise.all([
+        post('/zoom', { factor: '3', ...size, ...more }, scene),
+        post(other, { ...size, ...more }, scene),
+      ]);
+      await described(zoomed);
+      expect(zoomed.body.equals(expected.body), `${other} ${JSON.stringify(size)}`).to.equal(true);
+    }
+    const params = { factor: 1, width: 60, ...area };
+    const operations = JSON.stringify([{ operation: 'zoom', params, ignore_failure: true }]);
+    const { status, body } = await post('/pipeline', { operations }, scene);
+    expect([status, JSON.parse(body.toString()).message]).to.deep.equal([
+      400,
+      'Invalid ignore_failure "true": expected zoom without width and height.',
+    ]);
+  });
 
   it('answers type=auto with the best format that Accept permits', async () => {
     await startShared(SETTINGS);
@@ -374,7 +455,10 @@ describe('the interface of imaginary', () => {
     it('operations that are no JSON array of one to ten with names', async () => {
       await startShared(SETTINGS);
       for (const operations of [
-        ...['[{', '{"operation":"fit"}', '[]', [{ params: {} }]],
+        '[{',
+        '{"operation":"fit"}',
+        '[]',
+        [{ params: {} }],
         Array(11).fill({ operation: 'autorotate' }),
       ])
         expect(await pipeline(operations), String(operations)).to.match(
@@ -412,7 +496,8 @@ describe('the interface of imaginary', () => {
       ['/extract', { areawidth: '9' }, 'areawidth "": expected areawidth and areaheight to be set.'],
       ['/rotate', {}, 'rotate "": expected 90, 180 or 270.'],
       ['/zoom', { factor: '1', top: '5' }, 'areawidth "": expected areawidth and areaheight to be set.'],
-      ['/zoom', { factor: '1', height: '9' }, 'height "9": expected zoom without width and height.'],
+      ['/zoom', { width: '9' }, 'factor "": expected a whole number from 1 to 9.'],
+      ['/zoom', { width: '9', top: '5' }, 'factor "": expected a whole number from 1 to 9.'],
       ['/zoom', { factor: '10' }, 'factor "10": expected a whole number from 1 to 9.'],
       ['/blur', { minampl: '0.2' }, 'sigma "": expected a number above 0.'],
       ['/blur', { sigma: '0.1' }, 'sigma "0.1": expected a number from 0.3 to 100.'],
@@ -521,6 +606,19 @@ describe('the interface of imaginary', () => {
         .to.include('/pipeline')
         .and.not.include('/mirror');
     });
+
+    it('answers unknown paths with 404 in the format of imaginary, and those below the API in that of the API', async () => {
+      await startShared(ROOT);
+      for (const [path, members] of [
+        ...['/mirror', '/pipeline/', '/%ff', '/docs/x', '/api', '/api/v10/convert'].map(
+          (path) => [path, ['message', 'status']] as const,
+        ),
+        ...['/api/v1', '/api/v1/mirror'].map((path) => [path, ['error']] as const),
+      ]) {
+        const { status, body } = await at(path);
+        expect([status, Object.keys(JSON.parse(body.toString()))], path).to.deep.equal([404, members]);
+      }
+    });
   });
 
   it('is absent by default', async () => {
@@ -551,15 +649,17 @@ describe('the operations of a pipeline become as few sets of fields as possible'
         ['smartcrop', { width: 8, height: 8, type: 'webp', stripmeta: true, background: '255, 0,128' }],
       ),
     ).to.deep.equal({
-      ...{ strip_metadata: 'true', frames: 'first', pages: 'first', output_format: 'webp' },
-      ...{
-        crop: '7,1,10,20',
-        width: '8',
-        height: '8',
-        fit: 'cover',
-        position: 'attention',
-        background: '#ff0080',
-      },
+      strip_metadata: 'true',
+      frames: 'first',
+      pages: 'first',
+      output_format: 'webp',
+
+      crop: '7,1,10,20',
+      width: '8',
+      height: '8',
+      fit: 'cover',
+      position: 'attention',
+      background: '#ff0080',
     });
   });
 

@@ -1,3 +1,4 @@
+// @full: the kinds of public test suites
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 /** @module JPEG 2000 files whose headers ImageMagick misreads. */
 import { expect } from 'chai';

@@ -1,3 +1,4 @@
+// @full
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
@@ -79,11 +80,31 @@ describe('image limits', () => {
     expect(await refusal(gif)).to.include('413 The file has 120 × 80 = 9600 pixels');
   });
 
+  it('a panorama is limited by its pixels, and its result by what the format can hold', async () => {
+    await start({});
+    const panorama = await plain(31_431, 40).jpeg().toBuffer();
+    const reduced = await convert(current().base, panorama, { width: '1600' });
+    expect([reduced.outcome, (await sharp(reduced.body).metadata()).width]).to.deep.equal(['200', 1600]);
+    for (const format of ['png', 'jpg', 'gif', 'bmp', 'pdf']) {
+      const { outcome, headers } = await convert(current().base, panorama, { format });
+      expect(outcome, format).to.equal('200');
+      if (format !== 'pdf') expect(headers.get('x-image-width'), format).to.equal('31431');
+    }
+    expect((await convert(current().base, panorama, { format: 'webp' })).outcome).to.equal(
+      '400 The file is too large for WebP, which supports at most 16383 pixels per side: set a smaller width or height, or choose another format.',
+    );
+    const longest = await plain(65_535, 2).png().toBuffer();
+    expect((await convert(current().base, longest, { format: 'png' })).outcome).to.equal('200');
+    expect((await convert(current().base, longest, { format: 'jpg' })).outcome).to.include(
+      '400 The file is too large for JPEG',
+    );
+  });
+
   it('MAX_PIXELS applies to enlarged images and to their borders', async () => {
     await start({ MAX_PIXELS: '20000' });
     const file = await plain(100, 50).png().toBuffer();
     const become = (size: string) =>
-      `413 The file would become ${size} pixels. The limits are 20000 pixels in total (MAX_PIXELS) and 16384 per side: set a smaller width or height.`;
+      `413 The file would become ${size} pixels. The limits are 20000 pixels in total (MAX_PIXELS) and 65535 per side: set a smaller width or height.`;
     const box = (fit: string, width: number, height: number, enlarge = 'true') => ({
       fit,
       enlarge,

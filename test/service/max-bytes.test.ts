@@ -1,3 +1,4 @@
+// @full
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { seeded } from '../../scripts/stress/random.ts';

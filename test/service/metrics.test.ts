@@ -1,3 +1,4 @@
+// @full
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -217,8 +218,14 @@ describe('the request log', () => {
     const { headers, body } = await convert(current().base, photo, { format: 'png' });
     const line = await lineOf(String(headers.get('x-request-id')));
     expect(line).to.include({
-      ...{ level: 30, method: 'POST', route: '/api/v1/convert', status: 200, outcome: 'OK' },
-      ...{ input: 'jpg', output: 'png', files: 1 },
+      level: 30,
+      method: 'POST',
+      route: '/api/v1/convert',
+      status: 200,
+      outcome: 'OK',
+      input: 'jpg',
+      output: 'png',
+      files: 1,
     });
     expect(line.bytesIn).to.be.within(photo.length, photo.length + 2000);
     expect(line.bytesOut).to.be.within(body.length, body.length + 2000);
@@ -226,6 +233,18 @@ describe('the request log', () => {
       expect(line[duration], duration).to.be.a('number');
     expect(Number(line.convertMs)).to.be.within(1, Number(line.ms));
   });
+
+  for (const [settings, address] of [
+    [{}, undefined],
+    [{ LOG_CLIENT_ADDRESS: 'on' }, '2001:db8::7'],
+    [{ LOG_CLIENT_ADDRESS: 'on', TRUST_PROXY: 'false' }, '127.0.0.1'],
+  ] as const)
+    it(`has the address ${address} with ${JSON.stringify(settings)} behind a proxy`, async () => {
+      await start({ TRUST_PROXY: '1', ...settings });
+      const headers = { 'x-request-id': 'forwarded', 'x-forwarded-for': '203.0.113.9, 2001:db8::7' };
+      await sendForm(new URL('/nothing', current().base).href, { headers });
+      expect((await lineOf('forwarded')).address).to.equal(address);
+    });
 
   it('states why a request failed and that a client disconnected', async () => {
     await start({});

@@ -17,7 +17,8 @@ const TIFF = await fixture('pages.tiff');
 /** A PDF of 5 pages, each with a square of its own at another place, of which page 4 is wider. */
 const PDF = pdf(
   Array.from({ length: 5 }, (_, at) => ({
-    ...{ width: at === 3 ? 140 : 100, height: 60 },
+    width: at === 3 ? 140 : 100,
+    height: 60,
     content: filled([at * 50, 255 - at * 50, 128], 10 + at * 15, 10, 20, 20),
   })),
 );

@@ -1,3 +1,4 @@
+// @full
 /** @module Pages of a PDF as images, with EXTRA_INPUTS=pdf. */
 
 import { expect } from 'chai';
@@ -31,7 +32,8 @@ const WHITE = [255, 255, 255];
 
 /** A page of 100 × 60 points: red at the top left, blue at the bottom right, nothing else. */
 const PAGE: PdfPage = {
-  ...{ width: 100, height: 60 },
+  width: 100,
+  height: 60,
   content: [filled(RED, 0, 40, 30, 20), filled(BLUE, 80, 0, 20, 30)].join('\n'),
 };
 const page = (entries: string, more: Partial<PdfPage> = {}): Buffer => pdf([{ ...PAGE, entries, ...more }]);
@@ -179,7 +181,10 @@ describe('a PDF as input', () => {
     const file = page('', { width: 14_400, height: 14_400 });
     const { pages: count, width, convertible, problem } = await identify(file);
     expect([count, width, convertible, problem.reason]).to.deep.equal([
-      ...[1, 28_800, false, 'drawing_too_large'],
+      1,
+      28_800,
+      false,
+      'drawing_too_large',
     ]);
     expect((await post(file)).outcome).to.equal(
       '413 The file would be rendered 28800 pixels wide or high, more than the limit of 16384: set a smaller width or height.',
@@ -202,8 +207,15 @@ describe('a PDF as input', () => {
   it('is described by POST /identify with its pages and the size of the first one', async () => {
     const facts = await identify(pdf(pages), { format: 'jpg', width: '50' });
     expect(facts).to.deep.include({
-      ...{ type: 'pdf', media_type: 'application/pdf', width: 200, height: 120, pages: 4, frames: 1 },
-      ...{ alpha: false, convertible: true, problem: null },
+      type: 'pdf',
+      media_type: 'application/pdf',
+      width: 200,
+      height: 120,
+      pages: 4,
+      frames: 1,
+      alpha: false,
+      convertible: true,
+      problem: null,
       conversion: { type: 'jpg', width: 50, height: 30, notes: ['first-page-only'] },
     });
   });
@@ -288,7 +300,8 @@ describe('a PDF as input', () => {
 
   for (const [what, file] of Object.entries({
     'a million nested arrays': withParts({
-      ...{ catalog: '/Names 3 0 R', objects: [`${'['.repeat(1e6)}${']'.repeat(1e6)}`] },
+      catalog: '/Names 3 0 R',
+      objects: [`${'['.repeat(1e6)}${']'.repeat(1e6)}`],
     }),
     'a million saved states': page('', { content: `${'q '.repeat(1e6)}0 0 9 9 re f` }),
     'a page tree that contains itself': Buffer.from(

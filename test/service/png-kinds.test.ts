@@ -1,9 +1,10 @@
+// @full: the kinds of public test suites
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 /** @module Converts the kinds of PNG that PngSuite has, generated here, and compares the result with the encoded pixels. */
 import { deflateSync } from 'node:zlib';
 import { expect } from 'chai';
 import { open, scene } from '../../scripts/fixtures/scene.ts';
-import { PNG_SIGNATURE, pngChunk } from '../../src/images/png-writer.ts';
+import { PNG_SIGNATURE, pngChunk } from '../../src/images/png/png-writer.ts';
 import { convert, converted, fixture } from '../helpers/client.ts';
 import { decode, difference, type Pixels } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';

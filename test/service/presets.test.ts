@@ -1,3 +1,4 @@
+// @full
 import { expect } from 'chai';
 import sharp from 'sharp';
 import {
@@ -72,7 +73,9 @@ describe('PRESETS_FILE', () => {
   it('gives names to variants', async () => {
     const { body } = await expectSuccess(ask({ preset: 'product' }));
     expect((await readZip(body)).map(({ name }) => name)).to.deep.equal([
-      ...['photo-square.webp', 'photo-zoom.png', 'manifest.json'],
+      'photo-square.webp',
+      'photo-zoom.png',
+      'manifest.json',
     ]);
   });
 

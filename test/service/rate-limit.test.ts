@@ -1,3 +1,4 @@
+// @full
 import { once } from 'node:events';
 import { mock } from 'node:test';
 import { promisify } from 'node:util';
@@ -145,7 +146,10 @@ describe('rate limit', () => {
         {
           code: 429,
           message: `Too many requests: at most 600 per minute. Try again in ${wait} seconds.`,
-          ...{ reason: 'rate_limited', retryable: true, limit: 600, setting: 'RATE_LIMIT_PER_MINUTE' },
+          reason: 'rate_limited',
+          retryable: true,
+          limit: 600,
+          setting: 'RATE_LIMIT_PER_MINUTE',
         },
       ]);
       expect((await send('/docs')).status).to.equal(429);

@@ -1,18 +1,20 @@
+// @full
 /** @module Each reason of an error response, produced by a request. */
 
 import { rm } from 'node:fs/promises';
 import { expect } from 'chai';
 import { pdf } from '../../scripts/fixtures/pdf.ts';
-import { ERROR_CODES } from '../../src/error-table.ts';
-import type { ErrorCode } from '../../src/errors.ts';
+import { makeZip } from '../../src/cli/doctor/attack-files.ts';
+import { ERROR_CODES } from '../../src/tables/error-table.ts';
+import type { ErrorCode } from '../../src/tables/errors.ts';
 import { edgeCase, fixture, jsonOf, sendForm } from '../helpers/client.ts';
 import { fakeMagick, NOT_ALLOWED, printMessage } from '../helpers/fake-magick.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 import type { Document } from '../helpers/openapi.ts';
 import { plain } from '../helpers/pixels.ts';
+import { pathWithout } from '../helpers/process.ts';
 import { dial, exchange, parseAnswer, readAll } from '../helpers/raw-http.ts';
 import { type OwnService, useOwnServices } from '../helpers/service.ts';
-import { makeZip } from '../helpers/zip.ts';
 
 /** Members of an error in addition to `code` and `message`. */
 interface Details {
@@ -98,7 +100,7 @@ const SHARED = { EXTRA_INPUTS: 'pdf', MAX_BATCH_FILES: '2', MAX_VARIANTS: '1', T
 const ELSEWHERE = {
   TOO_MANY_CONNECTIONS: 'test/service/connections.test.ts',
   QUEUE_FULL: 'test/service/faults.test.ts',
-  UPLOAD_TOO_SLOW: 'test/server/upload.test.ts',
+  UPLOAD_TOO_SLOW: 'test/server/receive/upload.test.ts',
   VARIANTS_TOO_LARGE_IN_TOTAL: 'test/service/variants.test.ts',
 } as const;
 
@@ -143,6 +145,12 @@ const CASES: Readonly<Record<Exclude<ErrorCode, keyof typeof ELSEWHERE>, Case>> 
   UNKNOWN_PARAMETER: { send: send('?size=5', scene), details: { field: 'size' } },
   FIELD_REPEATED: { send: send('?width=5&width=6', scene), details: { field: 'width' } },
   FIELD_INVALID: { send: send('?max_bytes=5&format=png', scene), details: { field: 'max_bytes' } },
+  NOT_AVAILABLE: {
+    settings: async () => ({ PATH: await pathWithout(['qpdf']) }),
+    send: async (service) =>
+      form('/batch', ['combine', 'true'], ['format', 'pdf'], ['files', await scene()])(service),
+    details: { field: 'combine' },
+  },
   CONFLICTING_FORMATS: {
     send: send('?format=png&output_format=gif', scene),
     details: { field: 'output_format' },
@@ -205,13 +213,13 @@ const CASES: Readonly<Record<Exclude<ErrorCode, keyof typeof ELSEWHERE>, Case>> 
     details: { field: 'watermark' },
   },
   INPUT_DIMENSION_TOO_LARGE: {
-    send: send('', () => flat(16_385, 2)),
-    details: { limit: 16_384, actual: 16_385 },
+    send: send('', () => flat(65_536, 2)),
+    details: { limit: 65_535, actual: 65_536 },
   },
   DRAWING_TOO_LARGE: { send: send('', () => svg(20_000, 2)), details: { limit: 16_384, actual: 20_000 } },
   RESULT_TOO_LARGE: {
-    send: send('?fit=cover&enlarge=true&width=10&height=17', () => flat(1000, 1)),
-    details: { limit: 16_384, actual: 17_000 },
+    send: send('?fit=cover&enlarge=true&width=10&height=70', () => flat(1000, 1)),
+    details: { limit: 65_535, actual: 70_000 },
   },
   RESULT_TOO_LARGE_IN_TOTAL: {
     settings: () => ({ MAX_TOTAL_PIXELS: '30000' }),

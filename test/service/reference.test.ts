@@ -1,3 +1,4 @@
+// @full: all documented responses
 import { expect } from 'chai';
 import { jsonOf, sendForm } from '../helpers/client.ts';
 import { answerChecker, type Document, documentedResponses } from '../helpers/openapi.ts';

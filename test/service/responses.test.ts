@@ -16,13 +16,14 @@ describe('responses', () => {
       expect(JSON.parse(body.toString())).to.deep.equal({
         input: ['png', 'jpg', 'jpeg', 'gif', 'bmp', 'tiff', 'svg', 'avif', 'ico', 'webp'],
         output: ['webp', 'png', 'jpg', 'gif', 'bmp', 'pdf'],
+        combine: ['webp', 'gif', 'pdf'],
         access: 'public',
         limits: {
           max_file_bytes: 10_485_760,
           max_pixels: 50_000_000,
           max_total_pixels: 75_000_000,
           max_frames: 500,
-          max_dimension: 16_384,
+          max_dimension: 65_535,
           max_batch_files: 20,
         },
       });
@@ -122,7 +123,8 @@ describe('responses', () => {
     it('list the allowed methods', async () => {
       const allow = async (path: string) =>
         (await sendForm(service.base + path, { method: 'PATCH' })).headers.get('allow');
-      expect(await allow('/convert')).to.equal('POST, OPTIONS');
+      expect(await allow('/convert')).to.equal('POST, PUT, OPTIONS');
+      expect(await allow('/batch')).to.equal('POST, OPTIONS');
       expect(await allow('/formats')).to.equal('GET, HEAD, OPTIONS');
     });
   });
@@ -156,7 +158,11 @@ describe('responses', () => {
 
     it('but not with another Accept', async () => {
       for (const accept of [
-        ...['*/*', 'application/*', 'application/json, application/problem+json;q=0.5', 'text/html', ','],
+        '*/*',
+        'application/*',
+        'application/json, application/problem+json;q=0.5',
+        'text/html',
+        ',',
       ]) {
         const { headers, body } = await problem(accept);
         expect(headers.get('content-type'), accept).to.equal('application/json; charset=utf-8');
@@ -202,7 +208,7 @@ describe('responses', () => {
       });
       expect(status).to.equal(204);
       expect(headers.get('access-control-allow-origin')).to.equal('*');
-      expect(headers.get('access-control-allow-methods')).to.equal('GET,HEAD,POST');
+      expect(headers.get('access-control-allow-methods')).to.equal('GET,HEAD,POST,PUT');
       expect(headers.get('access-control-allow-headers')).to.equal('x-request-id');
     });
 
@@ -213,9 +219,14 @@ describe('responses', () => {
         });
         expect(headers.get('access-control-allow-origin')).to.equal('*');
         expect(headers.get('access-control-expose-headers')?.split(',')).to.include.members([
-          ...['Content-Disposition', 'X-RateLimit-Remaining', 'Retry-After'],
-          ...['X-Image-Width', 'X-Image-Height', 'Repr-Digest'],
-          ...['X-Conversion-Notes', 'X-Conversion-Quality'],
+          'Content-Disposition',
+          'X-RateLimit-Remaining',
+          'Retry-After',
+          'X-Image-Width',
+          'X-Image-Height',
+          'Repr-Digest',
+          'X-Conversion-Notes',
+          'X-Conversion-Quality',
         ]);
       }
     });

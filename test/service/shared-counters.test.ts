@@ -1,3 +1,4 @@
+// @full
 import { expect } from 'chai';
 import { sendForm } from '../helpers/client.ts';
 import { type Daemon, freePorts, startRedis } from '../helpers/daemons.ts';

@@ -1,3 +1,4 @@
+// @full
 import { spawnSync } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';

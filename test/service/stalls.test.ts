@@ -1,3 +1,5 @@
+// @full: all attacks on the event loop
+// @slow
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -9,7 +11,7 @@ import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { sendForm } from '../helpers/client.ts';
 import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { HOSTILE_ARCHIVES, HOSTILE_IMAGES, MARKS } from '../helpers/hostile-files.ts';
+import { HOSTILE_ARCHIVES, HOSTILE_IMAGES, LARGEST_IMAGES, MARKS } from '../helpers/hostile-files.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
 import { dial } from '../helpers/raw-http.ts';
 
@@ -27,6 +29,7 @@ describe('the event loop', () => {
     server = startProcess({
       ...ALL_EXTRAS,
       TEMP_DIR: await makeTempDir('stalls-temp'),
+      CONVERT_TIMEOUT_MS: '5000', // the main thread does most of its work before the tools
       NODE_OPTIONS: `--import=${PROBE_MODULE}`,
       PROBE_FILE: file,
     });
@@ -51,12 +54,12 @@ describe('the event loop', () => {
     return best;
   }
 
-  /** Measures the longest turn during a batch, in ms. */
-  const longestTurnOf = (body: Buffer): Promise<number> =>
+  /** Measures the longest turn during a request, in ms. */
+  const longestTurnOf = (body: Buffer, path = '/batch'): Promise<number> =>
     longestTurnDuring(async () => {
       const headers = { 'content-type': 'multipart/form-data; boundary=xyz' };
       const init = { method: 'POST', headers, body: new Uint8Array(body) };
-      const { status, message } = await sendForm(`${base}/batch`, init);
+      const { status, message } = await sendForm(`${base}${path}`, init);
       expect(status, message).to.be.oneOf([200, 400, 413, 415, 503]);
     });
 
@@ -161,5 +164,60 @@ describe('the event loop', () => {
       const request = body([part('name="files"; filename="a"', content), ...fields]);
       expect(await longestTurnOf(request)).to.be.below(MAX_TURN_MS);
     });
+  }
+
+  /** Options that add to the plan of each frame or page. */
+  const EDITS = {
+    trim: '5',
+    width: '9',
+    height: '7',
+    fit: 'cover',
+    position: 'attention',
+    enlarge: 'true',
+    sharpen: '1',
+    watermark_repeat: 'true',
+    frames: 'all',
+  };
+  /** Options of variants: each adds to the plan in another way. */
+  const VARIED = [{}, EDITS, { width: '3', watermark_repeat: 'true' }, { pages: '1-300', trim: '5' }];
+  const VARIANTS = ['pdf', 'gif', 'tiff'].flatMap((format) =>
+    VARIED.map((options, at) => ({ name: `${format}${at}`, format, ...options })),
+  );
+  const watermark = part('name="watermark"; filename="w.png"', ONE_PIXEL);
+  const field = (name: string, value: string): Buffer => part(`name="${name}"`, value);
+  const several = [field('variants', JSON.stringify(VARIANTS)), field('on_error', 'skip'), watermark];
+  const explained = (format: string): Buffer[] => [
+    ...Object.entries({ ...EDITS, format, plan: 'true' }).map((entry) => field(...entry)),
+    watermark,
+  ];
+  const REQUESTS: Readonly<Record<string, readonly [path: string, files: number, parts: Buffer[]]>> = {
+    'converted to 12 variants': ['/convert', 1, several],
+    'converted to 12 variants in a batch': ['/batch', 3, [...several, field('manifest', 'true')]],
+    'converted to each of its pages': [
+      ...(['/convert', 1] as const),
+      [
+        ...Object.entries({ format: 'png', pages: '1-500', trim: '5' }).map((entry) => field(...entry)),
+        watermark,
+      ],
+    ],
+    'identified with its plan as PDF': ['/identify', 20, explained('pdf')],
+    'identified with its plan as GIF': ['/identify', 20, explained('gif')],
+    'identified with its plan as WebP': ['/identify', 20, explained('webp')],
+  };
+  const images = { ...LARGEST_IMAGES, ...HOSTILE_IMAGES, ...METADATA };
+
+  for (const [how, [path, files, parts]] of Object.entries(REQUESTS)) {
+    for (const [what, make] of Object.entries(images)) {
+      it(`is blocked for less than ${MAX_TURN_MS} ms for ${what} ${how}`, async () => {
+        const content = await make();
+        const count = Math.max(1, Math.min(files, Math.floor((20 * MIB) / content.length)));
+        const name = path === '/convert' ? 'file' : 'files';
+        // Files that differ are not converted together.
+        const copies = times(count, (at) =>
+          part(`name="${name}"; filename="a"`, Buffer.concat([content, Buffer.from(`${at}`)])),
+        );
+        expect(await longestTurnOf(body([...copies, ...parts]), path)).to.be.below(MAX_TURN_MS);
+      });
+    }
   }
 });

@@ -1,17 +1,35 @@
+// @full
+// @slow
 import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
+import sharp from 'sharp';
 import { useBrowserDecoder } from '../helpers/chromium.ts';
 import { type ClientResponse, convert, converted, type Fields, fixture } from '../helpers/client.ts';
-import { DELICATE, RESOLVED, svg, UNRESOLVED } from '../helpers/drawings.ts';
-import { decode, difference, onGrey } from '../helpers/pixels.ts';
+import {
+  conditionCells,
+  DELICATE,
+  MEDIA_QUERIES,
+  RESOLVED,
+  SHEETS,
+  SUPPORTED,
+  styled,
+  svg,
+  UNRESOLVED,
+  UNRESOLVED_BEFORE_2_60,
+} from '../helpers/drawings.ts';
+import { decode, difference, onGrey, type Pixels } from '../helpers/pixels.ts';
 import { pipe } from '../helpers/process.ts';
-import { useService } from '../helpers/service.ts';
+import { startService, useService } from '../helpers/service.ts';
 
 /** Maximum mean absolute error of a channel (0 to 255): edges are smoothed differently. */
 const MAX_MEAN_ERROR = 1.5;
 /** Maximum mean absolute error to add to that of librsvg: colours are rounded differently. */
 const MAX_ADDED_ERROR = 0.1;
+
+const teal = sharp({ create: { width: 8, height: 8, channels: 3, background: 'teal' } });
+/** Pictures of one colour. */
+const PICTURES = { png: await teal.png().toBuffer(), jpeg: await teal.jpeg().toBuffer() };
 
 const SCENE = (await fixture('scene.svg')).toString();
 
@@ -35,6 +53,30 @@ describe('an SVG with features that librsvg lacks', () => {
     });
   }
 
+  for (const [what, sheet] of Object.entries(SHEETS)) {
+    it(`is rendered like in Chromium, with a style sheet with ${what}`, async () => {
+      const { body, notes } = await drawn(styled(sheet));
+      expect(notes).to.equal(null);
+      expect(await errorOf(body, styled(sheet))).to.be.below(MAX_MEAN_ERROR);
+    });
+  }
+
+  for (const [rule, conditions] of [
+    ['@media', MEDIA_QUERIES],
+    ['@supports', SUPPORTED],
+  ] as const) {
+    it(`has the rules whose conditions of ${rule} are true in Chromium`, async () => {
+      const text = conditionCells(rule, conditions);
+      const { body, notes } = await drawn(text);
+      expect(notes).to.equal(null);
+      const [ours, shown] = [await decode(body), await browser.show(Buffer.from(text), 'image/svg+xml')];
+      const colourAt = ({ data, width }: Pixels, at: number): number =>
+        data[((Math.floor(at / 15) * 8 + 4) * width + (at % 15) * 8 + 4) * 4] ?? 0;
+      const different = conditions.filter((_, at) => colourAt(ours, at) !== colourAt(shown, at));
+      expect(different).to.deep.equal([]);
+    });
+  }
+
   for (const [what, text] of Object.entries({ ...UNRESOLVED, ...DELICATE, 'the fixture': SCENE })) {
     const note = what in UNRESOLVED ? 'svg-features-ignored' : null;
     it(`is not farther from Chromium than what librsvg renders alone, with the note ${note}: ${what}`, async () => {
@@ -44,6 +86,58 @@ describe('an SVG with features that librsvg lacks', () => {
       expect(await errorOf(body, text)).to.be.at.most((await errorOf(alone, text)) + MAX_ADDED_ERROR);
     });
   }
+
+  for (const [what, text] of Object.entries(UNRESOLVED_BEFORE_2_60)) {
+    it(`has the note svg-features-ignored only if librsvg is older than 2.60: ${what}`, async () => {
+      const { notes } = await drawn(text);
+      // Debian 12 has ImageMagick 6 and librsvg 2.54, and Debian 13 has 7 and 2.60.
+      expect(notes).to.equal(service.magick === 6 ? 'svg-features-ignored' : null);
+    });
+  }
+
+  for (const type of ['image/png', 'image/jpeg', 'image/jpg', 'img/png', 'application/octet-stream']) {
+    for (const [format, data] of Object.entries(PICTURES)) {
+      it(`shows a ${format} in the file that is declared as ${type}, also behind 1 MB`, async () => {
+        const text = svg(
+          `<desc>${'a'.repeat(2 ** 20)}</desc><image href="data:${type};base64,${data.toString('base64')}" width="120" height="80" preserveAspectRatio="none"/>`,
+        );
+        const { body, notes } = await drawn(text);
+        expect(notes).to.equal(null);
+        const { data: pixels } = await decode(body);
+        expect(Math.abs((pixels[1] ?? 0) - 128)).to.be.below(3);
+      });
+    }
+  }
+
+  it('has the note svg-features-ignored for a JPEG with an orientation', async () => {
+    const turned = await sharp(PICTURES.jpeg).withMetadata({ orientation: 6 }).jpeg().toBuffer();
+    const text = (data: Buffer): string =>
+      svg(`<image href="data:image/jpeg;base64,${data.toString('base64')}" width="120" height="80"/>`);
+    const upright = await sharp(PICTURES.jpeg).withMetadata({ orientation: 1 }).jpeg().toBuffer();
+    expect((await drawn(text(turned))).notes).to.equal('svg-features-ignored');
+    expect((await drawn(text(upright))).notes).to.equal(null);
+  });
+
+  it('shows an attribute of more than 10 MB, and refuses one with entities', async () => {
+    await using own = await startService({ MAX_FILE_BYTES: '20000000' });
+    const long = svg(`<desc a="${'a'.repeat(11_000_000)}"/><rect width="120" height="80" fill="teal"/>`);
+    const large = await convert(own.base, Buffer.from(long), { format: 'png' }, 'a.svg');
+    expect([large.status, (await decode(large.body)).data[1]]).to.deep.equal([200, 128]);
+    const declared = Buffer.from(`<!DOCTYPE svg [<!ENTITY a "b">]>${long}`);
+    expect((await convert(own.base, declared, { format: 'png' }, 'a.svg')).status).to.equal(400);
+  });
+
+  it('shows what systemLanguage has for a reader of English', async () => {
+    const { body, notes } = await drawn(
+      svg(
+        '<switch><rect systemLanguage="de" width="120" height="80" fill="red"/>' +
+          '<rect systemLanguage="fr, en" width="120" height="80" fill="#008080"/><rect width="60" height="80"/></switch>',
+      ),
+    );
+    expect(notes).to.equal(null);
+    const { channels } = await sharp(body).stats();
+    expect(channels.map(({ mean }) => mean)).to.deep.equal([0, 128, 128]);
+  });
 
   it('keeps text that only looks like CSS', async () => {
     const text = svg('<style>:root { --a: red }</style><desc>var(--a)</desc><text y="20">A</text>');

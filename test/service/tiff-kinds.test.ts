@@ -1,3 +1,4 @@
+// @full: the kinds of public test suites
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 /**
  * @module Converts TIFFs of each encoding, with several images of which one is a page, and with invalid or missing tags, which
@@ -8,11 +9,21 @@ import sharp, { type Sharp, type TiffOptions } from 'sharp';
 import { littleUint16, littleUint32 } from '../../scripts/fixtures/boxes.ts';
 import { opened } from '../../scripts/fixtures/edge-case.ts';
 import { type TiffPage, tiff } from '../../scripts/fixtures/writers.ts';
-import { convert, converted, edgeCase } from '../helpers/client.ts';
+import { ALL_OUTPUT_TYPES } from '../../src/tables/formats.ts';
+import {
+  convert,
+  converted,
+  edgeCase,
+  expectSuccess,
+  type Fields,
+  formOf,
+  postForm,
+} from '../helpers/client.ts';
+import { ALL_EXTRAS, decodeAny } from '../helpers/extra.ts';
 import { countPages } from '../helpers/pdf.ts';
 import { byPillow } from '../helpers/pillow.ts';
 import { decode, difference, pixelAt, plain, sizeOf, toPixels } from '../helpers/pixels.ts';
-import { useService } from '../helpers/service.ts';
+import { useService, useServiceWith } from '../helpers/service.ts';
 
 const [WIDTH, HEIGHT] = [32, 16];
 const COLOURS = [
@@ -86,12 +97,23 @@ function photoshopLayers(colour: readonly number[]): Buffer {
   );
   const lengths = channels.flatMap(({ length }, at) => [littleUint16(at), littleUint32(length)]);
   const layer = Buffer.concat([
-    ...[littleUint32(0, 0, HEIGHT, WIDTH), littleUint16(channels.length), ...lengths],
-    ...[Buffer.from('MIB8mron\xff\0\0\0', 'latin1'), littleUint32(12, 0, 0), Buffer.from('\x01L\0\0')],
+    littleUint32(0, 0, HEIGHT, WIDTH),
+    littleUint16(channels.length),
+    ...lengths,
+    Buffer.from('MIB8mron\xff\0\0\0', 'latin1'),
+    littleUint32(12, 0, 0),
+    Buffer.from('\x01L\0\0'),
   ]);
   const layers = Buffer.concat([littleUint16(2), layer, layer, ...channels, ...channels]);
   const title = Buffer.from('Adobe Photoshop Document Data Block\0MIB8ryaL');
   return Buffer.concat([title, littleUint32(layers.length), layers]);
+}
+
+/** Position of the entry of a tag in the first directory of a little-endian TIFF. */
+function entryAt(file: Buffer, tag: number): number {
+  const directory = file.readUInt32LE(4);
+  const places = Array.from({ length: file.readUInt16LE(directory) }, (_, at) => directory + 2 + at * 12);
+  return places.find((at) => file.readUInt16LE(at) === tag) ?? 0;
 }
 
 /** Position of the entry of a tag in the first directory of a little-endian BigTIFF. */
@@ -102,8 +124,101 @@ function entryOf(file: Buffer, tag: number): number {
   return places.find((at) => file.readUInt16LE(at) === tag) ?? 0;
 }
 
+/** YCbCr of ITU-R BT.601 with full range, of 8 bits. */
+const yCbCrOf = ([red = 0, green = 0, blue = 0]: readonly number[]): number[] => {
+  const luma = 0.299 * red + 0.587 * green + 0.114 * blue;
+  return [luma, (blue - luma) / 1.772 + 128, (red - luma) / 1.402 + 128].map((value) =>
+    Math.min(255, Math.round(value)),
+  );
+};
+
+describe('a TIFF in YCbCr without JPEG', () => {
+  const own = useServiceWith(ALL_EXTRAS);
+  const PATCHES = [...COLOURS, [255, 255, 255], [0, 0, 0], [20, 220, 30]] as const;
+
+  /** A patch of 16 × 16 pixels of each colour. */
+  function patches(encode: (colour: readonly number[]) => readonly number[], tags: TiffPage['tags']): Buffer {
+    const row = PATCHES.flatMap((colour) => Array<readonly number[]>(16).fill(encode(colour))).flat();
+    const size = { 256: 16 * PATCHES.length, 257: 16, 278: 16 };
+    return tiff([
+      {
+        ...page([0]),
+        tags: { ...page([0]).tags, ...size, ...tags },
+        strip: Buffer.from(Array(16).fill(row).flat()),
+      },
+    ]);
+  }
+
+  const COLOUR_OPTIONS: readonly Fields[] = [
+    {},
+    { metadata: 'all' },
+    { width: '100', height: '40', fit: 'contain', background: '#ff0000', quality: '100' },
+    { watermark_scale: '1', watermark_opacity: '1' },
+    { greyscale: 'true' },
+  ];
+  for (const format of ALL_OUTPUT_TYPES.filter((one) => one !== 'ico'))
+    it(`has its colours in ${format} with each option that compares or adds colours`, async () => {
+      const { icc } = await sharp(await plain(8, 8).withIccProfile('p3').png().toBuffer()).metadata();
+      for (const profile of [undefined, icc])
+        for (const options of COLOUR_OPTIONS) {
+          const tags = profile ? { 34675: profile } : {};
+          const send = async (file: Buffer) => {
+            const mark = options.watermark_scale
+              ? [['m.png', await plain(1, 1).png().toBuffer(), 'watermark'] as const]
+              : [];
+            const form = formOf({ format, quality: '100', lossless: String(format === 'webp'), ...options }, [
+              ['a.tiff', file],
+              ...mark,
+            ]);
+            return decodeAny((await expectSuccess(postForm(`${own.base}/convert`, form))).body, format);
+          };
+          const shown = await send(patches(yCbCrOf, { ...tags, 262: 6, 530: [1, 1] }));
+          const rgb = patches((colour) => colour, tags);
+          const expected = options === COLOUR_OPTIONS[0] ? await decode(rgb) : await send(rgb);
+          const { max } = difference(shown, expected);
+          // AVIF and JPEG at quality 100 have losses, which differ for pixels that differ by 1.
+          expect(max, JSON.stringify([profile?.length, options])).to.be.at.most(9);
+        }
+    });
+});
+
+/** Moves the second page of a TIFF to the tag SubIFDs of the first, which must have it. */
+function asSubDirectory(file: Buffer): Buffer {
+  const moved = Buffer.from(file);
+  const count = moved.readUInt16LE(8);
+  const next = 10 + count * 12;
+  const entry = Array.from({ length: count }, (_, at) => 10 + at * 12).find(
+    (at) => moved.readUInt16LE(at) === 330,
+  ) as number;
+  moved.writeUInt32LE(moved.readUInt32LE(next), entry + 8);
+  moved.writeUInt32LE(0, next);
+  return moved;
+}
+
 describe('a TIFF', () => {
   const service = useService();
+
+  it('with a thumbnail and the picture in SubIFDs shows the picture, and is described by it', async () => {
+    const thumbnail = { 254: 1, 256: 8, 257: 4, 278: 4, 330: 1 };
+    const file = asSubDirectory(tiff([page(COLOURS[0], thumbnail), page(COLOURS[1])]));
+    for (const format of ['png', 'pdf', 'webp']) {
+      const { body, notes } = await converted(service.base, file, { format });
+      expect(notes, format).to.equal(null);
+      if (format === 'pdf') continue;
+      const shown = await decode(body);
+      expect(sizeOf(shown), format).to.deep.equal([WIDTH, HEIGHT]);
+      if (format === 'png') expect(pixelAt(shown, 9, 9)).to.deep.equal([...COLOURS[1], 255]);
+    }
+    const form = formOf({}, [['scan.tiff', file]]);
+    const described = JSON.parse((await postForm(`${service.base}/identify`, form)).body.toString());
+    expect([described.width, described.height]).to.deep.equal([WIDTH, HEIGHT]);
+  });
+
+  it('does not count a page that an old SubfileType declares to be a smaller version', async () => {
+    const file = tiff([page(COLOURS[0]), page(COLOURS[1], { 255: 2 })]);
+    const { body, notes } = await converted(service.base, file, { format: 'png' });
+    expect([notes, pixelAt(await decode(body), 9, 9)]).to.deep.equal([null, [...COLOURS[0], 255]]);
+  });
 
   for (const [what, image] of [
     ...COMPRESSIONS.map((options) => [JSON.stringify(options), opened().ensureAlpha(0.5).tiff(options)]),
@@ -114,6 +229,21 @@ describe('a TIFF', () => {
       const { body } = await converted(service.base, file, { format: 'png' });
       expect(difference(await decode(body), await decode(file)).max).to.be.at.most(1);
     });
+
+  it('of fax lines that are damaged has the note truncated-input', async () => {
+    const lines = opened().resize(400, 300).threshold(120).png();
+    const save = 'image.convert("1").save(file, "TIFF", compression="group3")';
+    const whole = byPillow(await lines.toBuffer(), save);
+    expect((await converted(service.base, whole, { format: 'png' })).notes).to.equal(null);
+    const [at, length] = [
+      whole.readUInt32LE(entryAt(whole, 273) + 8),
+      whole.readUInt32LE(entryAt(whole, 279) + 8),
+    ];
+    const damaged = Buffer.from(whole).fill(0, at, at + length);
+    const { notes, body } = await converted(service.base, damaged, { format: 'png' });
+    expect(notes).to.equal('truncated-input');
+    expect(sizeOf(await decode(body))).to.deep.equal([400, 300]);
+  });
 
   it('in big-endian byte order is what was stored', async () => {
     const png = await opened().greyscale().toColourspace('b-w').png().toBuffer();
@@ -166,7 +296,11 @@ describe('a TIFF', () => {
       const file = tiff([
         {
           tags: {
-            ...{ 256: 256, 257: 1, 258: [8], 262: 3, 278: 1 },
+            256: 256,
+            257: 1,
+            258: [8],
+            262: 3,
+            278: 1,
             320: [levels, levels.toReversed(), levels].flat().map((level) => level * scale),
           },
           strip: Buffer.from(levels),

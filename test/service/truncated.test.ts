@@ -1,3 +1,4 @@
+// @full: all files, truncated at many bytes
 /** @module Truncated images: what is there is shown as browsers show it, with a note. */
 import { expect } from 'chai';
 import sharp, { type Sharp } from 'sharp';

@@ -1,3 +1,4 @@
+// @full: six pairs of formats
 import { execFileSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -25,8 +26,10 @@ describe('kept metadata of an image that is rotated upright', () => {
       `-IFD0:Orientation=${ORIENTATION}`,
       `-XMP-tiff:Orientation=${ORIENTATION}`,
       '-IFD0:Artist=A',
-      ...['-IFD0:ImageWidth=120', '-IFD0:ImageHeight=80'],
-      ...['-ExifIFD:ExifImageWidth=120', '-ExifIFD:ExifImageHeight=80'],
+      '-IFD0:ImageWidth=120',
+      '-IFD0:ImageHeight=80',
+      '-ExifIFD:ExifImageWidth=120',
+      '-ExifIFD:ExifImageHeight=80',
     ];
     const options = ['-q', '-n', '-overwrite_original'];
     execFileSync('exiftool', [...options, ...tags, `-ThumbnailImage<=${thumbnail}`, path]);
@@ -60,8 +63,11 @@ describe('kept metadata of an image that is rotated upright', () => {
       expect(after).to.not.have.property('IFD1:ThumbnailLength');
       if (from === 'jpg' && to === 'jpg')
         expect(after).to.include({
-          ...{ 'IFD0:Artist': 'A', 'IFD0:ImageWidth': 80, 'IFD0:ImageHeight': 120 },
-          ...{ 'ExifIFD:ExifImageWidth': 80, 'ExifIFD:ExifImageHeight': 120 },
+          'IFD0:Artist': 'A',
+          'IFD0:ImageWidth': 80,
+          'IFD0:ImageHeight': 120,
+          'ExifIFD:ExifImageWidth': 80,
+          'ExifIFD:ExifImageHeight': 120,
         });
       expect(after['ExifIFD:ExifImageWidth'] ?? 80).to.equal(80);
       expect(after['ExifIFD:ExifImageHeight'] ?? 120).to.equal(120);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { OUTPUTS, type OutputType } from '../../src/formats.ts';
+import { OUTPUTS, type OutputType } from '../../src/tables/formats.ts';
 import {
   type ClientResponse,
   convert,
@@ -50,7 +50,10 @@ describe('variants', () => {
   it('are sent as a ZIP with the names of the variants, and a manifest that describes each', async () => {
     const files = await unpack(await ask([CARD, ZOOM, { name: 'whole', output_format: 'PNG' }]));
     expect([...files.keys()]).to.deep.equal([
-      ...['a photo-card.webp', 'a photo-zoom.jpg', 'a photo-whole.png', 'manifest.json'],
+      'a photo-card.webp',
+      'a photo-zoom.jpg',
+      'a photo-whole.png',
+      'manifest.json',
     ]);
     const manifest = manifestOf(files);
     expect(manifest.map(({ variant }) => variant)).to.deep.equal(['card', 'zoom', 'whole']);
@@ -98,7 +101,12 @@ describe('variants', () => {
     const fields = { variants: JSON.stringify([CARD, ZOOM]), on_error: 'skip' };
     const files = await unpack(await sendBatch(service.base, sent, fields));
     expect([...files.keys()]).to.deep.equal([
-      ...['one-card.webp', 'one-zoom.jpg', 'two-card.webp', 'two-zoom.jpg', 'errors.json', 'manifest.json'],
+      'one-card.webp',
+      'one-zoom.jpg',
+      'two-card.webp',
+      'two-zoom.jpg',
+      'errors.json',
+      'manifest.json',
     ]);
     const manifest = manifestOf(files).map(({ variant, name, error }) => [variant, name ?? error?.reason]);
     expect(manifest).to.deep.equal([

@@ -73,7 +73,9 @@ describe('the file part watermark', () => {
       ['b', mark, 'watermark'],
     ]);
     const again = await sendForm(`${own.base}/convert`, {
-      ...{ method: 'POST', body: form, headers: { 'if-none-match': etag } },
+      method: 'POST',
+      body: form,
+      headers: { 'if-none-match': etag },
     });
     expect(again.status).to.equal(304);
   });

@@ -1,9 +1,10 @@
+// @full: all states of the page in all modes
 import { readFile } from 'node:fs/promises';
 import axe from 'axe-core';
 import { expect } from 'chai';
 import type { Locator, Page } from 'playwright-core';
 import sharp from 'sharp';
-import { createApiKey } from '../../src/api-keys.ts';
+import { createApiKey } from '../../src/files/api-keys.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
@@ -41,12 +42,12 @@ describe('accessibility of the page', () => {
   const service = useServiceWith();
 
   /** Returns the violations that axe-core finds with its default rules. */
-  const faults = async (page: Page): Promise<string[]> => {
+  const faults = async (page: Page, leastRules = 20): Promise<string[]> => {
     await page.evaluate(axe.source);
     const { violations, passes } = await page.evaluate(() =>
       (window as unknown as { axe: typeof axe }).axe.run(),
     );
-    expect(passes.length, 'rules that had something to look at').to.be.above(20);
+    expect(passes.length, 'rules that had something to look at').to.be.above(leastRules);
     return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
   };
 
@@ -108,6 +109,24 @@ describe('accessibility of the page', () => {
       await page.getByText('Type numbers from 1 to 10000').waitFor();
       await page.getByLabel('Names of results').fill('{wide}');
       await page.getByText('{wide} is unknown.').waitFor();
+      expect(await faults(page)).to.deep.equal([]);
+    });
+
+    it(`has no axe violations ${mode}: a grabbed row, one file of all, and its preview`, async () => {
+      const page = await open(service, options);
+      await pick(page, ['scene.png', 'scene.jpg', 'moving.gif'].map(fixturePath));
+      await showOptions(page);
+      await page.getByRole('radio', { name: 'GIF' }).check();
+      await page.getByRole('switch', { name: 'One file' }).check();
+      await page.getByRole('button', { name: 'Move scene.jpg', exact: true }).click();
+      await page.getByRole('button', { name: 'Move scene.jpg up' }).waitFor();
+      expect(await faults(page)).to.deep.equal([]);
+      await page.getByRole('button', { name: 'Make one GIF' }).click();
+      await page.getByRole('button', { name: 'Preview' }).click();
+      await page.getByRole('dialog').getByAltText('The result').waitFor();
+      expect(await faults(page, 10)).to.deep.equal([]); // it has few elements
+      await page.keyboard.press('Escape');
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
       expect(await faults(page)).to.deep.equal([]);
     });
 

@@ -1,9 +1,10 @@
+// @slow
 import { mkdir, unlink, utimes, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import sharp from 'sharp';
-import { formatBytes } from '../../src/text.ts';
+import { formatBytes } from '../../src/base/text.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { useServiceWith } from '../helpers/service.ts';
@@ -60,7 +61,7 @@ describe('adding files to the page', () => {
       await writeFile(join(folder, name), 'not an image');
     const page = await open(service);
     await drop(page, [folder]);
-    expect(await listed(page, 2)).to.deep.equal(['album/deep/deeper/two.tiff', 'album/one.png']);
+    expect(await listed(page, 2)).to.deep.equal(['album/one.png', 'album/deep/deeper/two.tiff']); // the files of a folder first
     const tooltip = await page.locator('.file-name', { hasText: 'two.tiff' }).getAttribute('title');
     expect(tooltip).to.equal('album/deep/deeper/two.tiff');
     await page
@@ -121,14 +122,14 @@ describe('adding files to the page', () => {
     await said.waitFor({ state: 'detached' });
   });
 
-  it('lists files, and the images of a folder, in the natural order of their names', async () => {
+  it('lists files, and the images of a folder before those of its sub-folders, in natural order', async () => {
     const folder = join(await makeTempDir('order'), 'album');
     await mkdir(join(folder, 'b'), { recursive: true });
     // tmpfs lists the newest file first; ext4 lists by a hash of the name.
     for (const name of ['10.png', 'c.png', '1.png', 'b/1.png', 'a.png', '2.png'])
       await writeFile(join(folder, name), await fixture('scene.png'));
     const files = ['1.png', '2.png', '10.png'];
-    const album = [...files, 'a.png', 'b/1.png', 'c.png'].map((name) => `album/${name}`);
+    const album = [...files, 'a.png', 'c.png', 'b/1.png'].map((name) => `album/${name}`);
     const paths = ['10.png', '2.png', '1.png'].map((name) => join(folder, name));
     const page = await open(service);
     for (const [add, expected] of [

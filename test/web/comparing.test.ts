@@ -1,7 +1,8 @@
+// @full
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import sharp from 'sharp';
-import { formatBytes } from '../../src/text.ts';
+import { formatBytes } from '../../src/base/text.ts';
 import { convert, fixture, fixturePath } from '../helpers/client.ts';
 import { decode } from '../helpers/pixels.ts';
 import { useServiceWith } from '../helpers/service.ts';

@@ -1,10 +1,11 @@
+// @full: starts a browser
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import sharp from 'sharp';
-import { OPTIONS, optionsWith } from '../../src/options.ts';
-import { formatBytes } from '../../src/text.ts';
+import { formatBytes } from '../../src/base/text.ts';
+import { OPTIONS, optionsWith } from '../../src/tables/options.ts';
 import { convert, fixture, fixturePath } from '../helpers/client.ts';
 import { extra, extraPath } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
@@ -220,8 +221,13 @@ describe('converting on the page', () => {
     await page.getByLabel('Max file size').fill('3');
     await page.getByLabel('Enlarge').check();
     const wanted = {
-      ...{ output_format: 'jpg', width: '300', height: '300', fit: 'cover', position: 'right top' },
-      ...{ enlarge: 'true', max_bytes: '3000' },
+      output_format: 'jpg',
+      width: '300',
+      height: '300',
+      fit: 'cover',
+      position: 'right top',
+      enlarge: 'true',
+      max_bytes: '3000',
     };
     expect(Object.fromEntries(await queryOf(page))).to.deep.equal(wanted);
     await pick(page, [fixturePath('scene.jpg')]);
@@ -412,7 +418,10 @@ describe('converting on the page', () => {
       await (value === 'true' ? control.check() : control.fill(value));
     }
     expect(Object.fromEntries(await queryOf(page))).to.deep.equal({
-      ...{ output_format: 'png', rotate: '90', flip: 'vertical', scale: '50' },
+      output_format: 'png',
+      rotate: '90',
+      flip: 'vertical',
+      scale: '50',
       ...Object.fromEntries(edits),
     });
     await convertAll(page);

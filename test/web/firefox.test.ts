@@ -1,3 +1,5 @@
+// @full: a second browser
+// @slow
 /** @module The main path of the page in Firefox, through its WebDriver BiDi: https://www.w3.org/TR/webdriver-bidi/ */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -7,6 +9,7 @@ import { createInterface } from 'node:readline';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { fixturePath } from '../helpers/client.ts';
+import { makePhoto, PHOTO_NAMES, photosIn } from '../helpers/coloured-photos.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 import { requires } from '../helpers/skips.ts';
@@ -16,8 +19,16 @@ import { readZip } from '../helpers/zip.ts';
 const PROGRAM = ['firefox-esr', 'firefox'].find((name) => spawnSync(name, ['--version']).status === 0);
 /** Codes of WebDriver: https://www.w3.org/TR/webdriver2/#keyboard-actions */
 const KEYS = {
-  ...{ tab: '\uE004', enter: '\uE007', shift: '\uE008', escape: '\uE00C' },
-  ...{ left: '\uE012', up: '\uE013', right: '\uE014', down: '\uE015' },
+  tab: '\uE004',
+  enter: '\uE007',
+  shift: '\uE008',
+  escape: '\uE00C',
+  home: '\uE011',
+  space: '\uE00D',
+  left: '\uE012',
+  up: '\uE013',
+  right: '\uE014',
+  down: '\uE015',
 } as const;
 /** Returns the name of the focused element, or that another element covers it. */
 const FOCUSED = `{
@@ -43,7 +54,8 @@ interface Answer {
 async function startFirefox(downloads: string) {
   const profile = await makeTempDir('firefox');
   const settings = {
-    ...{ 'browser.download.folderList': 2, 'browser.download.dir': downloads },
+    'browser.download.folderList': 2,
+    'browser.download.dir': downloads,
     'browser.download.alwaysOpenPanel': false, // the panel takes the focus
   };
   const lines = Object.entries(settings).map(
@@ -94,7 +106,10 @@ async function startFirefox(downloads: string) {
   };
   const focused = async () => String((await run(FOCUSED)).value);
   return {
-    ...{ run, until, press, focused },
+    run,
+    until,
+    press,
+    focused,
     /** Opens the page in a tab without stored data. */
     async open(url: string) {
       const { userContext } = await send<{ userContext: string }>('browser.createUserContext', {});
@@ -232,6 +247,48 @@ describe('the page in Firefox', () => {
       const { width } = document.querySelector('dialog .cropper').getBoundingClientRect();
       Math.abs(document.querySelectorAll('dialog .crop input')[2].value - 120 * (1 - 60 / width)) < 1;
     }`);
+  });
+
+  it('combines five pictures into one PDF in an order that keys alone make', async () => {
+    const { run, until, press, moveTo } = firefox;
+    const folder = await makeTempDir('photos');
+    const paths = PHOTO_NAMES.map((name) => join(folder, name));
+    for (const [at, name] of PHOTO_NAMES.entries())
+      await writeFile(paths[at] as string, await makePhoto(name));
+    await run(`document.querySelector('[name=output_format][value=pdf]').click()`);
+    await firefox.pick(paths);
+    await moveTo(/^One file/, KEYS.tab);
+    await press(KEYS.space);
+    await until(`document.querySelector('.ordered') !== null`);
+    const order = `[...document.querySelectorAll('.file-name')].map(({ textContent }) => textContent).join()`;
+    expect((await run(order)).value).to.equal(PHOTO_NAMES.join());
+    await moveTo(/^IMG_1.jpg$/, KEYS.tab);
+    await moveTo(/^Move IMG_1.jpg$/, KEYS.right);
+    await press(KEYS.space);
+    await press(KEYS.down);
+    await press(KEYS.down);
+    await until(
+      `document.querySelector('[role=status]').textContent.includes('IMG_1.jpg: position 3 of 5.')`,
+    );
+    await press(KEYS.space);
+    await moveTo(/^Move IMG_100.jpg$/, KEYS.down);
+    await press(KEYS.enter);
+    await press(KEYS.home);
+    await press(KEYS.enter);
+    const after = ['IMG_100.jpg', 'IMG_2.jpg', 'IMG_10.jpg', 'IMG_1.jpg', 'IMG_20.jpg'];
+    expect((await run(order)).value).to.equal(after.join());
+    await moveTo(/^Make one PDF$/, KEYS.shift, KEYS.tab);
+    await press(KEYS.enter);
+    await until(`document.querySelector('.totals').textContent.startsWith('combined.pdf · 5 pages')`);
+    await moveTo(/^Save/, KEYS.tab);
+    await press(KEYS.enter);
+    const path = join(downloads, 'combined.pdf');
+    const pdf = await eventually(async () => {
+      const content = (await readdir(downloads)).join() === 'combined.pdf' && (await readFile(path));
+      return content && content.length > 0 && content;
+    });
+    await unlink(path);
+    expect(await photosIn(pdf)).to.deep.equal(after);
   });
 
   for (const [width, height] of [

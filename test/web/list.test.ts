@@ -1,3 +1,4 @@
+// @full: starts a browser
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { fixture, fixturePath } from '../helpers/client.ts';

@@ -1,3 +1,5 @@
+// @full: 200 files
+// @slow
 import { mkdir, writeFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';

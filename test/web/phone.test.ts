@@ -1,3 +1,4 @@
+// @full
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import sharp from 'sharp';
@@ -106,6 +107,16 @@ describe('the page on a phone', () => {
     await expectLarge();
     await tap('Crop');
     await page.getByRole('button', { name: 'Bottom edge' }).waitFor();
+    await expectLarge();
+    await tap('Close');
+    await showOptions(page);
+    await page.locator('.segment').filter({ hasText: /^PDF$/ }).tap();
+    await page.locator('label', { has: page.getByRole('switch') }).tap();
+    await tap('Move scene.jpg');
+    await page.getByRole('button', { name: 'Move scene.jpg up' }).waitFor();
+    await expectLarge();
+    await tap('Make one PDF');
+    await page.getByRole('button', { name: 'Preview' }).waitFor();
     await expectLarge();
   });
 

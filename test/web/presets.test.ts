@@ -1,3 +1,4 @@
+// @full: starts a browser
 import axe from 'axe-core';
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
@@ -91,7 +92,9 @@ describe('presets on the page', () => {
     await convertFiles(page, [fixturePath('scene.jpg')]);
     const entries = await readZip((await save(page, 'scene.zip')).content);
     expect(entries.map(({ name }) => name)).to.deep.equal([
-      ...['scene-square.webp', 'scene-zoom.png', 'manifest.json'],
+      'scene-square.webp',
+      'scene-zoom.png',
+      'manifest.json',
     ]);
     await row(page, 'scene.jpg').getByText('→ ZIP').waitFor();
     expect(await page.getByRole('button', { name: 'Compare scene.jpg' }).count()).to.equal(0);

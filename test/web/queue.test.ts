@@ -1,3 +1,5 @@
+// @full: all states of many files
+// @slow
 import { once } from 'node:events';
 import { copyFile, mkdir, unlink, writeFile } from 'node:fs/promises';
 import { createServer, request, type Server } from 'node:http';
@@ -6,7 +8,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import sharp from 'sharp';
-import { createApiKey } from '../../src/api-keys.ts';
+import { createApiKey } from '../../src/files/api-keys.ts';
 import { convert, fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick, gatedMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
@@ -69,7 +71,11 @@ describe('many files on the page', () => {
     await page.getByText('Done: 5 converted').waitFor();
     const { entries } = await saveZip(page);
     expect(entries.map(({ name }) => name).sort()).to.deep.equal([
-      ...['trip/a (2).webp', 'trip/a.webp', 'trip/day 1/_CON.webp', 'trip/day 1/a.webp', 'trip/x_y/a.webp'],
+      'trip/a (2).webp',
+      'trip/a.webp',
+      'trip/day 1/_CON.webp',
+      'trip/day 1/a.webp',
+      'trip/x_y/a.webp',
     ]);
   });
 

@@ -1,3 +1,5 @@
+// @full: all images and options of the page
+// @slow
 /** @module Compares conversions of bitmaps, icons and GIFs with the same files in Chromium. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';

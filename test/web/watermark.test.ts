@@ -1,3 +1,4 @@
+// @slow
 import { copyFile, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -37,8 +38,10 @@ describe('the size of results and a watermark on the page', () => {
     await page.getByLabel('Watermark width').fill('40');
     await convertAll(page);
     const fields = {
-      ...{ output_format: 'png', watermark_position: 'left top' },
-      ...{ watermark_opacity: '50', watermark_scale: '40' },
+      output_format: 'png',
+      watermark_position: 'left top',
+      watermark_opacity: '50',
+      watermark_scale: '40',
     };
     const form = formOf(fields, [
       ['my logo.png', await logo(), 'watermark'],

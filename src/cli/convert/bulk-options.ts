@@ -1,9 +1,9 @@
 /** @module Validates the options of the `convert` command for many files: names of results, updates, and parts of the inputs. */
 import { hash } from 'node:crypto';
-import { DEFAULT_PATTERN, findPatternError, namesInputOnly } from '../../name-pattern.ts';
-import { sanitizeForDisplay } from '../../text.ts';
+import { DEFAULT_PATTERN, findPatternError, namesInputOnly } from '../../base/name-pattern.ts';
+import { sanitizeForDisplay } from '../../base/text.ts';
 import { CliError } from '../context.ts';
-import type { Flags } from './options.ts';
+import type { Flags } from './flags.ts';
 
 /** How results are named. */
 export interface Naming {

@@ -1,13 +1,14 @@
 /** @module Converters of files, the tools of this machine or servers, and the errors that concern one file. */
 import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import type { NameParts } from '../../base/name-pattern.ts';
+import { sanitizeForDisplay } from '../../base/text.ts';
+import type { Combination, CombinedPart } from '../../conversion/context.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
-import { type ErrorCode, isDiskFull, ServiceError } from '../../errors.ts';
 import { systemReason } from '../../files/system.ts';
-import type { InputType } from '../../formats.ts';
-import type { NameParts } from '../../name-pattern.ts';
 import type { Verification } from '../../regress/verifiable.ts';
-import { sanitizeForDisplay } from '../../text.ts';
+import { type ErrorCode, isDiskFull, ServiceError } from '../../tables/errors.ts';
+import type { InputType } from '../../tables/formats.ts';
 
 /** Argument for standard input. */
 export const STDIN = '-';
@@ -77,8 +78,21 @@ export interface Converter {
    * @throws {FileError} or {@link ServiceError} if the file cannot be converted
    */
   keyOf?(job: OutputJob): Promise<string | undefined>;
+  /** Calls `work` with a folder for results that become one file. Only for the tools of this machine. */
+  combining?(work: (combining: Combining) => Promise<void>): Promise<void>;
   /** Releases all resources. */
   close(): Promise<void>;
+}
+
+/** Keeps results until they become one file. */
+interface Combining {
+  /** Copies a result, which exists no longer than its conversion. */
+  keep(converted: ConvertedFile): Promise<CombinedPart>;
+  /** Combines kept results. Returns the path of the file and its size. */
+  combine(
+    parts: readonly CombinedPart[],
+    combination: Combination,
+  ): Promise<{ readonly path: string; readonly bytes: number }>;
 }
 
 /** Every further conversion would fail, too. The message states the cause. */
@@ -165,6 +179,8 @@ const MESSAGES = {
   NOT_A_FILE: (file: string, what = 'not a file. For standard input, use "-"') => `${file} is ${what}.`,
   UNREADABLE: (file: string, why: string) => `${file} cannot be read: ${why}.`,
   OUTPUT_EXISTS: (file: string) => `${file} already exists: use --force to overwrite it.`,
+  OUTPUT_IS_SOURCE: (file: string) =>
+    `${file} would be replaced by its own result: use --force if you do not need the original.`,
   OUTPUT_IS_INPUT: (file: string) => `${file} is one of the inputs, which are never overwritten.`,
   OUTPUT_UNWRITABLE: (file: string, why: string) => `${file} cannot be written: ${why}.`,
   OUTPUT_UNDELETABLE: (file: string, why: string) => `${file} cannot be deleted: ${why}.`,

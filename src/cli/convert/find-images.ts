@@ -3,12 +3,12 @@ import { isUtf8 } from 'node:buffer';
 import { accessSync, constants, type Dirent } from 'node:fs';
 import { glob, readdir, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join, normalize, relative, resolve } from 'node:path';
-import { unsupportedType } from '../../conversion/store.ts';
-import { serviceError } from '../../errors.ts';
+import { baseNameOf, caseKey, isInvalidName, isSystemFile } from '../../base/text.ts';
+import { unsupportedType } from '../../conversion/input/store.ts';
 import { isInside } from '../../files/system.ts';
-import { INPUTS, type InputType } from '../../formats.ts';
 import { type DetectedType, detectFileType } from '../../images/index.ts';
-import { baseNameOf, caseKey, isInvalidName, isSystemFile } from '../../text.ts';
+import { serviceError } from '../../tables/errors.ts';
+import { INPUTS, type InputType } from '../../tables/formats.ts';
 import { type FileError, fileError, labelOf, stateOf, unreadable } from './converter.ts';
 
 interface InputFile {
@@ -141,8 +141,7 @@ async function namesIn(folder: string, compare: WalkOptions['compare']): Promise
     const name = isInvalid ? escapeBytes(dirent.name) : bytes.toString();
     return [{ name, path: join(folder, name), kind, isInvalid }];
   });
-  entries.sort((a, b) => (a.name < b.name ? -1 : 1)); // first, because two names can be equal in the other order
-  return compare ? entries.sort((a, b) => compare(a.name, b.name)) : entries;
+  return entries.sort((a, b) => compare?.(a.name, b.name) ?? (a.name < b.name ? -1 : 1));
 }
 
 function kindOf(dirent: Dirent): Entry['kind'] | undefined {
@@ -189,7 +188,7 @@ export async function* imagesMatching(pattern: string, options: PatternOptions):
   const { paths, errors } = await search(pattern, root);
   for (const path of paths) onMatch(resolve(path));
   for (const [folder, error] of errors) yield { path: folder, error: unreadable(error, folder) };
-  for (const path of paths.sort().sort(compare)) {
+  for (const path of paths.sort(compare)) {
     if (isSystemFile(path) || (await isInOutput(path, root, isOutput))) continue;
     const info = await stat(path).catch((error: Error) => error);
     if (info instanceof Error) {

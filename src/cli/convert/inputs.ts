@@ -1,9 +1,9 @@
 /** @module Finds the inputs of the `convert` command: files, folders, patterns and standard input. */
 import { lstat, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { isInvalidName } from '../../base/text.ts';
 import { isInside, isMissing, realPathOf } from '../../files/system.ts';
-import type { InputType } from '../../formats.ts';
-import { isInvalidName } from '../../text.ts';
+import type { InputType } from '../../tables/formats.ts';
 import { fileError, STDIN, unreadable } from './converter.ts';
 import {
   createImageTest,

@@ -1,19 +1,19 @@
 /** @module Converts with the tools of this machine. */
 import { constants } from 'node:fs';
 import { copyFile, open } from 'node:fs/promises';
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
+import { sanitizeForDisplay, toSafeJson } from '../../base/text.ts';
+import type { ConversionInput, WatermarkFile } from '../../conversion/context.ts';
 import { type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
+import { storeInput } from '../../conversion/input/store.ts';
 import { INPUT_FILE } from '../../conversion/plan/types.ts';
-import { storeInput } from '../../conversion/store.ts';
-import type { ConversionInput, WatermarkFile } from '../../conversion/types.ts';
-import { isDiskFull, KnownResultError, StartupError, serviceError } from '../../errors.ts';
 import type { DiskAccount } from '../../files/disk-space.ts';
 import { isInMemory, workingFolder } from '../../files/system.ts';
 import { Workspaces } from '../../files/workspace.ts';
-import type { InputType, OutputType } from '../../formats.ts';
 import type { Verification, VerifyMode } from '../../regress/verifiable.ts';
-import { sanitizeForDisplay } from '../../text.ts';
+import { isDiskFull, KnownResultError, StartupError, serviceError } from '../../tables/errors.ts';
+import type { InputType, OutputType } from '../../tables/formats.ts';
 import {
   abortOnSignals,
   CliError,
@@ -32,6 +32,7 @@ import {
   toFileError,
   unreadable,
 } from './converter.ts';
+import { createInputs } from './inputs.ts';
 import { createVerifier } from './verifier.ts';
 
 /** Key by which the queue distinguishes clients. This process has only one. */
@@ -98,6 +99,22 @@ export async function createLocalConverter(
       });
       return key;
     },
+    combining: (work) =>
+      engine.workspaces.use({}, async (workspace) => {
+        let kept = 0;
+        await work({
+          async keep({ path: from, bytesAfter: bytes, key = '' }) {
+            kept += 1;
+            const path = join(workspace.path, `${kept}${extname(from)}`);
+            await copyFile(from, path, constants.COPYFILE_FICLONE);
+            return { path, bytes, key };
+          },
+          async combine(parts, combination) {
+            const folder = await workspace.folder('combined');
+            return engine.combine(parts, combination, { folder, client: CLIENT, signal });
+          },
+        });
+      }),
     async close() {
       verifier?.close();
       await engine.close();
@@ -228,33 +245,38 @@ async function startEngine(config: LocalSettings, signal: AbortSignal, jobs = co
 type LocalEngine = Awaited<ReturnType<typeof startEngine>> & { readonly signal: AbortSignal };
 
 /**
- * Starts the engine, and calls `work` with each file. Prints why a file has failed, and continues with the next.
+ * Starts the engine, and calls `work` with the path of each file. Prints why a file has failed, and continues with the next.
  *
- * @param find finds the files
+ * @param args files, folders, patterns, or `-`
+ * @param types types of images to find in folders
  * @param jsonName name of the file in the JSON object that is printed for a failure; undefined for a message
  * @returns the exit status: 0, 1 if a file has failed, 128 or more after a signal
  * @throws {CliError} if nothing can be converted
  */
-export async function forEachFile<T extends { readonly path: string }>(
+export async function forEachFile(
+  args: readonly string[],
+  types: readonly InputType[],
   config: LocalSettings,
-  find: (signal: AbortSignal) => Iterable<T> | Promise<AsyncIterable<T>>,
-  work: (file: T, local: LocalEngine) => Promise<void>,
+  work: (path: string, local: LocalEngine) => Promise<void>,
   jsonName?: string,
 ): Promise<number> {
   const { signal, status } = abortOnSignals();
   const local = { ...(await startEngine(config, signal)), signal };
   let failed = false;
   try {
-    for await (const file of await find(signal)) {
+    const inputs = await createInputs(args, undefined, signal, types);
+    for await (const input of inputs.find()) {
+      const { path } = input;
       try {
-        await work(file, local);
+        if ('notice' in input) printError(input.notice);
+        else if ('error' in input) throw input.error;
+        else await work(path, local);
       } catch (cause) {
         if (signal.aborted) break;
         failed = true;
-        const { code, message } = toFileError(cause, file.path);
-        const error = { code, message };
-        if (jsonName) console.log(JSON.stringify({ [jsonName]: file.path, error }));
-        else console.error(`imagemill: ${sanitizeForDisplay(message, MAX_LABEL_LENGTH)}`);
+        const { code, message } = toFileError(cause, path);
+        if (jsonName) console.log(toSafeJson({ [jsonName]: path, error: { code, message } }));
+        else printError(message);
       }
     }
   } finally {
@@ -262,6 +284,9 @@ export async function forEachFile<T extends { readonly path: string }>(
   }
   return status() || Number(failed);
 }
+
+const printError = (text: string): void =>
+  console.error(`imagemill: ${sanitizeForDisplay(text, MAX_LABEL_LENGTH)}`);
 
 async function openInput(input: string): Promise<Readable> {
   if (input === STDIN) return process.stdin;

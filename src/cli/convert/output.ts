@@ -1,15 +1,15 @@
 /** @module Determines the paths of the results, and writes the results atomically. */
 import { randomUUID } from 'node:crypto';
 import { constants, createReadStream } from 'node:fs';
-import { copyFile, link, lstat, open, rename, rm, stat, utimes } from 'node:fs/promises';
+import { chmod, copyFile, link, lstat, open, rename, rm, stat, utimes } from 'node:fs/promises';
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import type { Variant } from '../../conversion/types.ts';
-import { isDiskFull } from '../../errors.ts';
+import { fillPattern, type NameParts, namesSize } from '../../base/name-pattern.ts';
+import { baseNameOf, caseKey, createUniqueNamer, portableName } from '../../base/text.ts';
+import type { Variant } from '../../conversion/context.ts';
 import { createFolders, isInside, realPathOf, systemReason } from '../../files/system.ts';
-import { explainDisabled, OUTPUT_NAMES, type OutputType } from '../../formats.ts';
-import { fillPattern, type NameParts, namesSize } from '../../name-pattern.ts';
-import { baseNameOf, caseKey, createUniqueNamer, portableName } from '../../text.ts';
+import { isDiskFull } from '../../tables/errors.ts';
+import { COMBINED_TYPES, explainDisabled, OUTPUT_NAMES, type OutputType } from '../../tables/formats.ts';
 import { CliError } from '../context.ts';
 import type { BulkOptions, Naming } from './bulk-options.ts';
 import { type FileError, fileError, type OutputJob, STDIN } from './converter.ts';
@@ -25,6 +25,8 @@ export interface Destination {
   readonly path: string;
   /** Format of `--format` or of the extension; undefined without both. */
   readonly format: OutputType | undefined;
+  /** Whether all inputs become one file. */
+  readonly combine: boolean;
 }
 
 /** A job, the error of an input that has no job, or an input that is skipped. */
@@ -35,6 +37,9 @@ export type PlannedOutput = OutputJob | InputError | Skipped;
  *
  * @param format value of `--format`, if given
  * @param outputs the enabled output formats
+ * @param hasNames whether `--name` names the results, which is for folders
+ * @param combine whether all inputs become one file: `yes` with `--combine`, `implied` by several inputs and one file of a format that
+ *   can combine them, or `no`, as for a file that `-o` does not name
  * @throws {CliError} if the arguments contradict each other
  */
 export async function resolveDestination(
@@ -42,21 +47,27 @@ export async function resolveDestination(
   args: readonly string[],
   format: OutputType | undefined,
   outputs: readonly OutputType[],
+  hasNames: boolean,
+  combine: 'yes' | 'implied' | 'no',
 ): Promise<Destination> {
+  const wantsOne = combine === 'yes';
   // A variable of the shell that is not set would mean the current folder.
   if (output === '')
     throw new CliError('-o is empty: name a file or a folder, or use - for standard output.');
-  if (output === STDOUT) return { kind: 'stdout', path: output, format };
+  if (output === STDOUT) return { kind: 'stdout', path: output, format, combine: wantsOne };
   const info = await stat(output).catch(() => undefined);
-  const folder = { kind: 'folder', path: output, format } as const;
-  if (info?.isDirectory() || output.endsWith('/')) return folder;
+  const folder = { kind: 'folder', path: output, format, combine: false } as const;
+  const isFolder = info?.isDirectory() || output.endsWith('/');
+  if (isFolder && wantsOne) throw new CliError(`--combine needs a file for -o, and ${output} is a folder.`);
+  if (isFolder) return folder;
 
   const extension = extname(output).slice(1);
   const named = outputs.find((type) => type === OUTPUT_NAMES.get(extension.toLowerCase()));
-  if (args.length > 1 || (await matchesMany(args[0] as string))) {
-    if (info === undefined && named === undefined) return folder;
+  const areMany = args.length > 1 || (await matchesMany(args[0] as string));
+  if (info === undefined && named === undefined && (areMany || hasNames) && !wantsOne) return folder;
+  const canCombine = combine === 'implied' && named !== undefined && COMBINED_TYPES.includes(named);
+  if (areMany && !canCombine && !wantsOne)
     throw new CliError(`-o ${output} is one file, for several inputs: a folder ends with a slash.`);
-  }
   if (info && !info.isFile()) throw new CliError(`-o ${output} is neither a file nor a folder.`);
   if (format !== undefined && named !== undefined && named !== format)
     throw new CliError(`-o ${output} and --format ${format} contradict each other.`);
@@ -67,7 +78,7 @@ export async function resolveDestination(
     const what = extension === '' ? 'has no extension' : `has an unknown extension (not one of ${types})`;
     throw new CliError(`-o ${output} ${what}: set --format, or end a folder with a slash.`);
   }
-  return { kind: 'file', path: output, format: known };
+  return { kind: 'file', path: output, format: known, combine: wantsOne || areMany };
 }
 
 /** Checks for a name without extension that does not exist. It is probably a misspelled folder, which another message names. */
@@ -176,10 +187,10 @@ export async function assertInside(result: string, output: string): Promise<void
 /**
  * Checks before the conversion that the result can be written.
  *
- * @throws {FileError} OUTPUT_EXISTS, OUTPUT_UNWRITABLE
+ * @throws {FileError} OUTPUT_EXISTS, OUTPUT_IS_SOURCE, OUTPUT_UNWRITABLE
  */
 export async function assertWritable(
-  result: string,
+  { input, output: result }: Pick<OutputJob, 'input' | 'output'>,
   replace: boolean,
   destination: Destination,
 ): Promise<void> {
@@ -189,7 +200,11 @@ export async function assertWritable(
       throw fileError('OUTPUT_UNWRITABLE', result, error.message);
     });
   const info = await lstat(result).catch(() => undefined);
-  if (info && !replace) throw fileError('OUTPUT_EXISTS', result);
+  if (info && !replace) {
+    const source = await stat(input).catch(() => undefined);
+    const isSource = info.ino === source?.ino && info.dev === source.dev;
+    throw fileError(isSource ? 'OUTPUT_IS_SOURCE' : 'OUTPUT_EXISTS', result);
+  }
   if (info && !info.isFile() && !info.isSymbolicLink())
     throw fileError('OUTPUT_UNWRITABLE', result, 'another kind of file has this name');
 }
@@ -243,6 +258,10 @@ export async function withWriteErrors(path: string, write: () => Promise<void>):
   }
 }
 
+/** The bits of a mode that a result takes over: not setuid and its like. */
+const PERMISSIONS = 0o777;
+
+/** Copies a result to a folder and moves it to its target. It has the mode of the file that it replaces, or that of a new file. */
 async function placeCopy(
   result: string,
   target: string,
@@ -252,7 +271,13 @@ async function placeCopy(
 ): Promise<void> {
   const temporary = join(folder, `${OWN_PREFIX}-${randomUUID()}`);
   try {
-    await copyFile(result, temporary, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+    // The system gives a new file the mode of the umask, or that of the folder's access control list.
+    const file = await open(temporary, 'wx');
+    const { mode } = await file.stat().finally(() => file.close());
+    const replaced = replace ? await lstat(target).catch(() => undefined) : undefined;
+    // The tools write for this user only, and a copy has the mode of its source.
+    await chmod(result, (replaced?.isFile() ? replaced.mode : mode) & PERMISSIONS);
+    await copyFile(result, temporary, constants.COPYFILE_FICLONE);
     if (modifiedMs !== undefined) await setModified(temporary, modifiedMs);
     await (replace ? rename : linkExclusive)(temporary, target);
   } finally {

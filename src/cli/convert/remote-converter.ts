@@ -11,9 +11,9 @@ import {
   type ServiceClient,
   UnavailableError,
 } from '../../client/service-client.ts';
-import type { Config } from '../../config.ts';
-import { KnownResultError } from '../../errors.ts';
 import { Workspaces } from '../../files/workspace.ts';
+import type { Config } from '../../tables/config.ts';
+import { KnownResultError } from '../../tables/errors.ts';
 import { CliError } from '../context.ts';
 import { type Converter, FileError, labelOf, readUnchanged, STDIN, StopError, stateOf } from './converter.ts';
 

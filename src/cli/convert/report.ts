@@ -1,7 +1,8 @@
 /** @module Prints results to standard output and errors to standard error, or both as JSON lines, and writes the table of `--report`. */
-import { type FileHandle, open } from 'node:fs/promises';
-import { isReplaceable, systemReason } from '../../files/system.ts';
-import { sanitizeForDisplay, truncate } from '../../text.ts';
+import { constants } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
+import { escapeControls, sanitizeForDisplay, toSafeJson, truncate } from '../../base/text.ts';
+import { isReplaceable, openRegular, systemReason } from '../../files/system.ts';
 import { CliError } from '../context.ts';
 import { createProgress } from '../progress.ts';
 import { type ConvertedFile, type FileErrorCode, MAX_LABEL_LENGTH, type OutputJob } from './converter.ts';
@@ -60,7 +61,7 @@ function createPrinter(
     record(row: ReportRow, text: string | false = false): void {
       csv?.write(row);
       if (json && quiet && row.status !== 'failed') return;
-      if (json) printLine(JSON.stringify(toJson(row)));
+      if (json) printLine(toSafeJson(toJson(row)));
       else if (text) printLine(text);
     },
   };
@@ -154,7 +155,7 @@ function printSummary(
   { printLine, printError }: ReturnType<typeof createPrinter>,
 ): void {
   if (json) {
-    printLine(JSON.stringify({ summary: tally.toJson() }));
+    printLine(toSafeJson({ summary: tally.toJson() }));
     return;
   }
   const { total, failed, counts } = tally;
@@ -224,7 +225,7 @@ export async function createCsvReport(path: string) {
   stream.write(`${COLUMNS.join(',')}\r\n`);
   return {
     write(row: ReportRow): void {
-      stream.write(`${COLUMNS.map((column) => quoteCsv(row[column])).join(',')}\r\n`);
+      stream.write(`${COLUMNS.map((column) => formatCell(row[column])).join(',')}\r\n`);
     },
     /** Waits until all rows are written, and returns the cause if some could not be. */
     end: () => Promise.race([problem, new Promise<undefined>((done) => stream.end(() => done(undefined)))]),
@@ -233,11 +234,17 @@ export async function createCsvReport(path: string) {
 
 /** @throws {Error} if the file cannot be written or is not a report */
 async function openReport(path: string): Promise<FileHandle> {
-  if (await isReplaceable(path, START)) return open(path, 'w');
+  const { O_WRONLY, O_CREAT, O_TRUNC } = constants;
+  if (await isReplaceable(path, START)) return openRegular(path, O_WRONLY | O_CREAT | O_TRUNC);
   throw new Error('the file exists, and is not a report');
 }
 
-function quoteCsv(value: ReportRow[(typeof COLUMNS)[number]]): string {
-  const text = typeof value === 'object' ? value.join(' ') : String(value ?? '');
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+/** Start of a cell that a spreadsheet would take for a formula. */
+const FORMULA = /^[=+\-@＝＋－＠]/;
+
+/** Formats a cell. An apostrophe in front of a formula makes it a text, and each row is one line. */
+function formatCell(value: ReportRow[(typeof COLUMNS)[number]]): string {
+  const plain = escapeControls(typeof value === 'object' ? value.join(' ') : String(value ?? ''));
+  const text = FORMULA.test(plain) ? `'${plain}` : plain;
+  return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

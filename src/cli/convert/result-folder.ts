@@ -6,12 +6,12 @@ import { hash } from 'node:crypto';
 import { lstat, rmdir, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
-import type { Config } from '../../config.ts';
-import { toolSearch } from '../../conversion/capabilities.ts';
+import { toolSearch } from '../../conversion/limits/capabilities.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { isInside, isMissing, realPathOf, systemReason } from '../../files/system.ts';
 import { fingerprintTools } from '../../process/toolchain.ts';
 import type { VerifyMode } from '../../regress/verifiable.ts';
+import type { Config } from '../../tables/config.ts';
 import { CliError } from '../context.ts';
 import type { BulkOptions } from './bulk-options.ts';
 import {

@@ -1,6 +1,7 @@
 /** @module Counts what a command has done, and formats the summary. */
-import { NOTES } from '../../notes.ts';
-import { formatBytes, formatChange, plural } from '../../text.ts';
+
+import { formatBytes, formatChange, plural, sanitizeForDisplay } from '../../base/text.ts';
+import { NOTES } from '../../tables/notes.ts';
 import type { ConvertedFile } from './converter.ts';
 
 /** What a command has done so far. */
@@ -42,7 +43,8 @@ export class Tally {
   toJson(): object {
     return {
       ...this.counts,
-      ...{ notes: Object.fromEntries(this.#notes), failed: Object.fromEntries(this.#failures) },
+      notes: Object.fromEntries(this.#notes),
+      failed: Object.fromEntries(this.#failures),
     };
   }
 
@@ -86,7 +88,8 @@ function increment(numbers: Map<string, number>, name: string): void {
 
 /** Returns the sentence of a note. An instance of another version can have other notes. */
 export const formatNote = (note: string): string =>
-  (NOTES as Readonly<Record<string, { readonly page: string }>>)[note]?.page ?? `${note}.`;
+  (NOTES as Readonly<Record<string, { readonly page: string }>>)[note]?.page ??
+  `${sanitizeForDisplay(note)}.`;
 
 /** Formats sizes before and after, such as "139 kB → 76 kB (−45%)". */
 export const formatSizes = (before: number, after: number): string =>
@@ -106,6 +109,7 @@ const REASONS: Readonly<Record<string, string>> = {
   NAME_NOT_UTF8: 'name not UTF-8',
   OUTPUT_EXISTS: 'with an existing result',
   OUTPUT_FULL: 'disk full',
+  OUTPUT_IS_SOURCE: 'with itself as the result',
   OUTPUT_UNWRITABLE: 'result not writable',
   PROXY_413: 'too large for a proxy',
   SAME_RESULT: 'with the same result name',

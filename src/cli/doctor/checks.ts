@@ -1,11 +1,12 @@
 /** @module The list of checks, and the checks of settings, tools, formats, policy and sandbox. */
-import { openApiKeys } from '../../api-keys.ts';
-import { detectCapabilities, enabledTypes, toolSearch } from '../../conversion/capabilities.ts';
-import { EXTRA_INPUT_TYPES, EXTRA_OUTPUT_TYPES } from '../../formats.ts';
+
+import { formatBytes, plural } from '../../base/text.ts';
+import { detectCapabilities, enabledTypes, toolSearch } from '../../conversion/limits/capabilities.ts';
+import { openApiKeys } from '../../files/api-keys.ts';
 import { NO_LAYERS } from '../../process/sandbox/layers.ts';
 import { isAtLeast, searchedTools } from '../../process/toolchain.ts';
-import { formatBytes, plural } from '../../text.ts';
-import { PATH_SETTINGS, TOOLS } from '../../tools.ts';
+import { EXTRA_INPUT_TYPES, EXTRA_OUTPUT_TYPES } from '../../tables/formats.ts';
+import { PATH_SETTINGS, TOOLS } from '../../tables/tools.ts';
 import { type CheckResult, type DoctorReport, fail, ok, warn } from './collect.ts';
 import { conversion, fonts, redis, webPage, workingFiles } from './functional-checks.ts';
 
@@ -117,10 +118,14 @@ export const CHECKS: readonly ((report: DoctorReport) => CheckResult[] | Promise
   remarks,
 ];
 
-function settings({ settingProblems, settingsFile: { file, problem } }: DoctorReport): CheckResult[] {
-  if (settingProblems.length > 0) return settingProblems.map((found) => fail('settings', found));
-  if (problem) return [warn('settings', problem, 'run this command as root')];
-  return [ok('settings', file ? `all valid, with those of ${file}` : 'all valid')];
+function settings(report: DoctorReport): CheckResult[] {
+  const { settingProblems, settingsFile, misspelled } = report;
+  const { file, problem } = settingsFile;
+  const warnings = misspelled.map((found) => warn('settings', found));
+  if (settingProblems.length > 0)
+    return [...settingProblems.map((found) => fail('settings', found)), ...warnings];
+  if (problem) return [warn('settings', problem, 'run this command as root'), ...warnings];
+  return [ok('settings', file ? `all valid, with those of ${file}` : 'all valid'), ...warnings];
 }
 
 function access({ config }: DoctorReport): CheckResult[] {

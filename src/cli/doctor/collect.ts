@@ -4,19 +4,25 @@
  */
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { type Config, ConfigError, loadConfig } from '../../config.ts';
-import { toolSearch } from '../../conversion/capabilities.ts';
 import { createConversionEngine, findTools } from '../../conversion/engine.ts';
-import { StartupError } from '../../errors.ts';
+import { toolSearch } from '../../conversion/limits/capabilities.ts';
 import { isMissing, systemReason } from '../../files/system.ts';
 import { Workspaces } from '../../files/workspace.ts';
 import { ASSETS_DIR } from '../../folders.ts';
-import { MAX_DIMENSION } from '../../formats.ts';
 import { isPolicyEnforced } from '../../process/policy.ts';
 import { createRunner } from '../../process/runner.ts';
 import { type Magick, searchedTools, type Toolchain } from '../../process/toolchain.ts';
-import type { ToolName } from '../../tools.ts';
-import { type CliContext, CliError, createWarningCollector, withWorkingFolder } from '../context.ts';
+import { type Config, ConfigError, listMisspelled, loadConfig } from '../../tables/config.ts';
+import { StartupError } from '../../tables/errors.ts';
+import { MAX_DIMENSION } from '../../tables/formats.ts';
+import type { ToolName } from '../../tables/tools.ts';
+import {
+  type CliContext,
+  CliError,
+  createWarningCollector,
+  throwForUser,
+  withWorkingFolder,
+} from '../context.ts';
 
 export interface CheckResult {
   readonly name: string;
@@ -93,9 +99,7 @@ export async function collectReport({ env, ...settingsFile }: ServiceSettings) {
   const { log, warnings } = createWarningCollector();
   // Commands for one's own files use all tools, and the service those of its settings.
   const allTools = await findTools({ ...config, EXTRA_INPUTS: 'all', EXTRA_OUTPUTS: 'all' }).catch(
-    (error) => {
-      throw error instanceof StartupError ? new CliError(error.message) : error;
-    },
+    throwForUser,
   );
   const { magick, ...others } = allTools;
   const searched: readonly string[] = searchedTools(toolSearch(config));
@@ -112,8 +116,16 @@ export async function collectReport({ env, ...settingsFile }: ServiceSettings) {
   const policyEnforced =
     toolchain.magick && (!(engine instanceof Error) || (await enforcesPolicy(toolchain.magick, config)));
   return {
-    ...{ config, settingProblems, settingsFile, toolchain, allTools },
-    ...{ policyEnforced, refused, engine, warnings },
+    config,
+    settingProblems,
+    settingsFile,
+    toolchain,
+    allTools,
+    misspelled: listMisspelled(env),
+    policyEnforced,
+    refused,
+    engine,
+    warnings,
   };
 }
 

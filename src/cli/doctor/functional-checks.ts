@@ -1,14 +1,14 @@
 /** @module Checks that run something: a conversion, a search for fonts, disk space, a connection to Redis. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import type { RedisConnection } from '../../base/redis-client.ts';
+import { formatBytes } from '../../base/text.ts';
 import { convertOnePixel } from '../../conversion/health-check.ts';
 import { isInMemory } from '../../files/system.ts';
 import { Workspaces } from '../../files/workspace.ts';
 import { WEB_APP_DIR } from '../../folders.ts';
 import { CommandError } from '../../process/command.ts';
 import { createProbeRunner } from '../../process/runner.ts';
-import type { RedisConnection } from '../../redis-client.ts';
-import { formatBytes } from '../../text.ts';
 import { bytesOfBatch, DISK_SPACE_FACTOR } from '../context.ts';
 import { type CheckResult, type DoctorReport, fail, ok, warn } from './collect.ts';
 
@@ -120,7 +120,7 @@ export async function redis({ config: { REDIS_URL } }: DoctorReport): Promise<Ch
   if (REDIS_URL === undefined) return [];
   const name = 'REDIS_URL';
   let client: RedisConnection | undefined;
-  const { CONNECT_TIMEOUT_MS, createRedisClient, withTimeout } = await import('../../redis-client.ts');
+  const { CONNECT_TIMEOUT_MS, createRedisClient, withTimeout } = await import('../../base/redis-client.ts');
   try {
     client = createRedisClient(REDIS_URL, () => {});
     await withTimeout(client.connect(), CONNECT_TIMEOUT_MS);

@@ -46,6 +46,8 @@ export interface Result {
   readonly notes: readonly Note[];
   /** Quality of the result, if `max_bytes` limited its size. */
   readonly quality: number | undefined;
+  /** Positions of the images that `on_error: 'skip'` has left out of a combined file, from 0. */
+  readonly skipped: readonly number[];
   /** SHA-256 of the file, in Base64. Undefined for archives. */
   readonly digest: string | undefined;
   /** `X-Conversion-Key`: equal keys mean equal results. With `If-None-Match: "KEY"`, the service sends only another result. */
@@ -100,7 +102,7 @@ export interface Client {
   readonly base: string;
   /** Converts an image. */
   convert(image: Image, options?: ConvertOptions, settings?: RequestSettings): Promise<Result>;
-  /** Converts several images, or ZIP archives of images, and returns a ZIP archive. Names are those of `File`s. */
+  /** Converts several images, or ZIP archives of images, and returns a ZIP archive, or with `combine` one file. Names are those of `File`s. */
   batch(images: Iterable<Blob>, options?: BatchOptions, settings?: PlainSettings): Promise<Result>;
   /** Describes an image and, with any option, what its conversion would result in. */
   identify(image: Image, options?: IdentifyOptions, settings?: RequestSettings): Promise<ImageDescription>;
@@ -171,9 +173,11 @@ function createSender(base: string, settings: ClientSettings) {
   ): Promise<Response> => {
     const { key, retries = DEFAULT_RETRIES, maxWaitMs = MAX_WAIT_MS, onRetry } = settings;
     const init = {
-      ...{ method: body ? 'POST' : 'GET', body: (body ?? null) as Body },
+      method: body ? 'POST' : 'GET',
+      body: (body ?? null) as Body,
       headers: { ...(key && { Authorization: `Bearer ${key}` }), ...headers },
-      ...{ signal: signal ?? null, duplex: 'half' as const }, // fetch requires `duplex` for streams
+      signal: signal ?? null,
+      duplex: 'half' as const, // fetch requires `duplex` for streams
     };
     const isStream = body !== undefined && 'getReader' in body;
     let canReconnect = retries > 0 && !isStream;
@@ -276,6 +280,7 @@ function toResult(response: Response): Result {
     height: number('x-image-height'),
     notes: [...header('x-conversion-notes').matchAll(/(?:^|, )([a-z-]+)/g)].map(([, note]) => note as Note),
     quality: number('x-conversion-quality'),
+    skipped: (header('x-skipped-files').match(/\d+/g) ?? []).map(Number),
     digest: /sha-256=:([^:]+):/.exec(header('repr-digest'))?.[1],
     key: header('x-conversion-key') || undefined,
     ms: Math.round(Number(/convert;dur=([\d.]+)/.exec(header('server-timing'))?.[1] ?? 0)),

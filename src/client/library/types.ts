@@ -11,22 +11,23 @@ export type InputFormat =
 
 /** Difference between an image and its result, or damage of the image. */
 export type Note =
-  | 'first-frame-only' | 'first-page-only' | 'alpha-flattened' | 'colour-converted-to-srgb' | 'not-trimmed' | 'truncated-input' |
-  'quality-lowered' | 'partial-alpha-lost' | 'svg-features-ignored' | 'metadata-partly-kept' | 'unknown-fields-ignored';
+  | 'first-frame-only' | 'first-page-only' | 'alpha-flattened' | 'colour-converted-to-srgb' | 'hdr-removed' | 'not-trimmed' |
+  'truncated-input' | 'quality-lowered' | 'partial-alpha-lost' | 'timing-changed' | 'svg-features-ignored' | 'metadata-partly-kept' |
+  'files-skipped' | 'unknown-fields-ignored';
 
 /** Names of errors, the same in all versions. */
 export type Reason =
   | 'malformed_request' | 'host_invalid' | 'incomplete_body' | 'chunks_too_small' | 'not_multipart' | 'malformed_multipart' | 'no_file' |
   'file_sent_as_text' | 'empty_file' | 'unexpected_file_field' | 'too_many_files' | 'too_many_fields' | 'field_in_query' |
-  'unknown_parameter' | 'field_repeated' | 'field_invalid' | 'conflicting_formats' | 'too_many_variants' | 'variant_invalid' | 'bad_archive'
-  | 'corrupt_image' | 'unsupported_encoding' | 'file_encrypted' | 'pdf_to_pdf' | 'output_dimension_too_large' | 'page_missing' |
-  'crop_outside' | 'bytes_unreachable' | 'client_id_invalid' | 'api_key_missing' | 'api_key_invalid' | 'not_found' | 'method_not_allowed' |
-  'not_acceptable' | 'request_timeout' | 'upload_timeout' | 'upload_too_slow' | 'precondition_failed' | 'file_too_large' | 'too_many_pixels'
-  | 'watermark_too_large' | 'input_dimension_too_large' | 'drawing_too_large' | 'result_too_large' | 'result_too_large_in_total' |
-  'variants_too_large_in_total' | 'too_many_frames' | 'too_many_total_pixels' | 'resource_limit_exceeded' | 'conversion_timeout' |
-  'unsupported_type' | 'conversion_unsupported' | 'unsupported_content_encoding' | 'range_not_satisfiable' | 'rate_limited' |
-  'headers_too_large' | 'internal' | 'method_unknown' | 'transfer_coding' | 'queue_full' | 'overloaded' | 'disk_full' |
-  'temp_dir_unwritable' | 'shutting_down' | 'too_many_connections' | 'converter_unavailable';
+  'unknown_parameter' | 'field_repeated' | 'field_invalid' | 'not_available' | 'conflicting_formats' | 'too_many_variants' |
+  'variant_invalid' | 'bad_archive' | 'corrupt_image' | 'unsupported_encoding' | 'file_encrypted' | 'pdf_to_pdf' |
+  'output_dimension_too_large' | 'page_missing' | 'crop_outside' | 'bytes_unreachable' | 'client_id_invalid' | 'api_key_missing' |
+  'api_key_invalid' | 'not_found' | 'method_not_allowed' | 'not_acceptable' | 'request_timeout' | 'upload_timeout' | 'upload_too_slow' |
+  'precondition_failed' | 'file_too_large' | 'too_many_pixels' | 'watermark_too_large' | 'input_dimension_too_large' | 'drawing_too_large' |
+  'result_too_large' | 'result_too_large_in_total' | 'variants_too_large_in_total' | 'too_many_frames' | 'too_many_total_pixels' |
+  'resource_limit_exceeded' | 'conversion_timeout' | 'unsupported_type' | 'conversion_unsupported' | 'unsupported_content_encoding' |
+  'range_not_satisfiable' | 'rate_limited' | 'headers_too_large' | 'internal' | 'method_unknown' | 'transfer_coding' | 'queue_full' |
+  'overloaded' | 'disk_full' | 'temp_dir_unwritable' | 'shutting_down' | 'too_many_connections' | 'converter_unavailable';
 
 /** Part that `cover` keeps, and place of an image in the box of `contain`. */
 export type Position =
@@ -113,8 +114,9 @@ export interface ResultOptions {
   /** Whether an image can be enlarged. An SVG is always rendered at the requested size. Default: `false`. */
   readonly enlarge?: boolean | undefined;
   /**
-   * Whether a WebP has exactly the pixels of the image, regardless of `quality`. With `metadata=all`, an upright JPEG becomes a JPEG XL
-   * from which its bytes can be restored. Otherwise ignored. Excludes `max_bytes`. Default: `false`.
+   * Whether a WebP or PDF has exactly the pixels of the image, regardless of `quality`. A PDF contains an unedited JPEG as it is. With
+   * `metadata=all`, an upright JPEG becomes a JPEG XL from which its bytes can be restored. Otherwise ignored. Excludes `max_bytes`.
+   * Default: `false`.
    */
   readonly lossless?: boolean | undefined;
   /**
@@ -140,8 +142,22 @@ export interface ResultOptions {
    * response is an archive. Default: all.
    */
   readonly pages?: 'all' | 'first' | string | undefined;
-  /** Pixels per inch of a page of a PDF, before it is fitted into `width` and `height`. Ignored for other images. Default: 144. */
+  /**
+   * Pixels per inch of a page of a PDF, before it is fitted into `width` and `height`. Default: 144. For the output format pdf, pixels per
+   * inch of a picture on its page, instead of what its file states. Otherwise ignored.
+   */
   readonly dpi?: number | undefined;
+  /**
+   * Size of the pages of a PDF: that of the picture (`image`), `a3`, `a4`, `a5`, `letter`, `legal`, or `WIDTHxHEIGHT` in millimetres. The
+   * picture is scaled to the page, and never cropped. Other formats ignore it. Default: `image`.
+   */
+  readonly page_size?: 'image' | 'a3' | 'a4' | 'a5' | 'letter' | 'legal' | string | undefined;
+  /** Margin of the pages of a PDF in millimetres, on each side. Other formats ignore it. Default: `0`. */
+  readonly page_margin?: number | undefined;
+  /**
+   * Orientation of the pages of a PDF, by default that of the picture. The others need a `page_size` other than `image`. Default: `auto`.
+   */
+  readonly page_orientation?: 'auto' | 'portrait' | 'landscape' | undefined;
   /**
    * Colour that replaces transparency if the format has none, and colour of the borders of `fit=contain`, as `#rgb`, `#rrggbb` or a name of
    * CSS. Default: white, and transparent for borders if the format has transparency.
@@ -158,6 +174,26 @@ export interface ConvertOptions extends ResultOptions {
   /** Several results, instead of one. The response is a ZIP archive. */
   readonly variants?: readonly (ResultOptions & { readonly name: string })[] | undefined;
   /**
+   * Whether all results become one file, instead of an archive: the pages of a PDF or a TIFF, or the frames of a GIF or a WebP. Frames have
+   * the size of the first picture, or `width` and `height`, with `fit=contain` unless `fit` is set, and are the first ones of animations.
+   * `GET /formats` lists the formats that work here. Excludes `variants` and `max_bytes`, and for frames also `metadata` and `frames=all`.
+   * Default: `false`.
+   */
+  readonly combine?: boolean | undefined;
+  /**
+   * Order of the files in a combined file. `request`: that of the request. `name`: by their names, as in file managers: `IMG_2` before
+   * `IMG_10`. Default: `request`.
+   */
+  readonly order?: 'request' | 'name' | undefined;
+  /**
+   * Name of a combined file. Folders and control characters are removed, and the extension of the format is added. Default: `combined`.
+   */
+  readonly name?: string | undefined;
+  /** Time of each frame of a combined GIF or WebP in milliseconds. A GIF has hundredths of a second. Default: `500`. */
+  readonly delay?: number | undefined;
+  /** How often a combined GIF or WebP is played. 0 means forever. Default: `0`. */
+  readonly loop?: number | undefined;
+  /**
    * What to do if a variant fails. `fail`: the request fails, and the message names the variant. `skip`: `manifest.json` and `errors.json`
    * list the errors. Default: `fail`.
    */
@@ -170,8 +206,9 @@ export interface ConvertOptions extends ResultOptions {
 export interface BatchOptions extends ConvertOptions {
   /**
    * What to do if a file fails. `fail`: the request fails with the status of that file, and the message names the file. `skip`: the archive
-   * contains the other files, and its `errors.json` lists the errors; if all files fail, the response is the error of the first file. Send
-   * this field before the files, so that it also applies to files that are rejected during the upload. Default: `fail`.
+   * contains the other files, and its `errors.json` lists the errors; a combined file has the others, and `X-Skipped-Files` lists the
+   * positions of those that failed; if all files fail, the response is the error of the first file. Send this field before the files, so
+   * that it also applies to files that are rejected during the upload. Default: `fail`.
    */
   readonly on_error?: 'fail' | 'skip' | undefined;
   /** Whether the archive has a `manifest.json` with the name, size, SHA-256 and notes of each result. Default: `false`. */
@@ -301,6 +338,8 @@ export interface Formats {
   /** Names of formats that the service reads. */
   readonly input: readonly string[];
   readonly output: readonly OutputFormat[];
+  /** Formats of which one file can have the results of several images, with `combine`. */
+  readonly combine?: readonly ('webp' | 'gif' | 'pdf' | 'tiff')[] | undefined;
   /** Who can reach this server, as its operator states: anyone, or only people who trust each other. */
   readonly access?: 'public' | 'private' | undefined;
   /** Limits of this server, which its operator sets. */

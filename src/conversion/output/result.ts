@@ -2,24 +2,31 @@
  * @module Checks the file that the tools have written, corrects its metadata, and collects the notes of a result from the output of
  * the tools.
  */
-import { closeSync, constants, fstatSync, opendirSync, openSync, readSync, writeSync } from 'node:fs';
+import { closeSync, constants, fstatSync, opendirSync, openSync, readSync } from 'node:fs';
 import { join, parse } from 'node:path';
+import { hashFile } from '../../files/system.ts';
 import { workFiles } from '../../files/workspace.ts';
-import { ALL_INPUT_TYPES, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import { editFile } from '../../images/containers/file.ts';
 import { writeCopyright } from '../../images/copyright/write.ts';
 import { withoutMarker } from '../../images/exif.ts';
 import type { ImageInfo } from '../../images/image-info.ts';
 import { inspect } from '../../images/index.ts';
 import { type JxlMetadata, jxlMetadataEdits } from '../../images/jxl.ts';
-import { type PngMetadata, readPngMetadata } from '../../images/png-text.ts';
-import type { Note } from '../../notes.ts';
+import { type PngMetadata, readPngMetadata } from '../../images/png/png-text.ts';
 import type { Output } from '../../process/command.ts';
-import { hashFile } from '../key.ts';
-import { FILE_TO_ENCODE, nameFile, OUTPUT_STEM } from '../plan/step.ts';
-import { type ConversionJob, type ConvertOptions, INPUT_FILE, RESTORED_FILE } from '../plan/types.ts';
-import type { ConversionInput } from '../types.ts';
-import { invalidOutputError, warningsIn } from './tool-errors.ts';
+import { ALL_INPUT_TYPES, type InputType, OUTPUTS, type OutputType } from '../../tables/formats.ts';
+import type { Note } from '../../tables/notes.ts';
+import type { ConversionInput } from '../context.ts';
+import { FILE_TO_ENCODE, nameFile } from '../plan/step.ts';
+import {
+  type ConversionJob,
+  type ConvertOptions,
+  INPUT_FILE,
+  type PlannedJob,
+  RESTORED_FILE,
+} from '../plan/types.ts';
+import { invalidOutputError, isNoFile, warningsIn } from './tool-errors.ts';
+import { writeDocument } from './write-document.ts';
 
 /** Conversion that has written an output. */
 type OutputContext = Pick<ConversionInput, 'folder' | 'type' | 'label'>;
@@ -38,15 +45,19 @@ export interface CheckedResult {
  */
 export async function checkResult(
   source: OutputContext,
-  job: ConversionJob,
+  job: ConversionJob & Partial<PlannedJob>,
   stdout: string,
 ): Promise<CheckedResult> {
   const { image, options, suffix } = job;
   assertAllFramesRead(image, stdout, source);
   if (job.isTranscoded) await assertRestored(source);
+  const { plan } = job;
+  if (plan?.document) {
+    const path = resultPath(source, job);
+    return { path, bytes: await writeDocument(path, { source, job, plan: plan.document, printed: stdout }) };
+  }
   const checked = await moveOutput(source, job);
-  if (options.format === 'pdf') correctPdfTitle(checked.path, parse(nameFile(job.output, suffix)).name);
-  if (options.metadata === 'copyright' && image.copyright)
+  if (options.metadata === 'copyright')
     return { ...checked, bytes: await writeCopyright(checked, options.format, image.copyright) };
   if (options.format !== 'jxl' || options.metadata === 'none' || job.isTranscoded) return checked;
   return addJxlMetadata(checked, join(source.folder, nameFile(FILE_TO_ENCODE, suffix)));
@@ -64,18 +75,38 @@ async function moveOutput(source: OutputContext, job: ConversionJob): Promise<Ch
   const outputs = await findOutputs(source.folder, parse(output).name);
   if (outputs.length !== 1 || outputs[0] !== output)
     throw invalidOutputError(`expected ${output}, found: ${outputs.join(', ') || 'no file'}`, source);
-  // With maxBytes, several results can exist at the same time.
-  const encode = options.maxBytes === undefined ? '' : `.q${options.quality}`;
-  const path = `${source.folder}${suffix && `.${suffix}`}${encode}.${options.format}`;
-  await workFiles(path).rename(join(source.folder, output), path);
+  const path = resultPath(source, job);
+  const bytes = await takeResult(join(source.folder, output), path, options.format);
+  if (bytes !== undefined) return { path, bytes };
+  throw invalidOutputError(`${output} is not a file that starts like ${options.format}`, source);
+}
+
+/**
+ * Moves a file that a tool has written to where no tool can change it.
+ *
+ * @returns its size in bytes; undefined if it is not a file of the format, which is then removed
+ */
+export async function takeResult(
+  from: string,
+  path: string,
+  format: OutputType,
+): Promise<number | undefined> {
   try {
-    const bytes = checkedSize(path, OUTPUTS[options.format]);
-    if (bytes !== undefined) return { path, bytes };
+    await workFiles(path).rename(from, path);
+    const bytes = checkedSize(path, OUTPUTS[format]);
+    if (bytes !== undefined) return bytes;
   } catch (error) {
     if (!isNoFile(error)) throw error;
   }
   await workFiles(path).rm(path, { recursive: true, force: true });
-  throw invalidOutputError(`${output} is not a file that starts like ${options.format}`, source);
+  return undefined;
+}
+
+/** Returns the path of a result beside the folder, where no tool can change it. */
+function resultPath({ folder }: OutputContext, { options, suffix }: ConversionJob): string {
+  // With maxBytes, several results can exist at the same time.
+  const encode = options.maxBytes === undefined ? '' : `.q${options.quality}`;
+  return `${folder}${suffix && `.${suffix}`}${encode}.${options.format}`;
 }
 
 /** Number of names that are read in this thread. Others are read in another thread: a hostile tool can write any number of files. */
@@ -117,14 +148,6 @@ function checkedSize(path: string, { signature }: (typeof OUTPUTS)['webp']): num
   } finally {
     closeSync(file);
   }
-}
-
-/** Errors of open(2) and read(2) if the path is missing, or is a link, a pipe, a socket or a folder. */
-const NO_FILE = ['ENOENT', 'ELOOP', 'ESPIPE', 'ENXIO', 'EISDIR'];
-
-/** Returns whether an error means that a tool has not written the expected file. */
-export function isNoFile(error: unknown): boolean {
-  return NO_FILE.includes((error as NodeJS.ErrnoException).code ?? '');
 }
 
 /** Line that a plan makes ImageMagick print for an image with transparency. */
@@ -219,28 +242,4 @@ function jxlMetadataOf({ kind, bytes }: PngMetadata): JxlMetadata {
   if (kind === 'xmp' && bytes.length > 0) return { xmp: bytes };
   const exif = withoutMarker(bytes);
   return kind === 'exif' && TIFF_HEADERS.includes(exif.toString('latin1', 0, 4)) ? { exif } : {};
-}
-
-const utf16 = (text: string): string => Buffer.from(text, 'utf16le').swap16().toString('hex').toUpperCase();
-
-/** Title that ImageMagick 6 writes: the file name in UTF-16, with a NUL, but no byte order mark. Viewers show "\0i\0m…". */
-const garbled = (stem: string): string => `<${utf16(`${stem}\0`)}>`;
-/** Correct title (ISO 32000-1, section 7.9.2.2). It has the same length, so all offsets stay valid. */
-const CORRECT = `<${utf16(`\uFEFF${OUTPUT_STEM}`)}>`;
-/** Bytes at the end of a PDF that contain the title. Only the object table, 20 bytes per object, follows it. */
-const END_BYTES = 256 * 1024;
-
-/** Corrects the title of the PDF at `path` in place. `stem` is the name of the file that a tool wrote, without its extension. */
-function correctPdfTitle(path: string, stem: string): void {
-  const file = openSync(path, 'r+');
-  try {
-    const { size } = fstatSync(file);
-    const start = Math.max(0, size - END_BYTES);
-    const end = Buffer.alloc(size - start);
-    readSync(file, end, 0, end.length, start);
-    const at = end.lastIndexOf(`/Title ${garbled(stem)}`);
-    if (at >= 0) writeSync(file, `/Title ${CORRECT}`, start + at);
-  } finally {
-    closeSync(file);
-  }
 }

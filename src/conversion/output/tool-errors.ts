@@ -1,10 +1,16 @@
 /** @module Parses the messages of tools, and translates failures of tools into errors for the client. */
-import { ClientDisconnectedError, ServiceError, serviceErrorFrom, type TimeLimit } from '../../errors.ts';
-import { INPUTS, OUTPUTS, type OutputType } from '../../formats.ts';
+
 import type { KindRow } from '../../images/kinds.ts';
 import { CommandError } from '../../process/command.ts';
-import type { ToolName } from '../../tools.ts';
-import type { ConversionInput } from '../types.ts';
+import {
+  ClientDisconnectedError,
+  ServiceError,
+  serviceErrorFrom,
+  type TimeLimit,
+} from '../../tables/errors.ts';
+import { INPUTS, OUTPUTS, type OutputType } from '../../tables/formats.ts';
+import type { ToolName } from '../../tables/tools.ts';
+import type { ConversionInput } from '../context.ts';
 
 /** File that an error is about. */
 type ErrorSubject = Pick<ConversionInput, 'type' | 'label'>;
@@ -68,9 +74,15 @@ function exceededLimit(tool: ToolName, { stderr, signal }: CommandError): Limit 
 const isFileTooLarge = ({ signal, exitCode }: CommandError): boolean =>
   signal === 'SIGXFSZ' || exitCode === 25;
 
-/** ImageMagick's warnings about a JPEG that ends early. */
-const TRUNCATED =
-  /^(?:Premature end of JPEG file|Corrupt JPEG data: (?:premature|bad Huffman)) .* @ warning\/jpeg\.c\//;
+/** ImageMagick's warnings about a JPEG that ends early, and about fax lines of a TIFF that are damaged, which become white. */
+const TRUNCATED = new RegExp(
+  [
+    /^(?:Premature end of JPEG file|Corrupt JPEG data: (?:premature|bad Huffman)) .* @ warning\/jpeg\.c\//,
+    /^(?:Premature EO[FL]|Line length mismatch|Bad code word) at .*Fax\d?Decode.* @ warning\/tiff\.c\//,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+);
 
 /** ImageMagick's messages about a colour profile. The image itself can be valid. */
 const PROFILE_ERROR =
@@ -210,4 +222,12 @@ function trustedMessagesIn(stderr: string): string[] {
   const messages = messagesIn(stderr);
   const lines = stderr.split('\n').filter((line) => line !== '');
   return messages.length === lines.length ? messages : [];
+}
+
+/** Errors of open(2) and read(2) if the path is missing, or is a link, a pipe, a socket or a folder. */
+const NO_FILE = ['ENOENT', 'ELOOP', 'ESPIPE', 'ENXIO', 'EISDIR'];
+
+/** Returns whether an error means that a tool has not written the expected file. */
+export function isNoFile(error: unknown): boolean {
+  return NO_FILE.includes((error as NodeJS.ErrnoException).code ?? '');
 }

@@ -2,9 +2,10 @@
  * @module Converts colours and transparency to those that the result can hold. An image that loses its profile is converted
  * to sRGB, because its colours would change otherwise. Pure.
  */
-import { OUTPUTS } from '../../formats.ts';
-import { differsFromSrgb, type Page } from '../../images/image-info.ts';
-import { isOptionSet, optionsWith } from '../../options.ts';
+
+import { type ColourTablesFile, differsFromSrgb, type Page } from '../../images/image-info.ts';
+import { OUTPUTS } from '../../tables/formats.ts';
+import { isOptionSet, optionsWith } from '../../tables/options.ts';
 import { SRGB_PROFILE } from './step.ts';
 import type { ConversionJob, Sentence } from './types.ts';
 
@@ -18,15 +19,27 @@ export function rgbToSrgb(job: ConversionJob): string[] {
   return job.image.cmyk || pagesDiffer(job) ? [] : toSrgb(job);
 }
 
-/** Converts a page while it is read, if the pages differ in their colours. */
-export function pageToSrgb(job: ConversionJob, page: Page): string[] {
-  return pagesDiffer(job) ? toSrgb(asPage(job, page), isExactTransform(job)) : [];
+/** Returns a function that returns the arguments to convert a page while it is read, if the pages differ in their colours. */
+export function pageToSrgb(job: ConversionJob): (page: Page) => readonly string[] {
+  if (!pagesDiffer(job)) return () => [];
+  const isExact = isExactTransform(job);
+  const kinds = [...job.colourPages].map(
+    ([kind, page]) => [kind, toSrgb(asPage(job, page), isExact)] as const,
+  );
+  const converted = new Map(kinds);
+  return (page) => converted.get(colourKind(page)) ?? [];
 }
+
+/** Returns whether a profile converts inks, before the resize. */
+export const convertsInks = (job: ConversionJob): boolean =>
+  job.image.cmyk === true && !pagesDiffer(job) && convertsToSrgb(job) && differsFromSrgb(job.image.profile);
 
 /** Returns whether the conversion to sRGB changes pixels. */
 export function convertsColour(job: ConversionJob): boolean {
   const { pages } = job.image;
-  return pages ? job.pages.some((page) => changesPixels(asPage(job, page))) : changesPixels(job);
+  return pages
+    ? [...job.colourPages.values()].some((page) => changesPixels(asPage(job, page)))
+    : changesPixels(job);
 }
 
 export const explainColours: Sentence = (job) => {
@@ -37,6 +50,7 @@ export const explainColours: Sentence = (job) => {
 };
 
 function changesPixels(job: ConversionJob): boolean {
+  if (job.isEmbedded) return false;
   const { cmyk, lab, profile } = job.image;
   return convertsToSrgb(job) && (differsFromSrgb(profile) || cmyk === true || lab === true);
 }
@@ -45,10 +59,11 @@ function asPage(job: ConversionJob, { cmyk = false, lab = false, profile = 'none
   return { ...job, image: { ...job.image, cmyk, lab, profile } };
 }
 
-function pagesDiffer(job: ConversionJob): boolean {
-  const kinds = job.pages.map(({ cmyk = false, lab = false, profile }) => `${cmyk} ${lab} ${profile}`);
-  return new Set(kinds).size > 1;
-}
+/** Returns a text that differs for pages whose colours are converted differently. */
+export const colourKind = ({ cmyk = false, lab = false, profile }: Page): string =>
+  `${cmyk} ${lab} ${profile}`;
+
+const pagesDiffer = ({ colourPages }: ConversionJob): boolean => colourPages.size > 1;
 
 /**
  * Maximum number of pixels for which exact colour conversion is faster. The other way first makes a table, which takes 20 ms. Per
@@ -62,8 +77,20 @@ const MAX_EXACT_PIXELS = 250_000;
  */
 function isExactTransform({ image, fittings }: ConversionJob): boolean {
   if (!differsFromSrgb(image.profile)) return false;
-  const pixels = fittings.reduce((sum, { resized }) => sum + resized.width * resized.height, 0);
+  const pixels = countPixels(fittings);
   return image.type === 'png' || (!image.cmyk && pixels > 0 && pixels <= MAX_EXACT_PIXELS);
+}
+
+const countPixels = (fittings: ConversionJob['fittings']): number =>
+  fittings.reduce((sum, { resized }) => sum + resized.width * resized.height, 0);
+
+/** Minimum number of pixels for which tables are faster than a profile: they take 20 ms before the first pixel. */
+const MIN_TABLE_PIXELS = 100_000;
+
+/** Returns the tables that convert a picture to sRGB faster than its profile does. Several frames would need tables for each. */
+function tablesFor({ image, fittings, frameCount }: ConversionJob): ColourTablesFile | undefined {
+  const isFaster = frameCount === 1 && countPixels(fittings) >= MIN_TABLE_PIXELS;
+  return isFaster && differsFromSrgb(image.profile) ? image.colourTables : undefined;
 }
 
 /** @param exact see {@link isExactTransform} */
@@ -81,13 +108,22 @@ function toSrgb(job: ConversionJob, exact = isExactTransform(job)): string[] {
   }
   const convert = [
     ...transform,
-    ...['-intent', 'relative', '-black-point-compensation'],
+    '-intent',
+    'relative',
+    '-black-point-compensation',
     ...assigned,
-    ...['-profile', SRGB_PROFILE],
+    '-profile',
+    SRGB_PROFILE,
   ];
   // ImageMagick's conversion of CIELab and of images with an unusable profile needs no profile.
   if (lab || profile === 'unusable')
     return ['+profile', 'icc', ...(cmyk || lab ? ['-colorspace', 'sRGB'] : [])];
+  const tables = tablesFor(job);
+  if (tables) {
+    const table = (at: number): string[] => [`PPM:${tables.file}[${at}]`, '-clut'];
+    const changed = [...table(0), '-color-matrix', tables.matrix, ...table(1)];
+    return ['+profile', 'icc', ...changed, '-profile', SRGB_PROFILE]; // describes an image without a profile, and changes nothing
+  }
   return [
     // An image whose profile could not be read is assumed not to be sRGB.
     ...(differsFromSrgb(profile) || profile === undefined ? convert : []),
@@ -123,8 +159,9 @@ function holdsGreys({ image, options }: Pick<ConversionJob, 'image' | 'options'>
 }
 
 /** Returns whether a given background colour can be visible in the result. */
-function showsBackground({ background, fit, format }: ConversionJob['options']): boolean {
-  return background !== undefined && (fit === 'contain' || OUTPUTS[format].alpha === 'none');
+function showsBackground(options: ConversionJob['options']): boolean {
+  const { background, fit } = options;
+  return background !== undefined && (fit === 'contain' || flattens(options));
 }
 
 /**
@@ -136,6 +173,12 @@ export function greysToColours(job: ConversionJob): string[] {
   return showsBackground(job.options) && !staysCmyk ? ['-set', 'colorspace', 'sRGB'] : [];
 }
 
+/** Returns whether the background replaces transparency. */
+function flattens({ format, background }: ConversionJob['options']): boolean {
+  const { alpha, takesBackground } = OUTPUTS[format];
+  return alpha === 'none' || (takesBackground === true && background !== undefined);
+}
+
 /** Format of a line that ends in `true` or `false`. */
 const OPAQUE = 'opaque: %[opaque]\\n';
 /** Format of a line that ends in a number. */
@@ -143,8 +186,8 @@ const HALF_TRANSPARENT = 'half transparent: %[max]\\n';
 
 /** Replaces transparency by the background colour, and prints whether there was any. */
 export function flatten(job: ConversionJob): string[] {
-  const { format, background = '#ffffff' } = job.options;
-  if (OUTPUTS[format].alpha !== 'none') return [];
+  const { background = '#ffffff' } = job.options;
+  if (!flattens(job.options)) return [];
   return [...printOpaque(job), '-background', background, '-alpha', 'remove', '-alpha', 'off'];
 }
 

@@ -1,5 +1,5 @@
 /** @module Arguments that decode an image: which frames or pages to read, corrections of decoder errors, rotation, and `crop`. Pure. */
-import { INPUTS, isHeif } from '../../formats.ts';
+
 import {
   type Area,
   combineOrientations,
@@ -8,19 +8,15 @@ import {
   type Page,
   type Size,
 } from '../../images/image-info.ts';
-import { formatPages, parsePages } from '../../options.ts';
-import { TOOLS } from '../../tools.ts';
+import { INPUTS, isHeif } from '../../tables/formats.ts';
+import { formatPages, parsePages } from '../../tables/options.ts';
+import { TOOLS } from '../../tables/tools.ts';
 import { pageToSrgb } from './colour.ts';
 import { crop as cropTo, formatGeometry } from './position.ts';
-import { countPages, numberedPages, type Stored, shownArea, turnedSize, turnedSizes } from './size.ts';
+import { countPages, numberedPages, type Stored, shownArea, turnedSize } from './size.ts';
 import { SCALED_FILE } from './step.ts';
-import {
-  type ConversionJob,
-  type ConvertOptions,
-  INPUT_FILE,
-  MAGICK_FEATURES,
-  type Sentence,
-} from './types.ts';
+import { gifDelays, leftOutFrames } from './timing.ts';
+import { type ConversionJob, INPUT_FILE, MAGICK_FEATURES, type Sentence } from './types.ts';
 
 /** Prints the number of frames that were read. ImageMagick 7 stops without an error at a damaged frame of a WebP. */
 const FRAMES_READ = 'frames: %n\\n';
@@ -30,10 +26,11 @@ export function decode(job: ConversionJob): string[] {
   const { image, rasterized } = job;
   if (rasterized) return decodeRasterized(job, rasterized);
   const pages = job.pages;
+  const toSrgb = pageToSrgb(job);
   if (pages.length > 0)
     return decodePages(pages, (page, at) => [
       ...repairPage(page, job.turn),
-      ...pageToSrgb(job, page),
+      ...toSrgb(page),
       ...cropPage(page, job, at),
     ]);
   if (job.programs[0] === 'dwebp') return [`PPM:${SCALED_FILE}`];
@@ -53,7 +50,7 @@ export const explainDecoding: Sentence = (job) => {
   const allPages = countPages(image);
   const said = [
     decoder && `decoded by ${TOOLS[decoder].programs[0]}`,
-    frames > 0 && (all ? `all ${frames} frames` : `only the first of ${frames} frames`),
+    frames > 0 && (all ? explainFrames(job, frames) : `only the first of ${frames} frames`),
     allPages > 1 &&
       (pages.length === allPages
         ? `all ${allPages} pages`
@@ -64,6 +61,12 @@ export const explainDecoding: Sentence = (job) => {
   ];
   return said.filter(Boolean).join('; ') || undefined;
 };
+
+function explainFrames(job: ConversionJob, frames: number): string {
+  const leftOut = leftOutFrames(job).length;
+  if (leftOut === 0) return `all ${frames} frames`;
+  return `${frames - leftOut} of ${frames} frames, because a GIF shows each for at least 20 ms`;
+}
 
 /** Reads an area of a JPEG 2000. Without it, ImageMagick reads from the origin of the grid, and cuts the image off. */
 function decodeArea(file: string, area: Area): string[] {
@@ -108,14 +111,35 @@ function inTurn(reads: readonly string[][]): string[] {
 const DIVIDE_BY_ALPHA = ['-alpha', 'disassociate', '-alpha', 'activate'];
 
 /**
- * Works around errors of ImageMagick's TIFF decoder: expands palettes to true colour, inverts 2- and 4-bit greys, and
+ * Converts YCbCr of ITU-R BT.601 with a matrix of red, green, blue, black, alpha and an offset. The profile of the file, which
+ * `-colorspace` would remove, describes the RGB colours. Other operations would take the values for RGB.
+ */
+const YCC_TO_RGB = [
+  '-set',
+  'colorspace',
+  'sRGB',
+  '-color-matrix',
+  [
+    [1, 0, 1.402, 0, 0, -0.701],
+    [1, -0.344136, -0.714136, 0, 0, 0.529136],
+    [1, 1.772, 0, 0, 0, -0.886],
+    [0, 0, 0, 1, 0, 0],
+    [0, 0, 0, 0, 1, 0],
+    [0, 0, 0, 0, 0, 1],
+  ].join(),
+];
+
+/**
+ * Works around errors of ImageMagick's TIFF decoder: converts YCbCr, expands palettes to true colour, inverts 2- and 4-bit greys, and
  * undoes the partial orientation of JPEG-compressed pages. Ignores an orientation in XMP. Rotates the page as in `orient`.
  */
 function repairPage(page: Page, turn: Orientation): string[] {
-  const { trueColour, inverted, unusedSamples, premultiplied } = page;
+  const { trueColour, ycc, paletteKind, inverted, unusedSamples, premultiplied } = page;
   const { mirroredFor = UPRIGHT, orientation = UPRIGHT } = page;
   const repairs = [
-    ...(trueColour ? [] : ['-evaluate', 'add', '0']), // expands palettes, which ImageMagick also uses for greys
+    ...(ycc ? YCC_TO_RGB : []),
+    // Expands palettes, which ImageMagick also uses for greys. Black and white are right without: 8 megapixels take 100 ms.
+    ...(trueColour || paletteKind === 'bilevel' ? [] : ['-evaluate', 'add', '0']),
     ...(inverted ? ['-channel', 'RGB', '-negate', '+channel'] : []), // not alpha
     ...(unusedSamples ? ['-alpha', 'off'] : []),
     ...(premultiplied ? DIVIDE_BY_ALPHA : []),
@@ -140,7 +164,7 @@ const UNDO_ORIENTATION: Readonly<Partial<Record<Orientation, readonly string[]>>
  */
 export function coalesceFrames(job: ConversionJob): string[] {
   const { image, tools, rasterized } = job;
-  if (!INPUTS[image.type].animation || job.isPassthrough || image.opaque) return [];
+  if (!INPUTS[image.type].animation || job.isPassthrough || isOpaqueStill(job)) return [];
   if (rasterized && !job.keepsAllFrames) return []; // a decoded frame covers the canvas already
   const { frames } = image.animation ?? {};
   const needsDisposal =
@@ -153,6 +177,10 @@ export function coalesceFrames(job: ConversionJob): string[] {
 /** Returns whether all frames of an animation are known to be opaque, and stay so in the result. */
 export const isOpaqueAnimation = ({ image, keepsAllFrames, options }: ConversionJob): boolean =>
   keepsAllFrames && options.format === 'webp' && image.animation?.opaque === true;
+
+/** Returns whether a still image or the only frame in use covers the canvas and is opaque. The decoder may still add alpha. */
+export const isOpaqueStill = ({ image, keepsAllFrames }: ConversionJob): boolean =>
+  image.opaque === true || (!keepsAllFrames && image.animation?.opaque === true);
 
 /**
  * Sets the GIF disposal method `Previous` if a frame can uncover transparent pixels, because it replaces or clears
@@ -174,34 +202,17 @@ function cropFirstFrame(area: Area | undefined): string[] {
 
 /**
  * Sets the delay of each frame if a WebP has delays that are not whole hundredths of a second, to which ImageMagick
- * rounds them. A WebP gets milliseconds. A GIF gets hundredths that add up to the same total duration.
+ * rounds them. A WebP gets milliseconds. A GIF gets hundredths that add up to the same total duration; the encoder leaves out frames
+ * without a delay.
  */
 function setDelays(job: ConversionJob): string[] {
   const { image, options } = job;
   const { delaysMs = [], frames } = image.animation ?? {};
   const exact = options.format !== 'gif' && delaysMs.every((delay) => delay % 10 === 0);
   if (!job.keepsAllFrames || !frames || exact) return [];
-  const delays =
-    options.format === 'gif' ? toCentiseconds(delaysMs) : delaysMs.map((delay) => `${delay}x1000`);
+  const delays = gifDelays(job)?.map((delay) => `${delay}x100`) ?? delaysMs.map((delay) => `${delay}x1000`);
   const copies = delays.flatMap((delay, at) => `( -clone ${at} -set delay ${delay} )`.split(' '));
   return [...copies, '-delete', `0-${delays.length - 1}`];
-}
-
-/** Maximum delay of a GIF frame, in hundredths of a second: 16 bits. */
-const MAX_DELAY_CS = 65_535;
-/** Minimum delay, in hundredths of a second. Browsers show a frame with a shorter one for ten hundredths. */
-const MIN_DELAY_CS = 2;
-
-/** Rounds delays to hundredths of a second, so that the errors do not add up. */
-function toCentiseconds(delaysMs: readonly number[]): string[] {
-  let shown = 0;
-  let passed = 0;
-  return delaysMs.map((delay) => {
-    passed += delay;
-    const length = Math.max(MIN_DELAY_CS, Math.min(MAX_DELAY_CS, Math.round(passed / 10) - shown));
-    shown += length;
-    return `${length}x100`;
-  });
 }
 
 /**
@@ -224,14 +235,16 @@ function composeFrames(frames: readonly FrameDisposal[]): string[] {
  * Ignores the gamma chunk of a PNG, which would shift the colours, and a fourth byte of a BMP that is not alpha. Expands greys of
  * limited range. Converts YCbCr, which later stages would take for RGB.
  */
-export function repairColours({ image, rasterized }: ConversionJob): string[] {
+export function repairColours(job: ConversionJob): string[] {
+  const { image, rasterized } = job;
   const gamma = image.type === 'png' || rasterized ? ['-set', 'colorspace', 'sRGB'] : [];
   const ycc = image.ycc ? ['-colorspace', 'sRGB'] : [];
   const range = (image.greyRange ?? []).map((sample) => `${(sample * 100).toFixed(4)}%`).join(',');
   const repairs = [...gamma, ...ycc, ...(range ? ['-channel', 'RGB', '-level', range, '+channel'] : [])];
+  if (image.transparentColour) return ['-fuzz', '0', '-transparent', image.transparentColour];
   if (image.premultiplied) return [...repairs, ...DIVIDE_BY_ALPHA];
   if (repairs.length > 0) return repairs;
-  return image.opaque ? ['-alpha', 'off'] : [];
+  return isOpaqueStill(job) ? ['-alpha', 'off'] : [];
 }
 
 /**
@@ -241,8 +254,17 @@ export function hideMissingPart({ image }: ConversionJob): string[] {
   const { width = 0, height = 0, shownRows } = image;
   if (!shownRows || shownRows >= height) return [];
   return [
-    ...[...cropTo({ width, height: shownRows }), '-alpha', 'set', '-background', 'none'],
-    ...['-compose', 'Copy', '-extent', formatGeometry({ width, height }), '-compose', 'Over'],
+    ...cropTo({ width, height: shownRows }),
+    '-alpha',
+    'set',
+    '-background',
+    'none',
+    '-compose',
+    'Copy',
+    '-extent',
+    formatGeometry({ width, height }),
+    '-compose',
+    'Over',
   ];
 }
 
@@ -312,24 +334,29 @@ export const explainOrientation: Sentence = ({ image, options, keepsAllFrames })
 /** Cuts an image that ImageMagick has rotated. librsvg renders only the shown part of an SVG. */
 export function crop(job: ConversionJob): string[] {
   if (job.image.type === 'svg' || job.pages.length > 0) return []; // pages are cut when they are read
-  return cutShown(turnedSizes(job), job.options);
+  return cutShown(job.turnedSizes, job);
 }
 
 /** Cuts a page that ImageMagick has rotated, whose canvas would keep its old size. */
-function cropPage(page: Stored, { options, turn }: ConversionJob, at: number): string[] {
-  const cut = cutShown(turnedSize(page, turn), options, at);
+function cropPage(page: Stored, job: ConversionJob, at: number): string[] {
+  const cut = cutShown(turnedSize(page, job.turn), job, at);
   return cut.length > 0 ? ['+repage', ...cut] : [];
 }
 
-function cutShown([size]: Size[], options: ConvertOptions, at = 0): string[] {
-  if (!size || (options.crop ?? options.areas?.[at]) === undefined) return [];
-  const area = shownArea(size, options, false, at);
+function cutShown([size]: readonly Size[], job: ConversionJob, at = 0): string[] {
+  if (!size || (job.options.crop ?? job.measured.areas?.[at]) === undefined) return [];
+  const area = shownArea(size, job, at);
   return cropTo(area, area);
 }
 
 export const explainCrop: Sentence = (job) => {
-  const [size] = turnedSizes(job);
+  const [size] = job.turnedSizes;
   if (!size || job.options.crop === undefined) return undefined;
-  const { x, y, width, height } = shownArea(size, job.options, job.image.type === 'svg');
+  const { x, y, width, height } = shownArea(size, job);
   return `cut to ${width} × ${height} from ${x}, ${y}`;
 };
+
+export const explainTrim: Sentence = ({ options: { trim } }) =>
+  trim === undefined
+    ? undefined
+    : `a border of the colour of the top left corner is cut off, with a tolerance of ${trim}%: the commands keep it`;

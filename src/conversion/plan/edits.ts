@@ -1,5 +1,5 @@
 /** @module Edits of the pixels after the resize: a row for each option with the effect `filter` or `colours`. Pure. */
-import { type OptionWith, optionsWith } from '../../options.ts';
+import { type OptionWith, optionsWith } from '../../tables/options.ts';
 import { crop, formatGeometry } from './position.ts';
 import { pictureSize } from './resize.ts';
 import { type ConversionJob, MAGICK_FEATURES, type Sentence } from './types.ts';
@@ -49,10 +49,26 @@ function blur({ options: { blur: sigma }, trustedFitting: fitting }: ConversionJ
   // Averaging a block blurs, too, by the variance of its width.
   const remaining = Math.sqrt(sigma ** 2 - (block ** 2 - 1) / 12) / block;
   return [
-    ...['-virtual-pixel', 'Edge', '-filter', 'Point', '-interpolate', 'Nearest'],
-    ...['-set', 'option:distort:viewport', edges, '-distort', 'SRT', '0', '+repage'],
-    ...['-scale', `${formatGeometry(blocks)}!`, ...gaussian(remaining.toFixed(3))],
-    ...['-filter', 'Catrom', '-resize', `${formatGeometry(extended)}!`],
+    '-virtual-pixel',
+    'Edge',
+    '-filter',
+    'Point',
+    '-interpolate',
+    'Nearest',
+    '-set',
+    'option:distort:viewport',
+    edges,
+    '-distort',
+    'SRT',
+    '0',
+    '+repage',
+    '-scale',
+    `${formatGeometry(blocks)}!`,
+    ...gaussian(remaining.toFixed(3)),
+    '-filter',
+    'Catrom',
+    '-resize',
+    `${formatGeometry(extended)}!`,
     ...crop({ width, height }, { x: block, y: block }),
   ];
 }

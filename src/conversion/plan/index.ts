@@ -2,19 +2,30 @@
  * @module Plans conversions: image properties, options and tool versions become a list of commands, and the notes that are
  * known before these run. Pure.
  */
-import type { Note } from '../../notes.ts';
-import type { ToolName } from '../../tools.ts';
-import { createReducingJob, explainAttention } from './attention.ts';
+import type { ImageInfo } from '../../images/image-info.ts';
+import { INPUTS } from '../../tables/formats.ts';
+import type { Note } from '../../tables/notes.ts';
+import type { ToolName } from '../../tables/tools.ts';
 import * as colours from './colour.ts';
 import * as decoding from './decode.ts';
+import { planDocument } from './document.ts';
 import { EDIT_STAGES } from './edits.ts';
 import * as encoding from './encode.ts';
 import { createJob } from './job.ts';
 import * as rendering from './rasterize.ts';
 import * as resizing from './resize.ts';
 import { countPages, numberedPages, staysVector, wantsAllFrames } from './size.ts';
-import { DWEBP_THREADS, JXL_THREADS, KEPT_FILE, nameFile, SCALED_FILE, type Step, THREADS } from './step.ts';
-import { createTrimJob, explainTrim, measureTrim } from './trim.ts';
+import {
+  DECODED_PIXEL,
+  DWEBP_THREADS,
+  JXL_THREADS,
+  KEPT_FILE,
+  nameFile,
+  SCALED_FILE,
+  type Step,
+  THREADS,
+} from './step.ts';
+import { changesTiming } from './timing.ts';
 import {
   type ConversionJob,
   DECODED_FILE,
@@ -26,50 +37,34 @@ import {
 } from './types.ts';
 import { addWatermark, explainWatermark } from './watermark.ts';
 
-/** Plans a conversion. */
+/** Plans a conversion, as far as it is known. What tools measure can change it; see `measure/`. */
 export function plan(job: ConversionJob): Plan {
-  const reducing = createReducingJob(job);
+  const document = planDocument(job);
   return {
-    decoding: job.decoder && planSteps(job.decoder, job)[0],
-    measuring: planMeasuring(job),
-    trimming: planTrimming(job),
-    reducing: reducing && planJob(reducing),
     steps: job.programs.flatMap((tool) => planSteps(tool, job)),
     notes: NOTE_RULES.filter(({ applies }) => applies(job)).map(({ note }) => note),
+    ...(document && { document }),
   };
 }
 
 /** Returns the job with its plan. */
 export const planJob = (job: ConversionJob): PlannedJob => ({ ...job, plan: plan(job) });
 
-/** Plans a job again for another image or other options of the same size. */
-export const planAnew = (
-  { image, options, tools, suffix }: ConversionJob,
-  changes: Partial<Pick<ConversionJob, 'image' | 'options'>>,
-): PlannedJob => planJob(createJob(changes.image ?? image, changes.options ?? options, tools, suffix));
+/** Plans a job again for its image after a repair. */
+export const planAnew = (job: ConversionJob, image: ImageInfo): PlannedJob =>
+  planJob(createJob(image, job.options, job.tools, job.suffix, { ...job.measured, image }));
 
-/**
- * Plans the rendering of an SVG to find out its size. The size is that of the rendered PNG.
- *
- * @returns undefined if the plan does not depend on the size, or if the header states it reliably
- */
-function planMeasuring({ image, options }: ConversionJob): Step | undefined {
-  const isKnown = image.type !== 'svg' || (image.width && !image.styled);
-  const isNeeded = rendering.needsOwnSize(options) || options.watermark;
-  return isKnown || !isNeeded ? undefined : rendering.renderOwnSize();
-}
+/** Plans to decode the image of a job to PNG, if ImageMagick cannot read it. */
+export const planDecoding = (job: ConversionJob): Step[] => (job.decoder ? planSteps(job.decoder, job) : []);
 
-/** Plans to measure what `trim` keeps: the stages up to `crop`, and colours that can be compared. */
-function planTrimming(job: ConversionJob): PlannedJob | undefined {
-  const measured = createTrimJob(job);
-  if (!measured) return undefined;
-  const { programs } = measured;
-  const rendering = programs
-    .slice(0, programs.indexOf('magick'))
-    .flatMap((tool) => planSteps(tool, measured));
-  const stages = STAGES.slice(0, DECODED_STAGES).filter(([stage]) => stage !== colours.printHalfTransparent);
-  const args = [...stages.flatMap(([stage]) => stage(measured)), ...measureTrim(measured)];
-  return { ...measured, plan: { steps: [...rendering, { tool: 'magick', args }], notes: [] } };
+/** Plans the stages before the resize, with colours that can be compared, and then what these arguments do. */
+export function planBeforeResize(job: ConversionJob, args: readonly string[]): Step[] {
+  const stages: Stage[] = [...STAGES.slice(0, DECODED_STAGES).map(([stage]) => stage), colours.cmykToSrgb];
+  const rendering = job.programs.slice(0, job.programs.indexOf('magick'));
+  return [
+    ...rendering.flatMap((tool) => planSteps(tool, job)),
+    { tool: 'magick', args: [...stages.flatMap((stage) => stage(job)), ...args] },
+  ];
 }
 
 /** Plans to encode an image again. The commands of {@link plan} for another quality have stored it. */
@@ -88,23 +83,32 @@ const COMMANDS: Readonly<Record<ToolName, (job: ConversionJob) => Command | Comm
   heif: ({ image }) => ({ args: [INPUT_FILE, DECODED_FILE], deflateLevel: encoding.temporaryLevel(image) }),
   dwebp: (job) => ({
     args: [
-      ...['-quiet', INPUT_FILE, '-resize', ...(job.scaledDecoding?.requested.split('x') ?? [])],
-      ...[DWEBP_THREADS, '-ppm', '-o', SCALED_FILE],
+      '-quiet',
+      INPUT_FILE,
+      '-resize',
+      ...(job.scaledDecoding?.requested.split('x') ?? []),
+      DWEBP_THREADS,
+      '-ppm',
+      '-o',
+      SCALED_FILE,
     ],
   }),
   djxl: ({ image, isTranscoded, output }) => ({
     args: [
       ...(isTranscoded ? [output, RESTORED_FILE] : [INPUT_FILE, DECODED_FILE]),
-      ...[JXL_THREADS, '--quiet'],
+      JXL_THREADS,
+      '--quiet',
       ...(image.decodedDepth ? [`--bits_per_sample=${image.decodedDepth}`] : []),
     ],
     deflateLevel: 1, // the size of the PNG shows whether the image is flat
   }),
-  magick: (job) => ({ args: magickStages(job).flat() }),
+  magick: (job) => ({ args: job.isEmbedded ? decodeOnly() : magickStages(job).flat() }),
   img2webp: (job) => ({ args: encoding.webpArguments(job) }),
+  cwebp: (job) => ({ args: encoding.exactWebpArguments(job) }),
   cjxl: (job) => ({ args: encoding.encoderArguments(job) }),
   avifenc: (job) => ({ args: encoding.encoderArguments(job) }),
   pdfinfo: () => [], // inspects the file before there is a plan
+  qpdf: () => [], // combines the results of several files
   pdftocairo: rendering.renderPages,
 };
 
@@ -124,8 +128,9 @@ const STAGES: readonly (readonly [Stage, Sentence?])[] = [
   [resizing.orientFirst, decoding.explainOrientation],
   [decoding.crop, decoding.explainCrop],
   [colours.printHalfTransparent],
-  [colours.cmykToSrgb],
   [resizing.dropOpaqueAlpha, resizing.explainOpaqueAlpha],
+  [resizing.average],
+  [colours.cmykToSrgb],
   [resizing.resize, resizing.explainResize],
   [resizing.cropToBox, resizing.explainCutting],
   [colours.rgbToSrgb, colours.explainColours],
@@ -143,8 +148,8 @@ const STAGES: readonly (readonly [Stage, Sentence?])[] = [
 /** Index of the stage that reads the image. */
 const DECODE_STAGE = STAGES.findIndex(([stage]) => stage === decoding.decode);
 
-/** Number of stages before the resize. */
-const DECODED_STAGES = 1 + STAGES.findIndex(([stage]) => stage === colours.cmykToSrgb);
+/** Number of stages up to an upright and cut image. */
+const DECODED_STAGES = 1 + STAGES.findIndex(([stage]) => stage === decoding.crop);
 
 /** Returns the arguments of each stage of the command that converts the image. The last argument is the file that it writes. */
 function magickStages(job: ConversionJob): (readonly string[])[] {
@@ -153,11 +158,12 @@ function magickStages(job: ConversionJob): (readonly string[])[] {
 
 /** States what a conversion does: a sentence for each stage that changes something. */
 export function explain(job: ConversionJob): string[] {
+  if (job.isEmbedded) return ['PDF with the data of the JPEG as it is'];
   if (job.isTranscoded) return ['JPEG XL with the data of the JPEG, from which djxl restores the same bytes'];
   return [
     rendering.explainRendering,
-    explainTrim,
-    explainAttention,
+    decoding.explainTrim,
+    resizing.explainAttention,
     ...STAGES.map(([, sentence]) => sentence),
   ].flatMap((sentence) => sentence?.(job) ?? []);
 }
@@ -171,6 +177,18 @@ function encodeArguments(job: ConversionJob): string[] {
 function limitThreads(): string[] {
   return ['-limit', 'thread', THREADS];
 }
+
+/** Decodes a JPEG that a PDF will contain, at an eighth of its size, to find out whether it is damaged. */
+const decodeOnly = (): string[] => [
+  ...limitThreads(),
+  '-define',
+  'jpeg:size=1x1',
+  `${INPUTS.jpg.coder}:${INPUT_FILE}`,
+  '-crop',
+  '1x1+0+0',
+  '+repage',
+  `MIFF:${DECODED_PIXEL}`,
+];
 
 /** Ignores the file size that a BMP states: it can be 0, or smaller than the file. */
 function ignoreBmpSize({ image }: ConversionJob): string[] {
@@ -191,87 +209,105 @@ const NOTE_RULES: readonly {
     note: 'first-page-only',
     applies: ({ image, options, pages }) => pages.length < countPages(image) && !numberedPages(options),
   },
-  { note: 'not-trimmed', applies: ({ options }) => options.areas?.includes(undefined) },
+  { note: 'not-trimmed', applies: ({ measured }) => measured.areas?.includes(undefined) },
   { note: 'truncated-input', applies: ({ image }) => image.truncated === true },
   { note: 'colour-converted-to-srgb', applies: colours.convertsColour },
+  { note: 'hdr-removed', applies: ({ image, isTranscoded }) => image.gainMap && !isTranscoded },
   { note: 'metadata-partly-kept', applies: encoding.losesCopyright },
-  { note: 'svg-features-ignored', applies: ({ image }) => image.hasUnsupportedFeatures === true },
+  { note: 'timing-changed', applies: changesTiming },
+  {
+    note: 'svg-features-ignored',
+    applies: ({ image, tools }) =>
+      image.hasUnsupportedFeatures || (image.hasNewFeatures && !tools.drawsNewFeatures),
+  },
 ];
 
-/** The arguments of each stage of a result. */
+/** What the plans of several results are made of. */
 interface Branch {
-  readonly result: number;
-  readonly stages: readonly (readonly string[])[];
+  readonly suffix: string;
+  /** Commands that decode for it. */
+  readonly decoding: readonly Step[];
+  /** The arguments of each stage of ImageMagick, and as one text: 12 results of 500 frames can have 200 000 to compare. */
+  readonly stages: readonly { readonly args: readonly string[]; readonly text: string }[];
+}
+
+/** Commands for several results. */
+interface Together {
+  readonly decoding: readonly Step[];
+  readonly parts: readonly (readonly string[])[];
 }
 
 /** Returns whether one command of ImageMagick can write all results. Each drawing of an SVG has its own size. */
 export function canShare(jobs: readonly ConversionJob[]): boolean {
-  return jobs.length > 1 && jobs.every(({ image, isTranscoded }) => image.type !== 'svg' && !isTranscoded);
+  const isAlone = ({ image, isTranscoded, isEmbedded }: ConversionJob): boolean =>
+    image.type === 'svg' || isTranscoded || isEmbedded;
+  return jobs.length > 1 && !jobs.some(isAlone);
+}
+
+/** Returns the part of one result in {@link planTogether}. */
+export function planBranch(job: PlannedJob): Branch {
+  const { plan, programs, suffix } = job;
+  const named = (args: readonly string[]): string[] => args.map((arg) => nameFile(arg, suffix));
+  return {
+    suffix,
+    decoding: plan.steps
+      .slice(0, programs.indexOf('magick'))
+      .map((step) => ({ ...step, args: named(step.args) })),
+    stages: magickStages(job).map((stage) => {
+      const args = named(stage);
+      return { args, text: args.join('\0') };
+    }),
+  };
 }
 
 /**
  * Plans one command of ImageMagick that writes several results of one image, and those that decode for it. Results share the
  * steps that are the same for them: reading the file, rotating it, resizing it. Where their steps begin to differ, each gets a
  * copy of the image, which shares its pixels until it is changed. The bytes of each result are those of its own command.
+ *
+ * @returns the commands that decode, and the arguments of ImageMagick in several parts
  */
-export function planTogether(jobs: readonly PlannedJob[]): Step[] {
-  const decoding = jobs.flatMap(({ plan, programs, suffix }) =>
-    plan.steps
-      .slice(0, programs.indexOf('magick'))
-      .map((step) => ({ ...step, args: step.args.map((arg) => nameFile(arg, suffix)) })),
-  );
-  const branches = jobs.map((job, result) => ({
-    result,
-    stages: magickStages(job).map((stage) => stage.map((arg) => nameFile(arg, job.suffix))),
-  }));
+export function planTogether(branches: readonly Branch[]): Together {
+  const decoding = branches.flatMap((branch) => branch.decoding);
   // Without this option, the settings of one result would apply to the next.
-  return [...decoding, { tool: 'magick', args: ['-respect-parentheses', ...planBranches(branches, 0)] }];
+  return { decoding, parts: [['-respect-parentheses'], ...planBranches(branches, 0)] };
 }
 
 /** Returns the arguments of the stages from `start` on. The last argument is the file of the last result. */
-function planBranches(branches: readonly Branch[], start: number): string[] {
+function planBranches(branches: readonly Branch[], start: number): Together['parts'] {
   const [{ stages: first }] = branches as [Branch];
   const count = first.length;
   const isShared = (at: number): boolean =>
-    branches.every(({ stages }) => sameArguments(stages[at] ?? [], first[at] ?? []));
+    branches.every(({ stages }) => stages[at]?.text === first[at]?.text);
   let end = start;
   while (end < count && isShared(end)) end += 1;
-  const shared = first
-    .slice(start, end)
-    .flatMap((stage, at) => (start + at === DECODE_STAGE ? [...stage, ...printResults(branches)] : stage));
-  const groups = Map.groupBy(branches, ({ stages }) => (stages[end] ?? []).join('\0'));
+  const shared = first.slice(start, end).map(({ args }) => labelPrinted(args, branches));
   if (branches.length === 1) return shared;
-  const isRead = end > DECODE_STAGE;
-  const planned = [...groups.values()].map((group) => [
-    ...(isRead ? printResults(group) : []),
-    ...planBranches(group, end),
-  ]);
-  const last = planned.pop() as string[];
-  return [...shared, ...planned.flatMap((group) => writeCopy(group, isRead)), ...last];
-}
-
-function sameArguments(one: readonly string[], other: readonly string[]): boolean {
-  return one.length === other.length && one.every((argument, at) => argument === other[at]);
+  const groups = Map.groupBy(branches, ({ stages }) => stages[end]?.text);
+  const planned = [...groups.values()].map((group) => planBranches(group, end));
+  const last = planned.pop() as Together['parts'];
+  return [...shared, ...planned.flatMap((group) => writeCopy(group, end > DECODE_STAGE)), ...last];
 }
 
 /** Runs arguments that end in a file on a copy of the image, if it has been read. */
-function writeCopy(args: readonly string[], isRead: boolean): string[] {
+function writeCopy(parts: Together['parts'], isRead: boolean): Together['parts'] {
   const copy = isRead ? ['-clone', '0--1'] : [];
-  return ['(', ...copy, ...args.slice(0, -1), '-write', ...args.slice(-1), '-delete', '0--1', ')'];
+  const [last = []] = parts.slice(-1);
+  const write = [...last.slice(0, -1), '-write', ...last.slice(-1), '-delete', '0--1', ')'];
+  return [['(', ...copy], ...parts.slice(0, -1), write];
 }
 
-/** Prints which results the following output is about. */
-function printResults(branches: readonly Branch[]): string[] {
-  return ['-print', `results: ${branches.map(({ result }) => result).join(' ')}\\n`];
+/** Starts what the commands print with the suffixes of the results that it is about. */
+function labelPrinted(args: readonly string[], branches: readonly Branch[]): string[] {
+  const label = `${branches.map(({ suffix }) => suffix).join(' ')}: `;
+  return args.map((arg, at) => (args[at - 1] === '-print' ? label + arg : arg));
 }
 
-const RESULTS = /^results: ([\d ]+)\n/gm;
-
-/** Returns what the command printed about one of the results, from everything that it printed. */
-export function selectPrinted(stdout: string, result: number): string {
-  const [common = '', ...sections] = stdout.split(RESULTS);
-  const texts = sections.filter(
-    (_, at) => at % 2 === 1 && sections[at - 1]?.split(' ').includes(String(result)),
+/** Returns what the command printed about the result with a suffix, from everything that it printed. */
+export function selectPrinted(stdout: string, suffix: string): string {
+  return stdout.replace(LABELLED, (_, suffixes: string, text: string) =>
+    suffixes.split(' ').includes(suffix) ? text : '',
   );
-  return common + texts.join('');
 }
+
+const LABELLED = /^([\da-z]{2}(?: [\da-z]{2})*): (.*\n?)/gm;

@@ -3,10 +3,11 @@
  * whether it is of a kind that is rejected. Pure.
  */
 
-import { INPUTS, type InputType, isHeif, type OutputType } from '../../formats.ts';
 import { combineOrientations, type ImageInfo, turnSize } from '../../images/image-info.ts';
 import { KINDS, type KindRow } from '../../images/kinds.ts';
-import type { ToolName } from '../../tools.ts';
+import { INPUTS, type InputType, isHeif, OUTPUTS, type OutputType } from '../../tables/formats.ts';
+import type { ToolName } from '../../tables/tools.ts';
+import { colourKind } from './colour.ts';
 import { EXTERNAL_ENCODERS } from './encode.ts';
 import { pageFiles } from './rasterize.ts';
 import { scaleDecoding } from './scaled-decoding.ts';
@@ -18,34 +19,37 @@ import {
   type ConvertOptions,
   DECODED_FILE,
   MAGICK_FEATURES,
+  type Measured,
   RASTERIZED_FILE,
   type ToolContext,
 } from './types.ts';
 
-/** Types whose header reliably states the size of the decoded image. */
-const TRUSTED_HEADERS: readonly InputType[] = ['jpg', 'png', 'webp', 'bmp'];
-
 /**
- * Derives a job. If a command shows more of the image than its header, another job is derived from the changed image.
+ * Derives a job.
  *
+ * @param header properties from the header of the image
  * @param suffix distinguishes the files of one of several results
+ * @param measured what tools have found out since
  */
 export function createJob(
-  image: ImageInfo,
+  header: ImageInfo,
   options: ConvertOptions,
   tools: ToolContext,
   suffix = '',
+  measured: Measured = {},
 ): ConversionJob {
+  const image = measured.image ?? header;
   const { type, animation, decoded } = image;
-  const extent = extentOf(image, options);
+  const extent = extentOf(image, options, measured);
   const { pages, fittings, turn, keepsAllFrames: allFrames } = extent;
-  const isTrusted = decoded || pages.length === 1 || TRUSTED_HEADERS.includes(type);
+  const isTrusted = decoded || pages.length === 1 || INPUTS[type].trustedSize;
   const trustedFitting = isTrusted ? fittings[0] : undefined;
   const decoder = decoded ? undefined : externalDecoder(type, tools.magick);
   const isTranscoded = transcodes(image, options);
+  const isEmbedded = embeds(image, options);
   const last: ToolName[] = isTranscoded
     ? ['cjxl', 'djxl']
-    : programsFor(type, options, allFrames && assembles(options, tools));
+    : programsFor(type, options, webpEncoder(image, options, tools, allFrames));
   const drawing = last[0] === 'rsvg' && last.length > 1 ? [RASTERIZED_FILE] : undefined;
   const rendered = type === 'pdf' ? pageFiles({ image, pages }) : drawing;
   const rasterized = rendered ?? decoded ?? (decoder && [DECODED_FILE]);
@@ -57,10 +61,18 @@ export function createJob(
       : undefined;
   const programs: ToolName[] = scaledDecoding && type === 'webp' ? ['dwebp', ...last] : last;
   return {
-    ...{ ...extent, tools, suffix, decoder, programs },
+    ...extent,
+    tools,
+    suffix,
+    decoder,
+    programs,
+    colourPages: new Map(pages.map((page) => [colourKind(page), page])),
     output: `${OUTPUT}.${options.format}`,
-    ...{ scaledDecoding, isTranscoded },
-    ...{ rasterized, orientation },
+    scaledDecoding,
+    isTranscoded,
+    isEmbedded,
+    rasterized,
+    orientation,
     frameCount: Math.max(allFrames ? (animation?.delaysMs.length ?? 1) : 1, pages.length),
     isPassthrough: type === 'gif' && options.format === 'gif' && allFrames && honours('passthrough', options),
     trustedFitting,
@@ -71,28 +83,51 @@ export function createJob(
  * Returns whether a JPEG becomes a JPEG XL from which its bytes can be restored: if this is wanted, and nothing is asked for that
  * changes the pixels or removes metadata. JPEG XL has no form for CMYK, or for a profile that libjxl cannot read.
  */
-function transcodes(
-  { type, orientation = 1, cmyk = false, profile }: ImageInfo,
+export function transcodes(
+  { type, orientation = 1, cmyk = false, profile, unrestorable = false }: ImageInfo,
   options: ConvertOptions,
 ): boolean {
   const { format, lossless = false, metadata } = options;
-  const isWanted = type === 'jpg' && format === 'jxl' && lossless && metadata === 'all';
+  const isWanted = type === 'jpg' && OUTPUTS[format].restorer !== undefined && lossless && metadata === 'all';
   const keepsPixels = orientation === 1 && honours('transcoding', options);
-  return isWanted && keepsPixels && !cmyk && profile !== 'unusable';
+  return isWanted && keepsPixels && !cmyk && !unrestorable && profile !== 'unusable';
 }
 
-/** Returns whether img2webp writes an animation. */
-function assembles(
-  { format }: Pick<ConvertOptions, 'format'>,
-  { magick, assemblesWebp = false }: ToolContext,
-): boolean {
-  return format === 'webp' && (assemblesWebp || !MAGICK_FEATURES[magick].animatedWebp);
+/**
+ * Returns whether a PDF contains the data of a JPEG as it is: if no loss is wanted, and nothing is asked for that changes the pixels.
+ * An orientation and `rotate` only change the page.
+ */
+function embeds({ type, pixels, kinds = [] }: ImageInfo, options: ConvertOptions): boolean {
+  const { format, lossless = false } = options;
+  return (
+    type === 'jpg' &&
+    format === 'pdf' &&
+    lossless &&
+    pixels !== undefined &&
+    kinds.length === 0 &&
+    honours('embedding', options)
+  );
+}
+
+/** Returns the program that writes a WebP: img2webp for an animation, cwebp for invisible pixels, or undefined for ImageMagick. */
+function webpEncoder(
+  { type, pixels }: ImageInfo,
+  { format, lossless = false }: ConvertOptions,
+  { magick, encodesWebp = false, assemblesWebp = false }: ToolContext,
+  isAnimated: boolean,
+): ToolName | undefined {
+  if (format !== 'webp') return undefined;
+  const { animatedWebp, exactWebp } = MAGICK_FEATURES[magick];
+  if (isAnimated) return assemblesWebp || !animatedWebp ? 'img2webp' : undefined;
+  // What librsvg does not paint is black, as libwebp makes it.
+  const isOpaque = type === 'svg' || INPUTS[type].opaque === true || pixels?.alpha === false;
+  return lossless && encodesWebp && !exactWebp && !isOpaque ? 'cwebp' : undefined;
 }
 
 /** Returns the tools that every conversion from this type to this format needs: one that inspects or decodes, and the programs. */
 export function toolsFor(type: InputType, format: OutputType, magick: 6 | 7): ToolName[] {
   const first = type === 'pdf' ? 'pdfinfo' : externalDecoder(type, magick);
-  return [...(first ? [first] : []), ...programsFor(type, { format }, false)];
+  return [...(first ? [first] : []), ...programsFor(type, { format })];
 }
 
 /** Programs that render what has no pixels. */
@@ -101,11 +136,11 @@ const RENDERERS: Readonly<Partial<Record<InputType, readonly ToolName[]>>> = {
   pdf: ['pdftocairo'],
 };
 
-function programsFor(type: InputType, options: DrawingOptions, isAssembled: boolean): ToolName[] {
+function programsFor(type: InputType, options: DrawingOptions, webp?: ToolName): ToolName[] {
   const { format } = options;
   if (type === 'svg' && (staysVector(options) || isDrawing(options))) return ['rsvg'];
-  const last = isAssembled ? 'img2webp' : (EXTERNAL_ENCODERS[format]?.tool ?? 'magick');
-  return [...(RENDERERS[type] ?? []), 'magick', ...(last === 'magick' ? [] : [last])];
+  const encoder = webp ?? EXTERNAL_ENCODERS[format]?.tool;
+  return [...(RENDERERS[type] ?? []), 'magick', ...(encoder ? [encoder] : [])];
 }
 
 /**
@@ -117,9 +152,8 @@ const isDrawing = (options: DrawingOptions): boolean =>
 
 /** Returns the external program that decodes files of this type; undefined if ImageMagick reads them itself. */
 function externalDecoder(type: InputType, magick: 6 | 7): ToolName | undefined {
-  if (type === 'jxl') return 'djxl';
   if (isHeif(type)) return MAGICK_FEATURES[magick].heif === 'heif' ? 'heif' : undefined;
-  return undefined;
+  return INPUTS[type].decoder;
 }
 
 /** Returns the coder with which ImageMagick reads files of this type; undefined if another program decodes them. */

@@ -3,18 +3,12 @@
  * sharp: CalculateCrop and CalculateEmbedPosition (sharp 0.35, src/common.cc).
  */
 import type { Size } from '../../images/image-info.ts';
-import type { Point, Position } from '../../options.ts';
+import type { Point, Position } from '../../tables/options.ts';
 import { roundUp } from './size.ts';
-import type { ConvertOptions, Fitting } from './types.ts';
+import type { ConversionJob, Fitting, FocalPoint } from './types.ts';
 
 /** Distance in pixels from the top left corner. */
 export interface Offset {
-  readonly x: number;
-  readonly y: number;
-}
-
-/** Share of the width to the left of a point, and share of the height above it, 0 to 1. */
-export interface FocalPoint {
   readonly x: number;
   readonly y: number;
 }
@@ -29,30 +23,28 @@ const POINTS: Readonly<Record<Exclude<Position, Point>, FocalPoint>> = {
   'left bottom': { x: 0, y: 1 },
   left: { x: 0, y: 0.5 },
   'left top': { x: 0, y: 0 },
-  attention: { x: 0.5, y: 0.5 }, // until a point has been chosen
+  attention: { x: 0.5, y: 0.5 }, // unless a point has been measured
 };
-
-type Positioned = Pick<ConvertOptions, 'position'>;
 
 /** Returns whether a position is a point in percent. */
 export const isPoint = (position: Position = 'center'): position is Point => position.endsWith('%');
 
-/** Returns the point of a position. That of `attention` is the centre until it has been chosen. */
-export function pointOf({ position = 'center' }: Positioned): FocalPoint {
+/** Returns the point that `cover` keeps, and at which `contain` puts the image. */
+export const keptPoint = ({ options, measured }: Pick<ConversionJob, 'options' | 'measured'>): FocalPoint =>
+  measured.point ?? pointOf(options.position);
+
+/** Returns the point of a position. */
+export function pointOf(position: Position = 'center'): FocalPoint {
   if (!isPoint(position)) return POINTS[position];
   const [x = 0, y = 0] = position.split(',').map((percent) => Number.parseFloat(percent) / 100);
   return { x, y };
 }
 
-/** Returns a focal point as a position. */
-export const toPosition = ({ x, y }: FocalPoint): Point => `${x * 100}%,${y * 100}%`;
-
 /**
  * Returns the corner of the result in the resized image, for `cover`: the point is in the centre of the result, or as near as the
  * edges permit. Rounds up.
  */
-export function cropOffset({ resized, result }: Fitting, options: Positioned): Offset {
-  const { x, y } = pointOf(options);
+export function cropOffset({ resized, result }: Fitting, { x, y }: FocalPoint): Offset {
   const offset = (from: number, to: number, share: number): number =>
     Math.min(from - to, Math.max(0, roundUp(from * share - to / 2)));
   return {
@@ -65,8 +57,7 @@ export function cropOffset({ resized, result }: Fitting, options: Positioned): O
  * Returns the corner of the resized image in the result, for `contain`. The point of the image is at the same point of the result, like
  * `object-position` of CSS. Rounds down.
  */
-export function padOffset({ resized, result }: Fitting, options: Positioned): Offset {
-  const { x, y } = pointOf(options);
+export function padOffset({ resized, result }: Fitting, { x, y }: FocalPoint): Offset {
   return {
     x: Math.floor((result.width - resized.width) * x),
     y: Math.floor((result.height - resized.height) * y),
@@ -84,8 +75,7 @@ export interface Gravity extends Offset {
  *
  * @param offset corner of the result in the image, or of the image in the result
  */
-export function edgeOffset({ resized, result }: Fitting, options: Positioned, offset: Offset): Gravity {
-  const { x, y } = pointOf(options);
+export function edgeOffset({ resized, result }: Fitting, { x, y }: FocalPoint, offset: Offset): Gravity {
   const [across, down] = [
     edgeOf(x, offset.x, Math.abs(resized.width - result.width)),
     edgeOf(y, offset.y, Math.abs(resized.height - result.height)),

@@ -1,17 +1,9 @@
 /** @module Commands of librsvg and pdftocairo, which render an SVG or pages of a PDF at the size of the result. Pure. */
 
-import { invertOrientation, type Size, turnArea, turnSize } from '../../images/image-info.ts';
-import { cropOffset, padOffset } from './position.ts';
-import {
-  drawingBox,
-  drawnSides,
-  MAX_PAGE_POINTS,
-  pageScale,
-  renderedPages,
-  shownArea,
-  staysVector,
-  turnedSizes,
-} from './size.ts';
+import { type ImageInfo, invertOrientation, type Size, turnArea, turnSize } from '../../images/image-info.ts';
+import { hasSpace, layOutPage, MAX_PAGE_POINTS, type PageLayout } from './page.ts';
+import { cropOffset, keptPoint, padOffset } from './position.ts';
+import { drawingBox, drawnSides, renderedPages, shownArea, staysVector } from './size.ts';
 import { PAGE_STEM, type Step } from './step.ts';
 import {
   type ConversionJob,
@@ -29,7 +21,7 @@ export function renderPng(job: ConversionJob): Rendering {
 }
 
 function renderOnCanvas({ image, rasterized, output }: ConversionJob, size: readonly string[]): Rendering {
-  return render(['-f', 'png', ...size, ...onColour(image.canvasColour)], rasterized?.[0] ?? output);
+  return render(image, ['-f', 'png', ...size, ...onColour(image.canvasColour)], rasterized?.[0] ?? output);
 }
 
 /** Fills the page, because librsvg ignores the background of the root element. */
@@ -38,14 +30,20 @@ function onColour(colour: string | undefined): string[] {
 }
 
 /** Plans to render an SVG to PNG at its intrinsic size. */
-export function renderOwnSize(): Step {
-  return { tool: 'rsvg', ...render(['-f', 'png'], RASTERIZED_FILE) };
+export function renderOwnSize(image: ImageInfo): Step {
+  return { tool: 'rsvg', ...render(image, ['-f', 'png'], RASTERIZED_FILE) };
 }
 
-/** Returns whether the arguments depend on the intrinsic size of the SVG: for a page that cuts it, adds borders or has a share of it. */
-export function needsOwnSize({ crop, trim, scale, fit, format }: ConvertOptions): boolean {
-  return (crop ?? trim ?? scale) !== undefined || fit === 'cover' || (fit === 'contain' && format === 'pdf');
+/** Returns whether the arguments depend on the intrinsic size of the SVG: for a page that cuts it, adds space or has a share of it. */
+export function needsOwnSize(options: ConvertOptions): boolean {
+  const { crop, trim, scale, fit, format } = options;
+  const isCut =
+    (crop ?? trim ?? scale) !== undefined || fit === 'cover' || (fit === 'contain' && format === 'pdf');
+  return isCut || (staysVector(options) && setsPage(options));
 }
+
+/** Returns whether the page of an SVG is not just that of its drawing, at one point for each pixel. */
+const setsPage = (options: ConvertOptions): boolean => hasSpace(options) || options.dpi !== undefined;
 
 /**
  * Plans to render an SVG again that came out larger than requested. librsvg rounds up, which matters if the header does
@@ -76,6 +74,7 @@ export function renderPdf(job: ConversionJob): Rendering {
   const isOpaque = canvasColour?.startsWith('rgb(');
   const background = onColour(isOpaque ? canvasColour : (options.background ?? canvasColour));
   const { rendersTo: _, ...rendering } = render(
+    image,
     ['-f', 'pdf', ...points, ...pageArguments(job), ...background],
     output,
   );
@@ -84,11 +83,11 @@ export function renderPdf(job: ConversionJob): Rendering {
 
 function pageArguments(job: ConversionJob): string[] {
   const { options } = job;
-  const scale = pageScale(job);
-  if (scale === 1) return sizeArguments(job, fitInside(options));
-  if (needsOwnSize(options)) return onPage(job, scale);
+  if (needsOwnSize(options)) return onPage(job);
   const [{ result } = { result: { width: 0, height: 0 } }] = job.fittings;
-  if (options.fit === 'fill') return sides({ width: result.width * scale, height: result.height * scale });
+  const { page } = layOutPage(result, undefined, options);
+  if (page.width === result.width) return sizeArguments(job, fitInside(options));
+  if (options.fit === 'fill') return sides(page);
   return [
     '-a',
     ...sides(result.width > result.height ? { width: MAX_PAGE_POINTS } : { height: MAX_PAGE_POINTS }),
@@ -96,10 +95,11 @@ function pageArguments(job: ConversionJob): string[] {
 }
 
 /** Plans a command that reads the SVG on standard input, so that the SVG has no folder to load other files from. */
-function render(args: readonly string[], output: string): Rendering {
+function render(image: ImageInfo, args: readonly string[], output: string): Rendering {
   // Drawings have large areas of one colour, which level 1 packs as fast as it copies them.
   const level = output === RASTERIZED_FILE && { deflateLevel: 1 };
-  return { args: [...args, '-o', output], stdin: INPUT_FILE, rendersTo: output, ...level };
+  const unlimited = image.hasLongText ? ['--unlimited'] : []; // the memory of the process is limited in any case
+  return { args: [...unlimited, ...args, '-o', output], stdin: INPUT_FILE, rendersTo: output, ...level };
 }
 
 /** @param inside arguments that fit the drawing inside the box */
@@ -110,31 +110,50 @@ function sizeArguments(job: ConversionJob, inside: string[]): string[] {
 }
 
 /** Returns the size of the drawing, and of a page that cuts or pads it. Without a known size, there is no page. */
-function onPage(job: ConversionJob, scale = 1): string[] {
+function onPage(job: ConversionJob): string[] {
   const { options, turn } = job;
   const [fitting] = job.fittings;
-  const [size] = turnedSizes(job);
+  const [size] = job.turnedSizes;
   if (!fitting || !size) return fitInside(options);
   const { resized } = fitting;
-  const shown = shownArea(size, options, true);
+  const shown = shownArea(size, job);
   const [across, down] = [resized.width / shown.width, resized.height / shown.height];
   const page = staysVector(options) || options.fit === 'cover' ? fitting.result : resized;
-  const cut = cropOffset(fitting, options);
+  const point = keptPoint(job);
+  const cut = cropOffset(fitting, point);
   const { x, y } =
-    options.fit === 'cover' ? { x: -cut.x, y: -cut.y } : padOffset({ resized, result: page }, options);
+    options.fit === 'cover' ? { x: -cut.x, y: -cut.y } : padOffset({ resized, result: page }, point);
   const placed = {
-    ...{ x: x - shown.x * across, y: y - shown.y * down },
-    ...{ width: size.width * across, height: size.height * down },
+    x: x - shown.x * across,
+    y: y - shown.y * down,
+    width: size.width * across,
+    height: size.height * down,
   };
   // The drawing is rotated afterwards.
   const drawn = turnArea(placed, page, invertOrientation(turn));
   const drawnPage = turnSize(page, turn);
-  const scaled = (length: number): string => String(Number((length * scale).toFixed(6)) + 0); // never -0
+  const { page: paper, picture } = paperOf(drawnPage, options);
+  const scale = picture.width / drawnPage.width;
   return [
-    ...['-w', scaled(drawn.width), '-h', scaled(drawn.height)],
-    ...['--page-width', scaled(drawnPage.width), '--page-height', scaled(drawnPage.height)],
-    ...[`--left=${scaled(drawn.x)}`, `--top=${scaled(drawn.y)}`],
+    '-w',
+    formatLength(drawn.width * scale),
+    '-h',
+    formatLength(drawn.height * scale),
+    '--page-width',
+    formatLength(paper.width),
+    '--page-height',
+    formatLength(paper.height),
+    `--left=${formatLength(picture.x + drawn.x * scale)}`,
+    `--top=${formatLength(picture.y + drawn.y * scale)}`,
   ];
+}
+
+const formatLength = (length: number): string => String(Number(length.toFixed(6)) + 0); // never -0
+
+/** Returns the page of a drawing in points, or the canvas of one in pixels. */
+function paperOf(size: Size, options: ConvertOptions): PageLayout {
+  if (!staysVector(options)) return { page: size, picture: { x: 0, y: 0, ...size } };
+  return layOutPage(size, options.dpi ? { x: options.dpi, y: options.dpi } : undefined, options);
 }
 
 function insideBox({ image, options }: ConversionJob): string[] {

@@ -8,31 +8,28 @@
  * by at most one pixel.
  */
 
-import { OUTPUTS } from '../../formats.ts';
 import { isSameSize, type Size, turnSize } from '../../images/image-info.ts';
-import { isOpaqueAnimation, orient } from './decode.ts';
+import { OUTPUTS } from '../../tables/formats.ts';
+import { convertsInks } from './colour.ts';
+import { isOpaqueAnimation, isOpaqueStill, orient } from './decode.ts';
 import {
   crop,
   cropOffset,
   edgeOffset,
   formatGeometry,
   type Gravity,
-  type Offset,
+  keptPoint,
   padOffset,
 } from './position.ts';
-import type { ScaledDecoding } from './scaled-decoding.ts';
 import { honours } from './short-paths.ts';
-import { boxGeometry, isRenderedToFit, setsSize, shownArea, turnedSizes } from './size.ts';
-import type { ConversionJob, Fitting, Sentence } from './types.ts';
+import { boxGeometry, isRenderedToFit, setsSize, shownArea } from './size.ts';
+import { type ConversionJob, type Fitting, MAGICK_FEATURES, type Sentence } from './types.ts';
 
 /**
  * Lanczos with two lobes instead of three, and a narrower window that compensates for it. The PSNR against Lanczos with
  * three lobes is at least 42 dB. Takes two thirds of the time.
  */
-const FILTER = [
-  ...['-filter', 'Lanczos'],
-  ...['-define', 'filter:support=2', '-define', 'filter:win-support=2.6'],
-];
+const FILTER = ['-filter', 'Lanczos', '-define', 'filter:support=2', '-define', 'filter:win-support=2.6'];
 
 /** Makes libjpeg average pixels while it decodes, which takes a fraction of the time. */
 export function shrinkOnLoad(job: ConversionJob): string[] {
@@ -44,35 +41,11 @@ export const explainShrinking: Sentence = ({ scaledDecoding, image }) =>
   scaledDecoding &&
   `decoded at ${scaledDecoding.columns.decoded} × ${scaledDecoding.rows.decoded} instead of ${image.width} × ${image.height}`;
 
-/**
- * Crops the decoded image, or repeats its last column and row, so that its scale is that of the result. The commands copy all
- * pixels once: `+append` and `-append` take twice the time of the resizing on ImageMagick 7.
- */
+/** Crops what libjpeg has decoded partly from pixels beyond the image. */
 export function fitDecoded(job: ConversionJob): string[] {
   const { columns, rows } = job.scaledDecoding ?? {};
-  if (!columns || !rows) return [];
-  const [width, height] = [columns.from, rows.from];
-  if (width <= columns.whole && height <= rows.whole)
-    return width === columns.decoded && height === rows.decoded ? [] : crop({ width, height });
-  return [
-    ...['-compose', 'Copy', '-extent', formatGeometry({ width, height })],
-    ...repeat({ width: width - columns.whole, height }, { x: columns.whole, y: 0 }, { x: 1, y: 0 }),
-    ...repeat({ width, height: height - rows.whole }, { x: 0, y: rows.whole }, { x: 0, y: 1 }),
-    ...['-compose', 'Over'], // with +compose, ImageMagick 6 draws nothing in a later -extent
-  ];
-}
-
-/** Fills an area with copies of the column or row before it. */
-function repeat(area: Size, { x, y }: Offset, step: Offset): string[] {
-  if (area.width <= 0 || area.height <= 0) return [];
-  const last = { width: step.x || area.width, height: step.y || area.height };
-  const edge = [
-    '+clone',
-    ...crop(last, { x: x - step.x, y: y - step.y }),
-    '-sample',
-    `${formatGeometry(area)}!`,
-  ];
-  return ['(', ...edge, ')', '-geometry', `+${x}+${y}`, '-composite'];
+  if (!columns || !rows || (columns.from === columns.decoded && rows.from === rows.decoded)) return [];
+  return crop({ width: columns.from, height: rows.from });
 }
 
 /**
@@ -82,7 +55,7 @@ function repeat(area: Size, { x, y }: Offset, step: Offset): string[] {
 export function dropOpaqueAlpha(job: ConversionJob): string[] {
   const { image, options, tools } = job;
   if (isOpaqueAnimation(job)) return ['-alpha', 'off'];
-  if (!tools.dropsOpaqueAlpha || !isResized(job) || image.type === 'jpg' || image.opaque) return [];
+  if (!tools.dropsOpaqueAlpha || !isResized(job) || image.type === 'jpg' || isOpaqueStill(job)) return [];
   const isSingle = !job.keepsAllFrames && job.pages.length <= 1;
   return isSingle || options.format === 'webp' ? ['-alpha', 'off-if-opaque'] : [];
 }
@@ -96,28 +69,49 @@ export function resize(job: ConversionJob): string[] {
 }
 
 function reduce(job: ConversionJob): string[] {
-  const { options, scaledDecoding, trustedFitting: fitting } = job;
-  if (scaledDecoding) return resizeDecoded(scaledDecoding);
-  const averaged = fitting ? averageFirst(job, fitting) : [];
+  const { options, trustedFitting: fitting } = job;
   // A cropped or padded image must have exactly the size that its offset was calculated from.
-  const isExact = averaged.length > 0 || orientsLast(job) || (options.fit ?? 'inside') !== 'inside';
+  const isExact =
+    average(job).length > 0 || orientsLast(job) || (options.fit ?? 'inside') !== 'inside' || losesSide(job);
+  if (!fitting && losesSide(job))
+    return [...FILTER, ...placeEach(job, ({ resized }) => ['-resize', `${formatGeometry(resized)}!`])];
   if (!fitting || !isExact) return [...FILTER, '-resize', boxGeometry(options)];
-  return [...averaged, ...FILTER, '-resize', `${formatGeometry(asDecoded(job, fitting.resized))}!`];
+  return [...FILTER, '-resize', `${formatGeometry(asDecoded(job, fitting.resized))}!`];
 }
 
-/** Minimum size after averaging, relative to the result: the PSNR of text is at least 42 dB, and 39 with 2.5. */
-const AVERAGED_OVERSAMPLING = 3;
-/** Minimum number of pixels a side that become one. For two, averaging and the filter take as long as the filter alone. */
-const MIN_AVERAGED = 3;
+/**
+ * Returns whether `scale` leaves less than half a pixel of a side. ImageMagick rejects that (ParseMetaGeometry), and only there: for a
+ * width or a height, it keeps a pixel.
+ */
+function losesSide(job: ConversionJob): boolean {
+  const { scale, enlarge } = job.options;
+  if (!scale) return false;
+  const share = (enlarge ? scale : Math.min(scale, 100)) / 100;
+  const shown = job.turnedSizes.map((size, at) => shownArea(size, job, at));
+  return shown.some(({ width, height }) => Math.min(width, height) * share < 0.5);
+}
 
-/** Averages blocks of pixels if the image becomes much smaller, which takes a fraction of the time of the filter. */
-function averageFirst(job: ConversionJob, { resized }: Fitting): string[] {
+/** Bounds of {@link average}. bench/README.md has the measurements. */
+const AVERAGING = {
+  // With an oversampling of 2.5, the PSNR of text is 39 dB instead of 42. For two pixels, both steps take as long as the filter alone.
+  pixels: { oversampling: 3, minBlock: 3 },
+  // A profile of inks takes seven times as long as the filter, so that every pixel less counts. PSNR of photos: at least 42 dB.
+  inks: { oversampling: 1.6, minBlock: 2 },
+} as const;
+
+/**
+ * Averages blocks of pixels if the image becomes much smaller, which takes a fraction of the time of the filter, and leaves fewer inks
+ * to convert.
+ */
+export function average(job: ConversionJob): string[] {
+  if (!job.trustedFitting || job.scaledDecoding || !isResized(job)) return [];
+  const { resized } = job.trustedFitting;
   const { width, height } = shownSize(job);
-  const reduction = Math.min(width / resized.width, height / resized.height);
-  const block = Math.floor(reduction / AVERAGED_OVERSAMPLING);
-  if (block < MIN_AVERAGED) return [];
+  const { oversampling, minBlock } = AVERAGING[convertsInks(job) ? 'inks' : 'pixels'];
+  const block = Math.floor(Math.min(width / resized.width, height / resized.height) / oversampling);
+  if (block < minBlock) return [];
   const averaged = { width: Math.round(width / block), height: Math.round(height / block) };
-  return ['-scale', `${formatGeometry(asDecoded(job, averaged))}!`];
+  return [...MAGICK_FEATURES[job.tools.magick].averaging, `${formatGeometry(asDecoded(job, averaged))}!`];
 }
 
 export const explainResize: Sentence = (job) => {
@@ -153,16 +147,6 @@ function asDecoded(job: ConversionJob, { width, height }: Size): Size {
   return turnSize({ width, height }, orientsLast(job) ? job.orientation : 1);
 }
 
-/** Resizes the pixels that libjpeg has decoded, and cuts off those beyond the edges. */
-function resizeDecoded({ columns, rows }: ScaledDecoding): string[] {
-  const target = { width: columns.target, height: rows.target };
-  const isCut = columns.to > columns.target || rows.to > rows.target;
-  return [
-    ...[...FILTER, '-resize', `${formatGeometry({ width: columns.to, height: rows.to })}!`],
-    ...(isCut ? crop(target) : []),
-  ];
-}
-
 function isResized(job: ConversionJob): boolean {
   return !isRenderedToFit(job) && setsSize(job.options) && !isUnchanged(job);
 }
@@ -174,8 +158,8 @@ function isUnchanged(job: ConversionJob): boolean {
 
 /** Returns the size after `rotate` of what is shown of the first frame or page; 0 × 0 if it is not known. */
 function shownSize(job: ConversionJob): Size {
-  const [size] = turnedSizes(job);
-  return size ? shownArea(size, job.options, false) : { width: 0, height: 0 };
+  const [size] = job.turnedSizes;
+  return size ? shownArea(size, job) : { width: 0, height: 0 };
 }
 
 /** Crops the image to the box for `cover`. librsvg has cropped an SVG already. */
@@ -183,13 +167,35 @@ export function cropToBox(job: ConversionJob): string[] {
   const { image, options } = job;
   if (options.fit !== 'cover' || image.type === 'svg') return [];
   const fitting = job.trustedFitting;
+  const point = keptPoint(job);
   if (!fitting)
     return placeEach(job, (each) => {
-      const { x, y, gravity } = edgeOffset(each, options, cropOffset(each, options));
+      const { x, y, gravity } = edgeOffset(each, point, cropOffset(each, point));
       return withGravity(gravity, ['-crop', `${options.width}x${options.height}+${x}+${y}`]);
     });
-  return fills(fitting) ? [] : crop(fitting.result, cropOffset(fitting, options));
+  return fills(fitting) ? [] : crop(fitting.result, cropOffset(fitting, point));
 }
+
+/**
+ * Returns whether `position=attention` still has to choose a part: not if nothing is cut, and not for pages of different sizes or an image
+ * without a known size, which keep their centre.
+ */
+export function choosesPart({ options, measured, fittings }: ConversionJob): boolean {
+  const [fitting, ...others] = fittings;
+  return (
+    options.fit === 'cover' &&
+    options.position === 'attention' &&
+    measured.point === undefined &&
+    fitting !== undefined &&
+    !fills(fitting) &&
+    others.every(({ resized }) => isSameSize(resized, fitting.resized))
+  );
+}
+
+export const explainAttention: Sentence = (job) =>
+  choosesPart(job)
+    ? 'edges, skin tones and saturation decide which part is kept: the commands keep the centre'
+    : undefined;
 
 export const explainCutting: Sentence = (job) =>
   cropToBox(job).length > 0 ? `cut to ${job.options.width} × ${job.options.height}` : undefined;
@@ -205,11 +211,12 @@ export function pad(job: ConversionJob): string[] {
   const { options } = job;
   const fitting = job.trustedFitting;
   if (options.fit !== 'contain' || (fitting && fills(fitting))) return [];
+  const point = keptPoint(job);
   const extend = placeEach(job, (each) => {
-    const offset = padOffset(each, options);
+    const offset = padOffset(each, point);
     if (fitting)
       return ['-extent', formatGeometry(fitting.result, { x: -offset.x, y: -offset.y }), '+repage'];
-    const { x, y, gravity } = edgeOffset(each, options, offset);
+    const { x, y, gravity } = edgeOffset(each, point, offset);
     return withGravity(gravity, [
       '-extent',
       `${options.width}x${options.height}${x + y > 0 ? `-${x}-${y}` : ''}`,
@@ -224,7 +231,7 @@ export const explainBorders: Sentence = (job) =>
     : undefined;
 
 /** Returns whether the resized image fills the box exactly. */
-export const fills = ({ resized, result }: Fitting): boolean => isSameSize(resized, result);
+const fills = ({ resized, result }: Fitting): boolean => isSameSize(resized, result);
 
 /** An image whose size is not known, for positions that do not depend on it. */
 const UNKNOWN: Fitting = { resized: { width: 0, height: 0 }, result: { width: 0, height: 0 } };
@@ -242,5 +249,7 @@ function withGravity(gravity: Gravity['gravity'], operation: readonly string[]):
 }
 
 function paddingColour({ options: { format, background } }: ConversionJob): string {
-  return background ?? (OUTPUTS[format].alpha === 'none' ? '#ffffff' : 'none');
+  return (
+    background ?? (OUTPUTS[format].alpha === 'none' || OUTPUTS[format].takesBackground ? '#ffffff' : 'none')
+  );
 }

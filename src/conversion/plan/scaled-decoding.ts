@@ -3,7 +3,7 @@
  * bench/README.md has the measurements.
  */
 import { differsFromSrgb, type ImageInfo, type Size } from '../../images/image-info.ts';
-import type { KeptMetadata } from '../../options.ts';
+import type { KeptMetadata } from '../../tables/options.ts';
 
 /**
  * The scales of libjpeg's decoder that ImageMagick can request, smallest first: the number of eighths that remain of each side, and the
@@ -20,34 +20,20 @@ const DECODER_SCALES = [
  * Minimum size of the decoded image, relative to the result. libjpeg averages within blocks, which is visible at sharp edges if
  * fewer pixels are left.
  */
-const MIN_OVERSAMPLING = { smooth: 1.5, detailed: 3 };
+const MIN_OVERSAMPLING = { smooth: 1.2, detailed: 3 };
 
-/** Maximum shift of the right and bottom edges in pixels of the result. 0.06 pixels are a PSNR of at least 44 dB. */
-const MAX_SHIFT = 0.06;
+/** Maximum shift of the right and bottom edges in pixels of the result, because partly covered decoded pixels are left out. */
+const MAX_SHIFT = 0.3;
 
-/** Maximum number of columns or rows that are resized beyond the edge, in pixels of the result. */
-const MAX_EXTRA = 8;
-
-/**
- * Maximum part of the last pixel of the result that no whole decoded pixel shows. The last whole one is repeated there. A colour of
- * half the resolution at an odd edge is half that of what follows the image, and the decoder at full size shows it, too.
- */
-const MAX_REPEATED = { pixels: 0.17, colours: 0.03 };
+/** Columns and rows of a block of libjpeg. */
+const BLOCK = 8;
 
 /** One side of an image that libjpeg decodes at a smaller size, in pixels. */
 interface ScaledSide {
   /** Decoded pixels. The last one can extend beyond the image: a quarter of 2725 pixels is 682, for 2728 pixels. */
   readonly decoded: number;
-  /**
-   * Decoded pixels that do not extend beyond the image. A file can hold anything there: `jpegtran -crop` and cameras leave what
-   * they have cut off.
-   */
-  readonly whole: number;
-  /** Decoded pixels to resize. The last whole one is repeated, or some are left out. */
+  /** Decoded pixels to resize, which show nothing of what the file holds beyond the image. */
   readonly from: number;
-  /** What they become: the target, and pixels to cut off. */
-  readonly to: number;
-  readonly target: number;
 }
 
 /** One side of a JPEG: its pixels, and those of its minimum coded unit. */
@@ -89,66 +75,44 @@ function scaleJpeg(image: ImageInfo, target: Size): ScaledDecoding | undefined {
   const { width = 0, height = 0, detailed, codedUnit = { width: 8, height: 8, even: true } } = image;
   const minOversampling = MIN_OVERSAMPLING[detailed ? 'detailed' : 'smooth'];
   for (const { eighths, divisor } of DECODER_SCALES) {
-    const [allColumns = [], allRows = []] = (['width', 'height'] as const).map((key) => {
+    const [columns, rows] = (['width', 'height'] as const).map((key) => {
       const side = { length: image[key] ?? 0, unit: codedUnit[key], even: codedUnit.even };
-      return mayScale(side, eighths, target[key])
-        ? scaledSides((side.length * eighths) / 8, target[key], minOversampling)
-        : [];
+      return scaleSide(side, eighths, target[key], minOversampling);
     });
+    if (!columns || !rows) continue;
     // ImageMagick divides the sides by those requested, and rounds the result down.
     const requested = [width, height].map((side) => (side / (divisor + 0.5)).toFixed(2)).join('x');
-    for (const isChosen of PREFERRED_SIDES) {
-      const [columns, rows] = [allColumns.find(isChosen), allRows.find(isChosen)];
-      if (columns && rows) return { requested, columns, rows };
-    }
+    return { requested, columns, rows };
   }
   return undefined;
 }
 
-/**
- * What happens to both sides, fastest first: pixels are left out, repeated, or each. For 4 megapixels, ImageMagick 6 takes 4, 6 and
- * 60 ms, and 7 takes 11, 18 and 19 ms.
- */
-const PREFERRED_SIDES: readonly ((side: ScaledSide) => boolean)[] = [
-  ({ from, whole }) => from <= whole,
-  ({ from, whole }) => from > whole,
-  () => true,
-];
-
-/**
- * Returns whether what a file holds beyond the edge of the image, such as the rest of a larger image, stays invisible. A decoder of
- * 3/8 spreads it over its block.
- */
-function mayScale({ length, unit, even }: JpegSide, eighths: number, target: number): boolean {
-  if (length % unit === 0) return true;
-  const decoded = (length * eighths) / 8;
-  const isMixed = unit > 8 && length % 2 > 0;
-  const repeated = ((decoded % 1) * target) / decoded;
-  return even && eighths !== 3 && repeated <= MAX_REPEATED[isMixed ? 'colours' : 'pixels'];
+/** Returns how a side is decoded; undefined if too few pixels would be left, or the far edge would move too much. */
+function scaleSide(
+  side: JpegSide,
+  eighths: number,
+  target: number,
+  minOversampling: number,
+): ScaledSide | undefined {
+  const exact = (side.length * eighths) / BLOCK;
+  const from = pixelsWithin(side, eighths);
+  if (exact < target * minOversampling || (exact - from) * target > MAX_SHIFT * from) return undefined;
+  return { decoded: Math.ceil(exact), from };
 }
 
 /**
- * Returns how many decoded pixels can become how many pixels, so that the scale is that of the image, as far as whole numbers
- * allow, best first.
- *
- * @param exact length of the side in decoded pixels
+ * Returns the number of decoded pixels that show nothing of what follows the edge of the image in its last block. A file can hold
+ * anything there: `jpegtran -crop` and cameras leave what they have cut off. libjpeg averages pixels at 1/8, 1/4 and 1/2, and keeps
+ * colours of half the resolution at that of the result. At 3/8, it spreads what follows over the coded unit. Colours of half the
+ * resolution in one direction only are interpolated.
  */
-function scaledSides(exact: number, target: number, minOversampling: number): ScaledSide[] {
-  if (exact < target * minOversampling) return [];
-  return Array.from({ length: MAX_EXTRA + 1 }, (_, extra) => {
-    const to = target + extra;
-    const from = Math.round((exact * to) / target);
-    return {
-      decoded: Math.ceil(exact),
-      whole: Math.floor(exact),
-      from,
-      to,
-      target,
-      shift: Math.abs((exact * to) / from - target),
-    };
-  })
-    .filter(({ shift }) => shift <= MAX_SHIFT)
-    .sort((one, other) => one.shift - other.shift);
+function pixelsWithin({ length, unit, even }: JpegSide, eighths: number): number {
+  const exact = (length * eighths) / BLOCK;
+  const isInterpolated = !even && unit > BLOCK;
+  /** Decoded pixels of a coded unit, of a sample of colours, or one. */
+  const group = eighths === 3 ? (unit * eighths) / BLOCK : isInterpolated ? unit / BLOCK : 1;
+  const whole = Math.floor(exact / group) * group;
+  return isInterpolated && whole < exact ? whole - 1 : whole;
 }
 
 /** Sizes at which dwebp decodes, relative to the result, best first: worst PSNR of text 40 and 38 dB, of photos 47 and 46 dB. */
@@ -161,12 +125,10 @@ const MIN_WEBP_PIXELS = 1_000_000;
 /** Returns a size for dwebp, whose filter averages pixels. ImageMagick does the rest. */
 function scaleWebp({ width = 0, height = 0 }: ImageInfo, target: Size): ScaledDecoding | undefined {
   const pixels = width * height;
-  const scaled = (target: number, decoded: number): ScaledSide => ({
-    ...{ decoded, whole: decoded, from: decoded, target, to: target },
-  });
+  const scaled = (decoded: number): ScaledSide => ({ decoded, from: decoded });
   const found = WEBP_OVERSAMPLING.map((factor) => ({
-    columns: scaled(target.width, target.width * factor),
-    rows: scaled(target.height, target.height * factor),
+    columns: scaled(target.width * factor),
+    rows: scaled(target.height * factor),
   })).find(
     ({ columns: { decoded: across }, rows: { decoded: down } }) =>
       across <= width && down <= height && across * down <= pixels * MAX_WEBP_SHARE,

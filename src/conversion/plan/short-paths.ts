@@ -2,14 +2,14 @@
  * @module The short paths of a plan, which leave out stages of ImageMagick, and the effects of options that each honours. Any other option
  * that is set sends the job the long way, so that no path can ignore an option that was added later. Pure.
  */
-import { type Effect, isOptionSet, type OptionName, optionRow } from '../../options.ts';
+import { type Effect, isOptionSet, type OptionName, optionRow } from '../../tables/options.ts';
 import type { ConvertOptions } from './types.ts';
 
 /** The effects of what is no row of the table of options. */
 const OTHERS: Readonly<Record<Exclude<keyof ConvertOptions, OptionName>, Effect>> = {
   format: 'encoding',
   accepted: 'encoding',
-  areas: 'part', // of `trim`, once it is measured
+  drawsPdf: 'encoding',
   watermark: 'filter',
 };
 
@@ -25,12 +25,16 @@ export const SHORT_PATHS = {
   drawing: ['encoding', ...SIZE, 'part'],
   /** cjxl stores the data of a JPEG, from which its bytes can be restored. */
   transcoding: ['encoding', 'fitting'],
+  /** A PDF contains the data of a JPEG. */
+  embedding: ['encoding', 'fitting', 'turn'],
   /** The frames of a GIF are copied. */
   passthrough: ['encoding', 'fitting'],
   /** libjpeg or dwebp decodes at a smaller size. */
   scaledDecoding: ['encoding', ...SIZE, ...EDITS],
   /** The image is rotated after it is resized. */
   lateRotation: ['encoding', ...SIZE, ...EDITS],
+  /** A result is encoded like its image, without colours between those of neighbouring pixels. */
+  sameShades: ['encoding', 'fitting', 'part', 'turn', 'colours'],
 } as const satisfies Readonly<Record<string, readonly Effect[]>>;
 
 /** A name in {@link SHORT_PATHS}. */

@@ -2,36 +2,42 @@
  * @module Sizes of the frames and pages to convert, at each stage of a conversion. The rounding is that of sharp:
  * ResolveShrink (sharp 0.35, src/common.cc). Pure.
  */
-import { DPI, OUTPUTS } from '../../formats.ts';
+
 import {
   type Area,
   combineOrientations,
   type ImageInfo,
   type Orientation,
   type Page,
+  type Scale,
   type Size,
   swapsSides,
   turnSize,
 } from '../../images/image-info.ts';
-import { type Fit, type OptionValue, parsePages } from '../../options.ts';
+import { DPI, OUTPUTS } from '../../tables/formats.ts';
+import { type Fit, type OptionValue, parsePages } from '../../tables/options.ts';
+import { hasSpace, POINTS_PER_INCH } from './page.ts';
 import { honours } from './short-paths.ts';
-import type { ConversionJob, ConvertOptions, Fitting } from './types.ts';
+import type { ConversionJob, ConvertOptions, Fitting, Measured } from './types.ts';
 
 /** The sizes of an image and of its result, and what they depend on. The limits apply to them. */
 export type Extent = Pick<
   ConversionJob,
-  'image' | 'options' | 'turn' | 'pages' | 'keepsAllFrames' | 'fittings'
+  'image' | 'options' | 'measured' | 'turn' | 'pages' | 'keepsAllFrames' | 'turnedSizes' | 'fittings'
 >;
 
 /** What determines the sizes of the images to convert before they are fitted. */
 type Selection = Pick<ConversionJob, 'image' | 'turn' | 'pages' | 'keepsAllFrames'>;
 
 /** Derives the sizes of an image and of its result. */
-export function extentOf(image: ImageInfo, options: ConvertOptions): Extent {
-  const given = {
-    ...{ image, options, turn: turnOf(options) },
-    ...{ pages: selectPages(image, options), keepsAllFrames: keepsAllFrames(image, options) },
+export function extentOf(image: ImageInfo, options: ConvertOptions, measured: Measured = {}): Extent {
+  const selection = {
+    image,
+    turn: turnOf(options),
+    pages: selectPages(image, options),
+    keepsAllFrames: keepsAllFrames(image, options),
   };
+  const given = { ...selection, options, measured, turnedSizes: turnSizes(selection) };
   return { ...given, fittings: fitAll(given) };
 }
 
@@ -41,6 +47,25 @@ const FLIPS: Readonly<Record<OptionValue<'flip'>, Orientation>> = { horizontal: 
 /** Returns what `rotate` and `flip` do, as an orientation. */
 export const turnOf = ({ rotate = 0, flip }: ConvertOptions): Orientation =>
   combineOrientations(ROTATIONS[rotate], flip ? FLIPS[flip] : 1);
+
+/**
+ * Returns the factors by which all results are resized.
+ *
+ * @returns undefined if they differ, or are not known, or if a result is rotated, or shows a part of the image or borders
+ */
+export function commonScale(image: ImageInfo, requested: readonly ConvertOptions[]): Scale | undefined {
+  const { width = 0, height = 0, orientation = 1 } = image;
+  const scales = requested.map((options) => {
+    const { turn, fittings } = extentOf(image, options);
+    const { result, resized } = fittings[0] ?? {};
+    const isWhole =
+      !cutsFirst(options) && result?.width === resized?.width && result?.height === resized?.height;
+    if (!result || !isWhole || combineOrientations(orientation, turn) !== 1) return undefined;
+    return { x: result.width / width, y: result.height / height };
+  });
+  const [first] = scales;
+  return scales.every((scale) => scale?.x === first?.x && scale?.y === first?.y) ? first : undefined;
+}
 
 /** Returns whether all frames are converted: by default if the output can be animated, and on request as pages. */
 export const keepsAllFrames = (
@@ -72,7 +97,7 @@ export function findMissingPage(image: ImageInfo, options: ConvertOptions): numb
 export type Stored = Pick<ImageInfo, 'width' | 'height' | 'orientation'>;
 
 /** Returns the sizes of the image, or of the pages to convert, after `rotate`, as far as they are known. */
-export function turnedSizes({ image, turn, pages, keepsAllFrames }: Selection): Size[] {
+export function turnSizes({ image, turn, pages, keepsAllFrames }: Selection): Size[] {
   if (pages.length > 0) return pages.flatMap((page) => turnedSize(page, turn));
   // Where a decoder reads the file itself, it rotates an image without an orientation of its own.
   const pixels = image.decoded ? undefined : image.pixels;
@@ -87,6 +112,9 @@ export function turnedSize({ width, height, orientation }: Stored, turn: Orienta
   return [turnSize(turnSize({ width, height }, orientation), turn)];
 }
 
+/** What determines which area of an image is shown. */
+type Shown = Pick<ConversionJob, 'image' | 'options' | 'measured'>;
+
 /**
  * Returns the area of an image that is shown: what `crop` and `trim` keep, or all of it. That of a raster image has whole pixels, at
  * least one.
@@ -94,12 +122,12 @@ export function turnedSize({ width, height, orientation }: Stored, turn: Orienta
  * @param size size of the upright image after `rotate`
  * @param at index of the page
  */
-export function shownArea(size: Size, { crop, areas }: ConvertOptions, isVector: boolean, at = 0): Area {
-  const trimmed = areas?.[at];
+export function shownArea(size: Size, { image, options: { crop }, measured }: Shown, at = 0): Area {
+  const trimmed = measured.areas?.[at];
   if (trimmed) return trimmed;
   if (crop === undefined) return { x: 0, y: 0, ...size };
   const area = parseCrop(crop, size);
-  if (isVector) return area;
+  if (image.type === 'svg') return area;
   const x = Math.min(Math.round(area.x), size.width - 1);
   const y = Math.min(Math.round(area.y), size.height - 1);
   const width = Math.max(1, Math.round(area.x + area.width) - x);
@@ -122,14 +150,11 @@ const ROUNDING_ERROR = 1e-6;
 export function findCropOutside(extent: Extent): Size | undefined {
   const { crop } = extent.options;
   if (crop === undefined) return undefined;
-  return turnedSizes(extent).find((size) => {
+  return extent.turnedSizes.find((size) => {
     const { x, y, width, height } = parseCrop(crop, size);
     return Math.max(x + width - size.width, y + height - size.height) > ROUNDING_ERROR;
   });
 }
-
-/** Points per inch (ISO 32000-1, 8.3.2.3). */
-export const POINTS_PER_INCH = 72;
 
 /** Returns the pages to convert. Those of a PDF have the size in pixels at the resolution of the options. */
 function selectPages(
@@ -144,7 +169,9 @@ function selectPages(
   if (type !== 'pdf') return selected;
   const scale = (options.dpi ?? DPI.default) / POINTS_PER_INCH;
   return selected.map(({ width = 0, height = 0, ...page }) => ({
-    ...{ ...page, width: scaleSide(width, scale), height: scaleSide(height, scale) },
+    ...page,
+    width: scaleSide(width, scale),
+    height: scaleSide(height, scale),
   }));
 }
 
@@ -184,10 +211,11 @@ export function drawingBox(options: ConvertOptions): ConvertOptions {
 /** Options of a drawing, without those that every request has. */
 export type DrawingOptions = Partial<ConvertOptions> & Pick<ConvertOptions, 'format'>;
 
-/** Returns whether an SVG stays vector. The borders of `contain` would show what a crop cuts off. */
+/** Returns whether an SVG stays vector. Borders of `contain`, or the space around a picture on its page, would show what is cut off. */
 export const staysVector = (options: DrawingOptions): boolean =>
   options.format === 'pdf' &&
-  !(cutsFirst(options) && options.fit === 'contain') &&
+  !(cutsFirst(options) && (options.fit === 'contain' || hasSpace(options))) &&
+  !(options.fit === 'cover' && hasSpace(options)) &&
   honours('vectors', options);
 
 /**
@@ -196,13 +224,13 @@ export const staysVector = (options: DrawingOptions): boolean =>
  *
  * @returns 0 by 0 if the size is not known, or if an SVG is not rasterized
  */
-export function peakRasterSize(image: ImageInfo, options: ConvertOptions): Size {
+export function peakRasterSize({ image, options, measured }: Shown): Size {
   const { type, width = 0, height = 0 } = image;
   if (type !== 'svg' || width === 0 || height === 0) return { width, height };
   if (staysVector(options)) return { width: 0, height: 0 };
   const [box, turn] = [vectorBox(options), turnOf(options)];
   if (cutsFirst(options) || options.fit === 'cover' || options.fit === 'fill')
-    return fitInto(shownArea(turnSize({ width, height }, turn), options, true), box).result;
+    return fitInto(shownArea(turnSize({ width, height }, turn), { image, options, measured }), box).result;
   return fitInto(turnSize({ width, height }, turn), box, roundUp).resized;
 }
 
@@ -236,8 +264,8 @@ export function fitAll(given: Omit<Extent, 'fittings'>): Fitting[] {
   // librsvg chooses the size of a whole drawing itself.
   const isChosen = isSvg && !cutsFirst(options) && options.scale === undefined && options.fit !== 'cover';
   const round = isChosen ? roundUp : roundHalfUp;
-  const fit = (size: Size, at: number) => fitInto(shownArea(size, options, isSvg, at), box, round);
-  const fittings = turnedSizes(given).map(fit);
+  const fit = (size: Size, at: number) => fitInto(shownArea(size, given, at), box, round);
+  const fittings = given.turnedSizes.map(fit);
   const frames = keepsAllFrames ? (image.animation?.delaysMs.length ?? 1) : 1;
   return frames === 1 ? fittings : fittings.flatMap((fitting) => Array<Fitting>(frames).fill(fitting));
 }
@@ -251,15 +279,6 @@ export function sizesToMake({ image, options, fittings }: Extent): Size[] {
     }));
   // librsvg renders only the pixels of the result, and none for a PDF.
   return staysVector(options) ? [] : fittings.map(({ result }) => result);
-}
-
-/** Maximum width and height of a page in points that all viewers can open (ISO 32000-1, annex C.2). */
-export const MAX_PAGE_POINTS = 14_400;
-
-/** Returns points per pixel: 1, or less if the largest page would exceed the maximum. The number of pixels stays. */
-export function pageScale({ fittings }: ConversionJob): number {
-  const sides = fittings.flatMap(({ result }) => [result.width, result.height]);
-  return Math.min(1, MAX_PAGE_POINTS / Math.max(1, ...sides));
 }
 
 /** Options that determine the size of a result. */
@@ -319,6 +338,9 @@ function scaleSide(side: number, scale: number, round = roundHalfUp): number {
 /** Returns whether options set the size of a result. */
 export const setsSize = ({ width, height, scale }: ConvertOptions): boolean =>
   (width ?? height ?? scale) !== undefined;
+
+/** Returns whether the result has colours between those of the image. */
+export const addsShades = (options: ConvertOptions): boolean => !honours('sameShades', options);
 
 /** Formats the box as an ImageMagick geometry, for images whose size is not known. */
 export function boxGeometry({ width, height, scale, fit = 'inside', enlarge }: Box): string {

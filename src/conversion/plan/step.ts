@@ -3,7 +3,7 @@
  * path of a profile, the number of threads, and the names of files that distinguish the results of one image. Pure.
  */
 import type { ImageInfo } from '../../images/image-info.ts';
-import type { ToolName } from '../../tools.ts';
+import type { ToolName } from '../../tables/tools.ts';
 
 /** Command of a plan. File names are relative to the job's folder. */
 export interface Step {
@@ -54,14 +54,20 @@ export const SCALED_FILE = `scaled${SUFFIX}.ppm`;
 export const PAGE_STEM = `page${SUFFIX}`;
 /** Image before encoding, stored for results that are encoded several times. */
 export const KEPT_FILE = `kept${SUFFIX}.miff`;
+/** A pixel of an image that is only decoded, because ImageMagick has to write a file. */
+export const DECODED_PIXEL = 'pixel.miff';
 /** PNG that ImageMagick writes for an external encoder. */
 export const FILE_TO_ENCODE = `encode${SUFFIX}.png`;
 
 /** Title of a PDF, and name of the only result of an image without its extension. */
 export const OUTPUT_STEM = 'image';
 
+/** Returns whether an argument has a placeholder, as few have. A command can have 100 000 arguments. */
+const hasPlaceholder = (arg: string): boolean => arg.includes('{');
+
 /** Replaces the placeholders in the name of a file, for the result with a suffix. */
 export function nameFile(name: string, suffix: string): string {
+  if (!hasPlaceholder(name)) return name;
   // The stem of a variant is as long as that of a single result.
   const output = suffix === '' ? OUTPUT_STEM : `var${suffix}`;
   return name.replace(SUFFIX, suffix).replace(OUTPUT, output);
@@ -69,7 +75,9 @@ export function nameFile(name: string, suffix: string): string {
 
 /** Replaces all placeholders of a command, for the result with a suffix. */
 export function completeStep(step: Step, context: StepContext, suffix: string): Step {
-  const args = step.args.flatMap((arg) => ARGUMENTS.get(arg)?.(context) ?? nameFile(arg, suffix));
+  const args = step.args.flatMap((arg) =>
+    hasPlaceholder(arg) ? (ARGUMENTS.get(arg)?.(context) ?? nameFile(arg, suffix)) : arg,
+  );
   return { ...step, args, ...(step.rendersTo && { rendersTo: nameFile(step.rendersTo, suffix) }) };
 }
 
@@ -89,13 +97,14 @@ const afterOption: Outputs = (args) => args.slice(args.lastIndexOf('-o') + 1).sl
 const OUTPUTS_BY_TOOL: Readonly<Record<ToolName, Outputs>> = {
   magick(args, job) {
     const written = args.filter((_, at) => at === args.length - 1 || args[at - 1] === '-write');
-    // It writes each page of a PDF to a temporary file first, and the tags of a TIFF (TIFFSetImageProperties of version 7).
+    // It writes Group 4 to a temporary file first, and the tags of a TIFF (TIFFSetImageProperties of version 7).
     const readsTiff = job.image.type === 'tiff' && !job.rasterized;
-    if (readsTiff || written.some((arg) => arg.startsWith('PDF:'))) return undefined;
+    if (readsTiff || written.some((arg) => arg.startsWith('GROUP4:'))) return undefined;
     return written.flatMap((arg) => frameFiles(arg.slice(arg.indexOf(':') + 1), job));
   },
   rsvg: afterOption,
   dwebp: afterOption,
+  cwebp: afterOption,
   img2webp: afterOption,
   cjxl: last,
   avifenc: last,
@@ -103,6 +112,7 @@ const OUTPUTS_BY_TOOL: Readonly<Record<ToolName, Outputs>> = {
   // It adds a number to the names of the images of a file that has several.
   heif: () => undefined,
   pdfinfo: () => [],
+  qpdf: last,
   pdftocairo: (_, { rasterized = [], suffix }) => rasterized.map((name) => nameFile(name, suffix)),
 };
 

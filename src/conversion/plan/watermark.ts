@@ -1,6 +1,6 @@
 /** @module The place and the size of a watermark, and the commands that put it on each frame or page. */
-import { isSameSize, type Size } from '../../images/image-info.ts';
-import { OPTIONS } from '../../options.ts';
+import type { Size } from '../../images/image-info.ts';
+import { OPTIONS } from '../../tables/options.ts';
 import { formatGeometry, formatOffset, type Offset, pointOf } from './position.ts';
 import { pictureSize } from './resize.ts';
 import { SUFFIX } from './step.ts';
@@ -21,10 +21,9 @@ function pictureSizes({ fittings, frameCount }: ConversionJob): Size[] {
   );
 }
 
-/** Returns the different sizes of the pictures. */
-function distinctPictures(job: ConversionJob): Size[] {
-  const sizes = pictureSizes(job);
-  return sizes.filter((size, at) => sizes.findIndex((other) => isSameSize(size, other)) === at);
+/** Returns the different sizes of the pictures, by a text for each, in the order in which they occur. */
+function distinctPictures(job: ConversionJob): ReadonlyMap<string, Size> {
+  return new Map(pictureSizes(job).map((size) => [formatGeometry(size), size]));
 }
 
 /** The size that a watermark can have. */
@@ -40,7 +39,7 @@ export interface WatermarkBox {
 /** Returns the boxes into which the watermark is fitted: one for each size of a picture, with a share of its width, and its height. */
 export function watermarkBoxes(job: ConversionJob): WatermarkBox[] {
   const { watermark, watermarkScale = OPTIONS.watermarkScale.default } = job.options;
-  return distinctPictures(job).map((picture) => {
+  return [...distinctPictures(job).values()].map((picture) => {
     if (watermark?.place) return { width: inPixels(picture, watermark.place).maxWidth, enlarge: false };
     const width = Math.max(1, Math.round((picture.width * watermarkScale) / 100));
     return { width, height: picture.height, enlarge: true };
@@ -63,7 +62,7 @@ function inPixels({ width }: Size, place: WatermarkPlace): Place & { readonly ma
 /** Returns the top left corner of a watermark in a picture. One that is larger than the picture without its margins reaches into these. */
 function placeIn(picture: Size, size: Size, options: ConvertOptions): Place {
   if (options.watermark?.place) return inPixels(picture, options.watermark.place);
-  const { x, y } = pointOf({ position: options.watermarkPosition ?? OPTIONS.watermarkPosition.default });
+  const { x, y } = pointOf(options.watermarkPosition ?? OPTIONS.watermarkPosition.default);
   const margin = marginOf(picture);
   const place = (side: number, own: number, share: number): number => {
     const room = Math.max(0, side - own);
@@ -91,12 +90,23 @@ function layOut(picture: Size, size: Size, options: ConvertOptions): Layout {
   /** Returns the place of the first repetition that is visible. */
   const first = (at: number, step: number): number => (at % step > gap ? (at % step) - step : at % step);
   const start = { x: first(place.x, tile.width), y: first(place.y, tile.height) };
+  // One repetition can have a gap that is larger than the picture, and more would not fit.
+  const extent = {
+    width: size.width + Math.min(gap, picture.width),
+    height: size.height + Math.min(gap, picture.height),
+  };
   const repeat = (times: number, append: string): string[] =>
     times > 1 ? ['-duplicate', String(times - 1), append] : [];
   return {
     place: start,
     repetition: [
-      ...['-background', 'none', '-compose', 'Copy', '-extent', formatGeometry(tile), '+repage'],
+      '-background',
+      'none',
+      '-compose',
+      'Copy',
+      '-extent',
+      formatGeometry(extent),
+      '+repage',
       ...repeat(Math.ceil((picture.width - start.x) / tile.width), '+append'),
       ...repeat(Math.ceil((picture.height - start.y) / tile.height), '-append'),
     ],
@@ -113,8 +123,8 @@ export function addWatermark(job: ConversionJob): string[] {
   const boxes = watermarkBoxes(job);
   if (!watermark || boxes.length === 0) return []; // without a size, another plan follows
   const pictures = distinctPictures(job);
-  const layouts = pictures.map((picture, at) => {
-    const { width = 1, height = 1 } = watermark.sizes?.[at] ?? boxes[at] ?? {}; // the largest before it has been made
+  const layouts = [...pictures.values()].map((picture, at) => {
+    const { width = 1, height = 1 } = job.measured.watermarks?.[at] ?? boxes[at] ?? {}; // the largest before it is measured
     return layOut(picture, { width, height }, options);
   });
   const fade =
@@ -123,10 +133,18 @@ export function addWatermark(job: ConversionJob): string[] {
       : [];
   const asColours = ['-set', 'colorspace', 'sRGB'];
   const marks = layouts.flatMap(({ repetition }, at) => [
-    ...['(', `PNG:${watermarkFile(at)}`, ...asColours, '-alpha', 'set', ...fade, ...repetition, ')'],
+    '(',
+    `PNG:${watermarkFile(at)}`,
+    ...asColours,
+    '-alpha',
+    'set',
+    ...fade,
+    ...repetition,
+    ')',
   ]);
+  const indexes = new Map([...pictures.keys()].map((key, at) => [key, at]));
   const frames = pictureSizes(job).flatMap((picture, at) => {
-    const which = pictures.findIndex((other) => isSameSize(picture, other));
+    const which = indexes.get(formatGeometry(picture)) ?? 0;
     const pair = ['-clone', '0', '-clone', String(frameCount - at + which)];
     const place = formatOffset((layouts[which] as Layout).place);
     return ['(', ...pair, '-geometry', place, '-compose', 'Over', '-composite', ')', '-delete', '0'];

@@ -2,7 +2,7 @@
  * @module Queue of conversions. It limits how many are prepared and how many run at once, and shares slots and places
  * fairly between clients.
  */
-import { ClientDisconnectedError, serviceError } from '../../errors.ts';
+import { ClientDisconnectedError, serviceError } from '../../tables/errors.ts';
 import { createUsages, leastServed, type Moment, NEGLIGIBLE_MS, type Usages } from './usage.ts';
 
 /**
@@ -131,7 +131,11 @@ export class ConversionQueue {
   constructor(options: QueueOptions) {
     const { reservedSlots: reserved = 0, maxPreparations = {} } = options;
     const createStage = (slots: number, maxPerClient: number): Stage => ({
-      ...{ active: 0, slots, reserved, maxPerClient, usageOf: createUsages() },
+      active: 0,
+      slots,
+      reserved,
+      maxPerClient,
+      usageOf: createUsages(),
     });
     const preparing = (slots = Number.POSITIVE_INFINITY) => createStage(slots, slots);
     this.#queueLimit = options.queueLimit;

@@ -11,7 +11,7 @@ export type ProfileTag = readonly [signature: string, content: Buffer];
 /** Date in the header. It is fixed, so that the same colours always give the same bytes. */
 const CREATED = [2026, 1, 1, 0, 0, 0];
 
-/** Encodes a display profile for RGB with XYZ as the connection space. Equal contents are stored once. */
+/** Encodes a display profile for RGB with XYZ as the connection space. */
 export function writeProfile(name: string, tags: readonly ProfileTag[]): Buffer {
   const all: ProfileTag[] = [
     ['desc', text(name)],
@@ -19,20 +19,39 @@ export function writeProfile(name: string, tags: readonly ProfileTag[]): Buffer 
     ['wtpt', xyz(WHITE_D50)],
     ...tags,
   ];
-  const contents = [...new Set(all.map(([, content]) => content))];
-  const start = 128 + 4 + all.length * 12;
-  const offsetOf = (content: Buffer): number =>
-    contents.slice(0, contents.indexOf(content)).reduce((sum, { length }) => sum + length, start);
-  const table = all.map(([signature, content]) =>
-    Buffer.concat([latin1(signature), u32(offsetOf(content)), u32(content.length)]),
-  );
-  const body = Buffer.concat([u32(all.length), ...table, ...contents]);
-  return Buffer.concat([header(128 + body.length), body]);
+  return assembleProfile(header(), all);
 }
 
-function header(size: number): Buffer {
+/**
+ * Encodes the description and the copyright, which a profile must have, without a text of its maker.
+ *
+ * @param isOld whether the profile has a version before 4
+ */
+export const neutralTexts = (isOld: boolean): ProfileTag[] => [
+  ['desc', isOld ? oldDescription('Colours') : text('Colours')],
+  ['cprt', isOld ? element('text', latin1('No copyright\0')) : text('No copyright')],
+];
+
+/** Encodes a description of ICC.1:2001-04, section 6.5.17: ASCII, and no Unicode or ScriptCode. */
+const oldDescription = (content: string): Buffer =>
+  element('desc', u32(content.length + 1), latin1(`${content}\0`), Buffer.alloc(78));
+
+/** Puts a profile together. Equal contents are stored once. */
+export function assembleProfile(head: Buffer, tags: readonly ProfileTag[]): Buffer {
+  const contents = [...new Set(tags.map(([, content]) => content))];
+  const start = 128 + 4 + tags.length * 12;
+  const offsetOf = (content: Buffer): number =>
+    contents.slice(0, contents.indexOf(content)).reduce((sum, { length }) => sum + length, start);
+  const table = tags.map(([signature, content]) =>
+    Buffer.concat([latin1(signature), u32(offsetOf(content)), u32(content.length)]),
+  );
+  const profile = Buffer.concat([head, u32(tags.length), ...table, ...contents]);
+  profile.writeUInt32BE(profile.length);
+  return profile;
+}
+
+function header(): Buffer {
   const bytes = Buffer.alloc(128);
-  bytes.writeUInt32BE(size, 0);
   bytes.writeUInt32BE(0x04400000, 8); // version 4.4
   bytes.write('mntrRGB XYZ ', 12, 'latin1');
   CREATED.forEach((value, at) => {

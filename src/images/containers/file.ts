@@ -5,7 +5,7 @@
 import { closeSync, constants, createWriteStream, openSync, readSync } from 'node:fs';
 import { type FileHandle, open, rename, stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
-import { setImmediate } from 'node:timers/promises';
+import { isTurnOver, waitForTurn } from './event-loop.ts';
 
 /** Flags for opening a file that a tool has written: do not follow a symbolic link, and do not block on a pipe. */
 export const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
@@ -254,23 +254,4 @@ export class WindowReader {
     const from = offset - this.#start;
     return this.#window.subarray(from, Math.min(from + length, this.#filled));
   }
-}
-
-/** Time after which all work together yields to the event loop, in ms. */
-const TURN_MS = 5;
-let turnStarted = 0;
-let nextTurn: Promise<void> | undefined;
-
-/** Returns whether work must wait for the next turn of the event loop, because the last wait was too long ago. */
-export function isTurnOver(): boolean {
-  return performance.now() - turnStarted > TURN_MS;
-}
-
-/** Waits for the next turn of the event loop. */
-export function waitForTurn(): Promise<void> {
-  nextTurn ??= setImmediate().then(() => {
-    nextTurn = undefined;
-    turnStarted = performance.now();
-  });
-  return nextTurn;
 }

@@ -127,6 +127,18 @@ export class TiffReader {
     return tags;
   }
 
+  /**
+   * Reads the value of a tag of the type RATIONAL: two numbers of four bytes each.
+   *
+   * @param start offset of the header, from which offsets in EXIF count
+   * @returns undefined past the end of the file
+   */
+  async fraction({ at, value }: IfdEntry, start = 0): Promise<number | undefined> {
+    // The entry of a TIFF has no space for both numbers.
+    const raw = await this.bytes.read(this.layout === BIG ? at : start + value, 8);
+    return raw.length < 8 ? undefined : this.numberIn(raw, 0, 4) / this.numberIn(raw, 4, 4);
+  }
+
   /** Reads the first numbers of a tag, at most `max`. */
   async numbers({ value, count, at, width }: IfdEntry, max: number): Promise<number[]> {
     if (count === 1) return [value];

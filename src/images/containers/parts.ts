@@ -49,7 +49,7 @@ export const MAX_PNG_CHUNKS = 10_000;
 /** Maximum number of chunks of a WebP to read: twice the largest MAX_FRAMES. */
 const MAX_RIFF_CHUNKS = 20_000;
 /** Maximum number of chunks of a PNG that a tool has written. ImageMagick 6 writes chunks of 8 KiB: 8 GB. */
-const MAX_WRITTEN_CHUNKS = 1_000_000;
+export const MAX_WRITTEN_CHUNKS = 1_000_000;
 /** Length of the name and the length of a chunk or a box in bytes, and of those of a box with a length of 64 bits. */
 const HEAD_BYTES = 8;
 const LARGE_HEAD_BYTES = 16;

@@ -1,6 +1,6 @@
 /** @module Encodes the copyright as new blocks of EXIF, IPTC and XMP. Pure. */
-import type { OutputType } from '../../formats.ts';
-import { writeExif } from './exif.ts';
+import type { OutputType } from '../../tables/formats.ts';
+import { writeExif } from './exif-fields.ts';
 import { type Copyright, type FieldText, IPTC_FIELDS } from './fields.ts';
 import { writeIptc } from './iptc.ts';
 import { writeXmp } from './xmp.ts';

@@ -3,7 +3,7 @@
  * written to a result as new blocks, so that nothing else of the metadata is copied.
  */
 import { isUtf8 } from 'node:buffer';
-import { cleanText, escapeXml } from '../../text.ts';
+import { cleanText, escapeXml } from '../../base/text.ts';
 
 /** Fields of EXIF by their tag (EXIF 2.32, 4.6.5). Those of a TIFF are in the directory of its first page. */
 export const EXIF_FIELDS = { 'exif:Artist': 0x013b, 'exif:Copyright': 0x8298 } as const;

@@ -76,6 +76,9 @@ export function writeIptc(texts: readonly FieldText[]): Buffer | undefined {
 export const toResource = (iptc: Buffer): Buffer =>
   Buffer.concat([
     Buffer.from(SIGNATURE, 'latin1'),
-    ...[bigEndian(RESOURCE, 2), bigEndian(0, 2), bigEndian(iptc.length, 4)],
-    ...[iptc, Buffer.alloc(iptc.length % 2)],
+    bigEndian(RESOURCE, 2),
+    bigEndian(0, 2),
+    bigEndian(iptc.length, 4),
+    iptc,
+    Buffer.alloc(iptc.length % 2),
   ]);

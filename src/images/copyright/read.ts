@@ -1,18 +1,18 @@
 /** @module Reads the copyright in the metadata of a file. The first block of EXIF, IPTC and XMP each counts, as in viewers. */
 import { promisify } from 'node:util';
 import { brotliDecompress } from 'node:zlib';
-import type { InputType } from '../../formats.ts';
+import type { InputType } from '../../tables/formats.ts';
 import { type ByteReader, bufferReader, fileReader, WindowReader, withFile } from '../containers/file.ts';
 import { TiffReader } from '../containers/ifd.ts';
 import { boxes, jpegSegments, pngChunks, riffChunks } from '../containers/parts.ts';
 import { withoutMarker } from '../exif.ts';
-import { META_BYTES } from '../heif.ts';
-import { metadataKindOf, metaIn, readItem } from '../heif-items.ts';
+import { META_BYTES } from '../heif/heif.ts';
+import { metadataKindOf, metaIn, readItem } from '../heif/heif-items.ts';
 import type { ImageInfo, MetadataKind } from '../image-info.ts';
 import { contentName } from '../jxl.ts';
-import { kindOfChunk, readMetadataChunk } from '../png-text.ts';
-import { TAG } from '../tiff.ts';
-import { readExifTexts } from './exif.ts';
+import { kindOfChunk, readMetadataChunk } from '../png/png-text.ts';
+import { TAG } from '../tiff/tiff.ts';
+import { readExifTexts } from './exif-fields.ts';
 import { type Copyright, type FieldText, selectTexts } from './fields.ts';
 import { readIptcTexts } from './iptc.ts';
 import { readXmpTexts } from './xmp.ts';
@@ -76,8 +76,10 @@ export const SEGMENTS = [
 
 /** Metadata by the names of chunks of WebP (RFC 9649, section 2.7.1.5), and of boxes of JPEG XL. */
 const KINDS: Readonly<Record<string, MetadataKind>> = {
-  ...{ EXIF: 'exif', 'XMP ': 'xmp' },
-  ...{ Exif: 'exif', 'xml ': 'xmp' },
+  EXIF: 'exif',
+  'XMP ': 'xmp',
+  Exif: 'exif',
+  'xml ': 'xmp',
 };
 
 /** Yields the metadata by the type of the file. The metadata of other types is not read. */

@@ -1,6 +1,9 @@
-/** @module Writes the copyright of an image to a result, in which a tool has left no metadata but the colour profile. */
+/**
+ * @module Writes the copyright of an image to a result, in which a tool has left no metadata but the colour profile, and the texts of a
+ * PNG.
+ */
 import type { FileHandle } from 'node:fs/promises';
-import type { OutputType } from '../../formats.ts';
+import type { OutputType } from '../../tables/formats.ts';
 import {
   bigEndian,
   type Edit,
@@ -12,11 +15,12 @@ import {
 import { TiffReader } from '../containers/ifd.ts';
 import { jpegSegments, riffChunks } from '../containers/parts.ts';
 import { jxlMetadataEdits } from '../jxl.ts';
-import { PNG_HEADER_BYTES, pngChunk } from '../png-writer.ts';
-import { TAG } from '../tiff.ts';
+import { pngTextRemovals } from '../png/png-text.ts';
+import { PNG_HEADER_BYTES, pngChunk } from '../png/png-writer.ts';
+import { TAG } from '../tiff/tiff.ts';
 import { readWebp, WEBP_FLAGS } from '../webp.ts';
 import { type CopyrightBlocks, encodeCopyright } from './blocks.ts';
-import { type DirectoryEntry, encodeDirectory, exifEntries, UNDEFINED } from './exif.ts';
+import { type DirectoryEntry, encodeDirectory, exifEntries, UNDEFINED } from './exif-fields.ts';
 import type { Copyright, FieldText } from './fields.ts';
 import { toResource } from './iptc.ts';
 import { SEGMENTS } from './read.ts';
@@ -50,14 +54,14 @@ const WRITERS: Partial<Readonly<Record<OutputType, Writer>>> = {
     });
     return [{ at, removed: 0, bytes: Buffer.concat(segments) }];
   },
-  png: (_, { exif, xmp }) => {
+  async png({ file }, { exif, xmp }) {
     // No compression, no language, no translated keyword.
     const keyword = Buffer.from('XML:com.adobe.xmp\0\0\0\0\0', 'latin1');
     const bytes = concat(
       exif && pngChunk('eXIf', exif),
       xmp && pngChunk('iTXt', Buffer.concat([keyword, xmp])),
     );
-    return [{ at: PNG_HEADER_BYTES, removed: 0, bytes }];
+    return [{ at: PNG_HEADER_BYTES, removed: 0, bytes }, ...(await pngTextRemovals(file))];
   },
   async webp({ file, bytes }, { exif, xmp }) {
     const { width = 1, height = 1, opaque } = await readWebp(new WindowReader(file));
@@ -104,6 +108,9 @@ const WRITERS: Partial<Readonly<Record<OutputType, Writer>>> = {
   jxl: ({ file, bytes }, { exif, xmp }) => jxlMetadataEdits(file, bytes, { exif, xmp }),
 };
 
+/** Returns the changes of a result without copyright, by its format. */
+const CLEANERS: typeof WRITERS = { png: ({ file }) => pngTextRemovals(file) };
+
 /** Marker of the segment that must come first (JFIF 1.02). */
 const JFIF = 0xe0;
 /** Bytes before the first chunk of a WebP. */
@@ -122,18 +129,18 @@ const riffChunk = (name: string, body: Buffer): Buffer =>
   ]);
 
 /**
- * Writes the copyright to the file at `path`.
+ * Writes the copyright, if there is any, to the file at `path`.
  *
  * @returns its new size in bytes
  */
 export async function writeCopyright(
   target: { readonly path: string; readonly bytes: number },
   format: OutputType,
-  copyright: Copyright,
+  copyright: Copyright = { texts: [], isPartial: false },
 ): Promise<number> {
-  const write = WRITERS[format];
   const { texts } = copyright;
-  if (!write || texts.length === 0) return target.bytes;
+  const write = (texts.length > 0 ? WRITERS : CLEANERS)[format];
+  if (!write) return target.bytes;
   const blocks = encodeCopyright(copyright, format);
   return editFile(target, (file) => write({ file, bytes: target.bytes }, blocks, texts));
 }

@@ -1,7 +1,7 @@
 /** @module Reads the copyright of XMP, and writes XMP with nothing else (ISO 16684-1). */
 import { isUtf8 } from 'node:buffer';
-import { cleanText, escapeXml } from '../../text.ts';
-import { scanMarkup, type Tag } from '../svg/markup.ts';
+import { cleanText, escapeXml } from '../../base/text.ts';
+import { scanMarkup, type Tag } from '../svg/svg-markup.ts';
 import { type FieldText, MAX_TEXT_BYTES, XMP_FIELDS } from './fields.ts';
 
 /** Namespaces by their prefix in the names below. */
@@ -100,7 +100,8 @@ function textsIn(field: XmpField, { attributes, children, content }: Element): F
     return items.map((item) => {
       const language = item.attributes.get('xml:lang') ?? '';
       return {
-        ...{ field, text: decodeXml(item.content) },
+        field,
+        text: decodeXml(item.content),
         language: XMP_FIELDS[field] === 'Alt' && LANGUAGE.test(language) ? language : undefined,
       };
     });

@@ -5,7 +5,10 @@
 import { color, SyntaxFlag, serializeRGB } from '@csstools/css-color-parser';
 import { parseComponentValue } from '@csstools/css-parser-algorithms';
 import { type CSSToken, TokenType, tokenize, tokenizer } from '@csstools/css-tokenizer';
-import { applyEdits, type Edit } from './markup.ts';
+import { COLOUR_FUNCTIONS } from './features.ts';
+import { applyEdits, type Edit } from './svg-markup.ts';
+
+export { type CSSToken, TokenType };
 
 /** A declaration and its position in the style sheet or attribute. */
 export interface Declaration {
@@ -20,7 +23,7 @@ export interface Rule {
   readonly declarations: readonly Declaration[];
 }
 
-const OPENING: readonly string[] = [
+export const OPENING: readonly string[] = [
   TokenType.Function,
   TokenType.OpenParen,
   TokenType.OpenSquare,
@@ -42,7 +45,7 @@ const TOKENS_PER_CHARACTER = 4;
 const MIN_TOKENS = 2048;
 const MAX_TOKENS = 256 * 1024;
 /** Number of characters of a long token, or of replacements, that take as long as a token. An embedded font is one token. */
-const CHARACTERS_PER_TOKEN = 16;
+export const CHARACTERS_PER_TOKEN = 16;
 /** Number of tokens that take as long as converting a colour. */
 const COLOUR_TOKENS = 50;
 /** Maximum number of functions and parentheses in a colour. Its parser calls itself for each. */
@@ -54,7 +57,7 @@ export const createCssBudget = (length: number): CssBudget => ({
 });
 
 /** Returns the tokens of a text, or none if it exceeds the budget. */
-function tokensOf(css: string, budget: CssBudget): CSSToken[] {
+export function tokensOf(css: string, budget: CssBudget): CSSToken[] {
   const reader = tokenizer({ css });
   const tokens: CSSToken[] = [];
   budget.tokens -= css.length / CHARACTERS_PER_TOKEN;
@@ -65,13 +68,13 @@ function tokensOf(css: string, budget: CssBudget): CSSToken[] {
 }
 
 /** Joins tokens. `stringify` of the library takes each token as an argument, and a call can have about 100,000. */
-const textOf = (tokens: readonly CSSToken[]): string => tokens.map(([, text]) => text).join('');
+export const textOf = (tokens: readonly CSSToken[]): string => tokens.map(([, text]) => text).join('');
 
 const startOf = (token: CSSToken | undefined): number => token?.[2] ?? 0;
 const endOf = (token: CSSToken | undefined): number => (token?.[3] ?? -1) + 1;
 
 /** Returns the index of the token that closes the one at `from`, or of the last token. */
-function closingOf(tokens: readonly CSSToken[], from: number): number {
+export function closingOf(tokens: readonly CSSToken[], from: number): number {
   let depth = 0;
   for (let at = from; at < tokens.length; at += 1) {
     const type = tokens[at]?.[0] as string;
@@ -128,8 +131,27 @@ function declarationsIn(tokens: readonly CSSToken[]): Declaration[] {
   return declarations;
 }
 
-function trim(tokens: readonly CSSToken[]): CSSToken[] {
-  const isBlank = ([type]: CSSToken): boolean => type === TokenType.Whitespace || type === TokenType.Comment;
+const isBlank = ([type]: CSSToken): boolean => type === TokenType.Whitespace || type === TokenType.Comment;
+
+/** Returns tokens without white space and comments. */
+export const withoutBlanks = (tokens: readonly CSSToken[]): CSSToken[] =>
+  tokens.filter((token) => !isBlank(token));
+
+/** Splits tokens at those of a type that are in no brackets. */
+export function splitAt(tokens: readonly CSSToken[], separator: TokenType): CSSToken[][] {
+  const parts: CSSToken[][] = [];
+  let start = 0;
+  for (let at = 0; at < tokens.length; at += 1) {
+    if (tokens[at]?.[0] === separator) {
+      parts.push(tokens.slice(start, at));
+      start = at + 1;
+    } else at = closingOf(tokens, at);
+  }
+  return [...parts, tokens.slice(start)];
+}
+
+/** Returns tokens without white space and comments at both ends. */
+export function trim(tokens: readonly CSSToken[]): CSSToken[] {
   const first = tokens.findIndex((token) => !isBlank(token));
   return first < 0 ? [] : tokens.slice(first, tokens.findLastIndex((token) => !isBlank(token)) + 1);
 }
@@ -166,8 +188,18 @@ export function createResolver(variables: Variables, budget: CssBudget): (css: s
       return comma < 0 ? undefined : replaceVariables(textOf(trim(content.slice(comma + 1))), depth + 1);
     });
   };
-  return (css) =>
-    replaceFunctions(replaceVariables(css, 0), COLOUR_FUNCTIONS, budget, (call) => colourOf(call, budget));
+  const resolveColours = (css: string): string =>
+    replaceFunctions(css, COLOUR_FUNCTIONS, budget, (call) => colourOf(call, budget));
+  return (css) => resolveColours(replaceLightDark(replaceVariables(css, 0), budget));
+}
+
+/** Replaces `light-dark()` by its first value (CSS Color 5, section 4). */
+function replaceLightDark(css: string, budget: CssBudget): string {
+  if (!css.includes('light-dark(')) return css;
+  return replaceFunctions(css, ['light-dark'], budget, (call) => {
+    const values = splitAt(call.slice(1, -1), TokenType.Comma);
+    return values.length === 2 ? textOf(trim(values[0] ?? [])) : undefined;
+  });
 }
 
 /** Replaces the outermost calls of functions with these names, in lower case. */
@@ -205,9 +237,6 @@ export function colourByName(name: string): string | undefined {
       .padStart(2, '0');
   return `#${parsed.channels.map(hex).join('')}`;
 }
-
-/** Colour functions that not every version of librsvg supports (CSS Color 4 and 5). */
-export const COLOUR_FUNCTIONS = ['oklch', 'oklab', 'lch', 'lab', 'hwb', 'color', 'color-mix'];
 
 function colourOf(call: readonly CSSToken[], budget: CssBudget): string | undefined {
   if (call.filter(([type]) => OPENING.includes(type)).length > MAX_NESTED) return undefined;

@@ -1,35 +1,52 @@
 /**
- * @module Rewrites the text of an SVG so that librsvg renders it like browsers. Resolves `var()` and new colour functions,
- * replaces `feDropShadow` before version 2.55 (Filter Effects 1, section 9.12) by other filters, and writes `WIDTH` and `HEIGHT` of
- * the root element in lower case.
+ * @module Rewrites the text of an SVG so that librsvg renders it like browsers. Writes out style sheets, resolves `var()`,
+ * `light-dark()` and new colour functions, replaces `feDropShadow` before version 2.55 (Filter Effects 1, section 9.12) by other filters,
+ * writes texts in the letters of `text-transform`, enlarges tiny units, and writes `WIDTH` and `HEIGHT` of the root element in lower case.
  */
+import { isDeepStrictEqual } from 'node:util';
+import type { Size } from '../image-info.ts';
+import { matchesMedia } from './conditions.ts';
 import {
-  COLOUR_FUNCTIONS,
   type CssBudget,
   createCssBudget,
   createResolver,
+  type Declaration,
   parseDeclarations,
   parseRules,
-  type Rule,
+  tokensOf,
   type Variables,
 } from './css.ts';
+import { type RewriterName, rewrittenBy } from './features.ts';
+import { writeOutSheets } from './sheets.ts';
+import { sizeOf } from './svg-info.ts';
 import {
   type Attribute,
   applyEdits,
+  decodeEntities,
   type Edit,
+  encodeEntities,
   type Markup,
   type Range,
   scanMarkup,
   type Tag,
-} from './markup.ts';
+} from './svg-markup.ts';
+import { transformTexts } from './text-transform.ts';
 
-/** Functions that {@link resolveCss} can resolve. */
-const RESOLVED_FUNCTIONS = ['var', ...COLOUR_FUNCTIONS].map((name) => `${name}(`);
+const RESOLVED_FUNCTIONS = rewrittenBy('functions');
 
 /** Maximum growth of the text in characters. */
 const MAX_GROWTH = 256 * 1024;
-/** Selectors of the root element, from which all elements inherit. */
-const ROOT_SELECTORS = [':root', 'svg', '*'];
+/** Selectors of the root element, from which all elements inherit, with what {@link writeOutSheets} adds for their precedence. */
+const ROOT_SELECTOR = /^(\*|svg)?(:root)?((?::not\(#_\))*)$/;
+
+/** Returns the precedence of a selector of the root element; undefined for others. */
+function rootPrecedence(selector: string): number | undefined {
+  const [whole, type, pseudo, added = ''] = ROOT_SELECTOR.exec(selector) ?? [];
+  return whole ? added.length * 2 + (pseudo ? 2 : 0) + (type === 'svg' ? 1 : 0) : undefined;
+}
+/** Precedence of the root element's `style`. */
+const STYLE_PRECEDENCE = Number.MAX_VALUE;
+const IMPORTANT = /!\s*important$/i;
 
 /**
  * Replaces the functions in attributes and style sheets by their values. Resolves only custom properties that are set
@@ -42,7 +59,7 @@ function resolveCss(text: string, markup: Markup, budget: CssBudget): string {
   let maxGrowth = MAX_GROWTH;
   const replace = ({ start, end }: Range, isAllowed: (value: string) => boolean): Edit[] => {
     const value = text.slice(start, end);
-    if (!RESOLVED_FUNCTIONS.some((name) => value.includes(name))) return [];
+    if (!RESOLVED_FUNCTIONS.test(value)) return [];
     const resolved = known.get(value) ?? resolve(value);
     known.set(value, resolved);
     const growth = resolved.length - value.length;
@@ -61,23 +78,28 @@ function resolveCss(text: string, markup: Markup, budget: CssBudget): string {
 }
 
 function collectVariables(text: string, { tags, styleSheets }: Markup, budget: CssBudget): Variables {
-  const rules: Rule[] = [];
+  const variables = new Map<string, string | undefined>();
+  const precedences = new Map<string, number>();
+  /** @param precedence undefined if other elements than the root element have the values */
+  const add = (declarations: readonly Declaration[], precedence: number | undefined): void => {
+    for (const { name, value } of declarations) {
+      if (!name.startsWith('--')) continue;
+      const isUnknown = variables.has(name) && variables.get(name) === undefined;
+      if (isUnknown || precedence === undefined || IMPORTANT.test(value)) variables.set(name, undefined);
+      else if (precedence >= (precedences.get(name) ?? 0)) {
+        variables.set(name, value);
+        precedences.set(name, precedence);
+      }
+    }
+  };
   for (const { start, end } of styleSheets) {
-    for (const rule of parseRules(text.slice(start, end), budget)) rules.push(rule);
+    for (const { selector, declarations } of parseRules(text.slice(start, end), budget))
+      for (const one of selector.split(',')) add(declarations, rootPrecedence(one.trim()));
   }
   for (const [at, { attributes }] of tags.entries()) {
     for (const { name, value } of attributes) {
       if (name !== 'style' || !value.includes('--')) continue;
-      rules.push({ selector: at === 0 ? ':root' : '', declarations: parseDeclarations(value, budget) });
-    }
-  }
-  const variables = new Map<string, string | undefined>();
-  for (const { selector, declarations } of rules) {
-    const isRoot = ROOT_SELECTORS.includes(selector);
-    for (const { name, value } of declarations) {
-      if (!name.startsWith('--')) continue;
-      const known = variables.has(name) && variables.get(name) !== value;
-      variables.set(name, isRoot && !known ? value : undefined);
+      add(parseDeclarations(value, budget), at === 0 ? STYLE_PRECEDENCE : undefined);
     }
   }
   return variables;
@@ -93,29 +115,112 @@ function lowerRootProperties(text: string, { tags: [root] }: Markup, budget: Css
   return applyEdits(text, edits);
 }
 
-/** The name of a size with a capital letter. A colon or a comment can follow. */
-const CAPITALIZED_SIZE = /\b(?!width|height)(?:[Ww][Ii][Dd][Tt][Hh]|[Hh][Ee][Ii][Gg][Hh][Tt])\b/;
+/** Size of a drawing whose size is unknown, in CSS pixels (CSS Images 3, section 4.3). */
+const DEFAULT_SIZE: Size = { width: 300, height: 150 };
 
-/** Rewriters in order of execution, and whether each can change a text. */
-const REWRITERS: readonly {
-  readonly applies: (text: string) => boolean;
-  readonly rewrite: (text: string, markup: Markup, budget: CssBudget) => string;
-}[] = [
-  { applies: (text) => CAPITALIZED_SIZE.test(text), rewrite: lowerRootProperties },
-  { applies: (text) => RESOLVED_FUNCTIONS.some((name) => text.includes(name)), rewrite: resolveCss },
-  { applies: (text) => text.includes('feDropShadow'), rewrite: expandDropShadows },
-];
+/** Writes out the style sheets, and empties those for other media. */
+function rewriteSheets(text: string, { tags, styleSheets }: Markup, budget: CssBudget): string {
+  const [root] = tags;
+  const tag = text.slice(root?.start, root?.end);
+  const size = sizeOf(tag, budget) ?? DEFAULT_SIZE;
+  const sheets = styleSheets.map(({ start, end, isCdata, attributes }) => {
+    const content = text.slice(start, end);
+    const media = attributes.find(({ name }) => name === 'media');
+    if (media && !matchesMedia(tokensOf(decodeEntities(media.value), budget).slice(0, -1), size)) return '';
+    return isCdata ? content : decodeEntities(content);
+  });
+  const hasText = tags.some(({ name }) => name === 'text');
+  const written = writeOutSheets(sheets, { size, hasText }, budget);
+  const edits = styleSheets.flatMap(({ start, end, isCdata }, at): Edit[] => {
+    const sheet = written[at] ?? '';
+    if (sheet !== '' && sheet === sheets[at]) return [];
+    return [{ start, end, text: isCdata ? sheet : encodeEntities(sheet) }];
+  });
+  return applyEdits(text, edits);
+}
 
-/** Returns whether {@link rewriteText} can change a text. Takes up to 1 ms. */
-export const canRewrite = (text: string): boolean => REWRITERS.some(({ applies }) => applies(text));
+const ROOT_LENGTH = /(?<![\w#.-])([+-]?(?:\d+\.?\d*|\.\d+))rem\b/g;
+/** Initial font size of browsers in pixels. */
+const INITIAL_FONT_SIZE = 16;
 
-/** Rewrites the text of an SVG. Takes up to 5 ms per 1000 characters, and at most about 0.3 s. */
+/** Writes lengths in font sizes of the root element in pixels, if this size is in pixels or font sizes. */
+function resolveRootLengths(text: string, { tags, styleSheets }: Markup, budget: CssBudget): string {
+  const [root] = tags;
+  const sizes = styleSheets.flatMap(({ start, end }) =>
+    parseRules(text.slice(start, end), budget)
+      .filter(({ selector }) => selector === 'svg' || selector === ':root')
+      .flatMap(({ declarations }) => declarations),
+  );
+  for (const { name, value } of root?.attributes ?? []) {
+    if (name === 'font-size') sizes.unshift({ name, value, start: 0 });
+    if (name === 'style') sizes.push(...parseDeclarations(value, budget));
+  }
+  const size = sizes.findLast(({ name }) => name === 'font-size')?.value ?? `${INITIAL_FONT_SIZE}px`;
+  const [, number, unit] = /^([\d.]+)(px|rem|)$/.exec(size) ?? [];
+  if (number === undefined) return text;
+  const pixels = Number(number) * (unit === 'rem' ? INITIAL_FONT_SIZE : 1);
+  const ranges: readonly Range[] = [...tags.flatMap(({ attributes }) => attributes), ...styleSheets];
+  const edits = ranges.map(({ start, end }): Edit => {
+    const resolved = (_: string, length: string): string =>
+      `${Number((Number(length) * pixels).toFixed(4))}px`;
+    return { start, end, text: text.slice(start, end).replace(ROOT_LENGTH, resolved) };
+  });
+  return applyEdits(text, edits);
+}
+
+/**
+ * Multiplies a tiny view box of the root element and everything in it by a power of ten: librsvg clips to a view box in multiples
+ * of 1/256, the numbers of cairo. Percentages, selectors of children, and a size that depends on the view box would change. The bounding
+ * boxes of gradients, masks and filters would stay 0, and fonts have a smallest size.
+ */
+function enlargeUnits(text: string, { tags, styleSheets }: Markup, budget: CssBudget): string {
+  const [root, ...others] = tags;
+  const box = root?.attributes.find(({ name }) => name === 'viewBox');
+  const isBound = others.some(
+    ({ name: element, attributes }) =>
+      ['text', 'image'].includes(element) ||
+      attributes.some(({ name, value }) => name !== 'offset' && /%|url\(/.test(value)),
+  );
+  const last = others.at(-1);
+  if (!root || !box || last?.kind !== 'close' || isBound || styleSheets.length > 0) return text;
+  const numbers = box.value
+    .trim()
+    .split(/[\s,]+/)
+    .map(Number);
+  const scale = 10 ** Math.ceil(-Math.log10(Math.min(...numbers.slice(2))));
+  if (!(scale > 1 && scale < Number.POSITIVE_INFINITY)) return text;
+  const sizes = [box.value, '0 0 1 1'].map((value) =>
+    sizeOf(applyEdits(text.slice(0, root.end), [{ ...box, text: value }]).slice(root.start), budget),
+  );
+  if (!sizes[0] || !isDeepStrictEqual(sizes[0], sizes[1])) return text;
+  const name = root.prefix ? `${root.prefix}:g` : 'g';
+  return applyEdits(text, [
+    { ...box, text: numbers.map((number) => number * scale).join(' ') },
+    { start: root.end, end: root.end, text: `<${name} transform="scale(${scale})">` },
+    { start: last.start, end: last.start, text: `</${name}>` },
+  ]);
+}
+
+/** Rewriters in order of execution, and the pattern of the text that each can change. */
+const REWRITERS = Object.entries({
+  root: lowerRootProperties,
+  sheets: rewriteSheets,
+  functions: resolveCss,
+  lengths: resolveRootLengths,
+  shadows: expandDropShadows,
+  texts: transformTexts,
+  units: enlargeUnits,
+} satisfies Record<RewriterName, (text: string, markup: Markup, budget: CssBudget) => string>).map(
+  ([name, rewrite]) => ({ rewrite, applies: rewrittenBy(name as RewriterName) }),
+);
+
+/** Rewrites the text of an SVG. Takes up to 5 ms per 1000 characters, and at most about 0.5 s. */
 export function rewriteText(original: string): string {
   const budget = createCssBudget(original.length);
   let text = original;
   let markup = scanMarkup(text);
   for (const { applies, rewrite } of REWRITERS) {
-    if (!applies(original)) continue;
+    if (!applies.test(original)) continue;
     const rewritten = rewrite(text, markup, budget);
     if (rewritten !== text) markup = scanMarkup(rewritten);
     text = rewritten;

@@ -1,14 +1,15 @@
-/** @module Unpacks an SVG, and rewrites it in one of two threads, because parsing its CSS can take 0.3 s. */
+/** @module Unpacks an SVG, and rewrites it in one of two threads, because parsing its CSS can take 0.5 s. */
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { gunzip } from 'node:zlib';
-import { serviceErrorFrom } from '../../errors.ts';
 import { SVG_WORKER } from '../../folders.ts';
-import { INPUTS } from '../../formats.ts';
+import { serviceErrorFrom } from '../../tables/errors.ts';
+import { INPUTS } from '../../tables/formats.ts';
 import { type RepairTarget, readAt } from '../containers/file.ts';
-import { canRewrite } from './rewrite-text.ts';
+import { canRewrite } from './features.ts';
+import { correctPictures } from './pictures.ts';
 
 /**
  * Unpacks the SVG at `path` in place, and rewrites constructs that librsvg renders wrongly.
@@ -18,6 +19,7 @@ import { canRewrite } from './rewrite-text.ts';
  */
 export async function repairSvg(target: RepairTarget): Promise<undefined> {
   await unpackSvg(target);
+  await correctPictures(target.file);
   await rewriteSvg(target);
 }
 
@@ -56,7 +58,7 @@ async function rewriteSvg({ path, file, label, store }: RepairTarget): Promise<v
   if ((await file.stat()).size > MAX_BYTES) return;
   const bytes = await readFile(path);
   const text = bytes.includes(ENTITIES) ? undefined : decodeUtf8(bytes);
-  if (text === undefined || !canRewrite(text)) return;
+  if (text === undefined || !(await canRewrite(text))) return;
   const rewritten = await rewriteInThread(text, label);
   if (rewritten === text) return;
   await store(Math.max(0, Buffer.byteLength(rewritten) - bytes.length));
@@ -149,7 +151,7 @@ export function createThreadRewriter(program: URL, timeoutMs: number): Rewrite {
   };
 }
 
-/** Maximum time for one text, in ms. Rewriting takes at most about 0.3 s of processor time. */
+/** Maximum time for one text, in ms. Rewriting takes at most about 0.5 s of processor time. */
 const REWRITE_TIMEOUT_MS = 10_000;
 
 const rewriteInThread = shareThreads(() => createThreadRewriter(SVG_WORKER, REWRITE_TIMEOUT_MS));

@@ -55,7 +55,10 @@ export function encodeJob(id: number, { args, env, cwd, outputs, stdin, confinem
     `d${cwd}`,
     ...(outputs?.map((name) => `o${name}`) ?? ['c']),
     ...(stdin === undefined ? [] : [`i${stdin}`]),
-    ...[`m${Math.floor(memoryBytes)}`, `t${cpuSeconds}`, `z${Math.ceil(fileBytes)}`, `n${files}`],
+    `m${Math.floor(memoryBytes)}`,
+    `t${cpuSeconds}`,
+    `z${Math.ceil(fileBytes)}`,
+    `n${files}`,
     ...(readable === 'all' ? ['u'] : readable.map((path) => `r${path}`)),
     ...(filter === undefined ? [] : [`s${filter}`]),
   ];

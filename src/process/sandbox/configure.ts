@@ -1,10 +1,10 @@
 /** @module Derives the resource limits of the tools from the settings, starts their fork servers and configures their sandbox. */
 import { existsSync } from 'node:fs';
 import type { Logger } from 'pino';
-import { type Config, MEMORY_PER_PIXEL, machineMemory } from '../../config.ts';
-import { StartupError } from '../../errors.ts';
 import { ASSETS_DIR, FORK_SERVER_LIBRARY } from '../../folders.ts';
-import { TOOLS, type ToolName } from '../../tools.ts';
+import { type Config, MEMORY_PER_PIXEL, machineMemory } from '../../tables/config.ts';
+import { StartupError } from '../../tables/errors.ts';
+import { TOOLS, type ToolName } from '../../tables/tools.ts';
 import type { RunCommand } from '../command.ts';
 import { ForkServers, type RenewalReason, type ServedTool } from '../fork-server/servers.ts';
 import {

@@ -149,8 +149,14 @@ async function stillRuns(
  * file (`bench/README.md`).
  */
 const SHARED = [
-  ...['/usr/lib', '/usr/lib64', '/usr/local/lib', '/etc/ld.so.cache', '/etc/alternatives'],
-  ...['/etc/localtime', '/sys/devices/system/cpu/possible', '/dev/null'],
+  '/usr/lib',
+  '/usr/lib64',
+  '/usr/local/lib',
+  '/etc/ld.so.cache',
+  '/etc/alternatives',
+  '/etc/localtime',
+  '/sys/devices/system/cpu/possible',
+  '/dev/null',
   '/sys/kernel/mm/transparent_hugepage', // glibc reads it to find out whether huge pages are enabled: see runner.ts
 ];
 

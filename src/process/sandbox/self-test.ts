@@ -3,7 +3,7 @@
 import { mkdir, mkdtemp, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { removeFolder } from '../../files/workspace.ts';
-import { TOOLS, type ToolName, type VersionProbe } from '../../tools.ts';
+import { TOOLS, type ToolName, type VersionProbe } from '../../tables/tools.ts';
 import type { RunCommand } from '../command.ts';
 import { ONE_PIXEL } from '../policy.ts';
 import { installedTools, type Magick, type Toolchain } from '../toolchain.ts';
@@ -70,6 +70,22 @@ endstream endobj
 5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj
 trailer<</Root 1 0 R>>
 `;
+/** PDF with the table of its objects, without which qpdf exits with a warning. */
+const WHOLE_PDF = `%PDF-1.4
+1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
+2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj
+3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 16 16]>>endobj
+xref
+0 4
+0000000000 65535 f\r
+0000000009 00000 n\r
+0000000052 00000 n\r
+0000000101 00000 n\r
+trailer<</Root 1 0 R/Size 4>>
+startxref
+162
+%%EOF
+`;
 /** SVG with text, so that librsvg loads fonts, and with a filter. */
 const SMALL_SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16">
 <filter id="f"><feGaussianBlur stdDeviation="1"/></filter>
@@ -84,6 +100,11 @@ const TRIALS: Readonly<Record<Exclude<ToolName, 'magick'>, Trial>> = {
     args: ['in', '-resize', '1', '1', '-mt', '-ppm', '-o', 'out.ppm'],
     result: 'out.ppm',
   },
+  cwebp: {
+    files: { in: ONE_PIXEL },
+    args: ['-quiet', '-lossless', '-exact', 'in', '-o', 'out.webp'],
+    result: 'out.webp',
+  },
   img2webp: {
     files: { in: ONE_PIXEL },
     args: ['-d', '10', 'in', '-d', '20', 'in', '-o', 'out.webp'],
@@ -92,8 +113,8 @@ const TRIALS: Readonly<Record<Exclude<ToolName, 'magick'>, Trial>> = {
   djxl: { files: { in: SMALL_JXL }, args: ['in', 'out.png', '--num_threads=0'], result: 'out.png' },
   cjxl: {
     files: { 'in.png': ONE_PIXEL },
-    args: ['--num_threads=0', '--container=1', 'in.png', 'out.jxl'],
-    result: 'out.jxl',
+    args: ['--num_threads=0', '--container=1', 'in.png', 'out'],
+    result: 'out',
   },
   avifenc: {
     files: { 'in.png': ONE_PIXEL },
@@ -102,6 +123,11 @@ const TRIALS: Readonly<Record<Exclude<ToolName, 'magick'>, Trial>> = {
   },
   pdfinfo: { files: { in: SMALL_PDF }, args: ['in'], result: 'in' }, // it only prints
   pdftocairo: { files: { in: SMALL_PDF }, args: ['-png', '-singlefile', 'in', 'out'], result: 'out.png' },
+  qpdf: {
+    files: { in: WHOLE_PDF },
+    args: ['--empty', '--pages', 'in', 'in', '--', 'out.pdf'],
+    result: 'out.pdf',
+  },
 };
 
 /** Returns a trial that writes each format that this ImageMagick can write, and reads it back if it can. */
@@ -114,10 +140,19 @@ function magickTrial({ reads, writes, major }: Magick): Trial {
     files: { 'in.png': ONE_PIXEL, 'in.avif': SMALL_AVIF },
     args: [
       // ImageMagick uses threads from 128 rows on.
-      ...['-limit', 'thread', '2', 'PNG:in.png', '-resize', '256x256!', '-resize', '20x20!'],
+      '-limit',
+      'thread',
+      '2',
+      'PNG:in.png',
+      '-resize',
+      '256x256!',
+      '-resize',
+      '20x20!',
       ...written.flatMap((coder) => ['-write', `${coder}:made-${coder}`]),
       ...both.map((coder) => `${coder}:made-${coder}`),
-      ...[...avif, '-append', 'PNG:out.png'],
+      ...avif,
+      '-append',
+      'PNG:out.png',
     ],
     result: 'out.png',
     makesFiles: true,

@@ -2,8 +2,8 @@
 import { hash } from 'node:crypto';
 import sharp, { type Metadata, type Sharp, type SharpOptions } from 'sharp';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
-import type { InputType, OutputType } from '../../formats.ts';
 import type { Size } from '../../images/image-info.ts';
+import type { InputType, OutputType } from '../../tables/formats.ts';
 import {
   clearHidden,
   type DecodedImage,

@@ -2,8 +2,9 @@
  * @module The part of the HTML report that shows one finding, with its images as data URLs, small enough for one page, and
  * numbers in it.
  */
+
+import { formatBytes } from '../../base/text.ts';
 import { formatCopy } from '../../conversion/explain.ts';
-import { formatBytes } from '../../text.ts';
 import { decode, encode } from '../image/codec.ts';
 import {
   compositeOver,

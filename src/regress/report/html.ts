@@ -2,8 +2,8 @@
 import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { formatBytes, formatChange } from '../../base/text.ts';
 import { ASSETS_DIR } from '../../folders.ts';
-import { formatBytes, formatChange } from '../../text.ts';
 import type { Recording } from '../record.ts';
 import { bySeverity, type Finding, isFailure, type ReasonKind, VERDICT_NAMES, VERDICTS } from '../verdict.ts';
 import { findingCard, renderImages } from './finding.ts';

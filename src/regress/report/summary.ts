@@ -1,4 +1,5 @@
 /** @module Totals of a comparison, and the reports on the terminal, as JSON and as JUnit XML. */
+import { sanitizeForDisplay, toSafeJson } from '../../base/text.ts';
 import type { Recording, Row } from '../record.ts';
 import { bySeverity, type Finding, isFailure, VERDICT_NAMES, VERDICTS, type Verdict } from '../verdict.ts';
 import { type Markup, xml } from './markup.ts';
@@ -65,7 +66,8 @@ export function formatSummary(findings: readonly Finding[], before: Recording, a
 /** Formats a finding as a line. @param width of the column of cases */
 function formatFinding({ verdict, case: name, image, reasons }: Finding, width = 0): string {
   const reason = reasons.map(({ text }) => text).join('; ');
-  return `${verdict.padEnd(10)} ${name.padEnd(width)}  ${printable(image)}: ${printable(reason)}`;
+  const line = `${verdict.padEnd(10)} ${name.padEnd(width)}  ${image}: ${reason}`;
+  return sanitizeForDisplay(line, Number.POSITIVE_INFINITY);
 }
 
 /** Formats the verdicts that occur as lines, with their numbers and descriptions. */
@@ -74,11 +76,6 @@ const formatCounts = (counts: Counts): string[] =>
     (verdict) =>
       `  ${String(counts[verdict]).padStart(6)} ${verdict.padEnd(10)} ${VERDICTS[verdict].description}`,
   );
-
-/** Replaces control characters, which file names can contain and terminals interpret. */
-function printable(text: string): string {
-  return text.replace(/\p{Cc}/gu, '�');
-}
 
 /** Text with which every JSON report starts. */
 export const JSON_START = '{\n  "summary": {\n    "total":';
@@ -96,7 +93,7 @@ export function jsonReport(findings: readonly Finding[], before: Recording, afte
       after: side(other),
     })),
   };
-  return `${JSON.stringify(report, null, 2)}\n`;
+  return `${toSafeJson(report, 2)}\n`;
 }
 
 function side(row: Row | undefined) {

@@ -1,6 +1,7 @@
 /** @module Parameters of imaginary: how their texts are read, and the error of one that is wrong. */
-import { serviceError } from '../../errors.ts';
-import { sanitizeForDisplay } from '../../text.ts';
+
+import { sanitizeForDisplay } from '../../base/text.ts';
+import { serviceError } from '../../tables/errors.ts';
 
 /** Parameters by name: text of a query, or values of JSON without arrays, objects and null. */
 export type Params = Readonly<Record<string, string | number | boolean>>;

@@ -2,18 +2,19 @@
  * @module Pipelines of imaginary: their JSON, and the conversions that they become. These are as few as the order of the operations
  * permits, mostly one.
  */
-import type { TextField } from '../../conversion/types.ts';
+import type { TextField } from '../../conversion/context.ts';
 import {
   apply,
   effectsOf,
+  hasArea,
   lastingFieldsOf,
   OPERATION_NAMES,
   type OperationCall,
   type Plan,
   UNCHANGED,
-} from './operations.ts';
+} from './edit-operations.ts';
+import type { RequestedWatermark } from './overlays.ts';
 import { type Fields, integer, invalid, type Params } from './params.ts';
-import type { RequestedWatermark } from './watermark.ts';
 
 /** One conversion of a pipeline. */
 export interface Pass {
@@ -58,7 +59,8 @@ export function toPasses(operations: readonly OperationCall[]): Pass[] {
   let plan = UNCHANGED;
   const endPass = (isOptional: boolean): void => {
     passes.push({
-      ...{ fields: toFields(plan, { ...lasting, ...BETWEEN, ...effects }), isOptional },
+      fields: toFields(plan, { ...lasting, ...BETWEEN, ...effects }),
+      isOptional,
       watermark: plan.watermark,
     });
     plan = UNCHANGED;
@@ -90,20 +92,21 @@ function applyAlone(call: OperationCall): Plan | undefined {
 }
 
 /**
- * Splits `extract` with a size: bimg resizes first, and cuts the area out of the result.
+ * Splits `extract` or `zoom` with a size and an area: bimg resizes first, and cuts the area out of the result.
  *
  * @throws {ServiceError} FIELD_INVALID if its failure is to be ignored
  */
 function sizeFirst(call: OperationCall): OperationCall[] {
   const { operation, params } = call;
-  const { width, height, ...others } = params;
-  if (operation !== 'extract' || (!integer(params, 'width') && !integer(params, 'height'))) return [call];
+  const { width, height, factor, ...others } = params;
+  const cuts = operation === 'extract' || (operation === 'zoom' && hasArea(params));
+  if (!cuts || (!integer(params, 'width') && !integer(params, 'height'))) return [call];
   // The picture would stay resized if only the second part failed.
-  if (call.ignoresFailure) throw invalid('ignore_failure', 'true', 'extract without width and height');
-  const size = { ...(width && { width }), ...(height && { height }) };
+  if (call.ignoresFailure) throw invalid('ignore_failure', 'true', `${operation} without width and height`);
+  const size = { ...(width && { width }), ...(height && { height }), ...(factor && { factor }) };
   return [
-    { ...call, operation: 'thumbnail', params: size },
-    { ...call, params: others },
+    { ...call, operation: operation === 'zoom' ? operation : 'thumbnail', params: size },
+    { ...call, operation: 'extract', params: others },
   ];
 }
 
@@ -111,7 +114,9 @@ function sizeFirst(call: OperationCall): OperationCall[] {
 function toFields({ crop, box, angle, flip, flop, watermark }: Plan, others: Fields): TextField[] {
   const flipped = flip && flop ? 'both' : flip ? 'vertical' : 'horizontal';
   const fields = {
-    ...{ ...others, ...box, ...watermark?.fields },
+    ...others,
+    ...box,
+    ...watermark?.fields,
     ...(angle && { rotate: angle }),
     ...((flip || flop) && { flip: flipped }),
     ...(crop && { crop: crop.join(',') }),

@@ -1,6 +1,5 @@
 /**
- * @module The interface of imaginary (https://github.com/h2non/imaginary), for its callers such as Nextcloud. This folder can be
- * deleted without an effect on the API.
+ * @module The interface of imaginary (https://github.com/h2non/imaginary), for its callers such as Nextcloud.
  */
 
 import { hash, timingSafeEqual } from 'node:crypto';
@@ -9,23 +8,24 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
 import type { Logger } from 'pino';
-import type { Config } from '../../config.ts';
+import type { ConversionInput, ConversionResult } from '../../conversion/context.ts';
 import type { ConversionEngine } from '../../conversion/engine.ts';
-import { createOptionsParser } from '../../conversion/forms.ts';
 import { INPUT_FILE } from '../../conversion/plan/types.ts';
-import type { ConversionInput, ConversionResult } from '../../conversion/types.ts';
-import type { MessageArgs } from '../../error-table.ts';
-import { ClientDisconnectedError, isFileError, ServiceError, serviceError } from '../../errors.ts';
-import { INPUTS, type InputType, type OutputType } from '../../formats.ts';
+import { createOptionsParser } from '../../conversion/request/forms.ts';
+import type { Config } from '../../tables/config.ts';
+import type { MessageArgs } from '../../tables/error-table.ts';
+import { ClientDisconnectedError, isFileError, ServiceError, serviceError } from '../../tables/errors.ts';
+import { INPUTS, type InputType, type OutputType } from '../../tables/formats.ts';
 import { changeClient, clientOf } from '../clients.ts';
-import { type DescribeError, errorHandler, notFound } from '../error-handler.ts';
-import type { ReceivedFile, UploadOptions } from '../file-collector.ts';
-import { endpoint, setLogFields } from '../middleware.ts';
-import { sendResult, setServerTiming } from '../response.ts';
-import { queryOf, type ReceivedBody, receiveBody } from '../upload.ts';
-import { OPERATION_NAMES, type OperationCall } from './operations.ts';
+import { API_PREFIX } from '../http/head.ts';
+import { endpoint, isBelow, setLogFields } from '../middleware.ts';
+import type { ReceivedFile, UploadOptions } from '../receive/file-collector.ts';
+import { queryOf, type ReceivedBody, receiveBody } from '../receive/upload.ts';
+import { type DescribeError, describeError, errorHandler, notFound } from '../respond/error-handler.ts';
+import { sendResult, setServerTiming } from '../respond/response.ts';
+import { OPERATION_NAMES, type OperationCall } from './edit-operations.ts';
+import { toWatermarkFile } from './overlays.ts';
 import { parsePipeline, toPasses } from './pipeline.ts';
-import { toWatermarkFile } from './watermark.ts';
 
 /** The version of imaginary whose requests this service understands. Callers check that there is one. */
 const IMAGINARY_VERSION = '1.2.4';
@@ -84,12 +84,21 @@ export function imaginaryRouter(deps: Deps, reject: RequestHandler, limit: Reque
     endpoint(router, 'POST', `/${operation}`, convert);
   }
   router.use(notFound);
-  router.use(errorHandler(log, config.SUPPORT_EMAIL, describeError));
+  router.use(errorHandler(log, config.SUPPORT_EMAIL, describeAsImaginary));
   return router;
 }
 
 /** The format of imaginary's errors. */
-const describeError: DescribeError = ({ message, status }) => ['json', { message, status }];
+const describeAsImaginary: DescribeError = ({ message, status }) => ['json', { message, status }];
+
+/** Describes an error outside of the interface. If that is at the root, unknown paths belong to it, except those of the API. */
+export const describeOutside =
+  (path: string | undefined): DescribeError =>
+  (error, req, res) => {
+    const isUnknown =
+      path === '/' && error.code === 'NOT_FOUND' && !isBelow(`${API_PREFIX}/`, `${req.path}/`);
+    return (isUnknown ? describeAsImaginary : describeError)(error, req, res);
+  };
 
 const paramsOf = (req: Request): Query => Object.fromEntries(queryOf(req));
 
@@ -175,7 +184,8 @@ function createConvertRoute(
       const { signal, uploadedMs, disk, workspace } = upload;
       setLogFields(res, { input: file.type, files: 1 });
       const results: ConversionResult[] = [];
-      let source: ConversionInput = file;
+      const timeUsed = { ms: 0 };
+      let source: ConversionInput = { ...file, timeUsed };
       for (const [at, { options, hasType, isOptional, watermark: wanted }] of passes.entries()) {
         const requested = hasType ? options : { ...options, format: sameFormat(file.type) };
         const makeFolder = (name: string) => workspace.folder(`${name}-${at}`);
@@ -195,7 +205,7 @@ function createConvertRoute(
       const result = results.at(-1) as ConversionResult;
       setLogFields(res, { output: result.format });
       if (signal.aborted) throw new ClientDisconnectedError();
-      setServerTiming(res, { ...sumOfTimes(results), uploadedMs });
+      setServerTiming(res, { ...sumOfTimes(results), convertedMs: timeUsed.ms, uploadedMs });
       if (result.width)
         res.set({ 'Image-Width': String(result.width), 'Image-Height': String(result.height) });
       await sendResult(res, result, file.name, disk);
@@ -221,11 +231,11 @@ async function toInput(
   return { ...source, folder, type: 'png' };
 }
 
-/** Returns the times of several conversions together. */
+/** Returns the times before several conversions together. */
 function sumOfTimes(results: readonly ConversionResult[]) {
-  const sum = (name: 'queuedMs' | 'preparedMs' | 'convertedMs'): number =>
+  const sum = (name: 'queuedMs' | 'preparedMs'): number =>
     results.reduce((total, result) => total + result[name], 0);
-  return { queuedMs: sum('queuedMs'), preparedMs: sum('preparedMs'), convertedMs: sum('convertedMs') };
+  return { queuedMs: sum('queuedMs'), preparedMs: sum('preparedMs') };
 }
 
 /**

@@ -2,23 +2,30 @@
  * @module Creates the OpenAPI document from the field checks, the table of errors, the table of formats and the settings. Each
  * operation has an example of every error.
  */
-import type { Config } from '../../config.ts';
+import type { Config } from '../../tables/config.ts';
 import {
   ERROR_CODES,
   ERRORS,
   type ErrorCode,
   type ErrorScope,
   type ExampleValues,
-} from '../../error-table.ts';
-import { ServiceError, serviceError } from '../../errors.ts';
-import { listLabels } from '../../formats.ts';
-import { errorBody } from '../error-handler.ts';
-import { MIN_MEAN_CHUNK_BYTES } from '../http-server.ts';
-import { ALLOWED, REQUEST_ID_PATTERN } from '../middleware.ts';
-import { MAX_FIELDS } from '../multipart/normalizer.ts';
-import { RESULT_HEADERS, type ResultHeader } from '../result-headers.ts';
-import { MIN_BYTES_PER_SECOND } from '../upload.ts';
-import { FILE, methodsOperation, OPENAPI_VERSION, OPERATIONS, type Operation } from './operations.ts';
+} from '../../tables/error-table.ts';
+import { ServiceError, serviceError } from '../../tables/errors.ts';
+import { listLabels } from '../../tables/formats.ts';
+import { MIN_MEAN_CHUNK_BYTES } from '../http/http-server.ts';
+import { formatAllow, REQUEST_ID_PATTERN } from '../middleware.ts';
+import { MAX_FIELDS } from '../receive/multipart/normalizer.ts';
+import { MIN_BYTES_PER_SECOND } from '../receive/upload.ts';
+import { errorBody } from '../respond/error-handler.ts';
+import { RESULT_HEADERS, type ResultHeader } from '../respond/result-headers.ts';
+import {
+  FILE,
+  methodsOf,
+  methodsOperation,
+  OPENAPI_VERSION,
+  OPERATIONS,
+  type Operation,
+} from './operations.ts';
 import { type ApiContext, type Json, queryParameters, schemas } from './schemas.ts';
 
 /**
@@ -172,7 +179,7 @@ function introduction(base: string, { config }: ApiContext): string {
     `All errors have this format. \`code\` is the HTTP status, \`reason\` names the error, and \`retryable\` tells whether the same request can succeed later:\n\n\`\`\`json\n${shape}\n\`\`\``,
     'If `Accept` prefers `application/problem+json`, errors are problem details (RFC 9457): `status` and `detail` take the place of `code` and `message`. Errors of requests that are not valid HTTP are always JSON.',
     `Other paths return 404: “${serviceError('NOT_FOUND').message}” Invalid HTTP returns 400: “${serviceError('MALFORMED_REQUEST').message}” Paths are case-sensitive and have no trailing slash.`,
-    `Each path with GET also supports HEAD. OPTIONS returns 204 and the methods of the path in \`Allow\`: \`${ALLOWED.GET}\` or \`${ALLOWED.POST}\`.`,
+    `Each path with GET also supports HEAD. \`/convert\` and \`/identify\` do the same for PUT as for POST. OPTIONS returns 204 and the methods of the path in \`Allow\`, such as \`${formatAllow(['GET'])}\`.`,
     perMinute > 0
       ? `Each client can send ${perMinute} requests per minute, in a window that starts with its first request. A client is an IPv4 address or an IPv6 /64 network${hasApiKeys(config) ? ', or has an API key, which can have another limit' : ''}. The headers of every response below \`${base}\` contain the number of remaining requests.`
       : 'This server has no rate limit.',
@@ -250,7 +257,7 @@ function errorExamples(operation: Operation, service: ApiContext): Map<number, S
     file: isBatch ? 'File 2 ("photo.jpg")' : 'The file',
     part: isBatch ? 'files' : 'file',
     maxFiles: isBatch ? config.MAX_BATCH_FILES : 1,
-    allowed: ALLOWED[operation.method === 'POST' ? 'POST' : 'GET'],
+    allowed: formatAllow(methodsOf(operation)),
     supported: listLabels(inputs),
     requestId: '3f2c1d9e-5b1a-4a59-9d35-0c5f0f6b7a21',
     maxFields: MAX_FIELDS,

@@ -1,7 +1,7 @@
 /** @module The endpoints: method, path, description and successful response. The app adds a route for each. */
-import { OUTPUTS } from '../../formats.ts';
+import { OUTPUTS } from '../../tables/formats.ts';
 import type { Method } from '../middleware.ts';
-import { RESULT_HEADERS, type ResultHeader } from '../result-headers.ts';
+import { RESULT_HEADERS, type ResultHeader } from '../respond/result-headers.ts';
 import { type ApiContext, BINARY, formatsBody, type Json } from './schemas.ts';
 
 /** A method of a path. */
@@ -34,7 +34,7 @@ const ENDPOINTS = {
     summary: 'Convert one image',
     description:
       'Fields can have any order. Empty fields count as absent, unknown fields are ignored with a note, and a repeated field is an ' +
-      'error. The body can also be the image itself (`image/*`, `application/octet-stream` or no type): the fields are then ' +
+      'error. The body can also be the image itself (`image/*`, `application/octet-stream` or no type), with POST or PUT: the fields are then ' +
       'query parameters, an unknown one is an error, and the name of the file is that in `Content-Disposition`. ' +
       'The orientation of the camera is applied. If the colour profile is removed, colours are converted to sRGB first.',
     form: 'convert',
@@ -53,15 +53,20 @@ const ENDPOINTS = {
     summary: 'Convert several images',
     description:
       'All images have the same options. The archive contains the results in the order of the uploaded files. Each has ' +
-      'the name of its file, without folders and with the new extension; if a name occurs again, it gets ` (2)`. The file ' +
-      '`errors.json` in the archive lists skipped files by index (from 0) and name, and with `manifest`, `manifest.json` lists the results. In an uploaded ZIP archive, folders ' +
-      'and system files (`__MACOSX`, `.DS_Store`, `._*`, `Thumbs.db`, `desktop.ini`) are ignored. An archive that is ' +
+      'the name of its file with the new extension, in the folder that the file has in an uploaded ZIP archive, otherwise in none; if a ' +
+      'name occurs again, it gets ` (2)`. The file ' +
+      '`errors.json` in the archive lists skipped files by index (from 0) and name, and with `manifest`, `manifest.json` lists the results. In an uploaded ZIP archive, ' +
+      'system files (`__MACOSX`, `.DS_Store`, `._*`, `Thumbs.db`, `desktop.ini`) are ignored. An archive that is ' +
       'encrypted or damaged, or contains links, other archives, names longer than 1024 bytes or paths that lead out of it, is an error.',
     form: 'batch',
     success: {
-      description: 'A ZIP archive of the converted files. It can be read as a stream.',
-      headers: ['Content-Disposition', 'Server-Timing', 'X-Conversion-Notes', 'X-Conversion-Quality'],
-      content: () => ({ 'application/zip': FILE }),
+      description:
+        'A ZIP archive of the converted files, which can be read as a stream, or with `combine` one file.',
+      headers: Object.keys(RESULT_HEADERS) as ResultHeader[],
+      content: ({ combined }) => ({
+        'application/zip': FILE,
+        ...Object.fromEntries(combined.map((output) => [OUTPUTS[output].mediaType, FILE])),
+      }),
     },
   },
   identify: {
@@ -129,6 +134,12 @@ export interface Endpoint extends Operation {
 export const OPERATIONS = Object.entries(ENDPOINTS).map(
   ([operationId, endpoint]) => ({ ...endpoint, operationId }) as Endpoint,
 );
+
+/** Returns the methods of an endpoint, without OPTIONS. `curl --upload-file` sends an image as the body with PUT. */
+export function methodsOf({ method, form }: Operation): readonly Method[] {
+  if (method === 'OPTIONS') return [];
+  return form === 'convert' || form === 'identify' ? [method, 'PUT'] : [method];
+}
 
 /** Returns the operation that names the methods of an endpoint. */
 export const methodsOperation = ({ path, operationId }: Endpoint): Operation => ({

@@ -1,9 +1,10 @@
 /** @module JSON Schemas of requests and responses, which zod makes. The schemas of forms come from the checks of their fields. */
 import { z } from 'zod';
-import type { Config } from '../../config.ts';
-import { formSchemas, type Presets } from '../../conversion/forms.ts';
-import { ERROR_CODES } from '../../error-table.ts';
-import { reasonOf } from '../../errors.ts';
+import { formatByteLimit } from '../../base/text.ts';
+import { formSchemas, type Presets } from '../../conversion/request/forms.ts';
+import type { Config } from '../../tables/config.ts';
+import { ERROR_CODES } from '../../tables/error-table.ts';
+import { reasonOf } from '../../tables/errors.ts';
 import {
   ALL_INPUT_TYPES,
   INPUTS,
@@ -11,10 +12,9 @@ import {
   listLabels,
   MAX_WATERMARK,
   type OutputType,
-} from '../../formats.ts';
-import { NOTES, type Note } from '../../notes.ts';
-import { formatByteLimit } from '../../text.ts';
-import { WATERMARK_FIELD } from '../file-collector.ts';
+} from '../../tables/formats.ts';
+import { NOTES, type Note } from '../../tables/notes.ts';
+import { WATERMARK_FIELD } from '../receive/file-collector.ts';
 
 /** The service that the reference describes. */
 export interface ApiContext {
@@ -23,6 +23,8 @@ export interface ApiContext {
   readonly inputs: readonly InputType[];
   /** Formats that this machine can write. */
   readonly outputs: readonly OutputType[];
+  /** Formats of which one file can have the results of several images. */
+  readonly combined: readonly OutputType[];
   /** Named options of the operator. */
   readonly presets: Presets;
   readonly config: Config;
@@ -31,7 +33,7 @@ export interface ApiContext {
 export type Json = Readonly<Record<string, unknown>>;
 
 /** Returns the schemas that operations refer to. */
-export function schemas({ inputs, outputs, presets, config }: ApiContext): Record<string, Json> {
+export function schemas({ inputs, outputs, combined, presets, config }: ApiContext): Record<string, Json> {
   const forms = formSchemas(outputs, presets);
   const limit = formatByteLimit(config.MAX_FILE_BYTES);
   const labels = listLabels(inputs);
@@ -42,6 +44,9 @@ export function schemas({ inputs, outputs, presets, config }: ApiContext): Recor
   const formats = z.object({
     input: z.array(z.enum(inputs.flatMap((type) => INPUTS[type].names))),
     output: z.array(z.enum(outputs)),
+    combine: z
+      .array(z.enum(combined))
+      .describe('Formats of which one file can have the results of several images, with `combine`.'),
     access: z
       .enum(['public', 'private'])
       .describe(
@@ -99,10 +104,17 @@ const limits = z
   .describe('Limits of this server, which its operator sets.');
 
 /** Returns the body of `GET /formats`. */
-export function formatsBody({ inputs, outputs, presets, config }: Omit<ApiContext, 'version'>): Json {
+export function formatsBody({
+  inputs,
+  outputs,
+  combined,
+  presets,
+  config,
+}: Omit<ApiContext, 'version'>): Json {
   return {
     input: inputs.flatMap((type) => INPUTS[type].names),
     output: outputs,
+    combine: combined,
     access: config.ACCESS,
     limits: Object.fromEntries(LIMITS.map(([name, [setting]]) => [name, config[setting]])),
     ...(presets.size > 0 && { presets: [...presets.keys()] }),

@@ -1,7 +1,7 @@
 /** @module Routes for the state and the capabilities of the service. */
 import type { Request, RequestHandler } from 'express';
-import { TOO_OFTEN } from '../error-handler.ts';
 import type { Metrics } from '../metrics.ts';
+import { TOO_OFTEN } from '../respond/error-handler.ts';
 
 /** Handles `GET /health`: status, version and current time. */
 export function healthRoute(version: string): RequestHandler {

@@ -6,7 +6,7 @@ import { readdirSync } from 'node:fs';
 import { relative } from 'node:path';
 import type { RequestHandler } from 'express';
 import expressStaticGzip from 'express-static-gzip';
-import { serviceError } from '../../errors.ts';
+import { serviceError } from '../../tables/errors.ts';
 
 export interface WebApp {
   /** URL paths of all files. A page has the path of {@link PAGES}. */

@@ -1,7 +1,6 @@
 /** @module Builds one ZIP archive of all results in the browser. */
 import { signal } from '@preact/signals';
-import { makeZip, predictLength } from 'client-zip';
-import { baseNameOf, createUniqueNamer, portableName } from '../../text.ts';
+import { baseNameOf, createUniqueNamer, portableName } from '../../base/text.ts';
 import { extensionOf } from '../format.ts';
 import { announcement, done, markSaved } from '../state/items.ts';
 import { saveNameOf, waitForName } from '../state/names.ts';
@@ -30,6 +29,10 @@ const MIN_STREAM_BYTES = 500_000_000;
 /** Time after which browsers have read the blob of a download, in ms. */
 const REVOKE_MS = 60_000;
 
+/** Loads the writer of archives, which the first visit does not need. */
+export const loadZipWriter = () => import('client-zip');
+type ZipWriter = Awaited<ReturnType<typeof loadZipWriter>>;
+
 /** Whether the archive is being built. */
 export const packing = signal(false);
 
@@ -40,8 +43,9 @@ export async function pack(): Promise<void> {
     const results = done.value;
     for (const { result } of results) await waitForName(result);
     const entries = toEntries();
-    const saved =
-      predictLength(entries) >= MIN_STREAM_BYTES ? await saveStream(entries) : await saveBlob(entries);
+    const writer = await loadZipWriter();
+    const isLarge = writer.predictLength(entries) >= MIN_STREAM_BYTES;
+    const saved = isLarge ? await saveStream(entries, writer) : await saveBlob(entries, writer);
     if (!saved) return;
     for (const { result } of results) markSaved(result);
     announcement.value = `${NAME} is ready.`;
@@ -66,7 +70,7 @@ function toEntries(): Entry[] {
 }
 
 /** Downloads the archive as a blob. */
-async function saveBlob(entries: readonly Entry[]): Promise<true> {
+async function saveBlob(entries: readonly Entry[], { makeZip }: ZipWriter): Promise<true> {
   const blob = await new Response(makeZip(entries)).blob();
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([blob], { type: 'application/zip' }));
@@ -81,11 +85,11 @@ async function saveBlob(entries: readonly Entry[]): Promise<true> {
  *
  * @returns false if the user closes the dialog
  */
-async function saveStream(entries: readonly Entry[]): Promise<boolean> {
+async function saveStream(entries: readonly Entry[], writer: ZipWriter): Promise<boolean> {
   const picker = window as SavePicker;
-  if (!picker.showSaveFilePicker) return saveBlob(entries);
+  if (!picker.showSaveFilePicker) return saveBlob(entries, writer);
   const handle = await picker.showSaveFilePicker({ suggestedName: NAME }).catch(() => undefined);
   if (!handle) return false;
-  await makeZip(entries).pipeTo(await handle.createWritable());
+  await writer.makeZip(entries).pipeTo(await handle.createWritable());
   return true;
 }

@@ -1,16 +1,18 @@
 /** @module The curl commands that convert the files of the list. */
 import { computed } from '@preact/signals';
-import { formatCurl } from '../../shell.ts';
+import { formatCurl } from '../../base/shell.ts';
 import { apiKey, SERVICE_URL } from '../client/api.ts';
+import { combines, nameOfCombined, plan } from '../state/combination.ts';
 import { formats } from '../state/formats.ts';
 import { items, queryOf } from '../state/items.ts';
-import { choicesOf, panel, queryFor } from '../state/options.ts';
+import { choicesOf, options, panel, queryFor } from '../state/options.ts';
 import { watermark } from '../state/watermark.ts';
-import { resultName } from './convert.ts';
+import { resultName } from './convert-files.ts';
 
 /** The curl commands for the files of the list; for photo.jpg if it is empty. */
 export const command = computed(() => {
   const [first, ...others] = items.value;
+  if (combines.value && first) return combineCommands();
   if (others.length > 0) return batchCommands();
   const name = first?.file.name ?? 'photo.jpg';
   const choices = first ? choicesOf(first.own) : panel;
@@ -38,6 +40,20 @@ function batchCommands(): string {
     .join('\n');
 }
 
+/** Formats one command for each file that is converted singly before, and one that makes one file. */
+function combineCommands(): string {
+  const { parts, query } = plan.value;
+  const paths = parts.map(({ item: { path }, query: own }, at) =>
+    own === undefined ? path : `prepared-${at + 1}.${new URLSearchParams(own).get('output_format')}`,
+  );
+  const single = parts.flatMap(({ item, query: own }, at) =>
+    own === undefined ? [] : [curl(['-o', paths[at] as string], 'convert', own, [item.path])],
+  );
+  const named = new URLSearchParams(query);
+  if (options.value.name) named.set('name', nameOfCombined());
+  return [...single, curl(['-OJ'], 'batch', named.toString(), paths)].join('\n');
+}
+
 /** Splits a list into chunks of at most `size` items. */
 function chunk<T>(all: readonly T[], size: number): T[][] {
   const count = Math.ceil(all.length / size);
@@ -51,12 +67,17 @@ function curl(
   files: readonly string[],
 ): string {
   const isBatch = endpoint === 'batch';
-  const options = [...new URLSearchParams(query)].filter(([name]) => name !== 'watermark');
+  const { watermark: key, ...fields } = Object.fromEntries(new URLSearchParams(query));
   return formatCurl({
-    ...{ output, files, watermark: watermark.value?.name },
+    output,
+    files,
+    watermark: key && watermark.value?.name,
     url: `${SERVICE_URL}api/v1/${endpoint}`,
     // The server needs on_error before the files, to skip those that it rejects during the upload.
-    fields: [...options, ...(isBatch ? [['on_error', 'skip'] as const] : [])],
+    fields: [
+      ...Object.entries(fields),
+      ...(isBatch && !fields.combine ? [['on_error', 'skip'] as const] : []),
+    ],
     fileField: isBatch ? 'files' : 'file',
     keyVariable: apiKey.value ? 'API_KEY' : undefined,
   });

@@ -2,7 +2,7 @@
 import { effect, signal as signalOf } from '@preact/signals';
 import { queued } from '../client/queue.ts';
 import { forgetResult, type Item, queryOf } from '../state/items.ts';
-import { describeFailure, requestResult } from './convert.ts';
+import { describeFailure, requestResult } from './convert-files.ts';
 
 /** Time without a change of the options before a request, in ms. */
 const DEBOUNCE_MS = 200;

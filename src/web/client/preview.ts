@@ -1,6 +1,6 @@
 /** @module Previews: the size and a thumbnail of an image, decoded by the browser. */
 import type { Signal } from '@preact/signals';
-import { INPUTS } from '../../formats.ts';
+import { INPUTS } from '../../tables/formats.ts';
 
 /** Size of an image in pixels, 0 × 0 for an SVG without a size of its own, and its thumbnail. */
 export interface Preview {

@@ -1,7 +1,7 @@
 /** @module Adds files that are dropped, pasted or picked. */
 
 import { signal } from '@preact/signals';
-import { isSystemFile, naturalOrder } from '../../text.ts';
+import { isSystemFile, naturalOrder } from '../../base/text.ts';
 import { extensionOf } from '../format.ts';
 import { formats } from './formats.ts';
 import { type AddedFile, add, announcement, fileKey, items } from './items.ts';

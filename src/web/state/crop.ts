@@ -1,5 +1,5 @@
 /** @module Areas of a picture in pixels, after its rotation and reflection: what `crop` of the API names. */
-import { AREA_TEXT } from '../../options.ts';
+import { AREA_TEXT } from '../../tables/options.ts';
 
 /** Size of a picture in pixels. */
 export interface Size {

@@ -1,7 +1,7 @@
 /** @module The formats and limits of the server. */
 import { computed, signal } from '@preact/signals';
 import type { Formats, ImagemillError } from '../../client/library/index.ts';
-import { INPUTS } from '../../formats.ts';
+import { INPUTS } from '../../tables/formats.ts';
 import { connect } from '../client/api.ts';
 import type { Preview } from '../client/preview.ts';
 import { queued } from '../client/queue.ts';

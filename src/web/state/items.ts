@@ -1,8 +1,8 @@
 /** @module The files of the list, and their states. */
 import { computed, effect, type Signal, signal } from '@preact/signals';
-import { INPUTS } from '../../formats.ts';
-import type { Note } from '../../notes.ts';
-import { plural } from '../../text.ts';
+import { naturalOrder, plural } from '../../base/text.ts';
+import { INPUTS } from '../../tables/formats.ts';
+import type { Note } from '../../tables/notes.ts';
 import { loadPreview, type PreviewSignal, revokePreview } from '../client/preview.ts';
 import { inputTypeOf } from '../format.ts';
 import type { Size } from './crop.ts';
@@ -135,6 +135,20 @@ export function remove(removed: readonly Item[]): void {
   announcement.value = `${message}.`;
 }
 
+/** Moves an item to a position of the list, from 0. A removal before it cannot be undone any more. */
+export function moveItem(item: Item, to: number): void {
+  forgetRemoval();
+  items.value = items.value.filter((other) => other !== item).toSpliced(to, 0, item);
+}
+
+/** Sorts the list by the names of the files and folders. */
+export function sortByName(): void {
+  forgetRemoval();
+  const compareNames = naturalOrder();
+  items.value = items.value.toSorted((one, other) => compareNames(one.path, other.path));
+  announcement.value = 'Sorted by name.';
+}
+
 /** Describes items by their results, which took time to make, or else by their files. */
 function describeItems(all: readonly Item[]): string {
   const files = plural(all.length, 'file');
@@ -180,8 +194,11 @@ const saved = new WeakSet<Result>();
 /** Records that the user has saved a result. */
 export const markSaved = (result: Result): void => void saved.add(result);
 
+/** Returns whether the user has saved a result. */
+export const isSaved = (result: Result): boolean => saved.has(result);
+
 /** Returns whether the list has a result that was not saved. */
-export const hasUnsaved = (): boolean => done.value.some(({ result }) => !saved.has(result));
+export const hasUnsaved = (): boolean => done.value.some(({ result }) => !isSaved(result));
 
 /** Revokes the object URLs of a result to free its memory. */
 export function forgetResult(state: State): void {

@@ -1,8 +1,8 @@
 /** @module The names under which results are saved. */
 import { computed, effect, signal } from '@preact/signals';
-import { OUTPUTS } from '../../formats.ts';
-import { DEFAULT_PATTERN, fillPattern, findPatternError, namesSize } from '../../name-pattern.ts';
-import { baseNameOf, portableName } from '../../text.ts';
+import { DEFAULT_PATTERN, fillPattern, findPatternError, namesSize } from '../../base/name-pattern.ts';
+import { baseNameOf, portableName } from '../../base/text.ts';
+import { OUTPUTS } from '../../tables/formats.ts';
 import { extensionOf, inputTypeOf } from '../format.ts';
 import { loadStored, store } from '../storage.ts';
 import { parseCrop, type Size } from './crop.ts';

@@ -1,6 +1,14 @@
 /** @module The conversion options of the page, in its address and in localStorage. */
 import { computed, type Signal, signal } from '@preact/signals';
-import { hasBytesLimit, OUTPUT_NAMES, OUTPUTS, type OutputType } from '../../formats.ts';
+import {
+  COMBINED_TYPES,
+  combinesFrames,
+  FRAME_DELAY_MS,
+  hasBytesLimit,
+  OUTPUT_NAMES,
+  OUTPUTS,
+  type OutputType,
+} from '../../tables/formats.ts';
 import {
   AREA_TEXT,
   fieldName,
@@ -11,8 +19,9 @@ import {
   type OptionValue,
   optionRow,
   POINT_TEXT,
+  parseMillimetres,
   parsePages,
-} from '../../options.ts';
+} from '../../tables/options.ts';
 import { loadStored, store } from '../storage.ts';
 import { watermarkKey } from './watermark.ts';
 
@@ -36,7 +45,16 @@ export type Options = { readonly [N in PageOption]: PageValue<N> } & {
   /** A name of the server for options, which then are unknown here; empty for none. */
   readonly preset: string;
   readonly format: OutputType;
+  /** Whether all files become one file, if the format permits that. */
+  readonly combine: boolean;
+  /** Time of each picture of an animation made of pictures, in ms, as typed. */
+  readonly delay: string;
+  /** Name of the one file, without its extension, as typed. */
+  readonly name: string;
 };
+
+/** Fields of one file made of all. They do not concern the conversion of a single one. */
+const COMBINATION = ['combine', 'delay', 'name'] as const;
 
 /** Fits for which the position has an effect. */
 const POSITIONED: readonly Options['fit'][] = ['cover', 'contain'];
@@ -46,7 +64,11 @@ const fieldOf = (name: keyof Options): string => (name === 'format' ? 'output_fo
 const isPageOption = (name: OptionName): name is PageOption => optionRow(name).control !== undefined;
 /** The options that the page offers, in order. */
 const PAGE_OPTIONS = OPTION_NAMES.filter(isPageOption);
-const NAMES: readonly (keyof Options)[] = ['preset', 'format', ...PAGE_OPTIONS];
+const NAMES: readonly (keyof Options)[] = ['preset', 'format', ...PAGE_OPTIONS, ...COMBINATION];
+/** Returns the row of an option; undefined for what only the page or a batch has. */
+export const rowOf = (name: keyof Options) => (isListed(name) ? optionRow(name) : undefined);
+const isListed = (name: keyof Options): name is PageOption =>
+  (PAGE_OPTIONS as readonly (keyof Options)[]).includes(name);
 
 /** Parses the value of a field. Returns the default of the API for an empty or invalid one. */
 function parseValue(name: PageOption, text: string): string | boolean {
@@ -59,7 +81,8 @@ function parseValue(name: PageOption, text: string): string | boolean {
       const isValid =
         Object.hasOwn(type.labels, text) ||
         ('point' in type && POINT_TEXT.test(text)) ||
-        ('numbered' in type && parsePages(text) !== undefined);
+        ('numbered' in type && parsePages(text) !== undefined) ||
+        ('sized' in type && parseMillimetres(text) !== undefined);
       return isValid ? text : String(fallback);
     }
     case 'integer':
@@ -84,8 +107,18 @@ export function parseOptions(query: URLSearchParams): Options {
   const textOf = (name: keyof Options): string =>
     query.get(fieldOf(name)) ?? (name === 'format' ? query.get('format') : undefined) ?? '';
   const parsed = PAGE_OPTIONS.map((name) => [name, parseValue(name, textOf(name))] as const);
-  const format = OUTPUT_NAMES.get(textOf('format').toLowerCase()) ?? 'webp';
-  return { ...(Object.fromEntries(parsed) as Options), preset: textOf('preset'), format };
+  const delay = Number(textOf('delay'));
+  return {
+    ...(Object.fromEntries(parsed) as Options),
+    preset: textOf('preset'),
+    format: OUTPUT_NAMES.get(textOf('format').toLowerCase()) ?? 'webp',
+    combine: textOf('combine') === 'true',
+    delay:
+      Number.isInteger(delay) && delay >= FRAME_DELAY_MS.min && delay <= FRAME_DELAY_MS.max
+        ? String(delay)
+        : '',
+    name: textOf('name'),
+  };
 }
 
 /** Defaults of the API. */
@@ -105,10 +138,15 @@ export const options = computed<Options>(() => {
 
 /** The options as form fields of the API, without defaults. */
 export const fields = computed(() => toFields(panel));
-/** Returns options as a query string, with the key of the watermark, or without the options of a watermark if there is none. */
+/**
+ * Returns the options of a single file as a query string, with the key of the watermark, or without the options of a watermark if there
+ * is none.
+ */
 export function queryFor(choices: Choices): string {
   const query = [...toFields(choices)].filter(
-    ([name]) => watermarkKey.value || !name.startsWith('watermark_'),
+    ([name]) =>
+      !(COMBINATION as readonly string[]).includes(name) &&
+      (watermarkKey.value || !name.startsWith('watermark_')),
   );
   if (watermarkKey.value) query.push(['watermark', watermarkKey.value]);
   return new URLSearchParams(query).toString();
@@ -221,7 +259,7 @@ export const summary = computed(() => {
 /** Returns the text of a field; empty if it is absent. */
 function toText(all: Options, name: keyof Options): string {
   const text = String(all[name]);
-  const factor = name === 'preset' || name === 'format' ? undefined : optionRow(name).control?.factor;
+  const factor = rowOf(name)?.control?.factor;
   return factor && text !== '' ? String(Math.round(Number(text) * factor)) : text;
 }
 
@@ -229,6 +267,7 @@ function toFields(choices: Choices): URLSearchParams {
   const all = choices.all();
   const { preset, format, width, height, scale } = all;
   const lossless = isLossless(all);
+  const hasPaper = OUTPUTS[format].paper === true;
   const hasEffect: Partial<Record<keyof Options, boolean>> = {
     quality: OUTPUTS[format].quality && !lossless,
     fit: hasBox(all),
@@ -238,6 +277,12 @@ function toFields(choices: Choices): URLSearchParams {
     lossless: OUTPUTS[format].lossless,
     pages: isPages(all.pages),
     maxBytes: hasBytesLimit(format) && !lossless,
+    combine: COMBINED_TYPES.includes(format),
+    delay: all.combine && combinesFrames(format),
+    name: all.combine,
+    pageSize: hasPaper,
+    pageMargin: hasPaper,
+    pageOrientation: hasPaper && all.pageSize !== 'image',
   };
   const isSent = (name: keyof Options, text: string): boolean => {
     if (name === 'preset') return true;

@@ -1,6 +1,6 @@
-import { plural } from '../../text.ts';
+import { plural } from '../../base/text.ts';
 import { pack, packing } from '../actions/archive.ts';
-import { convert } from '../actions/convert.ts';
+import { convert } from '../actions/convert-files.ts';
 import { formatSaved } from '../format.ts';
 import { skipped } from '../state/add-files.ts';
 import {
@@ -109,7 +109,7 @@ function cancelAll(): void {
 }
 
 /** Removes all items. */
-function clear(): void {
+export function clear(): void {
   skipped.value = new Map();
   remove(items.value);
   focusPicker();

@@ -1,12 +1,13 @@
 import { type Signal, useSignal } from '@preact/signals';
 import type { ComponentChildren, RefObject } from 'preact';
 import { useContext, useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
-import { OUTPUTS } from '../../formats.ts';
-import { formatBytes, formatChange } from '../../text.ts';
-import { isArchive, isPdf } from '../actions/convert.ts';
+import { formatBytes, formatChange } from '../../base/text.ts';
+import { OUTPUTS } from '../../tables/formats.ts';
+import { isArchive, isPdf } from '../actions/convert-files.ts';
 import { followed, followOptions } from '../actions/follow-options.ts';
 import { backoff } from '../client/queue.ts';
 import { typeLabel } from '../format.ts';
+import { combines } from '../state/combination.ts';
 import type { Size } from '../state/crop.ts';
 import { formats } from '../state/formats.ts';
 import { applyToAll, compared, type Item, knownSize, type Result, resetOptions } from '../state/items.ts';
@@ -48,7 +49,7 @@ export function Compare({ item }: { item: Item }) {
     >
       <div class="compare-head">
         <h2 id="compare-title">{result ? saveNameOf(item, result) : file.name}</h2>
-        {result && <SaveLink item={item} result={result} />}
+        {result && <SaveLink name={saveNameOf(item, result)} result={result} />}
         <Button look="bare" icon="remove" aria-label="Close" onClick={() => dialog.current?.close()} />
       </div>
       <BackoffNotice />
@@ -250,12 +251,16 @@ function CompareOptions({ item, isCropping, children }: CompareOptionsProps) {
           </Button>
           {hint && <small id="crop-needs">{hint}</small>}
         </div>
-        <Select
-          name="format"
-          label="Convert to"
-          labels={Object.fromEntries(outputs.map((type) => [type, OUTPUTS[type].label]))}
-        />
-        <QualityField />
+        {!combines.value && (
+          <>
+            <Select
+              name="format"
+              label="Convert to"
+              labels={Object.fromEntries(outputs.map((type) => [type, OUTPUTS[type].label]))}
+            />
+            <QualityField />
+          </>
+        )}
         <SizeFields />
       </section>
       <div class="compare-foot">

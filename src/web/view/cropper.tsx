@@ -49,7 +49,8 @@ export function Cropper({ file, size }: { file: File; size: Size }) {
   const draft = useSignal<Area | undefined>(undefined);
   const area = draft.value ?? parseCrop(options.crop, whole);
   const ratios: Readonly<Record<string, number | undefined>> = {
-    ...{ [FREE]: undefined, Original: whole.width / whole.height },
+    [FREE]: undefined,
+    Original: whole.width / whole.height,
     ...RATIOS,
   };
   const ratio = useSignal(FREE);
@@ -120,8 +121,10 @@ const describe = ({ left, top, width, height }: Area): string =>
 const percent = (part: number, all: number): string => `${(100 * part) / all}%`;
 
 const toStyle = ({ left, top, width, height }: Area, whole: Size) => ({
-  ...{ left: percent(left, whole.width), top: percent(top, whole.height) },
-  ...{ width: percent(width, whole.width), height: percent(height, whole.height) },
+  left: percent(left, whole.width),
+  top: percent(top, whole.height),
+  width: percent(width, whole.width),
+  height: percent(height, whole.height),
 });
 
 /** Returns the cursor with the arrows of a compass. */

@@ -1,4 +1,4 @@
-import { INPUTS } from '../../formats.ts';
+import { INPUTS } from '../../tables/formats.ts';
 import { millions } from '../format.ts';
 import { addFiles, dragged, formatSkipped, skipped } from '../state/add-files.ts';
 import { accepted, formats } from '../state/formats.ts';

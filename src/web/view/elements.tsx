@@ -36,6 +36,9 @@ const PATHS = {
   vertical: 'M2 8h12M4.5 5.5h7v-4zM4.5 10.5h7v4z',
   crop: 'M4.5 1.5v10h10M1.5 4.5h10v10',
   expand: 'M6 3.5 10.5 8 6 12.5',
+  grip: 'M3 5h10M3 8h10M3 11h10',
+  up: 'M8 13V3M4 7l4-4 4 4',
+  down: 'M8 3v10M4 9l4 4 4-4',
 };
 
 export type IconName = keyof typeof PATHS;

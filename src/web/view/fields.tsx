@@ -1,8 +1,8 @@
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
-import { OUTPUTS } from '../../formats.ts';
-import { type Control, OPTIONS, optionRow } from '../../options.ts';
-import { isLossless, type Options, type PageOption, panel } from '../state/options.ts';
+import { OUTPUTS } from '../../tables/formats.ts';
+import { type Control, OPTIONS, optionRow } from '../../tables/options.ts';
+import { isLossless, type Options, type PageOption, panel, rowOf } from '../state/options.ts';
 import { Entries, Labelled } from './elements.tsx';
 
 /** The options that the fields show and change: those of the panel, or of one file. */
@@ -66,7 +66,7 @@ interface SelectProps<K extends OptionOf<string>> {
 /** A list of choices, with the reason if it is disabled. */
 export function Select<K extends OptionOf<string>>(props: SelectProps<K>) {
   const { name, fallback, disabled = false, hint } = props;
-  const row = name === 'preset' || name === 'format' ? undefined : optionRow(name);
+  const row = rowOf(name);
   const { label = row?.control?.label, labels = row && 'labels' in row.type ? row.type.labels : {} } = props;
   const { all, isSet, set, unset } = useContext(FieldChoices);
   const chosen = all();

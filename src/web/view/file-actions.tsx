@@ -1,7 +1,8 @@
 // biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements whose display is grid
 // biome-ignore-all lint/a11y/useFocusableInteractive: the rows and their controls have the focus
 import { useSignal } from '@preact/signals';
-import { convert, isArchive } from '../actions/convert.ts';
+import { convert, isArchive } from '../actions/convert-files.ts';
+import { combines } from '../state/combination.ts';
 import {
   announcement,
   compared,
@@ -13,15 +14,23 @@ import {
 } from '../state/items.ts';
 import { saveNameOf } from '../state/names.ts';
 import { choicesOf } from '../state/options.ts';
+import { grabbed } from '../state/order.ts';
 import { TURNS, type Turn, turn } from '../state/turns.ts';
 import { Button, Icon, type IconName } from './elements.tsx';
 import { ignoreDoubleClick } from './events.ts';
 import { checkOptions } from './options-form.tsx';
+import { MoveButtons } from './order.tsx';
 
 /** The buttons of a file. One of them replaces the others by those that rotate and flip it, until the focus leaves them. */
 export function Actions({ item }: { item: Item }) {
   const isTurning = useSignal(false);
   const canTurn = ['ready', 'done'].includes(stateOf(item).at);
+  if (grabbed.value?.item === item)
+    return (
+      <div class="file-actions" role="gridcell">
+        <MoveButtons item={item} />
+      </div>
+    );
   return (
     <div
       class={isTurning.value ? 'file-actions turns' : 'file-actions'}
@@ -52,6 +61,7 @@ export function Actions({ item }: { item: Item }) {
 function StateActions({ item }: { item: Item }) {
   const { file } = item;
   const state = stateOf(item);
+  if (combines.value) return state.at === 'failed' ? null : <CompareAction item={item} />;
   switch (state.at) {
     case 'ready':
       return (
@@ -68,7 +78,7 @@ function StateActions({ item }: { item: Item }) {
       return (
         <>
           {!isArchive(state.result.blob) && <CompareAction item={item} />}
-          <SaveLink item={item} result={state.result} isListed />
+          <SaveLink name={saveNameOf(item, state.result)} result={state.result} isListed />
         </>
       );
     default:
@@ -77,19 +87,20 @@ function StateActions({ item }: { item: Item }) {
 }
 
 interface SaveLinkProps {
-  item: Item;
+  /** File name for saving. */
+  name: string;
   result: Result;
   /** Whether it is in the list, where arrow keys reach it. */
   isListed?: boolean;
 }
 
 /** Link that saves a result. */
-export const SaveLink = ({ item, result, isListed = false }: SaveLinkProps) => (
+export const SaveLink = ({ name, result, isListed = false }: SaveLinkProps) => (
   <a
     class={isListed ? 'button plain' : 'button'}
     href={result.url}
-    download={saveNameOf(item, result)}
-    aria-label={isListed ? `Save ${saveNameOf(item, result)}` : undefined}
+    download={name}
+    aria-label={isListed ? `Save ${name}` : undefined}
     tabIndex={isListed ? -1 : undefined}
     onClick={() => markSaved(result)}
   >

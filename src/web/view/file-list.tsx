@@ -1,13 +1,15 @@
 // biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements whose display is grid
 // biome-ignore-all lint/a11y/useFocusableInteractive: the rows and their controls have the focus
 import { computed, signal, useComputed } from '@preact/signals';
-import { OUTPUTS, type OutputType } from '../../formats.ts';
-import { NOTES } from '../../notes.ts';
-import { type OptionName, optionRow } from '../../options.ts';
-import { formatBytes, formatChange } from '../../text.ts';
-import { isArchive } from '../actions/convert.ts';
+import { useLayoutEffect, useRef } from 'preact/hooks';
+import { formatBytes, formatChange } from '../../base/text.ts';
+import { OUTPUTS, type OutputType } from '../../tables/formats.ts';
+import { NOTES, type Note } from '../../tables/notes.ts';
+import { type OptionName, optionRow } from '../../tables/options.ts';
+import { isArchive } from '../actions/convert-files.ts';
 import type { Preview } from '../client/preview.ts';
 import { typeLabel } from '../format.ts';
+import { combined, combines } from '../state/combination.ts';
 import { formats } from '../state/formats.ts';
 import {
   compared,
@@ -20,19 +22,34 @@ import {
   stateOf,
 } from '../state/items.ts';
 import { choicesOf, formatLabel } from '../state/options.ts';
+import { dragging, drop, grabbed, isOrdered, shiftOf } from '../state/order.ts';
 import { toTransform } from '../state/turns.ts';
 import { focusPicker } from './drop-zone.tsx';
 import { Button, Entries } from './elements.tsx';
 import { useFocusFallback } from './events.ts';
 import { Actions } from './file-actions.tsx';
+import { OrderCell } from './order.tsx';
 
 /**
  * The rows of all files, as a grid with one tab stop. The arrow keys move between rows, and between a row and its controls.
  * Delete removes the file of a row, and Enter compares it.
  */
 export function FileList() {
+  const grid = useRef<HTMLDivElement>(null);
+  const { activeElement } = document;
+  const focused = grid.current?.contains(activeElement) ? (activeElement as HTMLElement) : undefined;
+  // A row that changes its place in the document loses the focus.
+  useLayoutEffect(() => {
+    if (focused?.isConnected && focused !== document.activeElement) focused.focus();
+  });
   return (
-    <div class="files" role="grid" aria-label="Files" onKeyDown={handleKey}>
+    <div
+      ref={grid}
+      class={isOrdered.value ? 'files ordered' : 'files'}
+      role="grid"
+      aria-label="Files"
+      onKeyDown={handleKey}
+    >
       {shown.value.map((item) => (
         <FileRow key={item.id} item={item} />
       ))}
@@ -89,19 +106,30 @@ function FileRow({ item }: { item: Item }) {
   const isTabStop = useComputed(() => tabStop.value === item.id);
   const transform = useComputed(() => toTransform(choicesOf(item.own).all()));
   const state = stateOf(item);
-  const result = state.at === 'done' ? state.result : undefined;
+  const result = state.at === 'done' && !combines.value ? state.result : undefined;
   const isFinal = state.at === 'failed' && !state.canRetry;
+  const isDragged = useComputed(() => dragging.value?.item === item);
+  const shift = useComputed(() => shiftOf(item)).value;
   return (
     <div
       ref={row}
-      class={`file ${state.at}`}
+      class={`file ${state.at}${isDragged.value ? ' dragged' : ''}`}
+      style={{ translate: shift ? `0 ${shift}px` : '' }}
       role="row"
       aria-label={path}
       tabIndex={isTabStop.value ? 0 : -1}
       onFocusIn={() => {
         focused.value = item.id;
       }}
+      onFocusOut={({ currentTarget, relatedTarget }) => {
+        if (grabbed.value?.item !== item || currentTarget.contains(relatedTarget as Node | null)) return;
+        // A move in the document takes the focus, too, but returns it at once.
+        setTimeout(() => {
+          if (grabbed.value?.item === item && !currentTarget.contains(document.activeElement)) drop();
+        });
+      }}
     >
+      {isOrdered.value && <OrderCell item={item} />}
       <Thumbnail
         src={preview.value?.thumbnail ?? result?.preview.value?.thumbnail}
         kind={typeLabel(file)}
@@ -123,9 +151,11 @@ function FileRow({ item }: { item: Item }) {
         <FileState item={item} />
         <Own item={item} />
       </div>
-      <div role="gridcell" class="file-format">
-        <FormatField item={item} />
-      </div>
+      {!combines.value && (
+        <div role="gridcell" class="file-format">
+          <FormatField item={item} />
+        </div>
+      )}
       <Actions item={item} />
       <div class={isFinal ? 'file-remove final' : 'file-remove'} role="gridcell">
         <Button
@@ -183,6 +213,8 @@ function Outcome({ before, result: { blob, label, preview } }: { before: number;
 /** Progress of a file, the reason why it failed, and what to know about its result. */
 function FileState({ item }: { item: Item }) {
   const state = stateOf(item);
+  if (combines.value && state.at !== 'failed')
+    return <Notes of={combined.value?.fileNotes.get(item) ?? []} />;
   switch (state.at) {
     case 'ready':
     case 'waiting':
@@ -207,15 +239,19 @@ function FileState({ item }: { item: Item }) {
       return (
         <>
           {isStale(item) && <p class="file-state stale">Converted with other options.</p>}
-          {state.result.notes.map((note) => (
-            <p key={note} class={NOTES[note].loss ? 'file-state loss' : 'file-state note'}>
-              {NOTES[note].page}
-            </p>
-          ))}
+          <Notes of={state.result.notes} />
         </>
       );
   }
 }
+
+/** What to know about a result. */
+const Notes = ({ of: notes }: { of: readonly Note[] }) =>
+  notes.map((note) => (
+    <p key={note} class={NOTES[note].loss ? 'file-state loss' : 'file-state note'}>
+      {NOTES[note].page}
+    </p>
+  ));
 
 /** Names the options that only this file has, except its format, which is shown beside it. */
 function Own({ item }: { item: Item }) {

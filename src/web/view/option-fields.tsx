@@ -1,9 +1,9 @@
 /** @module The fields of options that need more than a list, a number or a checkbox. */
 import { useSignal } from '@preact/signals';
 import { useContext, useRef } from 'preact/hooks';
-import { OUTPUTS } from '../../formats.ts';
-import { DEFAULT_PATTERN } from '../../name-pattern.ts';
-import { MAX_PAGE, OPTIONS } from '../../options.ts';
+import { DEFAULT_PATTERN } from '../../base/name-pattern.ts';
+import { OUTPUTS } from '../../tables/formats.ts';
+import { MAX_PAGE, OPTIONS } from '../../tables/options.ts';
 import { accepted } from '../state/formats.ts';
 import { exampleName, namePattern, patternError } from '../state/names.ts';
 import { isExact, isPages } from '../state/options.ts';

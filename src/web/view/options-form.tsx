@@ -1,10 +1,18 @@
 import { signal, useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { DPI, hasBytesLimit, INPUTS, OUTPUTS, type OutputType } from '../../formats.ts';
-import { fieldName, OPTIONS, optionsWith } from '../../options.ts';
-import { convert } from '../actions/convert.ts';
+import {
+  combinesFrames,
+  DPI,
+  hasBytesLimit,
+  INPUTS,
+  OUTPUTS,
+  type OutputType,
+} from '../../tables/formats.ts';
+import { fieldName, OPTIONS, optionsWith } from '../../tables/options.ts';
+import { convert } from '../actions/convert-files.ts';
 import { command } from '../actions/curl.ts';
 import { inputTypeOf } from '../format.ts';
+import { combines } from '../state/combination.ts';
 import { formats } from '../state/formats.ts';
 import { announcement, items, pending } from '../state/items.ts';
 import {
@@ -18,6 +26,7 @@ import {
   summary,
   unset,
 } from '../state/options.ts';
+import { CombinationFields, CombinedNameField, PaperFields } from './combination-fields.tsx';
 import { Button, Icon } from './elements.tsx';
 import { Check, Field, NumberField, QualityField, Select } from './fields.tsx';
 import { NamePatternField, PagesField, SizeFields, WatermarkFields } from './option-fields.tsx';
@@ -70,7 +79,8 @@ function OptionsForm() {
       onSubmit={(event) => {
         event.preventDefault();
         isExpanded.value = false; // the results are below
-        convert(pending.value);
+        if (combines.value) combineAll();
+        else convert(pending.value);
       }}
       onInvalidCapture={({ currentTarget }) => {
         // The browser cannot show its message at a field that is hidden, nor wait until the page is rendered.
@@ -87,16 +97,24 @@ function OptionsForm() {
         />
       )}
       <FormatField />
+      <CombinationFields />
       <QualityField />
       <SizeFields />
       <Select name="fit" disabled={!hasBox(options.value)} hint="Needs a width and a height." />
       <Special />
-      <Select name="metadata" />
+      {!(combines.value && combinesFrames(options.value.format)) && <Select name="metadata" />}
       <More />
-      <NamePatternField />
+      {combines.value ? <CombinedNameField /> : <NamePatternField />}
     </form>
   );
 }
+
+/** Makes one file of all. The first visit does not load what that needs. */
+const combineAll = (): Promise<void> =>
+  import('../actions/combine.ts').then(
+    ({ combine }) => combine(),
+    () => alert('A part of the page could not be loaded. Reload it.'),
+  );
 
 /** The formats to choose from; empty for that of the preset. */
 function FormatField() {
@@ -127,11 +145,16 @@ function FormatField() {
 /** Options for some kinds of files. They are visible if a file in the list needs them, or if they are set. */
 function Special() {
   const { preset, format, fit, crop, background, frames, pages, dpi } = options.value;
-  const { alpha, animation, pages: hasPages } = OUTPUTS[format];
+  const { alpha, animation, pages: hasPages, takesBackground } = OUTPUTS[format];
   const types = items.value.map(({ file }) => inputTypeOf(file)).filter((type) => type !== undefined);
   const accepted = formats.value?.input;
   const inputs = [...new Set(types)].map((type) => INPUTS[type]);
-  const flattens = alpha === 'none' && inputs.some(({ opaque }) => !opaque);
+  const mayFlatten = alpha === 'none' || takesBackground === true;
+  const flattens = mayFlatten && inputs.some(({ opaque }) => !opaque);
+  // One animation of all files has a frame for each.
+  const hasFrames =
+    (((animation || hasPages) && inputs.some((input) => input.animation)) || frames !== '') &&
+    !(combines.value && combinesFrames(format));
   const hasBorders = hasBox(options.value) && fit === 'contain';
   return (
     <>
@@ -147,9 +170,7 @@ function Special() {
       {(flattens || hasBorders || background !== '') && (
         <Background fallback={preset ? 'as in the preset' : alpha === 'none' ? 'white' : 'transparent'} />
       )}
-      {(((animation || hasPages) && inputs.some((input) => input.animation)) || frames !== '') && (
-        <Select name="frames" fallback={animation ? 'all' : 'first'} />
-      )}
+      {hasFrames && <Select name="frames" fallback={animation ? 'all' : 'first'} />}
       {(types.some((type) => INPUTS[type].pages && accepted?.includes(type)) || pages !== '') && (
         <PagesField />
       )}
@@ -194,7 +215,18 @@ const ResetButton = ({ name }: { name: 'background' | 'crop' }) => (
 const OTHERS = optionsWith('filter', 'colours');
 /** Options of {@link More}. */
 const MORE = [
-  ...(['position', 'maxBytes', 'enlarge', 'rotate', 'flip', 'trim', 'lossless'] as const),
+  ...([
+    'pageSize',
+    'pageMargin',
+    'pageOrientation',
+    'position',
+    'maxBytes',
+    'enlarge',
+    'rotate',
+    'flip',
+    'trim',
+    'lossless',
+  ] as const),
   ...OTHERS,
 ];
 
@@ -206,12 +238,15 @@ function More() {
     <details class="more" open={isOpen}>
       <summary>More</summary>
       <div class="options">
+        {!combines.value && <PaperFields />}
         <Select
           name="position"
           disabled={!hasPosition(options.value)}
           hint="Needs the fit Fill and crop, or Add borders."
         />
-        {hasBytesLimit(format) && <NumberField name="maxBytes" disabled={isLossless(options.value)} />}
+        {hasBytesLimit(format) && !combines.value && (
+          <NumberField name="maxBytes" disabled={isLossless(options.value)} />
+        )}
         <Check name="enlarge" />
         <Select name="rotate" />
         <Select name="flip" none="None" />

@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { box, boxesOf } from '../../../scripts/fixtures/boxes.ts';
 import { checkResult } from '../../../src/conversion/output/result.ts';
 import { createJob } from '../../../src/conversion/plan/job.ts';
-import { pngChunk } from '../../../src/images/png-writer.ts';
+import { pngChunk } from '../../../src/images/png/png-writer.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
 
 /** The first box of a JPEG XL (ISO/IEC 18181-2). */

@@ -1,8 +1,9 @@
+// @unit
 import { expect } from 'chai';
 import { translateToolError } from '../../../src/conversion/output/tool-errors.ts';
-import { ClientDisconnectedError, type ServiceError } from '../../../src/errors.ts';
 import { CommandError } from '../../../src/process/command.ts';
-import type { ToolName } from '../../../src/tools.ts';
+import { ClientDisconnectedError, type ServiceError } from '../../../src/tables/errors.ts';
+import type { ToolName } from '../../../src/tables/tools.ts';
 
 const source = { type: 'png', label: 'The file' } as const;
 const explained = (error: unknown, tool: ToolName = 'magick') =>

@@ -1,3 +1,4 @@
+// @unit
 import { expect } from 'chai';
 import { explain } from '../../../src/conversion/plan/index.ts';
 import { createJob } from '../../../src/conversion/plan/job.ts';
@@ -6,7 +7,9 @@ import type { ImageInfo } from '../../../src/images/image-info.ts';
 
 const PHOTO: ImageInfo = { type: 'jpg', width: 4000, height: 3000, profile: 'srgb' };
 const ANIMATION: ImageInfo = {
-  ...{ type: 'gif', width: 40, height: 30 },
+  type: 'gif',
+  width: 40,
+  height: 30,
   animation: { delaysMs: [100, 100, 100], loopCount: 0 },
 };
 
@@ -17,7 +20,7 @@ function sentences(image: ImageInfo, options: Partial<ConvertOptions> = {}): str
 
 describe('the sentences of a plan', () => {
   const cases: readonly (readonly [string, ImageInfo, Partial<ConvertOptions>, string])[] = [
-    ['a smaller decoding', PHOTO, { width: 800 }, 'decoded at 1500 × 1125 instead of 4000 × 3000'],
+    ['a smaller decoding', PHOTO, { width: 800 }, 'decoded at 1000 × 750 instead of 4000 × 3000'],
     ['a resize', PHOTO, { width: 800 }, '4000 × 3000 → 800 × 600 with Lanczos'],
     ['an image that stays smaller', PHOTO, { width: 9000 }, 'not enlarged'],
     ['an orientation', { ...PHOTO, orientation: 8 }, {}, 'turned upright (EXIF 8)'],

@@ -1,11 +1,12 @@
+// @unit
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { plan } from '../../../src/conversion/plan/index.ts';
 import { createJob } from '../../../src/conversion/plan/job.ts';
 import type { ConvertOptions } from '../../../src/conversion/plan/types.ts';
-import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES } from '../../../src/formats.ts';
 import type { ImageInfo, Orientation } from '../../../src/images/image-info.ts';
-import { OPTION_NAMES, type OptionName } from '../../../src/options.ts';
+import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES } from '../../../src/tables/formats.ts';
+import { OPTION_NAMES, type OptionName } from '../../../src/tables/options.ts';
 import { invalidArguments, METADATA_VALUES, valuesOf } from '../../helpers/plans.ts';
 
 /** @module For any header properties and options, every argument of a plan is valid. */
@@ -81,8 +82,10 @@ const extremes = Object.fromEntries(
 ) as Record<OptionName, fc.Arbitrary<unknown>>;
 const wishes = facts({
   ...extremes,
-  ...{ width: fc.integer({ min: 1, max: 16_384 }), height: fc.integer({ min: 1, max: 16_384 }) },
-  ...{ scale: fc.constantFrom(1, 33.3, 1000), trim: fc.constantFrom(0, 4, 100) },
+  width: fc.integer({ min: 1, max: 16_384 }),
+  height: fc.integer({ min: 1, max: 16_384 }),
+  scale: fc.constantFrom(1, 33.3, 1000),
+  trim: fc.constantFrom(0, 4, 100),
   watermark: fc.constantFrom({ type: 'png', sha256: 'a' }, { type: 'svg', sha256: 'b' }),
 });
 

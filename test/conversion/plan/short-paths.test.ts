@@ -1,4 +1,6 @@
+// @unit
 import { expect } from 'chai';
+import { encode } from '../../../src/conversion/plan/encode.ts';
 import { createJob } from '../../../src/conversion/plan/job.ts';
 import { orientFirst } from '../../../src/conversion/plan/resize.ts';
 import { effectOf, SHORT_PATHS, type ShortPath } from '../../../src/conversion/plan/short-paths.ts';
@@ -17,6 +19,17 @@ const PATHS: Readonly<
     { format: 'jxl', lossless: true, metadata: 'all' },
     ({ isTranscoded }) => isTranscoded,
   ],
+  embedding: [
+    {
+      type: 'jpg',
+      width: 40,
+      height: 30,
+      orientation: 6,
+      pixels: { alpha: false, bits: 8, colourSpace: 'rgb' },
+    },
+    { format: 'pdf', lossless: true },
+    ({ isEmbedded }) => isEmbedded,
+  ],
   passthrough: [
     { type: 'gif', width: 40, height: 30, animation: { delaysMs: [100, 100], loopCount: 0 } },
     { format: 'gif' },
@@ -32,6 +45,11 @@ const PATHS: Readonly<
     { width: 20, height: 20 },
     (job) => orientFirst(job).length === 0,
   ],
+  sameShades: [
+    { type: 'png', width: 40, height: 30, profile: 'none', paletteKind: 'palette' },
+    { format: 'png' },
+    (job) => encode(job).includes('png:compression-filter=1'), // no filter
+  ],
 };
 
 function isOnlyDrawn({ programs }: ConversionJob): boolean {
@@ -42,8 +60,10 @@ const { metadata: _, quality: __, ...each } = aValueOfEach();
 /** A value of every option that can change a result, except the format. */
 const VALUES: Partial<ConvertOptions> = {
   ...each,
-  ...{ width: 10, height: 10, scale: 3, fit: 'fill' },
-  areas: [{ x: 1, y: 1, width: 9, height: 9 }],
+  width: 10,
+  height: 10,
+  scale: 3,
+  fit: 'fill',
   watermark: { type: 'png', sha256: 'a'.repeat(64) },
 };
 

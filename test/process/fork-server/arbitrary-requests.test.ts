@@ -1,3 +1,5 @@
+// @full: random requests
+// @slow
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 /** @module Sends arbitrary bytes to the fork server, and runs it under sanitizers. */
 import { spawnSync } from 'node:child_process';
@@ -59,7 +61,12 @@ describe('the fork server under AddressSanitizer and UndefinedBehaviorSanitizer'
     requires(this, 'compiler', spawnSync('cc', ['--version']).status === 0);
     const file = join(await makeTempDir('sanitized'), 'fork-server.so');
     const flags = [
-      ...['-g', '-O1', '-fsanitize=address,undefined', '-fno-sanitize-recover=all', '-fPIC', '-shared'],
+      '-g',
+      '-O1',
+      '-fsanitize=address,undefined',
+      '-fno-sanitize-recover=all',
+      '-fPIC',
+      '-shared',
     ];
     expect(spawnSync('cc', ['-std=gnu17', ...flags, '-o', file, SOURCE]).status).to.equal(0);
     const runtimes = ['libasan.so', 'libubsan.so'].map((name) =>
@@ -85,7 +92,9 @@ describe('the fork server under AddressSanitizer and UndefinedBehaviorSanitizer'
   it('runs jobs side by side, kills them, and is replaced, without a report', async () => {
     const renewals: string[] = [];
     const servers = await startForkServers([SH], {
-      ...{ library, maxJobs: 10, onRenewal: (reason) => renewals.push(reason) },
+      library,
+      maxJobs: 10,
+      onRenewal: (reason) => renewals.push(reason),
       env: { ...environmentOf(SEARCH, { cwd: '/nonexistent', timeoutMs: 60_000 }), ...SANITIZER_OPTIONS },
     });
     // The sanitizers reserve more address space than a job may have.

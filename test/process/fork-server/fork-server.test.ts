@@ -1,7 +1,7 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { spawn, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { copyFile, readFile, rename, writeFile } from 'node:fs/promises';
+import { copyFile, open, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { FORK_SERVER_LIBRARY } from '../../../src/folders.ts';
@@ -80,7 +80,9 @@ describe('fork servers', () => {
     const ended = Promise.all(jobs);
     const all = eventually(() => readdirSync(cwd).length === 101);
     await Promise.race([all, ended]);
-    await writeFile(`${cwd}/gate`, '');
+    // Opened for both, because a job that has begun may not have opened it yet.
+    await using gate = await open(`${cwd}/gate`, 'r+');
+    await gate.write('\n'.repeat(jobs.length));
     expect((await ended).map(({ stdout }) => stdout)).to.deep.equal(jobs.map((_, id) => `${id}\n`));
     expect(renewals).to.deep.equal([]);
   });

@@ -1,3 +1,5 @@
+// @full: all fixtures with random options
+// @slow
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
@@ -8,8 +10,8 @@ import { pino } from 'pino';
 import { seeded } from '../../../scripts/stress/random.ts';
 import { type ConversionEngine, createConversionEngine } from '../../../src/conversion/engine.ts';
 import type { ConvertOptions } from '../../../src/conversion/plan/types.ts';
-import { hasBytesLimit, type InputType, OUTPUTS, type OutputType } from '../../../src/formats.ts';
-import { type Fit, OPTIONS } from '../../../src/options.ts';
+import { hasBytesLimit, type InputType, OUTPUTS, type OutputType } from '../../../src/tables/formats.ts';
+import { type Fit, OPTIONS } from '../../../src/tables/options.ts';
 import { convertWith, typeOf } from '../../helpers/engine.ts';
 import { ALL_EXTRAS } from '../../helpers/extra.ts';
 import { testConfig } from '../../helpers/service.ts';

@@ -1,3 +1,4 @@
+// @full: all kinds of images in each codec
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -5,7 +6,7 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { scene } from '../../../scripts/fixtures/scene.ts';
 import { EXTERNAL_ENCODERS } from '../../../src/conversion/plan/encode.ts';
-import { plan } from '../../../src/conversion/plan/index.ts';
+import { planDecoding } from '../../../src/conversion/plan/index.ts';
 import { createJob } from '../../../src/conversion/plan/job.ts';
 import { completeStep } from '../../../src/conversion/plan/step.ts';
 import { FORK_SERVER_LIBRARY } from '../../../src/folders.ts';
@@ -49,7 +50,16 @@ async function makeKillingFilter(): Promise<string> {
 }
 
 const DECODED = [
-  ...['scene', 'lossy', 'deep', 'grey', 'window', 'p3', 'moving', 'from-jpeg', 'turned', 'private'],
+  'scene',
+  'lossy',
+  'deep',
+  'grey',
+  'window',
+  'p3',
+  'moving',
+  'from-jpeg',
+  'turned',
+  'private',
 ];
 
 /** Inputs of the encoders: transparency, 16 bits, a profile, metadata, and one large enough for several threads. */
@@ -114,7 +124,7 @@ describe('the allow-list of system calls', () => {
       expect(layers.syscalls).to.equal('allow-list');
       for (const name of DECODED) {
         const path = extraPath(`${name}.jxl`);
-        const { args = [] } = plan(createJob(await inspect(path, 'jxl'), PNG, { magick: 7 })).decoding ?? {};
+        const [{ args = [] } = {}] = planDecoding(createJob(await inspect(path, 'jxl'), PNG, { magick: 7 }));
         await expectSuccess('djxl', path, 'in', complete('djxl', args));
       }
     });

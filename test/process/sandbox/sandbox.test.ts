@@ -335,7 +335,8 @@ describe('a tool that cannot be confined', () => {
     const script = await writeScript('rsvg', 'cat /etc/hostname');
     const { sandbox, run } = await confine({
       tools: [PYTHON, script].map((path) => ({
-        ...{ path, trial: WRITES },
+        path,
+        trial: WRITES,
         versionProbe: { args: ['--version'], pattern: /./ },
       })),
     });

@@ -1,0 +1,216 @@
+/** @module The limits of a conversion, and an estimate of its disk space. Both are known before a tool starts. */
+
+import type { ImageInfo, Size } from '../../images/image-info.ts';
+import { maxToolFileBytes } from '../../process/sandbox/configure.ts';
+import type { Config } from '../../tables/config.ts';
+import { serviceError, type TimeLimit } from '../../tables/errors.ts';
+import { MAX_WATERMARK, OUTPUTS } from '../../tables/formats.ts';
+import { EXTERNAL_ENCODERS } from '../plan/encode.ts';
+import {
+  countPages,
+  type Extent,
+  findCropOutside,
+  fitAll,
+  keepsAllPages,
+  numberedPages,
+  peakRasterSize,
+  renderedPages,
+  sizesToMake,
+  staysVector,
+  turnSizes,
+} from '../plan/size.ts';
+import type { ConversionJob } from '../plan/types.ts';
+
+/** Returns the time limit of a whole conversion. */
+export const conversionLimit = ({ CONVERT_TIMEOUT_MS: ms }: Config): TimeLimit => ({
+  ms,
+  setting: 'CONVERT_TIMEOUT_MS',
+});
+
+/** Maximum width and height in pixels that librsvg renders. The service has a lower limit, and the command line a higher one. */
+const MAX_RSVG_SIDE = 32_767;
+
+/** Returns the maximum width and height in pixels of an image and of its results. Formats can have lower limits for results. */
+function maxSideOf({ type }: ImageInfo, { maxSide, maxDrawnSide }: Config): number {
+  if (type === 'svg') return Math.min(maxDrawnSide, MAX_RSVG_SIDE);
+  return type === 'pdf' ? maxDrawnSide : maxSide;
+}
+
+/**
+ * Checks the size of an image, and of the result.
+ *
+ * @param label name of the file in messages
+ * @throws {ServiceError} with status 413, naming the value, the limit and the setting
+ */
+export function checkLimits(extent: Extent, config: Config, label: string): void {
+  const { image, options } = extent;
+  const { MAX_PIXELS, MAX_TOTAL_PIXELS, MAX_FRAMES } = config;
+  const pages = countedPages(extent);
+  const sizes = [image.largest ?? {}, peakRasterSize(extent), ...pages];
+  const sideLimit = maxSideOf(image, config);
+  for (const { width = 0, height = 0 } of sizes) {
+    if (Math.max(width, height) > sideLimit) {
+      const isRendered = image.type === 'svg' || image.type === 'pdf';
+      const code = isRendered ? 'DRAWING_TOO_LARGE' : 'INPUT_DIMENSION_TOO_LARGE';
+      throw serviceError(code, label, Math.max(width, height), sideLimit);
+    }
+    if (width * height > MAX_PIXELS) throw serviceError('TOO_MANY_PIXELS', label, width, height, MAX_PIXELS);
+  }
+  const isDrawn = image.type === 'pdf' && !keepsAllPages(options);
+  const frames = Math.max(
+    image.animation?.delaysMs.length ?? 0,
+    isDrawn ? extent.pages.length : countPages(image),
+  );
+  if (frames > MAX_FRAMES) throw serviceError('TOO_MANY_FRAMES', label, frames, MAX_FRAMES);
+  const total = totalPixels(extent);
+  if (total > MAX_TOTAL_PIXELS)
+    throw serviceError('TOO_MANY_TOTAL_PIXELS', label, frames, total, MAX_TOTAL_PIXELS);
+  const outside = findCropOutside(extent);
+  if (outside)
+    throw serviceError('CROP_OUTSIDE', label, options.crop as string, outside.width, outside.height);
+  checkResultLimits(extent, config, label);
+}
+
+/** Checks the result, which is larger than the image if it is enlarged or gets borders. */
+function checkResultLimits(extent: Extent, config: Config, label: string): void {
+  const { MAX_PIXELS, MAX_TOTAL_PIXELS } = config;
+  const sideLimit = maxSideOf(extent.image, config);
+  const sizes = sizesToMake(extent);
+  for (const { width, height } of sizes) {
+    if (Math.max(width, height) > sideLimit || width * height > MAX_PIXELS)
+      throw serviceError('RESULT_TOO_LARGE', label, width, height, MAX_PIXELS, sideLimit);
+  }
+  const total = countPixels(sizes);
+  if (sizes.length > 1 && total > MAX_TOTAL_PIXELS)
+    throw serviceError('RESULT_TOO_LARGE_IN_TOTAL', label, sizes.length, total, MAX_TOTAL_PIXELS);
+}
+
+/**
+ * Checks the pixels of all results of one image together.
+ *
+ * @throws {ServiceError} with status 413
+ */
+export function admitTogether(
+  jobs: readonly ConversionJob[],
+  { MAX_TOTAL_PIXELS }: Config,
+  label: string,
+): void {
+  const total = countPixels(jobs.flatMap(sizesToMake));
+  if (jobs.length < 2) return;
+  const arePages = jobs.every(({ options }) => numberedPages(options));
+  const drawn = countPixels(jobs.flatMap((job) => (job.image.type === 'pdf' ? renderedPages(job) : [])));
+  const most = Math.max(total, drawn);
+  if (most > MAX_TOTAL_PIXELS)
+    throw serviceError(
+      arePages ? 'RESULT_TOO_LARGE_IN_TOTAL' : 'VARIANTS_TOO_LARGE_IN_TOTAL',
+      ...([label, jobs.length, most, MAX_TOTAL_PIXELS] as const),
+    );
+}
+
+/** Returns the pages whose pixels count: all of a TIFF, but only those of a PDF that are rendered. */
+const countedPages = (extent: Extent): readonly Partial<Size>[] =>
+  extent.image.type === 'pdf' ? renderedPages(extent) : (extent.image.pages ?? []);
+
+/** Returns the pixels of all frames or pages. Each frame is expanded to the canvas before anything else. */
+function totalPixels(extent: Extent): number {
+  const { width = 0, height = 0, animation } = extent.image;
+  return animation ? width * height * animation.delaysMs.length : countPixels(countedPages(extent));
+}
+
+/** Bytes per pixel of an image that is stored to be encoded again: up to five channels (CMYK and alpha) of 8 bits. */
+const KEPT_BYTES_PER_PIXEL = 5;
+const PPM_BYTES_PER_PIXEL = 3;
+const PNG_BYTES_PER_PIXEL = OUTPUTS.png.maxBytesPerPixel;
+/** Maximum bytes of an icon: uncompressed images of 256, 48, 32 and 16 pixels per side, and their masks. */
+const ICON_BYTES = 300_000;
+/** Bytes of a watermark, its copy, and a decoded one with 8 bits per channel. */
+const WATERMARK_BYTES = 2 * MAX_WATERMARK.bytes + MAX_WATERMARK.pixels * PNG_BYTES_PER_PIXEL;
+/** Bytes of headers, colour tables and profiles, which do not grow with the image. */
+const FIXED_BYTES = 64 * 1024;
+
+/**
+ * Estimates the maximum number of bytes on disk during a conversion: input, intermediate PNG files and result. Metadata
+ * in the result was in the input, too.
+ *
+ * @returns undefined if the header does not state the size of the image, or not that of the result because of `trim`
+ */
+export function estimateDiskBytes(job: ConversionJob, inputBytes: number): number | undefined {
+  const { image, options, decoder, programs } = job;
+  const decoded = decodedPixels(job);
+  const isUnknown = options.trim !== undefined && job.measured.areas === undefined;
+  if (decoded === 0 || image.hasUncountedFrames || isUnknown) return undefined;
+  const deep = image.deep ? 2 : 1;
+  const { columns, rows } = (programs[0] === 'dwebp' && job.scaledDecoding) || {};
+  const scaled = columns && rows ? columns.decoded * rows.decoded * PPM_BYTES_PER_PIXEL : 0;
+  const pngs = programs.length - (scaled ? 2 : 1) + (image.incomplete || decoder ? 1 : 0);
+  const pixels = resultPixels(job);
+  const between = pngs * Math.max(decoded, pixels) * PNG_BYTES_PER_PIXEL * deep;
+  const format = OUTPUTS[options.format];
+  const isExact = options.lossless === true && format.lossless;
+  const perPixel =
+    (isExact && !format.paper ? PNG_BYTES_PER_PIXEL : format.maxBytesPerPixel) *
+    (format.deep || (isExact && format.paper) ? deep : 1);
+  const result = pixels * perPixel + (options.format === 'ico' ? ICON_BYTES : 0);
+  // The best result stays on disk during the next attempt. External encoders read the PNG again.
+  const kept = EXTERNAL_ENCODERS[options.format] ? 0 : pixels * KEPT_BYTES_PER_PIXEL;
+  const again = options.maxBytes ? kept + result : 0;
+  // A result to which the copyright is added is copied.
+  const copied = options.metadata === 'copyright' ? result + FIXED_BYTES : 0;
+  const watermark = options.watermark ? WATERMARK_BYTES + pixels * PNG_BYTES_PER_PIXEL : 0;
+  return Math.ceil(inputBytes + FIXED_BYTES + scaled + between + result + again + copied + watermark);
+}
+
+/** Bytes of metadata, besides a multiple of the input, that tools may unpack and copy to intermediate files. */
+const MAX_METADATA_BYTES = 16 * 1024 ** 2;
+
+/** Disk space of a conversion, in bytes. */
+export interface DiskBytes {
+  /** What is reserved for it. */
+  readonly reserved: number;
+  /**
+   * Maximum bytes of all files in its folder: what is reserved for it, and metadata. If its size is not known, several files can be as
+   * large as `maxToolFileBytes`: the decoded image, its frames and the result.
+   */
+  readonly folder: number;
+}
+
+/** Returns the disk space of a conversion to several results. */
+export function sumDiskBytes(jobs: readonly ConversionJob[], inputBytes: number, config: Config): DiskBytes {
+  const most = maxToolFileBytes(config);
+  let [reserved, folder] = [0, 4 * inputBytes + MAX_METADATA_BYTES];
+  for (const job of jobs) {
+    const estimate = estimateDiskBytes(job, inputBytes);
+    const isVector = job.image.type === 'svg' && staysVector(job.options);
+    reserved += estimate ?? most;
+    folder += (isVector ? undefined : estimate) ?? 4 * most;
+  }
+  return { reserved, folder };
+}
+
+/** Returns the size of the raster image. For a PDF of an SVG, which has no pixels, it is the size of a PNG. */
+function rasterSize(job: ConversionJob): Size {
+  const { options } = job;
+  return peakRasterSize(options.format === 'pdf' ? { ...job, options: { ...options, format: 'png' } } : job);
+}
+
+/** Returns the number of pixels that the tools decode or render. */
+function decodedPixels(job: ConversionJob): number {
+  const frames = job.image.animation?.delaysMs.length ?? 1;
+  return countPixels([rasterSize(job)]) * frames || countPixels(countedPages(job));
+}
+
+/** Returns the pixels of the result, upright or rotated, whichever is more: not every header states the orientation. */
+function resultPixels(job: ConversionJob): number {
+  const { image, fittings } = job;
+  const { width = 0, height = 0 } = image;
+  const turned = { ...job, image: { ...image, width: height, height: width } };
+  const rotated = fitAll({ ...turned, turnedSizes: turnSizes(turned) });
+  const sums = [fittings, rotated].map((fitted) => countPixels(fitted.map(({ result }) => result)));
+  const drawn = image.type === 'svg' ? countPixels([rasterSize(job)]) : 0;
+  return Math.max(drawn, ...sums);
+}
+
+/** Returns the pixels of all images. */
+function countPixels(sizes: readonly Partial<Size>[]): number {
+  return sizes.reduce((sum, { width = 0, height = 0 }) => sum + width * height, 0);
+}

@@ -1,0 +1,75 @@
+/** @module What tools must find out about an image before its results can be planned, because no header states it. */
+
+import type { RunningConversion } from '../context.ts';
+import { admitTogether, checkLimits } from '../limits/admit.ts';
+import { createJob } from '../plan/job.ts';
+import type { ConversionJob, Measured, PlannedJob } from '../plan/types.ts';
+import { admitResult, planAdmitted } from '../plan-result.ts';
+import { type Attempt, attemptEach, valuesOf } from '../request/targets.ts';
+import { withRepair } from '../steps/run-steps.ts';
+import type { Measurement } from './measurement.ts';
+import { MEASUREMENTS } from './measurements.ts';
+import { makeWatermarks } from './prepare-watermark.ts';
+
+type Jobs = readonly Attempt<ConversionJob>[];
+
+/**
+ * Measures what the results depend on, and plans those again for which something was found.
+ *
+ * @throws {ServiceError} that names the file or its watermark, or the first error of a result; see {@link attemptEach}
+ */
+export async function measure(
+  planned: readonly Attempt<PlannedJob>[],
+  running: RunningConversion,
+): Promise<readonly Attempt<PlannedJob>[]> {
+  const { config, source } = running;
+  let jobs: Jobs = planned;
+  for (const measurement of MEASUREMENTS) jobs = await measureEach(measurement, jobs, running);
+  jobs = await attemptEach(jobs, running, (job, suffix) =>
+    isPlanned(job) ? job : admitResult(job.image, job.options, suffix, running, job.measured),
+  );
+  admitTogether(valuesOf(jobs), config, source.label);
+  if (source.watermark) jobs = await measureWatermarks(jobs, running);
+  return attemptEach(jobs, running, (job) => (isPlanned(job) ? job : planAdmitted(job, source)));
+}
+
+/** Results with the same commands share what these find. */
+async function measureEach<T>(
+  { isOfResult, ...row }: Measurement<T>,
+  jobs: Jobs,
+  running: RunningConversion,
+): Promise<Jobs> {
+  const { config, source } = running;
+  const all = valuesOf(jobs);
+  const found = new Map<string, T>();
+  const measureOne = async (job: ConversionJob): Promise<ConversionJob> => {
+    const measuring = row.plan(job);
+    if (!measuring) return job;
+    checkLimits(measuring, config, source.label);
+    const commands = JSON.stringify(measuring.plan.steps);
+    const value = found.has(commands) ? (found.get(commands) as T) : await row.find(measuring, running, all);
+    found.set(commands, value);
+    return learn(job, row.read(value, job, measuring, running));
+  };
+  return isOfResult
+    ? attemptEach(jobs, running, (job) => withRepair(job, running, measureOne))
+    : eachValue(jobs, measureOne);
+}
+
+/** Makes the watermark of each result. An error of the watermark is that of all results. */
+const measureWatermarks = (jobs: Jobs, running: RunningConversion): Promise<Jobs> =>
+  eachValue(jobs, async (job) => learn(job, { watermarks: await makeWatermarks(job, running) }));
+
+/** Does work for each result that has not failed. The first error is that of all. */
+async function eachValue(jobs: Jobs, work: (job: ConversionJob) => Promise<ConversionJob>): Promise<Jobs> {
+  const done: Attempt<ConversionJob>[] = [];
+  for (const attempt of jobs)
+    done.push('value' in attempt ? { ...attempt, value: await work(attempt.value) } : attempt);
+  return done;
+}
+
+const isPlanned = (job: ConversionJob): job is PlannedJob => 'plan' in job;
+
+/** Derives the job again, with what was found. */
+const learn = ({ image, options, tools, suffix, measured }: ConversionJob, found: Measured): ConversionJob =>
+  createJob(image, options, tools, suffix, { ...measured, ...found });

@@ -1,0 +1,480 @@
+/** @module Parses the forms of the API: the options of a result, presets, several named results, and the choices of a batch. */
+import { z } from 'zod';
+import { sanitizeForDisplay } from '../../base/text.ts';
+import type { Config } from '../../tables/config.ts';
+import { serviceError } from '../../tables/errors.ts';
+import {
+  COMBINED_TYPES,
+  combinesFrames,
+  explainDisabled,
+  FRAME_DELAY_MS,
+  hasBytesLimit,
+  OUTPUT_NAMES,
+  type OutputType,
+} from '../../tables/formats.ts';
+import type { KeptMetadata } from '../../tables/options.ts';
+import type { Combination, OnError, Parse, TextField, Variant, WatermarkFile } from '../context.ts';
+import type { WantedConversion } from '../identify.ts';
+import { paperSides } from '../plan/page.ts';
+import type { ConvertOptions } from '../plan/types.ts';
+import {
+  acceptedFormats,
+  DEFAULT_FORMAT,
+  flag,
+  frameDelay,
+  loopCount,
+  oneOf,
+  optionalFlag,
+  optionFields,
+  toOptionValues,
+} from './checks.ts';
+import { parseVariants, splitPages, VARIANTS_FIELD, withOverrides } from './variants.ts';
+
+/** What a request with a preset gets. */
+export interface Preset {
+  readonly fields: readonly TextField[];
+  /** Absolute path of the image of its watermark. */
+  readonly watermarkPath?: string;
+  /** The image of its watermark, once it is checked. */
+  readonly watermark?: WatermarkFile;
+}
+
+/** Presets by their names. */
+export type Presets = ReadonlyMap<string, Preset>;
+
+/** No presets. */
+export const NO_PRESETS: Presets = new Map();
+
+/** Name of the field with the name of a preset. */
+const PRESET_FIELD = 'preset';
+
+/** Value of a format that stands for the best one that the client accepts. */
+const AUTO = 'auto';
+
+/** Creates a check for an output format, or {@link AUTO}. */
+const requestedFormat = (outputs: readonly OutputType[]) =>
+  z
+    .string()
+    .toLowerCase()
+    .transform((text) => (text === AUTO ? AUTO : OUTPUT_NAMES.get(text)))
+    .pipe(
+      z.enum([...outputs, AUTO], {
+        error: ({ input }) => `one of ${[...outputs, AUTO].join(', ')}${explainDisabled(String(input))}`,
+      }),
+    );
+
+/** The fields that describe one result: its format and its options. Each variant has the same fields. */
+const resultFields = (outputs: readonly OutputType[]) =>
+  z.object({
+    // No default in the schema: generated clients would send it in addition to the user's `format`.
+    output_format: requestedFormat(outputs)
+      .optional()
+      .describe(
+        `Output format. \`auto\` chooses the best format that \`Accept\` permits: avif, webp, then jpg or, with transparency, png; for animations webp, then gif. Wildcards do not permit avif and webp. Upper case and \`jpeg\` are accepted, too. They are not listed, so that each format has one name. Default: the value of \`format\`, or \`${DEFAULT_FORMAT}\`.`,
+      ),
+    format: requestedFormat(outputs)
+      .optional()
+      .describe(
+        'Alternative name of `output_format`, with the same values. If both are sent, they must be equal.',
+      ),
+    ...optionFields(outputs),
+    strip_metadata: optionalFlag(
+      'Another field for two values of `metadata`: `true` is `none`, and `false` is `all`. An error if `metadata` has another value.',
+    ),
+  });
+
+type ResultFields = z.output<ReturnType<typeof resultFields>>;
+
+/** Base name of a combined file without a `name`. */
+const COMBINED_NAME = 'combined';
+
+/** Creates the check of the field that decides what a failure does. */
+const errorField = (description: string) => oneOf('fail', 'skip').default('fail').describe(description);
+
+/** The form of `POST /convert`. */
+const convertForm = (outputs: readonly OutputType[]) =>
+  resultFields(outputs).extend({
+    [VARIANTS_FIELD]: z
+      .string()
+      .optional()
+      .meta({
+        description:
+          'Several results of the image: a JSON array of objects with a `name` and any options of this form. The other fields apply to all of them. The field can be repeated, with one object each. The response is an archive of all results, with a `manifest.json`.',
+        examples: [
+          '[{"name":"card","width":300},{"name":"zoom","format":"jpg"}]',
+          '{"name":"card","width":300,"height":200,"fit":"cover"}',
+        ],
+      }),
+    combine: flag(
+      false,
+      'Whether all results become one file, instead of an archive: the pages of a PDF or a TIFF, or the frames of a GIF or a WebP. Frames have the size of the first picture, or `width` and `height`, with `fit=contain` unless `fit` is set, and are the first ones of animations. `GET /formats` lists the formats that work here. Excludes `variants` and `max_bytes`, and for frames also `metadata` and `frames=all`.',
+    ),
+    order: oneOf('request', 'name')
+      .default('request')
+      .describe(
+        'Order of the files in a combined file. `request`: that of the request. `name`: by their names, as in file managers: `IMG_2` before `IMG_10`.',
+      ),
+    name: z
+      .string()
+      .optional()
+      .meta({
+        description: `Name of a combined file. Folders and control characters are removed, and the extension of the format is added. Default: \`${COMBINED_NAME}\`.`,
+        examples: ['album', 'receipts.pdf'],
+      }),
+    delay: frameDelay()
+      .default(FRAME_DELAY_MS.default)
+      .describe(
+        'Time of each frame of a combined GIF or WebP in milliseconds. A GIF has hundredths of a second.',
+      ),
+    loop: loopCount().default(0).describe('How often a combined GIF or WebP is played. 0 means forever.'),
+    on_error: errorField(
+      'What to do if a variant fails. `fail`: the request fails, and the message names the variant. `skip`: `manifest.json` and `errors.json` list the errors.',
+    ),
+  });
+
+/** The form of `POST /batch`. */
+const batchForm = (outputs: readonly OutputType[]) =>
+  convertForm(outputs).extend({
+    on_error: errorField(
+      'What to do if a file fails. `fail`: the request fails with the status of that file, and the message names the file. `skip`: the archive contains the other files, and its `errors.json` lists the errors; a combined file has the others, and `X-Skipped-Files` lists the positions of those that failed; if all files fail, the response is the error of the first file. Send this field before the files, so that it also applies to files that are rejected during the upload.',
+    ),
+    manifest: flag(
+      false,
+      'Whether the archive has a `manifest.json` with the name, size, SHA-256 and notes of each result.',
+    ),
+  });
+
+/** The field that only the form of `POST /identify` has. */
+const identifyFields = z.object({
+  plan: flag(
+    false,
+    'Whether the description has the `explanation` of a conversion with the options of the request: what it does and why, its commands, its key and the limits.',
+  ),
+});
+
+/**
+ * Returns the checks of the text fields of each form. The API reference is generated from them.
+ *
+ * @param outputs the enabled output formats
+ * @param presets the field `preset` has their names. Absent if there are none.
+ */
+export const formSchemas = (outputs: readonly OutputType[], presets: Presets = NO_PRESETS) => {
+  const names = [...presets.keys()];
+  const preset = {
+    [PRESET_FIELD]: z
+      .enum(names)
+      .optional()
+      .describe(
+        'Name of options that the operator has defined. Other fields of the request take precedence.',
+      ),
+  };
+  const extra = names.length > 0 ? preset : {};
+  return {
+    convert: convertForm(outputs).extend(extra),
+    batch: batchForm(outputs).extend(extra),
+    identify: resultFields(outputs).extend(extra).extend(identifyFields.shape),
+  };
+};
+
+/** The text fields of `POST /convert` or `POST /batch`, parsed. */
+export interface FormOptions {
+  readonly options: ConvertOptions;
+  /** Several results of each file, variants or pages, instead of the one that `options` describe. */
+  readonly variants: readonly Variant[];
+  readonly onError: OnError;
+  /** Whether the archive has a list of the results. Always with the field `variants`. */
+  readonly manifest: boolean;
+  /** Set if all results become one file. */
+  readonly combination: (Combination & CombinedOrder) | undefined;
+  /** The watermark of the preset. That of a request takes precedence. */
+  readonly watermark: WatermarkFile | undefined;
+}
+
+/** Name and order of a combined file. */
+interface CombinedOrder {
+  /** The name that the client wants, with the extension of the format: any text. */
+  readonly name: string;
+  readonly order: 'request' | 'name';
+}
+
+/** The text fields of `POST /identify`, parsed. */
+export interface IdentifyFields extends WantedConversion {
+  /** Whether the fields ask for a conversion. Without one, only the image is described. */
+  readonly isWanted: boolean;
+  /** The watermark of the preset. That of a request takes precedence. */
+  readonly watermark: WatermarkFile | undefined;
+}
+
+/** Creates the function that parses the options of one result. */
+export function createOptionsParser(outputs: readonly OutputType[]): Parse<ConvertOptions> {
+  const checks = resultFields(outputs);
+  return (fields, accept) => toOptions(parseFields(checks, fields), fields, outputs, accept);
+}
+
+/**
+ * Creates the functions that parse the options of all endpoints.
+ *
+ * @param outputs the enabled output formats
+ */
+export function createParsers(
+  outputs: readonly OutputType[],
+  { MAX_VARIANTS: maxVariants }: Pick<Config, 'MAX_VARIANTS'>,
+  presets: Presets = NO_PRESETS,
+) {
+  const forms = formSchemas(outputs);
+  const names = optionNames(outputs);
+  const parse = createOptionsParser(outputs);
+  type Checked = z.output<ReturnType<typeof convertForm>> & { readonly manifest?: boolean };
+  const parserOf =
+    (form: typeof forms.convert | typeof forms.batch): Parse<FormOptions> =>
+    (sent, accept) => {
+      const fields = expandPreset(sent, presets);
+      const checked: Checked = parseFields(form, fields);
+      const { on_error: onError, variants: given, manifest = false, combine, ...single } = checked;
+      const watermark = findPreset(sent, presets)?.watermark;
+      if (given === undefined) {
+        const options = toOptions(single, fields, outputs, accept);
+        const pages = splitPages([{ name: '', options }]);
+        const form = { options, variants: pages.length > 1 ? pages : [], onError, manifest, watermark };
+        return combine ? combineResults(form, checked, outputs) : { ...form, combination: undefined };
+      }
+      if (combine) throw serviceError('FIELD_INVALID', 'combine', 'true', 'false beside variants');
+      const values = fields.flatMap(([name, value]) =>
+        name === VARIANTS_FIELD && value !== '' ? [value] : [],
+      );
+      const base = fields.filter(([name]) => names.includes(name));
+      const variants = splitPages(
+        parseVariants(values, base, {
+          parse: (options) => parse(options, accept),
+          names,
+          maxVariants,
+        }),
+      );
+      const { options } = variants[0] as Variant;
+      return { options, variants, onError, manifest: true, combination: undefined, watermark };
+    };
+  return {
+    convert: parserOf(forms.convert),
+    batch: parserOf(forms.batch),
+    identify(sent: readonly TextField[], accept?: string): IdentifyFields {
+      const fields = expandPreset(sent, presets);
+      const { plan } = parseFields(identifyFields, fields);
+      const hasOptions = fields.some(([name, value]) => value !== '' && names.includes(name));
+      const watermark = findPreset(sent, presets)?.watermark;
+      return { options: parse(fields, accept), plan, isWanted: plan || hasOptions, watermark };
+    },
+  };
+}
+
+/** Returns the names of the options of a result. */
+export const optionNames = (outputs: readonly OutputType[]): string[] =>
+  Object.keys(resultFields(outputs).shape);
+
+/**
+ * Returns whether the fields that precede a file ask to skip it if it is invalid. Without the field, or with the field after
+ * the file, an invalid file fails the upload.
+ */
+export function skipsErrors(fields: readonly TextField[], presets: Presets): boolean {
+  const preset = findPreset(fields, presets)?.fields ?? [];
+  return withOverrides(preset, fields).some(
+    ([name, value]) => name === 'on_error' && value.toLowerCase() === 'skip',
+  );
+}
+
+/** Returns the first preset that the fields name. */
+const findPreset = (fields: readonly TextField[], presets: Presets) =>
+  presets.get(fields.find(([field, value]) => field === PRESET_FIELD && value !== '')?.[1] ?? '');
+
+/**
+ * Replaces the field `preset` by the fields of the preset that the request does not have.
+ *
+ * @throws {ServiceError} with status 400, if there is no such preset
+ */
+export function expandPreset(fields: readonly TextField[], presets: Presets): readonly TextField[] {
+  const names = fields.flatMap(([field, value]) => (field === PRESET_FIELD && value !== '' ? [value] : []));
+  const [name] = names;
+  if (name === undefined) return fields;
+  if (names.length > 1) throw serviceError('FIELD_REPEATED', PRESET_FIELD);
+  const preset = presets.get(name);
+  const expected =
+    presets.size > 0 ? `one of ${[...presets.keys()].join(', ')}` : 'none: there are no presets';
+  if (!preset) throw serviceError('FIELD_INVALID', PRESET_FIELD, sanitizeForDisplay(name), expected);
+  return withOverrides(
+    preset.fields,
+    fields.filter(([field]) => field !== PRESET_FIELD),
+  );
+}
+
+/**
+ * Checks the fields that a form has. Ignores empty and unknown fields.
+ *
+ * @throws {ServiceError} FIELD_REPEATED, or FIELD_INVALID for the first invalid field
+ */
+function parseFields<S extends z.ZodObject>(schema: S, fields: readonly TextField[]): z.output<S> {
+  const given = new Map<string, string>();
+  for (const [name, value] of fields) {
+    if (value === '' || !Object.hasOwn(schema.shape, name)) continue;
+    if (given.has(name) && name !== VARIANTS_FIELD) throw serviceError('FIELD_REPEATED', name);
+    given.set(name, value);
+  }
+  const result = schema.safeParse(Object.fromEntries(given));
+  if (result.success) return result.data;
+  const { path, message } = result.error.issues[0] as z.core.$ZodIssue;
+  const name = String(path[0]);
+  throw serviceError('FIELD_INVALID', name, sanitizeForDisplay(given.get(name) ?? ''), message);
+}
+
+/**
+ * Returns the options of a result.
+ *
+ * @param checked the fields, parsed
+ * @param fields the fields as sent, for messages
+ * @param accept the header with the formats that the client accepts
+ * @throws {ServiceError} CONFLICTING_FORMATS, NOT_ACCEPTABLE, or FIELD_INVALID if options contradict each other
+ */
+function toOptions(
+  checked: ResultFields,
+  fields: readonly TextField[],
+  outputs: readonly OutputType[],
+  accept: string | undefined,
+): ConvertOptions {
+  const { output_format, format } = checked;
+  const rest = { ...toOptionValues(checked), ...metadataOf(checked) };
+  if (output_format && format && output_format !== format) {
+    const sent = (field: string) => fields.find(([name, value]) => name === field && value !== '')?.[1] ?? '';
+    throw serviceError('CONFLICTING_FORMATS', sent('output_format'), sent('format'));
+  }
+  const requested = output_format ?? format ?? DEFAULT_FORMAT;
+  const accepted = requested === AUTO ? acceptedFormats(accept, outputs, rest) : undefined;
+  const options = {
+    ...rest,
+    format: requested === AUTO ? DEFAULT_FORMAT : requested,
+    ...(accepted && { accepted }),
+  };
+  const conflict = findConflict(options, outputs);
+  if (conflict) throw serviceError('FIELD_INVALID', ...conflict);
+  return options;
+}
+
+/**
+ * Returns the value of `metadata` that `strip_metadata` means.
+ *
+ * @throws {ServiceError} FIELD_INVALID if `metadata` has another value
+ */
+function metadataOf({ metadata, strip_metadata: strips }: ResultFields & { readonly metadata?: unknown }): {
+  readonly metadata?: KeptMetadata;
+} {
+  if (strips === undefined) return {};
+  const meant = strips ? 'none' : 'all';
+  if (metadata === undefined || metadata === meant) return { metadata: meant };
+  const expected = `${meant} if strip_metadata is ${strips}`;
+  throw serviceError('FIELD_INVALID', 'metadata', String(metadata), expected);
+}
+
+/**
+ * Returns the options of a part of a combined file: an animation is one picture, of which a TIFF would have all frames as pages, and
+ * the pages of a PDF are drawn.
+ */
+export const toPart = (options: ConvertOptions): ConvertOptions => ({
+  ...options,
+  frames: options.frames ?? 'first',
+  drawsPdf: true,
+});
+
+/** The fields of a combined file, checked. */
+type CombinedFields = Pick<z.output<ReturnType<typeof convertForm>>, 'order' | 'name' | 'delay' | 'loop'>;
+
+/**
+ * Returns a form whose results become one file.
+ *
+ * @throws {ServiceError} FIELD_INVALID if its options contradict that
+ */
+function combineResults(
+  form: Omit<FormOptions, 'combination'>,
+  { order, name = COMBINED_NAME, delay: delayMs, loop }: CombinedFields,
+  outputs: readonly OutputType[],
+): FormOptions {
+  const { options, variants } = form;
+  const { format } = options;
+  const conflict = findCombinedConflict(options, variants.length > 0, outputs);
+  if (conflict) throw serviceError('FIELD_INVALID', ...conflict);
+  const extension = `.${format}`;
+  const named = name.toLowerCase().endsWith(extension) ? name : `${name}${extension}`;
+  return {
+    ...form,
+    options: toPart(options),
+    variants: variants.map((variant) => ({ ...variant, options: toPart(variant.options) })),
+    combination: { format, timing: { delayMs, loopCount: loop }, order, name: named },
+  };
+}
+
+/**
+ * Finds an option that contradicts `combine`.
+ *
+ * @param areMany whether pages of one file become several images
+ * @param outputs the enabled output formats, for the message
+ */
+export function findCombinedConflict(
+  { format, accepted, maxBytes, metadata, frames, pages, width, height }: ConvertOptions,
+  areMany: boolean,
+  outputs: readonly OutputType[],
+): Conflict | undefined {
+  if (accepted || !COMBINED_TYPES.includes(format)) {
+    const formats = COMBINED_TYPES.filter((type) => outputs.includes(type)).join(', ');
+    return ['output_format', accepted ? AUTO : format, `one of ${formats} if combine is true`];
+  }
+  if (maxBytes) return ['max_bytes', String(maxBytes), 'no value if combine is true'];
+  if (!combinesFrames(format)) return undefined;
+  if (frames === 'all') return ['frames', frames, 'first, because each image becomes one frame'];
+  if (metadata !== 'none') return ['metadata', metadata, 'none, because a frame has no metadata'];
+  if (areMany && !(width && height))
+    return ['pages', String(pages), 'width and height beside several pages, whose sizes can differ'];
+  return undefined;
+}
+
+/** Options that contradict each other: the field to change, its value and what was expected. */
+type Conflict = readonly [
+  field:
+    | ('fit' | 'scale' | 'lossless' | 'max_bytes' | 'output_format' | 'frames' | 'metadata' | 'pages')
+    | ('page_margin' | 'page_orientation'),
+  value: string,
+  expected: string,
+];
+
+/**
+ * Finds options that contradict each other.
+ *
+ * @param outputs the enabled output formats, for the message
+ * @returns undefined if the options are compatible
+ */
+export function findConflict(options: ConvertOptions, outputs: readonly OutputType[]): Conflict | undefined {
+  const { fit = 'inside', width, height, scale, maxBytes, lossless, format } = options;
+  if (scale && (width || height)) return ['scale', String(scale), 'neither width nor height beside it'];
+  if (fit !== 'inside' && !(width && height)) {
+    const missing = width ? 'height is' : height ? 'width is' : 'both are';
+    return ['fit', fit, `width and height, of which ${missing} missing`];
+  }
+  const ofPage = findPageConflict(options);
+  if (ofPage) return ofPage;
+  if (maxBytes === undefined) return undefined;
+  if (!hasBytesLimit(format)) {
+    const formats = `a format with a quality to lower (${outputs.filter(hasBytesLimit).join(', ')})`;
+    return ['max_bytes', String(maxBytes), `${formats}, which ${format} does not have`];
+  }
+  return lossless ? ['lossless', 'true', 'false if max_bytes is set'] : undefined;
+}
+
+function findPageConflict({
+  pageSize = 'image',
+  pageMargin = 0,
+  pageOrientation = 'auto',
+}: ConvertOptions): Conflict | undefined {
+  const sides = paperSides(pageSize);
+  if (!sides)
+    return pageOrientation === 'auto'
+      ? undefined
+      : ['page_orientation', pageOrientation, 'auto, or a page_size other than image beside it'];
+  const shorter = Math.min(...sides);
+  const expected = `less than half of the shorter side of the page, which has ${shorter} mm`;
+  return pageMargin * 2 < shorter ? undefined : ['page_margin', String(pageMargin), expected];
+}

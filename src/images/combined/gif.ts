@@ -1,0 +1,123 @@
+/** @module Combines GIFs of one frame to an animation (GIF89a specification, sections 17 to 27). */
+import { littleEndian, OPEN_FLAGS, WindowReader, withFile } from '../containers/file.ts';
+import { gifBlocks } from '../containers/parts.ts';
+import type { FileRange, Piece } from '../containers/pieces.ts';
+import { CombineError, type FrameTiming } from './combiner.ts';
+
+/** Length of the header and the logical screen descriptor, and the offsets of the size and of the flags. */
+const SCREEN_BYTES = 13;
+const SIZE_AT = 6;
+const FLAGS_AT = 10;
+/** Length of an image descriptor, and the offset of its flags. */
+const DESCRIPTOR_BYTES = 10;
+const IMAGE_FLAGS_AT = 9;
+/** Flags of a colour table, the bits of its size, and the flag of interlaced rows. */
+const HAS_TABLE = 0x80;
+const TABLE_SIZE = 0x07;
+const INTERLACED = 0x40;
+/** First bytes of a graphic control extension, and the flag of a transparent colour. */
+const CONTROL = Buffer.from([0x21, 0xf9, 4]);
+const TRANSPARENT = 1;
+/**
+ * Disposal methods: the frame stays, or what was before it is restored, which is nothing. To clear the area means the same for browsers,
+ * but libnsgif fills it with the background colour.
+ */
+const KEEP = 1 << 2;
+const RESTORE = 3 << 2;
+/** Eight bits per primary colour, and no global colour table. */
+const SCREEN_FLAGS = 0x70;
+const TRAILER = Buffer.of(0x3b);
+
+/** A GIF of one frame. */
+interface Frame {
+  /** Width and height of the canvas, as stored. */
+  readonly size: Buffer;
+  readonly descriptor: Buffer;
+  /** Index of the transparent colour, or undefined. */
+  readonly transparent: number | undefined;
+  /** Bits of the size of the colour table, less one. */
+  readonly bits: number;
+  readonly table: FileRange;
+  readonly data: FileRange;
+}
+
+/** Combines GIFs of one frame. The canvas is that of the first one. Delays are rounded to hundredths of a second. */
+export async function combineGif(
+  paths: readonly string[],
+  { delayMs, loopCount }: FrameTiming,
+): Promise<Piece[]> {
+  const frames: Frame[] = [];
+  for (const path of paths) frames.push(await readFrame(path));
+  const size = frames[0]?.size ?? Buffer.alloc(4);
+  if (frames.some((frame) => !frame.size.equals(size))) throw new CombineError('GIFs of different sizes');
+  const screen = Buffer.concat([Buffer.from('GIF89a'), size, Buffer.of(SCREEN_FLAGS, 0, 0)]);
+  const delay = littleEndian(Math.round(delayMs / 10), 2);
+  const isTransparent = frames.some(({ transparent }) => transparent !== undefined);
+  return [
+    Buffer.concat([screen, loopExtension(loopCount)]),
+    ...frames.flatMap((frame) =>
+      toPieces(isTransparent ? withTransparency(frame) : frame, delay, isTransparent),
+    ),
+    TRAILER,
+  ];
+}
+
+/** Returns the extension that repeats an animation; nothing to play it once. Its count excludes the first playback. */
+function loopExtension(loopCount: number): Buffer {
+  if (loopCount === 1) return Buffer.alloc(0);
+  const repeats = littleEndian(Math.max(0, loopCount - 1), 2);
+  return Buffer.concat([Buffer.from('\x21\xff\x0bNETSCAPE2.0\x03\x01', 'latin1'), repeats, Buffer.of(0)]);
+}
+
+/** Colours to add to a table, which then has twice as many. */
+interface Padded extends Frame {
+  readonly padding?: Buffer;
+}
+
+/**
+ * Adds a transparent colour to an opaque frame, unless its table has the maximum of 256 colours. Without it, Pillow has no transparency
+ * in later frames, either.
+ */
+function withTransparency(frame: Frame): Padded {
+  const { bits, transparent } = frame;
+  if (transparent !== undefined || bits === TABLE_SIZE) return frame;
+  const colours = 2 ** (bits + 1);
+  return { ...frame, bits: bits + 1, transparent: colours, padding: Buffer.alloc(3 * colours) };
+}
+
+function toPieces(
+  { descriptor, transparent, bits, table, padding, data }: Padded,
+  delay: Buffer,
+  restores: boolean,
+): Piece[] {
+  const flags = (restores ? RESTORE : KEEP) | (transparent === undefined ? 0 : TRANSPARENT);
+  const control = Buffer.concat([CONTROL, Buffer.of(flags), delay, Buffer.of(transparent ?? 0, 0)]);
+  const own = Buffer.from(descriptor);
+  own[IMAGE_FLAGS_AT] = HAS_TABLE | bits | ((descriptor[IMAGE_FLAGS_AT] ?? 0) & INTERLACED);
+  return [Buffer.concat([control, own]), table, padding ?? Buffer.alloc(0), data];
+}
+
+/** Reads the frame of a GIF. The global colour table is that of the frame, unless it has its own. */
+function readFrame(path: string): Promise<Frame> {
+  return withFile(path, OPEN_FLAGS, async (file) => {
+    const reader = new WindowReader(file);
+    const screen = Buffer.from(await reader.read(0, SCREEN_BYTES));
+    const size = screen.subarray(SIZE_AT, SIZE_AT + 4);
+    let transparent: number | undefined;
+    for await (const { name, offset, head, end } of gifBlocks(reader)) {
+      if (name === 'extension' && head.subarray(0, 3).equals(CONTROL))
+        transparent = (head[3] ?? 0) & TRANSPARENT ? head[6] : undefined;
+      if (name !== 'image' || end === undefined) continue;
+      const flags = head[IMAGE_FLAGS_AT] ?? 0;
+      const start = offset + DESCRIPTOR_BYTES;
+      const hasOwn = (flags & HAS_TABLE) !== 0;
+      const bits = (hasOwn ? flags : (screen[FLAGS_AT] ?? 0)) & TABLE_SIZE;
+      const bytes = 3 * 2 ** (bits + 1);
+      const from = hasOwn ? start : SCREEN_BYTES;
+      const descriptor = head.subarray(0, DESCRIPTOR_BYTES);
+      const data = { path, from: hasOwn ? start + bytes : start, to: end };
+      return { size, descriptor, transparent, bits, table: { path, from, to: from + bytes }, data };
+    }
+    throw new CombineError(`${path} has no frame`);
+  });
+}

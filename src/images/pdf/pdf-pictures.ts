@@ -1,0 +1,140 @@
+/** @module Reads files with a picture, of which a PDF contains the encoded bytes: JPEG, PNG and Group 4 (ISO 32000-1, 7.4). */
+
+import type { FileHandle } from 'node:fs/promises';
+import { fileReader, OPEN_FLAGS, readRange, withFile } from '../containers/file.ts';
+import { jpegSegments, MAX_WRITTEN_CHUNKS, type Part, pngChunks } from '../containers/parts.ts';
+import type { Size } from '../image-info.ts';
+import { withoutSegments } from '../jpeg-data.ts';
+import type { PdfPicture } from './pdf-writer.ts';
+
+/** Reads a file, and uses its picture while the file is open. Rejects links, and does not wait for a pipe. */
+type UsePicture<T> = (picture: PdfPicture) => Promise<T>;
+
+/** A file that is no picture which a PDF can contain. */
+export class PictureError extends Error {
+  override readonly name = 'PictureError';
+}
+
+/** Colours by the number of components of a JPEG. */
+const JPEG_COLOURS = { 1: 'grey', 3: 'rgb', 4: 'cmyk' } as const;
+
+/** What a PDF contains of a JPEG besides its pixels. */
+interface JpegParts {
+  readonly profile?: Buffer | undefined;
+  /** Whether EXIF, XMP and IPTC stay in the JPEG. */
+  readonly keepsMetadata: boolean;
+}
+
+/**
+ * Reads a JPEG. Its entropy-coded data and its tables are not changed, and only the segments that decoding needs are kept. CMYK is
+ * inverted, as Adobe's programs write it and ImageMagick reads it.
+ *
+ * @throws {PictureError} for a file without a frame of 8 bits, or of another number of components than 1, 3 and 4
+ */
+export function withJpeg<T>(
+  path: string,
+  { profile, keepsMetadata }: JpegParts,
+  use: UsePicture<T>,
+): Promise<T> {
+  return withFile(path, OPEN_FLAGS, async (file) => {
+    const frame = await readFrame(file);
+    const colours = JPEG_COLOURS[frame.components as keyof typeof JPEG_COLOURS];
+    if (!colours) throw new PictureError(`a JPEG of ${frame.components} components`);
+    return use({
+      width: frame.width,
+      height: frame.height,
+      bits: 8,
+      colours,
+      inverted: colours === 'cmyk',
+      profile,
+      filter: 'DCTDecode',
+      bytes: withoutSegments(file, keepsMetadata),
+    });
+  });
+}
+
+/** Frame headers of DCT (T.81, table B.1): baseline, extended and progressive. */
+const DCT_FRAMES: readonly number[] = [0xc0, 0xc1, 0xc2];
+
+async function readFrame(file: FileHandle): Promise<Size & { readonly components: number }> {
+  const bytes = fileReader(file);
+  for await (const { marker, offset } of jpegSegments(bytes)) {
+    if (!DCT_FRAMES.includes(marker)) continue;
+    const header = await bytes.read(offset, 6);
+    if (header.length === 6 && header[0] === 8)
+      return {
+        height: header.readUInt16BE(1),
+        width: header.readUInt16BE(3),
+        components: header[5] as number,
+      };
+  }
+  throw new PictureError('no JPEG with a frame of 8 bits');
+}
+
+/** Components by the colour type of a PNG (W3C PNG, 6.1). Alpha has a picture of its own. */
+const PNG_COLOURS = { 0: { components: 1, colours: 'grey' }, 2: { components: 3, colours: 'rgb' } } as const;
+const PALETTE = 3;
+
+/**
+ * Reads a PNG without alpha, of which a PDF contains the compressed rows with their filters.
+ *
+ * @throws {PictureError} for another file, or one with interlaced rows
+ */
+export function withPng<T>(path: string, use: UsePicture<T>): Promise<T> {
+  return withFile(path, OPEN_FLAGS, async (file) => {
+    const { size } = await file.stat();
+    const bytes = fileReader(file);
+    const header = await bytes.read(16, 13);
+    const [width, height] = header.length < 13 ? [0, 0] : [header.readUInt32BE(0), header.readUInt32BE(4)];
+    const [bits = 0, type = 0, , , interlaced = 1] = header.subarray(8);
+    const chunks: Part[] = [];
+    let palette: Buffer | undefined;
+    for await (const chunk of pngChunks(bytes, MAX_WRITTEN_CHUNKS)) {
+      if (chunk.end > size) break;
+      if (chunk.name === 'PLTE') palette = await bytes.read(chunk.offset, Math.min(chunk.length, 768));
+      if (chunk.name === 'IDAT') chunks.push(chunk);
+    }
+    const { components, colours } = PNG_COLOURS[type as keyof typeof PNG_COLOURS] ?? {
+      components: 1,
+      colours: type === PALETTE && palette ? { palette } : undefined,
+    };
+    if (!colours || interlaced !== 0 || chunks.length === 0) throw new PictureError(`a PNG of type ${type}`);
+    return use({
+      width,
+      height,
+      bits: bits as PdfPicture['bits'],
+      colours,
+      filter: 'FlateDecode',
+      parameters: `/Predictor 15 /Colors ${components} /BitsPerComponent ${bits} /Columns ${width}`,
+      bytes: dataOf(file, chunks),
+    });
+  });
+}
+
+async function* dataOf(file: FileHandle, chunks: readonly Part[]): AsyncGenerator<Buffer> {
+  for (const { offset, length } of chunks) yield* readRange(file, offset, offset + length);
+}
+
+/**
+ * Reads bare data of Group 4 (ITU-T T.6).
+ *
+ * @param facts its number of columns and rows, and whether it is a negative, which it does not state
+ */
+export function withFax<T>(
+  path: string,
+  { width, height, isNegative }: Size & { readonly isNegative: boolean },
+  use: UsePicture<T>,
+): Promise<T> {
+  return withFile(path, OPEN_FLAGS, async (file) => {
+    const { size } = await file.stat();
+    return use({
+      width,
+      height,
+      bits: 1,
+      colours: 'grey',
+      filter: 'CCITTFaxDecode',
+      parameters: `/K -1 /Columns ${width} /Rows ${height} /BlackIs1 ${isNegative}`,
+      bytes: readRange(file, 0, size),
+    });
+  });
+}

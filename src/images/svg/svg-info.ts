@@ -1,0 +1,185 @@
+/** @module Reads the size of an SVG from its root element, and finds unsupported features. */
+import type { WindowReader } from '../containers/file.ts';
+import { type ImageFacts, RGB_PIXELS, type Size } from '../image-info.ts';
+import { type CssBudget, type Declaration, parseDeclarations, toRgb } from './css.ts';
+import { hasNew, hasUnresolved, MAX_FOUND, PAIRS } from './features.ts';
+import { parseViewBox, positiveSize, skipXmlPreamble } from './svg-markup.ts';
+
+const ROOT_BYTES = 64 * 1024;
+
+/** Pixels per absolute unit at 96 pixels per inch (CSS Values 4, section 6.2). */
+const ABSOLUTE_UNITS: Readonly<Record<string, number>> = {
+  '': 1,
+  px: 1,
+  in: 96,
+  cm: 96 / 2.54,
+  mm: 96 / 25.4,
+  pt: 96 / 72,
+  pc: 16,
+};
+/** Font sizes per relative unit. `ch` depends on the version of librsvg. */
+const FONT_UNITS: Readonly<Record<string, number>> = { em: 1, ex: 0.5, ch: Number.NaN };
+/** Initial font size of librsvg in pixels. CSS has 16. */
+const FONT_SIZE = 12;
+
+/**
+ * Markup of style sheets. They are not found in UTF-16, or after the first {@link ROOT_BYTES}. In these cases, the
+ * calculated size can be wrong.
+ */
+const STYLE_SHEETS = ['<style', ':style', '<?xml-stylesheet'];
+
+/** Length in pixels, NaN if only librsvg can calculate it, or `auto` if the view box or the other side defines it. */
+type Length = number | 'auto';
+
+/**
+ * Reads the size of an SVG from its root element, as librsvg calculates it, in pixels and fractions. The size is
+ * undefined if it depends on the elements of the drawing.
+ */
+export async function readSvg(bytes: WindowReader): Promise<ImageFacts> {
+  const head = Buffer.from(await bytes.read(0, ROOT_BYTES));
+  const [tag = ''] = /^<[^>]*/.exec(skipXmlPreamble(head)) ?? [];
+  const budget = { tokens: MAX_STYLE_TOKENS };
+  const root = readRoot(tag, budget);
+  return {
+    profile: 'none',
+    metadata: [],
+    pixels: { ...RGB_PIXELS, alpha: true },
+    ...(budget.tokens > 0 && sizeOfRoot(root)),
+    ...canvasColourOf(root.style),
+    ...(await findFeatures(bytes)),
+    ...(await isLong(bytes, head)),
+    ...(STYLE_SHEETS.some((start) => head.includes(start)) && { styled: true }),
+  };
+}
+
+/** Minimum length of an attribute or text that librsvg refuses by default, in bytes (`XML_MAX_TEXT_LENGTH` of libxml2). */
+const LONG_BYTES = 10_000_000;
+
+/** Entities could grow without the limit. */
+const isLong = async (bytes: WindowReader, head: Buffer): Promise<ImageFacts> =>
+  !head.includes('<!ENTITY') && (await bytes.read(LONG_BYTES, 1)).length > 0 ? { hasLongText: true } : {};
+
+/** The start tag of the root element, and the declarations of its `style`. */
+interface Root {
+  readonly tag: string;
+  readonly style: readonly Declaration[];
+}
+
+/** Maximum number of tokens of the root element's `style`, in which real files have few. */
+const MAX_STYLE_TOKENS = 4096;
+/** Maximum length of a colour or a side, and maximum number of backgrounds to read. */
+const MAX_VALUE_LENGTH = 64;
+const MAX_BACKGROUNDS = 8;
+const IMPORTANT = /\s*!\s*important$/i;
+/** Backgrounds that are no colour, in browsers of today. Others may be unknown, so that an earlier one counts. */
+const NO_COLOUR = /url\(|gradient\(|^(?:none|initial|inherit|unset|revert)/;
+
+/** Returns the values by precedence: those that are `!important`, without this word, and then the others; the last one first. */
+function byPrecedence(values: readonly string[]): string[] {
+  const isImportant = (value: string): boolean => value.length <= MAX_VALUE_LENGTH && IMPORTANT.test(value);
+  const lastFirst = values.toReversed();
+  return [
+    ...lastFirst.filter(isImportant).map((value) => value.replace(IMPORTANT, '')),
+    ...lastFirst.filter((value) => !isImportant(value)),
+  ];
+}
+
+/** Reads the background of the root element's `style`, which browsers paint below the drawing. The last valid one counts. */
+function canvasColourOf(style: readonly Declaration[]): ImageFacts {
+  const values = style
+    .filter(({ name }) => ['background', 'background-color'].includes(name.toLowerCase()))
+    .map(({ value }) => value.toLowerCase())
+    .slice(-MAX_BACKGROUNDS);
+  for (const value of byPrecedence(values)) {
+    if (value.length > MAX_VALUE_LENGTH || NO_COLOUR.test(value)) return {};
+    const canvasColour = toRgb(value);
+    if (canvasColour) return { canvasColour };
+  }
+  return {};
+}
+
+async function* partsOf(bytes: WindowReader): AsyncGenerator<string> {
+  for (let offset = 0; ; offset += ROOT_BYTES - MAX_FOUND) {
+    const part = (await bytes.read(offset, ROOT_BYTES)).toString('latin1');
+    yield part;
+    if (part.length < ROOT_BYTES) return;
+  }
+}
+
+async function findFeatures(bytes: WindowReader): Promise<ImageFacts> {
+  let found: ImageFacts = {};
+  const halves = new Set<RegExp>();
+  for await (const part of partsOf(bytes)) {
+    if (hasUnresolved(part)) return { hasUnsupportedFeatures: true };
+    if (hasNew(part)) found = { hasNewFeatures: true };
+    for (const [first, second] of PAIRS) if (first.test(part)) halves.add(second);
+  }
+  // The second half can precede the first one.
+  if (halves.size === 0) return found;
+  for await (const part of partsOf(bytes)) {
+    for (const half of halves) if (half.test(part)) return { hasUnsupportedFeatures: true };
+  }
+  return found;
+}
+
+const readRoot = (tag: string, budget: CssBudget): Root => {
+  return { tag, style: parseDeclarations(attribute(tag, 'style') ?? '', budget) };
+};
+
+/** Calculates the size that the start tag of the root element states; undefined if it depends on the elements of the drawing. */
+export const sizeOf = (tag: string, budget: CssBudget): Size | undefined => sizeOfRoot(readRoot(tag, budget));
+
+/** Calculates the size. A percentage counts as `auto`, because there is no container. */
+function sizeOfRoot(root: Root): Size | undefined {
+  const width = sideOf(root, 'width');
+  const height = sideOf(root, 'height');
+  const box = parseViewBox(attribute(root.tag, 'viewBox'));
+  if (width !== 'auto' && height !== 'auto') return positiveSize({ width, height });
+  if (!box) return undefined;
+  if (width !== 'auto') return positiveSize({ width, height: (width * box.height) / box.width });
+  if (height !== 'auto') return positiveSize({ width: (height * box.width) / box.height, height });
+  return box;
+}
+
+/** Reads a side. Invalid lengths are ignored. */
+function sideOf(root: Root, name: string): Length {
+  const fontSize = fontSizeOf(root);
+  const lengths = valuesOf(root, name).map((text) => length(text, fontSize));
+  return lengths.find((value) => value !== undefined) ?? 'auto';
+}
+
+/** Returns the font size in pixels, NaN for a keyword, and for a value that is relative or unknown. */
+function fontSizeOf(root: Root): number {
+  const [text] = valuesOf(root, 'font-size');
+  if (text === undefined) return FONT_SIZE;
+  const fontSize = length(text, Number.NaN);
+  return typeof fontSize === 'number' ? fontSize : Number.NaN;
+}
+
+/**
+ * Returns the values of a property by precedence: those of the `style` attribute, and then the presentation attribute. librsvg
+ * finds names in lower case only.
+ */
+function valuesOf({ tag, style }: Root, name: string): string[] {
+  const declared = style.filter((one) => one.name === name).map(({ value }) => value);
+  const presented = attribute(tag, name);
+  return [...byPrecedence(declared), ...(presented === undefined ? [] : [presented])];
+}
+
+function attribute(tag: string, name: string): string | undefined {
+  const match = new RegExp(`\\s${name}\\s*=\\s*(?:"([^"]*)"|'([^']*)')`).exec(tag);
+  return match?.[1] ?? match?.[2];
+}
+
+/** @returns undefined for an invalid length: a negative number or an unknown unit */
+function length(text: string, fontSize: number): Length | undefined {
+  if (text.includes('&')) return Number.NaN; // an entity
+  if (text.trim() === 'auto') return 'auto';
+  const [, number, unit = ''] = /^\s*\+?([\d.]+(?:e[+-]?\d+)?)(%|[a-z]*)\s*$/i.exec(text) ?? [];
+  if (number === undefined) return undefined;
+  if (unit === '%') return 'auto';
+  const name = unit.toLowerCase();
+  const fontSizes = FONT_UNITS[name];
+  const pixels = fontSizes === undefined ? ABSOLUTE_UNITS[name] : fontSizes * fontSize;
+  return pixels === undefined ? undefined : Number(number) * pixels;
+}

@@ -1,0 +1,172 @@
+/** @module Converts files of the list, one request for each. */
+import { signal as signalOf } from '@preact/signals';
+import {
+  type Result as ClientResult,
+  type ConvertOptions,
+  ImagemillError,
+} from '../../client/library/index.ts';
+import { OUTPUTS, type OutputFormat } from '../../tables/formats.ts';
+import { connect } from '../client/api.ts';
+import { loadPreview } from '../client/preview.ts';
+import { queued } from '../client/queue.ts';
+import { accessAdvice, formatExcess } from '../format.ts';
+import { formats } from '../state/formats.ts';
+import { announcement, type Failure, forgetResult, type Item, queryOf, type Result } from '../state/items.ts';
+import { watermarkOf } from '../state/watermark.ts';
+
+/**
+ * Fields of which one must change before a file can succeed, by the reason for which the server rejected it. Any field can help for
+ * other reasons.
+ */
+const NEEDED_CHANGES: Readonly<Partial<Record<NonNullable<ImagemillError['reason']>, readonly string[]>>> = {
+  corrupt_image: [],
+  empty_file: [],
+  file_encrypted: [],
+  file_too_large: [],
+  proxy_413: [],
+  unsupported_encoding: [],
+  unsupported_type: [],
+  too_many_frames: ['preset', 'output_format', 'frames', 'pages'],
+  // Those of a drawing or a page depend on the size of the result.
+  too_many_pixels: [
+    'preset',
+    'output_format',
+    'rotate',
+    'crop',
+    'trim',
+    'width',
+    'height',
+    'scale',
+    'fit',
+    'pages',
+    'dpi',
+  ],
+};
+
+export function convert(items: readonly Item[]): void {
+  for (const item of items) convertOne(item);
+}
+
+async function convertOne(item: Item): Promise<void> {
+  const { file, state } = item;
+  const query = queryOf(item);
+  const controller = new AbortController();
+  const cancel = () => controller.abort();
+  forgetResult(state.value);
+  state.value = { at: 'waiting', cancel };
+  try {
+    const result = await queued((signal) => {
+      state.value = { at: 'uploading', cancel, share: 0 };
+      const onUpload = (share: number) => {
+        state.value = share < 1 ? { at: 'uploading', cancel, share } : { at: 'converting', cancel };
+      };
+      return requestResult(file, query, signal, onUpload).catch((error) => {
+        state.value = { at: 'waiting', cancel };
+        throw error;
+      });
+    }, controller.signal);
+    state.value = { at: 'done', query, result };
+  } catch (error) {
+    const failure = await describeFailure(error, file);
+    if (controller.signal.aborted) {
+      state.value = { at: 'ready' };
+    } else {
+      state.value = { at: 'failed', query, ...failure };
+      announcement.value = `${file.name}: ${failure.message}`;
+    }
+  }
+}
+
+/**
+ * Converts a file.
+ *
+ * @throws {DOMException} if the file was changed, moved or deleted
+ */
+export async function requestResult(
+  file: File,
+  query: string,
+  signal: AbortSignal,
+  onUpload: (share: number) => void = () => {},
+): Promise<Result> {
+  await checkReadable(file);
+  return toResult(await connect(onUpload).convert(file, toOptions(query), { signal }), file.name);
+}
+
+/** Returns the options of a query, with the watermark. */
+export function toOptions(query: string): ConvertOptions {
+  const { watermark = '', ...fields } = Object.fromEntries(new URLSearchParams(query));
+  return { ...fields, watermark: watermarkOf(watermark) } as ConvertOptions;
+}
+
+/**
+ * Checks that a file can be read. Firefox would never end a request with one that it cannot read.
+ *
+ * @throws {DOMException} if the file was changed, moved or deleted
+ */
+export const checkReadable = async (file: File): Promise<void> => void (await file.slice(0, 1).arrayBuffer());
+
+/** Reads what the server has returned for a file with this name. */
+export async function toResult({ type, notes, response }: ClientResult, fileName: string): Promise<Result> {
+  const blob = await response.blob();
+  const isImage = type.startsWith('image/');
+  const preview: Result['preview'] = signalOf(isImage ? undefined : null);
+  if (isImage) loadPreview(preview, blob);
+  const [extension, { label }] =
+    RESULTS.find(([, { mediaType }]) => mediaType === type) ?? (['webp', OUTPUTS.webp] as const);
+  const name = resultName(fileName, extension);
+  return { blob, url: URL.createObjectURL(blob), name, label, notes, preview };
+}
+
+/** Returns the message of a failed request. Browsers report a file that they cannot read as a lost connection. */
+export async function describeFailure(error: unknown, file: File): Promise<Failure> {
+  if (error instanceof ImagemillError) {
+    const neededChanges = error.reason && NEEDED_CHANGES[error.reason];
+    return { message: formatError(error), canRetry: isTemporary(error.status), neededChanges };
+  }
+  try {
+    await checkReadable(file);
+    return { message: (error as Error).message, canRetry: true };
+  } catch {
+    return {
+      message: 'The file was changed, moved or deleted. Add it again.',
+      canRetry: false,
+      neededChanges: [],
+    };
+  }
+}
+
+/** Returns whether a request with this response may succeed later: a timeout, a rate limit, or a failure of the server. */
+const isTemporary = (status: number): boolean => status === 408 || status === 429 || status >= 500;
+
+/** Returns the message of an error without the name of a setting or field, which the page does not show. */
+function formatError(error: ImagemillError): string {
+  const { status, details } = error;
+  if (!details)
+    return error.reason === 'proxy_413' ? error.message : `The server responded with status ${status}.`;
+  const { message, reason, actual, limit, setting, field } = details;
+  const access = formats.value?.access;
+  if (reason === 'too_many_pixels')
+    return formatExcess(Number(actual), Number(limit), ['pixels', 'megapixels'], access);
+  if (setting === 'EXTRA_INPUTS')
+    return `${message.replace(setting, 'this server')} Its operator can enable it${accessAdvice(access)}`;
+  const sentence = message.replace(` (${setting ?? field})`, '');
+  if (!setting || limit === undefined) return sentence;
+  // ACCESS=private raises limits of files and pixels, but not, for example, that of frames.
+  const isRaised = /_BYTES$|_PIXELS$/.test(setting);
+  return `${sentence} The operator of this server can raise this limit${accessAdvice(isRaised ? access : undefined)}`;
+}
+
+/** The archive of several results of a file: those of a preset, or its pages. */
+const ARCHIVE = { mediaType: 'application/zip', label: 'ZIP' };
+/** Types of results, by their extensions. */
+const RESULTS = Object.entries<Pick<OutputFormat, 'mediaType' | 'label'>>({ ...OUTPUTS, zip: ARCHIVE });
+
+/** Returns the file name of a result. */
+export const resultName = (name: string, extension: string): string =>
+  `${name.replace(/(?<=.)\.[^.]*$/su, '')}.${extension}`;
+
+/** Returns whether a result is an archive of several files. */
+export const isArchive = (blob: Blob): boolean => blob.type === ARCHIVE.mediaType;
+
+/** Returns whether a result is a PDF, the only output that `<img>` cannot show. */
+export const isPdf = (blob: Blob): boolean => blob.type === OUTPUTS.pdf.mediaType;

@@ -1,0 +1,11 @@
+// @unit
+import { expect } from 'chai';
+import { shellWords } from '../../src/base/shell.ts';
+
+describe('shellWords', () => {
+  it('quotes only the words that a shell would change', () => {
+    expect(shellWords(['curl', '-F', 'file=@a b.jpg', "it's", '', '$HOME', 'http://x:1/a_b%20c'])).to.equal(
+      `curl -F 'file=@a b.jpg' 'it'\\''s' '' '$HOME' http://x:1/a_b%20c`,
+    );
+  });
+});

@@ -1,0 +1,171 @@
+import { readFile, utimes } from 'node:fs/promises';
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { useConvertFolder } from '../helpers/convert-folder.ts';
+import { pdfFacts } from '../helpers/pdf.ts';
+import { decode, drawPdf, pixelAt, plain } from '../helpers/pixels.ts';
+
+const COLOURS = ['red', 'lime', 'blue'];
+const RGB = { red: '255 0 0', lime: '0 255 0', blue: '0 0 255' };
+
+describe('imagemill convert with several inputs and one file', () => {
+  const folder = useConvertFolder();
+  /** Writes PNGs of one colour each. */
+  const put = async (names: readonly string[]) => {
+    for (const [at, name] of names.entries())
+      await folder.write(
+        name,
+        await plain(20 + 10 * at, 20, COLOURS[at])
+          .png()
+          .toBuffer(),
+      );
+  };
+  /** Returns the names of the colours of the pages of a PDF. */
+  const coloursOf = async (name: string) => {
+    const file = await folder.read(name);
+    const { pages } = await pdfFacts(file);
+    return Promise.all(
+      Array.from({ length: pages }, async (_, at) => {
+        const found = pixelAt(await decode(await drawPdf(file, at + 1)), 5, 5);
+        const isNear = (rgb: string) =>
+          rgb.split(' ').every((value, channel) => Math.abs(Number(value) - (found[channel] ?? 0)) < 9);
+        return Object.entries(RGB).find(([, rgb]) => isNear(rgb))?.[0];
+      }),
+    );
+  };
+
+  it('makes one PDF in the order of the arguments, and prints a line for each', async () => {
+    await put(['a.png', 'b.png', 'c.png']);
+    const { status, lines } = await folder.run(['c.png', 'a.png', 'b.png', '-o', 'album.pdf']);
+    expect(status).to.equal(0);
+    expect(await coloursOf('album.pdf')).to.deep.equal(['blue', 'red', 'lime']);
+    expect(lines.slice(0, 3).map((line) => line.replace(/ {2}.*/, ''))).to.have.members(
+      ['a', 'b', 'c'].map((name) => `${name}.png → album.pdf`),
+    );
+    expect(await folder.files()).to.deep.equal(['a.png', 'album.pdf', 'b.png', 'c.png']);
+  });
+
+  it('takes the files of a folder in natural order, without the combined file of an earlier run in it', async () => {
+    await put(['in/10.png', 'in/2.png', 'in/1.png']);
+    const args = ['in', '-o', 'in/album.pdf', '--combine'];
+    expect((await folder.run(args)).status).to.equal(0);
+    expect(await coloursOf('in/album.pdf')).to.deep.equal(['blue', 'lime', 'red']);
+    const again = await folder.run(args);
+    expect([again.status, again.complaints.join()]).to.deep.equal([
+      1,
+      'imagemill: in/album.pdf already exists: use --force to overwrite it.,imagemill: in/album.pdf was not written.',
+    ]);
+    expect((await folder.run([...args, '--force'])).status).to.equal(0);
+    expect(await coloursOf('in/album.pdf')).to.have.length(3);
+  });
+
+  it('makes an animation with the size of the first picture, a delay and repetitions', async () => {
+    await put(['a.png', 'b.png', 'c.png']);
+    const times = ['--delay', '40', '--loop', '2'];
+    expect((await folder.run(['a.png', 'b.png', 'c.png', '-o', 'moving.webp', ...times])).status).to.equal(0);
+    const { pages, delay, loop, width, pageHeight } = await sharp(folder.file('moving.webp'), {
+      animated: true,
+    }).metadata();
+    expect({ pages, delay, loop, width, pageHeight }).to.deep.equal({
+      pages: 3,
+      delay: [40, 40, 40],
+      loop: 2,
+      width: 20,
+      pageHeight: 20,
+    });
+  });
+
+  it('writes nothing if an input fails, reports it, and ends with 1', async () => {
+    await put(['a.png', 'b.png']);
+    await folder.write('c.png', 'no image');
+    const { status, lines } = await folder.run(['a.png', 'c.png', 'b.png', '-o', 'album.pdf', '--json']);
+    expect(status).to.equal(1);
+    expect(
+      lines.map((line) => JSON.parse(line)).flatMap(({ input, error }) => (error ? input : [])),
+    ).to.deep.equal(['c.png']);
+    expect(await folder.files()).to.deep.equal(['a.png', 'b.png', 'c.png']);
+  });
+
+  it('prints an object for each input with --json, with the digest of the combined file', async () => {
+    await put(['a.png', 'b.png']);
+    const { lines } = await folder.run(['a.png', 'b.png', '-o', 'album.pdf', '--json']);
+    const [first, second, last] = lines.map((line) => JSON.parse(line));
+    expect([first.input, second.input]).to.deep.equal(['a.png', 'b.png']);
+    expect([first.output, second.output]).to.deep.equal(['album.pdf', 'album.pdf']);
+    expect(first.sha256.result).to.equal(second.sha256.result);
+    expect(first.sha256.source).to.not.equal(second.sha256.source);
+    expect(last.summary.converted).to.equal(2);
+  });
+
+  it('replaces the file with --update only if an input is newer', async () => {
+    await put(['a.png', 'b.png']);
+    const args = ['a.png', 'b.png', '-o', 'album.pdf', '--update'];
+    expect((await folder.run(args)).status).to.equal(0);
+    const before = await readFile(folder.file('album.pdf'));
+    expect((await folder.run(args)).lines.at(-1)).to.include('2 up to date');
+    expect((await folder.read('album.pdf')).equals(before)).to.equal(true);
+    await put(['b.png']);
+    const later = Date.now() / 1000 + 60;
+    await utimes(folder.file('b.png'), later, later);
+    expect((await folder.run(args)).status).to.equal(0);
+    expect(await coloursOf('album.pdf')).to.deep.equal(['red', 'red']);
+  });
+
+  it('only says what it would do with --dry-run', async () => {
+    await put(['a.png', 'b.png']);
+    const { status, lines } = await folder.run(['a.png', 'b.png', '-o', 'album.pdf', '--dry-run']);
+    expect([status, ...lines.slice(0, 2)]).to.deep.equal([0, 'a.png → album.pdf', 'b.png → album.pdf']);
+    expect(await folder.files()).to.deep.equal(['a.png', 'b.png']);
+  });
+
+  describe('ends with 2', () => {
+    const many = ['a.png', 'b.png'];
+    const refusals: Readonly<Record<string, readonly [args: readonly string[], message: string]>> = {
+      'for a format of one image': [
+        [...many, '-o', 'all.png'],
+        '-o all.png is one file, for several inputs: a folder ends with a slash.',
+      ],
+      'for --combine and a folder': [
+        [...many, '-o', 'out/', '--combine'],
+        '--combine needs a file for -o, and out/ is a folder.',
+      ],
+      'for --combine and a format of one image': [
+        [...many, '-o', 'all.png', '--combine'],
+        'Invalid --format "png": expected one of',
+      ],
+      'for a last argument that is no -o': [
+        [...many, 'all.webp'],
+        '-o all.webp is one file, for several inputs',
+      ],
+      'for images without -o, of which --combine and --force must not replace the last': [
+        [...many, '--combine', '--force', '-f', 'gif'],
+        'Set the output with -o:',
+      ],
+      'for instances': [
+        [...many, '-o', 'all.pdf', '--url', 'http://localhost:1'],
+        '--url is not possible if all inputs become one file.',
+      ],
+      'for a delay without frames of one file': [
+        ['a.png', '-o', 'a.gif', '--delay', '50'],
+        '--delay and --loop are for the frames',
+      ],
+      'for a wrong delay': [
+        [...many, '-o', 'all.gif', '--delay', '1'],
+        'Invalid --delay "1": expected a whole number from 20 to 600000.',
+      ],
+      'for metadata of frames': [
+        [...many, '-o', 'all.webp', '--keep-metadata'],
+        'Invalid --metadata "all": expected none',
+      ],
+    };
+    for (const [what, [args, message]] of Object.entries(refusals))
+      it(what, async () => {
+        await put(many);
+        const before = await folder.read('b.png');
+        const { status, complaints } = await folder.run(args);
+        expect((await folder.read('b.png')).equals(before)).to.equal(true);
+        expect(status).to.equal(2);
+        expect(complaints.join('\n')).to.include(message);
+      });
+  });
+});
