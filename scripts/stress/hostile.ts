@@ -33,7 +33,7 @@ function emptyWebp(): Buffer {
 }
 
 /** Builds a TIFF of grey pages. */
-const greyTiff = (count: number, side: number, bytes: number): Buffer =>
+export const greyTiff = (count: number, side: number, bytes: number): Buffer =>
   tiff(Array(count).fill({ tags: tagsOf(side, side, 8, 1), strip: Buffer.alloc(bytes) }));
 
 const BLURS = `<filter id="f">${'<feGaussianBlur stdDeviation="50"/>'.repeat(60)}</filter><rect width="2000" height="2000" filter="url(#f)"/>`;

@@ -12,6 +12,7 @@ import { gzipSync } from 'node:zlib';
 import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { formWith, readBody, sendFrom } from '../../test/helpers/from-address.ts';
 import { doublingSvg, slowPdf } from '../../test/helpers/hostile-files.ts';
+import { greyTiff } from './hostile.ts';
 import { noise, noisyPhoto } from './requests.ts';
 
 /** What an attack knows of its run. */
@@ -207,6 +208,15 @@ export const SLOW_CLIENTS: Readonly<Record<string, NoisyClient>> = {
   },
 };
 
+const TWELVE_WIDTHS = Array.from({ length: 12 }, (_, at) => ({
+  name: `v${at}`,
+  format: 'pdf',
+  width: 100 + at,
+}));
+/** A TIFF of 500 pages in 77 kB that exceeds the limit of pixels, and the twelve results to make of it. */
+const manyPages = (): FormData =>
+  formWith(greyTiff(500, 9000, 1), 'file', { variants: JSON.stringify(TWELVE_WIDTHS) });
+
 /** Clients that must not delay others, by the name that the report prints. Their figures need a machine without other load. */
 export const NOISY_CLIENTS: Readonly<Record<string, NoisyClient>> = {
   '20 connections with an Accept of 62 kB for an unknown path': {
@@ -259,6 +269,15 @@ export const NOISY_CLIENTS: Readonly<Record<string, NoisyClient>> = {
       const addresses = Array.from({ length: 6 }, (_, at) => `127.0.0.${5 + at}`);
       return keepSending(addresses, 2, '/convert', () => formWith(file))(run);
     },
+    expected: [413],
+  },
+  'a TIFF of 500 pages with twelve variants, again and again': {
+    settings: LIMITED,
+    attack: keepSending([ATTACKER], 1, '/convert', manyPages),
+    expected: [413, 429],
+  },
+  'eight TIFFs of 500 pages with twelve variants at once, without a rate limit': {
+    attack: keepSending([ATTACKER], 8, '/convert', manyPages),
     expected: [413],
   },
   'a tool that makes millions of files': takenOver('make-many', 'on'),

@@ -12,6 +12,7 @@ import {
   inspectResult,
   keptMetadata,
 } from './output/result.ts';
+import { explainByDisk } from './output/tool-errors.ts';
 import { parseSampled } from './plan/document.ts';
 import { iconSize } from './plan/encode.ts';
 import {
@@ -113,7 +114,9 @@ async function encode(job: PlannedJob, running: RunningConversion, shared?: Outp
     printed.stderr += stderr;
     const exact = await encodeFewColours(attempt, printed.stdout, running);
     if (exact) printed.stdout += exact.stdout;
-    return checkResult(running.source, exact?.job ?? attempt, printed.stdout);
+    return checkResult(running.source, exact?.job ?? attempt, printed.stdout).catch(async (error) => {
+      throw await explainByDisk(error, running.source);
+    });
   };
   const result: CheckedResult & { readonly quality?: number } =
     maxBytes === undefined

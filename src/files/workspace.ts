@@ -36,6 +36,10 @@ async function freeOn(folder: string): Promise<number> {
   return bavail * bsize;
 }
 
+/** Returns whether the disk of a folder has less left than should stay free. */
+export const isNearlyFull = async (folder: string): Promise<boolean> =>
+  (await freeOn(folder)) < MIN_FREE_BYTES;
+
 /** Folders to remove when the process exits without closing its workspaces, for example when a stop takes too long. */
 const leftOnExit = new Set<string>();
 process.on('exit', () => {

@@ -76,6 +76,8 @@ export interface OutputFormat {
   readonly compressed: boolean;
   /** First bytes of every file of this format. `undefined` matches any byte. */
   readonly signature: readonly (number | undefined)[];
+  /** Last bytes of every file of this format, if they are always the same. */
+  readonly ending?: readonly (number | undefined)[];
   /**
    * Transparency: `full`, `binary` (each pixel is opaque or transparent), or `none` (flattened onto the background).
    */
@@ -234,6 +236,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     coder: 'PNG',
     alpha: 'full',
     signature: bytesOf('\x89PNG\r\n\x1a\n'),
+    ending: bytesOf('IEND\xae\x42\x60\x82'),
     deep: true,
     maxBytesPerPixel: 4.1,
   },
@@ -248,6 +251,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     coder: 'JPEG',
     alpha: 'none',
     signature: bytesOf('\xff\xd8\xff'),
+    ending: bytesOf('\xff\xd9'),
     maxDimension: 65_500, // JPEG_MAX_DIMENSION of libjpeg
     maxBytesPerPixel: 4.2,
   },
@@ -259,6 +263,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     coder: 'GIF',
     alpha: 'binary',
     signature: bytesOf('GIF8'),
+    ending: bytesOf(';'),
     palette: true,
     maxBytesPerPixel: 2,
   },

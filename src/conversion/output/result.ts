@@ -5,7 +5,7 @@
 import { closeSync, constants, fstatSync, opendirSync, openSync, readSync } from 'node:fs';
 import { join, parse } from 'node:path';
 import { hashFile } from '../../files/system.ts';
-import { workFiles } from '../../files/workspace.ts';
+import { isNearlyFull, workFiles } from '../../files/workspace.ts';
 import { editFile } from '../../images/containers/file.ts';
 import { writeCopyright } from '../../images/copyright/write.ts';
 import { withoutMarker } from '../../images/exif.ts';
@@ -14,7 +14,14 @@ import { inspect } from '../../images/index.ts';
 import { type JxlMetadata, jxlMetadataEdits } from '../../images/jxl.ts';
 import { type PngMetadata, readPngMetadata } from '../../images/png/png-text.ts';
 import type { Output } from '../../process/command.ts';
-import { ALL_INPUT_TYPES, type InputType, OUTPUTS, type OutputType } from '../../tables/formats.ts';
+import { serviceError } from '../../tables/errors.ts';
+import {
+  ALL_INPUT_TYPES,
+  type InputType,
+  OUTPUTS,
+  type OutputFormat,
+  type OutputType,
+} from '../../tables/formats.ts';
 import type { Note } from '../../tables/notes.ts';
 import type { ConversionInput } from '../context.ts';
 import { FILE_TO_ENCODE, nameFile } from '../plan/step.ts';
@@ -57,6 +64,7 @@ export async function checkResult(
     return { path, bytes: await writeDocument(path, { source, job, plan: plan.document, printed: stdout }) };
   }
   const checked = await moveOutput(source, job);
+  if (!OUTPUTS[options.format].ending && (await isNearlyFull(source.folder))) throw serviceError('DISK_FULL');
   if (options.metadata === 'copyright')
     return { ...checked, bytes: await writeCopyright(checked, options.format, image.copyright) };
   if (options.format !== 'jxl' || options.metadata === 'none' || job.isTranscoded) return checked;
@@ -78,7 +86,7 @@ async function moveOutput(source: OutputContext, job: ConversionJob): Promise<Ch
   const path = resultPath(source, job);
   const bytes = await takeResult(join(source.folder, output), path, options.format);
   if (bytes !== undefined) return { path, bytes };
-  throw invalidOutputError(`${output} is not a file that starts like ${options.format}`, source);
+  throw invalidOutputError(`${output} is not a complete file that starts like ${options.format}`, source);
 }
 
 /**
@@ -133,18 +141,24 @@ async function findOutputs(folder: string, start: string): Promise<string[]> {
 /**
  * Returns the size of a file in bytes. Synchronous: the file is in the page cache, because it has just been written.
  *
- * @returns undefined if it is not a regular file with the signature of the format, or has other hard links
+ * @returns undefined if it is not a regular file with the first and last bytes of the format, or has other hard links
  */
-function checkedSize(path: string, { signature }: (typeof OUTPUTS)['webp']): number | undefined {
+function checkedSize(path: string, { signature, ending = [] }: OutputFormat): number | undefined {
   // Does not follow a link, and does not wait for the writer of a pipe.
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  const hasAt = (expected: readonly (number | undefined)[], position: number): boolean => {
+    const bytes = Buffer.alloc(expected.length);
+    return (
+      position >= 0 &&
+      readSync(file, bytes, 0, bytes.length, position) === bytes.length &&
+      expected.every((byte, at) => byte === undefined || bytes[at] === byte)
+    );
+  };
   try {
     const info = fstatSync(file);
     if (!info.isFile() || info.nlink > 1) return undefined;
-    const head = Buffer.alloc(16);
-    const length = readSync(file, head, 0, head.length, 0);
-    const matches = signature.every((byte, at) => byte === undefined || (at < length && head[at] === byte));
-    return matches ? info.size : undefined;
+    // ImageMagick 7 reports success although the disk had no space for the end of a file.
+    return hasAt(signature, 0) && hasAt(ending, info.size - ending.length) ? info.size : undefined;
   } finally {
     closeSync(file);
   }

@@ -1,5 +1,6 @@
 /** @module Parses the messages of tools, and translates failures of tools into errors for the client. */
 
+import { isNearlyFull } from '../../files/workspace.ts';
 import type { KindRow } from '../../images/kinds.ts';
 import { CommandError } from '../../process/command.ts';
 import {
@@ -167,6 +168,18 @@ export function explainFailure(error: Error, kinds: readonly KindRow[], source: 
   const kind = kinds.find(({ refused }) => refused === 'on failure');
   if (!kind || !(error instanceof ServiceError) || error.code !== 'CORRUPT_IMAGE') return error;
   return serviceErrorFrom(error, 'UNSUPPORTED_ENCODING', source.label, kind.label);
+}
+
+/**
+ * Returns `DISK_FULL` instead of `CORRUPT_IMAGE` if the disk of a working folder is full: tools that cannot write report it in many ways,
+ * or write a part of a file and report success. Returns other errors unchanged.
+ */
+export async function explainByDisk(
+  error: Error,
+  { folder }: Pick<ConversionInput, 'folder'>,
+): Promise<Error> {
+  if (!(error instanceof ServiceError) || error.code !== 'CORRUPT_IMAGE') return error;
+  return (await isNearlyFull(folder)) ? serviceErrorFrom(error.cause, 'DISK_FULL') : error;
 }
 
 /** Returns whether a conversion failed because of the colour profile, and can succeed without it. */

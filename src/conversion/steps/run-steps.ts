@@ -11,6 +11,7 @@ import { movedInput, repairAfterError } from '../input/inspect.ts';
 import { checkLimits, conversionLimit } from '../limits/admit.ts';
 import {
   assertNotDenied,
+  explainByDisk,
   explainFailure,
   invalidOutputError,
   isNoFile,
@@ -95,8 +96,8 @@ export async function runStep(
     ...(stdin !== undefined && { stdin: movedInput(folder) }),
     ...(deflateLevel !== undefined && { deflateLevel }),
     ...(isSvg && { memoryBytes: SVG_MAX_MEMORY }),
-  }).catch((error) => {
-    throw translateToolError(error, tool, source, limit, options.format);
+  }).catch(async (error) => {
+    throw await explainByDisk(translateToolError(error, tool, source, limit, options.format), source);
   });
 }
 
