@@ -82,7 +82,8 @@ function declarations(): readonly Declaration[] {
   const { ConvertForm = {}, BatchForm = {}, IdentifyForm = {} } = document;
   const { ImageDescription = {}, Formats = {}, Health = {} } = document;
   const image = ImageDescription.properties ?? {};
-  const { conversion, explanation = {}, type = {} } = image;
+  const { conversion, explanation = {}, revealed = {}, type = {} } = image;
+  const kind = revealed.properties?.values?.items?.properties?.kind ?? {};
   const { type: output = {}, notes } = conversion?.properties ?? {};
   const error = document.Error?.properties?.error ?? {};
   const combining = ['combine', 'order', 'name', 'delay', 'loop'];
@@ -109,6 +110,7 @@ function declarations(): readonly Declaration[] {
     named('OutputFormat', output, 'Name of an output format. The service must have it enabled.'),
     named('InputFormat', type, 'Name of an input format.'),
     named('Note', notes?.items ?? {}, 'Difference between an image and its result, or damage of the image.'),
+    named('RevealedKind', kind, 'Kind of what metadata gives away.'),
     named('Reason', error.properties?.reason ?? {}, 'Names of errors, the same in all versions.'),
     named('Position', position, 'Part that `cover` keeps, and place of an image in the box of `contain`.'),
     options('ResultOptions', ConvertForm, ownFields, RESULT_OPTIONS),
@@ -117,6 +119,7 @@ function declarations(): readonly Declaration[] {
     options('IdentifyOptions', IdentifyForm, ofIdentify, 'Options of `identify`.', 'ResultOptions'),
     named('ErrorDetails', error, 'What an error response states.'),
     named('Explanation', explanation, 'What a conversion would do.'),
+    named('Revealed', revealed, 'What the metadata of an image gives away.'),
     { name: 'ImageDescription', schema: ImageDescription },
     { name: 'Formats', schema: { ...Formats, properties: pick(Formats, []), required: FORMATS } },
     named('Health', Health, 'Version and time of the service.'),

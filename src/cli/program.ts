@@ -33,6 +33,9 @@ const IDENTIFY_HELP = `
 Examples:
   $ imagemill identify photo.jpg drawing.svg
   $ imagemill identify --json photos | jq -r '[.file, .width, .height] | @tsv'
+  $ imagemill identify --reveal website/images
+
+With --reveal, files that give nothing away are not listed.
 
 Exit status: 0 if all files are images, also if some cannot be converted; 1 if
 some are not images or cannot be read; 2 if this machine cannot convert images.`;
@@ -172,8 +175,9 @@ function addIdentify(program: Command, context: CliContext, onExit: OnExit): voi
     .description('describe images by their headers: format, size, colours and metadata')
     .argument('<input...>', 'files, folders, patterns in quotes, or - for standard input')
     .option('--json', 'print a JSON object for each file, as POST /identify returns it')
+    .option('--reveal', 'print what the metadata gives away: place, time, camera, owner, thumbnail')
     .addHelpText('after', IDENTIFY_HELP)
-    .action(async (files: string[], flags: { json?: boolean }) => {
+    .action(async (files: string[], flags: { json?: boolean; reveal?: boolean }) => {
       const { identify } = await import('./identify.ts');
       onExit(await identify(files, flags, context));
     });

@@ -93,6 +93,8 @@ export function createCombine(deps: CombineDeps): Combine {
       preparedMs: 0,
       convertedMs,
       notes: [],
+      removed: [],
+      kept: [],
     };
   };
 }

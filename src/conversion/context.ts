@@ -3,6 +3,7 @@
 import type { DiskAccount } from '../files/disk-space.ts';
 import type { FrameTiming } from '../images/combined/combiner.ts';
 import type { RepairContext } from '../images/containers/file.ts';
+import type { RevealedKind } from '../images/revealed/fields-table.ts';
 import type { RunCommand } from '../process/command.ts';
 import type { Toolchain } from '../process/toolchain.ts';
 import type { Config } from '../tables/config.ts';
@@ -108,6 +109,9 @@ export interface ConversionResult {
   readonly isTranscoded?: boolean;
   /** See {@link Note}. Each occurs at most once, in a fixed order. */
   readonly notes: readonly Note[];
+  /** Kinds of what the metadata of the image gives away: those that the result does not have, and those that it has. */
+  readonly removed: readonly RevealedKind[];
+  readonly kept: readonly RevealedKind[];
 }
 
 /** The name and the value of a text field of a form. */

@@ -5,6 +5,7 @@ import { describeProfile } from '../images/colour/icc.ts';
 import { isTurnOver, waitForTurn } from '../images/containers/event-loop.ts';
 import { withReader } from '../images/containers/file.ts';
 import type { HdrTransfer, ImageInfo, MetadataKind, PixelFormat, Size } from '../images/image-info.ts';
+import { type Revealed, readRevealed } from '../images/revealed/read-revealed.ts';
 import { isFileError, type PublicError, serviceError, toPublicError } from '../tables/errors.ts';
 import { INPUTS, type InputType, listLabels, type OutputType } from '../tables/formats.ts';
 import type { Note } from '../tables/notes.ts';
@@ -12,6 +13,7 @@ import type { ConversionInput, Machine } from './context.ts';
 import { type ExplanationJson, explainJob, toJson } from './explain.ts';
 import {
   createRepairContext,
+  limitReads,
   preparationKind,
   repairAndInspect,
   resolveFormat,
@@ -63,6 +65,8 @@ export interface ImageDescription {
     readonly notes: readonly Note[];
   };
   readonly explanation?: ExplanationJson;
+  /** What the metadata gives away. Only on request. */
+  readonly revealed?: Revealed;
 }
 
 /** A conversion to describe in addition to the image. */
@@ -72,16 +76,22 @@ export interface WantedConversion {
   readonly plan: boolean;
 }
 
+/** What to describe in addition to the image. */
+interface DescriptionRequest {
+  readonly wanted?: WantedConversion | undefined;
+  /** Whether to list the values of the metadata. */
+  readonly reveal?: boolean;
+}
+
 /**
  * Describes the image of an input. Removes nothing.
  *
- * @param wanted a conversion to describe, too; undefined to describe only the image
  * @throws {ServiceError} QUEUE_FULL, or an error that does not concern the file
  * @throws {ClientDisconnectedError} if the signal aborts
  */
 export type Identify = (
   source: ConversionInput,
-  wanted: WantedConversion | undefined,
+  request: DescriptionRequest,
   signal: AbortSignal,
 ) => Promise<ImageDescription>;
 
@@ -93,8 +103,8 @@ interface IdentifyDeps extends Machine {
 
 /** Creates the function that describes images. */
 export function createIdentify(deps: IdentifyDeps): Identify {
-  return (source, wanted, signal) =>
-    deps.queue.prepare(() => describeImage(source, wanted, deps, signal), {
+  return (source, request, signal) =>
+    deps.queue.prepare(() => describeImage(source, request, deps, signal), {
       signal,
       client: source.client,
       kind: preparationKind(source.type),
@@ -103,12 +113,13 @@ export function createIdentify(deps: IdentifyDeps): Identify {
 
 async function describeImage(
   source: ConversionInput,
-  wanted: WantedConversion | undefined,
+  { wanted, reveal = false }: DescriptionRequest,
   deps: IdentifyDeps,
   signal: AbortSignal,
 ): Promise<ImageDescription> {
   const { type } = source;
-  const { size: bytes } = statSync(join(source.folder, INPUT_FILE)); // before a repair changes the file
+  const path = join(source.folder, INPUT_FILE);
+  const { size: bytes } = statSync(path); // before a repair changes the file
   const sha256 = await digestOf(source);
   const inspected = await catchFileError(async () => {
     const requested = wanted ? [wanted.options] : [];
@@ -119,8 +130,11 @@ async function describeImage(
   const image = 'value' in inspected ? inspected.value : undefined;
   const resolved = wanted && image && resolveFormat(wanted.options, image);
   const accepted = 'value' in inspected ? await accept(inspected.value, source, resolved, deps) : inspected;
-  const profile =
-    image && (await withReader(join(source.folder, INPUT_FILE), (header) => describeProfile(header, image)));
+  const profile = image && (await withReader(path, (header) => describeProfile(header, image)));
+  const revealed =
+    reveal && image
+      ? await catchFileError(() => limitReads(source.label, () => readRevealed(path, image.type)))
+      : undefined;
   const { animation, pixels } = image ?? {};
   const transfer = image?.declaredColour?.transfer;
   const orientation = pixels?.orientation ?? image?.orientation ?? image?.pages?.[0]?.orientation ?? 1;
@@ -148,6 +162,7 @@ async function describeImage(
     ...('value' in accepted && wanted && { conversion: expect(accepted.value) }),
     ...('value' in accepted &&
       wanted?.plan && { explanation: toJson(explainJob(accepted.value, sha256, deps)) }),
+    ...(revealed && 'value' in revealed && { revealed: revealed.value }),
   };
 }
 

@@ -1,5 +1,5 @@
 /** @module Runs the jobs of a file: measures what no header states, and encodes. */
-
+import { join } from 'node:path';
 import { mapInTurns } from '../images/containers/event-loop.ts';
 import { countArgumentBytes, MAX_ARGUMENT_BYTES, type Output } from '../process/command.ts';
 import { isFileError, ServiceError } from '../tables/errors.ts';
@@ -9,6 +9,7 @@ import {
   type CheckedResult,
   checkResult,
   collectNotes,
+  compareRevealed,
   inspectResult,
   keptMetadata,
 } from './output/result.ts';
@@ -26,7 +27,7 @@ import {
 } from './plan/index.ts';
 import { createJob } from './plan/job.ts';
 import type { Step } from './plan/step.ts';
-import type { ConversionJob, PlannedJob } from './plan/types.ts';
+import { type ConversionJob, INPUT_FILE, type PlannedJob } from './plan/types.ts';
 import { type Attempt, attemptEach, valuesOf } from './request/targets.ts';
 import { moveOut, repair, runSteps, withRepair } from './steps/run-steps.ts';
 import { encodeWithin } from './steps/search-quality.ts';
@@ -123,7 +124,12 @@ async function encode(job: PlannedJob, running: RunningConversion, shared?: Outp
       ? await encodeAt(quality)
       : await encodeWithin(maxBytes, quality, running.source.label, encodeAt);
   const shown = await inspectResult(result.path, options.format);
-  const kept = job.isTranscoded || job.isEmbedded || keptMetadata(image, shown, options);
+  const keepsBytes = job.isTranscoded || job.isEmbedded;
+  const kept = keepsBytes || keptMetadata(image, shown, options);
+  const withMetadata =
+    keepsBytes && options.metadata === 'all'
+      ? { path: join(running.source.folder, INPUT_FILE), type: image.type }
+      : shown && { path: result.path, type: shown.type };
   const lowered = result.quality !== undefined && result.quality < quality;
   const { format } = options;
   const { width, height } = format === 'ico' ? iconSize(job) : (shown ?? {});
@@ -134,5 +140,6 @@ async function encode(job: PlannedJob, running: RunningConversion, shared?: Outp
     height,
     ...(job.isTranscoded && { isTranscoded: true }),
     notes: collectNotes(plan.notes, printed, { kept, lowered }),
+    ...(await compareRevealed(image, withMetadata, options)),
   };
 }

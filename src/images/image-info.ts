@@ -2,6 +2,7 @@
 import type { InputType } from '../tables/formats.ts';
 import type { Copyright } from './copyright/fields.ts';
 import type { Kind } from './kinds.ts';
+import type { RevealedKind } from './revealed/fields-table.ts';
 
 /** An image. */
 export interface ImageInfo extends ImageFacts {
@@ -38,6 +39,8 @@ export interface ImageFacts {
   /** Set for a palette or bilevel image, which must be compressed without loss. */
   readonly paletteKind?: PaletteKind;
   readonly metadata?: readonly MetadataKind[];
+  /** Kinds of what the metadata gives away. Read for conversions only. */
+  readonly revealed?: readonly RevealedKind[];
   /** Set if a result keeps it. */
   readonly copyright?: Copyright | undefined;
   /** Set if the file has more than one frame. */

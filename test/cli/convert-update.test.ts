@@ -311,6 +311,8 @@ describe('imagemill convert --update', () => {
       bytesAfter: 1,
       ms: 1,
       notes: [],
+      removed: [],
+      kept: [],
     };
     await first.write(job, result, false);
     const error = await second.write(job, result, false).catch(({ code }) => code);

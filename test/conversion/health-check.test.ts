@@ -21,7 +21,16 @@ describe('the health check', () => {
       state.tries += 1;
       if (state.error) throw state.error;
       const times = { queuedMs: 0, preparedMs: 0, convertedMs: 0 };
-      return { path: '/result', bytes: 1, format: 'webp', key: '', notes: [], ...times };
+      return {
+        path: '/result',
+        bytes: 1,
+        format: 'webp',
+        key: '',
+        notes: [],
+        removed: [],
+        kept: [],
+        ...times,
+      };
     };
     const workspaces = new Workspaces(tempDir, free);
     const works = createHealthCheck(convert, workspaces, () => state.now);

@@ -33,7 +33,7 @@ const prepare = (
     const source = { folder, disk: { ...workspace.disk, store }, type: 'svg', label: 'The file' } as const;
     const owned = { ...source, ...(client !== undefined && { client }) };
     const { signal } = new AbortController();
-    if (work === 'identify') return engine.identify(owned, undefined, signal);
+    if (work === 'identify') return engine.identify(owned, {}, signal);
     return engine.convert(owned, OPTIONS, signal);
   });
 

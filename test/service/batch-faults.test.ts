@@ -33,7 +33,7 @@ import { eventually, failure, isRunning } from '../helpers/util.ts';
 
 const TIMES = { queuedMs: 0, preparedMs: 0, convertedMs: 0 };
 /** A result without its file. */
-const CONVERTED = { format: 'webp' as const, key: '', notes: [], ...TIMES };
+const CONVERTED = { format: 'webp' as const, key: '', notes: [], removed: [], kept: [], ...TIMES };
 
 const photo = await fixture('scene.jpg');
 

@@ -53,6 +53,15 @@ describe('the curl examples of the documents', () => {
     'keyed.webp': async (name) => expect(await image(name)).to.include({ format: 'webp' }),
     'description.json': async (name) =>
       expect(JSON.parse(await readFile(join(folder, name), 'utf8')).conversion).to.include({ width: 60 }),
+    'revealed.json': async (name) => {
+      const { values } = JSON.parse(await readFile(join(folder, name), 'utf8')).revealed;
+      expect(values).to.deep.include({
+        kind: 'owner',
+        source: 'exif',
+        name: 'Artist',
+        value: 'Somebody Private',
+      });
+    },
     'explained.json': async (name) =>
       expect(JSON.parse(await readFile(join(folder, name), 'utf8')).explanation.sentences).to.deep.equal([
         'turned upright (EXIF 6)',

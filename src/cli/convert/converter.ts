@@ -38,6 +38,9 @@ export interface ConvertedFile {
   /** Duration of the conversion in ms, without the time in the queue. */
   readonly ms: number;
   readonly notes: readonly string[];
+  /** Kinds of what the metadata of the source gives away, and the result does not have, or still has. */
+  readonly removed: readonly string[];
+  readonly kept: readonly string[];
   /** What `--verify` has found. */
   readonly verification?: Verification | undefined;
   /** Quality of the result, if `--max-bytes` limited its size. */

@@ -78,8 +78,8 @@ export async function createRemoteConverter({
           throwFileError(error, known, input, client),
         );
         const [{ size: bytesBefore }, { size: bytesAfter }] = [await stat(source), await stat(path)];
-        const { key, ms, notes, quality, width, height } = result;
-        const described = { key, ms, notes, quality, width, height };
+        const { key, ms, notes, removed, kept, quality, width, height } = result;
+        const described = { key, ms, notes, removed, kept, quality, width, height };
         await use({ path, sourceState: before, bytesBefore, bytesAfter, ...described });
       });
     },

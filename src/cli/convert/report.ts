@@ -3,13 +3,20 @@ import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { escapeControls, sanitizeForDisplay, toSafeJson, truncate } from '../../base/text.ts';
 import { isReplaceable, openRegular, systemReason } from '../../files/system.ts';
+import { describeKinds } from '../../images/revealed/fields-table.ts';
 import { CliError } from '../context.ts';
 import { createProgress } from '../progress.ts';
 import { type ConvertedFile, type FileErrorCode, MAX_LABEL_LENGTH, type OutputJob } from './converter.ts';
 import { formatNote, formatSizes, Tally } from './tally.ts';
 
 /** What a report says of a result. */
-type Done = Pick<ConvertedFile, 'bytesBefore' | 'bytesAfter' | 'ms' | 'notes' | 'quality' | 'verification'>;
+type Done = Pick<
+  ConvertedFile,
+  'bytesBefore' | 'bytesAfter' | 'ms' | 'notes' | 'removed' | 'kept' | 'quality' | 'verification'
+>;
+
+/** Properties of a result that a row has as they are. */
+type Shown = Omit<Done, 'removed' | 'kept'>;
 
 /** SHA-256 in hex of a source, unless it is standard input, and of its result. */
 export interface Digests {
@@ -18,9 +25,10 @@ export interface Digests {
 }
 
 /** A file of the report: a row of CSV, in which missing values are empty cells, or an object of `--json`. */
-interface ReportRow extends Partial<Done & FileErrorCode> {
+interface ReportRow extends Partial<Shown & FileErrorCode> {
   readonly input: string;
   readonly output?: string;
+  readonly metadata?: Pick<Done, 'removed' | 'kept'> | undefined;
   readonly sha256?: Digests | undefined;
   readonly status: 'converted' | 'to convert' | 'up to date' | 'failed' | 'deleted' | 'to delete';
 }
@@ -98,8 +106,20 @@ export function createReport(options: ReportOptions) {
     /** Prints a result. */
     done({ input, output }: OutputJob, converted: Done, sha256?: Digests): void {
       const { bytesBefore, bytesAfter, ms, notes, quality, verification } = converted;
+      const metadata = describeKinds(converted);
       tally.addResult(converted);
-      const row = { input, output, bytesBefore, bytesAfter, ms, notes, quality, sha256, verification };
+      const row = {
+        input,
+        output,
+        bytesBefore,
+        bytesAfter,
+        ms,
+        notes,
+        metadata,
+        quality,
+        sha256,
+        verification,
+      };
       record({ status: 'converted', ...row }, showsResults && formatResult(row, width));
       progress?.ended(input);
     },
@@ -176,7 +196,7 @@ const MIN_PATH_LENGTH = 20;
 
 /** @param width columns of the terminal. If the line is longer, it has only the path of the result, shortened in the middle. */
 function formatResult(
-  { input, output, bytesBefore, bytesAfter, notes }: Pick<OutputJob, 'input' | 'output'> & Done,
+  { input, output, bytesBefore, bytesAfter, notes }: Pick<OutputJob, 'input' | 'output'> & Shown,
   width: number | undefined,
 ): string {
   const [from, to] = namesOf(input, output);

@@ -12,6 +12,7 @@ import type {
   IdentifyOptions,
   ImageDescription,
   Note,
+  RevealedKind,
 } from './types.ts';
 
 export { ImagemillError } from './error.ts';
@@ -44,6 +45,9 @@ export interface Result {
   readonly width: number | undefined;
   readonly height: number | undefined;
   readonly notes: readonly Note[];
+  /** Kinds of what the metadata of the images gives away, and the result does not have, or still has. */
+  readonly removed: readonly RevealedKind[];
+  readonly kept: readonly RevealedKind[];
   /** Quality of the result, if `max_bytes` limited its size. */
   readonly quality: number | undefined;
   /** Positions of the images that `on_error: 'skip'` has left out of a combined file, from 0. */
@@ -273,12 +277,16 @@ async function parse<T>(response: Response): Promise<T> {
 function toResult(response: Response): Result {
   const header = (name: string): string => response.headers.get(name) ?? '';
   const number = (name: string): number | undefined => Number(header(name)) || undefined;
+  const words = (name: string): string[] =>
+    [...header(name).matchAll(/(?:^|, )([a-z-]+)/g)].map(([, word = '']) => word);
   return {
     name: nameIn(header('content-disposition')),
     type: header('content-type').replace(/;.*/, ''),
     width: number('x-image-width'),
     height: number('x-image-height'),
-    notes: [...header('x-conversion-notes').matchAll(/(?:^|, )([a-z-]+)/g)].map(([, note]) => note as Note),
+    notes: words('x-conversion-notes') as Note[],
+    removed: words('x-removed-metadata') as RevealedKind[],
+    kept: words('x-kept-metadata') as RevealedKind[],
     quality: number('x-conversion-quality'),
     skipped: (header('x-skipped-files').match(/\d+/g) ?? []).map(Number),
     digest: /sha-256=:([^:]+):/.exec(header('repr-digest'))?.[1],

@@ -15,6 +15,10 @@ export type Note =
   'truncated-input' | 'quality-lowered' | 'partial-alpha-lost' | 'timing-changed' | 'svg-features-ignored' | 'metadata-partly-kept' |
   'files-skipped' | 'unknown-fields-ignored';
 
+/** Kind of what metadata gives away. */
+export type RevealedKind =
+  | 'place' | 'time' | 'camera' | 'owner' | 'software' | 'comment' | 'thumbnail';
+
 /** Names of errors, the same in all versions. */
 export type Reason =
   | 'malformed_request' | 'host_invalid' | 'incomplete_body' | 'chunks_too_small' | 'not_multipart' | 'malformed_multipart' | 'no_file' |
@@ -226,6 +230,11 @@ export interface IdentifyOptions extends ResultOptions {
    * key and the limits. Default: `false`.
    */
   readonly plan?: boolean | undefined;
+  /**
+   * Whether the description lists what the metadata gives away: place, time, camera and its serial number, owner, software and comments,
+   * and the embedded thumbnail. Default: `false`.
+   */
+  readonly reveal?: boolean | undefined;
 }
 
 /** What an error response states. */
@@ -283,6 +292,30 @@ export interface Explanation {
   readonly limits: Readonly<Record<string, number>>;
 }
 
+/** What the metadata of an image gives away. */
+export interface Revealed {
+  /** Values by kind, as the file states them. */
+  readonly values: readonly ({
+    /** Kind, as in `X-Removed-Metadata`. */
+    readonly kind: RevealedKind;
+    /** Standard of the field. `text`: a comment of the format itself. */
+    readonly source: 'exif' | 'iptc' | 'xmp' | 'text';
+    /** Name of the field, such as `GPSPosition` or `dc:creator`. */
+    readonly name: string;
+    /** One line without control characters, cut after 200. A position is in degrees. */
+    readonly value: string;
+  })[];
+  /** The embedded thumbnail, at most 64 KiB. It can show what was cropped. */
+  readonly thumbnail: {
+    readonly media_type: string;
+    readonly bytes: number;
+    /** The file. */
+    readonly base64: string;
+  } | null;
+  /** Whether all fields that are known here were read and listed. */
+  readonly complete: boolean;
+}
+
 /** What is known of an image without decoding its pixels. */
 export interface ImageDescription {
   /** Name in the request. */
@@ -331,6 +364,8 @@ export interface ImageDescription {
   } | undefined;
   /** What that conversion would do, and why: the JSON of `imagemill explain`. Only with `plan`. */
   readonly explanation?: Explanation | undefined;
+  /** What the metadata gives away. Only with `reveal`. */
+  readonly revealed?: Revealed | undefined;
 }
 
 /** Formats that this machine can read and write, and its limits. */

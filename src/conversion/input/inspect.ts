@@ -23,6 +23,8 @@ import type { ImageInfo } from '../../images/image-info.ts';
 import { inspect, repair } from '../../images/index.ts';
 import { readJpegProfile } from '../../images/jpeg.ts';
 import { completePalette, correctChecksums } from '../../images/png/png-repair.ts';
+import type { RevealedKind } from '../../images/revealed/fields-table.ts';
+import { readRevealedKinds } from '../../images/revealed/read-revealed.ts';
 import { cutAfterFirstFrame } from '../../images/webp.ts';
 import { ServiceError, serviceErrorFrom } from '../../tables/errors.ts';
 import { type InputType, isHeif } from '../../tables/formats.ts';
@@ -117,13 +119,24 @@ export async function repairAndInspect(
 ): Promise<ImageInfo> {
   const { folder, type, label } = source;
   const path = join(folder, INPUT_FILE);
-  try {
+  return limitReads(label, async () => {
     const inspected = await inspect(path, await repair(path, type, context));
     const isKept = requested.some(({ metadata }) => metadata === 'copyright');
     const image = isKept ? { ...inspected, copyright: await readCopyright(path, inspected) } : inspected;
     return image.type === 'pdf' && inspection
       ? { ...image, ...(await inspectPdf(source, requested, inspection)) }
       : image;
+  });
+}
+
+/**
+ * Reads the header of a file.
+ *
+ * @throws {ServiceError} RESOURCE_LIMIT_EXCEEDED if it takes too many reads
+ */
+export async function limitReads<T>(label: string, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
   } catch (error) {
     throw error instanceof HeaderTooComplexError
       ? serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label)
@@ -152,7 +165,8 @@ export async function inspectInput(
 ): Promise<ImageInfo> {
   const { folder } = source;
   const path = join(folder, INPUT_FILE);
-  const image = await repairAndInspect(source, requested, context, inspection);
+  const inspected = await repairAndInspect(source, requested, context, inspection);
+  const image = { ...inspected, revealed: await limitReads(source.label, () => revealedIn(path, inspected)) };
   const canBeAvif = requested.some(({ format, accepted }) => format === 'avif' || accepted?.avif);
   if (image.copyright && canBeAvif) await storeCopyright(folder, image.copyright);
   if (
@@ -168,6 +182,10 @@ export async function inspectInput(
     await correctMetadata(path, image, kept.map(turnOf), commonScale(image, kept));
   return storeProfile(folder, image, inspection?.tools.magick);
 }
+
+/** Reads the kinds of what the metadata gives away, if there is any. */
+const revealedIn = async (path: string, { type, metadata = [] }: ImageInfo): Promise<RevealedKind[]> =>
+  metadata.length === 0 ? [] : readRevealedKinds(path, type);
 
 /** Writes the copyright to the folder of an input, for the encoder of AVIF. The other formats get it after they are encoded. */
 async function storeCopyright(folder: string, copyright: Copyright): Promise<void> {

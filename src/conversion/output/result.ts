@@ -13,6 +13,7 @@ import type { ImageInfo } from '../../images/image-info.ts';
 import { inspect } from '../../images/index.ts';
 import { type JxlMetadata, jxlMetadataEdits } from '../../images/jxl.ts';
 import { type PngMetadata, readPngMetadata } from '../../images/png/png-text.ts';
+import { readRevealedKinds } from '../../images/revealed/read-revealed.ts';
 import type { Output } from '../../process/command.ts';
 import { serviceError } from '../../tables/errors.ts';
 import {
@@ -23,7 +24,7 @@ import {
   type OutputType,
 } from '../../tables/formats.ts';
 import type { Note } from '../../tables/notes.ts';
-import type { ConversionInput } from '../context.ts';
+import type { ConversionInput, ConversionResult } from '../context.ts';
 import { FILE_TO_ENCODE, nameFile } from '../plan/step.ts';
 import {
   type ConversionJob,
@@ -231,6 +232,25 @@ export function keptMetadata(
   { metadata: kept }: ConvertOptions,
 ): boolean {
   return kept !== 'all' || metadata.every((kind) => result?.metadata?.includes(kind));
+}
+
+/**
+ * Compares what the metadata of an image gives away with that of its result.
+ *
+ * @param file the file with the metadata of the result; undefined if it can have none
+ */
+export async function compareRevealed(
+  { revealed = [] }: ImageInfo,
+  file: { readonly path: string; readonly type: InputType } | undefined,
+  { metadata }: ConvertOptions,
+): Promise<Pick<ConversionResult, 'removed' | 'kept'>> {
+  // A result without metadata need not be read.
+  const hasSome = file && metadata !== 'none' && revealed.length > 0;
+  const found = hasSome ? await readRevealedKinds(file.path, file.type) : [];
+  return {
+    removed: revealed.filter((kind) => !found.includes(kind)),
+    kept: revealed.filter((kind) => found.includes(kind)),
+  };
 }
 
 /**

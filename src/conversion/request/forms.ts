@@ -144,11 +144,15 @@ const batchForm = (outputs: readonly OutputType[]) =>
     ),
   });
 
-/** The field that only the form of `POST /identify` has. */
+/** The fields that only the form of `POST /identify` has. */
 const identifyFields = z.object({
   plan: flag(
     false,
     'Whether the description has the `explanation` of a conversion with the options of the request: what it does and why, its commands, its key and the limits.',
+  ),
+  reveal: flag(
+    false,
+    'Whether the description lists what the metadata gives away: place, time, camera and its serial number, owner, software and comments, and the embedded thumbnail.',
   ),
 });
 
@@ -199,6 +203,8 @@ interface CombinedOrder {
 
 /** The text fields of `POST /identify`, parsed. */
 export interface IdentifyFields extends WantedConversion {
+  /** Whether to list the values of the metadata. */
+  readonly reveal: boolean;
   /** Whether the fields ask for a conversion. Without one, only the image is described. */
   readonly isWanted: boolean;
   /** The watermark of the preset. That of a request takes precedence. */
@@ -258,10 +264,11 @@ export function createParsers(
     batch: parserOf(forms.batch),
     identify(sent: readonly TextField[], accept?: string): IdentifyFields {
       const fields = expandPreset(sent, presets);
-      const { plan } = parseFields(identifyFields, fields);
+      const { plan, reveal } = parseFields(identifyFields, fields);
       const hasOptions = fields.some(([name, value]) => value !== '' && names.includes(name));
       const watermark = findPreset(sent, presets)?.watermark;
-      return { options: parse(fields, accept), plan, isWanted: plan || hasOptions, watermark };
+      const isWanted = plan || hasOptions;
+      return { options: parse(fields, accept), plan, reveal, isWanted, watermark };
     },
   };
 }

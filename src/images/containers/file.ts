@@ -27,15 +27,29 @@ export async function withFile<T>(
   }
 }
 
-/** Opens the file at `path` for {@link WindowReader}, and closes it after its use. */
-export async function withReader<T>(path: string, use: (bytes: WindowReader) => Promise<T>): Promise<T> {
+/**
+ * Opens the file at `path` for {@link WindowReader}, and closes it after its use.
+ *
+ * @param use gets also a reader without a window, for large reads
+ */
+export async function withReader<T>(
+  path: string,
+  use: (bytes: WindowReader, whole: ByteReader) => Promise<T>,
+): Promise<T> {
   const fd = openSync(path, OPEN_FLAGS);
   // The file was just written, so reading it from memory takes less time than a round trip to another thread.
   const read: PositionedReader['read'] = async (buffer, offset, length, position) => ({
     bytesRead: readSync(fd, buffer, offset, length, position),
   });
+  const whole: ByteReader = {
+    async read(offset, length) {
+      if (!Number.isSafeInteger(offset)) return NO_BYTES;
+      const bytes = Buffer.allocUnsafe(length);
+      return bytes.subarray(0, readSync(fd, bytes, 0, length, offset));
+    },
+  };
   try {
-    return await use(new WindowReader({ read }));
+    return await use(new WindowReader({ read }), whole);
   } finally {
     closeSync(fd);
   }

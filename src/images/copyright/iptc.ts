@@ -20,34 +20,46 @@ const ENVELOPE = 1;
 const SIGNATURE = '8BIM';
 const RESOURCE = 0x0404;
 
-/** Finds IPTC among image resources. Returns data without resources as it is. */
-function findInResources(data: Buffer): Buffer {
-  if (data.toString('latin1', 0, 4) !== SIGNATURE) return data;
+/** Yields the image resources in a block of them. */
+export function* imageResources(data: Buffer): Generator<{ readonly number: number; readonly body: Buffer }> {
   for (let at = 0; at + 12 <= data.length && data.toString('latin1', at, at + 4) === SIGNATURE; ) {
     const nameBytes = ((data[at + 6] as number) + 2) & ~1; // its length, and padding
     const lengthAt = at + 6 + nameBytes;
     if (lengthAt + 4 > data.length) break;
     const length = data.readUInt32BE(lengthAt);
     const start = lengthAt + 4;
-    if (data.readUInt16BE(at + 4) === RESOURCE) return data.subarray(start, start + length);
+    yield { number: data.readUInt16BE(at + 4), body: data.subarray(start, start + length) };
     at = start + length + (length % 2);
   }
+}
+
+/** Finds IPTC among image resources. Returns data without resources as it is. */
+function findInResources(data: Buffer): Buffer {
+  if (data.toString('latin1', 0, 4) !== SIGNATURE) return data;
+  for (const { number, body } of imageResources(data)) if (number === RESOURCE) return body;
   return Buffer.alloc(0);
 }
 
-/** Reads the fields of IPTC, which can be in image resources of Photoshop. */
-export function readIptcTexts(block: Buffer): FieldText[] {
+/** Yields the datasets of the record with the fields. IPTC can be in image resources of Photoshop. */
+export function* iptcDatasets(block: Buffer): Generator<{ readonly dataset: number; readonly body: Buffer }> {
   const data = findInResources(block);
-  const found: FieldText[] = [];
-  for (let at = 0; data[at] === MARKER && at + HEAD_BYTES <= data.length && found.length <= MAX_TEXTS; ) {
+  for (let at = 0; data[at] === MARKER && at + HEAD_BYTES <= data.length; ) {
     const length = data.readUInt16BE(at + 3);
     if (length & EXTENDED) break;
     const start = at + HEAD_BYTES;
-    const [record, dataset] = data.subarray(at + 1);
-    const { field } = FIELDS.find((one) => one.dataset === dataset) ?? {};
-    if (record === APPLICATION && field)
-      found.push({ field, text: decodeText(data.subarray(start, start + length)) });
+    const [record, dataset = 0] = data.subarray(at + 1);
+    if (record === APPLICATION) yield { dataset, body: data.subarray(start, start + length) };
     at = start + length;
+  }
+}
+
+/** Reads the fields of IPTC. */
+export function readIptcTexts(block: Buffer): FieldText[] {
+  const found: FieldText[] = [];
+  for (const { dataset, body } of iptcDatasets(block)) {
+    const { field } = FIELDS.find((one) => one.dataset === dataset) ?? {};
+    if (field) found.push({ field, text: decodeText(body) });
+    if (found.length > MAX_TEXTS) break;
   }
   return found;
 }

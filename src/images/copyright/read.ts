@@ -1,37 +1,12 @@
 /** @module Reads the copyright in the metadata of a file. The first block of EXIF, IPTC and XMP each counts, as in viewers. */
-import { promisify } from 'node:util';
-import { brotliDecompress } from 'node:zlib';
-import type { InputType } from '../../tables/formats.ts';
-import { type ByteReader, bufferReader, fileReader, WindowReader, withFile } from '../containers/file.ts';
-import { TiffReader } from '../containers/ifd.ts';
-import { boxes, jpegSegments, pngChunks, riffChunks } from '../containers/parts.ts';
+import { bufferReader, fileReader, WindowReader, withFile } from '../containers/file.ts';
 import { withoutMarker } from '../exif.ts';
-import { META_BYTES } from '../heif/heif.ts';
-import { metadataKindOf, metaIn, readItem } from '../heif/heif-items.ts';
 import type { ImageInfo, MetadataKind } from '../image-info.ts';
-import { contentName } from '../jxl.ts';
-import { kindOfChunk, readMetadataChunk } from '../png/png-text.ts';
-import { TAG } from '../tiff/tiff.ts';
+import { MAX_BLOCK_BYTES, metadataBlocks } from '../metadata-blocks.ts';
 import { readExifTexts } from './exif-fields.ts';
 import { type Copyright, type FieldText, selectTexts } from './fields.ts';
 import { readIptcTexts } from './iptc.ts';
 import { readXmpTexts } from './xmp.ts';
-
-/** Maximum bytes of a block to read. XMP with a thumbnail or a history can have as many; the fields take a few hundred. */
-const MAX_BLOCK_BYTES = 256 * 1024;
-
-/** Metadata in a file. */
-interface Block {
-  readonly kind: MetadataKind;
-  /** Returns undefined if it is too large or damaged. */
-  readonly read: () => Promise<Buffer | undefined>;
-}
-
-/** A file to read: through a window for small reads, and directly for blocks. */
-interface Source {
-  readonly window: WindowReader;
-  readonly file: ByteReader;
-}
 
 /**
  * Reads the copyright of the file at `path`, which has been repaired and inspected.
@@ -50,7 +25,7 @@ export function readCopyright(path: string, { type, metadata = [] }: ImageInfo):
       isPartial ||= texts === undefined;
     };
     if (type === 'tiff') add('exif', await readExifTexts(file));
-    for await (const { kind, read } of BLOCKS[type]?.({ window: new WindowReader(handle), file }) ?? []) {
+    for await (const { kind, read } of metadataBlocks(type, { window: new WindowReader(handle), file })) {
       if (seen.has(kind)) continue;
       const bytes = await read();
       add(kind, bytes && bytes.length <= MAX_BLOCK_BYTES ? await PARSERS[kind](bytes) : undefined);
@@ -66,89 +41,3 @@ const PARSERS: Readonly<Record<MetadataKind, (block: Buffer) => Texts | Promise<
   iptc: readIptcTexts,
   xmp: readXmpTexts,
 };
-
-/** Metadata in segments, by their marker and first bytes (EXIF 2.32, 4.7; XMP part 3, 1.1.3; IPTC in resources of Photoshop). */
-export const SEGMENTS = [
-  { kind: 'exif', marker: 0xe1, name: 'Exif\0\0' },
-  { kind: 'xmp', marker: 0xe1, name: 'http://ns.adobe.com/xap/1.0/\0' },
-  { kind: 'iptc', marker: 0xed, name: 'Photoshop 3.0\0' },
-] as const;
-
-/** Metadata by the names of chunks of WebP (RFC 9649, section 2.7.1.5), and of boxes of JPEG XL. */
-const KINDS: Readonly<Record<string, MetadataKind>> = {
-  EXIF: 'exif',
-  'XMP ': 'xmp',
-  Exif: 'exif',
-  'xml ': 'xmp',
-};
-
-/** Yields the metadata by the type of the file. The metadata of other types is not read. */
-const BLOCKS: Partial<Record<InputType, (source: Source) => AsyncGenerator<Block>>> = {
-  async *jpg({ window, file }) {
-    for await (const { marker, offset, length } of jpegSegments(window)) {
-      for (const { kind, name } of SEGMENTS.filter((one) => one.marker === marker)) {
-        const start = (await window.read(offset, name.length)).toString('latin1');
-        if (start !== name) continue;
-        yield { kind, read: readAt(file, offset + name.length, length - name.length) };
-      }
-    }
-  },
-  async *png({ window, file }) {
-    for await (const chunk of pngChunks(window)) {
-      const kind = await kindOfChunk(chunk, window);
-      const body = () => file.read(chunk.offset, chunk.length);
-      if (kind) yield { kind, read: async () => (await readMetadataChunk({ ...chunk, body }))?.bytes };
-    }
-  },
-  async *webp({ window, file }) {
-    for await (const { name, offset, length } of riffChunks(window)) {
-      const kind = KINDS[name];
-      if (kind) yield { kind, read: readAt(file, offset, length) };
-    }
-  },
-  async *tiff({ file }) {
-    const tiff = await TiffReader.open(file);
-    const tags = await tiff?.tags((await tiff.first()) ?? 0);
-    for (const kind of ['iptc', 'xmp'] as const) {
-      const { at, count, width } = tags?.get(TAG[kind]) ?? {};
-      if (at !== undefined && count && width) yield { kind, read: readAt(file, at, count * width) };
-    }
-  },
-  avif: heifBlocks,
-  heic: heifBlocks,
-  async *jxl({ window, file }) {
-    for await (const box of boxes(window)) {
-      const { name, offset, length } = box;
-      const isCompressed = name === 'brob';
-      const kind = KINDS[await contentName(window, box)];
-      const body = readAt(file, isCompressed ? offset + 4 : offset, isCompressed ? length - 4 : length);
-      const content = isCompressed ? () => body().then(decompress) : body;
-      if (kind) yield { kind, read: kind === 'exif' ? () => content().then(afterOffset) : content };
-    }
-  },
-};
-
-/** Returns a function that reads a block. A damaged file can state a length below 0. */
-const readAt = (file: ByteReader, offset: number, length: number) => async () =>
-  length > MAX_BLOCK_BYTES ? undefined : file.read(offset, Math.max(0, length));
-
-async function* heifBlocks({ file }: Source): AsyncGenerator<Block> {
-  const meta = metaIn(await file.read(0, META_BYTES));
-  for (const item of meta.items) {
-    const { id } = item;
-    const kind = metadataKindOf(item);
-    const length = meta.locations.get(id)?.length;
-    if (!kind) continue;
-    const read = async () =>
-      length && length <= MAX_BLOCK_BYTES ? readItem(meta, file, id, length) : undefined;
-    yield { kind, read: kind === 'exif' ? () => read().then(afterOffset) : read };
-  }
-}
-
-/** Returns EXIF without the offset of its TIFF header, which precedes it in HEIF and JPEG XL (ISO/IEC 18181-2, 9.1). */
-const afterOffset = (block: Buffer | undefined): Buffer | undefined =>
-  block && block.length >= 4 ? block.subarray(4 + block.readUInt32BE(0)) : undefined;
-
-/** Decompresses a box (ISO/IEC 18181-2, 9.3); undefined if it is damaged or too large. */
-const decompress = async (block: Buffer | undefined): Promise<Buffer | undefined> =>
-  block && promisify(brotliDecompress)(block, { maxOutputLength: MAX_BLOCK_BYTES }).catch(() => undefined);

@@ -15,6 +15,7 @@ import {
 import { TiffReader } from '../containers/ifd.ts';
 import { jpegSegments, riffChunks } from '../containers/parts.ts';
 import { jxlMetadataEdits } from '../jxl.ts';
+import { SEGMENTS } from '../metadata-blocks.ts';
 import { pngTextRemovals } from '../png/png-text.ts';
 import { PNG_HEADER_BYTES, pngChunk } from '../png/png-writer.ts';
 import { TAG } from '../tiff/tiff.ts';
@@ -23,7 +24,6 @@ import { type CopyrightBlocks, encodeCopyright } from './blocks.ts';
 import { type DirectoryEntry, encodeDirectory, exifEntries, UNDEFINED } from './exif-fields.ts';
 import type { Copyright, FieldText } from './fields.ts';
 import { toResource } from './iptc.ts';
-import { SEGMENTS } from './read.ts';
 
 /** A result to write to. */
 interface Target {

@@ -11,6 +11,16 @@ const NAMESPACES: Readonly<Record<string, string>> = {
   photoshop: 'http://ns.adobe.com/photoshop/1.0/',
   xmpRights: 'http://ns.adobe.com/xap/1.0/rights/',
 };
+/** Namespaces that are only read. */
+const READ_NAMESPACES: Readonly<Record<string, string>> = {
+  ...NAMESPACES,
+  xmp: 'http://ns.adobe.com/xap/1.0/',
+  tiff: 'http://ns.adobe.com/tiff/1.0/',
+  exif: 'http://ns.adobe.com/exif/1.0/',
+  exifEX: 'http://cipa.jp/exif/1.0/',
+  aux: 'http://ns.adobe.com/exif/1.0/aux/',
+  Iptc4xmpCore: 'http://iptc.org/std/Iptc4xmpCore/1.0/xmlns/',
+};
 /** Namespace of `xml:lang`, which no file declares. */
 const XML = 'xml';
 
@@ -21,7 +31,7 @@ const isField = (name: string): name is XmpField => Object.hasOwn(XMP_FIELDS, na
 const LANGUAGE = /^[A-Za-z\d-]{1,35}$/;
 const DEFAULT_LANGUAGE = 'x-default';
 
-/** An element, with the prefixes of {@link NAMESPACES} in names. Other names have no prefix. */
+/** An element, with the prefixes of {@link READ_NAMESPACES} in names. Other names have no prefix. */
 interface Element {
   readonly name: string;
   readonly attributes: ReadonlyMap<string, string>;
@@ -59,9 +69,9 @@ function parseElements(text: string): Element[] {
   return roots;
 }
 
-/** Returns the function that replaces the prefixes of a file by those of {@link NAMESPACES}. */
+/** Returns the function that replaces the prefixes of a file by those of {@link READ_NAMESPACES}. */
 function createNaming(tags: readonly Tag[]): (prefix: string, name: string) => string {
-  const ours = new Map(Object.entries(NAMESPACES).map(([prefix, uri]) => [uri, prefix]));
+  const ours = new Map(Object.entries(READ_NAMESPACES).map(([prefix, uri]) => [uri, prefix]));
   const declared = tags.flatMap(({ attributes }) =>
     attributes.flatMap(({ name, value }) => {
       const prefix = name.startsWith('xmlns:') ? ours.get(value) : undefined;
@@ -92,31 +102,41 @@ function decodeXml(data: string): string | undefined {
 
 const CONTAINERS = ['rdf:Seq', 'rdf:Alt', 'rdf:Bag'];
 
-/** Returns the texts of a field: its items, or its content or resource. */
-function textsIn(field: XmpField, { attributes, children, content }: Element): FieldText[] {
-  const containers = children.filter(({ name }) => CONTAINERS.includes(name));
-  const items = containers.flatMap((container) => container.children.filter(({ name }) => name === 'rdf:li'));
+/** A text of a property, such as `dc:rights`. */
+interface XmpText extends Pick<FieldText, 'text' | 'language'> {
+  readonly name: string;
+}
+
+/** Returns the texts of a property: its items, or its content or resource. */
+function textsIn(name: string, { attributes, children, content }: Element): XmpText[] {
+  const containers = children.filter((child) => CONTAINERS.includes(child.name));
+  const items = containers.flatMap((container) =>
+    container.children.filter((item) => item.name === 'rdf:li'),
+  );
   if (containers.length > 0)
     return items.map((item) => {
       const language = item.attributes.get('xml:lang') ?? '';
       return {
-        field,
+        name,
         text: decodeXml(item.content),
-        language: XMP_FIELDS[field] === 'Alt' && LANGUAGE.test(language) ? language : undefined,
+        language: LANGUAGE.test(language) ? language : undefined,
       };
     });
-  return [{ field, text: decodeXml(attributes.get('rdf:resource') ?? content) }];
+  return [{ name, text: decodeXml(attributes.get('rdf:resource') ?? content) }];
 }
 
 /** Maximum number of tags to parse, which takes some 10 ms. The settings of a raw converter and a history have hundreds. */
 const MAX_TAGS = 4000;
 
 /**
- * Reads the fields, which are attributes or elements of a description.
+ * Reads properties, which are attributes or elements of a description.
  *
  * @returns undefined if the packet is not in UTF-8, or has too many tags
  */
-export function readXmpTexts(packet: Buffer): FieldText[] | undefined {
+export function readXmpProperties(
+  packet: Buffer,
+  isWanted: (name: string) => boolean,
+): XmpText[] | undefined {
   const text = packet.toString();
   if (!isUtf8(packet) || text.split('<', MAX_TAGS + 2).length > MAX_TAGS + 1) return undefined;
   const roots = parseElements(text);
@@ -125,12 +145,17 @@ export function readXmpTexts(packet: Buffer): FieldText[] | undefined {
   );
   const descriptions = graph?.children.filter(({ name }) => name === 'rdf:Description') ?? [];
   return descriptions.flatMap(({ attributes, children }) => [
-    ...[...attributes].flatMap(([name, value]) =>
-      isField(name) ? [{ field: name, text: decodeXml(value) }] : [],
-    ),
-    ...children.flatMap((child) => (isField(child.name) ? textsIn(child.name, child) : [])),
+    ...[...attributes].flatMap(([name, value]) => (isWanted(name) ? [{ name, text: decodeXml(value) }] : [])),
+    ...children.flatMap((child) => (isWanted(child.name) ? textsIn(child.name, child) : [])),
   ]);
 }
+
+/** Reads the fields, as {@link readXmpProperties}. Only alternatives have a language. */
+export const readXmpTexts = (packet: Buffer): FieldText[] | undefined =>
+  readXmpProperties(packet, isField)?.map(({ name, text, language }) => {
+    const field = name as XmpField;
+    return { field, text, ...(XMP_FIELDS[field] === 'Alt' && language && { language }) };
+  });
 
 /** Returns the content of a field. One that holds a single text gets the first. */
 function encodeField(field: XmpField, texts: readonly FieldText[]): string {

@@ -96,17 +96,17 @@ const MAX_TEXT_BYTES = 8 * 1024 ** 2;
 const afterNul = (body: Buffer): Buffer => body.subarray(body.indexOf(0) + 1);
 
 /** Decompresses a text. Returns no bytes if it is damaged or too long. */
-const inflateText = (data: Buffer): Promise<Buffer> =>
-  promisify(inflate)(data, { maxOutputLength: MAX_TEXT_BYTES }).catch(() => Buffer.alloc(0));
+const inflateText = (data: Buffer, maxOutputLength: number): Promise<Buffer> =>
+  promisify(inflate)(data, { maxOutputLength }).catch(() => Buffer.alloc(0));
 
-/** Text by the kind of its chunk (section 11.3.3). */
-const TEXTS: Readonly<Record<string, (body: Buffer) => Buffer | Promise<Buffer>>> = {
+/** Text by the kind of its chunk (section 11.3.3), with the maximum length of a compressed one. */
+const TEXTS: Readonly<Record<string, (body: Buffer, maxBytes: number) => Buffer | Promise<Buffer>>> = {
   tEXt: afterNul,
-  zTXt: (body) => inflateText(afterNul(body).subarray(1)),
-  iTXt(body) {
+  zTXt: (body, maxBytes) => inflateText(afterNul(body).subarray(1), maxBytes),
+  iTXt(body, maxBytes) {
     const rest = afterNul(body);
     const text = afterNul(afterNul(rest.subarray(2)));
-    return rest[0] === 1 ? inflateText(text) : text;
+    return rest[0] === 1 ? inflateText(text, maxBytes) : text;
   },
 };
 
@@ -135,8 +135,22 @@ export async function readMetadataChunk(chunk: WrittenChunk): Promise<PngMetadat
   const body = textOf && (await chunk.body());
   const kind = body && kindOfText(body);
   if (!textOf || !kind) return undefined;
-  const text = await textOf(body);
+  const text = await textOf(body, MAX_TEXT_BYTES);
   return { kind, bytes: keywordOf(body) === XMP_TEXT ? text : await decodeRawProfile(text) };
+}
+
+/** Returns whether a chunk has a text. */
+export const isText = ({ name }: Part): boolean => Object.hasOwn(TEXTS, name);
+
+/** Reads a text that is no metadata, such as an author; undefined for other chunks, and for one of more than {@link BLOCK_BYTES}. */
+export async function readPlainText(
+  { name, offset, length }: Part,
+  bytes: ByteReader,
+): Promise<{ readonly keyword: string; readonly text: Buffer } | undefined> {
+  const textOf = Object.hasOwn(TEXTS, name) ? TEXTS[name] : undefined;
+  if (!textOf || length > BLOCK_BYTES) return undefined;
+  const body = Buffer.from(await bytes.read(offset, length));
+  return kindOfText(body) ? undefined : { keyword: keywordOf(body), text: await textOf(body, BLOCK_BYTES) };
 }
 
 /** Reads the metadata of a PNG that a tool has written, in the order of the chunks. */

@@ -129,7 +129,7 @@ function infoRoute(deps: Deps): RequestHandler {
   return (req, res) =>
     receive(req, res, deps, false, async (file, { signal }) => {
       setLogFields(res, { input: file.type, files: 1 });
-      const image = await deps.identify(file, undefined, signal);
+      const image = await deps.identify(file, {}, signal);
       const { type, width, height, alpha, profile, problem } = image;
       const space = image.colour_space ?? 'rgb';
       if (width === null || problem?.code === 400)

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { formatByteLimit } from '../../base/text.ts';
 import { formSchemas, type Presets } from '../../conversion/request/forms.ts';
+import { REVEALED_KINDS } from '../../images/revealed/fields-table.ts';
 import type { Config } from '../../tables/config.ts';
 import { ERROR_CODES } from '../../tables/error-table.ts';
 import { reasonOf } from '../../tables/errors.ts';
@@ -160,18 +161,18 @@ function fieldSchemas(fields: z.ZodObject): Readonly<Record<string, Json>> {
   );
 }
 
-/** Returns the fields of a form as query parameters, which belong to a body that is an image. */
+/** Returns the fields of a form as query parameters, which belong to a body that is an image. Each has the sentence of its field. */
 export function queryParameters(
   { outputs, presets }: ApiContext,
   form: 'convert' | 'identify',
 ): readonly Json[] {
   const fields = fieldSchemas(formSchemas(outputs, presets)[form]);
   // Without examples: Swagger UI would send the first one.
-  return Object.entries(fields).map(([name, { description: _, examples: __, ...schema }]) => ({
+  return Object.entries(fields).map(([name, { description, examples: _, ...schema }]) => ({
     name,
     in: 'query',
     schema,
-    description: 'As the field of the form. Only if the body is an image.',
+    description,
   }));
 }
 
@@ -210,6 +211,33 @@ const ERROR = z.object({ error: ERROR_MEMBERS }).describe('Body of every error r
 const notes = z
   .array(z.enum(Object.keys(NOTES) as Note[]))
   .describe('Notes that are known before the pixels are decoded.');
+
+const REVEALED = z.strictObject({
+  values: z
+    .array(
+      z.strictObject({
+        kind: z.enum(REVEALED_KINDS).describe('Kind, as in `X-Removed-Metadata`.'),
+        source: z
+          .enum(['exif', 'iptc', 'xmp', 'text'])
+          .describe('Standard of the field. `text`: a comment of the format itself.'),
+        name: z.string().describe('Name of the field, such as `GPSPosition` or `dc:creator`.'),
+        value: z
+          .string()
+          .describe('One line without control characters, cut after 200. A position is in degrees.'),
+      }),
+    )
+    .max(100)
+    .describe('Values by kind, as the file states them.'),
+  thumbnail: z
+    .strictObject({
+      media_type: z.literal('image/jpeg'),
+      bytes: z.int().min(1),
+      base64: z.string().describe('The file.'),
+    })
+    .nullable()
+    .describe('The embedded thumbnail, at most 64 KiB. It can show what was cropped.'),
+  complete: z.boolean().describe('Whether all fields that are known here were read and listed.'),
+});
 
 const EXPLANATION = z.strictObject({
   type: z.enum(ALL_INPUT_TYPES).describe('Format of the image.'),
@@ -284,5 +312,6 @@ const imageDescription = (outputs: readonly OutputType[]) =>
       explanation: EXPLANATION.optional().describe(
         'What that conversion would do, and why: the JSON of `imagemill explain`. Only with `plan`.',
       ),
+      revealed: REVEALED.optional().describe('What the metadata gives away. Only with `reveal`.'),
     })
     .describe('What is known of an image without decoding its pixels.');

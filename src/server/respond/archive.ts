@@ -10,6 +10,7 @@ import { baseNameOf, createUniqueNamer, portableName } from '../../base/text.ts'
 import type { ConversionOutcome, ConversionResult } from '../../conversion/context.ts';
 import type { DiskAccount } from '../../files/disk-space.ts';
 import { hashFile } from '../../files/system.ts';
+import { describeKinds } from '../../images/revealed/fields-table.ts';
 import { OUTPUTS } from '../../tables/formats.ts';
 import { errorBody } from './error-handler.ts';
 import { holdInMemory, pendingResponse, toSendError } from './response.ts';
@@ -163,9 +164,11 @@ async function describeResults(items: readonly ArchiveItem[], entries: readonly 
     const entry = entryOf.get(item);
     if (entry) {
       const { path, format: type, width, height, bytes, notes } = entry.converted;
+      const metadata = describeKinds(entry.converted);
       const sha256 = digests.get(path) ?? (await hashFile(path));
       digests.set(path, sha256);
-      list.push({ index, source, variant, name: entry.name, type, width, height, bytes, sha256, notes });
+      const named = { index, source, variant, name: entry.name, type };
+      list.push({ ...named, width, height, bytes, sha256, notes, metadata });
     } else if ('error' in outcome && variant) {
       list.push({ index, source, variant, ...errorBody(outcome.error) });
     }

@@ -115,15 +115,23 @@ export function listsKey(ifNoneMatch: string | undefined, key: string): boolean 
 const NOTES_HEADER = 'X-Conversion-Notes';
 /** Header with the quality that a result was encoded with. Absent unless `max_bytes` limited the result. */
 const QUALITY_HEADER = 'X-Conversion-Quality';
+/** Headers with the kinds of metadata that the result lost, and those that it has. */
+const REMOVED_HEADER = 'X-Removed-Metadata';
+const KEPT_HEADER = 'X-Kept-Metadata';
 /** Maximum number of file indexes per token. Some clients cannot read a longer header. */
 const MAX_FILE_INDEXES = 100;
 
-/** Sets the headers with the notes, the quality and the size in pixels of a result. A PDF has no size. */
+/** What headers state of a result. */
+type Described = Pick<ConversionResult, 'notes' | 'quality' | 'removed' | 'kept'>;
+
+/** Sets the headers with the notes, the metadata, the quality and the size in pixels of a result. A PDF has no size. */
 export function setResultHeaders(
   res: Response,
-  { notes, quality, width, height }: Pick<ConversionResult, 'notes' | 'quality' | 'width' | 'height'>,
+  { notes, removed, kept, quality, width, height }: Described & Pick<ConversionResult, 'width' | 'height'>,
 ): void {
-  if (notes.length > 0) res.setHeader(NOTES_HEADER, notes.join(', '));
+  const lists = { [NOTES_HEADER]: notes, [REMOVED_HEADER]: removed, [KEPT_HEADER]: kept };
+  for (const [header, list] of Object.entries(lists))
+    if (list.length > 0) res.setHeader(header, list.join(', '));
   if (quality !== undefined) res.setHeader(QUALITY_HEADER, quality);
   if (width === undefined || height === undefined) return;
   res.setHeader('X-Image-Width', width);
@@ -136,17 +144,16 @@ function setDigest(res: Response, sha256: Buffer): void {
 }
 
 /**
- * Sets the headers with the notes and the qualities of several results. Each token occurs once, with the indexes of its files,
+ * Sets the headers with the notes, the metadata and the qualities of several results. Each token occurs once, with the indexes of its files,
  * from 0, as a parameter (RFC 9651): `first-frame-only;files="0 3", alpha-flattened;files="1"`, or `80;files="0 3", 42;files="1"`.
  *
  * @param results the result of each file; undefined if it failed
  */
-export function setBatchHeaders(
-  res: Response,
-  results: readonly (Pick<ConversionResult, 'notes' | 'quality'> | undefined)[],
-): void {
+export function setBatchHeaders(res: Response, results: readonly (Described | undefined)[]): void {
   const tokens = {
     [NOTES_HEADER]: results.map((result) => result?.notes ?? []),
+    [REMOVED_HEADER]: results.map((result) => result?.removed ?? []),
+    [KEPT_HEADER]: results.map((result) => result?.kept ?? []),
     [QUALITY_HEADER]: results.map((result) => result?.quality ?? []),
   };
   for (const [header, ofFiles] of Object.entries(tokens)) {

@@ -1,4 +1,5 @@
 /** @module Headers of results that the reference documents, that scripts of other sites can read, and that no error response has. */
+import { REVEALED_KINDS } from '../../images/revealed/fields-table.ts';
 import { NOTES } from '../../tables/notes.ts';
 
 const text = (description: string) => ({ description, schema: { type: 'string' } });
@@ -32,6 +33,12 @@ export const RESULT_HEADERS = {
   ),
   'X-Image-Width': integer(
     'Width of the result in pixels, or of the largest image of an icon. Absent for a PDF.',
+  ),
+  'X-Kept-Metadata': text(
+    'Kinds of `X-Removed-Metadata` that the result still has, with `metadata=all` or `copyright`. Absent if there are none.',
+  ),
+  'X-Removed-Metadata': text(
+    `What EXIF, IPTC and XMP of the image give away and the result does not have, as a list of kinds, never values: ${REVEALED_KINDS.map((kind) => `\`${kind}\``).join(', ')}. Absent if there are none. For a batch, each kind has indexes as in \`X-Conversion-Notes\`.`,
   ),
   'X-Skipped-Files': text(
     'Positions of the files that `on_error=skip` has left out of a combined file, from 0, as a list: `1, 4`. Absent if there are none.',

@@ -186,10 +186,15 @@ async function sendCombined(
     res,
     files.map((_, index) => {
       const own = results.flatMap((one) =>
-        one.index === index && 'converted' in one.outcome ? one.outcome.converted.notes : [],
+        one.index === index && 'converted' in one.outcome ? one.outcome.converted : [],
       );
+      const unique = <T>(list: readonly T[]): T[] => [...new Set(list)];
       const more: readonly Note[] = skipped.includes(index) ? ['files-skipped'] : form.notes;
-      return { notes: [...new Set([...own, ...more])] };
+      return {
+        notes: unique([...own.flatMap(({ notes }) => notes), ...more]),
+        removed: unique(own.flatMap(({ removed }) => removed)),
+        kept: unique(own.flatMap(({ kept }) => kept)),
+      };
     }),
   );
   await sendResult(res, combined, name, disk);
@@ -272,7 +277,11 @@ export function identifyRoute(deps: FormRouteDeps<IdentifyFields>, identify: Ide
     });
     // An explanation can have a megabyte of arguments, so each is encoded in a turn of its own.
     const images = await mapInTurns(received, async ({ name, ...file }) => {
-      const { conversion, ...image } = await identify({ ...file, disk, client }, wanted, signal);
+      const { conversion, ...image } = await identify(
+        { ...file, disk, client },
+        { wanted, reveal: options.reveal },
+        signal,
+      );
       const described = {
         name: name || null,
         ...image,

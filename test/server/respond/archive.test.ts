@@ -48,6 +48,8 @@ describe('sendArchive', () => {
       bytes: content.length,
       key: '',
       notes: [],
+      removed: [],
+      kept: [],
       queuedMs: 0,
       preparedMs: 0,
       convertedMs: 0,

@@ -1,0 +1,140 @@
+/** @module Reads what EXIF, or the first directory of a TIFF, gives away (EXIF 2.32, 4.6). */
+import type { ByteReader } from '../containers/file.ts';
+import { type IfdEntry, type Tags, TiffReader } from '../containers/ifd.ts';
+import { decodeText, MAX_TEXT_BYTES } from '../copyright/fields.ts';
+import {
+  CAMERA_TAGS,
+  IMAGE_TAGS,
+  PLACE_TAGS,
+  type RevealedKind,
+  USER_COMMENT,
+  WINDOWS_TAGS,
+} from './fields-table.ts';
+
+/** A value, or the bytes of a thumbnail. */
+type ExifValue =
+  | { readonly kind: RevealedKind; readonly name: string; readonly value: string | undefined }
+  | { readonly thumbnail: Buffer };
+
+/** Tags of other directories, and of the thumbnail in the second one. */
+const TAGS = { camera: 34665, place: 34853, thumbnailAt: 513, thumbnailLength: 514 } as const;
+/** Tags of a position. Each side has its half of the globe, and degrees, minutes and seconds. */
+const SIDES = [
+  { half: 1, degrees: 2, negative: 'S', max: 90 },
+  { half: 3, degrees: 4, negative: 'W', max: 180 },
+] as const;
+const ALTITUDE = { below: 5, metres: 6 } as const;
+
+/** Maximum bytes of a thumbnail: those of a segment of a JPEG. */
+const MAX_THUMBNAIL_BYTES = 64 * 1024;
+const JPEG_START = Buffer.from([0xff, 0xd8, 0xff]);
+
+/** Returns whether bytes start as a JPEG. */
+export const isJpeg = (bytes: Buffer): boolean => bytes.subarray(0, JPEG_START.length).equals(JPEG_START);
+
+/**
+ * Yields the values in the directories.
+ *
+ * @param hasThumbnail whether the second directory is that of a thumbnail. In a TIFF, it is the second page.
+ */
+export async function* exifValues(bytes: ByteReader, hasThumbnail: boolean): AsyncGenerator<ExifValue> {
+  const tiff = await TiffReader.open(bytes);
+  const first = await tiff?.first();
+  if (!tiff || !first) return;
+  const image = await tiff.tags(first);
+  const directory = async (tag: number): Promise<Tags> => {
+    const at = image.get(tag)?.value;
+    return at ? tiff.tags(at) : new Map();
+  };
+  const [camera, place] = [await directory(TAGS.camera), await directory(TAGS.place)];
+  const position = await readPosition(tiff, place);
+  if (position) yield { kind: 'place', name: 'GPSPosition', value: position };
+  const altitude = position && (await readAltitude(tiff, place));
+  if (altitude) yield { kind: 'place', name: 'GPSAltitude', value: altitude };
+  for (const [tags, fields, decode] of [
+    [image, IMAGE_TAGS, decodePlain],
+    [camera, CAMERA_TAGS, decodePlain],
+    [place, PLACE_TAGS, decodePlain],
+    [image, WINDOWS_TAGS, decodeUtf16],
+    [camera, { [USER_COMMENT]: ['comment', 'UserComment'] }, decodeComment],
+  ] as const)
+    for (const [tag, [kind, name]] of Object.entries(fields)) {
+      const entry = tags.get(Number(tag));
+      if (entry) yield { kind, name, value: decode(await readValue(bytes, entry), tiff) };
+    }
+  const thumbnail = hasThumbnail && (await readThumbnail(tiff, first));
+  if (thumbnail) yield { thumbnail };
+}
+
+/** Reads the bytes of a value that is no number. */
+const readValue = async (bytes: ByteReader, { at, count, width }: IfdEntry): Promise<Buffer> =>
+  bytes.read(at, Math.min(count * width, MAX_TEXT_BYTES));
+
+/** Decodes a text up to its last character other than NUL. Several texts have a NUL between them. */
+function decodePlain(bytes: Buffer): string | undefined {
+  const parts = bytes.toString('latin1').split('\0');
+  const text = parts.filter((part) => part.trim() !== '').join('; ');
+  return decodeText(Buffer.from(text, 'latin1'));
+}
+
+function decodeUtf16(bytes: Buffer): string {
+  return new TextDecoder('utf-16le').decode(bytes).split('\0', 1)[0] as string;
+}
+
+/** Bytes of the name of the encoding, which precede a comment. */
+const ENCODING_BYTES = 8;
+
+function decodeComment(bytes: Buffer, tiff: TiffReader): string | undefined {
+  const text = bytes.subarray(ENCODING_BYTES);
+  if (bytes.toString('latin1', 0, 7) !== 'UNICODE') return decodePlain(text);
+  const isBigEndian = tiff.encode(1, 2)[1] === 1;
+  return new TextDecoder(isBigEndian ? 'utf-16be' : 'utf-16le').decode(text).split('\0', 1)[0];
+}
+
+/** Reads fractions: two numbers of four bytes each. One with a denominator of 0 is not a number. */
+async function readFractions(
+  tiff: TiffReader,
+  entry: IfdEntry | undefined,
+  count: number,
+): Promise<number[]> {
+  const raw = entry ? await tiff.bytes.read(entry.value, 8 * Math.min(count, entry.count)) : Buffer.alloc(0);
+  return Array.from({ length: Math.floor(raw.length / 8) }, (_, at) => {
+    const [above, below] = [tiff.numberIn(raw, 8 * at, 4), tiff.numberIn(raw, 8 * at + 4, 4)];
+    return below === 0 ? Number.NaN : above / below;
+  });
+}
+
+/** Reads the position in degrees, as `48.137154, 11.576124`; undefined if the camera had none. */
+async function readPosition(tiff: TiffReader, place: Tags): Promise<string | undefined> {
+  const sides: string[] = [];
+  for (const { half, degrees, negative, max } of SIDES) {
+    const [whole = Number.NaN, minutes, seconds] = await readFractions(tiff, place.get(degrees), 3);
+    const size = whole + (minutes || 0) / 60 + (seconds || 0) / 3600;
+    if (!(size <= max)) return undefined;
+    const letter = place.get(half);
+    const isNegative = letter && (await readValue(tiff.bytes, letter)).toString('latin1', 0, 1) === negative;
+    sides.push((isNegative ? -size : size).toFixed(6));
+  }
+  return sides.join(', ');
+}
+
+async function readAltitude(tiff: TiffReader, place: Tags): Promise<string | undefined> {
+  const [metres = Number.NaN] = await readFractions(tiff, place.get(ALTITUDE.metres), 1);
+  const sign = place.get(ALTITUDE.below)?.value === 1 ? -1 : 1;
+  return Number.isNaN(metres) ? undefined : `${(sign * metres).toFixed(1)} m`;
+}
+
+/** Reads a thumbnail that is a JPEG (EXIF 2.32, 4.5.2). */
+async function readThumbnail(tiff: TiffReader, first: number): Promise<Buffer | undefined> {
+  const { count: countBytes, entry } = tiff.layout;
+  const count = (await tiff.number(first, countBytes)) ?? 0;
+  const second = await tiff.number(first + countBytes + count * entry, 4);
+  if (!second) return undefined;
+  const tags = await tiff.tags(second);
+  const length = tags.get(TAGS.thumbnailLength)?.value ?? 0;
+  const bytes = await tiff.bytes.read(
+    tags.get(TAGS.thumbnailAt)?.value ?? 0,
+    Math.min(length, MAX_THUMBNAIL_BYTES),
+  );
+  return isJpeg(bytes) ? bytes : undefined;
+}
