@@ -119,7 +119,7 @@ describe('GET /docs', () => {
 
     it('has the address of this server in its examples, and a link to the web page', async () => {
       await open('dark', '#/Conversion/convert');
-      const command = await page.locator('pre', { hasText: 'curl -F file=' }).textContent();
+      const command = await page.locator('pre', { hasText: 'curl -F file=' }).first().textContent();
       expect(command).to.include(`${origin}/api/v1/convert`);
       expect(await page.locator('body').textContent()).to.not.include('localhost:3000');
       await page.getByRole('link', { name: 'Convert images' }).click();

@@ -54,8 +54,8 @@ export function createDocument(base: string, service: ApiContext): Json {
       OPERATIONS.map((operation) => [
         operation.path,
         {
-          [operation.method.toLowerCase()]: describe(operation, service),
-          options: describe(methodsOperation(operation), service),
+          [operation.method.toLowerCase()]: describe(operation, base, service),
+          options: describe(methodsOperation(operation), base, service),
         },
       ]),
     ),
@@ -86,15 +86,15 @@ function contact(email: string): Json {
   return { name: 'Support', ...(/@.+\../.test(email) && { email }) };
 }
 
-function describe(operation: Operation, service: ApiContext): Json {
-  const { method, operationId, summary, description, form, isPublic = false } = operation;
+function describe(operation: Operation, base: string, service: ApiContext): Json {
+  const { method, operationId, summary, form, isPublic = false } = operation;
   const named = !isPublic && hasClientIds(service.config);
   const isImage = form !== undefined && form !== 'batch';
   return {
     operationId,
     tags: [form ? 'Conversion' : method === 'OPTIONS' ? 'Methods' : 'Service'],
     summary,
-    description,
+    description: withExample(operation, base, service),
     security: isPublic ? [] : undefined,
     parameters: [
       { $ref: '#/components/parameters/RequestId' },
@@ -110,6 +110,18 @@ function describe(operation: Operation, service: ApiContext): Json {
     }),
     responses: responses(operation, service),
   };
+}
+
+/** Returns the description of an operation, after its example and the result. */
+function withExample(
+  { path, description, example }: Operation,
+  base: string,
+  { config }: ApiContext,
+): string {
+  if (!example) return description;
+  const { command, result } = example;
+  const call = `\`\`\`sh\ncurl ${exampleOrigin(config)}${base}${path} \\\n  ${command}\n\`\`\``;
+  return [call, result, description].join('\n\n');
 }
 
 const REQUEST_ID = {

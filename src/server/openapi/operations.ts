@@ -11,6 +11,8 @@ export interface Operation {
   readonly operationId: string;
   readonly summary: string;
   readonly description: string;
+  /** Arguments of curl, and what it prints or the result is. The description starts with both. */
+  readonly example?: { readonly command: string; readonly result: string };
   /** The form of the request body, if any. */
   readonly form?: 'convert' | 'batch' | 'identify';
   /** Whether the operation never needs an API key. */
@@ -32,6 +34,12 @@ const ENDPOINTS = {
     method: 'POST',
     path: '/convert',
     summary: 'Convert one image',
+    example: {
+      command: '-F file=@photo.jpg -F output_format=webp -F width=1600 -o photo.webp',
+      result:
+        'The file `photo.webp`, at most 1600 pixels wide, without the place, the camera and other metadata. Headers describe it:\n\n' +
+        '```http\nX-Image-Width: 1600\nX-Image-Height: 1067\nX-Removed-Metadata: place, time, camera\n```',
+    },
     description:
       'Fields can have any order. Empty fields count as absent, unknown fields are ignored with a note, and a repeated field is an ' +
       'error. The body can also be the image itself (`image/*`, `application/octet-stream` or no type), with POST or PUT: the fields are then ' +
@@ -51,6 +59,11 @@ const ENDPOINTS = {
     method: 'POST',
     path: '/batch',
     summary: 'Convert several images',
+    example: {
+      command: '-F files=@a.jpg -F files=@b.png -F output_format=webp -o converted.zip',
+      result:
+        'The archive `converted.zip` with `a.webp` and `b.webp`. With `-F combine=true -F output_format=pdf`, it is one PDF with a page for each.',
+    },
     description:
       'All images have the same options. The archive contains the results in the order of the uploaded files. Each has ' +
       'the name of its file with the new extension, in the folder that the file has in an uploaded ZIP archive, otherwise in none; if a ' +
@@ -73,6 +86,12 @@ const ENDPOINTS = {
     method: 'POST',
     path: '/identify',
     summary: 'Describe images',
+    example: {
+      command: '-F file=@photo.jpg -F reveal=true',
+      result:
+        'JSON with the size, the colours and more, and with `reveal` what the metadata gives away:\n\n' +
+        '```json\n{"type": "jpg", "width": 4032, "height": 3024, "metadata": ["exif"], "revealed": {"values": [{"kind": "place", "source": "exif", "name": "GPSPosition", "value": "48.137154, 11.576124"}]}}\n```',
+    },
     description:
       'Describes images by their headers, without decoding their pixels. With any option of `/convert`, `conversion` describes ' +
       'the result that these options would have, and with `plan` there is an `explanation`. The body can also be the image itself, as for `/convert`. An image that this ' +

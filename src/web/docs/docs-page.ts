@@ -8,17 +8,28 @@ type Field = (props: {
   readonly dispatchInitialValue?: boolean;
 }) => unknown;
 
+/** React, as Swagger UI passes it to plugins. */
+interface React {
+  createElement(type: unknown, props: object | null, ...children: readonly unknown[]): unknown;
+  useState<T>(initial: T): [T, (value: T) => void];
+}
+
+/** The parameters of an operation, as Swagger UI stores them. */
+interface Operation {
+  readonly parameters: { filter(test: (one: Map<string, unknown>) => boolean): { readonly size: number } };
+}
+
 /** Follows the colour scheme of the system. */
 const dark = matchMedia('(prefers-color-scheme: dark)');
-const follow = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
-dark.addEventListener('change', follow);
-follow();
+const followScheme = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
+dark.addEventListener('change', followScheme);
+followScheme();
 
 /**
  * Plugin that leaves fields without a default empty, where Swagger UI would invent a value (such as a width of 1), and
  * does not send empty fields.
  */
-const startEmpty = ({ React }: { readonly React: { createElement: (...args: unknown[]) => unknown } }) => ({
+const startEmpty = ({ React }: { readonly React: React }) => ({
   wrapComponents: {
     JsonSchemaForm:
       (original: Field): Field =>
@@ -31,10 +42,35 @@ const startEmpty = ({ React }: { readonly React: { createElement: (...args: unkn
   },
 });
 
-SwaggerUI({
+/**
+ * Plugin that collapses the parameters of the query: they repeat the fields of the form, for requests whose body is an image. The form
+ * follows them.
+ */
+const collapseQuery = ({ React }: { readonly React: React }) => ({
+  wrapComponents: {
+    parameters:
+      (original: unknown) =>
+      (props: Operation): unknown => {
+        const [isOpen, setOpen] = React.useState(false);
+        const { size } = props.parameters.filter((one) => one.get('in') === 'query');
+        const parameters = React.createElement(original, props);
+        if (size === 0) return parameters;
+        const toggle = { type: 'button', 'aria-expanded': isOpen, onClick: () => setOpen(!isOpen) };
+        const label = `The image itself as the body, with ${size} parameters in the query instead of a form`;
+        return React.createElement(
+          'div',
+          { className: isOpen ? 'query' : 'query query-closed' },
+          React.createElement('button', { ...toggle, className: 'query-toggle' }, label),
+          parameters,
+        );
+      },
+  },
+});
+
+const ui = SwaggerUI({
   url: 'api/v1/openapi.json',
   domNode: document.getElementById('reference'),
-  plugins: [startEmpty],
+  plugins: [startEmpty, collapseQuery],
   deepLinking: true,
   displayRequestDuration: true,
   tryItOutEnabled: true,
@@ -49,4 +85,26 @@ SwaggerUI({
   },
   // By default, Swagger UI sends the document to validator.swagger.io.
   validatorUrl: null,
+});
+
+/** Opens the operation of a link, and shows the field that the link names. */
+async function follow(link: HTMLAnchorElement): Promise<void> {
+  const [, tag = '', operation = ''] = link.hash.split('/');
+  ui.layoutActions.show(['operations', tag, operation], true);
+  const block = `#operations-${tag}-${operation}`;
+  const { field } = link.dataset;
+  const target = field ? `${block} [data-property-name="${field}"]` : block;
+  // Swagger UI draws the operation in one of the next frames.
+  for (let frame = 0; frame < MAX_FRAMES; frame += 1) {
+    const found = document.querySelector(target);
+    if (found) return found.scrollIntoView();
+    await new Promise(requestAnimationFrame);
+  }
+}
+
+/** Frames after which an operation is drawn at the latest: a few seconds. */
+const MAX_FRAMES = 300;
+
+document.querySelector('.contents')?.addEventListener('click', ({ target }) => {
+  if (target instanceof HTMLAnchorElement) void follow(target);
 });
