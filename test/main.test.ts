@@ -151,7 +151,7 @@ describe('the service process', () => {
     for (const [how, answers] of [
       [
         'allows what the policy forbids',
-        `"PNG:in PDF:allowed.pdf") ;; "-list resource") echo "  Width: 65535P"; echo "  Disk: 0B"; echo "  ${LIST_LIMIT}";; *) exit 0`,
+        `"PNG:in BMP3:allowed.bmp") ;; "-list resource") echo "  Width: 65535P"; echo "  Disk: 0B"; echo "  ${LIST_LIMIT}";; *) exit 0`,
       ],
       [
         'forbids what the policy allows',
@@ -159,11 +159,11 @@ describe('the service process', () => {
       ],
       [
         'has other limits than the policy',
-        '"PNG:in PDF:allowed.pdf") ;; "-list resource") echo "  Width: 65535P"; echo "  Disk: 0B"; echo "  List length: 99B";; *) exit 1',
+        '"PNG:in BMP3:allowed.bmp") ;; "-list resource") echo "  Width: 65535P"; echo "  Disk: 0B"; echo "  List length: 99B";; *) exit 1',
       ],
     ]) {
       it(`exits with 2 and leaves no files when ImageMagick ${how}`, async () => {
-        const formats = 'for f in PNG PDF; do echo "  $f $f rw+ x"; done';
+        const formats = 'for f in PNG BMP3; do echo "  $f $f rw+ x"; done';
         const version = 'echo "Version: ImageMagick 7.1.1-43 Q16"';
         const MAGICK_BIN = await writeScript(
           'magick',

@@ -83,7 +83,7 @@ const PROBE_TIMEOUT_MS = 10_000;
  *
  * ImageMagick fails open: when it cannot find or read a policy, it silently applies only the policy of the system. So
  * this function runs the program three times: with an operation that only the policy of the service forbids, with one
- * that the policy of the system may forbid, and with a listing of its limits.
+ * that it permits, and with a listing of its limits.
  *
  * @param folder an empty folder, which receives the files of the check
  * @param toolLimits the limits that ImageMagick must report
@@ -99,14 +99,14 @@ export async function isPolicyEnforced(
     run({ file: magick.path, args, cwd: folder, timeoutMs: PROBE_TIMEOUT_MS });
   const [forbidden, allowed, limits] = await Promise.allSettled([
     probe('xc:red', 'PNG:forbidden.png'),
-    probe('PNG:in', 'PDF:allowed.pdf'),
+    probe('PNG:in', 'BMP3:allowed.bmp'),
     probe('-list', 'resource'),
   ]);
   return (
     forbidden.status === 'rejected' &&
     forbidden.reason instanceof CommandError &&
     forbidden.reason.reason === 'exit' &&
-    (allowed.status === 'fulfilled' || !magick.writes.has('PDF')) &&
+    (allowed.status === 'fulfilled' || !magick.writes.has('BMP3')) &&
     limits.status === 'fulfilled' &&
     expectedLimits(toolLimits).every((limit) => limit.test(limits.value.stdout))
   );

@@ -64,7 +64,7 @@ export interface InputFormat {
 export interface OutputFormat {
   readonly label: string;
   readonly mediaType: string;
-  /** Prefix of ImageMagick's coder for writing; `PNG` for types that another program encodes from a PNG. */
+  /** Prefix of ImageMagick's coder for writing; `PNG` for types that another program encodes from a PNG, and `JPEG` for the pages of a PDF. */
   readonly coder: string;
   /** Coder with which ImageMagick 7 writes a part of the file. */
   readonly innerCoder?: string;
@@ -283,7 +283,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     compressed: true,
     pages: true,
     paper: true,
-    coder: 'PDF',
+    coder: 'JPEG',
     alpha: 'full',
     takesBackground: true,
     signature: bytesOf('%PDF-'),

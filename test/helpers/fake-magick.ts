@@ -22,9 +22,9 @@ export function fakeMagick(body: string, version = '7.1.1-43', formats = ':'): P
     'magick',
     `case "$*" in
   -version) echo "Version: ImageMagick ${version} Q16" ;;
-  "-list format") for f in PNG JPEG GIF BMP BMP3 TIFF AVIF ICO WEBP PDF; do echo "  $f  $f  rw+  x"; done; ${formats} ;;
+  "-list format") for f in PNG JPEG GIF BMP BMP3 TIFF AVIF ICO WEBP; do echo "  $f  $f  rw+  x"; done; ${formats} ;;
   xc:red*) exit 1 ;;
-  "PNG:in PDF:allowed.pdf") ;;
+  "PNG:in BMP3:allowed.bmp") ;;
   "-list resource") printf "  Width: $MAGICK_WIDTH_LIMIT""P\\n  Disk: 0B\\n  ${LIST_LIMIT}\\n" ;;
   *) ${body} ;;
 esac`,

@@ -109,6 +109,7 @@ const TRICKS: readonly (readonly string[])[] = [
   // output formats that contain a script or start a program
   ...[
     'mvg:out.mvg',
+    'pdf:out.pdf',
     'msl:out.msl',
     'svg:out.svg',
     'ps:out.ps',

@@ -25,7 +25,7 @@ describe('findToolchain', () => {
     expect(magick?.version).to.match(/^[67]\.\d+\.\d+/);
     expect(magick?.major).to.equal(Number(magick?.version[0]));
     expect(magick?.reads).to.include.keys('PNG', 'JPEG', 'GIF', 'BMP', 'TIFF', 'AVIF', 'ICO', 'WEBP');
-    expect(magick?.writes).to.include.keys('PNG', 'JPEG', 'GIF', 'BMP3', 'WEBP', 'PDF');
+    expect(magick?.writes).to.include.keys('PNG', 'JPEG', 'GIF', 'BMP3', 'WEBP');
     expect(rsvg?.version).to.match(/^\d+\.\d+/);
   });
 

@@ -154,9 +154,10 @@ function missingTools(toolchain: Toolchain, refused: ReadonlyMap<ToolName, strin
 
 /** Returns the coders that standard conversions need and that ImageMagick does not have. */
 function missingCoders(magick: Magick): Problem[] {
+  const written = new Set(OUTPUT_TYPES.map((type) => OUTPUTS[type].coder));
   const needed = [
     ...codersRead(INPUT_TYPES, magick.major).map((coder) => ['read', coder] as const),
-    ...OUTPUT_TYPES.map((type) => ['write', OUTPUTS[type].coder] as const),
+    ...Array.from(written, (coder) => ['write', coder] as const),
   ];
   return needed.flatMap(([verb, coder]) => missingCoder(magick, verb, coder) ?? []);
 }

@@ -133,7 +133,6 @@ const TRIALS: Readonly<Record<Exclude<ToolName, 'magick'>, Trial>> = {
 /** Returns a trial that writes each format that this ImageMagick can write, and reads it back if it can. */
 function magickTrial({ reads, writes, major }: Magick): Trial {
   const both = ['JPEG', 'GIF', 'BMP', 'WEBP'].filter((coder) => reads.has(coder) && writes.has(coder));
-  const written = [...both, ...['PDF'].filter((coder) => writes.has(coder))];
   // With version 6, heif-convert decodes AVIF.
   const avif = major === 7 && reads.has('AVIF') ? ['AVIF:in.avif'] : [];
   return {
@@ -148,7 +147,7 @@ function magickTrial({ reads, writes, major }: Magick): Trial {
       '256x256!',
       '-resize',
       '20x20!',
-      ...written.flatMap((coder) => ['-write', `${coder}:made-${coder}`]),
+      ...both.flatMap((coder) => ['-write', `${coder}:made-${coder}`]),
       ...both.map((coder) => `${coder}:made-${coder}`),
       ...avif,
       '-append',
