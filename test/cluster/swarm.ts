@@ -1,7 +1,10 @@
 /** @module Tests of `docker/swarm.yaml` on three machines, under a constant load, while the cluster changes. */
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
+import { fixture } from '../helpers/client.ts';
 import { IMAGE } from '../helpers/docker.ts';
+import { dial, startOfBatch } from '../helpers/raw-http.ts';
 import { isRunning, processesWhere } from '../helpers/util.ts';
 import { type Event, startLoad } from './load.ts';
 import { type Machine, until } from './machines.ts';
@@ -50,7 +53,7 @@ describe('docker/swarm.yaml', function () {
     );
 
   before(async () => {
-    stack = await startStack(CLIENTS + 1, PER_MINUTE, { REPLICAS });
+    stack = await startStack(CLIENTS + 3, PER_MINUTE, { REPLICAS });
     ({ manager, workers } = stack);
     expect(stack.refusal).to.match(/(?:secret|config) not found: imagemill-/);
     load = await startLoad(stack.urls.slice(0, CLIENTS), 'clients');
@@ -142,6 +145,42 @@ describe('docker/swarm.yaml', function () {
         await until(async () => (await nginxWorkers()).some((pid) => !old.includes(pid)));
       }
     });
+    expectNoFailures(event);
+  });
+
+  it('answers all requests while two other addresses hold twelve stalled uploads', async () => {
+    const start = startOfBatch(await fixture('scene.jpg'), 20_000_000, 'Authorization: Bearer clients\r\n');
+    const open: Socket[] = [];
+    const drip = setInterval(() => {
+      for (const socket of open) socket.write('x');
+    }, 4000);
+    const received = async () =>
+      (
+        await Promise.all(
+          (
+            await stack.instances()
+          ).map(({ machine, id }) => machine.docker('exec', id, 'sh', '-c', 'ls -R /tmp')),
+        )
+      ).join('\n');
+    const event = await load
+      .during('twelve stalled uploads of two addresses', async () => {
+        for (const url of stack.urls.slice(CLIENTS, CLIENTS + 2))
+          for (let at = 0; at < 6; at += 1) {
+            const socket = await dial(url);
+            open.push(socket);
+            socket.write(start);
+          }
+        await until(async () => ((await received()).match(/^in$/gm) ?? []).length >= 12);
+        const [proxy = ''] = await stack.containersOn(manager, PROXY);
+        const files = await manager.docker('exec', proxy, 'sh', '-c', 'ls -l /proc/[0-9]*/fd 2>&1 || true');
+        expect(files).to.include('socket:');
+        expect(files.match(/client_body/g) ?? [], 'held by nginx').to.have.length.below(12);
+        await until(async () => (load.events.at(-1)?.requests ?? 0) > CLIENTS);
+      })
+      .finally(() => {
+        clearInterval(drip);
+        for (const socket of open) socket.destroy();
+      });
     expectNoFailures(event);
   });
 

@@ -5,8 +5,9 @@ import { expect } from 'chai';
 import { parse } from 'yaml';
 import { convert, fixture, sendForm } from '../helpers/client.ts';
 import { freePorts } from '../helpers/daemons.ts';
-import { docker, inspect } from '../helpers/docker.ts';
+import { docker, IMAGE, inspect } from '../helpers/docker.ts';
 import { extra } from '../helpers/extra.ts';
+import { startOfBatch } from '../helpers/raw-http.ts';
 import { eventually } from '../helpers/util.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -124,6 +125,36 @@ describe('docker/compose.yaml', () => {
       expect((await inspect(`${project}_back`)).Internal, 'leads nowhere').to.equal(true);
       for (const path of ['/metrics', '/readyz'])
         expect((await sendForm(new URL(path, base).href)).status).to.equal(404);
+    });
+
+    it('converts for a third address while two addresses hold twelve stalled uploads', async () => {
+      limit = '0';
+      await up();
+      const start = startOfBatch(photo, 20_000_000).toString('base64');
+      const client = `for (let n = 0; n < 6; n += 1) {
+        const socket = require('node:net').connect(8080, 'proxy', () => {
+          socket.write(Buffer.from(process.argv[1], 'base64'));
+          setInterval(() => socket.write('x'), 4000);
+        });
+      }`;
+      const run = ['run', '--detach', '--network', `${project}_front`, '--entrypoint', 'node', IMAGE];
+      const clients = [
+        await docker(...run, '--eval', client, start),
+        await docker(...run, '--eval', client, start),
+      ];
+      try {
+        const instances = await containers('instances');
+        const received = async () =>
+          Promise.all(instances.map((name) => docker('exec', name, 'sh', '-c', 'ls -R /tmp')));
+        await eventually(async () => ((await received()).join('\n').match(/^in$/gm) ?? []).length === 12);
+        const [proxy = ''] = await containers('proxy');
+        const open = await docker('exec', proxy, 'sh', '-c', 'ls -l /proc/[0-9]*/fd 2>&1 || true');
+        expect(open).to.include('socket:').and.not.include('client_body');
+        const answers = await Promise.all(Array.from({ length: 6 }, () => convert(base, photo)));
+        expect(answers.map(({ status }) => status)).to.deep.equal(Array(6).fill(200));
+      } finally {
+        await docker('rm', '--force', ...clients);
+      }
     });
 
     it('answers every request with 200 while one instance is stopped under load', async () => {

@@ -11,7 +11,7 @@ import { convert, fixture, sendForm } from '../helpers/client.ts';
 import { type Daemon, freePorts, startNginx, startNginxFile } from '../helpers/daemons.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
-import { closed, dial, exchange, parseAnswer } from '../helpers/raw-http.ts';
+import { closed, dial, exchange, parseAnswer, startOfBatch } from '../helpers/raw-http.ts';
 import { eventually } from '../helpers/util.ts';
 
 const CONF = new URL('../../docker/nginx.conf', import.meta.url);
@@ -20,8 +20,6 @@ const CONF = new URL('../../docker/nginx.conf', import.meta.url);
 const uploadOf = (bytes: number) =>
   `POST /api/v1/batch HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=xyz\r\nContent-Length: ${bytes}\r\n\r\n`;
 const upload = uploadOf(19_999_999);
-/** Start of the file of an upload. */
-const FILE_START = '--xyz\r\nContent-Disposition: form-data; name="files"; filename="a.png"\r\n\r\n';
 const plain = (path: string, method = 'GET') =>
   `${method} ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
 
@@ -210,12 +208,8 @@ describe('docker/nginx.conf in front of an instance', () => {
     );
     open.push(...uploads);
     const scene = await fixture('scene.jpg');
-    const sent = Buffer.concat([Buffer.from(FILE_START), scene, Buffer.alloc(200_000)]);
-    const chunked = uploadOf(0).replace('Content-Length: 0', 'Transfer-Encoding: chunked');
-    for (const [at, socket] of uploads.entries()) {
-      socket.write(at % 2 === 0 ? uploadOf(20_000_000) : `${chunked}${sent.length.toString(16)}\r\n`);
-      socket.write(sent);
-    }
+    for (const [at, socket] of uploads.entries())
+      socket.write(startOfBatch(scene, at % 2 === 0 ? 20_000_000 : undefined));
     const received = async () =>
       (await readdir(temp, { recursive: true })).filter((name) => name.endsWith('/in')).length;
     await eventually(async () => (await received()) === 12);

@@ -14,6 +14,25 @@ export const formBody = (file: Buffer): Buffer =>
 export const formHead = (length: number): string =>
   `POST /api/v1/convert HTTP/1.1\r\nHost: x\r\n${FORM_TYPE}Content-Length: ${length}\r\n\r\n`;
 
+/** Start of the file of a batch. */
+const BATCH_START = FILE_PART.replace('name="file"', 'name="files"');
+
+/**
+ * Returns the start of a batch of one file, whose rest is missing.
+ *
+ * @param length the number of bytes that it announces; none for a body in chunks
+ * @param headers more headers, each with its line break
+ */
+export function startOfBatch(file: Buffer, length?: number, headers = ''): Buffer {
+  const body = Buffer.concat([Buffer.from(BATCH_START), file, Buffer.alloc(50_000)]);
+  const framing =
+    length === undefined
+      ? `Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n`
+      : `Content-Length: ${length}\r\n\r\n`;
+  const head = `POST /api/v1/batch HTTP/1.1\r\nHost: x\r\n${headers}${FORM_TYPE}${framing}`;
+  return Buffer.concat([Buffer.from(head), body]);
+}
+
 /** Formats a conversion of an image, as Latin-1. */
 export function conversionRequest(file: Buffer): string {
   const body = formBody(file);
