@@ -11,7 +11,7 @@ import { measuringJobs } from './measure/measurements.ts';
 import { planJob } from './plan/index.ts';
 import { createJob, refusedLabel } from './plan/job.ts';
 import { isPoint } from './plan/position.ts';
-import { countPages, findMissingPage, numberedPages, sizesToMake } from './plan/size.ts';
+import { countPages, exceedsFormat, findMissingPage, numberedPages } from './plan/size.ts';
 import type { Step } from './plan/step.ts';
 import type { ConversionJob, ConvertOptions, Measured, PlannedJob } from './plan/types.ts';
 import { MAX_PAGE_IMAGES } from './request/variants.ts';
@@ -36,14 +36,12 @@ export function admitResult(
   measured: Measured = {},
 ): ConversionJob {
   const { type, label, readsMisread } = source;
-  if (type === 'pdf' && options.format === 'pdf' && !options.drawsPdf)
-    throw serviceError('PDF_TO_PDF', label);
+  if (type === 'pdf' && options.format === 'pdf' && !options.isPart) throw serviceError('PDF_TO_PDF', label);
   assertPages(image, options, label);
   const job = createJob(image, options, tools, suffix, measured);
   checkLimits(job, config, label);
-  const { label: format, maxDimension = Number.POSITIVE_INFINITY } = OUTPUTS[options.format];
-  if (sizesToMake(job).some(({ width, height }) => Math.max(width, height) > maxDimension))
-    throw serviceError('OUTPUT_DIMENSION_TOO_LARGE', label, format, maxDimension);
+  const { label: format, maxDimension = 0 } = OUTPUTS[options.format];
+  if (exceedsFormat(job)) throw serviceError('OUTPUT_DIMENSION_TOO_LARGE', label, format, maxDimension);
   const { crop, trim, watermark, position } = options;
   const needsSize = (crop ?? trim ?? watermark) !== undefined || isPoint(position);
   const isUnknown = needsSize && type !== 'svg' && !job.decoder && job.fittings.length === 0;

@@ -9,6 +9,7 @@ import {
   sendForm,
 } from '../helpers/client.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
+import { plain } from '../helpers/pixels.ts';
 import { useOwnServices } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
 
@@ -51,6 +52,24 @@ describe('output_format=auto', () => {
       expect(headers.get('content-disposition')).to.match(new RegExp(`\\.${extension}$`));
     });
   }
+
+  it('chooses a format that can hold the sides of the result', async () => {
+    await startShared({});
+    const long = async (width: number, hasAlpha: boolean, query = '') => {
+      const image = plain(width, 8);
+      const body = new Uint8Array(await (hasAlpha ? image.ensureAlpha(0.5) : image).png().toBuffer());
+      const headers = { 'content-type': 'image/png', accept: CHROME };
+      const url = `${current().base}/convert?output_format=auto${query}`;
+      return (await expectSuccess(sendForm(url, { method: 'POST', headers, body }))).headers.get(
+        'content-type',
+      );
+    };
+    expect(await long(16_383, false)).to.equal('image/webp');
+    expect(await long(16_384, false)).to.equal('image/jpeg');
+    expect(await long(16_384, true)).to.equal('image/png');
+    expect(await long(65_501, false)).to.equal('image/png');
+    expect(await long(16_384, false, '&width=1600')).to.equal('image/webp');
+  });
 
   it('prefers AVIF if it is enabled', async () => {
     await startShared({ EXTRA_OUTPUTS: 'avif' });

@@ -27,12 +27,12 @@ import type { RevealedKind } from '../../images/revealed/fields-table.ts';
 import { readRevealedKinds } from '../../images/revealed/read-revealed.ts';
 import { cutAfterFirstFrame } from '../../images/webp.ts';
 import { ServiceError, serviceErrorFrom } from '../../tables/errors.ts';
-import { type InputType, isHeif } from '../../tables/formats.ts';
+import { type InputType, isHeif, type OutputType } from '../../tables/formats.ts';
 import type { ConversionInput, FileConversion, Inspector, OwnedInput } from '../context.ts';
 import { isPaletteError, isProfileError } from '../output/tool-errors.ts';
 import { COPYRIGHT_FILES } from '../plan/encode.ts';
 import { transcodes } from '../plan/job.ts';
-import { commonScale, keepsAllFrames, turnOf } from '../plan/size.ts';
+import { commonScale, exceedsFormat, extentOf, keepsAllFrames, turnOf } from '../plan/size.ts';
 import { type ConvertOptions, INPUT_FILE, MAGICK_FEATURES } from '../plan/types.ts';
 import type { PreparationKind } from '../queue/queue.ts';
 import { chooseFormat } from '../request/checks.ts';
@@ -144,9 +144,14 @@ export async function limitReads<T>(label: string, read: () => Promise<T>): Prom
   }
 }
 
-/** Returns the options with the best of the accepted formats, if the format is to be chosen. */
+/** Returns the options with the best of the accepted formats that can hold the result, if the format is to be chosen. */
 export function resolveFormat({ accepted, ...options }: ConvertOptions, image: ImageInfo): ConvertOptions {
-  return accepted ? { ...options, format: chooseFormat(accepted, image, options) } : options;
+  if (!accepted) return options;
+  const holding = Object.entries(accepted).filter(
+    ([format]) => !exceedsFormat(extentOf(image, { ...options, format: format as OutputType })),
+  );
+  const choice = holding.length > 0 ? Object.fromEntries(holding) : accepted;
+  return { ...options, format: chooseFormat(choice, image, options) };
 }
 
 /**

@@ -281,6 +281,12 @@ export function sizesToMake({ image, options, fittings }: Extent): Size[] {
   return staysVector(options) ? [] : fittings.map(({ result }) => result);
 }
 
+/** Returns whether a side of a result, or of the picture that it is cut from, is longer than its format can hold. */
+export function exceedsFormat(extent: Extent): boolean {
+  const { maxDimension = Number.POSITIVE_INFINITY } = OUTPUTS[extent.options.format];
+  return sizesToMake(extent).some(({ width, height }) => Math.max(width, height) > maxDimension);
+}
+
 /** Options that determine the size of a result. */
 type Box = Pick<ConvertOptions, 'width' | 'height' | 'scale' | 'fit' | 'enlarge'>;
 
