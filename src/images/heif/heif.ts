@@ -4,8 +4,9 @@
  */
 import { colourOf, declared, isSrgbColour } from '../colour/declared-colour.ts';
 import { classifyProfile } from '../colour/icc.ts';
-import type { ByteReader, WindowReader } from '../containers/file.ts';
+import { type ByteReader, bufferReader, type WindowReader } from '../containers/file.ts';
 import { type Box, findBox, isComplete, parseBoxes } from '../containers/parts.ts';
+import { readExif } from '../exif.ts';
 import {
   type Area,
   combineOrientations,
@@ -54,6 +55,7 @@ export async function readHeif(bytes: WindowReader): Promise<ImageFacts> {
     ...(isDeep(properties) && { deep: true }),
     ...colourIn(own),
     ...(await limitedGreys(meta, bytes, own)),
+    ...(await resolutionIn(meta, bytes)),
     ...(kinds.length > 0 && { kinds }),
     // The colours are multiplied by the alpha (ISO/IEC 23008-12, 6.10.1.2).
     ...((items.some(({ type }) => type === TONE_MAP) || properties.some(isGainMap)) && { gainMap: true }),
@@ -76,6 +78,20 @@ function pixelsOf(meta: HeifMeta, own: readonly Box[], head: Buffer): PixelForma
     profile: profile && { at: profile.byteOffset - head.byteOffset + 4, length: profile.length - 4 },
     orientation: orientationIn(own),
   };
+}
+
+/** Reads the resolution from EXIF, before which the file states the offset of its header (ISO/IEC 23008-12, A.2.1). */
+async function resolutionIn(
+  { items, locations, idat }: HeifMeta,
+  bytes: ByteReader,
+): Promise<Pick<ImageFacts, 'resolution'>> {
+  const place = locations.get(items.find(({ type }) => type === 'Exif')?.id ?? Number.NaN);
+  if (!place) return {};
+  const data = place.inBox ? bufferReader(idat) : bytes;
+  const skipped = readNumber(await data.read(place.offset, 4), 0, 4);
+  if (skipped === undefined) return {};
+  const { resolution } = await readExif(data, place.offset + 4 + skipped);
+  return resolution ? { resolution } : {};
 }
 
 /** Name of the property that crops. */
