@@ -211,6 +211,7 @@ export function addConvert(
   withImageOptions(program.command('explain'), 'that of the preset, else webp')
     .description('print what a conversion would do, and why, without converting')
     .argument('<input...>', 'files, folders or patterns')
+    .option('--combine', 'explain the parts of one file; for frames, with --width and --height')
     .option('--commands', 'print the command lines, to run by hand')
     .option('--json', 'print one JSON object per line and file')
     .addHelpText('after', EXPLAIN_HELP)

@@ -1,5 +1,6 @@
 /** @module The `convert` command. */
 import { stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { DEFAULT_PATTERN, namesInputOnly, namesNumber } from '../base/name-pattern.ts';
 import { naturalOrder, plural, sanitizeForDisplay } from '../base/text.ts';
 import type { Variant } from '../conversion/context.ts';
@@ -69,8 +70,16 @@ export async function convert(
   });
   let resultFolder: ResultFolder | undefined;
   try {
-    if (bulk.update && !destination.combine)
-      resultFolder = await openResultFolder(destination.path, bulk, config, converter, version, verify?.mode);
+    const { path, combine } = destination;
+    if (bulk.update)
+      resultFolder = await openResultFolder(
+        combine ? dirname(path) : path,
+        bulk,
+        config,
+        converter,
+        version,
+        verify?.mode,
+      );
     if (!resultFolder && !bulk.dryRun) await converter.start(); // report missing tools before anything else
     const started = { inputs, report, resultFolder, converter: converter.start, signal, writing };
     const run = { ...started, ...runOptions(flags, command, inputs) };
@@ -232,7 +241,7 @@ async function assertInputs(
 ): Promise<void> {
   if (pattern !== DEFAULT_PATTERN && kind !== 'folder')
     throw new CliError('--name needs a folder for -o: a file has its name there.');
-  if (update && kind !== 'folder' && !combine)
+  if (update && kind !== 'folder' && !(combine && kind === 'file'))
     throw new CliError('--update, --delete and --watch need a folder for -o.');
   if (watch && !inputs.areFolders) throw new CliError('--watch needs folders as inputs.');
   if (deletes && inputs.roots.length === 0) throw new CliError('--delete needs a folder among the inputs.');

@@ -8,7 +8,7 @@ import { enabledTypes } from '../conversion/limits/capabilities.ts';
 import { INPUTS, OUTPUTS } from '../tables/formats.ts';
 import { type CliContext, loadLocalSettings } from './context.ts';
 import { labelOf } from './convert/converter.ts';
-import { type Flags, parseOptions, parseResults } from './convert/flags.ts';
+import { type Flags, parseOptions, parseResults, toDescribedParts } from './convert/flags.ts';
 import { forEachFile } from './convert/local-converter.ts';
 
 /** Options of the command, in addition to those of a conversion. */
@@ -30,7 +30,8 @@ export async function explain(
   const config = loadLocalSettings(env, flags);
   const { inputs: types, outputs } = enabledTypes(config);
   const { format, options } = parseOptions(flags, outputs);
-  const { results, watermark } = await parseResults(flags, options, { format, types, outputs, config });
+  const { results: all, watermark } = await parseResults(flags, options, { format, types, outputs, config });
+  const results = flags.combine ? toDescribedParts(all, outputs) : all;
   return forEachFile(
     args,
     types,

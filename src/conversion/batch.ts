@@ -1,11 +1,11 @@
 /** @module Converts the files of a batch, with the same options. */
 import pLimit from 'p-limit';
-import type { Size } from '../images/image-info.ts';
 import { errorOfFile, isFileError, type ServiceError } from '../tables/errors.ts';
 import type { ConversionInput, ConversionOutcome, OnError } from './context.ts';
 import { ownInput } from './input/inspect.ts';
 import { digestOf } from './key.ts';
 import type { ConvertOptions } from './plan/types.ts';
+import { toFrame } from './request/forms.ts';
 
 /**
  * Maximum number of files of a batch that are queued or converted at the same time: the default of MAX_BATCH_FILES.
@@ -115,14 +115,6 @@ export async function convertFrames(
   const alike = size ? toFrame(options, size) : options;
   return [...all, ...(await convertBatch(rest, convertTo(alike), onError, signal))];
 }
-
-/** Returns the options of a frame of this size. */
-export const toFrame = (options: ConvertOptions, size: Size): ConvertOptions => ({
-  ...options,
-  ...size,
-  scale: undefined,
-  fit: options.fit === 'inside' ? 'contain' : options.fit,
-});
 
 /** Returns the error of a file for another file with the same content, or with its place in the batch. */
 function locate(

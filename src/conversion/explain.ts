@@ -2,6 +2,7 @@
 
 import { shellWords } from '../base/shell.ts';
 import type { ImageInfo } from '../images/image-info.ts';
+import { combinesFrames, OUTPUTS } from '../tables/formats.ts';
 import type { Note } from '../tables/notes.ts';
 import type { ToolName } from '../tables/tools.ts';
 import type { Machine } from './context.ts';
@@ -61,13 +62,22 @@ export function explainJob(
   const limits = Object.fromEntries(LIMITS.map((name) => [name, config[name]]));
   return {
     image: job.image,
-    sentences: explain(job),
+    sentences: [...explain(job), ...explainPart(job)],
     notes,
     plan: canonical,
     steps: [...measuringSteps(job, context), ...steps.map((step) => completeStep(step, context, ''))],
     key: conversionKey(digest, canonical),
     limits: limits as Explanation['limits'],
   };
+}
+
+/** Returns what becomes of the result as a part of a combined file. */
+function explainPart({ options: { format, isPart } }: PlannedJob): string[] {
+  if (!isPart) return [];
+  const { label } = OUTPUTS[format];
+  return [
+    combinesFrames(format) ? `becomes a frame of one ${label}` : `its pages become pages of one ${label}`,
+  ];
 }
 
 /**

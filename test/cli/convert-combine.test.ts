@@ -1,7 +1,8 @@
-import { readFile, utimes } from 'node:fs/promises';
+import { readFile, rm, truncate, utimes } from 'node:fs/promises';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { useConvertFolder } from '../helpers/convert-folder.ts';
+import { COPY_SCENE, fakeMagick } from '../helpers/fake-magick.ts';
 import { pdfFacts } from '../helpers/pdf.ts';
 import { decode, drawPdf, pixelAt, plain } from '../helpers/pixels.ts';
 
@@ -97,18 +98,81 @@ describe('imagemill convert with several inputs and one file', () => {
     expect(last.summary.converted).to.equal(2);
   });
 
-  it('replaces the file with --update only if an input is newer', async () => {
+  it('converts identical files once, and has a page for each', async () => {
     await put(['a.png', 'b.png']);
-    const args = ['a.png', 'b.png', '-o', 'album.pdf', '--update'];
-    expect((await folder.run(args)).status).to.equal(0);
-    const before = await readFile(folder.file('album.pdf'));
-    expect((await folder.run(args)).lines.at(-1)).to.include('2 up to date');
-    expect((await folder.read('album.pdf')).equals(before)).to.equal(true);
-    await put(['b.png']);
-    const later = Date.now() / 1000 + 60;
-    await utimes(folder.file('b.png'), later, later);
-    expect((await folder.run(args)).status).to.equal(0);
-    expect(await coloursOf('album.pdf')).to.deep.equal(['red', 'red']);
+    await folder.write('c.png', await folder.read('a.png'));
+    const args = ['a.png', 'b.png', 'c.png'];
+    await folder.run([...args, '-o', 'album.pdf']);
+    expect(await coloursOf('album.pdf')).to.deep.equal(['red', 'lime', 'red']);
+    const MAGICK_BIN = await fakeMagick(`echo x >>${folder.file('log')}; ${COPY_SCENE}`);
+    const env = { MAGICK_BIN, SANDBOX: 'off' };
+    const size = ['--width', '120', '--height', '80'];
+    expect((await folder.run([...args, '-o', 'all.webp', ...size], { env })).status).to.equal(0);
+    expect(await folder.text('log')).to.equal('x\nx\n');
+    expect((await sharp(folder.file('all.webp'), { animated: true }).metadata()).pages).to.equal(3);
+  });
+
+  it('reports each of several identical files that fail', async () => {
+    await put(['a.png']);
+    const cut = (await folder.read('a.png')).subarray(0, 60);
+    for (const name of ['b.png', 'c.png']) await folder.write(name, cut);
+    const { lines } = await folder.run(['a.png', 'b.png', 'c.png', '-o', 'album.pdf', '--json']);
+    const errors = lines.map((line) => JSON.parse(line)).filter(({ error }) => error);
+    expect(errors.map(({ input }) => input)).to.deep.equal(['b.png', 'c.png']);
+    expect(errors[1].error.message).to.include('c.png');
+  });
+
+  describe('with --update', () => {
+    const summaryOf = async (...args: readonly string[]) =>
+      JSON.parse((await folder.run([...args, '--update', '--json'])).lines.at(-1) ?? '{}').summary;
+    const made = { converted: 2, upToDate: 0 };
+    const kept = { converted: 0, upToDate: 2 };
+
+    it('keeps a file whose inputs and options are those of the run before', async () => {
+      await put(['a.png', 'b.png']);
+      const args = ['a.png', 'b.png', '-o', 'album.pdf'];
+      expect(await summaryOf(...args)).to.include(made);
+      const before = await readFile(folder.file('album.pdf'));
+      expect(await summaryOf(...args)).to.include(kept);
+      expect((await folder.read('album.pdf')).equals(before)).to.equal(true);
+    });
+
+    it('makes the file again after a change of an input, of the inputs, their order, an option or the file', async () => {
+      await put(['a.png', 'b.png', 'c.png']);
+      const args = ['a.png', 'b.png', '-o', 'album.pdf'];
+      expect(await summaryOf(...args)).to.include(made);
+      const earlier = Date.now() / 1000 - 600;
+      await utimes(folder.file('b.png'), earlier, earlier);
+      expect(await summaryOf(...args), 'an older file').to.include(made);
+      expect(await summaryOf(...args)).to.include(kept);
+      expect(await summaryOf('b.png', 'a.png', '-o', 'album.pdf'), 'order').to.include(made);
+      expect(await coloursOf('album.pdf')).to.deep.equal(['lime', 'red']);
+      expect(await summaryOf('a.png', 'b.png', 'c.png', '-o', 'album.pdf'), 'added').to.include({
+        converted: 3,
+      });
+      expect(await summaryOf(...args), 'removed').to.include(made);
+      expect(await coloursOf('album.pdf')).to.deep.equal(['red', 'lime']);
+      expect(await summaryOf(...args, '--page-size', 'a4'), 'an option').to.include(made);
+      expect(await summaryOf(...args, '--page-size', 'a4')).to.include(kept);
+      await truncate(folder.file('album.pdf'), 90);
+      expect(await summaryOf(...args, '--page-size', 'a4'), 'a changed result').to.include(made);
+      const frames = ['a.png', 'b.png', '-o', 'all.gif'];
+      expect(await summaryOf(...frames, '--delay', '50')).to.include(made);
+      expect(await summaryOf(...frames, '--delay', '60'), 'a delay').to.include(made);
+      expect(await summaryOf(...frames, '--delay', '60')).to.include(kept);
+    });
+
+    it('replaces no file that it did not write, and no run with --delete removes its file', async () => {
+      await put(['in/a.png', 'in/b.png']);
+      await folder.write('out/album.pdf', 'mine');
+      const args = ['in', '-o', 'out/album.pdf'];
+      expect((await folder.run([...args, '--update'])).status).to.equal(1);
+      expect(await folder.text('out/album.pdf')).to.equal('mine');
+      expect(await summaryOf(...args, '--force')).to.include(made);
+      await rm(folder.file('in/a.png'));
+      await folder.run(['in', '-o', 'out', '--delete', '--yes']);
+      expect(await folder.files('out')).to.deep.equal(['album.pdf', 'b.png.webp']);
+    });
   });
 
   it('only says what it would do with --dry-run', async () => {

@@ -43,6 +43,20 @@ describe('imagemill explain', () => {
     }
   });
 
+  it('explains a picture as a page or a frame of one file', async () => {
+    const explainPart = (name: string, ...args: string[]) => explain(fixturePath(name), '--combine', ...args);
+    const page = await explainPart('moving.gif', '-f', 'pdf');
+    expect(page.stdout).to.include('only the first of').and.include('its pages become pages of one PDF\n');
+    const size = ['--width', '60', '--height', '60'];
+    const frame = await explainPart('scene.jpg', '-f', 'webp', ...size);
+    expect(frame.stdout).to.include('borders').and.include('becomes a frame of one WebP\n');
+    const single = await explain(fixturePath('scene.jpg'), '-f', 'webp', ...size);
+    expect(single.stdout).to.not.include('one WebP');
+    expect((await explainPart('scene.jpg', '-f', 'webp')).stderr).to.include(
+      'Invalid --combine "true": expected false, or width and height beside it',
+    );
+  });
+
   it('prints the canonical plan as JSON, without a path', async () => {
     const { stdout } = await explain(fixturePath('p3.jpg'), '--json', '--format', 'gif');
     const { type, width, sentences, plan, notes, limits } = JSON.parse(stdout);

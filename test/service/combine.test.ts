@@ -1,5 +1,7 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 /** @module One file of several images: `combine`. */
+import { readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { filled, pdf } from '../../scripts/fixtures/pdf.ts';
@@ -19,12 +21,13 @@ import {
 } from '../helpers/client.ts';
 import { ALL_EXTRAS } from '../helpers/extra.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { pdfFacts } from '../helpers/pdf.ts';
 import { decodeByPillow } from '../helpers/pillow.ts';
 import { decode, difference, drawPdf, type Pixels, pixelAt, plain, toPixels } from '../helpers/pixels.ts';
 import { pathWithout } from '../helpers/process.ts';
 import { startService, useOwnServices, useServiceWith } from '../helpers/service.ts';
-import { eventually } from '../helpers/util.ts';
+import { eventually, isRunning, writeScript } from '../helpers/util.ts';
 
 const COLOURS = ['red', 'lime', 'blue', 'yellow', 'teal'];
 /** PNGs of one colour each, and of different sizes, whose names are those of the colours. */
@@ -177,6 +180,40 @@ describe('combine', () => {
         }
       }
     });
+
+  it('shows opaque frames of 256 colours between transparent ones in a gif', async () => {
+    const side = 64;
+    // 256 colours in blocks of 4 × 4 pixels.
+    const many = Buffer.alloc(side * side * 3);
+    for (let at = 0; at < side * side; at += 1) {
+      const [column, row] = [(at % side) >> 2, Math.floor(at / side) >> 2];
+      many.set([16 * column, 16 * row, 8 * (column ^ row)], 3 * at);
+    }
+    const opaque = await sharp(many, { raw: { width: side, height: side, channels: 3 } })
+      .png()
+      .toBuffer();
+    const clear = await plain(side / 2, side, 'red')
+      .png()
+      .toBuffer(); // has transparent borders as a frame
+    for (const order of [
+      [opaque, clear, opaque, clear],
+      [clear, opaque, clear, opaque],
+    ]) {
+      const files = order.map((bytes, at): FormFile => [`${at}.png`, bytes]);
+      const { body } = await combined(files, { format: 'gif', width: `${side}`, height: `${side}` });
+      for (const [decoder, decoded] of [
+        ['sharp', await decode(body)],
+        ['Pillow', await decodeByPillow(body)],
+      ] as const)
+        for (const [at, frame] of framesOf(decoded, 4).entries()) {
+          const isClear = order[at] === clear;
+          expect(pixelAt(frame, 2, 32)[3], `${decoder} ${at}`).to.equal(isClear ? 0 : 255);
+          expect(pixelAt(frame, 32, 32)[3], `${decoder} ${at}`).to.equal(255);
+          if (!isClear)
+            expect(difference(frame, await toPixels(sharp(opaque))).max, `${decoder} ${at}`).to.be.at.most(8);
+        }
+    }
+  });
 
   it('fits frames as width, height, fit and background say, and plays them forever by default', async () => {
     const fields = { format: 'webp', width: '60', height: '60', background: 'black', lossless: 'yes' };
@@ -419,5 +456,29 @@ describe('combine for a client that leaves', () => {
     await eventually(async () => (await conversionsWaiting(current().base)) > 0);
     client.abort();
     await nothingLeft();
+  });
+
+  it('while its parts are joined leaves no process and no file behind, and its slot is free', async () => {
+    const gate = await makeTempDir('gate');
+    const joiner = await writeScript(
+      'qpdf',
+      `case "$*" in *--deterministic-id*) echo $$ >${gate}/pid; exec sleep 60 ;; esac; exec /usr/bin/qpdf "$@"`,
+    );
+    const PATH = `${dirname(joiner)}:${await pathWithout(['qpdf'])}`; // a binary would take precedence
+    await start({ PATH, SANDBOX: 'off', CONCURRENCY: '1' });
+    const { base } = current();
+    const client = new AbortController();
+    const body = new FormData();
+    body.append('combine', 'true');
+    body.append('format', 'pdf');
+    for (const [name, bytes] of coloured) body.append('files', new Blob([new Uint8Array(bytes)]), name);
+    const answer = fetch(`${base}/batch`, { method: 'POST', body, signal: client.signal });
+    answer.catch(() => {});
+    const pid = async () => Number(await readFile(join(gate, 'pid'), 'utf8').catch(() => ''));
+    await eventually(async () => (await pid()) > 0);
+    client.abort();
+    await eventually(async () => !isRunning(await pid()));
+    await nothingLeft();
+    expect((await convert(base, (coloured[0] as FormFile)[1], { format: 'png' })).status).to.equal(200);
   });
 });

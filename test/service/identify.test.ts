@@ -88,6 +88,15 @@ describe('POST /identify', () => {
     }
   });
 
+  it('explains a part of a combined file with combine=true', async () => {
+    await startShared({});
+    const file = await fixture('scene.jpg');
+    const { explanation } = await identify(file, '?combine=true&plan=true&format=pdf');
+    expect(explanation?.sentences).to.include('its pages become pages of one PDF');
+    const { conversion } = await identify(file, '?combine=true&format=gif&width=50&height=50');
+    expect(conversion).to.include({ width: 50, height: 50 });
+  });
+
   it('states no size with trim, which only decoding shows', async () => {
     await startShared({});
     const fields = { format: 'png', trim: '7.5', width: '50', plan: 'true' };

@@ -260,6 +260,20 @@ describe('one file of all files', () => {
     expect((await pdfFacts((await saveOne(page)).content)).pages).to.equal(4);
   });
 
+  it('says in its row that a turned TIFF has its first page only, where the server writes no TIFF', async () => {
+    const page = await openWith([
+      made('pages.tiff', await readFile(fixturePath('pages.tiff'))),
+      ...(await photos(['IMG_1.jpg'])),
+    ]);
+    await page.getByRole('button', { name: 'Rotate or flip pages.tiff' }).click();
+    await page.getByRole('button', { name: 'Rotate right pages.tiff' }).click();
+    await makeOne(page);
+    await page.getByText('combined.pdf · 2 pages · ').waitFor();
+    expect(await row(page, 'pages.tiff').locator('.file-state').allTextContents()).to.deep.equal([
+      'Only the first page was converted.',
+    ]);
+  });
+
   it('shows which file is damaged in its row, and is made without it once it is removed', async () => {
     const [first, second] = await photos(TWO);
     if (!first || !second) return expect.fail('no photos');

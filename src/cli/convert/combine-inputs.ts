@@ -1,13 +1,22 @@
 /** @module Converts all inputs, and combines their results to one file: `--combine`. */
-import { stat } from 'node:fs/promises';
-import { toFrame } from '../../conversion/batch.ts';
+import { dirname } from 'node:path';
 import type { CombinedPart } from '../../conversion/context.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
+import { toFrame } from '../../conversion/request/forms.ts';
 import { hashFile, isInside, realPathOf } from '../../files/system.ts';
 import type { FrameTiming } from '../../images/combined/combiner.ts';
 import { combinesFrames } from '../../tables/formats.ts';
 import type { Run } from './convert-all.ts';
-import { type ConvertedFile, fileError, STDIN, StopError, stateOf, toFileError } from './converter.ts';
+import {
+  type ConvertedFile,
+  fileError,
+  type OutputJob,
+  type SourceState,
+  STDIN,
+  StopError,
+  stateOf,
+  toFileError,
+} from './converter.ts';
 import { assertWritable, STDOUT, writeOutput } from './output.ts';
 
 interface CombineRun extends Run {
@@ -16,9 +25,15 @@ interface CombineRun extends Run {
   readonly timing: FrameTiming;
 }
 
-/** A converted input. */
-interface Part {
+/** An input. */
+interface Source {
   readonly input: string;
+  /** Undefined for standard input, and for a file that cannot be read. */
+  readonly state: SourceState | undefined;
+}
+
+/** A converted input. */
+interface Part extends Source {
   readonly converted: ConvertedFile;
   readonly kept: CombinedPart;
 }
@@ -29,10 +44,9 @@ interface Part {
  * @throws {StopError} if no file can be converted any more
  */
 export async function combineInputs(run: CombineRun): Promise<void> {
-  const { destination, options, bulk, report, force, signal } = run;
+  const { destination, options, bulk, report, resultFolder, force, signal } = run;
   const { path: output } = destination;
   const job = (input: string) => ({ input, output, options });
-  const replaces = force || bulk.update;
   let hasFailed = false;
   const fail = (input: string, error: unknown): void => {
     if (signal.aborted) return;
@@ -42,23 +56,25 @@ export async function combineInputs(run: CombineRun): Promise<void> {
   const sources = await findSources(run, fail);
   const [first] = sources;
   if (first === undefined || signal.aborted) return;
-  if (bulk.update && (await isUpToDate(output, sources))) {
-    for (const input of sources) report.upToDate(job(input));
+  const combined = describe(run, sources);
+  if (combined.state && (await resultFolder?.isUpToDate(combined.job, combined.state))) {
+    for (const { input } of sources) report.upToDate(job(input));
     return;
   }
-  await assertWritable(job(first), replaces, destination).catch((error) => fail(first, error));
-  if (!hasFailed && bulk.dryRun) for (const input of sources) report.planned(job(input));
+  const replaces = force || (resultFolder?.owns(combined.job) ?? false);
+  await assertWritable(job(first.input), replaces, destination).catch((error) => fail(first.input, error));
+  if (!hasFailed && bulk.dryRun) for (const { input } of sources) report.planned(job(input));
   if (hasFailed || bulk.dryRun) return explain(run, hasFailed);
   const { combining } = await run.converter();
   await combining?.(async ({ keep, combine }) => {
     const parts = await convertParts(run, sources, keep, fail);
     if (hasFailed || signal.aborted) return;
     const kept = parts.map((part) => part.kept);
-    const combined = await combine(kept, { format: options.format, timing: run.timing });
-    await writeCombined(run, parts, combined.path, replaces);
+    const { path } = await combine(kept, { format: options.format, timing: run.timing });
+    await writeCombined(run, parts, combined, path);
   }).catch((error) => {
     if (error instanceof StopError) throw error;
-    fail(first, error);
+    fail(first.input, error);
   });
   explain(run, hasFailed);
 }
@@ -72,30 +88,64 @@ function explain({ report, destination, signal }: CombineRun, hasFailed: boolean
 async function findSources(
   { inputs, destination, report }: CombineRun,
   fail: (input: string, error: unknown) => void,
-): Promise<string[]> {
+): Promise<Source[]> {
   const output = await realPathOf(destination.path);
-  const sources: string[] = [];
+  const sources: Source[] = [];
   for await (const input of inputs.find()) {
     if ('notice' in input) report.notice(input.notice);
     else if ('error' in input) fail(input.path, input.error);
-    else if (input.path === STDIN || (await realPathOf(input.path)) !== output) sources.push(input.path);
+    else if (input.path === STDIN || (await realPathOf(input.path)) !== output)
+      sources.push({ input: input.path, state: await stateOf(input.path).catch(() => undefined) });
     else if (!inputs.roots.some(({ real }) => isInside(output, real)))
       fail(input.path, fileError('OUTPUT_IS_INPUT', input.path));
   }
   return sources;
 }
 
-/** Returns whether the file is newer than all inputs. */
-async function isUpToDate(output: string, sources: readonly string[]): Promise<boolean> {
-  const written = await stat(output).catch(() => undefined);
-  const states = await Promise.all(sources.map((input) => stateOf(input).catch(() => undefined)));
-  return written !== undefined && states.every((state) => state && state.mtimeMs <= written.mtimeMs);
+/** The combined file as the index of its folder records it. */
+interface Combined {
+  /** Its source is the folder, so that it stays if an input no longer exists, and its options have all inputs. */
+  readonly job: OutputJob;
+  /** Undefined if the index cannot record it, because one of the inputs has no state. */
+  readonly state: SourceState | undefined;
 }
 
-/** Converts all inputs, several at a time. Frames get the size of the first one. */
+function describe(
+  { destination: { path }, options, timing }: CombineRun,
+  sources: readonly Source[],
+): Combined {
+  const states = sources.flatMap(({ state }) => state ?? []);
+  const parts = sources.map(({ input, state }) => [input, state?.size, state?.mtimeMs]);
+  const described: ConvertOptions & { readonly parts: unknown } = { ...options, ...timing, parts };
+  const size = states.reduce((sum, state) => sum + state.size, 0);
+  const mtimeMs = Math.max(...states.map((state) => state.mtimeMs));
+  return {
+    job: { input: dirname(path), output: path, options: described },
+    state: states.length === sources.length ? { size, mtimeMs } : undefined,
+  };
+}
+
+/** Returns the positions of further sources with the same bytes, by the position of the first one. Only files of one size are read. */
+async function findIdentical(sources: readonly Source[]): Promise<ReadonlyMap<number, readonly number[]>> {
+  const sizes = Map.groupBy(sources, ({ state }) => state?.size);
+  const firsts = new Map<string, number>();
+  const identical = new Map<number, number[]>();
+  for (const [at, { input, state }] of sources.entries()) {
+    const isAlone = state === undefined || sizes.get(state.size)?.length === 1;
+    // Its conversion reports a file that cannot be read.
+    const digest = isAlone ? undefined : await hashFile(input).catch(() => undefined);
+    if (digest === undefined) continue;
+    const first = firsts.get(digest);
+    if (first === undefined) firsts.set(digest, at);
+    else identical.set(first, [...(identical.get(first) ?? []), at]);
+  }
+  return identical;
+}
+
+/** Converts all inputs, several at a time, and identical ones once. Frames get the size of the first one. */
 async function convertParts(
   { options, destination, report, converter, concurrency, signal }: CombineRun,
-  sources: readonly string[],
+  sources: readonly Source[],
   keep: (converted: ConvertedFile) => Promise<CombinedPart>,
   fail: (input: string, error: unknown) => void,
 ): Promise<Part[]> {
@@ -104,26 +154,32 @@ async function convertParts(
   const { width, height } = options;
   const isFrame = combinesFrames(options.format);
   let wanted = isFrame && width && height ? toFrame(options, { width, height }) : options;
-  const convertOne = async (input: string, at: number): Promise<void> => {
+  const convertOne = async (at: number, others: readonly number[] = []): Promise<void> => {
+    const { input } = sources[at] as Source;
     report.starts(input);
     const use = async (converted: ConvertedFile): Promise<void> => {
-      parts[at] = { input, converted, kept: await keep(converted) };
+      const kept = await keep(converted);
+      for (const same of [at, ...others]) parts[same] = { ...(sources[same] as Source), converted, kept };
     };
-    await convert({ input, output: destination.path, options: wanted }, use).catch((error) => {
+    await convert({ input, output: destination.path, options: wanted }, use).catch(async (error) => {
       if (error instanceof StopError) throw error;
       fail(input, error);
+      for (const same of others) await convertOne(same); // with the message of its own
     });
   };
-  const queue = [...sources.entries()];
-  if (isFrame && wanted === options) {
-    const [at, input] = queue.shift() as [number, string];
-    await convertOne(input, at);
-    const { width = 1, height = 1 } = parts[at]?.converted ?? {};
+  const isFirst = isFrame && wanted === options;
+  if (isFirst) {
+    await convertOne(0);
+    const { width = 1, height = 1 } = parts[0]?.converted ?? {};
     wanted = toFrame(options, { width, height });
   }
+  const rest = sources.map((source, at) => (isFirst && at === 0 ? { ...source, state: undefined } : source));
+  const identical = await findIdentical(rest);
+  const repeated = new Set([...identical.values()].flat());
+  const queue = [...rest.keys()].filter((at) => !repeated.has(at) && !(isFirst && at === 0));
   const worker = async (): Promise<void> => {
-    for (let next = queue.shift(); next && !signal.aborted; next = queue.shift())
-      await convertOne(next[1], next[0]);
+    for (let at = queue.shift(); at !== undefined && !signal.aborted; at = queue.shift())
+      await convertOne(at, identical.get(at));
   };
   await Promise.all(Array.from({ length: concurrency }, worker));
   return parts;
@@ -131,15 +187,18 @@ async function convertParts(
 
 /** Writes the combined file, and reports each part. */
 async function writeCombined(
-  { destination, options, report, digests, preserveTimes, writing }: CombineRun,
+  { destination, options, report, resultFolder, digests, force, preserveTimes, writing }: CombineRun,
   parts: readonly Part[],
+  { job, state: sourceState }: Combined,
   path: string,
-  replaces: boolean,
 ): Promise<void> {
   const { path: output } = destination;
   const result = digests ? await hashFile(path) : '';
-  const newest = Math.max(...parts.map(({ converted }) => converted.sourceState?.mtimeMs ?? 0));
-  const written = writeOutput(path, output, replaces, { modifiedMs: preserveTimes ? newest : undefined });
+  const newest = Math.max(...parts.map(({ state }) => state?.mtimeMs ?? 0));
+  const modifiedMs = preserveTimes ? newest : undefined;
+  const written = resultFolder
+    ? resultFolder.write(job, { path, sourceState }, force, modifiedMs)
+    : writeOutput(path, output, force, { modifiedMs });
   if (output !== STDOUT) writing.add(written);
   await written.finally(() => writing.delete(written));
   for (const { input, converted } of parts) {

@@ -13,7 +13,14 @@ import {
   outputFormat,
   toOptionValues,
 } from '../../conversion/request/checks.ts';
-import { createParsers, findCombinedConflict, findConflict, toPart } from '../../conversion/request/forms.ts';
+import {
+  type Conflict,
+  createParsers,
+  describePart,
+  findCombinedConflict,
+  findConflict,
+  toPart,
+} from '../../conversion/request/forms.ts';
 import { splitPages } from '../../conversion/request/variants.ts';
 import type { FrameTiming } from '../../images/combined/combiner.ts';
 import type { Config } from '../../tables/config.ts';
@@ -234,13 +241,26 @@ export function toCombinedParts(
   if (excluded) throw new CliError(`${flagName(excluded[0])} is not possible if all inputs become one file.`);
   return results.map(({ name, options }) => {
     const conflict = findCombinedConflict(options, false, outputs);
-    if (conflict) {
-      const [field, value, expected] = conflict;
-      const flag = field === 'output_format' ? '--format' : flagName(field);
-      throw new CliError(serviceError('FIELD_INVALID', flag, value, expected).message);
-    }
+    if (conflict) throw combinedError(conflict);
     return { name, options: toPart(options) };
   });
+}
+
+/**
+ * Returns the results as parts of one file, each of which is described without the others.
+ *
+ * @throws {CliError} if their options contradict that
+ */
+export const toDescribedParts = (results: readonly Variant[], outputs: readonly OutputType[]): Variant[] =>
+  results.map(({ name, options }) => {
+    const part = describePart(options, outputs);
+    if ('conflict' in part) throw combinedError(part.conflict);
+    return { name, options: part.options };
+  });
+
+function combinedError([field, value, expected]: Conflict): CliError {
+  const flag = field === 'output_format' ? '--format' : flagName(field);
+  return new CliError(serviceError('FIELD_INVALID', flag, value, expected).message);
 }
 
 /** @throws {CliError} naming the option, if it contradicts another one */

@@ -30,6 +30,9 @@ import { ResultIndex } from './result-index.ts';
 
 export type ResultFolder = Awaited<ReturnType<typeof createResultFolder>>;
 
+/** What is recorded of a result. */
+type Written = Pick<ConvertedFile, 'path' | 'key' | 'sourceState' | 'verification'>;
+
 /** Maximum difference of two modification times that count as equal, in ms. FAT stores even seconds. */
 const TIME_TOLERANCE_MS = 2000;
 
@@ -66,11 +69,15 @@ async function createResultFolder(
     output,
     /** Returns whether an earlier run wrote the result of a job, so that it may be replaced. */
     owns: (job: OutputJob): boolean => index.owns(nameOf(job)),
-    /** Returns whether a result is complete, and made from the present source with the present options and tools. */
-    async isUpToDate(job: OutputJob): Promise<boolean> {
+    /**
+     * Returns whether a result is complete, and made from the present source with the present options and tools.
+     *
+     * @param state state of the source; by default that of the file
+     */
+    async isUpToDate(job: OutputJob, state?: SourceState): Promise<boolean> {
       const entry = index.get(nameOf(job));
       if (entry?.optionsHash !== hashOf(job.options) || !isVerified(entry)) return false;
-      const source = await stat(job.input).catch(() => undefined);
+      const source = state ?? (await stat(job.input).catch(() => undefined));
       return isSource(entry, source) && isResult(entry, await lstat(job.output).catch(() => undefined));
     },
     /** Returns the conversion key of a complete and verified result, whose source, options or tools may have changed. */
@@ -97,7 +104,7 @@ async function createResultFolder(
      */
     async write(
       job: OutputJob,
-      { path, key, sourceState, verification }: ConvertedFile,
+      { path, key, sourceState, verification }: Written,
       force: boolean,
       modifiedMs?: number,
     ): Promise<void> {

@@ -56,6 +56,8 @@ const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => readonly str
       ...remove,
       '+dither',
       ...(job.keepsAllFrames ? ['-layers', 'OptimizeTransparency', '-colors', '256'] : []),
+      // Other frames can be transparent, and without a colour for that in each, Pillow shows none of them so.
+      ...(job.options.isPart ? ['-colors', '255'] : []),
     ];
   },
   // ImageMagick 6 would append a profile that the header of this BMP version cannot describe.

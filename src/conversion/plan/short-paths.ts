@@ -9,7 +9,7 @@ import type { ConvertOptions } from './types.ts';
 const OTHERS: Readonly<Record<Exclude<keyof ConvertOptions, OptionName>, Effect>> = {
   format: 'encoding',
   accepted: 'encoding',
-  drawsPdf: 'encoding',
+  isPart: 'encoding',
   watermark: 'filter',
 };
 

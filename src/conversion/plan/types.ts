@@ -13,8 +13,8 @@ export type ConvertOptions = OptionValues & {
   readonly format: OutputType;
   /** Quality values by format, for `output_format=auto`. The best of these formats replaces `format` before planning. */
   readonly accepted?: Readonly<Partial<Record<OutputType, number>>> | undefined;
-  /** Whether a PDF can become a PDF of its drawn pages, as a part of a combined file. Default: no. */
-  readonly drawsPdf?: boolean;
+  /** Whether the result is a part of a combined file. Then a PDF can become a PDF of its drawn pages. Default: no. */
+  readonly isPart?: boolean;
   /** Set if the source has a watermark. */
   readonly watermark?: Watermark | undefined;
 };

@@ -1,6 +1,7 @@
 /** @module Parses the forms of the API: the options of a result, presets, several named results, and the choices of a batch. */
 import { z } from 'zod';
 import { sanitizeForDisplay } from '../../base/text.ts';
+import type { Size } from '../../images/image-info.ts';
 import type { Config } from '../../tables/config.ts';
 import { serviceError } from '../../tables/errors.ts';
 import {
@@ -154,6 +155,10 @@ const identifyFields = z.object({
     false,
     'Whether the description lists what the metadata gives away: place, time, camera and its serial number, owner, software and comments, and the embedded thumbnail.',
   ),
+  combine: flag(
+    false,
+    'Whether the conversion is that of a part of a combined file. For frames, it needs `width` and `height`.',
+  ),
 });
 
 /**
@@ -264,11 +269,14 @@ export function createParsers(
     batch: parserOf(forms.batch),
     identify(sent: readonly TextField[], accept?: string): IdentifyFields {
       const fields = expandPreset(sent, presets);
-      const { plan, reveal } = parseFields(identifyFields, fields);
+      const { plan, combine, reveal } = parseFields(identifyFields, fields);
       const hasOptions = fields.some(([name, value]) => value !== '' && names.includes(name));
       const watermark = findPreset(sent, presets)?.watermark;
-      const isWanted = plan || hasOptions;
-      return { options: parse(fields, accept), plan, reveal, isWanted, watermark };
+      const options = parse(fields, accept);
+      const part = combine ? describePart(options, outputs) : { options };
+      if ('conflict' in part) throw serviceError('FIELD_INVALID', ...part.conflict);
+      const isWanted = plan || combine || hasOptions;
+      return { options: part.options, plan, reveal, isWanted, watermark };
     },
   };
 }
@@ -385,8 +393,34 @@ function metadataOf({ metadata, strip_metadata: strips }: ResultFields & { reado
 export const toPart = (options: ConvertOptions): ConvertOptions => ({
   ...options,
   frames: options.frames ?? 'first',
-  drawsPdf: true,
+  isPart: true,
 });
+
+/** Returns the options of a frame of this size. */
+export const toFrame = (options: ConvertOptions, size: Size): ConvertOptions => ({
+  ...options,
+  ...size,
+  scale: undefined,
+  fit: options.fit === 'inside' ? 'contain' : options.fit,
+});
+
+/**
+ * Returns the options of a part whose conversion is described without the other parts.
+ *
+ * @param outputs the enabled output formats, for the message
+ */
+export function describePart(
+  options: ConvertOptions,
+  outputs: readonly OutputType[],
+): { readonly options: ConvertOptions } | { readonly conflict: Conflict } {
+  const conflict = findCombinedConflict(options, false, outputs);
+  if (conflict) return { conflict };
+  const { format, width, height } = options;
+  if (!combinesFrames(format)) return { options: toPart(options) };
+  const expected = 'false, or width and height beside it: frames have the size of the first picture';
+  if (!(width && height)) return { conflict: ['combine', 'true', expected] };
+  return { options: toFrame(toPart(options), { width, height }) };
+}
 
 /** The fields of a combined file, checked. */
 type CombinedFields = Pick<z.output<ReturnType<typeof convertForm>>, 'order' | 'name' | 'delay' | 'loop'>;
@@ -440,10 +474,10 @@ export function findCombinedConflict(
 }
 
 /** Options that contradict each other: the field to change, its value and what was expected. */
-type Conflict = readonly [
+export type Conflict = readonly [
   field:
     | ('fit' | 'scale' | 'lossless' | 'max_bytes' | 'output_format' | 'frames' | 'metadata' | 'pages')
-    | ('page_margin' | 'page_orientation'),
+    | ('page_margin' | 'page_orientation' | 'combine'),
   value: string,
   expected: string,
 ];

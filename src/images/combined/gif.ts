@@ -75,13 +75,14 @@ interface Padded extends Frame {
 }
 
 /**
- * Adds a transparent colour to an opaque frame, unless its table has the maximum of 256 colours. Without it, Pillow has no transparency
- * in later frames, either.
+ * Adds a transparent colour to an opaque frame. Without it, Pillow has no transparency in later frames, either. In a table of 256, the
+ * last colour is free: a part has at most 255.
  */
 function withTransparency(frame: Frame): Padded {
   const { bits, transparent } = frame;
-  if (transparent !== undefined || bits === TABLE_SIZE) return frame;
+  if (transparent !== undefined) return frame;
   const colours = 2 ** (bits + 1);
+  if (bits === TABLE_SIZE) return { ...frame, transparent: colours - 1 };
   return { ...frame, bits: bits + 1, transparent: colours, padding: Buffer.alloc(3 * colours) };
 }
 
