@@ -14,6 +14,7 @@ export default defineConfig({
       input: {
         main: 'src/main.ts',
         'svg-worker': 'src/workers/svg-worker.ts',
+        'compare-worker': 'src/workers/compare-worker.ts',
         'remove-worker': 'src/workers/remove-worker.ts',
         'verify-worker': 'src/workers/verify-worker.ts',
       },

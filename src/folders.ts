@@ -16,6 +16,9 @@ export const ASSETS_DIR = fileURLToPath(new URL('../assets', import.meta.url));
 /** Program of the thread that rewrites SVGs. */
 export const SVG_WORKER = findProgram('svg-worker');
 
+/** Program of the thread that compares results with their images. */
+export const COMPARE_WORKER = findProgram('compare-worker');
+
 /** Program of the thread that removes folders. */
 export const REMOVE_WORKER = findProgram('remove-worker');
 

@@ -34,6 +34,8 @@ export interface FileConversion extends Machine {
 export interface RunningConversion extends FileConversion, StepContext {
   /** Limits of the repairs of the input. */
   readonly repairs: RepairContext;
+  /** Size of the input before repairs, in bytes. */
+  readonly sourceBytes: number;
   /** Maximum bytes of all files in its folder; see `sumDiskBytes`. */
   readonly maxBytes: number;
   /** Time at which the conversion times out, on the clock of `performance.now()`. */
@@ -103,7 +105,7 @@ export interface ConversionResult {
   readonly preparedMs: number;
   /** Time of the conversion, in milliseconds. */
   readonly convertedMs: number;
-  /** Quality that was used. Only set with `max_bytes`. */
+  /** Quality that was used. Only set with `max_bytes` and `quality=auto`. */
   readonly quality?: number;
   /** Whether djxl has restored the bytes of the source, a JPEG, from the result. */
   readonly isTranscoded?: boolean;

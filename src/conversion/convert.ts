@@ -65,6 +65,7 @@ export function createConvert(deps: ConvertDeps) {
           repairs: input.repairs,
           // Recorded commands must not depend on the load of the machine.
           threads: source.onCommand ? 1 : Math.min(1 + slot.idleSlots, maxThreads),
+          sourceBytes: input.bytes,
           maxBytes: prepared.disk.folder,
           deadline: timer.startedAt + config.CONVERT_TIMEOUT_MS - timer.usedBefore,
         }),

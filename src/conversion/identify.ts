@@ -7,7 +7,7 @@ import { withReader } from '../images/containers/file.ts';
 import type { HdrTransfer, ImageInfo, MetadataKind, PixelFormat, Size } from '../images/image-info.ts';
 import { type Revealed, readRevealed } from '../images/revealed/read-revealed.ts';
 import { isFileError, type PublicError, serviceError, toPublicError } from '../tables/errors.ts';
-import { INPUTS, type InputType, listLabels, type OutputType } from '../tables/formats.ts';
+import { INPUTS, type InputType, listLabels, OUTPUTS, type OutputType } from '../tables/formats.ts';
 import type { Note } from '../tables/notes.ts';
 import type { ConversionInput, Machine } from './context.ts';
 import { type ExplanationJson, explainJob, toJson } from './explain.ts';
@@ -21,7 +21,7 @@ import {
 } from './input/inspect.ts';
 import { digestOf } from './key.ts';
 import type { Capabilities } from './limits/capabilities.ts';
-import { iconSize } from './plan/encode.ts';
+import { iconSize, isLossless, numericQuality } from './plan/encode.ts';
 import { createJob } from './plan/job.ts';
 import { countPages } from './plan/size.ts';
 import { type ConvertOptions, INPUT_FILE, type PlannedJob } from './plan/types.ts';
@@ -61,6 +61,8 @@ export interface ImageDescription {
     readonly type: OutputType;
     readonly width: number | null;
     readonly height: number | null;
+    /** Quality of the result, 1 to 100. Null for one without loss, and if only a comparison of results shows it. */
+    readonly quality: number | null;
     /** Notes that are known before the pixels are decoded. */
     readonly notes: readonly Note[];
   };
@@ -213,5 +215,7 @@ function expect(job: PlannedJob): NonNullable<ImageDescription['conversion']> {
   const fitted = format === 'ico' ? iconSize(job) : job.fittings[0]?.result;
   const isKnown = format !== 'pdf' && job.options.trim === undefined;
   const { width, height } = (isKnown && fitted) || {};
-  return { type: format, width: width ?? null, height: height ?? null, notes: job.plan.notes };
+  const isLossy = OUTPUTS[format].quality && !isLossless(job.options) && !job.isTranscoded;
+  const quality = isLossy && !job.search ? numericQuality(job.options) : null;
+  return { type: format, width: width ?? null, height: height ?? null, quality, notes: job.plan.notes };
 }

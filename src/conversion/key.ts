@@ -37,7 +37,9 @@ export function canonicalPlan(job: PlannedJob, toolchain: Toolchain): CanonicalP
   const first = measuringSteps(job, CANONICAL);
   const steps = [...first, ...plan.steps.map((step) => completeStep(step, CANONICAL, ''))];
   const isOpen =
-    first.length > 0 || image.incomplete === true || (options.maxBytes ?? options.watermark) !== undefined;
+    first.length > 0 ||
+    image.incomplete === true ||
+    (job.search ?? options.candidates ?? options.watermark) !== undefined;
   const versions = versionsOf(steps, job, toolchain);
   return { steps, versions, ...(isOpen && { options }), ...(document && { document }) };
 }

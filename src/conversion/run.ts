@@ -1,9 +1,13 @@
 /** @module Runs the jobs of a file: measures what no header states, and encodes. */
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { mapInTurns } from '../images/containers/event-loop.ts';
 import { countArgumentBytes, MAX_ARGUMENT_BYTES, type Output } from '../process/command.ts';
-import { isFileError, ServiceError } from '../tables/errors.ts';
-import type { ConversionResult, RunningConversion } from './context.ts';
+import { isFileError, ServiceError, serviceError } from '../tables/errors.ts';
+import { OUTPUTS, type OutputType } from '../tables/formats.ts';
+import type { Note } from '../tables/notes.ts';
+import { AUTO_QUALITY, MIN_QUALITY } from '../tables/options.ts';
+import type { ConversionInput, ConversionResult, RunningConversion } from './context.ts';
 import { measure } from './measure/index.ts';
 import {
   type CheckedResult,
@@ -15,7 +19,7 @@ import {
 } from './output/result.ts';
 import { explainByDisk } from './output/tool-errors.ts';
 import { parseSampled } from './plan/document.ts';
-import { iconSize } from './plan/encode.ts';
+import { iconSize, isLossless, numericQuality } from './plan/encode.ts';
 import {
   canShare,
   planAgain,
@@ -23,14 +27,17 @@ import {
   planBranch,
   planJob,
   planTogether,
+  planTrial,
   selectPrinted,
 } from './plan/index.ts';
 import { createJob } from './plan/job.ts';
+import { firstQuality, highestQuality, isLikeSource, stripsOf } from './plan/likeness.ts';
 import type { Step } from './plan/step.ts';
-import { type ConversionJob, INPUT_FILE, type PlannedJob } from './plan/types.ts';
+import { type ConversionJob, type ConvertOptions, INPUT_FILE, type PlannedJob } from './plan/types.ts';
 import { type Attempt, attemptEach, valuesOf } from './request/targets.ts';
+import { compareResult } from './steps/compare-result.ts';
 import { moveOut, repair, runSteps, withRepair } from './steps/run-steps.ts';
-import { encodeWithin } from './steps/search-quality.ts';
+import { type BytesLimit, encodeWithin, type FoundQuality, searchLikeness } from './steps/search-quality.ts';
 
 /** A result, without what its conversion adds. */
 export type Converted = Omit<ConversionResult, 'key' | 'queuedMs' | 'preparedMs' | 'convertedMs'>;
@@ -63,7 +70,7 @@ async function encodeAll(
       stdout: selectPrinted(shared.stdout, job.suffix),
       stderr: shared.stderr,
     });
-    return attemptEach(attempts, running, (job) => encode(job, running, printedFor(job)));
+    return attemptEach(attempts, running, (job) => encodeResult(job, running, printedFor(job)));
   }
   const image = isRepaired ? undefined : await repair(shared, first, running);
   if (!image) return encodeEach();
@@ -79,7 +86,11 @@ async function shareCommand(jobs: readonly PlannedJob[]): Promise<readonly Step[
 }
 
 const encodeOrRepair = (job: PlannedJob, running: RunningConversion): Promise<Converted> =>
-  withRepair(job, running, (planned) => encode(planned, running));
+  withRepair(job, running, (planned) => encodeResult(planned, running));
+
+/** Converts an image to its result, or to the smallest of several. */
+const encodeResult = (job: PlannedJob, running: RunningConversion, shared?: Output): Promise<Converted> =>
+  (job.options.candidates ? encodeSmallest : encode)(job, running, shared);
 
 /**
  * Encodes the pages of a PDF that probably have few colours once more, without loss. Only the decoded pixels show how many there are, and
@@ -98,48 +109,201 @@ async function encodeFewColours(job: ConversionJob, printed: string, running: Ru
 }
 
 /**
- * Converts an image, at several qualities if its size is limited, and describes the result.
+ * Converts an image, at several qualities if one has to be found, and describes the result.
  *
  * @param shared output of the command that has written this and other results
  */
-async function encode(job: PlannedJob, running: RunningConversion, shared?: Output): Promise<Converted> {
+async function encode(job: PlannedJob, running: RunningConversion, shared?: Output): Promise<Encoded> {
   const { image, options, plan } = job;
-  const { maxBytes, quality } = options;
+  const { source } = running;
   const rest = shared ? plan.steps.slice(job.programs.indexOf('magick') + 1) : plan.steps;
   const printed = { stdout: '', stderr: '', ...shared };
-  const encodeAt = async (tried: number): Promise<CheckedResult> => {
-    const attempt = { ...job, options: { ...options, quality: tried } };
-    const steps = tried === quality ? rest : [planAgain(attempt)];
+  const runPrinting = async (steps: readonly Step[], attempt: ConversionJob): Promise<void> => {
     const { stdout, stderr } = await runSteps(steps, attempt, running);
     printed.stdout += stdout;
     printed.stderr += stderr;
+  };
+  const given = numericQuality(options);
+  const withQuality = (quality: number): PlannedJob => ({ ...job, options: { ...options, quality } });
+  const found = job.search === 'likeness' ? await findQuality(job, running, rest, runPrinting) : undefined;
+  const encodeAt = async (quality: number): Promise<CheckedResult> => {
+    const known = found?.results.get(quality);
+    if (known) return known;
+    const attempt = withQuality(quality);
+    await runPrinting(!found && quality === given ? rest : [planAgain(attempt)], attempt);
     const exact = await encodeFewColours(attempt, printed.stdout, running);
     if (exact) printed.stdout += exact.stdout;
-    return checkResult(running.source, exact?.job ?? attempt, printed.stdout).catch(async (error) => {
-      throw await explainByDisk(error, running.source);
-    });
+    return checkOrExplain(exact?.job ?? attempt, printed.stdout, source);
   };
-  const result: CheckedResult & { readonly quality?: number } =
-    maxBytes === undefined
-      ? await encodeAt(quality)
-      : await encodeWithin(maxBytes, quality, running.source.label, encodeAt);
+  const from = found?.quality ?? given;
+  const limit = job.search && limitBytes(job, running);
+  const result: CheckedResult & { readonly quality?: number } = limit
+    ? await encodeWithin(limit, from, encodeAt)
+    : { ...(await encodeAt(from)), ...(job.search && { quality: from }) };
+  for (const [quality, { path }] of found?.results ?? [])
+    if (quality !== result.quality) await rm(path, { force: true });
+  if (options.maxBytes !== undefined && result.bytes > options.maxBytes) {
+    await rm(result.path, { force: true });
+    throw serviceError(
+      'BYTES_UNREACHABLE',
+      source.label,
+      options.maxBytes,
+      result.bytes,
+      result.quality ?? from,
+    );
+  }
   const shown = await inspectResult(result.path, options.format);
   const keepsBytes = job.isTranscoded || job.isEmbedded;
   const kept = keepsBytes || keptMetadata(image, shown, options);
   const withMetadata =
     keepsBytes && options.metadata === 'all'
-      ? { path: join(running.source.folder, INPUT_FILE), type: image.type }
+      ? { path: join(source.folder, INPUT_FILE), type: image.type }
       : shown && { path: result.path, type: shown.type };
-  const lowered = result.quality !== undefined && result.quality < quality;
   const { format } = options;
   const { width, height } = format === 'ico' ? iconSize(job) : (shown ?? {});
   return {
     ...result,
+    ...(hasAutoQuality(options) && { quality: result.quality ?? given }),
     format,
     width,
     height,
     ...(job.isTranscoded && { isTranscoded: true }),
-    notes: collectNotes(plan.notes, printed, { kept, lowered }),
+    notes: collectNotes(plan.notes, printed, {
+      kept,
+      others: qualityNotes(job, running, { ...result, from }, found),
+    }),
+    ...(found && { hasFewColours: found.hasFewColours }),
     ...(await compareRevealed(image, withMetadata, options)),
   };
+}
+
+/** Checks a result, and explains an error by a full disk if that caused it. */
+const checkOrExplain = (job: PlannedJob, stdout: string, source: ConversionInput): Promise<CheckedResult> =>
+  checkResult(source, job, stdout).catch(async (error) => {
+    throw await explainByDisk(error, source);
+  });
+
+/** A result, and what the comparison has shown of its image. */
+interface Encoded extends Converted {
+  readonly hasFewColours?: boolean;
+}
+
+/** Returns whether the quality of a result was selected. */
+const hasAutoQuality = (options: ConvertOptions): boolean =>
+  options.quality === 'auto' && OUTPUTS[options.format].quality && !isLossless(options);
+
+/** The lowest quality at which a result looks the same, and results that were encoded to find it. */
+interface SameQuality extends FoundQuality {
+  readonly results: ReadonlyMap<number, CheckedResult>;
+  readonly hasFewColours: boolean;
+}
+
+/**
+ * Finds the lowest quality at which a result looks the same.
+ *
+ * @param first the commands for the first quality, and those before
+ */
+async function findQuality(
+  job: PlannedJob,
+  running: RunningConversion,
+  first: readonly Step[],
+  runPrinting: (steps: readonly Step[], attempt: ConversionJob) => Promise<void>,
+): Promise<SameQuality> {
+  const results = new Map<number, CheckedResult>();
+  let hasFewColours = false;
+  let steps: readonly Step[] | undefined = first;
+  const range = {
+    from: firstQuality(job),
+    highest: highestQuality(job),
+    trials: job.measured.quality ? 2 : undefined,
+  };
+  const found = await searchLikeness(range, async (quality) => {
+    const attempt = { ...job, options: { ...job.options, quality } };
+    await runPrinting(steps ?? planTrial(job, quality), attempt);
+    steps = undefined;
+    const compared = await compareResult(job, running);
+    hasFewColours = compared.hasFewColours;
+    if (!stripsOf(job)) results.set(quality, await checkOrExplain(attempt, '', running.source));
+    return compared.difference;
+  });
+  return { ...found, results, hasFewColours };
+}
+
+/** Returns the limit of the bytes of a result: that of the request, and with `quality=auto` the bytes of a source like it. */
+function limitBytes(job: ConversionJob, { sourceBytes }: RunningConversion): BytesLimit | undefined {
+  const { maxBytes = Number.POSITIVE_INFINITY } = job.options;
+  const ofSource = hasAutoQuality(job.options) && isLikeSource(job) ? sourceBytes : Number.POSITIVE_INFINITY;
+  if (maxBytes <= ofSource)
+    return maxBytes < Number.POSITIVE_INFINITY ? { maxBytes, minQuality: MIN_QUALITY } : undefined;
+  return { maxBytes: ofSource, minQuality: AUTO_QUALITY.min };
+}
+
+/** Returns the notes about the quality and the bytes of a result. */
+function qualityNotes(
+  job: ConversionJob,
+  { sourceBytes }: RunningConversion,
+  { bytes, quality, from }: CheckedResult & { readonly quality?: number; readonly from: number },
+  found: FoundQuality | undefined,
+): Note[] {
+  const { maxBytes, quality: requested } = job.options;
+  const isLower = quality !== undefined && quality < from;
+  const isLimited = isLower && maxBytes !== undefined && maxBytes <= sourceBytes;
+  if (requested !== 'auto' || !isLikeSource(job)) return isLower ? ['quality-lowered'] : [];
+  const isReduced = (isLower && !isLimited) || (found?.looksSame === false && from < AUTO_QUALITY.max);
+  return [
+    ...(isLimited ? (['quality-lowered'] as const) : []),
+    ...(isReduced ? (['quality-reduced'] as const) : []),
+    ...(bytes > sourceBytes ? (['larger-than-source'] as const) : []),
+  ];
+}
+
+/** Encodes an image in each of the formats to choose from, and keeps the smallest result. */
+async function encodeSmallest(
+  job: PlannedJob,
+  running: RunningConversion,
+  shared?: Output,
+): Promise<Converted> {
+  const { image, options, tools, suffix, measured } = job;
+  const first = await encode(job, running, shared);
+  const { candidates = [] } = options;
+  let kept: Converted = first;
+  for (const other of otherCandidates(candidates, first)) {
+    const quality = OUTPUTS[other.format].quality ? first.quality : undefined;
+    const next = planJob(
+      createJob(image, { ...options, ...other, candidates: undefined }, tools, suffix, {
+        ...measured,
+        ...(quality && { quality }),
+      }),
+    );
+    const result = await encodeOrRepair(next, running).catch((error) => {
+      if (!isFileError(error) || error.code === 'CONVERSION_TIMEOUT') throw error;
+      return undefined;
+    });
+    if (!result) continue;
+    const isSmaller = result.bytes < kept.bytes;
+    await rm((isSmaller ? kept : result).path, { force: true });
+    if (isSmaller) kept = result;
+  }
+  return kept;
+}
+
+/**
+ * Returns the formats to compare a result with, and how they are encoded. A format without loss is small only for few colours, which
+ * then leave out one of the others.
+ */
+function otherCandidates(
+  candidates: readonly OutputType[],
+  { format, hasFewColours = false }: Encoded,
+): Pick<ConvertOptions, 'format' | 'lossless'>[] {
+  const others = candidates.filter((type) => type !== format);
+  const lossy = others.filter((type) => OUTPUTS[type].quality);
+  const exact = others.filter((type) => !OUTPUTS[type].quality);
+  if (!OUTPUTS[format].quality || candidates.every((type) => OUTPUTS[type].animation))
+    return others.map((type) => ({ format: type }));
+  if (!hasFewColours) return lossy.map((type) => ({ format: type }));
+  return [
+    ...exact.slice(0, 1).map((type) => ({ format: type })),
+    ...candidates.filter((type) => OUTPUTS[type].lossless).map((type) => ({ format: type, lossless: true })),
+    ...lossy.slice(0, 1).map((type) => ({ format: type })),
+  ];
 }

@@ -63,6 +63,8 @@ export interface ImageFacts {
   /** Number of all pages of a PDF. */
   readonly pageCount?: number;
 
+  /** Quality of a JPEG, by its quantization table. */
+  readonly jpegQuality?: number;
   /** A JPEG that probably has sharp edges: text, a screenshot, dense foliage, a line drawing. */
   readonly detailed?: boolean;
   /** Set for a JPEG unless greys or 8 × 8 pixels with colours of full resolution. */

@@ -95,6 +95,7 @@ export async function readJpeg(bytes: WindowReader): Promise<ImageFacts> {
   if (!pixels) return {};
   const profile = parts.find(({ number }) => number === 1);
   const detailed = await isDetailed(bytes, scan, frame, step);
+  const jpegQuality = step && toQuality(step);
   return {
     ...frame,
     ...metadataInfo,
@@ -102,6 +103,7 @@ export async function readJpeg(bytes: WindowReader): Promise<ImageFacts> {
     pixels: { ...pixels, profile },
     ...(await readPartedProfile(bytes, parts, model)), // only now, because the frame header follows the profile
     ...(detailed && { detailed }),
+    ...(jpegQuality && { jpegQuality }),
   };
 }
 
@@ -199,6 +201,16 @@ async function readMeanStep(bytes: WindowReader, start: number): Promise<number 
   let sum = 0;
   for (let at = 0; at < 64; at += 1) sum += table.readUIntBE(1 + at * bytesPerStep, bytesPerStep);
   return sum / 64;
+}
+
+/** Mean of the table for luminance that encoders scale by the quality (T.81, table K.1). */
+const STANDARD_STEP = 3685 / 64;
+
+/** Returns the quality for which libjpeg would scale the standard table to this mean (`jpeg_quality_scaling`). */
+function toQuality(step: number): number {
+  const scale = (100 * step) / STANDARD_STEP;
+  const quality = scale > 100 ? 5000 / scale : (200 - scale) / 2;
+  return Math.min(100, Math.max(1, Math.round(quality)));
 }
 
 /** Checks whether the image has sharp edges: everywhere, or between empty areas, as in a line drawing. */

@@ -54,7 +54,7 @@ export function findUnverifiable(mode: VerifyMode, options: ConvertOptions): str
   if (options.pages && options.pages !== 'all' && options.pages !== 'first')
     return '--pages with numbers is not verified';
   if (mode === 'visual') return undefined;
-  if (losslessQuality && quality < 100 && !(lossless && metadata === 'all'))
+  if (losslessQuality && quality !== 100 && !(lossless && metadata === 'all'))
     return `${label} is lossy here: use visual, --quality 100, or for JPEG --lossless --metadata all`;
   if (palette || (isLossy && !losslessQuality && !(OUTPUTS[format].lossless && lossless)))
     return `${label} is lossy here: use visual, png, bmp, tiff, or webp with --lossless`;

@@ -60,7 +60,7 @@ export async function verify(
     .catch((error: Error) => error);
   if (expected instanceof Error)
     return fail(`this ${INPUTS[type].label} cannot be compared: ${firstLine(expected)}`);
-  if (mode === 'pixels' && format === 'jxl' && quality < 100) return fail(NOT_RESTORABLE);
+  if (mode === 'pixels' && format === 'jxl' && quality !== 100) return fail(NOT_RESTORABLE);
   const { image, convertsColours, isComposited } = expected;
   const reason = findShape(image, found);
   if (reason) return fail(reason);

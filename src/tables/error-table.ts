@@ -191,7 +191,7 @@ const ROWS = {
   ),
   FIELD_INVALID: badRequest(
     (field: string, value: string, expected: string) => `Invalid ${field} "${value}": expected ${expected}.`,
-    () => ['quality', '200', 'a whole number from 1 to 100'],
+    () => ['quality', '200', 'a whole number from 1 to 100, or auto'],
     (field) => ({ field }),
   ),
   NOT_AVAILABLE: badRequest(
@@ -214,7 +214,7 @@ const ROWS = {
   ),
   VARIANT_INVALID: badRequest(
     (variant: string, problem: string) => `Variant ${variant}: ${problem}`,
-    () => ['"card"', 'Invalid quality "200": expected a whole number from 1 to 100.'],
+    () => ['"card"', 'Invalid quality "200": expected a whole number from 1 to 100, or auto.'],
     () => ({ field: 'variants' }),
   ),
   BAD_ARCHIVE: define('archive', 400)(

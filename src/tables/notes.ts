@@ -51,6 +51,16 @@ export const NOTES = {
     page: 'The quality was lowered, so that the file is small enough.',
     loss: false,
   },
+  'quality-reduced': {
+    api: 'with `quality=auto`, the quality is lower than that which looks the same, so that the result is not larger than its source of the same format and size',
+    page: 'The quality was lowered, so that the file is not larger than the original.',
+    loss: false,
+  },
+  'larger-than-source': {
+    api: 'with `quality=auto`, the result is larger than its source, although both have the same format and size',
+    page: 'The file is larger than the original, which was compressed better.',
+    loss: false,
+  },
   'partial-alpha-lost': {
     api: 'pixels that were partly transparent are opaque or fully transparent',
     page: 'GIF has no partial transparency: those pixels are opaque or transparent.',

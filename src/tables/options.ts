@@ -6,7 +6,13 @@ import { DPI, hasBytesLimit, listOutputs, MAX_DIMENSION, OUTPUTS, type OutputTyp
 
 /** Values that an option can have. */
 export type OptionType =
-  | { readonly kind: 'integer'; readonly min: number; readonly max: number }
+  | {
+      readonly kind: 'integer';
+      readonly min: number;
+      readonly max: number;
+      /** Words that are permitted, too, in any case, with the label of each on the page. */
+      readonly words?: Readonly<Record<string, string>>;
+    }
   /** A number, which is rounded to three decimals. */
   | {
       readonly kind: 'number';
@@ -158,6 +164,8 @@ interface OptionRow {
 
 /** Lowest quality at which a result is encoded for `max_bytes`. Below it, images are not usable. */
 export const MIN_QUALITY = 10;
+/** Qualities among which `quality=auto` selects. */
+export const AUTO_QUALITY = { min: 30, max: 95 } as const;
 /** Maximum of `max_bytes`: more than any result can have. */
 const MAX_BYTES = 2 ** 31;
 
@@ -195,17 +203,18 @@ const selectOutputs = (outputs: readonly OutputType[], has: (type: OutputType) =
 /** All options of a result, except its format, in the order of the API reference. */
 export const OPTIONS = {
   quality: {
-    type: { kind: 'integer', min: 1, max: 100 },
+    type: { kind: 'integer', min: 1, max: 100, words: { auto: 'Automatic' } },
     default: 80,
     effect: 'encoding',
     description(outputs) {
       const exact = selectOutputs(outputs, (type) => OUTPUTS[type].losslessQuality === true);
-      return `1 gives the smallest file, 100 the best quality. Applies to ${selectOutputs(outputs, (type) => OUTPUTS[type].quality)}.${exact && ` 100 is lossless for ${exact}.`}`;
+      return `1 gives the smallest file, 100 the best quality. Applies to ${selectOutputs(outputs, (type) => OUTPUTS[type].quality)}.${exact && ` 100 is lossless for ${exact}.`} \`auto\` is the lowest quality from ${AUTO_QUALITY.min} to ${AUTO_QUALITY.max} at which a still image looks the same, as ${selectOutputs(outputs, hasBytesLimit)}; \`X-Image-Quality\` states it. Animations and other formats have the default.`;
     },
+    examples: [80, 'auto'], // Swagger UI starts with the first
     flag: {
       short: '-q',
-      value: '1-100',
-      help: `quality of ${listOutputs('and', (type) => OUTPUTS[type].quality)}`,
+      value: '1-100|auto',
+      help: `quality of ${listOutputs('and', (type) => OUTPUTS[type].quality)}; auto: the lowest that looks the same`,
     },
     control: { label: 'Quality' },
   },
@@ -403,7 +412,7 @@ export const OPTIONS = {
     type: { kind: 'integer', min: 1, max: MAX_BYTES },
     effect: 'encoding',
     description: (outputs) =>
-      `Maximum size of the result in bytes. If the result is larger at \`quality\`, the quality is lowered as far as necessary, but not below ${MIN_QUALITY}. \`X-Conversion-Quality\` states the quality that was used. If that is not sufficient, the request fails. Applies to ${selectOutputs(outputs, hasBytesLimit)}; an error for other formats.`,
+      `Maximum size of the result in bytes. If the result is larger at \`quality\`, the quality is lowered as far as necessary, but not below ${MIN_QUALITY}. \`X-Image-Quality\` states the quality that was used. If that is not sufficient, the request fails. Applies to ${selectOutputs(outputs, hasBytesLimit)}; an error for other formats.`,
     examples: [200_000],
     flag: {
       value: 'size',
@@ -545,7 +554,7 @@ export type OptionValue<N extends OptionName> = Rows[N]['type'] extends infer T
         | (T extends { numbered: true } ? PageNumbers : never)
         | (T extends { sized: true } ? Millimetres : never)
     : T extends { kind: 'integer' | 'number' }
-      ? number
+      ? number | (T extends { words: infer W } ? keyof W : never)
       : T extends { kind: 'flag' }
         ? boolean
         : string

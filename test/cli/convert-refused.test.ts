@@ -25,7 +25,7 @@ const REFUSED = [
   ['a.jpg b.jpg -o ', '-o is empty: name a file or a folder, or use - for standard output.'],
   // Options of the image.
   ['a.jpg -o b.webp --rapid', "unknown option '--rapid'"],
-  ['a.jpg -o b.webp -q 0', 'Invalid --quality "0": expected a whole number from 1 to 100.'],
+  ['a.jpg -o b.webp -q 0', 'Invalid --quality "0": expected a whole number from 1 to 100, or auto.'],
   ['a.jpg -o b.png --pages 3-1', 'Invalid --pages "3-1": expected all or first, or numbers'],
   ['a.jpg -o b.png --width half%', 'Invalid --scale "half"'],
   ['a.jpg -o b.png --width 50% --height 20', 'A size in percent, such as 50%, is the only size of a result.'],

@@ -3,13 +3,14 @@ import { readFile } from 'node:fs/promises';
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import { repair } from '../../src/images/index.ts';
-import { createThreadRewriter, shareThreads } from '../../src/images/svg/rewrite.ts';
 import { rewriteText } from '../../src/images/svg/rewrite-text.ts';
+import { createThread, shareThreads } from '../../src/images/threads.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 import { repairContext } from '../helpers/repairs.ts';
 import { failure } from '../helpers/util.ts';
 
 const STUCK_THREAD = new URL('../helpers/stuck-thread.ts', import.meta.url);
+const startThread = (ms: number) => createThread<string, string>(STUCK_THREAD, { ms, work: 'SVGs' });
 
 describe('repairs of hostile files', () => {
   it('leave a JPEG 2000 alone whose vertical sampling factors are all 0', async () => {
@@ -30,7 +31,7 @@ describe('repairs of hostile files', () => {
   });
 
   it('return CONVERSION_TIMEOUT for an SVG that never finishes, and rewrite the next in a new thread', async () => {
-    const rewrite = createThreadRewriter(STUCK_THREAD, 2000);
+    const rewrite = startThread(2000);
     const [stuck, next] = [failure(rewrite('stuck', 'The file')), rewrite('next', 'The next file')];
     expect(await stuck).to.include({
       code: 'CONVERSION_TIMEOUT',
@@ -40,7 +41,7 @@ describe('repairs of hostile files', () => {
   });
 
   it('rewrite an SVG while the thread of another one is busy', async () => {
-    const rewrite = shareThreads(() => createThreadRewriter(STUCK_THREAD, 2000));
+    const rewrite = shareThreads(() => startThread(2000));
     const ended: string[] = [];
     const stuck = failure(rewrite('stuck', 'The file')).then(() => ended.push('stuck'));
     ended.push(await rewrite('next', 'The next file'));
@@ -50,7 +51,7 @@ describe('repairs of hostile files', () => {
 
   it('end the thread 20 s after the last SVG, so that its memory is free', async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
-    const rewrite = createThreadRewriter(STUCK_THREAD, 60_000);
+    const rewrite = startThread(60_000);
     for (const [ms, count] of [
       [0, '1'],
       [19_999, '2'],
@@ -64,7 +65,7 @@ describe('repairs of hostile files', () => {
   afterEach(() => mock.timers.reset());
 
   it('survive the end of the thread, and an error in it', async () => {
-    const rewrite = createThreadRewriter(STUCK_THREAD, 60_000);
+    const rewrite = startThread(60_000);
     for (const text of ['broken', 'gone']) {
       expect(await failure(rewrite(text, 'The file')), text).to.include({ code: 'OVERLOADED' });
       expect(await rewrite('next', 'The file')).to.equal('rewritten next');

@@ -207,6 +207,7 @@ describe('the OpenAPI document', () => {
       'jpg',
       'pdf',
       'auto',
+      'smallest',
     ]);
   });
 

@@ -72,7 +72,7 @@ describe('POST /identify', () => {
       ['scene.svg', 'format=png&scale=150'],
     ] as readonly (readonly [string | Buffer, string, (readonly number[])?])[]) {
       const bytes = typeof file === 'string' ? await fixture(file) : file;
-      const { conversion } = await identify(bytes, `?${query}`);
+      const { quality: _, ...conversion } = (await identify(bytes, `?${query}`)).conversion ?? {};
       const { headers, notes } = await expectSuccess(
         convert(current().base, bytes, Object.fromEntries(new URLSearchParams(query))),
       );
@@ -97,12 +97,26 @@ describe('POST /identify', () => {
     expect(conversion).to.include({ width: 50, height: 50 });
   });
 
+  it('states the quality, unless there is none or only results show it', async () => {
+    await startShared({});
+    const file = await fixture('scene.jpg');
+    for (const [query, quality] of [
+      ['format=webp', 80],
+      ['format=jpg&quality=55', 55],
+      ['format=webp&quality=auto', null],
+      ['format=webp&max_bytes=1000', null],
+      ['format=webp&lossless=yes', null],
+      ['format=png&quality=auto', null],
+    ] as const)
+      expect((await identify(file, `?${query}`)).conversion?.quality, query).to.equal(quality);
+  });
+
   it('states no size with trim, which only decoding shows', async () => {
     await startShared({});
     const fields = { format: 'png', trim: '7.5', width: '50', plan: 'true' };
     const file = await fixture('scene.jpg');
     const { conversion, explanation } = await identify(file, `?${new URLSearchParams(fields)}`);
-    expect(conversion).to.deep.equal({ type: 'png', width: null, height: null, notes: [] });
+    expect(conversion).to.deep.equal({ type: 'png', width: null, height: null, quality: null, notes: [] });
     expect(explanation?.sentences).to.include(
       'a border of the colour of the top left corner is cut off, with a tolerance of 7.5%: the commands keep it',
     );
@@ -236,7 +250,7 @@ describe('POST /identify with a form', () => {
       ['file', await fixture('scene.png')],
     ]);
     expect(json).to.deep.include({ name: 'a "b".png', type: 'png', width: 120 });
-    expect(json.conversion).to.deep.equal({ type: 'webp', width: 10, height: 7, notes: [] });
+    expect(json.conversion).to.deep.equal({ type: 'webp', width: 10, height: 7, quality: 80, notes: [] });
   });
 
   it('returns a list for the field files, also with one file', async () => {

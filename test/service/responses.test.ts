@@ -149,7 +149,7 @@ describe('responses', () => {
         type: 'about:blank',
         title: 'Bad Request',
         status: 400,
-        detail: 'Invalid quality "0": expected a whole number from 1 to 100.',
+        detail: 'Invalid quality "0": expected a whole number from 1 to 100, or auto.',
         reason: 'field_invalid',
         retryable: false,
         field: 'quality',

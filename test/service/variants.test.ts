@@ -172,7 +172,7 @@ describe('variants', () => {
       [[CARD, { ...ZOOM, name: 'CARD' }], 'Variant "CARD": another variant has this name.'],
       [
         [CARD, { name: 'b', quality: 101 }],
-        'Variant "b": Invalid quality "101": expected a whole number from 1 to 100.',
+        'Variant "b": Invalid quality "101": expected a whole number from 1 to 100, or auto.',
       ],
       [[{ name: 'b', widht: 5 }], 'Variant "b": Invalid option "widht": expected one of '],
       [

@@ -287,7 +287,7 @@ function toResult(response: Response): Result {
     notes: words('x-conversion-notes') as Note[],
     removed: words('x-removed-metadata') as RevealedKind[],
     kept: words('x-kept-metadata') as RevealedKind[],
-    quality: number('x-conversion-quality'),
+    quality: number('x-image-quality') ?? number('x-conversion-quality'),
     skipped: (header('x-skipped-files').match(/\d+/g) ?? []).map(Number),
     digest: /sha-256=:([^:]+):/.exec(header('repr-digest'))?.[1],
     key: header('x-conversion-key') || undefined,

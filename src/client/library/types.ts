@@ -12,8 +12,8 @@ export type InputFormat =
 /** Difference between an image and its result, or damage of the image. */
 export type Note =
   | 'first-frame-only' | 'first-page-only' | 'alpha-flattened' | 'colour-converted-to-srgb' | 'hdr-removed' | 'not-trimmed' |
-  'truncated-input' | 'quality-lowered' | 'partial-alpha-lost' | 'timing-changed' | 'svg-features-ignored' | 'metadata-partly-kept' |
-  'files-skipped' | 'unknown-fields-ignored';
+  'truncated-input' | 'quality-lowered' | 'quality-reduced' | 'larger-than-source' | 'partial-alpha-lost' | 'timing-changed' |
+  'svg-features-ignored' | 'metadata-partly-kept' | 'files-skipped' | 'unknown-fields-ignored';
 
 /** Kind of what metadata gives away. */
 export type RevealedKind =
@@ -44,8 +44,12 @@ export interface ResultOptions {
   readonly output_format?: OutputFormat | 'auto' | undefined;
   /** The same as `output_format`. */
   readonly format?: OutputFormat | 'auto' | undefined;
-  /** 1 gives the smallest file, 100 the best quality. Applies to webp, jpg, pdf, avif, jxl. 100 is lossless for jxl. Default: `80`. */
-  readonly quality?: number | undefined;
+  /**
+   * 1 gives the smallest file, 100 the best quality. Applies to webp, jpg, pdf, avif, jxl. 100 is lossless for jxl. `auto` is the lowest
+   * quality from 30 to 95 at which a still image looks the same, as webp, jpg, avif, jxl; `X-Image-Quality` states it. Animations and other
+   * formats have the default. Default: `80`.
+   */
+  readonly quality?: 'auto' | number | undefined;
   /** Degrees by which the upright image is rotated clockwise. `width`, `height` and `crop` apply to the rotated image. Default: `0`. */
   readonly rotate?: 0 | 90 | 180 | 270 | undefined;
   /** Reflects the image, after `rotate` and before `crop`. */
@@ -125,8 +129,8 @@ export interface ResultOptions {
   readonly lossless?: boolean | undefined;
   /**
    * Maximum size of the result in bytes. If the result is larger at `quality`, the quality is lowered as far as necessary, but not below
-   * 10. `X-Conversion-Quality` states the quality that was used. If that is not sufficient, the request fails. Applies to webp, jpg, avif,
-   * jxl; an error for other formats.
+   * 10. `X-Image-Quality` states the quality that was used. If that is not sufficient, the request fails. Applies to webp, jpg, avif, jxl;
+   * an error for other formats.
    */
   readonly max_bytes?: number | undefined;
   /**
@@ -359,6 +363,8 @@ export interface ImageDescription {
     /** Width in pixels. Null for a PDF, or if only decoding shows it, as with `trim`. */
     readonly width: number | null;
     readonly height: number | null;
+    /** Quality. Null without loss, or if the bytes or the looks of results determine it. */
+    readonly quality: number | null;
     /** Notes that are known before the pixels are decoded. */
     readonly notes: readonly Note[];
   } | undefined;

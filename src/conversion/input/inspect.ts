@@ -35,7 +35,7 @@ import { transcodes } from '../plan/job.ts';
 import { commonScale, exceedsFormat, extentOf, keepsAllFrames, turnOf } from '../plan/size.ts';
 import { type ConvertOptions, INPUT_FILE, MAGICK_FEATURES } from '../plan/types.ts';
 import type { PreparationKind } from '../queue/queue.ts';
-import { chooseFormat } from '../request/checks.ts';
+import { suitableFormats } from '../request/checks.ts';
 import { inspectPdf } from './inspect-pdf.ts';
 
 /**
@@ -144,14 +144,21 @@ export async function limitReads<T>(label: string, read: () => Promise<T>): Prom
   }
 }
 
-/** Returns the options with the best of the accepted formats that can hold the result, if the format is to be chosen. */
-export function resolveFormat({ accepted, ...options }: ConvertOptions, image: ImageInfo): ConvertOptions {
+/**
+ * Returns the options with the best of the accepted formats that can hold the result, or all of these to choose from, if the format is to
+ * be chosen.
+ */
+export function resolveFormat(
+  { accepted, smallest, ...options }: ConvertOptions,
+  image: ImageInfo,
+): ConvertOptions {
   if (!accepted) return options;
   const holding = Object.entries(accepted).filter(
     ([format]) => !exceedsFormat(extentOf(image, { ...options, format: format as OutputType })),
   );
   const choice = holding.length > 0 ? Object.fromEntries(holding) : accepted;
-  return { ...options, format: chooseFormat(choice, image, options) };
+  const [format = options.format, ...others] = suitableFormats(choice, image, options);
+  return { ...options, format, ...(smallest && others.length > 0 && { candidates: [format, ...others] }) };
 }
 
 /**

@@ -6,6 +6,7 @@ import type { Config } from '../../tables/config.ts';
 import { serviceError, type TimeLimit } from '../../tables/errors.ts';
 import { MAX_WATERMARK, OUTPUTS } from '../../tables/formats.ts';
 import { EXTERNAL_ENCODERS } from '../plan/encode.ts';
+import { MAX_TRIALS, MAX_WHOLE_PIXELS, stripsOf } from '../plan/likeness.ts';
 import {
   countPages,
   type Extent,
@@ -153,11 +154,23 @@ export function estimateDiskBytes(job: ConversionJob, inputBytes: number): numbe
   const result = pixels * perPixel + (options.format === 'ico' ? ICON_BYTES : 0);
   // The best result stays on disk during the next attempt. External encoders read the PNG again.
   const kept = EXTERNAL_ENCODERS[options.format] ? 0 : pixels * KEPT_BYTES_PER_PIXEL;
-  const again = options.maxBytes ? kept + result : 0;
+  const again = job.search ? kept + result : 0;
+  const compared = job.search === 'likeness' ? estimateCompared(job, pixels) + MAX_TRIALS * result : 0;
   // A result to which the copyright is added is copied.
   const copied = options.metadata === 'copyright' ? result + FIXED_BYTES : 0;
   const watermark = options.watermark ? WATERMARK_BYTES + pixels * PNG_BYTES_PER_PIXEL : 0;
-  return Math.ceil(inputBytes + FIXED_BYTES + scaled + between + result + again + copied + watermark);
+  return Math.ceil(
+    inputBytes + FIXED_BYTES + scaled + between + result + again + compared + copied + watermark,
+  );
+}
+
+/** Samples per pixel of a file that is compared: three colours and alpha. */
+const COMPARED_BYTES_PER_PIXEL = 4;
+
+/** Returns the bytes of what is compared, of its decoded PNG, and of the strips of a large image. */
+function estimateCompared(job: ConversionJob, pixels: number): number {
+  const shown = stripsOf(job) ? MAX_WHOLE_PIXELS : pixels;
+  return shown * (2 * COMPARED_BYTES_PER_PIXEL + PNG_BYTES_PER_PIXEL + KEPT_BYTES_PER_PIXEL);
 }
 
 /** Bytes of metadata, besides a multiple of the input, that tools may unpack and copy to intermediate files. */

@@ -112,9 +112,9 @@ export async function takeResult(
 }
 
 /** Returns the path of a result beside the folder, where no tool can change it. */
-function resultPath({ folder }: OutputContext, { options, suffix }: ConversionJob): string {
-  // With maxBytes, several results can exist at the same time.
-  const encode = options.maxBytes === undefined ? '' : `.q${options.quality}`;
+function resultPath({ folder }: OutputContext, { options, suffix, search }: ConversionJob): string {
+  // Several results can exist at the same time.
+  const encode = search || options.candidates ? `.q${options.quality}` : '';
   return `${folder}${suffix && `.${suffix}`}${encode}.${options.format}`;
 }
 
@@ -187,12 +187,12 @@ function assertAllFramesRead({ animation }: ImageInfo, stdout: string, source: O
  * If a tool reported an error in the colour profile, it did not use it, and the colours were not converted.
  *
  * @param kept whether the result has all metadata that it should keep
- * @param lowered whether the quality is lower than requested
+ * @param others notes about the quality and the bytes
  */
 export function collectNotes(
   planned: readonly Note[],
   { stdout, stderr }: Output,
-  { kept, lowered }: { readonly kept: boolean; readonly lowered: boolean },
+  { kept, others }: { readonly kept: boolean; readonly others: readonly Note[] },
 ): Note[] {
   const warnings = stderr === '' ? undefined : warningsIn(stderr);
   const done = warnings?.hasProfileError
@@ -204,7 +204,7 @@ export function collectNotes(
     ...(HALF_TRANSPARENT.test(stdout) ? (['partial-alpha-lost'] as const) : []),
     ...(warnings?.isTruncated ? (['truncated-input'] as const) : []),
     ...(kept ? [] : (['metadata-partly-kept'] as const)),
-    ...(lowered ? (['quality-lowered'] as const) : []),
+    ...others,
   ];
 }
 

@@ -3,6 +3,7 @@
 import { encodeCopyright } from '../../images/copyright/blocks.ts';
 import { differsFromSrgb, type ImageInfo, type Size } from '../../images/image-info.ts';
 import { OUTPUTS, type OutputType } from '../../tables/formats.ts';
+import { OPTIONS } from '../../tables/options.ts';
 import type { ToolName } from '../../tables/tools.ts';
 import { documentPages, printColours, printOpaquePage, printSampled } from './document.ts';
 import { addsShades } from './size.ts';
@@ -30,9 +31,9 @@ function define(coder: string, values: Readonly<Record<string, string | number |
 /** Arguments that encode to each format. */
 const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => readonly string[]>> = {
   // ImageMagick 7 would encode an animation of quality 100 without loss. With lossless, the quality is an effort.
-  webp: ({ options: { lossless = false, quality }, tools: { magick } }) => [
+  webp: ({ options, options: { lossless = false }, tools: { magick } }) => [
     '-quality',
-    String(lossless ? MAGICK_FEATURES[magick].losslessWebpEffort : quality),
+    String(lossless ? MAGICK_FEATURES[magick].losslessWebpEffort : numericQuality(options)),
     // Without `exact`, ImageMagick 7 rounds the colours of a lossless WebP.
     ...define('webp', { method: WEBP_METHOD, lossless, exact: lossless }),
     WEBP_THREADS,
@@ -86,15 +87,20 @@ const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => readonly str
 };
 
 function encodeJpeg(job: ConversionJob): string[] {
-  const { quality } = job.options;
+  const quality = numericQuality(job.options);
+  const isFast = job.search !== 'likeness' && resultPixels(job) >= MANY_PIXELS;
   return [
     '-sampling-factor',
     quality < FULL_COLOUR_QUALITY ? '4:2:0' : '4:4:4',
     '-quality',
     String(quality),
-    ...(resultPixels(job) < MANY_PIXELS ? [] : ['-define', 'jpeg:optimize-coding=false']),
+    ...(isFast ? ['-define', 'jpeg:optimize-coding=false'] : []),
   ];
 }
+
+/** Returns the quality to encode with: the default as long as none has been found. */
+export const numericQuality = ({ quality }: Pick<ConvertOptions, 'quality'>): number =>
+  quality === 'auto' ? OPTIONS.quality.default : quality;
 
 /** Returns whether a format that can lose information keeps every sample with these options. */
 export const isLossless = ({
@@ -105,11 +111,15 @@ export const isLossless = ({
   (OUTPUTS[format].lossless && lossless === true) ||
   (OUTPUTS[format].losslessQuality === true && quality === 100);
 
-export const explainEncoding: Sentence = ({ options }) => {
-  const { format, quality, maxBytes } = options;
+export const explainEncoding: Sentence = ({ options, search }) => {
+  const { format, candidates = [format], maxBytes } = options;
   const exact = !OUTPUTS[format].quality || isLossless(options);
-  const how = OUTPUTS[format].palette ? 'up to 256 colours' : exact ? 'without loss' : `quality ${quality}`;
-  return `${OUTPUTS[format].label}, ${how}${maxBytes ? `, or lower for at most ${maxBytes} bytes` : ''}`;
+  const quality =
+    search === 'likeness' ? 'the lowest quality that looks the same' : `quality ${numericQuality(options)}`;
+  const how = OUTPUTS[format].palette ? 'up to 256 colours' : exact ? 'without loss' : quality;
+  const labels = candidates.map((type) => OUTPUTS[type].label).join(', ');
+  const name = candidates.length > 1 ? `the smallest of ${labels}` : labels;
+  return `${name}, ${how}${maxBytes ? `, or lower for at most ${maxBytes} bytes` : ''}`;
 };
 
 /** Keeps 16 bits per channel. */
@@ -191,7 +201,7 @@ export const EXTERNAL_ENCODERS: Partial<Readonly<Record<OutputType, ExternalEnco
   avif: {
     tool: 'avifenc',
     // Full chroma resolution, for screenshots, and lossless transparency.
-    args: ({ options: { quality } }) => [
+    args: ({ options }) => [
       '-c',
       'aom',
       '-j',
@@ -211,19 +221,24 @@ export const EXTERNAL_ENCODERS: Partial<Readonly<Record<OutputType, ExternalEnco
       '-a',
       'end-usage=q',
       '-a',
-      `color:cq-level=${Math.round(valueAt(AVIF_LEVELS, quality))}`,
+      `color:cq-level=${Math.round(valueAt(AVIF_LEVELS, numericQuality(options)))}`,
     ],
   },
   jxl: {
     tool: 'cjxl',
     // A JPEG that is transcoded keeps its data, so that its bytes can be restored.
-    args: ({ options: { quality }, isTranscoded }) => [
+    args: ({ options, isTranscoded }) => [
       JXL_THREADS,
       '--container=1',
       '--quiet',
       ...(isTranscoded
         ? ['--lossless_jpeg=1']
-        : ['-d', valueAt(JXL_DISTANCES, quality).toFixed(2), '-e', quality === 100 ? '2' : '4']),
+        : [
+            '-d',
+            valueAt(JXL_DISTANCES, numericQuality(options)).toFixed(2),
+            '-e',
+            options.quality === 100 ? '2' : '4',
+          ]),
     ],
   },
 };
@@ -267,7 +282,7 @@ export function webpArguments({ image, options, output }: ConversionJob): string
   const { delaysMs = [], loopCount = 0 } = image.animation ?? {};
   const coding = options.lossless
     ? ['-lossless', '-q', String(LOSSLESS_EFFORT)]
-    : ['-lossy', '-q', String(options.quality)];
+    : ['-lossy', '-q', String(numericQuality(options))];
   const frames = delaysMs.flatMap((delay, at) => [
     ...(delay === delaysMs[at - 1] ? [] : ['-d', String(delay)]),
     `frame${SUFFIX}-${String(at).padStart(5, '0')}.pam`,
@@ -341,11 +356,11 @@ function writeMask(file: string, at: number): string[] {
 }
 
 /**
- * Stores the image if `maxBytes` can require ImageMagick to encode it again. MIFF holds frames and CMYK and is not
+ * Stores the image if a limit of the bytes can require ImageMagick to encode it again. MIFF holds frames and CMYK and is not
  * compressed: 6 megapixels take 0.05 s to write and 0.03 s to read; an uncompressed PNG takes 0.35 s and 0.1 s.
  */
-export const storeForRetries = ({ options, programs }: ConversionJob): string[] =>
-  options.maxBytes && programs.at(-1) === 'magick' ? ['-depth', '8', '-write', `MIFF:${KEPT_FILE}`] : [];
+export const storeForRetries = ({ search, programs }: ConversionJob): string[] =>
+  search === 'bytes' && programs.at(-1) === 'magick' ? ['-depth', '8', '-write', `MIFF:${KEPT_FILE}`] : [];
 
 /**
  * Chunks with the gamma of 2.2 and the primaries that ImageMagick 6 declares in a PNG. Browsers would use them instead of sRGB.
@@ -431,7 +446,7 @@ const FULL_COLOUR_QUALITY = 90;
 
 /**
  * Number of pixels from which a JPEG gets standard Huffman tables. Optimized tables take a fifth more time, and save 2%
- * of the bytes of large images and 5% of small ones.
+ * of the bytes of large images and 5% of small ones. `quality=auto` always has them.
  */
 const MANY_PIXELS = 500_000;
 

@@ -3,7 +3,7 @@
  * known before these run. Pure.
  */
 import type { ImageInfo } from '../../images/image-info.ts';
-import { INPUTS } from '../../tables/formats.ts';
+import { INPUTS, type InputType } from '../../tables/formats.ts';
 import type { Note } from '../../tables/notes.ts';
 import type { ToolName } from '../../tables/tools.ts';
 import * as colours from './colour.ts';
@@ -11,7 +11,16 @@ import * as decoding from './decode.ts';
 import { planDocument } from './document.ts';
 import { EDIT_STAGES } from './edits.ts';
 import * as encoding from './encode.ts';
-import { createJob } from './job.ts';
+import { createJob, magickDecoder, toolsFor } from './job.ts';
+import {
+  DECODED_PNG,
+  DECODED_RESULT,
+  firstQuality,
+  ofStrips,
+  REFERENCE_FILE,
+  storeCompared,
+  stripsOf,
+} from './likeness.ts';
 import * as rendering from './rasterize.ts';
 import * as resizing from './resize.ts';
 import { countPages, numberedPages, staysVector, wantsAllFrames } from './size.ts';
@@ -41,10 +50,17 @@ import { addWatermark, explainWatermark } from './watermark.ts';
 export function plan(job: ConversionJob): Plan {
   const document = planDocument(job);
   return {
-    steps: job.programs.flatMap((tool) => planSteps(tool, job)),
+    steps: planCommands(job),
     notes: NOTE_RULES.filter(({ applies }) => applies(job)).map(({ note }) => note),
     ...(document && { document }),
   };
+}
+
+/** Plans all commands, or those up to the first quality that is tried. */
+function planCommands(job: ConversionJob): Step[] {
+  if (job.search !== 'likeness') return job.programs.flatMap((tool) => planSteps(tool, job));
+  const storing = job.programs.slice(0, job.programs.indexOf('magick') + 1);
+  return [...storing.flatMap((tool) => planSteps(tool, job)), ...planTrial(job, firstQuality(job))];
 }
 
 /** Returns the job with its plan. */
@@ -65,6 +81,45 @@ export function planBeforeResize(job: ConversionJob, args: readonly string[]): S
     ...rendering.flatMap((tool) => planSteps(tool, job)),
     { tool: 'magick', args: [...stages.flatMap((stage) => stage(job)), ...args] },
   ];
+}
+
+/**
+ * Plans to encode an image, or its strips, at a quality, and to decode the result, so that it can be compared with
+ * {@link REFERENCE_FILE}.
+ */
+export function planTrial(compared: ConversionJob, quality: number): Step[] {
+  const job: ConversionJob = { ...compared, options: { ...compared.options, quality } };
+  const type = job.options.format as InputType;
+  const coder = magickDecoder(type, job.tools.magick);
+  const read = [
+    `${coder ?? 'PNG'}:${coder ? job.output : DECODED_PNG}`,
+    '-depth',
+    '8',
+    `PAM:${DECODED_RESULT}`,
+  ];
+  const encoding = planAgain(job);
+  const decoding: Step[] = [
+    ...(coder ? [] : [planDecodingTo(job, type)]),
+    { tool: 'magick', args: [...limitThreads(), ...read] },
+  ];
+  const [file = ''] = encoding.args.slice(-1);
+  const both = [...encoding.args.slice(0, -1), '-write', file, '-delete', '0--1', ...read];
+  const steps = encoding.tool === 'magick' ? [{ ...encoding, args: both }] : [encoding, ...decoding];
+  if (!stripsOf(job)) return steps;
+  const isShared = (arg: string): boolean =>
+    [REFERENCE_FILE, DECODED_RESULT].some((name) => arg.includes(name));
+  return steps.map((step) => ({
+    ...step,
+    args: step.args.map((arg) => (isShared(arg) ? arg : ofStrips(arg))),
+  }));
+}
+
+/** Plans to decode a result that ImageMagick cannot read. */
+function planDecodingTo(job: ConversionJob, type: InputType): Step {
+  const tool = toolsFor(type, 'png', job.tools.magick)[0] as ToolName;
+  const [step] = planSteps(tool, { ...job, isTranscoded: false });
+  const names: Readonly<Record<string, string>> = { [INPUT_FILE]: job.output, [DECODED_FILE]: DECODED_PNG };
+  return { ...(step as Step), args: (step as Step).args.map((arg) => names[arg] ?? arg) };
 }
 
 /** Plans to encode an image again. The commands of {@link plan} for another quality have stored it. */
@@ -142,7 +197,10 @@ const STAGES: readonly (readonly [Stage, Sentence?])[] = [
   [colours.binaryAlpha, colours.explainBinaryAlpha],
   [encoding.removeMetadata, encoding.explainMetadata],
   [encoding.storeForRetries],
-  [encoding.encode, encoding.explainEncoding],
+  [
+    (job) => (job.search === 'likeness' ? storeCompared(job) : encoding.encode(job)),
+    encoding.explainEncoding,
+  ],
 ];
 
 /** Index of the stage that reads the image. */

@@ -9,6 +9,7 @@ import { INPUTS, type InputType, isHeif, OUTPUTS, type OutputType } from '../../
 import type { ToolName } from '../../tables/tools.ts';
 import { colourKind } from './colour.ts';
 import { EXTERNAL_ENCODERS } from './encode.ts';
+import { searchOf } from './likeness.ts';
 import { pageFiles } from './rasterize.ts';
 import { scaleDecoding } from './scaled-decoding.ts';
 import { honours } from './short-paths.ts';
@@ -60,6 +61,7 @@ export function createJob(
       ? scaleDecoding(image, turnSize(trustedFitting.resized, orientation), options, tools)
       : undefined;
   const programs: ToolName[] = scaledDecoding && type === 'webp' ? ['dwebp', ...last] : last;
+  const frameCount = Math.max(allFrames ? (animation?.delaysMs.length ?? 1) : 1, pages.length);
   return {
     ...extent,
     tools,
@@ -73,7 +75,8 @@ export function createJob(
     isEmbedded,
     rasterized,
     orientation,
-    frameCount: Math.max(allFrames ? (animation?.delaysMs.length ?? 1) : 1, pages.length),
+    frameCount,
+    search: searchOf({ ...extent, isTranscoded, frameCount }),
     isPassthrough: type === 'gif' && options.format === 'gif' && allFrames && honours('passthrough', options),
     trustedFitting,
   };

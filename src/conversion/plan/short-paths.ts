@@ -10,6 +10,8 @@ const OTHERS: Readonly<Record<Exclude<keyof ConvertOptions, OptionName>, Effect>
   format: 'encoding',
   accepted: 'encoding',
   isPart: 'encoding',
+  smallest: 'encoding',
+  candidates: 'encoding',
   watermark: 'filter',
 };
 

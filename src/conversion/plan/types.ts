@@ -11,8 +11,12 @@ import type { Step } from './step.ts';
 /** Options of a result, parsed. The table of options describes them. */
 export type ConvertOptions = OptionValues & {
   readonly format: OutputType;
-  /** Quality values by format, for `output_format=auto`. The best of these formats replaces `format` before planning. */
+  /** Quality values by format, for `output_format=auto` and `smallest`. The best of these formats replaces `format` before planning. */
   readonly accepted?: Readonly<Partial<Record<OutputType, number>>> | undefined;
+  /** Whether the smallest result of the accepted formats is wanted. */
+  readonly smallest?: boolean;
+  /** Formats of which the smallest result is kept. The first one replaces `format` before planning. */
+  readonly candidates?: readonly OutputType[] | undefined;
   /** Whether the result is a part of a combined file. Then a PDF can become a PDF of its drawn pages. Default: no. */
   readonly isPart?: boolean;
   /** Set if the source has a watermark. */
@@ -47,6 +51,8 @@ export interface Measured {
   readonly point?: FocalPoint | undefined;
   /** Number of colours in a sample of each page of a PDF; undefined for one that is not of few colours. */
   readonly sampledColours?: readonly (number | undefined)[] | undefined;
+  /** Quality at which the image looks the same in another format. */
+  readonly quality?: number | undefined;
   /** Sizes of the watermark on each of the pictures of different sizes. */
   readonly watermarks?: readonly Size[] | undefined;
 }
@@ -234,6 +240,11 @@ export interface ConversionJob {
   readonly turnedSizes: readonly Size[];
   /** Whether a PDF contains a JPEG as it is. */
   readonly isEmbedded: boolean;
+  /**
+   * How the quality of the result is found: by the likeness of results to the image and by their bytes, only by their bytes, or not at
+   * all.
+   */
+  readonly search: 'likeness' | 'bytes' | undefined;
   /** Sizes of each frame or page whose size the header states. */
   readonly fittings: readonly Fitting[];
   /** Sizes of the image, if they are reliably known, and all frames or pages to resize have the same size. */

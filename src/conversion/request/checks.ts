@@ -42,10 +42,16 @@ const numberText = <T extends number>(
 ) => z.string().regex(NUMBER_TEXTS[kind], expected).transform(Number).pipe(value);
 
 /** Creates a check for a whole number from `min` to `max`. */
-export const integer = (min: number, max: number) => {
-  const expected = `a whole number from ${min} to ${max}`;
-  return numberText('integer', expected, z.int(expected).min(min, expected).max(max, expected));
-};
+export const integer = (min: number, max: number, expected = `a whole number from ${min} to ${max}`) =>
+  numberText('integer', expected, z.int(expected).min(min, expected).max(max, expected));
+
+/** Creates a check for a whole number, or one of some words in any case. */
+function integerOrWord({ min, max, words }: Extract<OptionType, { kind: 'integer' }>): z.ZodType {
+  if (!words) return integer(min, max);
+  const names = Object.keys(words);
+  const expected = `a whole number from ${min} to ${max}, or ${names.join(', ')}`;
+  return z.union([z.string().toLowerCase().pipe(z.enum(names)), integer(min, max, expected)], expected);
+}
 
 /** Checks the time of a frame in ms. */
 export const frameDelay = () => integer(FRAME_DELAY_MS.min, FRAME_DELAY_MS.max);
@@ -193,7 +199,7 @@ const colour = z.union([hexColour, namedColour], COLOUR);
 function checkFor(type: OptionType): z.ZodType {
   switch (type.kind) {
     case 'integer':
-      return integer(type.min, type.max);
+      return integerOrWord(type);
     case 'number':
       return decimal(type);
     case 'flag':
@@ -297,14 +303,14 @@ export function acceptedFormats(
 }
 
 /**
- * Chooses the format with the highest quality value, among those that suit the image: an animation stays one, and transparency is
- * kept, if an accepted format can hold it.
+ * Returns the accepted formats that suit the image, by descending quality value: an animation stays one, and transparency is kept, if
+ * an accepted format can hold it.
  */
-export function chooseFormat(
+export function suitableFormats(
   accepted: AcceptedFormats,
   { animation, pixels }: ImageInfo,
   { frames }: ConvertOptions,
-): OutputType {
+): OutputType[] {
   const tiers = [
     ...(animation && frames !== 'first' ? [ANIMATED] : []),
     ...(pixels?.alpha === false ? [] : [TRANSPARENT]),
@@ -312,8 +318,5 @@ export function chooseFormat(
   ];
   const suitable = tiers.map((tier) => tier.filter((format) => accepted[format] !== undefined));
   const quality = (format: OutputType): number => accepted[format] as number;
-  const [best] = [...(suitable.find((tier) => tier.length > 0) ?? [])].sort(
-    (a, b) => quality(b) - quality(a),
-  );
-  return best as OutputType;
+  return [...(suitable.find((tier) => tier.length > 0) ?? [])].sort((a, b) => quality(b) - quality(a));
 }

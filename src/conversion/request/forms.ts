@@ -51,16 +51,21 @@ const PRESET_FIELD = 'preset';
 
 /** Value of a format that stands for the best one that the client accepts. */
 const AUTO = 'auto';
+/** Value of a format that stands for the one whose result is the smallest, of those that the client accepts. */
+const SMALLEST = 'smallest';
+/** Values that `Accept` turns into a format. */
+const NEGOTIATED: readonly string[] = [AUTO, SMALLEST];
 
-/** Creates a check for an output format, or {@link AUTO}. */
+/** Creates a check for an output format, or one of {@link NEGOTIATED}. */
 const requestedFormat = (outputs: readonly OutputType[]) =>
   z
     .string()
     .toLowerCase()
-    .transform((text) => (text === AUTO ? AUTO : OUTPUT_NAMES.get(text)))
+    .transform((text) => (NEGOTIATED.includes(text) ? text : OUTPUT_NAMES.get(text)))
     .pipe(
-      z.enum([...outputs, AUTO], {
-        error: ({ input }) => `one of ${[...outputs, AUTO].join(', ')}${explainDisabled(String(input))}`,
+      z.enum([...outputs, AUTO, SMALLEST], {
+        error: ({ input }) =>
+          `one of ${[...outputs, ...NEGOTIATED].join(', ')}${explainDisabled(String(input))}`,
       }),
     );
 
@@ -71,7 +76,7 @@ const resultFields = (outputs: readonly OutputType[]) =>
     output_format: requestedFormat(outputs)
       .optional()
       .describe(
-        `Output format. \`auto\` chooses the best format that \`Accept\` permits: avif, webp, then jpg or, with transparency, png; for animations webp, then gif. Wildcards do not permit avif and webp. Upper case and \`jpeg\` are accepted, too. They are not listed, so that each format has one name. Default: the value of \`format\`, or \`${DEFAULT_FORMAT}\`.`,
+        `Output format. \`auto\` chooses the best format that \`Accept\` permits: avif, webp, then jpg or, with transparency, png; for animations webp, then gif. Wildcards do not permit avif and webp. \`smallest\` is the one of these formats whose result is the smallest at \`quality=auto\`, whatever \`quality\` is. Upper case and \`jpeg\` are accepted, too. They are not listed, so that each format has one name. Default: the value of \`format\`, or \`${DEFAULT_FORMAT}\`.`,
       ),
     format: requestedFormat(outputs)
       .optional()
@@ -353,23 +358,27 @@ function toOptions(
   outputs: readonly OutputType[],
   accept: string | undefined,
 ): ConvertOptions {
-  const { output_format, format } = checked;
+  const { output_format, format: other } = checked;
   const rest = { ...toOptionValues(checked), ...metadataOf(checked) };
-  if (output_format && format && output_format !== format) {
+  if (output_format && other && output_format !== other) {
     const sent = (field: string) => fields.find(([name, value]) => name === field && value !== '')?.[1] ?? '';
     throw serviceError('CONFLICTING_FORMATS', sent('output_format'), sent('format'));
   }
-  const requested = output_format ?? format ?? DEFAULT_FORMAT;
-  const accepted = requested === AUTO ? acceptedFormats(accept, outputs, rest) : undefined;
-  const options = {
+  const requested = output_format ?? other ?? DEFAULT_FORMAT;
+  const format = toOutputType(requested);
+  const options: ConvertOptions = {
     ...rest,
-    format: requested === AUTO ? DEFAULT_FORMAT : requested,
-    ...(accepted && { accepted }),
+    format: format ?? DEFAULT_FORMAT,
+    ...(!format && { accepted: acceptedFormats(accept, outputs, rest) }),
+    ...(requested === SMALLEST && { smallest: true, quality: 'auto' as const }),
   };
   const conflict = findConflict(options, outputs);
   if (conflict) throw serviceError('FIELD_INVALID', ...conflict);
   return options;
 }
+
+/** Returns the format; undefined if `Accept` determines it. */
+const toOutputType = (requested: string): OutputType | undefined => OUTPUT_NAMES.get(requested);
 
 /**
  * Returns the value of `metadata` that `strip_metadata` means.
@@ -456,13 +465,17 @@ function combineResults(
  * @param outputs the enabled output formats, for the message
  */
 export function findCombinedConflict(
-  { format, accepted, maxBytes, metadata, frames, pages, width, height }: ConvertOptions,
+  { format, accepted, smallest, maxBytes, metadata, frames, pages, width, height }: ConvertOptions,
   areMany: boolean,
   outputs: readonly OutputType[],
 ): Conflict | undefined {
   if (accepted || !COMBINED_TYPES.includes(format)) {
     const formats = COMBINED_TYPES.filter((type) => outputs.includes(type)).join(', ');
-    return ['output_format', accepted ? AUTO : format, `one of ${formats} if combine is true`];
+    return [
+      'output_format',
+      smallest ? SMALLEST : accepted ? AUTO : format,
+      `one of ${formats} if combine is true`,
+    ];
   }
   if (maxBytes) return ['max_bytes', String(maxBytes), 'no value if combine is true'];
   if (!combinesFrames(format)) return undefined;

@@ -1,11 +1,80 @@
 /**
- * @module Keeps a result within `max_bytes`: searches the highest quality at which the result has at most that many bytes. The
- * logarithm of the bytes is nearly linear in the quality, so two or three encodes are usually enough.
+ * @module Searches a quality: the lowest at which a result looks the same, and the highest at which it has at most so many bytes. The
+ * logarithms of the difference and of the bytes are nearly linear in the quality, so two or three encodes are usually enough.
  */
 import { rm } from 'node:fs/promises';
-import { serviceError } from '../../tables/errors.ts';
-import { MIN_QUALITY } from '../../tables/options.ts';
+import { AUTO_QUALITY } from '../../tables/options.ts';
 import type { CheckedResult } from '../output/result.ts';
+import { MAX_TRIALS } from '../plan/likeness.ts';
+
+/** Difference from which a result is accepted without a further attempt. 1 is the largest that looks the same. */
+const ACCEPTED_DIFFERENCE = 0.88;
+/** Difference that an attempt aims at. */
+const TARGET_DIFFERENCE = 0.94;
+/** Change of the logarithm of the difference per step of quality, assumed until there are two results: the median of photos. */
+const DIFFERENCE_SLOPE = -0.022;
+
+/** A quality and how much a result with it differs. */
+interface Tried {
+  readonly quality: number;
+  readonly difference: number;
+}
+
+/** What {@link searchLikeness} has found. */
+export interface FoundQuality {
+  readonly quality: number;
+  /** Whether a result with this quality looks the same, as far as that is known. */
+  readonly looksSame: boolean;
+}
+
+/**
+ * Searches the lowest quality at which a result looks the same.
+ *
+ * @param from quality that is tried first
+ * @param highest of all qualities
+ * @param compare encodes the image at a quality, and returns how much the result differs: 1 is the most that looks the same
+ * @returns a quality that has been tried, or the next one if no result looked the same
+ */
+export async function searchLikeness(
+  { from, highest, trials = MAX_TRIALS }: { from: number; highest: number; trials?: number | undefined },
+  compare: (quality: number) => Promise<number>,
+): Promise<FoundQuality> {
+  const tried: Tried[] = [];
+  const lowest = Math.min(AUTO_QUALITY.min, highest);
+  let next: number | undefined = from;
+  while (next !== undefined && tried.length < trials) {
+    tried.push({ quality: next, difference: await compare(next) });
+    next = nextTrial(tried, lowest, highest);
+  }
+  const same = tried.filter(({ difference }) => difference <= 1).map(({ quality }) => quality);
+  return same.length > 0
+    ? { quality: Math.min(...same), looksSame: true }
+    : { quality: next ?? highest, looksSame: next !== undefined };
+}
+
+/** @returns undefined if one of the qualities is the result */
+function nextTrial(tried: readonly Tried[], lowest: number, highest: number): number | undefined {
+  const sorted = [...tried].sort((a, b) => a.quality - b.quality);
+  const same = sorted.find(({ difference }) => difference <= 1);
+  const other = sorted.findLast(({ difference }) => difference > 1);
+  const low = other ? other.quality + 1 : lowest;
+  const high = same ? same.quality - 1 : highest;
+  if (low > high || (same && same.difference >= ACCEPTED_DIFFERENCE)) return undefined;
+  const [near, far] = [...tried].sort(
+    (a, b) => Math.abs(Math.log(a.difference)) - Math.abs(Math.log(b.difference)),
+  );
+  const guess = estimate(near as Tried, far);
+  return Math.min(high, Math.max(low, Math.ceil(guess)));
+}
+
+/** Returns the quality at which the difference is that aimed at, by the line through two results. */
+function estimate(near: Tried, far: Tried | undefined): number {
+  const measured = far
+    ? Math.log(far.difference / near.difference) / (far.quality - near.quality)
+    : Number.NaN;
+  const slope = measured < DIFFERENCE_SLOPE / 4 ? measured : DIFFERENCE_SLOPE;
+  return near.quality + Math.log(TARGET_DIFFERENCE / near.difference) / slope;
+}
 
 /** Maximum number of encodes of one image. */
 const MAX_ENCODES = 6;
@@ -48,33 +117,35 @@ function interpolate(over: Encoded, other: Encoded | undefined, maxBytes: number
   return slope > 0 ? over.quality + Math.log((TARGET_SHARE * maxBytes) / over.bytes) / slope : 0;
 }
 
+/** Limit of the bytes of a result, and the lowest quality at which it is encoded for that. */
+export interface BytesLimit {
+  readonly maxBytes: number;
+  readonly minQuality: number;
+}
+
 /**
- * Encodes an image at several qualities. Keeps the best result that fits, and removes the others.
+ * Encodes an image at several qualities. Keeps the best result that fits, or if none does, the smallest. Removes the others.
  *
- * @param maxBytes maximum size of the result, in bytes
  * @param from the requested quality, which is tried first
- * @param label name of the file in messages
- * @throws {ServiceError} with status 400, if the result is too large at the lowest quality
  */
 export async function encodeWithin(
-  maxBytes: number,
+  { maxBytes, minQuality }: BytesLimit,
   from: number,
-  label: string,
   encode: (quality: number) => Promise<CheckedResult>,
 ): Promise<CheckedResult & Encoded> {
   const attempts: Encoded[] = [];
-  let best: (CheckedResult & Encoded) | undefined;
-  let next: number | undefined = from;
-  while (next !== undefined && attempts.length < MAX_ENCODES) {
-    const result: CheckedResult & Encoded = { ...(await encode(next)), quality: next };
+  const tryNext = async (quality: number) => {
+    const result = { ...(await encode(quality)), quality };
     attempts.push(result);
-    const fits = result.bytes <= maxBytes;
-    const worse = fits ? best : result;
-    if (fits) best = result;
-    if (worse) await rm(worse.path, { force: true });
-    next = nextQuality(attempts, maxBytes, Math.min(MIN_QUALITY, from));
+    return result;
+  };
+  const next = () => nextQuality(attempts, maxBytes, Math.min(minQuality, from));
+  let kept = await tryNext(from);
+  for (let quality = next(); quality !== undefined && attempts.length < MAX_ENCODES; quality = next()) {
+    const result = await tryNext(quality);
+    const isBetter = result.bytes <= Math.max(maxBytes, kept.bytes - 1);
+    await rm((isBetter ? kept : result).path, { force: true });
+    if (isBetter) kept = result;
   }
-  if (best) return best;
-  const smallest = attempts.reduce((one, other) => (other.bytes < one.bytes ? other : one));
-  throw serviceError('BYTES_UNREACHABLE', label, maxBytes, smallest.bytes, smallest.quality);
+  return kept;
 }

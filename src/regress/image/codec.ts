@@ -1,6 +1,7 @@
 /** @module Decodes results with libraries that are independent of the tools under test, and encodes images for the report. */
 import { hash } from 'node:crypto';
 import sharp, { type Metadata, type Sharp, type SharpOptions } from 'sharp';
+import { numericQuality } from '../../conversion/plan/encode.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import type { Size } from '../../images/image-info.ts';
 import type { InputType, OutputType } from '../../tables/formats.ts';
@@ -160,13 +161,14 @@ const ENCODERS: Partial<Record<OutputType, (image: Sharp, quality: number) => Sh
 /** Encodes an image as another encoder would, and decodes it; undefined if the format is not lossy. */
 export async function encodeAlike(
   { frames, facts }: DecodedImage,
-  { format, quality, lossless }: ConvertOptions,
+  options: ConvertOptions,
 ): Promise<DecodedImage | undefined> {
+  const { format, lossless } = options;
   const encoder = lossless ? undefined : ENCODERS[format];
   if (!encoder) return undefined;
   const encoded = frames.map(async (frame) => {
     const image = openRaster(frame);
-    const file = encoder(format === 'jpg' ? image.removeAlpha() : image, quality);
+    const file = encoder(format === 'jpg' ? image.removeAlpha() : image, numericQuality(options));
     return decode(await file.toBuffer(), format);
   });
   const images = await Promise.all(encoded);

@@ -181,7 +181,7 @@ function authentication(config: Config): string {
 
 /** Returns the description of the document: what applies to all endpoints. */
 function introduction(base: string, { config }: ApiContext): string {
-  const invalid = serviceError('FIELD_INVALID', 'quality', '200', 'a whole number from 1 to 100');
+  const invalid = serviceError('FIELD_INVALID', 'quality', '200', 'a whole number from 1 to 100, or auto');
   const shape = JSON.stringify(errorBody(invalid), null, 2);
   const perMinute = config.RATE_LIMIT_PER_MINUTE;
   return [

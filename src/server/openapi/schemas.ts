@@ -305,6 +305,12 @@ const imageDescription = (outputs: readonly OutputType[]) =>
             .nullable()
             .describe('Width in pixels. Null for a PDF, or if only decoding shows it, as with `trim`.'),
           height: z.int().nullable(),
+          quality: z
+            .int()
+            .min(1)
+            .max(100)
+            .nullable()
+            .describe('Quality. Null without loss, or if the bytes or the looks of results determine it.'),
           notes,
         })
         .optional()

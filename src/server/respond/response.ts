@@ -113,8 +113,8 @@ export function listsKey(ifNoneMatch: string | undefined, key: string): boolean 
 
 /** Header with the {@link Note} tokens of the result. Absent if there are none. */
 const NOTES_HEADER = 'X-Conversion-Notes';
-/** Header with the quality that a result was encoded with. Absent unless `max_bytes` limited the result. */
-const QUALITY_HEADER = 'X-Conversion-Quality';
+/** Headers with the quality that a result was encoded with. Absent unless it was searched. The second one is the older name. */
+const QUALITY_HEADERS = ['X-Image-Quality', 'X-Conversion-Quality'];
 /** Headers with the kinds of metadata that the result lost, and those that it has. */
 const REMOVED_HEADER = 'X-Removed-Metadata';
 const KEPT_HEADER = 'X-Kept-Metadata';
@@ -132,7 +132,7 @@ export function setResultHeaders(
   const lists = { [NOTES_HEADER]: notes, [REMOVED_HEADER]: removed, [KEPT_HEADER]: kept };
   for (const [header, list] of Object.entries(lists))
     if (list.length > 0) res.setHeader(header, list.join(', '));
-  if (quality !== undefined) res.setHeader(QUALITY_HEADER, quality);
+  if (quality !== undefined) for (const name of QUALITY_HEADERS) res.setHeader(name, quality);
   if (width === undefined || height === undefined) return;
   res.setHeader('X-Image-Width', width);
   res.setHeader('X-Image-Height', height);
@@ -150,11 +150,12 @@ function setDigest(res: Response, sha256: Buffer): void {
  * @param results the result of each file; undefined if it failed
  */
 export function setBatchHeaders(res: Response, results: readonly (Described | undefined)[]): void {
+  const qualities = results.map((result) => result?.quality ?? []);
   const tokens = {
     [NOTES_HEADER]: results.map((result) => result?.notes ?? []),
     [REMOVED_HEADER]: results.map((result) => result?.removed ?? []),
     [KEPT_HEADER]: results.map((result) => result?.kept ?? []),
-    [QUALITY_HEADER]: results.map((result) => result?.quality ?? []),
+    ...Object.fromEntries(QUALITY_HEADERS.map((name) => [name, qualities])),
   };
   for (const [header, ofFiles] of Object.entries(tokens)) {
     const indexed = ofFiles.flatMap((ofFile, index) => [ofFile].flat().map((token) => ({ token, index })));

@@ -25,11 +25,12 @@ export const RESULT_HEADERS = {
   'X-Conversion-Notes': text(
     `Differences between the input and the result, as a list of tokens. Absent if there are none. ${notes.join(' ')} For a batch, each token has the indexes of its files, from 0: \`alpha-flattened;files="0 3"\`. The indexes are omitted if there are more than 100.`,
   ),
-  'X-Conversion-Quality': text(
-    'The quality that the result was encoded with, 1 to 100. Absent if the request has no `max_bytes`. For a batch, each value has indexes as in `X-Conversion-Notes`.',
-  ),
+  'X-Conversion-Quality': text('The same as `X-Image-Quality`.'),
   'X-Image-Height': integer(
     'Height of the result in pixels, or of the largest image of an icon. Absent for a PDF.',
+  ),
+  'X-Image-Quality': text(
+    'The quality that the result was encoded with, 1 to 100. Absent if the request has neither `max_bytes` nor `quality=auto`. For a batch, each value has indexes as in `X-Conversion-Notes`.',
   ),
   'X-Image-Width': integer(
     'Width of the result in pixels, or of the largest image of an icon. Absent for a PDF.',

@@ -88,6 +88,7 @@ function parseValue(name: PageOption, text: string): string | boolean {
     case 'integer':
     case 'number': {
       if ('yes' in type && text === 'yes') return String(type.yes);
+      if ('words' in type && Object.hasOwn(type.words ?? {}, text)) return text;
       const isValid =
         NUMBER_TEXTS[type.kind].test(text) && Number(text) >= type.min && Number(text) <= type.max;
       return isValid ? String(Number(text) / (control?.factor ?? 1)) : String(fallback);

@@ -979,12 +979,12 @@ describe('the plan', () => {
     });
 
     it('names the files of all results that one command writes', () => {
-      const [one, other] = (['webp', 'png'] as const).map((format, at) =>
+      const [one, other] = (['webp', 'jpg'] as const).map((format, at) =>
         planJob(createJob({ type: 'png' }, options({ format, maxBytes: 1000 }), SEVEN, `0${at}`)),
       ) as [PlannedJob, PlannedJob];
       const { parts } = planTogether([one, other].map(planBranch));
       const step = complete({ tool: 'magick', args: parts.flat() });
-      expect(outputsOf(step, one)).to.deep.equal(['kept00.miff', 'var00.webp', 'kept01.miff', 'var01.png']);
+      expect(outputsOf(step, one)).to.deep.equal(['kept00.miff', 'var00.webp', 'kept01.miff', 'var01.jpg']);
     });
   });
 

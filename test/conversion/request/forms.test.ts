@@ -36,14 +36,14 @@ type Row = readonly [expected: string, rejected: readonly string[], accepted: re
 const VALUES: Readonly<Record<string, Row>> = {
   ...Object.fromEntries(OPTION_NAMES.map((name) => [fieldName(name), simpleRow(name)])),
   format: [
-    'one of webp, png, jpg, gif, bmp, pdf, auto',
+    'one of webp, png, jpg, gif, bmp, pdf, auto, smallest',
     ['svg', 'exe', 'png ', '__proto__', 'constructor'],
-    ['WebP', 'jpeg', 'auto'],
+    ['WebP', 'jpeg', 'auto', 'Smallest'],
   ],
   quality: [
-    'a whole number from 1 to 100',
+    'a whole number from 1 to 100, or auto',
     ['0', '101', '-1', '8.5', '80%', 'high', '1e2', ' 80', '0x10', '99999999999'],
-    ['1', '100', '080'],
+    ['1', '100', '080', 'Auto'],
   ],
   width: [SIDE, FRACTIONS, ['1', '16384']],
   height: [SIDE, FRACTIONS, ['1', '16384']],

@@ -1,0 +1,113 @@
+/**
+ * @module Which results are compared with their image to find their quality, and the files for that. Of a large image, strips are compared
+ * that are spread over its height. Pure.
+ */
+import { isSameSize } from '../../images/image-info.ts';
+import { OUTPUTS } from '../../tables/formats.ts';
+import { AUTO_QUALITY } from '../../tables/options.ts';
+import { EXTERNAL_ENCODERS, encode, isLossless } from './encode.ts';
+import { KEPT_FILE, OUTPUT, SUFFIX } from './step.ts';
+import type { ConversionJob } from './types.ts';
+
+/** Image as it is before it is encoded. */
+export const REFERENCE_FILE = `reference${SUFFIX}.pam`;
+/** Result, or the encoded strips, decoded. */
+export const DECODED_RESULT = `check${SUFFIX}.pam`;
+/** Result that another program decodes for ImageMagick. */
+export const DECODED_PNG = `check${SUFFIX}.png`;
+
+/** Pixels from which on strips of an image are compared instead of the whole. */
+export const MAX_WHOLE_PIXELS = 2_000_000;
+/** Pixels of all strips together, about. */
+const STRIP_PIXELS = 1_000_000;
+/** Height of a strip in pixels: a multiple of the blocks of all formats, except the largest ones of AVIF and JPEG XL. */
+const STRIP_ROWS = 32;
+
+/** What {@link searchOf} depends on. */
+type SearchedJob = Pick<
+  ConversionJob,
+  'image' | 'options' | 'isTranscoded' | 'frameCount' | 'turnedSizes' | 'fittings'
+>;
+
+/** Returns how the quality of a result is found; see {@link ConversionJob.search}. */
+export function searchOf(job: SearchedJob): ConversionJob['search'] {
+  const { image, options, isTranscoded, frameCount } = job;
+  const { format, quality, maxBytes } = options;
+  if (!OUTPUTS[format].quality || OUTPUTS[format].pages || isLossless(options) || isTranscoded)
+    return undefined;
+  const keepsInks = image.cmyk === true && OUTPUTS[format].cmyk && options.metadata !== 'none';
+  if (quality === 'auto' && frameCount === 1 && !keepsInks) return 'likeness';
+  return maxBytes !== undefined || (quality === 'auto' && isLikeSource(job)) ? 'bytes' : undefined;
+}
+
+/** Returns whether a result has the format and the size of its source. */
+export function isLikeSource({
+  image,
+  options,
+  turnedSizes: [size],
+  fittings: [fitting],
+}: Pick<ConversionJob, 'image' | 'options' | 'turnedSizes' | 'fittings'>): boolean {
+  const isSameFormat = (image.type as string) === options.format;
+  return isSameFormat && size !== undefined && fitting !== undefined && isSameSize(size, fitting.result);
+}
+
+/** Maximum number of results of one image that are compared. One more at a quality between theirs can follow. */
+export const MAX_TRIALS = 4;
+
+/** Quality with which a search starts: the median of photos. */
+const FIRST_QUALITY = 75;
+
+/** Returns the highest quality of a search: a JPEG does not look better with a higher quality than it has. */
+export const highestQuality = (job: ConversionJob): number =>
+  isLikeSource(job) ? Math.min(AUTO_QUALITY.max, job.image.jpegQuality ?? 100) : AUTO_QUALITY.max;
+
+/** Returns the quality that is tried first. */
+export const firstQuality = (job: ConversionJob): number =>
+  Math.min(job.measured.quality ?? FIRST_QUALITY, highestQuality(job));
+
+/** Returns the upper edges of the strips that are compared; undefined if the whole image is. */
+export function stripsOf({ trustedFitting }: ConversionJob): number[] | undefined {
+  const { width, height } = trustedFitting?.result ?? { width: 0, height: 0 };
+  if (width * height <= MAX_WHOLE_PIXELS) return undefined;
+  const count = Math.max(2, Math.round(STRIP_PIXELS / width / STRIP_ROWS));
+  const blocks = Math.floor(height / STRIP_ROWS) - 1;
+  if (blocks < count) return undefined;
+  return Array.from({ length: count }, (_, at) => Math.round((blocks * at) / (count - 1)) * STRIP_ROWS);
+}
+
+/** Returns an argument that names a file of the strips instead of one of the whole image. */
+export const ofStrips = (argument: string): string =>
+  argument.replace(SUFFIX, `-${SUFFIX}`).replace(OUTPUT, `strips${SUFFIX}`);
+
+/** Stores what is compared, and what the encoder reads for each quality. */
+export function storeCompared(job: ConversionJob): string[] {
+  const isExternal = EXTERNAL_ENCODERS[job.options.format] !== undefined;
+  const stored = isExternal ? encode(job) : ['-depth', '8', `MIFF:${KEPT_FILE}`];
+  const reference = ['-depth', '8', '-write', `PAM:${REFERENCE_FILE}`];
+  const strips = stripsOf(job);
+  if (!strips) return [...reference, ...stored];
+  const kept = stored.map(ofStrips);
+  const { width = 0 } = job.trustedFitting?.result ?? {};
+  const cutAt = (top: number) => [
+    '(',
+    '-clone',
+    '0',
+    '-crop',
+    `${width}x${STRIP_ROWS}+0+${top}`,
+    '+repage',
+    ')',
+  ];
+  const write = [...kept.slice(0, -1), '-write', ...kept.slice(-1), '+delete', ')'];
+  return [
+    ...strips.flatMap(cutAt),
+    '(',
+    '-clone',
+    '1--1',
+    '-append',
+    ...reference,
+    ...write,
+    '-delete',
+    '1--1',
+    ...stored,
+  ];
+}
