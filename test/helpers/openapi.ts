@@ -31,7 +31,11 @@ interface Response {
 export interface Operation {
   readonly operationId: string;
   readonly requestBody?: { readonly content: Readonly<Record<string, unknown>> };
-  readonly parameters?: readonly { readonly name: string; readonly in?: string }[];
+  readonly parameters?: readonly {
+    readonly name: string;
+    readonly in?: string;
+    readonly description?: string;
+  }[];
   readonly responses: Readonly<Record<string, Response>>;
 }
 /** An OpenAPI document. */

@@ -182,6 +182,17 @@ describe('the OpenAPI document', () => {
     expect(names('/batch')).to.deep.equal([]);
   });
 
+  it('describes each query parameter as the field of the form', () => {
+    const { paths, components } = documentWith();
+    const form = components.schemas.ConvertForm?.properties ?? {};
+    const query = paths['/convert']?.post?.parameters?.filter((one) => one.in === 'query') ?? [];
+    expect(query.length).to.be.above(30);
+    for (const { name = '', description } of query)
+      expect(description, name)
+        .to.equal(form[name]?.description)
+        .and.match(/\w.*\.$/);
+  });
+
   it('has error examples whose code equals the status', () => {
     for (const [path, methods] of Object.entries(documentWith().paths)) {
       for (const { responses } of Object.values(methods)) {

@@ -137,6 +137,34 @@ describe('GET /docs', () => {
       expect([name, width, height]).to.deep.equal(['scene.png', 120, 80]);
     });
 
+    it('shows the parameters of the query and the errors on demand, and texts in a narrow column', async () => {
+      await open('light', '#/Conversion/convert');
+      for (const [button, row] of [
+        [/The image itself as the body/, 'tr[data-param-in=query]'],
+        [/Errors with/, '.response[data-code="413"]'],
+      ] as const) {
+        const first = page.locator(row).first();
+        await first.waitFor({ state: 'hidden' });
+        await page.getByRole('button', { name: button }).click();
+        await first.waitFor({ state: 'visible' });
+      }
+      const widths = await page.evaluate<number[]>(
+        "[...document.querySelectorAll('.opblock .renderedMarkdown p')].map((p) => p.getBoundingClientRect().width)",
+      );
+      expect(widths.length).to.be.above(50);
+      expect(Math.max(...widths)).to.be.within(400, 720);
+    });
+
+    it('leads from a topic to its field', async () => {
+      await open('light');
+      await page.getByRole('link', { name: 'What a photo gives away' }).click();
+      const field = page.locator('#operations-Conversion-identify [data-property-name=reveal]');
+      await field.waitFor();
+      await page.waitForFunction('scrollY > 0');
+      const { y = -1 } = (await field.boundingBox()) ?? {};
+      expect(y).to.be.within(-1, 720);
+    });
+
     it('fits a screen 360 pixels wide with an operation open', async () => {
       await open('light', '#/Conversion/convert', 360);
       await page.getByRole('button', { name: 'Execute' }).waitFor();

@@ -14,9 +14,13 @@ interface React {
   useState<T>(initial: T): [T, (value: T) => void];
 }
 
-/** The parameters of an operation, as Swagger UI stores them. */
+/** The parts of an operation, as Swagger UI stores them. */
 interface Operation {
-  readonly parameters: { filter(test: (one: Map<string, unknown>) => boolean): { readonly size: number } };
+  readonly parameters?: Parts;
+  readonly responses?: Parts;
+}
+interface Parts {
+  filter(test: (part: ReadonlyMap<string, unknown>, key: unknown) => boolean): { readonly size: number };
 }
 
 /** Follows the colour scheme of the system. */
@@ -43,34 +47,47 @@ const startEmpty = ({ React }: { readonly React: React }) => ({
 });
 
 /**
- * Plugin that collapses the parameters of the query: they repeat the fields of the form, for requests whose body is an image. The form
- * follows them.
+ * Plugin that collapses what most readers do not need: the parameters of the query, which repeat the fields of the form for requests
+ * whose body is an image, and the errors.
  */
-const collapseQuery = ({ React }: { readonly React: React }) => ({
-  wrapComponents: {
-    parameters:
-      (original: unknown) =>
-      (props: Operation): unknown => {
-        const [isOpen, setOpen] = React.useState(false);
-        const { size } = props.parameters.filter((one) => one.get('in') === 'query');
-        const parameters = React.createElement(original, props);
-        if (size === 0) return parameters;
-        const toggle = { type: 'button', 'aria-expanded': isOpen, onClick: () => setOpen(!isOpen) };
-        const label = `The image itself as the body, with ${size} parameters in the query instead of a form`;
-        return React.createElement(
-          'div',
-          { className: isOpen ? 'query' : 'query query-closed' },
-          React.createElement('button', { ...toggle, className: 'query-toggle' }, label),
-          parameters,
-        );
-      },
-  },
-});
+const collapse = ({ React }: { readonly React: React }) => {
+  /** Wraps a component, so that a button shows the rows that the style sheet hides. */
+  const collapsed =
+    (name: string, countIn: (operation: Operation) => number, label: (count: number) => string) =>
+    (original: unknown) =>
+    (props: Operation): unknown => {
+      const [isOpen, setOpen] = React.useState(false);
+      const count = countIn(props);
+      const content = React.createElement(original, props);
+      if (count === 0) return content;
+      const toggle = { type: 'button', 'aria-expanded': isOpen, onClick: () => setOpen(!isOpen) };
+      return React.createElement(
+        'div',
+        { className: isOpen ? undefined : `without-${name}` },
+        React.createElement('button', { ...toggle, className: 'collapse-toggle' }, label(count)),
+        content,
+      );
+    };
+  return {
+    wrapComponents: {
+      parameters: collapsed(
+        'query',
+        ({ parameters }) => parameters?.filter((one) => one.get('in') === 'query').size ?? 0,
+        (count) => `The image itself as the body, with ${count} parameters in the query instead of a form`,
+      ),
+      responses: collapsed(
+        'errors',
+        ({ responses }) => responses?.filter((_, status) => Number(status) >= 400).size ?? 0,
+        (count) => `Errors with ${count} statuses`,
+      ),
+    },
+  };
+};
 
 const ui = SwaggerUI({
   url: 'api/v1/openapi.json',
   domNode: document.getElementById('reference'),
-  plugins: [startEmpty, collapseQuery],
+  plugins: [startEmpty, collapse],
   deepLinking: true,
   displayRequestDuration: true,
   tryItOutEnabled: true,
