@@ -124,6 +124,12 @@ describe('what metadata gives away', () => {
     expect([headers.get('x-removed-metadata'), headers.get('x-kept-metadata')]).to.deep.equal([null, null]);
   });
 
+  it('is found in the directory of a TIFF without EXIF', async () => {
+    const source = await withTags('scene.tiff', await fixture('scene.tiff'), '-IFD0:Artist=Zoë');
+    const { headers } = await converted(own.base, source);
+    expect(listed(headers, 'x-removed-metadata')).to.include('owner').and.not.include('place');
+  });
+
   it('states that turning a photo removes its thumbnail, with all metadata', async () => {
     const source = await tagged('-n', '-Orientation=6');
     const { headers, body } = await converted(own.base, source, { format: 'jpg', metadata: 'all' });

@@ -195,9 +195,9 @@ export async function inspectInput(
   return storeProfile(folder, image, inspection?.tools.magick);
 }
 
-/** Reads the kinds of what the metadata gives away, if there is any. */
+/** Reads the kinds of what the metadata gives away, if there is any. The directory of a TIFF has texts without any. */
 const revealedIn = async (path: string, { type, metadata = [] }: ImageInfo): Promise<RevealedKind[]> =>
-  metadata.length === 0 ? [] : readRevealedKinds(path, type);
+  metadata.length === 0 && type !== 'tiff' ? [] : readRevealedKinds(path, type);
 
 /** Writes the copyright to the folder of an input, for the encoder of AVIF. The other formats get it after they are encoded. */
 async function storeCopyright(folder: string, copyright: Copyright): Promise<void> {
