@@ -27,6 +27,20 @@ export const RESOLVED = {
   'lengths in font sizes of the root element': svg(
     '<style>:root { font-size: 20px } rect { stroke-width: .5rem }</style><rect width="4rem" height="2rem" fill="gold" stroke="teal"/>',
   ),
+  'texts and lengths in the initial font size': svg(
+    '<style>text { font-family: sans-serif }</style><text y="1.5em">text</text><text y="60" font-size="1.5em">a</text><rect x="60" width="2em" height="1em"/>',
+  ),
+  'texts in a font size of the root element': svg(
+    '<text y="30">text</text>',
+    'style="font-size: 20px" font-family="sans-serif"',
+  ),
+  'texts in a font size of the root element, as an attribute': svg(
+    '<text y="30">text</text>',
+    'aria-label="a > b" font-size="20" font-family="sans-serif"',
+  ),
+  'texts in a font size of a style sheet': svg(
+    '<style>svg { font: 20px sans-serif }</style><text y="30">text</text>',
+  ),
   'text in capital letters': svg(
     '<text y="30" style="text-transform: uppercase">i&amp;<tspan style="text-transform: none">l</tspan></text>',
     'font-family="sans-serif" font-size="30"',
@@ -165,6 +179,7 @@ export const UNRESOLVED = {
   ),
   'a path of CSS': svg('<path style="d: path(&quot;M0 0H9V9Z&quot;)"/>'),
   'a transform in percent': svg('<rect width="9" height="9" style="transform: translate(50%, 10%)"/>'),
+  'a text below its line': svg('<text y="20" baseline-shift="sub">a</text>'),
   'a point of a symbol': svg(
     '<symbol id="a" viewBox="0 0 9 9" refX="5"><rect width="9" height="9"/></symbol><use href="#a" width="9"/>',
   ),

@@ -31,6 +31,13 @@ describe('rewriting the text of an SVG', () => {
     });
   }
 
+  it('removes the condition of an empty group, before which draw.io has a text for viewers without HTML', () => {
+    const condition = 'requiredFeatures="http://www.w3.org/TR/SVG11/feature#Extensibility"';
+    const others = `<switch><g ${condition}><rect/></g><foreignObject ${condition}/><text>a</text></switch>`;
+    const text = svg(`<switch><g ${condition}/><text>b</text></switch>${others}`);
+    expect(rewriteText(text)).to.equal(svg(`<switch><g /><text>b</text></switch>${others}`));
+  });
+
   it('writes lengths in font sizes of the root element in pixels, and keeps texts', () => {
     const text = svg('<rect style="width: 2rem"/><text>2rem</text>', 'style="font-size: 20px"');
     expect(rewriteText(text)).to.equal(text.replace('width: 2rem', 'width: 40px'));

@@ -1,6 +1,8 @@
 // @full
 // @slow
 import { randomBytes } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import sharp from 'sharp';
@@ -26,6 +28,18 @@ import { startService, useService } from '../helpers/service.ts';
 const MAX_MEAN_ERROR = 1.5;
 /** Maximum mean absolute error to add to that of librsvg: colours are rounded differently. */
 const MAX_ADDED_ERROR = 0.1;
+
+const DIAGRAM_FOLDER = new URL('../../fixtures/diagrams/', import.meta.url).pathname;
+/** Drawings as tools write them: draw.io, Mermaid, Matplotlib, Graphviz, Inkscape, badge services and others. */
+const DIAGRAMS = (await readdir(DIAGRAM_FOLDER)).sort();
+/**
+ * Percent of the pixels of diagrams whose edges move by less than a pixel. Their sizes are no whole numbers of pixels, which librsvg rounds
+ * up and scales to, and Chromium cuts.
+ */
+const MOVED_EDGES: Readonly<Record<string, number>> = {
+  'graphviz-cluster.svg': 2,
+  'graphviz-plain.svg': 2,
+};
 
 const teal = sharp({ create: { width: 8, height: 8, channels: 3, background: 'teal' } });
 /** Pictures of one colour. */
@@ -82,7 +96,8 @@ describe('an SVG with features that librsvg lacks', () => {
     it(`is not farther from Chromium than what librsvg renders alone, with the note ${note}: ${what}`, async () => {
       const { body, notes } = await drawn(text);
       if (what in UNRESOLVED || what === 'the fixture') expect(notes).to.equal(note);
-      const alone = await pipe('rsvg-convert', [], Buffer.from(text));
+      const sized = text.replace(/<svg(?![^>]*font-size)/, '$& font-size="16"');
+      const alone = await pipe('rsvg-convert', [], Buffer.from(sized));
       expect(await errorOf(body, text)).to.be.at.most((await errorOf(alone, text)) + MAX_ADDED_ERROR);
     });
   }
@@ -107,6 +122,26 @@ describe('an SVG with features that librsvg lacks', () => {
         expect(Math.abs((pixels[1] ?? 0) - 128)).to.be.below(3);
       });
     }
+  }
+
+  for (const name of DIAGRAMS) {
+    it(`shows the diagram ${name} as Chromium does, or has the note svg-features-ignored`, async () => {
+      const text = await readFile(join(DIAGRAM_FOLDER, name));
+      const { body, notes } = await drawn(text);
+      if (notes !== null) return expect(notes).to.equal('svg-features-ignored');
+      const ours = onGrey(await decode(body), 255);
+      const shown = await browser.show(text, 'image/svg+xml');
+      expect([ours.width, ours.height]).to.deep.equal([shown.width, shown.height]);
+      let different = 0;
+      for (let at = 0; at < ours.data.length; at += 4) {
+        const isDifferent = [0, 1, 2].some(
+          (channel) => Math.abs((ours.data[at + channel] ?? 0) - (shown.data[at + channel] ?? 0)) > 64,
+        );
+        if (isDifferent) different += 1;
+      }
+      const percent = (400 * different) / ours.data.length;
+      expect(percent).to.be.below(MOVED_EDGES[name] ?? 1);
+    });
   }
 
   it('has the note svg-features-ignored for a JPEG with an orientation', async () => {

@@ -6,7 +6,9 @@
 import { isTurnOver, waitForTurn } from '../containers/event-loop.ts';
 
 /** Rewriters of `rewrite-text.ts`. */
-export type RewriterName = 'root' | 'sheets' | 'functions' | 'lengths' | 'shadows' | 'texts' | 'units';
+export type RewriterName =
+  | ('root' | 'sheets' | 'functions' | 'lengths' | 'shadows')
+  | ('texts' | 'units' | 'warnings');
 
 interface Feature {
   readonly what: string;
@@ -68,6 +70,12 @@ const FEATURES: readonly Feature[] = [
     isHarmless: true,
   },
   { what: 'HTML', found: `${PREFIX}foreignObject` },
+  {
+    what: 'a warning of draw.io to viewers without HTML',
+    found: 'requiredFeatures',
+    resolvedBy: 'warnings',
+    isHarmless: true,
+  },
   { what: 'text on a path', found: `${PREFIX}textPath` },
   { what: 'lengths of text and paths', found: '(?:textLength|pathLength)=' },
   { what: 'calculations', found: 'calc\\(' },
@@ -100,6 +108,10 @@ const FEATURES: readonly Feature[] = [
     what: 'baselines',
     found: '(?:dominant|alignment)-baseline\\s*(?:=\\s*["\']|:)\\s*(?!auto|alphabetic|baseline|inherit)',
     isNew: true,
+  },
+  {
+    what: 'a text below or above its line',
+    found: `${PREFIX}text\\s[^<>]{0,300}?baseline-shift\\s*[=:]\\s*["']?\\s*(?!baseline|0\\b|["'])`,
   },
   { what: 'text from right to left', found: 'direction\\s*(?:=\\s*["\']|:)\\s*rtl', isNew: true },
   // Hebrew and Arabic, as bytes of UTF-8.

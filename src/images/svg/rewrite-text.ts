@@ -1,7 +1,8 @@
 /**
  * @module Rewrites the text of an SVG so that librsvg renders it like browsers. Writes out style sheets, resolves `var()`,
  * `light-dark()` and new colour functions, replaces `feDropShadow` before version 2.55 (Filter Effects 1, section 9.12) by other filters,
- * writes texts in the letters of `text-transform`, enlarges tiny units, and writes `WIDTH` and `HEIGHT` of the root element in lower case.
+ * writes texts in the letters of `text-transform`, enlarges tiny units, hides warnings of draw.io, and writes `WIDTH` and `HEIGHT` of the
+ * root element in lower case.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Size } from '../image-info.ts';
@@ -140,6 +141,8 @@ function rewriteSheets(text: string, { tags, styleSheets }: Markup, budget: CssB
 }
 
 const ROOT_LENGTH = /(?<![\w#.-])([+-]?(?:\d+\.?\d*|\.\d+))rem\b/g;
+/** Attribute of SVG 1.1 with what a viewer must support to show an element. */
+const REQUIRED = 'requiredFeatures';
 /** Initial font size of browsers in pixels. */
 const INITIAL_FONT_SIZE = 16;
 
@@ -201,6 +204,19 @@ function enlargeUnits(text: string, { tags, styleSheets }: Markup, budget: CssBu
   ]);
 }
 
+/**
+ * Removes the condition of empty groups. draw.io puts one before a text that says that the drawing cannot be shown. Browsers ignore the
+ * condition, which SVG 2 no longer has, so that the group takes the place of the text.
+ */
+function hideWarnings(text: string, { tags }: Markup): string {
+  const edits = tags.flatMap(({ name, kind, attributes }): Edit[] => {
+    const condition = attributes.find((attribute) => attribute.name === REQUIRED);
+    if (name !== 'g' || kind !== 'empty' || !condition) return [];
+    return [{ start: text.lastIndexOf(REQUIRED, condition.start), end: condition.end + 1, text: '' }];
+  });
+  return applyEdits(text, edits);
+}
+
 /** Rewriters in order of execution, and the pattern of the text that each can change. */
 const REWRITERS = Object.entries({
   root: lowerRootProperties,
@@ -210,6 +226,7 @@ const REWRITERS = Object.entries({
   shadows: expandDropShadows,
   texts: transformTexts,
   units: enlargeUnits,
+  warnings: hideWarnings,
 } satisfies Record<RewriterName, (text: string, markup: Markup, budget: CssBudget) => string>).map(
   ([name, rewrite]) => ({ rewrite, applies: rewrittenBy(name as RewriterName) }),
 );

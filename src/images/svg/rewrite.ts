@@ -9,6 +9,7 @@ import { type RepairTarget, readAt } from '../containers/file.ts';
 import { createThread, shareThreads } from '../threads.ts';
 import { canRewrite } from './features.ts';
 import { correctPictures } from './pictures.ts';
+import { skipPreamble } from './svg-markup.ts';
 
 /**
  * Unpacks the SVG at `path` in place, and rewrites constructs that librsvg renders wrongly.
@@ -57,11 +58,25 @@ async function rewriteSvg({ path, file, label, store }: RepairTarget): Promise<v
   if ((await file.stat()).size > MAX_BYTES) return;
   const bytes = await readFile(path);
   const text = bytes.includes(ENTITIES) ? undefined : decodeUtf8(bytes);
-  if (text === undefined || !(await canRewrite(text))) return;
-  const rewritten = await rewriteInThread(text, label);
+  if (text === undefined) return;
+  const sized = withFontSize(text);
+  const rewritten = (await canRewrite(sized)) ? await rewriteInThread(sized, label) : sized;
   if (rewritten === text) return;
   await store(Math.max(0, Buffer.byteLength(rewritten) - bytes.length));
   await writeFile(path, rewritten);
+}
+
+/** Text, and lengths in font sizes. */
+const FONT_SIZES = /[<:]text[\s>]|\d(?:em|ex|ch)\b/;
+/** Name and attributes of the start tag of an element. */
+const START_TAG = /^(<[^\s"'<>/]+)((?:[^"'<>]|"[^"]*"|'[^']*')*)>/;
+
+/** Gives the root element the initial font size of CSS, unless it has an attribute with another one. That of librsvg is 12 pixels. */
+function withFontSize(text: string): string {
+  const root = skipPreamble(text);
+  const [, name, attributes = ''] = START_TAG.exec(root) ?? [];
+  if (name === undefined || /\sfont-size\s*=/.test(attributes) || !FONT_SIZES.test(text)) return text;
+  return `${text.slice(0, text.length - root.length)}${name} font-size="16px"${root.slice(name.length)}`;
 }
 
 function decodeUtf8(bytes: Buffer): string | undefined {

@@ -19,7 +19,7 @@ const ABSOLUTE_UNITS: Readonly<Record<string, number>> = {
 };
 /** Font sizes per relative unit. `ch` depends on the version of librsvg. */
 const FONT_UNITS: Readonly<Record<string, number>> = { em: 1, ex: 0.5, ch: Number.NaN };
-/** Initial font size of librsvg in pixels. CSS has 16. */
+/** Initial font size of librsvg in pixels. CSS has 16, which `rewrite.ts` writes into the root element. */
 const FONT_SIZE = 12;
 
 /**

@@ -139,8 +139,11 @@ const DOCTYPE = `<!DOCTYPE(?:${QUOTED}|${SUBSET}|[^[\\]<>"'])*>`;
 const PREAMBLE = new RegExp(`^(?:\\s+|<\\?[^]*?\\?>|${COMMENT}|${DOCTYPE})`);
 
 /** Decodes the text of an XML file from its root element, or from the first part that is not a preamble. */
-export function skipXmlPreamble(head: Uint8Array): string {
-  let text = decode(head);
+export const skipXmlPreamble = (head: Uint8Array): string => skipPreamble(decode(head));
+
+/** Returns the text of an XML file from its root element, or from the first part that is not a preamble. */
+export function skipPreamble(file: string): string {
+  let text = file;
   for (let match = PREAMBLE.exec(text); match; match = PREAMBLE.exec(text))
     text = text.slice(match[0].length);
   return text;
