@@ -56,9 +56,15 @@ export async function readGif(bytes: WindowReader): Promise<ImageFacts> {
   let flags = 0;
   let first: { readonly head: Buffer; readonly flags: number } | undefined;
   let [clears, alpha] = [false, false];
+  /** Bytes of the first frame and of all others, and pixels of these. */
+  let [firstBytes, laterBytes, laterPixels] = [0, 0, 0];
   for await (const block of gifBlocks(bytes)) {
-    const { name, head, end } = block;
+    const { name, head, offset, end } = block;
     if (name === 'image') {
+      if (first) {
+        laterBytes += (end ?? offset) - offset;
+        laterPixels += head.readUInt16LE(5) * head.readUInt16LE(7);
+      } else firstBytes = (end ?? offset) - offset;
       delaysMs.push(delay || DEFAULT_DELAY_MS);
       // A frame may be larger than the logical screen, and all its pixels are decoded.
       width = Math.max(width, head.readUInt16LE(5));
@@ -81,6 +87,8 @@ export async function readGif(bytes: WindowReader): Promise<ImageFacts> {
   const covers = first && (first.flags & TRANSPARENT) === 0 && isWhole(first.head, width, height);
   // Frames over an opaque one uncover transparency only if they clear their area.
   const opaque = covers && !clears;
+  const most = (delaysMs.length - 1) / 2;
+  const changesLittle = laterBytes <= firstBytes * most || laterPixels <= width * height * most;
   const isStill = delaysMs.length === 1 && !truncated && !contradictory;
   return {
     width,
@@ -93,7 +101,7 @@ export async function readGif(bytes: WindowReader): Promise<ImageFacts> {
     ...(contradictory && { contradictory }),
     ...(isStill && covers && { opaque: true }),
     ...(delaysMs.length > 1 && {
-      animation: { delaysMs, loopCount, ...(opaque && { opaque }) },
+      animation: { delaysMs, loopCount, ...(opaque && { opaque }), ...(changesLittle && { changesLittle }) },
     }),
   };
 }

@@ -289,6 +289,8 @@ export interface Animation {
   readonly transparent?: boolean;
   /** A GIF in which every pixel of every frame is opaque once the frames are composed. */
   readonly opaque?: boolean;
+  /** A GIF whose later frames have at most half the bytes of the first, or half its pixels, in the mean: it stores what changes. */
+  readonly changesLittle?: boolean;
   /** Blending and disposal of each frame of a WebP. */
   readonly frames?: readonly FrameDisposal[];
 }

@@ -102,6 +102,8 @@ export interface OutputFormat {
   readonly deep?: true;
   /** Whether a file has at most 256 colours. */
   readonly palette?: true;
+  /** Whether a file can have a palette, so that the option `colors` has an effect. */
+  readonly indexed?: true;
   /** Whether `quality` 100 is without loss. */
   readonly losslessQuality?: true;
   /** Program that restores the bytes of a JPEG, which `lossless` with all metadata stores. */
@@ -238,6 +240,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     signature: bytesOf('\x89PNG\r\n\x1a\n'),
     ending: bytesOf('IEND\xae\x42\x60\x82'),
     deep: true,
+    indexed: true,
     maxBytesPerPixel: 4.1,
   },
   jpg: {
@@ -265,6 +268,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     signature: bytesOf('GIF8'),
     ending: bytesOf(';'),
     palette: true,
+    indexed: true,
     maxBytesPerPixel: 2,
   },
   bmp: {

@@ -141,7 +141,9 @@ export type Effect =
   /** The pixels after the resize. */
   | 'filter'
   /** The colours after the resize, which are converted to sRGB before. */
-  | 'colours';
+  | 'colours'
+  /** How many colours a PNG or GIF has. */
+  | 'palette';
 
 /** One option. */
 interface OptionRow {
@@ -199,6 +201,8 @@ const PLACES = {
 
 const selectOutputs = (outputs: readonly OutputType[], has: (type: OutputType) => boolean): string =>
   outputs.filter(has).join(', ');
+
+const isIndexed = (type: OutputType): boolean => OUTPUTS[type].indexed === true;
 
 /** All options of a result, except its format, in the order of the API reference. */
 export const OPTIONS = {
@@ -408,6 +412,25 @@ export const OPTIONS = {
     },
     control: { label: 'Lossless', details: 'keeps every pixel, for a larger file' },
   },
+  colors: {
+    type: { kind: 'integer', min: 2, max: 256 },
+    effect: 'palette',
+    description: (outputs) =>
+      `Maximum number of colours, with transparency as one of them, for ${selectOutputs(outputs, isIndexed)}. Each frame of an animation has as many. Default: a PNG keeps all colours, and a GIF has up to 256. Otherwise ignored.`,
+    examples: [64],
+    flag: {
+      value: '2-256',
+      help: `maximum number of colours of ${listOutputs('and', isIndexed)}, for a smaller file`,
+    },
+  },
+  dither: {
+    type: { kind: 'flag' },
+    default: true,
+    effect: 'palette',
+    description:
+      'Whether pixels of different colours stand for the colours that `colors` leaves out. Animations are never dithered. No effect without `colors`.',
+    flag: { help: 'do not mix pixels to show the colours that --colors leaves out' },
+  },
   maxBytes: {
     type: { kind: 'integer', min: 1, max: MAX_BYTES },
     effect: 'encoding',
@@ -575,13 +598,14 @@ export const flagName = (name: string): string => `--${fieldName(name).replaceAl
 
 /**
  * Returns the flag of an option with its value as in a help, such as `-q, --quality <1-100>`, and its description. A value in brackets
- * can be left out, and is then `yes`.
+ * can be left out, and is then `yes`. A flag that is on by default is turned off: `--no-dither`.
  */
 export function describeFlag(name: OptionName): [flags: string, help: string] {
   const { type, flag, default: fallback } = optionRow(name);
   const value = flag.value ?? ('labels' in type && Object.keys(type.labels).join('|'));
   const shown = value && ('yes' in type ? `[${value}]` : `<${value}>`);
-  const flags = [flag.short, [flagName(name), shown].filter(Boolean).join(' ')];
+  const long = fallback === true ? flagName(name).replace('--', '--no-') : flagName(name);
+  const flags = [flag.short, [long, shown].filter(Boolean).join(' ')];
   const isStated = fallback !== undefined && type.kind !== 'flag';
   return [flags.filter(Boolean).join(', '), `${flag.help}${isStated ? ` (default: ${fallback})` : ''}`];
 }

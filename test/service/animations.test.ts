@@ -1,9 +1,12 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { expect } from 'chai';
 import sharp from 'sharp';
+import { opened } from '../../scripts/fixtures/edge-case.ts';
 import { gif } from '../../scripts/fixtures/gif-writer.ts';
 import { draw, frame, open, solid } from '../../scripts/fixtures/scene.ts';
 import { seeded } from '../../scripts/stress/random.ts';
+import { bufferReader } from '../../src/images/containers/file.ts';
+import { gifBlocks } from '../../src/images/containers/parts.ts';
 import {
   convert,
   converted,
@@ -232,6 +235,51 @@ describe('animations', () => {
         }
   });
 
+  it('stores only what changes in a GIF that did, and shows each frame as its disposal methods state', async () => {
+    for (const first of [0, 1, 3])
+      for (const second of [0, 1, 3]) {
+        const { body } = await toResult(gifWithDisposal(first, second), {
+          format: 'gif',
+          flip: 'horizontal',
+        });
+        const [shown, composed] = [await decode(body), composedFrames(first, second)];
+        const { width, height, data } = composed;
+        const flipped = await toPixels(sharp(data, { raw: { width, height, channels: 4 } }).flop());
+        expect(difference(shown, flipped).max, `${first} and ${second}`).to.equal(0);
+        expect(await frameWidths(body), `${first} and ${second}`).to.satisfy(
+          ([whole, ...parts]: number[]) => whole === width && parts.every((part) => part < width),
+        );
+      }
+  });
+
+  it('keeps a reduced GIF that stores only what changes within 1.15 times the bytes of sharp', async () => {
+    const [count, side] = [16, 240];
+    const { data } = await opened()
+      .resize(side, side, { fit: 'fill' })
+      .raw()
+      .toBuffer({ resolveWithObject: true });
+    const ball = Buffer.from(
+      '<svg width="40" height="40"><circle cx="20" cy="20" r="18" fill="#e33"/></svg>',
+    );
+    const frames = Array.from({ length: count }, (_, at) =>
+      sharp(data, { raw: { width: side, height: side, channels: 3 } })
+        .composite([{ input: ball, left: 12 * at, top: 90 }])
+        .png()
+        .toBuffer(),
+    );
+    const delay = frames.map((_, at) => 40 + 10 * at);
+    const source = await sharp(await Promise.all(frames), { join: { animated: true } })
+      .gif({ delay, loop: 3 })
+      .toBuffer();
+    const { body } = await toResult(source, { format: 'gif', width: '150' });
+    const reduced = sharp(source, { animated: true }).resize({ width: 150 });
+    expect(body.length).to.be.below(1.15 * (await reduced.clone().gif({ delay, loop: 3 }).toBuffer()).length);
+    expect(await timing(body)).to.deep.equal(delay);
+    expect((await sharp(body).metadata()).loop).to.equal(3);
+    expect(difference(await decode(body), await toPixels(reduced)).psnr).to.be.above(28);
+    expect((await frameWidths(body)).slice(1)).to.satisfy((widths: number[]) => Math.max(...widths) < 60);
+  });
+
   it('restores what was before a GIF frame of disposal method 4, as browsers do', async () => {
     const source = await edgeCase('disposal-4.gif');
     for (const fields of [
@@ -364,6 +412,14 @@ describe('animations of thousands of frames', () => {
     expect(delay.reduce((total, one) => total + one, 0)).to.equal(210_000);
   });
 });
+
+/** Returns the width of each frame of a GIF. */
+async function frameWidths(body: Buffer): Promise<number[]> {
+  const widths: number[] = [];
+  for await (const { name, head } of gifBlocks(bufferReader(body)))
+    if (name === 'image') widths.push(head.readUInt16LE(5));
+  return widths;
+}
 
 /** Draws a vertical bar at this left edge on a transparent background. */
 const bar = (left: number): Pixels =>

@@ -1,4 +1,5 @@
 /** @module Results of conversions between all formats, and of the options that no other file is about. */
+import { deflateSync } from 'node:zlib';
 import { expect } from 'chai';
 import sharp, { type Sharp } from 'sharp';
 import { opened } from '../../scripts/fixtures/edge-case.ts';
@@ -6,6 +7,7 @@ import { frame, scene, square } from '../../scripts/fixtures/scene.ts';
 import { tiff, withChunk } from '../../scripts/fixtures/writers.ts';
 import { bufferReader } from '../../src/images/containers/file.ts';
 import { pngChunks } from '../../src/images/containers/parts.ts';
+import { PNG_SIGNATURE, pngChunk } from '../../src/images/png/png-writer.ts';
 import {
   INPUT_TYPES,
   type InputType,
@@ -325,6 +327,49 @@ describe('the result of a conversion', () => {
       }
     });
 
+  it('has at most as many colours as `colors` permits, with its transparency, in a PNG and a GIF', async () => {
+    for (const name of ['scene.jpg', 'window.png', 'scene.svg'])
+      for (const format of ['png', 'gif'] as const)
+        for (const colors of [2, 16, 200])
+          for (const dither of ['true', 'false']) {
+            const fields = { format, colors: String(colors), dither };
+            const [shown, whole] = [await pixelsOf(name, fields), await pixelsOf(name, { format: 'png' })];
+            const what = `${name} ${format} ${colors} ${dither}`;
+            expect(countColours(shown), what).to.be.at.most(colors);
+            const corner = pixelAt(whole, 60, 20)[3] === 0 ? 0 : 255;
+            if (colors > 2) expect(pixelAt(shown, 60, 20)[3], what).to.equal(corner);
+            if (colors === 200)
+              expect(difference(onGrey(shown, 128), onGrey(whole, 128)).psnr, what).to.be.above(28);
+          }
+  });
+
+  it('is dithered by default if it has few colours', async () => {
+    const fields = { format: 'png', colors: '4' } as const;
+    const [dithered, plain] = [
+      await pixelsOf('scene.jpg', fields),
+      await pixelsOf('scene.jpg', { ...fields, dither: 'no' }),
+    ];
+    expect(countChanges(dithered)).to.be.above(2 * countChanges(plain));
+  });
+
+  it('keeps the bits of an indexed PNG of few colours, also if they are greys with transparency', async () => {
+    for (const bits of [1, 2, 4])
+      for (const [kind, opacity] of [
+        ['colours', 1],
+        ['greys', 1],
+        ['greys', 0],
+      ] as const) {
+        const source = indexed(bits, kind === 'greys', opacity === 0);
+        for (const metadata of ['none', 'all']) {
+          const { body } = await converted(service.base, source, { format: 'png', metadata });
+          expect([body[24], body[25]], `${bits} ${kind} ${opacity} ${metadata}`).to.deep.equal([bits, 3]);
+          const [shown, expected] = [await decode(body), await decode(source)];
+          for (const grey of [0, 255])
+            expect(difference(onGrey(shown, grey), onGrey(expected, grey)).max).to.equal(0);
+        }
+      }
+  });
+
   it('of a batch has the options for every file, and lists the files of each note', async () => {
     const [moving, ...stills] = [
       await fixture('moving.gif'),
@@ -355,4 +400,45 @@ async function minPsnr(image: Pixels, output: OutputType): Promise<number> {
     difference(await decode(await encoded.toBuffer()), image).psnr -
     (output === 'pdf' ? LESS_IN_PDF : LESS_THAN_SHARP)
   );
+}
+
+/** Number of different colours, of which all invisible ones are one. */
+function countColours({ data }: Pixels): number {
+  const colours = new Set<number>();
+  for (let at = 0; at < data.length; at += 4) colours.add(data[at + 3] === 0 ? 0 : data.readUInt32BE(at));
+  return colours.size;
+}
+
+/** Number of pixels that differ from the one to their left. */
+function countChanges({ data }: Pixels): number {
+  let changes = 0;
+  for (let at = 4; at < data.length; at += 4)
+    if (data.readUInt32BE(at) !== data.readUInt32BE(at - 4)) changes += 1;
+  return changes;
+}
+
+/** Encodes a PNG of all colours of so many bits, as vertical bars. With `fades`, the first is transparent, and the last opaque. */
+function indexed(bits: number, isGrey: boolean, fades: boolean): Buffer {
+  const [count, width, height] = [2 ** bits, 64, 16];
+  const colours = Array.from({ length: count }, (_, at) =>
+    isGrey ? [at * 3 + 9, at * 3 + 9, at * 3 + 9] : [at * 9, 200, 90],
+  );
+  const row = Buffer.alloc(1 + (width * bits) / 8);
+  for (let x = 0; x < width; x += 1) {
+    const index = Math.floor((x * count) / width);
+    const at = 1 + Math.floor((x * bits) / 8);
+    row[at] = (row[at] as number) | (index << (8 - bits - ((x * bits) % 8)));
+  }
+  const header = Buffer.alloc(13);
+  header.writeUInt32BE(width, 0);
+  header.writeUInt32BE(height, 4);
+  header.set([bits, 3], 8);
+  return Buffer.concat([
+    PNG_SIGNATURE,
+    pngChunk('IHDR', header),
+    pngChunk('PLTE', Buffer.from(colours.flat())),
+    ...(fades ? [pngChunk('tRNS', Buffer.from(colours.map((_, at) => (at * 255) / (count - 1))))] : []),
+    pngChunk('IDAT', deflateSync(Buffer.concat(Array.from({ length: height }, () => row)))),
+    pngChunk('IEND', Buffer.alloc(0)),
+  ]);
 }

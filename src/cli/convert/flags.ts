@@ -106,7 +106,8 @@ function optionTexts(flags: Flags): Record<string, string> {
   const given: Readonly<Record<string, unknown>> = { ...flags };
   const texts = OPTION_NAMES.flatMap((name) => {
     const value = given[name];
-    if (value === undefined) return [];
+    const isDefault = value === true && optionRow(name).default === true; // the parser sets a flag with --no-
+    if (value === undefined || isDefault) return [];
     return [[fieldName(name), plainNumber(String(value), optionRow(name).control?.unit)] as const];
   });
   return scaleByPercent({ ...Object.fromEntries(texts), ...(flags.keepMetadata && { metadata: 'all' }) });

@@ -128,6 +128,16 @@ export interface ResultOptions {
    */
   readonly lossless?: boolean | undefined;
   /**
+   * Maximum number of colours, with transparency as one of them, for png, gif. Each frame of an animation has as many. Default: a PNG keeps
+   * all colours, and a GIF has up to 256. Otherwise ignored.
+   */
+  readonly colors?: number | undefined;
+  /**
+   * Whether pixels of different colours stand for the colours that `colors` leaves out. Animations are never dithered. No effect without
+   * `colors`. Default: `true`.
+   */
+  readonly dither?: boolean | undefined;
+  /**
    * Maximum size of the result in bytes. If the result is larger at `quality`, the quality is lowered as far as necessary, but not below
    * 10. `X-Image-Quality` states the quality that was used. If that is not sufficient, the request fails. Applies to webp, jpg, avif, jxl;
    * an error for other formats.

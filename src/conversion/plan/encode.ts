@@ -40,11 +40,12 @@ const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => readonly str
   ],
   // For PNG, -quality sets zlib level and filter: 80 is slow and large.
   png: (job) => [
-    ...depth(job),
-    ...alphaBits(job),
+    ...(job.options.colors === undefined
+      ? [...depth(job), ...alphaBits(job)]
+      : ['-depth', '8', ...dithering(job), ...reduceColours(job.options.colors)]),
     // The resolution, which `-strip` leaves out of a PNG only.
     ...define('png', { 'include-chunks': 'pHYs' }),
-    ...(isFlat(job) ? compressPng(4, 1) : compressPng(2, 5)),
+    ...compressPixels(job),
     ...(isManyGreys(job) ? define('png', { 'color-type': 0 }) : []),
   ],
   jpg: encodeJpeg,
@@ -53,13 +54,10 @@ const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => readonly str
     if (job.isPassthrough) return [];
     const leftOut = leftOutFrames(job);
     const remove = leftOut.length > 0 ? ['-delete', leftOut.join(',')] : [];
-    return [
-      ...remove,
-      '+dither',
-      ...(job.keepsAllFrames ? ['-layers', 'OptimizeTransparency', '-colors', '256'] : []),
-      // Other frames can be transparent, and without a colour for that in each, Pillow shows none of them so.
-      ...(job.options.isPart ? ['-colors', '255'] : []),
-    ];
+    if (changesLittle(job) && job.options.colors === undefined) return storeChanges(job);
+    const crop = changesLittle(job) ? ['-layers', 'OptimizeFrame'] : [];
+    const optimize = job.keepsAllFrames ? [...crop, '-layers', 'OptimizeTransparency'] : [];
+    return [...remove, ...dithering(job), ...optimize, ...reduceColours(gifColours(job))];
   },
   // ImageMagick 6 would append a profile that the header of this BMP version cannot describe.
   bmp: () => ['+profile', '*', '-type', 'TrueColor'],
@@ -86,6 +84,12 @@ const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => readonly str
   ico: iconImages,
 };
 
+function compressPixels(job: ConversionJob): string[] {
+  if (job.options.colors !== undefined) return compressPng(9, 1);
+  if (keepsIndices(job)) return encodeIndices(job);
+  return isFlat(job) ? compressPng(4, 1) : compressPng(2, 5);
+}
+
 function encodeJpeg(job: ConversionJob): string[] {
   const quality = numericQuality(job.options);
   const isFast = job.search !== 'likeness' && resultPixels(job) >= MANY_PIXELS;
@@ -102,6 +106,60 @@ function encodeJpeg(job: ConversionJob): string[] {
 export const numericQuality = ({ quality }: Pick<ConvertOptions, 'quality'>): number =>
   quality === 'auto' ? OPTIONS.quality.default : quality;
 
+/** Dithers a still image of a few given colours. An animation would flicker, and ImageMagick takes 100 ms per frame for that. */
+function dithering({ options: { colors, dither = true }, keepsAllFrames }: ConversionJob): string[] {
+  return colors !== undefined && dither && !keepsAllFrames ? ['-dither', 'FloydSteinberg'] : ['+dither'];
+}
+
+const reduceColours = (colors: number | undefined): string[] =>
+  colors === undefined ? [] : ['-colors', String(colors)];
+
+/** Returns the maximum number of colours of a GIF; undefined if its encoder decides. */
+function gifColours({ options: { colors, isPart }, keepsAllFrames }: ConversionJob): number | undefined {
+  // Other frames can be transparent, and without a colour for that in each, Pillow shows none of them so.
+  if (isPart) return Math.min(colors ?? 256, 255);
+  return colors ?? (keepsAllFrames ? 256 : undefined);
+}
+
+/** Returns whether all frames of a GIF are converted, and most pixels stay the same from one to the next. */
+const changesLittle = ({ image: { animation }, options, keepsAllFrames }: ConversionJob): boolean =>
+  keepsAllFrames && !options.isPart && animation?.changesLittle === true;
+
+/**
+ * Turns dithering off before a GIF is read whose changes are stored: for each frame of black and white only, ImageMagick 6 would fill
+ * 128 MB to dither it, and takes 50 ms for that.
+ */
+export const readUndithered = (job: ConversionJob): string[] => (changesLittle(job) ? ['+dither'] : []);
+
+/** Maximum number of whole frames on which the palette of an animation depends, besides what changes in the others. */
+const SAMPLED_FRAMES = 4;
+
+/**
+ * Stores only what changes, in one palette for all frames. To choose its colours from all pixels of all frames would take twice the time
+ * for 0.6 dB. A few whole frames, which are not kept, make those of the changes count as much as they are visible.
+ */
+function storeChanges({ frameCount, tools: { magick } }: ConversionJob): string[] {
+  const sampled = Array.from({ length: SAMPLED_FRAMES }, (_, at) =>
+    Math.floor((at * frameCount) / SAMPLED_FRAMES),
+  );
+  const bounds = [...new Set(sampled), frameCount];
+  const others = bounds.slice(1).flatMap((to, at) => {
+    const from = (bounds[at] as number) + 1;
+    return from < to ? `${from}-${to - 1}` : [];
+  });
+  return [
+    '+dither',
+    // The same colour in each palette, so that the frames need none of their own.
+    '-transparent-color',
+    'black',
+    ...'( -clone 0--1 -layers OptimizeFrame -layers OptimizeTransparency )'.split(' '),
+    ...(others.length > 0 ? ['-delete', others.join(',')] : []),
+    MAGICK_FEATURES[magick].sharedPalette,
+    '-delete',
+    `0-${bounds.length - 2}`,
+  ];
+}
+
 /** Returns whether a format that can lose information keeps every sample with these options. */
 export const isLossless = ({
   format,
@@ -116,7 +174,9 @@ export const explainEncoding: Sentence = ({ options, search }) => {
   const exact = !OUTPUTS[format].quality || isLossless(options);
   const quality =
     search === 'likeness' ? 'the lowest quality that looks the same' : `quality ${numericQuality(options)}`;
-  const how = OUTPUTS[format].palette ? 'up to 256 colours' : exact ? 'without loss' : quality;
+  const { indexed, palette } = OUTPUTS[format];
+  const colours = (indexed && options.colors) ?? (palette && 256);
+  const how = colours ? `up to ${colours} colours` : exact ? 'without loss' : quality;
   const labels = candidates.map((type) => OUTPUTS[type].label).join(', ');
   const name = candidates.length > 1 ? `the smallest of ${labels}` : labels;
   return `${name}, ${how}${maxBytes ? `, or lower for at most ${maxBytes} bytes` : ''}`;
@@ -381,8 +441,11 @@ const NOT_STRIPPED = ['label', 'png:tIME'];
 /**
  * Removes all metadata; all but the profile, before the copyright is written to the result; or only what ImageMagick would add to it.
  */
-export function removeMetadata({ options: { metadata, format } }: ConversionJob): string[] {
-  if (metadata === 'all') return [...unset(WORKING_FILE_DATES), ...excludeChunks(GAMMA_CHUNKS)];
+export function removeMetadata(job: ConversionJob): string[] {
+  const { metadata, format } = job.options;
+  // The background of ImageMagick would become one more colour of a palette.
+  const added = keepsIndices(job) ? `${GAMMA_CHUNKS},bKGD` : GAMMA_CHUNKS;
+  if (metadata === 'all') return [...unset(WORKING_FILE_DATES), ...excludeChunks(added)];
   if (metadata === 'none' || !OUTPUTS[format].copyright) return ['-strip', ...unset(NOT_STRIPPED)];
   // A TIFF has comments and labels as properties. The encoders of AVIF and JPEG XL would find XMP in a PNG of ImageMagick 6.
   return [
@@ -495,3 +558,22 @@ function isManyGreys({ image, options, pages }: ConversionJob): boolean {
 function isFlat({ image: { flat, paletteKind, type }, options }: ConversionJob): boolean {
   return !addsShades(options) && (flat || paletteKind !== undefined || type === 'gif');
 }
+
+/** Returns whether the result has the few colours of an indexed PNG, each in fewer than 8 bits. */
+function keepsIndices({ image, options }: ConversionJob): boolean {
+  const { type, paletteKind, pixels, shownRows } = image;
+  const isIndexed = type === 'png' && paletteKind === 'palette' && (pixels?.bits ?? 8) < 8;
+  const addsColours = addsShades(options) || options.fit === 'contain' || shownRows !== undefined;
+  return options.format === 'png' && options.colors === undefined && isIndexed && !addsColours;
+}
+
+/**
+ * Returns the arguments that write such colours as a palette. ImageMagick would write greys with 8 bits, and alpha with as many. If the
+ * palette is asked for, it loses alpha, so a hidden colour that is no grey decides. So few bits take little time to compress well.
+ */
+const encodeIndices = ({ image: { pixels } }: ConversionJob): string[] => [
+  ...(pixels?.alpha
+    ? ['-background', 'rgb(0,0,1)', '-alpha', 'background']
+    : define('png', { 'color-type': 3 })),
+  ...compressPng(9, 1),
+];

@@ -174,6 +174,7 @@ const STAGES: readonly (readonly [Stage, Sentence?])[] = [
   [limitThreads],
   [resizing.shrinkOnLoad, resizing.explainShrinking],
   [ignoreBmpSize],
+  [encoding.readUndithered],
   [decoding.decode, decoding.explainDecoding],
   [resizing.fitDecoded],
   [decoding.coalesceFrames],

@@ -22,21 +22,21 @@ const EDITS = ['turn', 'filter', 'colours'] as const;
 /** The effects of the options that each path honours. */
 export const SHORT_PATHS = {
   /** librsvg writes a PDF of vectors. */
-  vectors: ['encoding', ...SIZE, 'part'],
+  vectors: ['encoding', 'palette', ...SIZE, 'part'],
   /** librsvg writes the PNG that is the result. */
   drawing: ['encoding', ...SIZE, 'part'],
   /** cjxl stores the data of a JPEG, from which its bytes can be restored. */
-  transcoding: ['encoding', 'fitting'],
+  transcoding: ['encoding', 'palette', 'fitting'],
   /** A PDF contains the data of a JPEG. */
-  embedding: ['encoding', 'fitting', 'turn'],
+  embedding: ['encoding', 'palette', 'fitting', 'turn'],
   /** The frames of a GIF are copied. */
   passthrough: ['encoding', 'fitting'],
   /** libjpeg or dwebp decodes at a smaller size. */
-  scaledDecoding: ['encoding', ...SIZE, ...EDITS],
+  scaledDecoding: ['encoding', 'palette', ...SIZE, ...EDITS],
   /** The image is rotated after it is resized. */
-  lateRotation: ['encoding', ...SIZE, ...EDITS],
+  lateRotation: ['encoding', 'palette', ...SIZE, ...EDITS],
   /** A result is encoded like its image, without colours between those of neighbouring pixels. */
-  sameShades: ['encoding', 'fitting', 'part', 'turn', 'colours'],
+  sameShades: ['encoding', 'palette', 'fitting', 'part', 'turn', 'colours'],
 } as const satisfies Readonly<Record<string, readonly Effect[]>>;
 
 /** A name in {@link SHORT_PATHS}. */

@@ -119,6 +119,8 @@ interface MagickFeatures {
   readonly averaging: readonly string[];
   /** Operator with which `-channel RGBK` replaces only colours. With Src, version 6 copies alpha. With Atop, 7 darkens partial alpha. */
   readonly colourOperator: 'Atop' | 'Src';
+  /** Operator that gives all images of a list the same palette. */
+  readonly sharedPalette: '+map' | '+remap';
   /** Whether the bare data of Group 4 that ImageMagick writes is a negative. */
   readonly negativeFax: boolean;
 }
@@ -134,6 +136,7 @@ export const MAGICK_FEATURES: Readonly<Record<6 | 7, MagickFeatures>> = {
     colourTables: true,
     averaging: ['-scale'],
     colourOperator: 'Atop',
+    sharedPalette: '+map',
     negativeFax: false,
   },
   7: {
@@ -145,6 +148,7 @@ export const MAGICK_FEATURES: Readonly<Record<6 | 7, MagickFeatures>> = {
     colourTables: false,
     averaging: ['-filter', 'Box', '-resize'],
     colourOperator: 'Src',
+    sharedPalette: '+remap',
     negativeFax: true,
   },
 };

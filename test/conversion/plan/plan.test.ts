@@ -77,7 +77,12 @@ describe('the plan', () => {
       { type: 'pdf', pages: [page], pageCount: 1 },
     ];
     const mark = { watermark: { type: 'png', sha256: 'a' } } as const;
-    const sets: readonly Partial<ConvertOptions>[] = [{}, { width: 600, height: 50, fit: 'cover' }, mark];
+    const sets: readonly Partial<ConvertOptions>[] = [
+      {},
+      { width: 600, height: 50, fit: 'cover' },
+      { colors: 16 },
+      mark,
+    ];
     const cases = pictures.flatMap((picture) =>
       ALL_OUTPUT_TYPES.filter((format) => format !== picture.type).flatMap((format) =>
         sets.map((given) => ({ picture, given: { ...given, format } })),
@@ -867,6 +872,37 @@ describe('the plan', () => {
       expect(isStated(picture), JSON.stringify(picture)).to.equal(false);
     for (const given of [{ background: '#ff0000' }, { fit: 'contain', width: 300, height: 300 }] as const)
       expect(isStated({}, given), JSON.stringify(given)).to.equal(false);
+  });
+
+  it('writes an indexed PNG of few bits as a palette, unless colours can be added', () => {
+    const indexed = { type: 'png', width: 90, height: 60, paletteKind: 'palette', opaque: true } as const;
+    const pixels = { alpha: false, bits: 4, colourSpace: 'rgb' } as const;
+    const isPalette = (picture: Partial<ImageInfo>, given: Partial<ConvertOptions> = {}) =>
+      lines({ ...indexed, pixels, ...picture }, { format: 'png', ...given })[0]?.includes('png:color-type=3');
+    expect([isPalette({}), isPalette({}, { rotate: 90 })]).to.deep.equal([true, true]);
+    expect(isPalette({ pixels: { ...pixels, bits: 8 } })).to.equal(false);
+    expect(isPalette({ pixels: { ...pixels, alpha: true } }), 'ImageMagick would make it opaque').to.equal(
+      false,
+    );
+    expect(isPalette({ shownRows: 30 })).to.equal(false);
+    for (const given of [{ width: 30 }, { blur: 2 }, { fit: 'contain', width: 99, height: 99 }] as const)
+      expect(isPalette({}, given), JSON.stringify(given)).to.equal(false);
+  });
+
+  it('stores only what changes in a GIF whose source does so, in a palette from four whole frames and the changes', () => {
+    const animation = { delaysMs: Array.from({ length: 9 }, () => 50), loopCount: 0, changesLittle: true };
+    const planned = (tools: ToolContext, given: Partial<ConvertOptions> = {}) =>
+      lines(
+        { type: 'gif', width: 300, height: 200, animation },
+        { format: 'gif', width: 90, ...given },
+        tools,
+      )[0] ?? '';
+    const layers = '( -clone 0--1 -layers OptimizeFrame -layers OptimizeTransparency )';
+    expect(planned(SIX)).to.include(`${layers} -delete 1-1,3-3,5-5,7-8 +map -delete 0-3 GIF:`);
+    expect(planned(SIX)).to.match(/^\S+ -limit thread 1 \+dither GIF:in /);
+    expect(planned(SEVEN)).to.include(`${layers} -delete 1-1,3-3,5-5,7-8 +remap -delete 0-3 GIF:`);
+    expect(planned(SIX, { colors: 32 })).to.include('-layers OptimizeTransparency -colors 32 GIF:');
+    expect(planned(SIX, { width: undefined }), 'copies the frames').to.not.include('-layers');
   });
 
   describe('for a TIFF', () => {
