@@ -29,8 +29,11 @@ const MAX_MEAN_ERROR = 1.5;
 /** Maximum mean absolute error to add to that of librsvg: colours are rounded differently. */
 const MAX_ADDED_ERROR = 0.1;
 
-const DIAGRAM_FOLDER = new URL('../../fixtures/diagrams/', import.meta.url).pathname;
-/** Drawings as tools write them: draw.io, Mermaid, Matplotlib, Graphviz, Inkscape, badge services and others. */
+const DIAGRAM_FOLDER = new URL('../diagrams/', import.meta.url).pathname;
+/**
+ * Drawings as tools write them. Those of badge services, bytefield, ECharts, Graphviz, Matplotlib, Mermaid, nomnoml, Satori and Vega are
+ * their output. Those of draw.io, Excalidraw, Figma, GitHub cards, Illustrator, Inkscape and R were written by hand after it.
+ */
 const DIAGRAMS = (await readdir(DIAGRAM_FOLDER)).sort();
 /**
  * Percent of the pixels of diagrams whose edges move by less than a pixel. Their sizes are no whole numbers of pixels, which librsvg rounds
