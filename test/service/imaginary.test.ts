@@ -489,7 +489,11 @@ describe('the interface of imaginary', () => {
       ['/resize', {}, 'width "": expected width or height to be set.'],
       ['/resize', { width: '-9' }, 'width "-9": expected a number.'],
       ['/resize', { width: '99999' }, 'width "99999": expected a whole number from 1 to 16384.'],
-      ['/resize', { width: '9', quality: '101' }, 'quality "101": expected a whole number from 1 to 100, or auto.'],
+      [
+        '/resize',
+        { width: '9', quality: '101' },
+        'quality "101": expected a whole number from 1 to 100, or auto.',
+      ],
       ['/resize', { width: '9', rotate: '45' }, 'rotate "45": expected 90, 180 or 270.'],
       ['/convert', {}, 'type "": expected a format.'],
       ['/convert', { type: 'exe' }, 'type "exe": expected one of webp, png, jpg, gif, bmp, pdf, auto.'],
