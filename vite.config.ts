@@ -16,7 +16,7 @@ export default defineConfig({
     emptyOutDir: true,
     target: 'es2022',
     assetsInlineLimit: 0, // the page's Content-Security-Policy allows data: URLs only for images
-    modulePreload: false, // a page has a single script, nothing to preload
+    modulePreload: { polyfill: false }, // the browsers that the page needs have it
     chunkSizeWarningLimit: 2_000, // Swagger UI, in kB
     license: { fileName: 'licenses.md' },
     rolldownOptions: {

@@ -67,5 +67,5 @@ async function convertAll(page: Page, files: readonly Picture[]): Promise<void> 
   const payload = files.map(({ name, content }) => ({ name, mimeType: '', buffer: content }));
   await page.getByLabel(/^Choose (files|images)$/).setInputFiles(payload);
   await page.getByRole('button', { name: /^Convert \d+ files?$/ }).click();
-  await page.getByText(/^Done: /).waitFor();
+  await page.locator('.finished').waitFor();
 }

@@ -1,7 +1,6 @@
 /** @module Formats sizes and file types for the page. */
 
 import { formatBytes } from '../base/text.ts';
-import type { Formats } from '../client/library/index.ts';
 import { INPUTS, type InputType } from '../tables/formats.ts';
 
 /** Formats what all results together save, or cost. */
@@ -11,30 +10,33 @@ export const formatSaved = (before: number, after: number): string =>
 /** Formats a number in millions, with three significant digits. */
 export const millions = (count: number): string => String(Number((count / 1_000_000).toPrecision(3)));
 
-/** Returns the end of a sentence about what the operator of a server can do: for one that is public, the setting for trusted people. */
-export const accessAdvice = (access: Formats['access'] | undefined): string =>
-  access === 'public' ? ', or set ACCESS=private, if only people you trust can reach this server.' : '.';
+/** Explains that a format is switched off. */
+export const formatSwitchedOff = (label: string): string =>
+  `${label} is switched off on this server. Its operator can switch it on.`;
 
 /** Explains a limit of the server, in millions, or exactly if that would show no difference. */
 export function formatExcess(
   value: number,
   max: number,
   [unit, unitOfMillions]: readonly [string, string],
-  access: Formats['access'] | undefined,
 ): string {
   const [actual, limit] =
     millions(value) === millions(max)
       ? [`${value} ${unit}`, `${max} ${unit}`]
       : [`${millions(value)} ${unitOfMillions}`, `${millions(max)} ${unitOfMillions}`];
-  return `The file has ${actual}. This server accepts ${limit}. Its operator can raise it${accessAdvice(access)}`;
+  return `The file has ${actual}. This server accepts ${limit}. Its operator can raise it.`;
 }
 
 /** Returns the extension of a file name in lower case, without the dot; empty without one. */
 export const extensionOf = (name: string): string => /\.(\w{1,5})$/.exec(name)?.[1]?.toLowerCase() ?? '';
 
+/** Extensions that the server does not list as names of formats. An MPO is a JPEG, after which others follow. */
+export const OTHER_EXTENSIONS: Readonly<Record<string, InputType>> = { tif: 'tiff', mpo: 'jpg' };
+
 /** Returns the type with this extension or media subtype; undefined for an unknown one. The server detects it by content. */
 export function inputTypeOf({ name, type }: File): InputType | undefined {
-  const token = (extensionOf(name) || type.split('/')[1] || '').replace(/^tif$/, 'tiff');
+  const extension = extensionOf(name) || type.split('/')[1] || '';
+  const token = OTHER_EXTENSIONS[extension] ?? extension;
   const found = Object.entries(INPUTS).find(([, { names }]) => names.includes(token));
   return found?.[0] as InputType | undefined;
 }

@@ -1,72 +1,67 @@
 import { effect, signal } from '@preact/signals';
 import { render } from 'preact';
-import { loadZipWriter } from './actions/archive.ts';
 import { backoff } from './client/queue.ts';
 import { listenForFiles } from './state/add-files.ts';
 import { combined, combines, hasUnsavedCombination, isCombining, previewed } from './state/combination.ts';
 import { loadFormats } from './state/formats.ts';
-import { announcement, busy, compared, counts, hasUnsaved, items } from './state/items.ts';
+import { announcement, busy, compared, counts, hasUnsaved, items, pending } from './state/items.ts';
 import { formatLabel } from './state/options.ts';
-import { ActionBar } from './view/action-bar.tsx';
 import { BACKOFF_MESSAGES, BackoffNotice } from './view/backoff.tsx';
-import { CombinationBar, CombinationPreview } from './view/combination-bar.tsx';
 import { DropZone } from './view/drop-zone.tsx';
 import { Millstone } from './view/elements.tsx';
-import { FileList } from './view/file-list.tsx';
 import { Side } from './view/options-form.tsx';
-import { OrderBar } from './view/order.tsx';
 
-/** The comparison dialog, which the first visit does not load. */
-const comparison = signal<typeof import('./view/compare.tsx').Compare | undefined>(undefined);
+/** What needs files, and the comparison dialog, which the first visit does not load. */
+const parts = signal<(typeof import('./view/files.tsx') & typeof import('./view/compare.tsx')) | undefined>(
+  undefined,
+);
 
-// Loads it with the first file, so that it opens at once, and tries again when it is opened.
+async function loadParts(): Promise<void> {
+  const [files, compare] = await Promise.all([import('./view/files.tsx'), import('./view/compare.tsx')]);
+  parts.value = { ...files, ...compare };
+  files.loadZipWriter().catch(() => {}); // it is loaded again when it is needed
+}
+
+// Somebody who does something with the page will soon have files, and the server could be away then.
+for (const type of ['pointerover', 'keydown', 'dragenter'])
+  addEventListener(type, () => loadParts().catch(() => {}), { once: true });
+// The first file needs them. If they could not be loaded, the next one tries again.
 effect(() => {
-  if (comparison.value || (items.value.length === 0 && !compared.value)) return;
-  loadZipWriter().catch(() => {}); // it is loaded again when it is needed
-  import('./view/compare.tsx').then(
-    ({ Compare }) => {
-      comparison.value = Compare;
-    },
-    () => {
-      if (compared.peek()) alert('The comparison could not be loaded. Reload the page.');
-      compared.value = undefined;
-    },
-  );
+  if (parts.value || items.value.length === 0) return;
+  loadParts().catch(() => alert('A part of the page could not be loaded. Reload the page.'));
 });
 
 /** The whole page. */
 function Page() {
-  const Compare = comparison.value;
+  const loaded = items.value.length > 0 ? parts.value : undefined;
   return (
     <>
-      <header class="masthead">
+      <header class={loaded ? 'masthead filled' : 'masthead'}>
         <p class="wordmark">
           <Millstone turning={(busy.value || isCombining.value) && !backoff.value} />
-          imagemill
+          <span>imagemill</span>
         </p>
         <h1>Convert images</h1>
+        {loaded && (combines.value ? <loaded.CombinationBar /> : <loaded.ActionBar />)}
       </header>
       {!compared.value && <BackoffNotice />}
       <main class={items.value.length > 0 ? 'layout' : 'layout empty'}>
         <DropZone />
-        <Side />
-        {items.value.length > 0 && (
-          // The buttons for all files precede the rows, so that the keyboard reaches them first.
-          <div class="list">
-            {combines.value ? <CombinationBar /> : <ActionBar />}
-            <section class="work" aria-label="Files">
-              <OrderBar />
-              <FileList />
-            </section>
-          </div>
+        <Side onConvert={() => loaded?.convert(pending.value)} />
+        {loaded && (
+          <section class="list" aria-label="Files">
+            <loaded.Summary />
+            <loaded.OrderBar />
+            <loaded.FileList />
+            <loaded.OpenMenu />
+          </section>
         )}
       </main>
       <footer class="footer">
-        <p>Images are converted on this server, which does not store them.</p>
         <a href="docs">API reference</a>
       </footer>
-      {previewed.value && combined.value && <CombinationPreview result={combined.value} />}
-      {Compare && compared.value && <Compare key={compared.value.id} item={compared.value} />}
+      {loaded && previewed.value && combined.value && <loaded.CombinationPreview result={combined.value} />}
+      {loaded && compared.value && <loaded.Compare item={compared.value} />}
       <p class="visually-hidden" role="status">
         {announcement} <Progress />
       </p>

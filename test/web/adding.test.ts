@@ -8,7 +8,7 @@ import { formatBytes } from '../../src/base/text.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { useServiceWith } from '../helpers/service.ts';
-import { convertAll, drop, heldUrls, made, pick, recordUrls, row, useBrowser } from './browser.ts';
+import { convertAll, drop, finished, heldUrls, made, pick, recordUrls, row, useBrowser } from './browser.ts';
 
 describe('adding files to the page', () => {
   const { open } = useBrowser();
@@ -193,7 +193,7 @@ describe('adding files to the page', () => {
     await pick(page, [image]);
     expect(await listed(page, 1)).to.deep.equal(['a.png']);
     await convertAll(page);
-    await page.getByText('Done: 1 converted').waitFor();
+    await finished(page, 1);
   });
 
   it('shows the middle of an SVG that has only a viewBox, without a size that the browser invents', async () => {

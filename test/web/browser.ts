@@ -104,6 +104,45 @@ export async function showOptions(page: Page): Promise<void> {
   if (await closed.isVisible()) await closed.click();
 }
 
+/** Chooses a format of results, which can be one of those that are not always visible. */
+export async function chooseFormat(page: Page, name: string): Promise<void> {
+  const radio = page.getByRole('radio', { name, exact: true });
+  await page.locator('input[value=webp]').waitFor({ state: 'attached' });
+  if (!(await radio.isVisible())) await page.getByText('Other…').click();
+  await radio.check();
+}
+
+/** Shows the fields of the size. */
+export const showSize = (page: Page): Promise<void> => page.getByRole('radio', { name: 'Own' }).check();
+
+/** Shows the less common options. */
+export async function showMore(page: Page): Promise<void> {
+  const more = page.getByText('More', { exact: true });
+  await more.waitFor();
+  if (await page.locator('.more:not([open])').isVisible()) await more.click();
+  await page.getByText('As curl').waitFor();
+}
+
+/** Shows the curl command. */
+export async function showCurl(page: Page): Promise<void> {
+  await showMore(page);
+  await page.getByText('As curl').click();
+}
+
+/** Shows the rows of the files that have failed. */
+export const showFailures = (page: Page): Promise<void> =>
+  page.getByRole('button', { name: / not converted$/, expanded: false }).click();
+
+/** Opens the menu of a file. */
+export async function openMenu(page: Page, name: string): Promise<Locator> {
+  await page.getByRole('button', { name: `More for ${name}` }).click();
+  return page.getByRole('dialog', { name: `More for ${name}` });
+}
+
+/** Waits until all files are converted, of which this number has a result. */
+export const finished = (page: Page, count: number): Promise<void> =>
+  page.locator('.finished strong', { hasText: new RegExp(`^${count} (?:of|file)`) }).waitFor();
+
 /** A file that exists only in memory. */
 export interface Made {
   readonly name: string;

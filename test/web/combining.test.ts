@@ -20,7 +20,18 @@ import { pdfFacts } from '../helpers/pdf.ts';
 import { drawPdf } from '../helpers/pixels.ts';
 import { execute } from '../helpers/process.ts';
 import { useServiceWith } from '../helpers/service.ts';
-import { compare, download, made, pick, queryOf, row, useBrowser } from './browser.ts';
+import {
+  chooseFormat,
+  compare,
+  download,
+  made,
+  pick,
+  queryOf,
+  row,
+  showCurl,
+  showMore,
+  useBrowser,
+} from './browser.ts';
 
 const photos = (names: readonly PhotoName[] = PHOTO_NAMES) =>
   Promise.all(names.map(async (name) => made(name, await makePhoto(name))));
@@ -59,8 +70,9 @@ describe('one file of all files', () => {
   /** Opens the page with photos that become one file. */
   const openWith = async (files: Awaited<ReturnType<typeof photos>>, format = 'PDF') => {
     const page = await open(service);
-    await page.getByRole('radio', { name: format, exact: true }).check();
+    await chooseFormat(page, format);
     await pick(page, files);
+    if (format !== 'PDF') await showMore(page);
     await oneFile(page).check();
     return page;
   };
@@ -139,7 +151,7 @@ describe('one file of all files', () => {
     expect(await names(page)).to.deep.equal(['IMG_10.jpg', 'IMG_1.jpg', 'IMG_2.jpg']);
     await handle(page, 'IMG_1.jpg').click();
     await page.getByRole('button', { name: 'Move IMG_1.jpg down' }).waitFor();
-    await page.getByRole('heading', { name: 'Convert images' }).click();
+    await page.locator('.wordmark').click();
     await announced(page, 'IMG_1.jpg dropped, position 2 of 3.'); // the focus left the row
   });
 
@@ -191,7 +203,9 @@ describe('one file of all files', () => {
   it('is a GIF with a frame for each picture, the stated time and a name, and is shown', async () => {
     const page = await openWith(await photos(THREE), 'GIF');
     await page.getByLabel('Time of each picture').fill('120');
+    await showMore(page);
     await page.getByLabel('Name of the file').fill('My album');
+    await page.evaluate(() => scrollTo(0, 0));
     await drag(page, 'IMG_10.jpg', 'IMG_1.jpg', -5);
     await makeOne(page, 'GIF');
     await page.getByText('My album.gif · 3 frames · ').waitFor();
@@ -236,7 +250,7 @@ describe('one file of all files', () => {
     expect(margin).to.be.within(27, 29); // 10 mm are 28.3 points
     await oneFile(page).uncheck();
     expect(await page.getByLabel('Page size').isVisible()).to.equal(false);
-    await page.getByText('More', { exact: true }).click();
+    await showMore(page);
     expect(await page.getByLabel('Page size').inputValue()).to.equal('a5');
   });
 
@@ -245,6 +259,7 @@ describe('one file of all files', () => {
     await pick(page, ['pages.tiff', 'moving.gif'].map(fixturePath)); // 3 pages, and an animation
     await handle(page, 'moving.gif').press('Enter');
     await page.keyboard.press('End');
+    await showMore(page);
     await page.getByLabel('Pages', { exact: true }).fill('2-3');
     await makeOne(page, 'GIF');
     await page.getByText('combined.gif · 3 frames · ').waitFor();
@@ -322,7 +337,7 @@ describe('one file of all files', () => {
     await drag(page, 'IMG_2.jpg', 'IMG_1.jpg', -5);
     await page.getByRole('button', { name: 'Rotate or flip IMG_1.jpg' }).click();
     await page.getByRole('button', { name: 'Flip upside down IMG_1.jpg' }).click();
-    await page.getByText('As curl').click();
+    await showCurl(page);
     await execute('sh', ['-ec', await page.getByLabel('curl command').inputValue()], { cwd: folder });
     expect(await photosIn(await readFile(`${folder}/combined.pdf`))).to.deep.equal([
       'IMG_2.jpg',
@@ -333,6 +348,7 @@ describe('one file of all files', () => {
   it('is offered only for formats that the server combines', async () => {
     const page = await open(service);
     await pick(page, [fixturePath('scene.png'), fixturePath('scene.jpg')]);
+    await showMore(page);
     await oneFile(page).waitFor(); // WebP
     await page.getByRole('radio', { name: 'PNG' }).check();
     expect(await oneFile(page).count()).to.equal(0);

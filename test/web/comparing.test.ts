@@ -46,7 +46,6 @@ describe('the comparison dialog', () => {
 
   it('divides the original and the result at the slider, which keys and the mouse move', async () => {
     const page = await compare(await clear(400, 300));
-    await page.getByText('Position of the divider').waitFor();
     const slider = page.getByRole('slider', { name: 'Position of the divider' });
     await slider.focus();
     expect(await originals(page)).to.deep.equal([true, false]);

@@ -16,12 +16,14 @@ import {
   convertFiles,
   drop,
   made,
+  openMenu,
   pick,
   queryOf,
   recordQueries,
   row,
   saveZip,
   settled,
+  showCurl,
   useBrowser,
 } from './browser.ts';
 
@@ -74,12 +76,13 @@ describe('options of one picture', () => {
     await settled(page);
     expect(queries.map(String)).to.deep.equal(['output_format=webp&quality=50']);
 
-    await page.getByText('As curl').click();
+    await showCurl(page);
     const command = await page.getByLabel('curl command').inputValue();
     for (const field of ['output_format=jpg', 'quality=30', 'width=60', 'quality=50'])
       expect(command).to.include(field);
 
-    await page.getByRole('button', { name: 'Reset the options of scene.jpg' }).click();
+    const menu = await openMenu(page, 'scene.jpg');
+    await menu.getByRole('button', { name: 'Reset the options of scene.jpg' }).click();
     await row(page, 'scene.jpg').getByText('Converted with other options.').waitFor();
     expect(await page.getByText(/^Own options/).count()).to.equal(0);
     await convertAll(page);
@@ -209,13 +212,13 @@ describe('options of one picture', () => {
     };
     await go('ArrowRight', 'Rotate or flip scene.jpg');
     await page.keyboard.press('Enter');
-    expect(await page.getByRole('button', { name: 'Compare scene.jpg' }).count()).to.equal(0);
+    expect(await page.getByLabel('Format of scene.jpg').count()).to.equal(0);
     await go('ArrowLeft', 'Flip upside down scene.jpg');
     await page.keyboard.press('Enter');
     await row(page, 'scene.jpg').getByText('Own options: Flip').waitFor();
     await page.keyboard.press('Enter');
     await row(page, 'scene.jpg').getByText('Own options').waitFor({ state: 'detached' });
     await page.keyboard.press('Shift+Tab');
-    await page.getByRole('button', { name: 'Compare scene.jpg' }).waitFor();
+    await page.getByLabel('Format of scene.jpg').waitFor();
   });
 });

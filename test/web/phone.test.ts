@@ -4,7 +4,17 @@ import type { Page } from 'playwright-core';
 import sharp from 'sharp';
 import { fixturePath, sendForm } from '../helpers/client.ts';
 import { useServiceWith } from '../helpers/service.ts';
-import { convertAll, made, pick, showOptions, useBrowser } from './browser.ts';
+import {
+  convertAll,
+  finished,
+  made,
+  openMenu,
+  pick,
+  showCurl,
+  showOptions,
+  showSize,
+  useBrowser,
+} from './browser.ts';
 
 const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
 
@@ -45,17 +55,18 @@ describe('the page on a phone', () => {
     expect(await page.getByLabel('Quality').isVisible()).to.equal(false);
   });
 
-  it('folds the options when it converts, with the results directly below', async () => {
+  it('folds the options when it converts, into a line below the results and above the buttons', async () => {
     const page = await open(service, PHONE);
     await pick(page, photos);
     await showOptions(page);
-    await page.getByLabel('Names of results').scrollIntoViewIfNeeded();
+    await page.getByText('More', { exact: true }).scrollIntoViewIfNeeded();
     await convertAll(page);
-    await page.getByText('Done: 4 converted').waitFor();
+    await finished(page, 4);
     expect(await page.getByLabel('Quality').isVisible()).to.equal(false);
     const line = await box(page, '.side-toggle');
-    expect(line.y).to.be.within(0, 400);
-    expect((await box(page, '.file')).y).to.be.within(line.y + line.height, line.y + line.height + 40);
+    const last = (await page.locator('.file').last().boundingBox()) ?? expect.fail();
+    expect(line.y).to.be.within(last.y + last.height, last.y + last.height + 40);
+    expect(line.y + line.height).to.be.below((await box(page, '.actions')).y);
   });
 
   it('has targets of at least 44 pixels', async () => {
@@ -81,8 +92,7 @@ describe('the page on a phone', () => {
     await pick(page, photos);
     await pick(page, [made('empty.png', Buffer.alloc(0))]);
     await showOptions(page);
-    await page.getByText('More', { exact: true }).tap();
-    await page.getByText('As curl').tap();
+    await showCurl(page);
     await page
       .locator('.segment')
       .filter({ hasText: /^JPEG$/ })
@@ -95,12 +105,12 @@ describe('the page on a phone', () => {
       expect(await page.getByLabel(label).isVisible(), label).to.equal(true);
     await expectLarge();
     await convertAll(page);
-    await page.getByText('Done: 4 converted').waitFor();
+    await finished(page, 4);
     await expectLarge();
-    await tap('Remove p3.jpg');
+    const menu = await openMenu(page, 'p3.jpg');
+    await expectLarge();
+    await menu.getByRole('button', { name: 'Remove' }).tap();
     await page.getByRole('button', { name: 'Undo' }).waitFor();
-    await tap('Rotate or flip scene.jpg');
-    await tap('Rotate right scene.jpg');
     await expectLarge();
     await tap('Compare scene.png');
     await page.getByRole('slider', { name: /divider/ }).waitFor();
@@ -124,6 +134,7 @@ describe('the page on a phone', () => {
     const page = await open(service, PHONE);
     await pick(page, photos);
     await showOptions(page);
+    await showSize(page);
     await page.getByLabel('Max width').fill('20000');
     await page.locator('.side-toggle').tap();
     await page.getByRole('button', { name: 'Convert 4 files' }).tap();

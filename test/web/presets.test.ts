@@ -7,7 +7,7 @@ import { fixturePath } from '../helpers/client.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
-import { convertFiles, queryOf, row, save, showOptions, useBrowser } from './browser.ts';
+import { convertFiles, queryOf, row, save, showMore, showOptions, showSize, useBrowser } from './browser.ts';
 
 const PRESETS = `
 presets:
@@ -42,7 +42,13 @@ describe('presets on the page', () => {
     const page = await open(service, {}, '?output_format=png&width=100');
     await preset(page).selectOption('card');
     expect(await fieldsOf(page)).to.deep.equal({ preset: 'card' });
-    expect(await page.getByRole('radio', { name: 'Preset' }).isChecked()).to.equal(true);
+    expect(
+      await page
+        .getByRole('group', { name: 'Convert to' })
+        .getByRole('radio', { name: 'Preset' })
+        .isChecked(),
+    ).to.equal(true);
+    await showMore(page);
     const enlarges = page.getByLabel('Enlarge');
     expect(await enlarges.evaluate((box) => (box as HTMLInputElement).indeterminate)).to.equal(true);
     await convertFiles(page, [fixturePath('scene.png')]);
@@ -51,6 +57,7 @@ describe('presets on the page', () => {
       height: 60,
     });
 
+    await showSize(page);
     await page.getByLabel('Max width').fill('30');
     await page.getByLabel('Quality').fill('80'); // the default of the page, but not that of a preset
     await page.getByLabel('Metadata').selectOption('Removed'); // the default, too
@@ -68,7 +75,7 @@ describe('presets on the page', () => {
       width: 30,
       height: 60,
     });
-    await page.getByRole('radio', { name: 'Preset' }).check();
+    await page.getByRole('group', { name: 'Convert to' }).getByRole('radio', { name: 'Preset' }).check();
     await page.getByLabel('Fit').selectOption('As in the preset');
     expect(await fieldsOf(page)).to.deep.equal({
       preset: 'card',
@@ -81,6 +88,7 @@ describe('presets on the page', () => {
   it('shows the earlier options again without the preset', async () => {
     const page = await open(service, {}, '?output_format=png&width=100');
     await preset(page).selectOption('card');
+    await showSize(page);
     await page.getByLabel('Max width').fill('30');
     await preset(page).selectOption('None');
     expect(await fieldsOf(page)).to.deep.equal({ output_format: 'png', width: '100' });
@@ -96,7 +104,7 @@ describe('presets on the page', () => {
       'scene-zoom.png',
       'manifest.json',
     ]);
-    await row(page, 'scene.jpg').getByText('→ ZIP').waitFor();
+    await row(page, 'scene.jpg').locator('strong', { hasText: 'ZIP' }).waitFor();
     expect(await page.getByRole('button', { name: 'Compare scene.jpg' }).count()).to.equal(0);
     await row(page, 'scene.jpg').focus();
     await page.keyboard.press('Enter');

@@ -15,7 +15,20 @@ import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
 import { type OwnService, startService, useOwnServices } from '../helpers/service.ts';
 import { eventually, isRunning } from '../helpers/util.ts';
 import { readZip } from '../helpers/zip.ts';
-import { convertAll, countAtOnce, made, pick, row, saveZip, settled, useBrowser } from './browser.ts';
+import {
+  chooseFormat,
+  convertAll,
+  countAtOnce,
+  finished,
+  made,
+  pick,
+  row,
+  saveZip,
+  settled,
+  showFailures,
+  showMore,
+  useBrowser,
+} from './browser.ts';
 
 const icons = async (count: number) => {
   const image = await fixture('grey.jpg');
@@ -43,7 +56,7 @@ describe('many files on the page', () => {
     });
     await pick(page, await icons(8));
     await convertAll(page);
-    await page.getByText('Done: 8 converted').waitFor();
+    await finished(page, 8);
     expect(most()).to.be.within(2, 3);
 
     const before = sent;
@@ -68,7 +81,7 @@ describe('many files on the page', () => {
     const page = await open(current());
     await page.getByLabel('Choose a folder').setInputFiles(folder);
     await convertAll(page);
-    await page.getByText('Done: 5 converted').waitFor();
+    await finished(page, 5);
     const { entries } = await saveZip(page);
     expect(entries.map(({ name }) => name).sort()).to.deep.equal([
       'trip/a (2).webp',
@@ -84,7 +97,7 @@ describe('many files on the page', () => {
     const page = await open(current());
     await pick(page, await icons(2));
     await convertAll(page);
-    await page.getByText('Done: 2 converted').waitFor();
+    await finished(page, 2);
     // 600 MB of results would take too long: the page believes that the blobs are larger.
     await page.evaluate(() => {
       const written: Uint8Array[] = [];
@@ -122,8 +135,10 @@ describe('many files on the page', () => {
     await pick(page, await icons(2));
     await page.getByRole('button', { name: 'Convert 0.jpg', exact: true }).click();
     await row(page, '0.jpg').getByRole('link', { name: 'Save 0.png' }).waitFor();
-    await row(page, '1.jpg').getByText('Ready').waitFor();
-    await page.getByRole('radio', { name: 'GIF' }).check();
+    await row(page, '1.jpg')
+      .getByRole('button', { name: /^Convert / })
+      .waitFor();
+    await chooseFormat(page, 'GIF');
     await page.getByRole('button', { name: 'Convert 1.jpg', exact: true }).click();
     await row(page, '1.jpg').getByRole('link', { name: 'Save 1.gif' }).waitFor();
     const { entries } = await saveZip(page);
@@ -166,23 +181,36 @@ describe('many files on the page', () => {
     await page.getByRole('button', { name: 'Convert 3 files' }).dblclick();
     await eventually(async () => (await pids()).length === 4);
     await letGo();
-    await page.getByText('Done: 3 converted').waitFor();
+    await finished(page, 3);
   });
 
-  it('keeps the list if "Cancel all" becomes "Clear list" just before the click', async () => {
+  /** Holds the conversions of a page back until `letGo`. */
+  const hold = async (page: Page) => {
+    const [gate, arrived] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    await page.route('**/api/v1/convert?*', async (route) => {
+      arrived.resolve();
+      await gate.promise;
+      await route.continue();
+    });
+    return { letGo: gate.resolve, held: arrived.promise };
+  };
+
+  it('keeps the list if the last file is converted just before a click on "Cancel all", and clears it at once after', async () => {
     await start({});
     const page = await open(current());
     await pick(page, await icons(2));
-    await page.clock.install();
-    await page.clock.pauseAt(Date.now() + 60_000);
+    const { letGo, held } = await hold(page);
     await page.getByRole('button', { name: 'Convert 2 files' }).click();
-    await page.getByText('Done: 2 converted').waitFor();
-    const clear = page.getByRole('button', { name: 'Clear list' });
-    await clear.click();
+    await held;
+    const place = (await page.getByRole('button', { name: 'Cancel all' }).boundingBox()) ?? expect.fail();
+    letGo();
+    await finished(page, 2);
+    await page.mouse.click(place.x + place.width / 2, place.y + place.height / 2);
     expect(await page.locator('.file-name').count()).to.equal(2);
-    await page.clock.runFor(1_000);
-    await clear.click();
+    await page.getByRole('button', { name: 'Clear list' }).click(); // no click is ignored
     expect(await page.locator('.file-name').count()).to.equal(0);
+    await page.getByRole('button', { name: 'Undo' }).click();
+    expect(await page.locator('.file-name').count()).to.equal(2);
   });
 
   it('cancels single files and removes files during conversion', async () => {
@@ -197,7 +225,9 @@ describe('many files on the page', () => {
     await eventually(async () => (await openRequests()).length === 1);
     await letGo();
     await row(page, '2.jpg').getByRole('link', { name: 'Save 2.webp' }).waitFor();
-    await row(page, '0.jpg').getByText('Ready').waitFor();
+    await row(page, '0.jpg')
+      .getByRole('button', { name: /^Convert / })
+      .waitFor();
     await page.getByText('1 of 2 files').waitFor();
   });
 
@@ -228,7 +258,9 @@ describe('many files on the page', () => {
     const share = await page.getByRole('progressbar', { name: 'Upload of noise.png' }).getAttribute('value');
     expect(Number(share)).to.be.within(0.01, 0.99);
     await page.getByRole('button', { name: 'Cancel noise.png' }).click();
-    await row(page, 'noise.png').getByText('Ready').waitFor();
+    await row(page, 'noise.png')
+      .getByRole('button', { name: /^Convert / })
+      .waitFor();
   });
 
   it('waits while the server cannot be reached, and resumes when it responds again', async () => {
@@ -247,7 +279,7 @@ describe('many files on the page', () => {
     await letGo();
     server.listen(port, '127.0.0.1');
     await once(server, 'listening');
-    await page.getByText('Done: 4 converted').waitFor();
+    await finished(page, 4);
     expect(await page.getByText('The server cannot be reached.', { exact: true }).count()).to.equal(0);
   });
 
@@ -270,7 +302,7 @@ describe('many files on the page', () => {
     next.server.listen(port, '127.0.0.1');
     await once(next.server, 'listening');
     await page.clock.runFor(2_000);
-    await page.getByText('Done: 3 converted').waitFor();
+    await finished(page, 3);
   });
 
   it('waits while a proxy that hides /livez responds that it cannot reach the server', async () => {
@@ -291,11 +323,12 @@ describe('many files on the page', () => {
       const { port } = proxy.address() as AddressInfo;
       const page = await open({ base: `http://127.0.0.1:${port}/api/v1` });
       await pick(page, await icons(2));
+      await row(page, '1.jpg').waitFor();
       away = true;
       await page.getByRole('button', { name: 'Convert 2 files' }).click();
       await page.getByText('The server cannot be reached.', { exact: true }).waitFor();
       away = false;
-      await page.getByText('Done: 2 converted').waitFor();
+      await finished(page, 2);
     } finally {
       await stopListening(proxy);
     }
@@ -311,6 +344,7 @@ describe('many files on the page', () => {
     await row(page, 'gone.png').getByText('120 × 80').waitFor();
     await unlink(paths[0]);
     await convertAll(page);
+    await showFailures(page);
     const message = 'The file was changed, moved or deleted. Add it again.';
     await page.locator('.file').getByText(message).waitFor();
     await row(page, 'kept.png').getByRole('link', { name: 'Save kept.webp' }).waitFor();
@@ -383,7 +417,7 @@ describe('more requests than the rate limit on the page', () => {
     now += 60_000;
     await page.clock.runFor(60_000);
     await settled(page);
-    await page.getByText('Done: 4 converted').waitFor();
+    await finished(page, 4);
     expect(await left.count()).to.equal(0);
   });
 
@@ -431,8 +465,9 @@ describe('the page of a server that needs an API key', () => {
     await row(page, 'grey.jpg').getByRole('link', { name: 'Save' }).waitFor();
 
     await page.reload();
-    await page.getByRole('radio', { name: 'BMP' }).waitFor();
+    await page.locator('input[value=bmp]').waitFor({ state: 'attached' });
     expect(await form.count()).to.equal(0);
+    await showMore(page);
     const command = await page
       .getByRole('textbox', { name: 'curl command', includeHidden: true })
       .inputValue();

@@ -19,6 +19,8 @@ import {
   row,
   save,
   saveLink,
+  showCurl,
+  showMore,
   useBrowser,
 } from './browser.ts';
 
@@ -30,7 +32,7 @@ describe('the size of results and a watermark on the page', () => {
   it('put an image of this device on each result, as the API does, until it is removed', async () => {
     const page = await open(service, {}, '?output_format=png');
     await pick(page, [fixturePath('scene.png'), fixturePath('grey.jpg')]);
-    await page.getByText('More', { exact: true }).click();
+    await showMore(page);
     expect(await page.getByLabel('Opacity').count()).to.equal(0);
     await page.getByLabel('Watermark', { exact: true }).setInputFiles(made('my logo.png', await logo()));
     await page.getByLabel('Watermark position').selectOption('Top left');
@@ -54,7 +56,7 @@ describe('the size of results and a watermark on the page', () => {
     await writeFile(join(folder, 'my logo.png'), await logo());
     await copyFile(fixturePath('scene.png'), join(folder, 'scene.png'));
     await page.getByRole('button', { name: 'Remove grey.jpg' }).click();
-    await page.getByText('As curl').click();
+    await showCurl(page);
     await execute('sh', ['-ec', await page.getByLabel('curl command').inputValue()], { cwd: folder });
     expect((await readFile(join(folder, 'scene (2).png'))).equals(body)).to.equal(true);
 
@@ -71,7 +73,7 @@ describe('the size of results and a watermark on the page', () => {
   it('make a result stale if another image of the same name is the watermark', async () => {
     const page = await open(service);
     await pick(page, [fixturePath('scene.png')]);
-    await page.getByText('More', { exact: true }).click();
+    await showMore(page);
     const picker = page.getByLabel('Watermark', { exact: true });
     await picker.setInputFiles(made('logo.png', await logo()));
     await convertAll(page);
@@ -82,7 +84,7 @@ describe('the size of results and a watermark on the page', () => {
   it('fail with a damaged watermark, and are converted again without it', async () => {
     const page = await open(service);
     await pick(page, [fixturePath('scene.png')]);
-    await page.getByText('More', { exact: true }).click();
+    await showMore(page);
     await page.getByLabel('Watermark', { exact: true }).setInputFiles(made('logo.png', Buffer.from('text')));
     await convertAll(page);
     await row(page, 'scene.png').getByText('The watermark is not an image of a supported format').waitFor();

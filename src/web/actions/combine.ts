@@ -9,7 +9,6 @@ import { OUTPUTS } from '../../tables/formats.ts';
 import type { Note } from '../../tables/notes.ts';
 import { connect } from '../client/api.ts';
 import { queued } from '../client/queue.ts';
-import { accessAdvice } from '../format.ts';
 import {
   type Combination,
   type CombinationState,
@@ -80,9 +79,9 @@ export async function combine(): Promise<void> {
 /** Returns why the server would reject this number of files; undefined if it would not. */
 function findExcess(count: number): string | undefined {
   if (!formats.value) return undefined;
-  const { access, limits } = formats.value;
+  const { limits } = formats.value;
   if (count <= limits.max_batch_files) return undefined;
-  return `This server makes one file of up to ${limits.max_batch_files} files. Its operator can raise it${accessAdvice(access)}`;
+  return `This server makes one file of up to ${limits.max_batch_files} files. Its operator can raise it.`;
 }
 
 /** Prepares the files, and shows the progress of those that are converted singly before. */

@@ -9,8 +9,7 @@ import { OUTPUTS, type OutputFormat } from '../../tables/formats.ts';
 import { connect } from '../client/api.ts';
 import { loadPreview } from '../client/preview.ts';
 import { queued } from '../client/queue.ts';
-import { accessAdvice, formatExcess } from '../format.ts';
-import { formats } from '../state/formats.ts';
+import { formatExcess, formatSwitchedOff } from '../format.ts';
 import { announcement, type Failure, forgetResult, type Item, queryOf, type Result } from '../state/items.ts';
 import { watermarkOf } from '../state/watermark.ts';
 
@@ -144,16 +143,13 @@ function formatError(error: ImagemillError): string {
   if (!details)
     return error.reason === 'proxy_413' ? error.message : `The server responded with status ${status}.`;
   const { message, reason, actual, limit, setting, field } = details;
-  const access = formats.value?.access;
   if (reason === 'too_many_pixels')
-    return formatExcess(Number(actual), Number(limit), ['pixels', 'megapixels'], access);
+    return formatExcess(Number(actual), Number(limit), ['pixels', 'megapixels']);
   if (setting === 'EXTRA_INPUTS')
-    return `${message.replace(setting, 'this server')} Its operator can enable it${accessAdvice(access)}`;
+    return formatSwitchedOff(/does not enable (.*?)\./.exec(message)?.[1] ?? 'This format');
   const sentence = message.replace(` (${setting ?? field})`, '');
   if (!setting || limit === undefined) return sentence;
-  // ACCESS=private raises limits of files and pixels, but not, for example, that of frames.
-  const isRaised = /_BYTES$|_PIXELS$/.test(setting);
-  return `${sentence} The operator of this server can raise this limit${accessAdvice(isRaised ? access : undefined)}`;
+  return `${sentence} The operator of this server can raise this limit.`;
 }
 
 /** The archive of several results of a file: those of a preset, or its pages. */

@@ -2,7 +2,7 @@
 
 import { signal } from '@preact/signals';
 import { isSystemFile, naturalOrder } from '../../base/text.ts';
-import { extensionOf } from '../format.ts';
+import { inputTypeOf } from '../format.ts';
 import { formats } from './formats.ts';
 import { type AddedFile, add, announcement, fileKey, items } from './items.ts';
 
@@ -74,8 +74,9 @@ function addFound(found: readonly FoundFile[]): void {
     announcement.value = [...(added.length > 0 ? [announcement.value] : []), ...messages].join(' ');
 }
 
-function looksLikeImage({ name, type }: File): boolean {
-  return type.startsWith('image/') || (formats.value?.input.includes(extensionOf(name)) ?? false);
+function looksLikeImage(file: File): boolean {
+  const found = inputTypeOf(file);
+  return file.type.startsWith('image/') || (found && formats.value?.input.includes(found)) === true;
 }
 
 /**

@@ -6,7 +6,6 @@ import type { Note } from '../../tables/notes.ts';
 import { extensionOf, inputTypeOf } from '../format.ts';
 import { formats } from './formats.ts';
 import {
-  failedOnly,
   forgetResult,
   type Item,
   isSaved,
@@ -90,7 +89,6 @@ function cancelItems(): void {
     const current = state.peek();
     if ('cancel' in current) current.cancel();
   }
-  failedOnly.value = undefined;
 }
 
 /** Name of the one file without a name. */

@@ -5,7 +5,7 @@ import { INPUTS } from '../../tables/formats.ts';
 import { connect } from '../client/api.ts';
 import type { Preview } from '../client/preview.ts';
 import { queued } from '../client/queue.ts';
-import { accessAdvice, formatExcess, inputTypeOf, typeLabel } from '../format.ts';
+import { formatExcess, formatSwitchedOff, inputTypeOf, OTHER_EXTENSIONS, typeLabel } from '../format.ts';
 import { isSet, options, setOptions } from './options.ts';
 
 /** Formats and limits of this server; undefined until loaded. */
@@ -13,7 +13,10 @@ export const formats = signal<Formats | undefined>(undefined);
 
 /** The `accept` attribute of file pickers: the server's types, and all others that the system considers images. */
 export const accepted = computed(() =>
-  ['image/*', ...(formats.value?.input ?? []).map((name) => `.${name}`)].join(),
+  [
+    'image/*',
+    ...[...(formats.value?.input ?? []), ...Object.keys(OTHER_EXTENSIONS)].map((name) => `.${name}`),
+  ].join(),
 );
 
 /**
@@ -23,7 +26,7 @@ export const accepted = computed(() =>
  */
 export function findRejection(file: File, preview: Preview | null | undefined): string | undefined {
   if (!formats.value) return undefined;
-  const { access, input, limits } = formats.value;
+  const { input, limits } = formats.value;
   const type = inputTypeOf(file);
   // The server detects types by content. So only what is certainly another type is rejected here.
   const accepted = type
@@ -31,15 +34,18 @@ export function findRejection(file: File, preview: Preview | null | undefined): 
     : file.type === '' || file.type.startsWith('image/');
   if (!accepted)
     return type
-      ? `${INPUTS[type].label} is not enabled on this server. Its operator can enable it${accessAdvice(access)}`
+      ? formatSwitchedOff(INPUTS[type].label)
       : `${typeLabel(file)} is not a format that this server converts.`;
   if (file.size === 0) return 'The file is empty.';
   if (file.size > limits.max_file_bytes)
-    return formatExcess(file.size, limits.max_file_bytes, ['bytes', 'MB'], access);
+    return formatExcess(file.size, limits.max_file_bytes, ['bytes', 'MB']);
   // The size of a drawing is that of its result.
-  const pixels = preview && type !== 'svg' ? preview.width * preview.height : 0;
-  if (pixels > limits.max_pixels)
-    return formatExcess(pixels, limits.max_pixels, ['pixels', 'megapixels'], access);
+  const { width, height } = (type !== 'svg' && preview) || { width: 0, height: 0 };
+  const side = Math.max(width, height);
+  if (side > limits.max_dimension)
+    return `The image is ${side} pixels wide or high, more than the maximum of ${limits.max_dimension} pixels per side. This limit is fixed.`;
+  const pixels = width * height;
+  if (pixels > limits.max_pixels) return formatExcess(pixels, limits.max_pixels, ['pixels', 'megapixels']);
   return undefined;
 }
 

@@ -1,5 +1,5 @@
 /** @module The files of the list, and their states. */
-import { computed, effect, type Signal, signal } from '@preact/signals';
+import { computed, type Signal, signal } from '@preact/signals';
 import { naturalOrder, plural } from '../../base/text.ts';
 import { INPUTS } from '../../tables/formats.ts';
 import type { Note } from '../../tables/notes.ts';
@@ -65,8 +65,6 @@ interface Removal {
 export const items = signal<readonly Item[]>([]);
 /** The last removal, which can be undone until files are added or removed. */
 export const removal = signal<Removal | undefined>(undefined);
-/** The failed items when only these were selected to be shown; undefined while all items are shown. */
-export const failedOnly = signal<ReadonlySet<Item> | undefined>(undefined);
 /** The item in the comparison dialog. */
 export const compared = signal<Item | undefined>(undefined);
 /** Last change of the list, announced to screen readers. */
@@ -80,13 +78,6 @@ export const counts = computed(() => {
 });
 /** Whether any item is in progress. */
 export const busy = computed(() => counts.value.busy > 0);
-/** The items with a row. An item that failed keeps its row while it is tried again. */
-export const shown = computed(() => {
-  const failed = failedOnly.value;
-  return failed
-    ? items.value.filter((item) => failed.has(item) || stateOf(item).at === 'failed')
-    : items.value;
-});
 /** Items that are not converted with the current options. */
 export const pending = computed(() => items.value.filter(isPending));
 /** Failed items whose request may succeed later. */
@@ -108,7 +99,6 @@ export const fileKey = ({ file, path }: AddedFile): string => [path, file.size, 
 /** Appends files to the list. They replace failed items of the same file. */
 export function add(files: readonly AddedFile[]): void {
   forgetRemoval();
-  failedOnly.value = undefined;
   const added = files.map(({ file, path }): Item => {
     lastId += 1;
     const [preview, own] = [signal(undefined), signal({})];
@@ -175,18 +165,6 @@ function forgetRemoval(): void {
   }
   removal.value = undefined;
 }
-
-/** Shows only the items that have failed, or all items again. */
-export function toggleFailedOnly(): void {
-  failedOnly.value = failedOnly.value
-    ? undefined
-    : new Set(items.value.filter((item) => stateOf(item).at === 'failed'));
-}
-
-// Without failures, there is no button to show all items again.
-effect(() => {
-  if (counts.value.failed === 0) failedOnly.value = undefined;
-});
 
 /** Results that the user has saved. */
 const saved = new WeakSet<Result>();

@@ -307,12 +307,17 @@ function parseColour(text: string): string {
   return CSS.supports('color', colour) && /^#[\da-f]{6}$/.test(parsed) ? parsed : '';
 }
 
-/** Loads the options from the page's address, so that links can contain them, or from localStorage. */
-function loadOptions(): void {
-  const query = new URLSearchParams(location.search.length > 1 ? location.search : loadStored(STORAGE_KEY));
+/** Replaces all options by those of a query string. */
+export function applyQuery(query: URLSearchParams): void {
+  readQuery(query);
+  storeOptions();
+}
+
+function readQuery(query: URLSearchParams): void {
   const strips = query.get('strip_metadata'); // another field for two values of `metadata`
   if (strips !== null && !query.has('metadata')) query.set('metadata', strips === 'false' ? 'all' : 'none');
   const { preset, ...others } = parseOptions(query);
+  overrides.value = {};
   if (preset === '') {
     base.value = { preset, ...others };
   } else {
@@ -322,4 +327,5 @@ function loadOptions(): void {
   }
 }
 
-loadOptions();
+// Links can contain the options.
+readQuery(new URLSearchParams(location.search.length > 1 ? location.search : loadStored(STORAGE_KEY)));

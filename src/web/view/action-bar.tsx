@@ -1,42 +1,44 @@
-import { plural } from '../../base/text.ts';
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { formatBytes, plural } from '../../base/text.ts';
 import { pack, packing } from '../actions/archive.ts';
 import { convert } from '../actions/convert-files.ts';
+import { canShare, share } from '../actions/share.ts';
 import { formatSaved } from '../format.ts';
 import { skipped } from '../state/add-files.ts';
-import {
-  busy,
-  counts,
-  done,
-  failedOnly,
-  isStale,
-  items,
-  pending,
-  remove,
-  retryable,
-  toggleFailedOnly,
-} from '../state/items.ts';
+import { busy, counts, done, isStale, items, pending, removal, remove, retryable } from '../state/items.ts';
+import { secondsLeft } from '../state/rows.ts';
 import { focusPicker, Removal } from './drop-zone.tsx';
 import { Button } from './elements.tsx';
-import { useBusyClick, useFocusFallback } from './events.ts';
+import { ignoreDoubleClick, useFocusFallback } from './events.ts';
 import { checkOptions, FORM_ID } from './options-form.tsx';
 
 /**
- * Totals and actions for all files. "Cancel all" and "Clear list" never appear where "Convert" was, so that a
- * second click does not undo the first.
+ * Totals and actions for all files. "Cancel all" and "Clear list" never appear where "Convert" was or where the other one is, so that
+ * a second click does not undo the first, and a click is never ignored.
  */
 export function ActionBar() {
   const bar = useFocusFallback<HTMLElement>();
   const pendingCount = pending.value.length;
-  const handleClick = useBusyClick(busy.value, cancelAll, clear);
   return (
     <section ref={bar} class="action-bar" aria-label="All files" tabIndex={-1}>
       <Totals />
       <div class="actions">
-        <Button onClick={handleClick}>{busy.value ? 'Cancel all' : 'Clear list'}</Button>
+        {busy.value && (
+          <Button class="button plain cancel" onClick={cancelAll}>
+            Cancel all
+          </Button>
+        )}
+        <Button disabled={busy.value} onClick={ignoreDoubleClick(clear)}>
+          Clear list
+        </Button>
         {retryable.value.length > 1 && (
-          <Button icon="right" onClick={() => checkOptions() && convert(retryable.value)}>
+          <Button icon="again" onClick={() => checkOptions() && convert(retryable.value)}>
             Try {retryable.value.length} again
           </Button>
+        )}
+        {!busy.value && canShare(done.value) && (
+          <Button look="plain square" icon="share" aria-label="Share all" onClick={() => share(done.value)} />
         )}
         <Button
           look={pendingCount > 0 || busy.value ? 'plain' : 'main'}
@@ -56,11 +58,9 @@ export function ActionBar() {
   );
 }
 
-/** Progress, sizes before and after, and the number of failures. */
+/** Progress, sizes before and after, and the last removal. */
 function Totals() {
-  const { done: converted, failed, busy } = counts.value;
-  const before = sum(done.value.map(({ file }) => file));
-  const after = sum(done.value.map(({ result }) => result.blob));
+  const { done: converted, failed } = counts.value;
   const total = items.value.length;
   const processed = converted + failed;
   const isDone = converted > 0 && processed === total && pending.value.length === 0;
@@ -69,37 +69,62 @@ function Totals() {
       <progress class="share" value={processed} max={total} aria-label="Files converted" />
       <p class="number">
         <strong>
-          {isDone
-            ? `Done: ${converted} converted`
-            : processed > 0
-              ? `${processed} of ${plural(total, 'file')}`
-              : plural(total, 'file')}
+          {processed > 0 && (!isDone || failed > 0) ? `${busy.value ? processed : converted} of ` : ''}
+          {plural(total, 'file')}
         </strong>
-        {failed > 0 && (
-          <span class="error">
-            {isDone ? ', ' : ' · '}
-            <button
-              type="button"
-              class="link"
-              aria-pressed={failedOnly.value !== undefined}
-              title={failedOnly.value ? 'Show all files' : 'Show only these files'}
-              onClick={toggleFailedOnly}
-            >
-              {failed} failed
-            </button>
-          </span>
-        )}
-        {converted > 0 && (
-          <span class={busy > 0 ? 'quiet' : 'saved'}>
-            {' · '}
-            {formatSaved(before, after)}
-          </span>
-        )}
+        {removal.value ? <Removal /> : <Sums isDone={isDone} />}
       </p>
-      <Removal />
     </div>
   );
 }
+
+/** The sizes of the files and of their results, and while some are converted, the time until all are. */
+function Sums({ isDone }: { isDone: boolean }) {
+  if (busy.value)
+    return (
+      secondsLeft.value !== undefined && (
+        <span class="quiet"> · about {formatSeconds(secondsLeft.value)} left</span>
+      )
+    );
+  const before = sum(done.value.map(({ file }) => file));
+  const after = sum(done.value.map(({ result }) => result.blob));
+  if (done.value.length === 0)
+    return <span class="quiet"> · {formatBytes(sum(items.value.map(({ file }) => file)))}</span>;
+  return (
+    <>
+      <span class="sizes">
+        {' · '}
+        {formatBytes(before)} → {formatBytes(after)}
+      </span>
+      <span class={after > before ? 'saved larger' : 'saved'}>
+        {' · '}
+        <Saved key={isDone} before={before} after={after} counts={isDone} />
+      </span>
+    </>
+  );
+}
+
+/** Time in which what is saved counts up, in ms. */
+const COUNT_MS = 900;
+
+/** What all results together save. It counts up when all are done. */
+function Saved({ before, after, counts: isCounting }: { before: number; after: number; counts: boolean }) {
+  const share = useSignal(1);
+  useEffect(() => {
+    if (!isCounting || matchMedia('(prefers-reduced-motion: reduce)').matches) return undefined;
+    const start = performance.now();
+    const step = (now: number): void => {
+      share.value = 1 - Math.max(0, 1 - (now - start) / COUNT_MS) ** 3;
+      if (share.value < 1) frame = requestAnimationFrame(step);
+    };
+    let frame = requestAnimationFrame(step);
+    return () => cancelAnimationFrame(frame);
+  }, []);
+  return <>{formatSaved(before, before + (after - before) * share.value)}</>;
+}
+
+const formatSeconds = (seconds: number): string =>
+  seconds < 90 ? `${Math.max(1, Math.round(seconds))} s` : `${Math.round(seconds / 60)} min`;
 
 const sum = (blobs: readonly Blob[]): number => blobs.reduce((total, { size: bytes }) => total + bytes, 0);
 

@@ -17,7 +17,7 @@ import { formatLabel } from '../state/options.ts';
 import { clear } from './action-bar.tsx';
 import { Removal } from './drop-zone.tsx';
 import { Button } from './elements.tsx';
-import { useBusyClick, useFocusFallback } from './events.ts';
+import { ignoreDoubleClick, useFocusFallback } from './events.ts';
 import { SaveLink } from './file-actions.tsx';
 import { FORM_ID } from './options-form.tsx';
 
@@ -28,7 +28,6 @@ export function CombinationBar() {
   const cancel = 'cancel' in state ? state.cancel : undefined;
   const result = combined.value;
   const isCurrent = state.at === 'done' && state.key === plan.value.key;
-  const handleClick = useBusyClick(cancel !== undefined, () => cancel?.(), clear);
   return (
     <section ref={bar} class="action-bar" aria-label="All files" tabIndex={-1}>
       <div class={isCurrent ? 'totals finished' : 'totals'}>
@@ -39,7 +38,14 @@ export function CombinationBar() {
         <Removal />
       </div>
       <div class="actions">
-        <Button onClick={handleClick}>{cancel ? 'Cancel' : 'Clear list'}</Button>
+        {cancel && (
+          <Button class="button plain cancel" onClick={cancel}>
+            Cancel
+          </Button>
+        )}
+        <Button disabled={cancel !== undefined} onClick={ignoreDoubleClick(clear)}>
+          Clear list
+        </Button>
         {result && (
           <>
             <Button

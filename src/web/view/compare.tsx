@@ -1,24 +1,35 @@
-import { type Signal, useSignal } from '@preact/signals';
+import '../style/compare.css';
+import { computed, type Signal, useSignal } from '@preact/signals';
 import type { ComponentChildren, RefObject } from 'preact';
 import { useContext, useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { formatBytes, formatChange } from '../../base/text.ts';
 import { OUTPUTS } from '../../tables/formats.ts';
 import { isArchive, isPdf } from '../actions/convert-files.ts';
 import { followed, followOptions } from '../actions/follow-options.ts';
+import { canShare, share } from '../actions/share.ts';
 import { backoff } from '../client/queue.ts';
 import { typeLabel } from '../format.ts';
 import { combines } from '../state/combination.ts';
 import type { Size } from '../state/crop.ts';
 import { formats } from '../state/formats.ts';
-import { applyToAll, compared, type Item, knownSize, type Result, resetOptions } from '../state/items.ts';
+import {
+  applyToAll,
+  compared,
+  type Item,
+  knownSize,
+  type Result,
+  remove,
+  resetOptions,
+} from '../state/items.ts';
 import { saveNameOf } from '../state/names.ts';
 import { choicesOf, type Options, parseOptions } from '../state/options.ts';
+import { shown } from '../state/rows.ts';
 import { BackoffNotice } from './backoff.tsx';
 import { Cropper, Original } from './cropper.tsx';
-import { Button, Labelled } from './elements.tsx';
+import { Button } from './elements.tsx';
 import { FieldChoices, QualityField, Select } from './fields.tsx';
-import { SaveLink, TurnButtons } from './file-actions.tsx';
-import { SizeFields } from './option-fields.tsx';
+import { isComparable, SaveLink, TurnButtons } from './file-actions.tsx';
+import { SizeFields } from './size-fields.tsx';
 import { useZoom } from './zoom.ts';
 
 /** Dialog that compares a file with its result, which follows the options of this file. */
@@ -38,6 +49,15 @@ export function Compare({ item }: { item: Item }) {
   // Before the browser paints: a key that is pressed next must reach the dialog.
   useLayoutEffect(() => dialog.current?.showModal(), []);
   useEffect(() => followOptions(item), [item]);
+  useLayoutEffect(() => {
+    isCropping.value = false;
+  }, [item]);
+  const keys: Readonly<Record<string, () => void>> = {
+    ArrowLeft: () => step(item, -1),
+    ArrowRight: () => step(item, 1),
+    Delete: () => removeCompared(item),
+    s: () => dialog.current?.querySelector<HTMLElement>('a[download]')?.click(),
+  };
   return (
     <dialog
       ref={dialog}
@@ -46,16 +66,32 @@ export function Compare({ item }: { item: Item }) {
       onClose={() => {
         compared.value = undefined;
       }}
+      onKeyDown={(event) => {
+        const { key, target, altKey, ctrlKey, metaKey } = event;
+        // These elements have other uses for the keys, and so has a zoomed picture.
+        const isUsed = (target as Element).closest('input, select, .zoomed, .cropper');
+        if (isUsed || altKey || ctrlKey || metaKey || !keys[key]) return;
+        event.preventDefault();
+        keys[key]();
+      }}
     >
       <div class="compare-head">
         <h2 id="compare-title">{result ? saveNameOf(item, result) : file.name}</h2>
+        {result && canShare([{ file, result }]) && (
+          <Button
+            look="plain square"
+            icon="share"
+            aria-label="Share"
+            onClick={() => share([{ file, result }])}
+          />
+        )}
         {result && <SaveLink name={saveNameOf(item, result)} result={result} />}
         <Button look="bare" icon="remove" aria-label="Close" onClick={() => dialog.current?.close()} />
       </div>
       <BackoffNotice />
       <FieldChoices.Provider value={choices}>
         {isCropping.value && size ? (
-          <Cropper file={file} size={size} />
+          <Cropper key={item.id} file={file} size={size} />
         ) : result && isPdf(result.blob) ? (
           <iframe
             class="sheet"
@@ -74,7 +110,62 @@ export function Compare({ item }: { item: Item }) {
           </output>
         </CompareOptions>
       </FieldChoices.Provider>
+      <Strip item={item} />
     </dialog>
+  );
+}
+
+/** The files to compare, in the order of the list. */
+const comparable = computed(() => shown.value.filter(isComparable));
+
+/** Compares the next or the previous file, if there is one. */
+function step(item: Item, by: 1 | -1): void {
+  const all = comparable.value;
+  compared.value = all[all.indexOf(item) + by] ?? item;
+}
+
+/** Removes a file, and compares the next one, or the one before the last. */
+function removeCompared(item: Item): void {
+  const all = comparable.value;
+  const at = all.indexOf(item);
+  compared.value = all[at + 1] ?? all[at - 1];
+  remove([item]);
+}
+
+/** The thumbnails of all files, of which one is compared. */
+function Strip({ item }: { item: Item }) {
+  const strip = useRef<HTMLElement>(null);
+  useLayoutEffect(() => {
+    strip.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
+  }, [item]);
+  if (comparable.value.length < 2) return null;
+  return (
+    <nav
+      ref={strip}
+      class="strip"
+      aria-label="Other files"
+      title="← and → change the file, S saves it, Delete removes it"
+    >
+      {comparable.value.map((other) => (
+        <button
+          key={other.id}
+          type="button"
+          class="thumbnail"
+          aria-label={other.file.name}
+          aria-current={other === item ? 'true' : undefined}
+          tabIndex={other === item ? 0 : -1}
+          onClick={() => {
+            compared.value = other;
+          }}
+        >
+          {other.preview.value?.thumbnail ? (
+            <img src={other.preview.value.thumbnail} alt="" loading="lazy" />
+          ) : (
+            <span>{typeLabel(other.file)}</span>
+          )}
+        </button>
+      ))}
+    </nav>
   );
 }
 
@@ -107,6 +198,7 @@ function useDivider(stage: RefObject<HTMLElement | null>, zoom: ReturnType<typeo
     split.value = Math.round(Math.min(100, Math.max(0, ((clientX - left) / width) * 100)));
   };
   const start = (event: PointerEvent & { currentTarget: HTMLElement }): void => {
+    event.preventDefault(); // the slider on the grip would move by itself
     event.currentTarget.setPointerCapture(event.pointerId);
     pointers.current.set(event.pointerId, event);
     const { left, width } = event.currentTarget.getBoundingClientRect();
@@ -144,12 +236,12 @@ function ComparedImages({ item, result, options }: ComparedProps) {
   const { file, preview } = item;
   const isReadable = Boolean(preview.value?.thumbnail);
   const isArchived = result !== undefined && isArchive(result.blob);
-  const shown = isArchived ? undefined : result;
+  const visible = isArchived ? undefined : result;
   const original = useMemo(() => URL.createObjectURL(file), [file]);
   useEffect(() => () => URL.revokeObjectURL(original), [original]);
   const stage = useRef<HTMLElement>(null);
   const zoom = useZoom(stage);
-  const both = isReadable && shown !== undefined;
+  const both = isReadable && visible !== undefined;
   const { split, handlers } = useDivider(stage, zoom, both);
 
   // The zoom to the image's own size keeps the divider and the vertical centre in view.
@@ -178,45 +270,46 @@ function ComparedImages({ item, result, options }: ComparedProps) {
           >
             <img
               class="after"
-              src={shown?.url ?? original}
-              alt={shown ? 'The result' : 'The original'}
+              src={visible?.url ?? original}
+              alt={visible ? 'The result' : 'The original'}
               draggable={false}
               onLoad={zoom.measure}
             />
             {both && <Original src={original} size={shownSize(item)} options={options} />}
+            {both && (
+              <input
+                type="range"
+                class="divider-value"
+                aria-label="Position of the divider"
+                min="0"
+                max="100"
+                value={split.value}
+                aria-valuetext={`${split.value}%`}
+                onInput={({ currentTarget }) => {
+                  split.value = currentTarget.valueAsNumber;
+                }}
+              />
+            )}
             {both && <span class="divider" aria-hidden="true" />}
           </div>
         </section>
-        {(both || !shown) && (
-          <span class="tag">{`Original · ${typeLabel(file)} ${formatBytes(file.size)}`}</span>
-        )}
-        {shown && <span class="tag end">{`Result · ${shown.label} ${formatBytes(shown.blob.size)}`}</span>}
-      </div>
-      <div class="compare-foot">
-        {both ? (
-          <Labelled class="split" label="Position of the divider">
-            <input
-              type="range"
-              min="0"
-              max="100"
-              value={split.value}
-              aria-valuetext={`${split.value}%`}
-              onInput={({ currentTarget }) => {
-                split.value = currentTarget.valueAsNumber;
-              }}
-            />
-          </Labelled>
-        ) : (
-          <p class="quiet">
-            {isArchived
-              ? 'The result is a ZIP archive, which cannot be shown.'
-              : !isReadable && 'This browser cannot show the original. Only the result is shown.'}
-          </p>
-        )}
-        <Button aria-pressed={zoom.scale.value === 1} onClick={zoomToOwnSize}>
+        <Button class="button plain zoom" aria-pressed={zoom.scale.value === 1} onClick={zoomToOwnSize}>
           Zoom to 100%
         </Button>
+        {(both || !visible) && (
+          <span class="tag">{`Original · ${typeLabel(file)} ${formatBytes(file.size)}`}</span>
+        )}
+        {visible && (
+          <span class="tag end">{`Result · ${visible.label} ${formatBytes(visible.blob.size)}`}</span>
+        )}
       </div>
+      {(isArchived || !isReadable) && (
+        <p class="compare-foot quiet">
+          {isArchived
+            ? 'The result is a ZIP archive, which cannot be shown.'
+            : 'This browser cannot show the original. Only the result is shown.'}
+        </p>
+      )}
     </>
   );
 }

@@ -30,7 +30,11 @@ const PATHS = {
   folder: 'M2 12.5v-9h4l1.5 1.8H14v7.2z',
   left: 'M3.2 6A5 5 0 1 1 3 9M3 3v3.2h3.2',
   right: 'M12.8 6A5 5 0 1 0 13 9M13 3v3.2H9.8',
-  turns: 'M3 8.5a5 5 0 0 1 8.6-3.6L13.5 7M13.5 3.5V7H10M13 9.5a5 5 0 0 1-8.6 2M2.5 13v-3H6',
+  again: 'M3 8.5a5 5 0 0 1 8.6-3.6L13.5 7M13.5 3.5V7H10M13 9.5a5 5 0 0 1-8.6 2M2.5 13v-3H6',
+  more: 'M2.5 8a.5.5 0 1 1 1 0 .5.5 0 1 1-1 0zM7.5 8a.5.5 0 1 1 1 0 .5.5 0 1 1-1 0zM12.5 8a.5.5 0 1 1 1 0 .5.5 0 1 1-1 0z',
+  note: 'M8 7.5v4M8 4.7v.01M14 8A6 6 0 1 1 2 8a6 6 0 0 1 12 0z',
+  warning: 'M8 6.5v3M8 11.7v.01M8 2 14.5 13.5h-13z',
+  share: 'M8 10V2.5M5 5l3-3 3 3M3.5 8v5.5h9V8',
   back: 'M10 3.5 5.5 8l4.5 4.5',
   horizontal: 'M8 2v12M5.5 4.5v7h-4zM10.5 4.5v7h4z',
   vertical: 'M2 8h12M4.5 5.5h7v-4zM4.5 10.5h7v4z',
@@ -78,6 +82,33 @@ export const Labelled = ({ label, class: name = '', children }: LabelledProps) =
     <span class="label">{label}</span>
     {children}
   </label>
+);
+
+interface SegmentsProps<T extends string> {
+  name: string;
+  values: readonly T[];
+  /** Labels by value. By default, the values. */
+  labels?: (value: T) => string;
+  chosen: T;
+  onChoose: (value: T) => void;
+}
+
+/** Radio buttons that look like one bar. */
+export const Segments = <T extends string>(props: SegmentsProps<T>) => (
+  <div class="segments">
+    {props.values.map((value) => (
+      <label key={value} class="segment">
+        <input
+          type="radio"
+          name={props.name}
+          value={value}
+          checked={value === props.chosen}
+          onChange={() => props.onChoose(value)}
+        />
+        <span>{props.labels?.(value) ?? value}</span>
+      </label>
+    ))}
+  </div>
 );
 
 /** The entries of a list of choices: the value and the label of each. */

@@ -26,24 +26,3 @@ export const ignoreDoubleClick =
   ({ detail }: { readonly detail: number }): void => {
     if (detail < 2) handler();
   };
-
-/** Time in which a click was probably meant for what the button did before, in ms. */
-const REACTION_MS = 700;
-
-/**
- * Wraps the click handlers of a button that has another one while `isBusy`. Ignores a click right after the change, and the second
- * click of a double click.
- */
-export function useBusyClick(isBusy: boolean, whileBusy: () => void, otherwise: () => void) {
-  const endedAt = useRef(Number.NEGATIVE_INFINITY);
-  useLayoutEffect(() => {
-    if (!isBusy) return undefined;
-    return () => {
-      endedAt.current = performance.now();
-    };
-  }, [isBusy]);
-  return ignoreDoubleClick(() => {
-    if (isBusy) whileBusy();
-    else if (performance.now() - endedAt.current > REACTION_MS) otherwise();
-  });
-}

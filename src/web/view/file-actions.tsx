@@ -1,30 +1,34 @@
 // biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements whose display is grid
 // biome-ignore-all lint/a11y/useFocusableInteractive: the rows and their controls have the focus
 import { useSignal } from '@preact/signals';
+import { OUTPUTS, type OutputType } from '../../tables/formats.ts';
 import { convert, isArchive } from '../actions/convert-files.ts';
 import { combines } from '../state/combination.ts';
+import { formats } from '../state/formats.ts';
 import {
   announcement,
-  compared,
   type Item,
+  isStale,
   knownSize,
   markSaved,
   type Result,
+  remove,
   stateOf,
 } from '../state/items.ts';
 import { saveNameOf } from '../state/names.ts';
-import { choicesOf } from '../state/options.ts';
+import { choicesOf, formatLabel } from '../state/options.ts';
 import { grabbed } from '../state/order.ts';
+import { menu } from '../state/rows.ts';
 import { TURNS, type Turn, turn } from '../state/turns.ts';
-import { Button, Icon, type IconName } from './elements.tsx';
+import { focusPicker } from './drop-zone.tsx';
+import { Button, Entries, Icon, type IconName } from './elements.tsx';
 import { ignoreDoubleClick } from './events.ts';
 import { checkOptions } from './options-form.tsx';
 import { MoveButtons } from './order.tsx';
 
-/** The buttons of a file. One of them replaces the others by those that rotate and flip it, until the focus leaves them. */
+/** The button for what a file needs next, and the one that opens its menu. */
 export function Actions({ item }: { item: Item }) {
-  const isTurning = useSignal(false);
-  const canTurn = ['ready', 'done'].includes(stateOf(item).at);
+  const { file } = item;
   if (grabbed.value?.item === item)
     return (
       <div class="file-actions" role="gridcell">
@@ -32,24 +36,20 @@ export function Actions({ item }: { item: Item }) {
       </div>
     );
   return (
-    <div
-      class={isTurning.value ? 'file-actions turns' : 'file-actions'}
-      role="gridcell"
-      onFocusOut={({ currentTarget, relatedTarget }) => {
-        if (!currentTarget.contains(relatedTarget as Node | null)) isTurning.value = false;
-      }}
-    >
-      {isTurning.value && canTurn ? <TurnButtons item={item} tabIndex={-1} /> : <StateActions item={item} />}
-      {canTurn && (
+    <div class="file-actions" role="gridcell">
+      <StateAction item={item} />
+      {stateOf(item).at === 'failed' ? (
+        <RemoveButton item={item} />
+      ) : (
         <Button
-          look="plain square"
-          icon={isTurning.value ? 'back' : 'turns'}
-          aria-label={`Rotate or flip ${item.file.name}`}
-          aria-pressed={isTurning.value}
-          title={isTurning.value ? 'Back' : 'Rotate or flip'}
+          look="bare"
+          icon="more"
+          aria-label={`More for ${file.name}`}
+          aria-haspopup="dialog"
+          title="More"
           tabIndex={-1}
-          onClick={() => {
-            isTurning.value = !isTurning.value;
+          onClick={({ currentTarget }) => {
+            menu.value = { item, anchor: currentTarget };
           }}
         />
       )}
@@ -57,33 +57,132 @@ export function Actions({ item }: { item: Item }) {
   );
 }
 
-/** Buttons for the actions that a file's state allows. */
-function StateActions({ item }: { item: Item }) {
+/** Starts, repeats or cancels the conversion of a file, or saves its result. */
+function StateAction({ item }: { item: Item }) {
   const { file } = item;
   const state = stateOf(item);
-  if (combines.value) return state.at === 'failed' ? null : <CompareAction item={item} />;
+  const start = () => checkOptions() && convert([item]);
+  if (combines.value) return null;
   switch (state.at) {
     case 'ready':
-      return (
-        <>
-          <CompareAction item={item} />
-          <Action label="Convert" of={file} onClick={() => checkOptions() && convert([item])} />
-        </>
-      );
+      return <Action label="Convert" of={file} onClick={start} />;
     case 'failed':
-      return state.canRetry ? (
-        <Action label="Try again" icon="right" of={file} onClick={() => checkOptions() && convert([item])} />
-      ) : null;
+      return state.canRetry ? <Action label="Try again" icon="again" of={file} onClick={start} /> : null;
     case 'done':
-      return (
-        <>
-          {!isArchive(state.result.blob) && <CompareAction item={item} />}
-          <SaveLink name={saveNameOf(item, state.result)} result={state.result} isListed />
-        </>
-      );
+      return <SaveLink name={saveNameOf(item, state.result)} result={state.result} isListed />;
     default:
       return <Action label="Cancel" of={file} onClick={state.cancel} />;
   }
+}
+
+/**
+ * The controls that appear while the pointer or the focus is in a row: its format, its rotation, and what repeats its conversion or
+ * removes it. A button replaces them by those that rotate and flip it, until the focus leaves them.
+ */
+export function Tools({ item }: { item: Item }) {
+  const isTurning = useSignal(false);
+  const canTurn = ['ready', 'done'].includes(stateOf(item).at);
+  const turns = isTurning.value && canTurn;
+  return (
+    <div
+      class="file-tools"
+      role="gridcell"
+      onFocusOut={({ currentTarget, relatedTarget }) => {
+        if (!currentTarget.contains(relatedTarget as Node | null)) isTurning.value = false;
+      }}
+    >
+      {turns ? <TurnButtons item={item} tabIndex={-1} /> : !combines.value && <FormatField item={item} />}
+      {canTurn && (
+        <Button
+          look="plain square"
+          icon={turns ? 'back' : 'right'}
+          aria-label={`Rotate or flip ${item.file.name}`}
+          aria-pressed={turns}
+          title={turns ? 'Back' : 'Rotate or flip'}
+          tabIndex={-1}
+          onClick={() => {
+            isTurning.value = !turns;
+          }}
+        />
+      )}
+      {!turns && canRepeat(item) && (
+        <Button
+          look="plain square"
+          icon="again"
+          aria-label={`Convert ${item.file.name} again`}
+          title="Convert again"
+          tabIndex={-1}
+          onClick={() => repeat(item)}
+        />
+      )}
+      {!turns && <RemoveButton item={item} />}
+    </div>
+  );
+}
+
+/** Returns whether the comparison can show a file. */
+export function isComparable(item: Item): boolean {
+  const state = stateOf(item);
+  if (combines.value) return state.at !== 'failed';
+  return state.at === 'ready' || (state.at === 'done' && !isArchive(state.result.blob));
+}
+
+/** Returns whether a file has a result of other options. */
+export const canRepeat = (item: Item): boolean =>
+  item.state.value.at === 'done' && !combines.value && isStale(item);
+
+/** Converts a file again, with the current options. */
+export const repeat = (item: Item): void => {
+  if (checkOptions()) convert([item]);
+};
+
+/** Removes a file. Beside the reason why it has failed, its button has a text. */
+function RemoveButton({ item }: { item: Item }) {
+  const state = stateOf(item);
+  const isFinal = state.at === 'failed' && !state.canRetry;
+  return (
+    <Button
+      look={isFinal ? 'plain' : 'bare'}
+      icon={isFinal ? undefined : 'remove'}
+      aria-label={`Remove ${item.file.name}`}
+      title={isFinal ? undefined : 'Remove'}
+      tabIndex={-1}
+      onClick={({ currentTarget }) => removeRow(currentTarget, item)}
+    >
+      {isFinal && 'Remove'}
+    </Button>
+  );
+}
+
+/** Removes a row. The focus moves to the same element of the next or previous row, or to the file picker if there is none. */
+export function removeRow(control: Element, item: Item): void {
+  const row = control.closest('.file');
+  const neighbour = row?.nextElementSibling ?? row?.previousElementSibling;
+  const isOnRemove = control.matches('[aria-label^="Remove "]');
+  const target = isOnRemove ? neighbour?.querySelector('[aria-label^="Remove "]') : neighbour;
+  if (target?.checkVisibility()) (target as HTMLElement).focus();
+  else if (neighbour) (neighbour as HTMLElement).focus();
+  else focusPicker();
+  remove([item]);
+}
+
+/** Selects the format of a single file. By default, it is the one of all files. */
+export function FormatField({ item: { file, own }, tabIndex = -1 }: { item: Item; tabIndex?: number }) {
+  const { set, unset } = choicesOf(own);
+  return (
+    <select
+      aria-label={`Format of ${file.name}`}
+      tabIndex={tabIndex}
+      value={own.value.format ?? ''}
+      onChange={({ currentTarget: { value } }) => {
+        if (value) set({ format: value as OutputType });
+        else unset('format');
+      }}
+    >
+      <option value="">→ {formatLabel}</option>
+      <Entries of={(formats.value?.output ?? []).map((type) => [type, OUTPUTS[type].label])} />
+    </select>
+  );
 }
 
 interface SaveLinkProps {
@@ -107,18 +206,6 @@ export const SaveLink = ({ name, result, isListed = false }: SaveLinkProps) => (
     <Icon name="save" />
     Save
   </a>
-);
-
-/** Opens the comparison, which converts the file if necessary. */
-const CompareAction = ({ item }: { item: Item }) => (
-  <Action
-    label="Compare"
-    icon="compare"
-    of={item.file}
-    onClick={() => {
-      compared.value = item;
-    }}
-  />
 );
 
 interface ActionProps {
@@ -145,11 +232,14 @@ export const TurnButtons = ({ item, tabIndex = 0 }: { item: Item; tabIndex?: num
       aria-label={`${label} ${item.file.name}`}
       title={label}
       tabIndex={tabIndex}
-      onClick={() => {
-        const choices = choicesOf(item.own);
-        turn(choices, by as Turn, knownSize(item));
-        const { rotate, flip } = choices.all();
-        announcement.value = `${item.file.name}: rotation ${rotate}°, flip ${flip || 'none'}.`;
-      }}
+      onClick={() => turnItem(item, by as Turn)}
     />
   ));
+
+/** Rotates or flips one picture. */
+export function turnItem(item: Item, by: Turn): void {
+  const choices = choicesOf(item.own);
+  turn(choices, by, knownSize(item));
+  const { rotate, flip } = choices.all();
+  announcement.value = `${item.file.name}: rotation ${rotate}°, flip ${flip || 'none'}.`;
+}

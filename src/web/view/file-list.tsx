@@ -3,31 +3,17 @@
 import { computed, signal, useComputed } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { formatBytes, formatChange } from '../../base/text.ts';
-import { OUTPUTS, type OutputType } from '../../tables/formats.ts';
-import { NOTES, type Note } from '../../tables/notes.ts';
-import { type OptionName, optionRow } from '../../tables/options.ts';
-import { isArchive } from '../actions/convert-files.ts';
 import type { Preview } from '../client/preview.ts';
 import { typeLabel } from '../format.ts';
-import { combined, combines } from '../state/combination.ts';
-import { formats } from '../state/formats.ts';
-import {
-  compared,
-  type Item,
-  isStale,
-  type Result,
-  remove,
-  resetOptions,
-  shown,
-  stateOf,
-} from '../state/items.ts';
-import { choicesOf, formatLabel } from '../state/options.ts';
+import { combines } from '../state/combination.ts';
+import { compared, type Item, type Result, stateOf } from '../state/items.ts';
+import { choicesOf } from '../state/options.ts';
 import { dragging, drop, grabbed, isOrdered, shiftOf } from '../state/order.ts';
+import { shown } from '../state/rows.ts';
 import { toTransform } from '../state/turns.ts';
-import { focusPicker } from './drop-zone.tsx';
-import { Button, Entries } from './elements.tsx';
 import { useFocusFallback } from './events.ts';
-import { Actions } from './file-actions.tsx';
+import { Actions, isComparable, removeRow, Tools } from './file-actions.tsx';
+import { Mark, marksOf } from './file-marks.tsx';
 import { OrderCell } from './order.tsx';
 
 /**
@@ -38,9 +24,12 @@ export function FileList() {
   const grid = useRef<HTMLDivElement>(null);
   const { activeElement } = document;
   const focused = grid.current?.contains(activeElement) ? (activeElement as HTMLElement) : undefined;
-  // A row that changes its place in the document loses the focus.
+  // A row that changes its place in the document loses the focus, and one that is now in the closed group of failures is gone.
   useLayoutEffect(() => {
-    if (focused?.isConnected && focused !== document.activeElement) focused.focus();
+    if (!focused || focused === document.activeElement) return;
+    if (focused.isConnected) focused.focus();
+    else if (document.activeElement === document.body)
+      document.querySelector<HTMLElement>('.failures')?.focus();
   });
   return (
     <div
@@ -90,11 +79,6 @@ function handleKey(event: KeyboardEvent & { currentTarget: HTMLElement }): void 
   }
 }
 
-function isComparable(item: Item): boolean {
-  const state = stateOf(item);
-  return state.at === 'ready' || (state.at === 'done' && !isArchive(state.result.blob));
-}
-
 /** Returns where the focus can be in a row: on the row itself, and on its controls. */
 const stopsOf = (row: Element): Element[] =>
   [row, ...row.querySelectorAll('select, button, a')].filter((element) => element.checkVisibility());
@@ -107,7 +91,7 @@ function FileRow({ item }: { item: Item }) {
   const transform = useComputed(() => toTransform(choicesOf(item.own).all()));
   const state = stateOf(item);
   const result = state.at === 'done' && !combines.value ? state.result : undefined;
-  const isFinal = state.at === 'failed' && !state.canRetry;
+  const isPlain = combines.value || state.at === 'ready';
   const isDragged = useComputed(() => dragging.value?.item === item);
   const shift = useComputed(() => shiftOf(item)).value;
   return (
@@ -131,44 +115,47 @@ function FileRow({ item }: { item: Item }) {
     >
       {isOrdered.value && <OrderCell item={item} />}
       <Thumbnail
+        item={item}
         src={preview.value?.thumbnail ?? result?.preview.value?.thumbnail}
-        kind={typeLabel(file)}
         transform={preview.value?.thumbnail ? transform.value : ''}
       />
       <div class="file-text" role="gridcell">
-        <p class="file-name" title={path}>
-          {path !== file.name && <span class="quiet">{path.slice(0, -file.name.length)}</span>}
-          {file.name}
-        </p>
-        <p class="file-properties number">
-          {typeLabel(file)} {formatBytes(file.size)}
-          {result ? (
-            <Outcome before={file.size} result={result} />
-          ) : (
-            preview.value && preview.value.width > 0 && ` · ${formatPixels(preview.value)}`
-          )}
-        </p>
-        <FileState item={item} />
-        <Own item={item} />
-      </div>
-      {!combines.value && (
-        <div role="gridcell" class="file-format">
-          <FormatField item={item} />
+        <div class="file-title">
+          <FileName path={path} name={file.name} />
+          {marksOf(item).map((mark) => (
+            <Mark key={mark.text} {...mark} />
+          ))}
         </div>
-      )}
-      <Actions item={item} />
-      <div class={isFinal ? 'file-remove final' : 'file-remove'} role="gridcell">
-        <Button
-          look={isFinal ? 'plain' : 'bare'}
-          icon={isFinal ? undefined : 'remove'}
-          aria-label={`Remove ${file.name}`}
-          tabIndex={-1}
-          onClick={({ currentTarget }) => removeRow(currentTarget, item)}
-        >
-          {isFinal && 'Remove'}
-        </Button>
+        {state.at === 'failed' ? (
+          <p class="file-state error">{state.message}</p>
+        ) : (
+          <p class="file-properties number">
+            <span class={isPlain ? undefined : 'source'}>
+              {typeLabel(file)} {formatBytes(file.size)}
+              {!isPlain && (result ? ' → ' : ' · ')}
+            </span>
+            {result ? <Outcome before={file.size} result={result} /> : <Progress item={item} />}
+          </p>
+        )}
       </div>
+      {state.at !== 'failed' && <Tools item={item} />}
+      <Actions item={item} />
     </div>
+  );
+}
+
+/** Length of the end of a name that is always visible. */
+const END_LENGTH = 9;
+
+/** The name of a file after its folder. A long one is cut in the middle, so that its end with the extension stays visible. */
+function FileName({ path, name }: { path: string; name: string }) {
+  const letters = [...name];
+  return (
+    <p class="file-name" title={path}>
+      {path !== name && <span class="quiet">{path.slice(0, -name.length)}</span>}
+      <span>{letters.slice(0, -END_LENGTH).join('')}</span>
+      <span>{letters.slice(-END_LENGTH).join('')}</span>
+    </p>
   );
 }
 
@@ -177,21 +164,35 @@ const focused = signal(0);
 /** ID of the item whose row is the tab stop of the list. */
 const tabStop = computed(() => (shown.value.find(({ id }) => id === focused.value) ?? shown.value[0])?.id);
 
-/** Removes a row. The focus moves to the same element of the next or previous row, or to the file picker if there is none. */
-function removeRow(control: HTMLElement, item: Item): void {
-  const row = control.closest('.file');
-  const neighbour = row?.nextElementSibling ?? row?.previousElementSibling;
-  const target = row === control ? neighbour : neighbour?.querySelector('.file-remove button');
-  if (target) (target as HTMLElement).focus();
-  else focusPicker();
-  remove([item]);
+interface ThumbnailProps {
+  item: Item;
+  src: string | undefined;
+  transform: string;
 }
 
-/** The thumbnail, or the type of the file if the browser cannot decode it. */
-function Thumbnail({ src, kind, transform }: { src: string | undefined; kind: string; transform: string }) {
+/** The thumbnail, or the type of the file if the browser cannot decode it. It opens the comparison, which converts the file if necessary. */
+function Thumbnail({ item, src, transform }: ThumbnailProps) {
+  const picture = src ? <img src={src} alt="" style={{ transform }} /> : <span>{typeLabel(item.file)}</span>;
   return (
-    <div class="thumbnail" aria-hidden="true">
-      {src ? <img src={src} alt="" style={{ transform }} /> : <span>{kind}</span>}
+    <div role="gridcell" class="file-thumbnail">
+      {isComparable(item) ? (
+        <button
+          type="button"
+          class="thumbnail"
+          aria-label={`Compare ${item.file.name}`}
+          title="Compare"
+          tabIndex={-1}
+          onClick={() => {
+            compared.value = item;
+          }}
+        >
+          {picture}
+        </button>
+      ) : (
+        <div class="thumbnail" aria-hidden="true">
+          {picture}
+        </div>
+      )}
     </div>
   );
 }
@@ -200,7 +201,6 @@ function Thumbnail({ src, kind, transform }: { src: string | undefined; kind: st
 function Outcome({ before, result: { blob, label, preview } }: { before: number; result: Result }) {
   return (
     <>
-      {' → '}
       <strong>
         {label} {formatBytes(blob.size)}
       </strong>{' '}
@@ -210,85 +210,26 @@ function Outcome({ before, result: { blob, label, preview } }: { before: number;
   );
 }
 
-/** Progress of a file, the reason why it failed, and what to know about its result. */
-function FileState({ item }: { item: Item }) {
+/** How far the conversion of a file is, or its size in pixels before. */
+function Progress({ item }: { item: Item }) {
   const state = stateOf(item);
-  if (combines.value && state.at !== 'failed')
-    return <Notes of={combined.value?.fileNotes.get(item) ?? []} />;
-  switch (state.at) {
-    case 'ready':
-    case 'waiting':
-      return <p class="file-state">{state.at === 'ready' ? 'Ready' : 'Waiting'}</p>;
-    case 'uploading':
-      return (
-        <p class="file-state number">
-          Uploading {Math.floor(state.share * 100)}%
-          <progress value={state.share} aria-label={`Upload of ${item.file.name}`} />
-        </p>
-      );
-    case 'converting':
-      return (
-        <p class="file-state">
-          Converting
-          <progress aria-label={`Conversion of ${item.file.name}`} />
-        </p>
-      );
-    case 'failed':
-      return <p class="file-state error">{state.message}</p>;
-    case 'done':
-      return (
-        <>
-          {isStale(item) && <p class="file-state stale">Converted with other options.</p>}
-          <Notes of={state.result.notes} />
-        </>
-      );
+  const name = item.file.name;
+  if (combines.value || state.at === 'ready') {
+    const { width = 0, height = 0 } = item.preview.value ?? {};
+    return width > 0 && <span class="pixels"> · {formatPixels({ width, height })}</span>;
   }
-}
-
-/** What to know about a result. */
-const Notes = ({ of: notes }: { of: readonly Note[] }) =>
-  notes.map((note) => (
-    <p key={note} class={NOTES[note].loss ? 'file-state loss' : 'file-state note'}>
-      {NOTES[note].page}
-    </p>
-  ));
-
-/** Names the options that only this file has, except its format, which is shown beside it. */
-function Own({ item }: { item: Item }) {
-  const names = Object.keys(item.own.value).filter((name) => name !== 'format');
-  if (names.length === 0) return null;
+  if (state.at === 'uploading')
+    return (
+      <>
+        Uploading {Math.floor(state.share * 100)}%{' '}
+        <progress value={state.share} aria-label={`Upload of ${name}`} />
+      </>
+    );
+  if (state.at !== 'converting') return <>Waiting</>;
   return (
-    <p class="file-state">
-      Own options: {names.map((name) => optionRow(name as OptionName).control?.label).join(', ')} ·{' '}
-      <button
-        type="button"
-        class="link"
-        aria-label={`Reset the options of ${item.file.name}`}
-        tabIndex={-1}
-        onClick={() => resetOptions(item)}
-      >
-        Reset
-      </button>
-    </p>
-  );
-}
-
-/** Selects the format of a single file. By default, it is the one of all files. */
-function FormatField({ item: { file, own } }: { item: Item }) {
-  const { set, unset } = choicesOf(own);
-  return (
-    <select
-      aria-label={`Format of ${file.name}`}
-      tabIndex={-1}
-      value={own.value.format ?? ''}
-      onChange={({ currentTarget: { value } }) => {
-        if (value) set({ format: value as OutputType });
-        else unset('format');
-      }}
-    >
-      <option value="">→ {formatLabel}</option>
-      <Entries of={(formats.value?.output ?? []).map((type) => [type, OUTPUTS[type].label])} />
-    </select>
+    <>
+      Converting <progress aria-label={`Conversion of ${name}`} />
+    </>
   );
 }
 

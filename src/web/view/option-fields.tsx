@@ -1,60 +1,14 @@
 /** @module The fields of options that need more than a list, a number or a checkbox. */
-import { useSignal } from '@preact/signals';
 import { useContext, useRef } from 'preact/hooks';
 import { DEFAULT_PATTERN } from '../../base/name-pattern.ts';
 import { OUTPUTS } from '../../tables/formats.ts';
 import { MAX_PAGE, OPTIONS } from '../../tables/options.ts';
 import { accepted } from '../state/formats.ts';
 import { exampleName, namePattern, patternError } from '../state/names.ts';
-import { isExact, isPages } from '../state/options.ts';
+import { isPages } from '../state/options.ts';
 import { setWatermark, watermark } from '../state/watermark.ts';
-import { Button, Entries, Labelled } from './elements.tsx';
+import { Button, Labelled } from './elements.tsx';
 import { Check, FieldChoices, NumberField, Select } from './fields.tsx';
-
-/** Ways to state the size of results. */
-const UNITS = { pixels: 'In pixels', percent: 'In percent', double: '2×, for drawings' } as const;
-type Unit = keyof typeof UNITS;
-/** Scale of the last way, in percent. */
-const DOUBLE = '200';
-/** Scale at first in percent. */
-const FIRST_PERCENT = '50';
-
-/** The size of results: at most a width and a height, or a scale. */
-export function SizeFields() {
-  const { all, set } = useContext(FieldChoices);
-  const options = all();
-  const { scale } = options;
-  /** The way that was chosen last. It decides while the field of the scale is empty. */
-  const chosen = useSignal<Unit>('pixels');
-  const isDouble = scale === DOUBLE && chosen.value !== 'percent';
-  const scaled = isDouble ? 'double' : 'percent';
-  const unit: Unit = scale !== '' || chosen.value === 'percent' ? scaled : 'pixels';
-  const choose = (to: Unit): void => {
-    chosen.value = to;
-    const scales = { pixels: '', percent: FIRST_PERCENT, double: DOUBLE };
-    set({ scale: scales[to], ...(to !== 'pixels' && { width: '', height: '' }) });
-  };
-  return (
-    <>
-      <Labelled label="Size">
-        <select
-          name="unit"
-          value={unit}
-          onChange={({ currentTarget }) => choose(currentTarget.value as Unit)}
-        >
-          <Entries of={Object.entries(UNITS)} />
-        </select>
-      </Labelled>
-      {unit === 'pixels' && (
-        <div class="sides">
-          <NumberField name="width" {...(isExact(options) && { label: 'Width' })} />
-          <NumberField name="height" {...(isExact(options) && { label: 'Height' })} />
-        </div>
-      )}
-      {unit === 'percent' && <NumberField name="scale" fallback={100} />}
-    </>
-  );
-}
 
 /** Pages of a document, by their numbers or a word. The browser does not submit an invalid text. */
 export function PagesField() {
@@ -127,28 +81,53 @@ export function WatermarkFields() {
   );
 }
 
+/** What the name of a result can have, by the words of the pattern. */
+const NAME_PARTS = { name: 'Name', width: 'Width', height: 'Height', number: 'Number' };
+
 /** Pattern for the names under which results are saved, with an example. It has no effect on their conversion. */
-export const NamePatternField = () => (
-  <div class="field">
-    <Labelled label="Names of results">
-      <input
-        type="text"
-        spellcheck={false}
-        autocapitalize="none"
-        placeholder={DEFAULT_PATTERN}
-        value={namePattern.value}
-        aria-invalid={patternError.value !== undefined}
-        aria-describedby="names-hint"
-        onInput={({ currentTarget }) => {
-          namePattern.value = currentTarget.value || DEFAULT_PATTERN;
-        }}
-        onBlur={({ currentTarget }) => {
-          currentTarget.value = namePattern.value;
-        }}
-      />
-    </Labelled>
-    <small id="names-hint" aria-live="polite" class={patternError.value && 'error'}>
-      {patternError.value ?? `Example: ${exampleName.value}. Words: {name}, {width}, {height}, {number}.`}
-    </small>
-  </div>
-);
+export function NamePatternField() {
+  const input = useRef<HTMLInputElement>(null);
+  const insert = (word: string): void => {
+    if (!input.current) return;
+    input.current.focus();
+    input.current.setRangeText(
+      `{${word}}`,
+      input.current.selectionStart ?? 0,
+      input.current.selectionEnd ?? 0,
+      'end',
+    );
+    namePattern.value = input.current.value;
+  };
+  return (
+    <div class="field">
+      <Labelled label="Names of results">
+        <input
+          ref={input}
+          type="text"
+          spellcheck={false}
+          autocapitalize="none"
+          placeholder={DEFAULT_PATTERN}
+          value={namePattern.value}
+          aria-invalid={patternError.value !== undefined}
+          aria-describedby="names-hint"
+          onInput={({ currentTarget }) => {
+            namePattern.value = currentTarget.value || DEFAULT_PATTERN;
+          }}
+          onBlur={({ currentTarget }) => {
+            currentTarget.value = namePattern.value;
+          }}
+        />
+      </Labelled>
+      <div class="tools">
+        {Object.entries(NAME_PARTS).map(([word, label]) => (
+          <Button key={word} icon="add" aria-label={`Insert the ${word}`} onClick={() => insert(word)}>
+            {label}
+          </Button>
+        ))}
+      </div>
+      <small id="names-hint" aria-live="polite" class={patternError.value && 'error'}>
+        {patternError.value ?? `Example: ${exampleName.value}`}
+      </small>
+    </div>
+  );
+}

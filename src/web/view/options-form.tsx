@@ -1,35 +1,14 @@
 import { signal, useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import {
-  combinesFrames,
-  DPI,
-  hasBytesLimit,
-  INPUTS,
-  OUTPUTS,
-  type OutputType,
-} from '../../tables/formats.ts';
-import { fieldName, OPTIONS, optionsWith } from '../../tables/options.ts';
-import { convert } from '../actions/convert-files.ts';
-import { command } from '../actions/curl.ts';
-import { inputTypeOf } from '../format.ts';
+import { OUTPUTS, type OutputType } from '../../tables/formats.ts';
 import { combines } from '../state/combination.ts';
 import { formats } from '../state/formats.ts';
-import { announcement, items, pending } from '../state/items.ts';
-import {
-  fields,
-  hasBox,
-  hasPosition,
-  isLossless,
-  isSet,
-  options,
-  setOption,
-  summary,
-  unset,
-} from '../state/options.ts';
-import { CombinationFields, CombinedNameField, PaperFields } from './combination-fields.tsx';
-import { Button, Icon } from './elements.tsx';
-import { Check, Field, NumberField, QualityField, Select } from './fields.tsx';
-import { NamePatternField, PagesField, SizeFields, WatermarkFields } from './option-fields.tsx';
+import { fields, isSet, options, setOption, summary, unset } from '../state/options.ts';
+import { applySettings, chosenSettings, settings } from '../state/settings.ts';
+import { CombinationFields } from './combination-fields.tsx';
+import { Entries, Icon, Labelled, Segments } from './elements.tsx';
+import { QualityField } from './fields.tsx';
+import { SizeChoice } from './size-fields.tsx';
 
 /** ID of the form's element. Buttons outside the form refer to it. */
 export const FORM_ID = 'choices';
@@ -41,12 +20,15 @@ export const checkOptions = (): boolean =>
 /** Whether the options are visible on a narrow screen although there are files. */
 const isExpanded = signal(false);
 
-/** The options and the curl command. On a narrow screen with files, a line that expands. */
-export function Side() {
+/** The options. On a narrow screen with files, a line that expands. `onConvert` converts what is not converted with them. */
+export function Side({ onConvert }: { onConvert: () => void }) {
   const side = useRef<HTMLElement>(null);
   const wasExpanded = useRef(false);
   useLayoutEffect(() => {
-    if (wasExpanded.current && !isExpanded.value) side.current?.scrollIntoView({ block: 'nearest' });
+    if (wasExpanded.current !== isExpanded.value) side.current?.scrollIntoView({ block: 'nearest' });
+    // The focused field is hidden now.
+    if (!isExpanded.value && side.current?.contains(document.activeElement))
+      side.current.querySelector<HTMLElement>('.side-toggle')?.focus();
     wasExpanded.current = isExpanded.value;
   });
   return (
@@ -63,15 +45,13 @@ export function Side() {
         {summary}
         <Icon name="expand" />
       </button>
-      <OptionsForm />
-      <Curl />
+      <OptionsForm onConvert={onConvert} />
     </aside>
   );
 }
 
 /** Form for the conversion options. Submitting it converts all files that are not converted with these options yet. */
-function OptionsForm() {
-  const presets = formats.value?.presets ?? [];
+function OptionsForm({ onConvert }: { onConvert: () => void }) {
   return (
     <form
       id={FORM_ID}
@@ -79,8 +59,8 @@ function OptionsForm() {
       onSubmit={(event) => {
         event.preventDefault();
         isExpanded.value = false; // the results are below
-        if (combines.value) combineAll();
-        else convert(pending.value);
+        if (combines.value) load(import('../actions/combine.ts'), ({ combine }) => combine());
+        else onConvert();
       }}
       onInvalidCapture={({ currentTarget }) => {
         // The browser cannot show its message at a field that is hidden, nor wait until the page is rendered.
@@ -88,195 +68,108 @@ function OptionsForm() {
         isExpanded.value = true;
       }}
     >
-      {presets.length > 0 && (
-        <Select
-          label="Preset"
-          name="preset"
-          none="None"
-          labels={Object.fromEntries(presets.map((name) => [name, name]))}
-        />
-      )}
+      <PresetField />
       <FormatField />
-      <CombinationFields />
+      {(options.value.format === 'pdf' || options.value.combine) && <CombinationFields />}
+      <SizeChoice />
       <QualityField />
-      <SizeFields />
-      <Select name="fit" disabled={!hasBox(options.value)} hint="Needs a width and a height." />
-      <Special />
-      {!(combines.value && combinesFrames(options.value.format)) && <Select name="metadata" />}
       <More />
-      {combines.value ? <CombinedNameField /> : <NamePatternField />}
     </form>
   );
 }
 
-/** Makes one file of all. The first visit does not load what that needs. */
-const combineAll = (): Promise<void> =>
-  import('../actions/combine.ts').then(
-    ({ combine }) => combine(),
-    () => alert('A part of the page could not be loaded. Reload it.'),
+/** Runs an action of a module that the first visit does not load. */
+const load = async <T,>(loading: Promise<T>, act: (loaded: T) => void): Promise<void> =>
+  loading.then(act, () => alert('A part of the page could not be loaded. Reload the page.'));
+
+/** Before the names of settings of this browser, to tell them from the presets of the server. */
+const OWN = 'own:';
+
+/** The presets of the server, and the settings of this browser. */
+function PresetField() {
+  const presets = formats.value?.presets ?? [];
+  const own = Object.keys(settings.value);
+  if (presets.length + own.length === 0) return null;
+  const chosen = chosenSettings.value;
+  return (
+    <Labelled label="Preset">
+      <select
+        name="preset"
+        value={chosen === undefined ? options.value.preset : OWN + chosen}
+        onChange={({ currentTarget: { value } }) => {
+          if (value.startsWith(OWN)) applySettings(value.slice(OWN.length));
+          else if (value === '' && chosen !== undefined) applySettings('');
+          else setOption('preset', value);
+        }}
+      >
+        <option value="">None</option>
+        <Entries of={presets.map((name) => [name, name])} />
+        {own.length > 0 && (
+          <optgroup label="My settings">
+            <Entries of={own.map((name) => [OWN + name, name])} />
+          </optgroup>
+        )}
+      </select>
+    </Labelled>
   );
+}
+
+/** The formats that are always visible. */
+const USUAL: readonly (OutputType | '')[] = ['', 'webp', 'jpg', 'png', 'pdf'];
 
 /** The formats to choose from; empty for that of the preset. */
 function FormatField() {
   const { preset, format } = options.value;
-  const chosen = isSet('format') ? format : '';
-  const choices: readonly (OutputType | '')[] = formats.value?.output ?? [format];
+  const all: readonly (OutputType | '')[] = formats.value?.output ?? [format];
+  const choices = preset === '' ? all : (['', ...all] as const);
+  const usual = USUAL.filter((type) => choices.includes(type));
+  const others = choices.filter((type) => !USUAL.includes(type));
+  const common = {
+    name: 'output_format',
+    labels: (type: OutputType | '') => (type ? OUTPUTS[type].label : 'Preset'),
+    chosen: isSet('format') ? format : ('' as const),
+    onChoose: (type: OutputType | '') => (type ? setOption('format', type) : unset('format')),
+  };
   return (
     <fieldset class="formats">
       <legend>Convert to</legend>
-      <div class="segments">
-        {(preset === '' ? choices : ['' as const, ...choices]).map((type) => (
-          <label key={type} class="segment">
-            <input
-              type="radio"
-              name="output_format"
-              value={type}
-              checked={type === chosen}
-              onChange={() => (type ? setOption('format', type) : unset('format'))}
-            />
-            <span>{type ? OUTPUTS[type].label : 'Preset'}</span>
-          </label>
-        ))}
-      </div>
+      <Segments values={usual} {...common} />
+      {others.length > 0 && (
+        <details open={others.includes(common.chosen)}>
+          <summary>Other…</summary>
+          <Segments values={others} {...common} />
+        </details>
+      )}
     </fieldset>
   );
 }
 
-/** Options for some kinds of files. They are visible if a file in the list needs them, or if they are set. */
-function Special() {
-  const { preset, format, fit, crop, background, frames, pages, dpi } = options.value;
-  const { alpha, animation, pages: hasPages, takesBackground } = OUTPUTS[format];
-  const types = items.value.map(({ file }) => inputTypeOf(file)).filter((type) => type !== undefined);
-  const accepted = formats.value?.input;
-  const inputs = [...new Set(types)].map((type) => INPUTS[type]);
-  const mayFlatten = alpha === 'none' || takesBackground === true;
-  const flattens = mayFlatten && inputs.some(({ opaque }) => !opaque);
-  // One animation of all files has a frame for each.
-  const hasFrames =
-    (((animation || hasPages) && inputs.some((input) => input.animation)) || frames !== '') &&
-    !(combines.value && combinesFrames(format));
-  const hasBorders = hasBox(options.value) && fit === 'contain';
-  return (
-    <>
-      {crop !== '' && (
-        <div class="field">
-          <span class="label">{OPTIONS.crop.control.label}</span>
-          <span class="colour number">
-            {crop}
-            <ResetButton name="crop" />
-          </span>
-        </div>
-      )}
-      {(flattens || hasBorders || background !== '') && (
-        <Background fallback={preset ? 'as in the preset' : alpha === 'none' ? 'white' : 'transparent'} />
-      )}
-      {hasFrames && <Select name="frames" fallback={animation ? 'all' : 'first'} />}
-      {(types.some((type) => INPUTS[type].pages && accepted?.includes(type)) || pages !== '') && (
-        <PagesField />
-      )}
-      {accepted?.includes('pdf') && (types.includes('pdf') || dpi !== '') && (
-        <NumberField name="dpi" fallback={DPI.default} />
-      )}
-    </>
-  );
-}
+/** Less common options, which the first visit loads only if one of them is set. */
+const moreOptions = signal<typeof import('./more-options.tsx').MoreOptions | undefined>(undefined);
 
-/** Colour of borders, and of what was transparent. `fallback` names the default. */
-function Background({ fallback }: { fallback: string }) {
-  const { background } = options.value;
-  return (
-    <div class="field">
-      <label class="label" for="background">
-        {OPTIONS.background.control.label}
-      </label>
-      <span class="colour">
-        <input
-          id="background"
-          type="color"
-          name="background"
-          value={background || '#ffffff'}
-          onInput={({ currentTarget }) => setOption('background', currentTarget.value)}
-        />
-        {background || fallback}
-        {background && <ResetButton name="background" />}
-      </span>
-    </div>
-  );
-}
-
-/** Makes the default of an option apply again. */
-const ResetButton = ({ name }: { name: 'background' | 'crop' }) => (
-  <Button aria-label={`Reset the ${name}`} onClick={() => setOption(name, '')}>
-    Reset
-  </Button>
-);
-
-/** Options whose control follows from the kind of their values. */
-const OTHERS = optionsWith('filter', 'colours');
-/** Options of {@link More}. */
-const MORE = [
-  ...([
-    'pageSize',
-    'pageMargin',
-    'pageOrientation',
-    'position',
-    'maxBytes',
-    'enlarge',
-    'rotate',
-    'flip',
-    'trim',
-    'lossless',
-  ] as const),
-  ...OTHERS,
-];
-
-/** Less common options. Initially open if the page's address contains one of them. */
 function More() {
-  const { format } = options.value;
-  const isOpen = useSignal(MORE.some((name) => fields.value.has(fieldName(name)))).peek();
+  const isOpen = useSignal(hasMore(fields.peek())).peek();
+  const Loaded = moreOptions.value;
   return (
-    <details class="more" open={isOpen}>
+    <details
+      class="more"
+      open={isOpen}
+      onToggle={({ currentTarget }) => {
+        if (!currentTarget.open) return;
+        currentTarget.scrollIntoView({ block: 'nearest' }); // the panel leaves the window if it is too high for it
+        if (moreOptions.value) return;
+        load(import('./more-options.tsx'), ({ MoreOptions }) => {
+          moreOptions.value = MoreOptions;
+        });
+      }}
+    >
       <summary>More</summary>
-      <div class="options">
-        {!combines.value && <PaperFields />}
-        <Select
-          name="position"
-          disabled={!hasPosition(options.value)}
-          hint="Needs the fit Fill and crop, or Add borders."
-        />
-        {hasBytesLimit(format) && !combines.value && (
-          <NumberField name="maxBytes" disabled={isLossless(options.value)} />
-        )}
-        <Check name="enlarge" />
-        <Select name="rotate" />
-        <Select name="flip" none="None" />
-        <NumberField name="trim" fallback="off" />
-        {OTHERS.map((name) => (
-          <Field key={name} name={name} />
-        ))}
-        {OUTPUTS[format].lossless && <Check name="lossless" />}
-        <WatermarkFields />
-      </div>
+      {Loaded && <Loaded />}
     </details>
   );
 }
 
-/** The curl command for the current options and files. */
-function Curl() {
-  const copied = useSignal('');
-  const copy = async (): Promise<void> => {
-    await navigator.clipboard.writeText(command.value);
-    copied.value = command.value;
-    announcement.value = 'Command copied.';
-  };
-  return (
-    <details class="curl">
-      <summary>As curl</summary>
-      <textarea readOnly rows={6} aria-label="curl command" value={command} />
-      {/* Browsers provide the clipboard only over HTTPS and on localhost. */}
-      {navigator.clipboard && (
-        <Button onClick={copy}>{copied.value === command.value ? 'Copied' : 'Copy'}</Button>
-      )}
-    </details>
-  );
-}
+/** The fields that are always visible. */
+const FIRST = ['preset', 'output_format', 'quality', 'width', 'height', 'scale', 'fit', 'combine'];
+
+const hasMore = (query: URLSearchParams): boolean => [...query.keys()].some((name) => !FIRST.includes(name));

@@ -1,0 +1,123 @@
+import type { ComponentChildren } from 'preact';
+import { useLayoutEffect, useRef } from 'preact/hooks';
+import { canShare, share } from '../actions/share.ts';
+import { combines } from '../state/combination.ts';
+import { compared, type Item, resetOptions } from '../state/items.ts';
+import { menu } from '../state/rows.ts';
+import { TURNS, type Turn } from '../state/turns.ts';
+import { Button, Icon, type IconName } from './elements.tsx';
+import { canRepeat, FormatField, isComparable, removeRow, repeat, turnItem } from './file-actions.tsx';
+import { marksOf } from './file-marks.tsx';
+
+/** Space between the menu, its button and the edges of the window, in pixels. */
+const GAP_PX = 4;
+
+/** The menu that is open, if there is one. */
+export const OpenMenu = () => menu.value && <FileMenu key={menu.value.item.id} {...menu.value} />;
+
+/** The menu of a row: all that can be done with a file. Escape or a click beside it closes it. */
+function FileMenu({ item, anchor }: { item: Item; anchor: HTMLElement }) {
+  const { file, own } = item;
+  const element = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    if (!element.current) return;
+    element.current.showPopover();
+    const { top, bottom, right } = anchor.getBoundingClientRect();
+    const { offsetWidth: width, offsetHeight: height, style } = element.current;
+    const isBelow = bottom + GAP_PX + height < innerHeight || bottom < innerHeight - top;
+    const y = isBelow ? bottom + GAP_PX : top - GAP_PX - height;
+    style.top = `${Math.max(GAP_PX, Math.min(y, innerHeight - height - GAP_PX))}px`;
+    style.left = `${Math.max(GAP_PX, right - width)}px`;
+    element.current.querySelector<HTMLElement>('button, select')?.focus();
+  }, [anchor]);
+  const close = (): void => element.current?.hidePopover();
+  const act = (action: () => void) => () => {
+    close();
+    action();
+  };
+  const state = item.state.value;
+  const shared = state.at === 'done' && !combines.value ? [{ file, result: state.result }] : [];
+  const canTurn = ['ready', 'done'].includes(item.state.value.at);
+  return (
+    <div
+      ref={element}
+      popover="auto"
+      class="menu"
+      role="dialog"
+      aria-label={`More for ${file.name}`}
+      onToggle={({ newState }) => {
+        if (newState === 'closed') menu.value = undefined;
+      }}
+      onKeyDown={handleKey}
+    >
+      {marksOf(item).map(({ look, icon, text }) => (
+        <p key={text} class={`file-state ${look}`}>
+          <Icon name={icon} /> {text}
+        </p>
+      ))}
+      {isComparable(item) && (
+        <Entry
+          icon="compare"
+          onClick={act(() => {
+            compared.value = item;
+          })}
+        >
+          Compare
+        </Entry>
+      )}
+      {canShare(shared) && (
+        <Entry icon="share" onClick={act(() => share(shared))}>
+          Share
+        </Entry>
+      )}
+      {canRepeat(item) && (
+        <Entry icon="again" onClick={act(() => repeat(item))}>
+          Convert again
+        </Entry>
+      )}
+      {!combines.value && <FormatField item={item} tabIndex={0} />}
+      {canTurn &&
+        Object.entries(TURNS).map(([by, label]) => (
+          <Entry key={by} icon={by as Turn} onClick={() => turnItem(item, by as Turn)}>
+            {label}
+          </Entry>
+        ))}
+      {Object.keys(own.value).length > 0 && (
+        <Entry
+          icon="back"
+          label={`Reset the options of ${file.name}`}
+          onClick={act(() => resetOptions(item))}
+        >
+          Reset its options
+        </Entry>
+      )}
+      <Entry icon="remove" onClick={act(() => removeRow(anchor, item))}>
+        Remove
+      </Entry>
+    </div>
+  );
+}
+
+interface EntryProps {
+  icon: IconName;
+  /** For screen readers. By default, its text. */
+  label?: string;
+  onClick: () => void;
+  children: ComponentChildren;
+}
+
+const Entry = ({ icon, label, onClick, children }: EntryProps) => (
+  <Button look="bare" icon={icon} aria-label={label} onClick={onClick}>
+    {children}
+  </Button>
+);
+
+/** Moves the focus with the arrow keys. In the list of formats, they choose one. */
+function handleKey(event: KeyboardEvent & { currentTarget: HTMLElement }): void {
+  const { key, currentTarget, target } = event;
+  if (!['ArrowUp', 'ArrowDown'].includes(key) || target instanceof HTMLSelectElement) return;
+  event.preventDefault();
+  const entries = [...currentTarget.querySelectorAll<HTMLElement>('button, select')];
+  const at = entries.indexOf(target as HTMLElement) + (key === 'ArrowUp' ? -1 : 1);
+  entries.at(at % entries.length)?.focus();
+}

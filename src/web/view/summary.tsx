@@ -1,0 +1,33 @@
+import { plural } from '../../base/text.ts';
+import { NOTES } from '../../tables/notes.ts';
+import { items } from '../state/items.ts';
+import { failures, isGroupOpen, isGroupOpened, sharedNotes } from '../state/rows.ts';
+import { Icon } from './elements.tsx';
+
+/** What concerns many rows, above them: the group of those that have failed, and the notes, each once. */
+export function Summary() {
+  const count = failures.value.length;
+  if (count === 0 && sharedNotes.value.length === 0) return null;
+  return (
+    <div class="summary">
+      {count > 0 && (
+        <button
+          type="button"
+          class="link error failures"
+          aria-expanded={isGroupOpen.value}
+          disabled={count === items.value.length}
+          onClick={() => {
+            isGroupOpened.value = !isGroupOpened.value;
+          }}
+        >
+          <Icon name="expand" /> {count} not converted
+        </button>
+      )}
+      {sharedNotes.value.map(([note, number]) => (
+        <p key={note} class={NOTES[note].loss ? 'file-state loss' : 'file-state note'}>
+          <Icon name={NOTES[note].loss ? 'warning' : 'note'} /> {NOTES[note].page} {plural(number, 'file')}.
+        </p>
+      ))}
+    </div>
+  );
+}
