@@ -1,6 +1,6 @@
 /**
  * @module Benchmarks the service beside a plain sharp server, the bare command line and an echo server: `npm run bench
- * -- [--quick] [--crowd] [--thumbnails] [--folder COUNT] [--sweep FOLDER] [--only PART] [--out NAME]`. Alternates between them in one run.
+ * -- [--quick] [--crowd] [--thumbnails] [--folder COUNT] [--sweep FOLDER] [--likeness FOLDER] [--only PART] [--out NAME]`. Alternates between them in one run.
  * Writes `bench/NAME.md`, and the chart `bench/NAME.svg`.
  */
 
@@ -16,6 +16,7 @@ import { chart } from './bench/chart.ts';
 import { commandLineMs, type Tools } from './bench/command-line.ts';
 import { compareFolder } from './bench/folder.ts';
 import { type Image, makeImages } from './bench/images.ts';
+import { compareLikeness } from './bench/likeness.ts';
 import { type Job, type Measured, measure, nameOf } from './bench/load.ts';
 import { type Row, table } from './bench/report.ts';
 import { SHARP_OPTIONS } from './bench/settings.ts';
@@ -39,6 +40,8 @@ const { values: flags } = parseArgs({
     folder: { type: 'string' },
     /** Compares only the processor time of conversions of the images in this folder with that of sharp, and prints it. */
     sweep: { type: 'string' },
+    /** Compares only `quality=auto` with the default quality and with sharp for the images in this folder, and prints it. */
+    likeness: { type: 'string' },
     out: { type: 'string', default: 'report' },
   },
 });
@@ -73,7 +76,8 @@ using temporary = mkdtempDisposableSync(join(tmpdir(), 'imagemill-bench-'));
 const folder = temporary.path;
 const outFolder = new URL('../bench', import.meta.url).pathname;
 
-if (flags.sweep) console.log(await sweep(flags.sweep, rounds, flags.only));
+if (flags.likeness) console.log(await compareLikeness(flags.likeness, flags.only));
+else if (flags.sweep) console.log(await sweep(flags.sweep, rounds, flags.only));
 else await (flags.folder ? compareFolders(Number(flags.folder)) : compareAll());
 
 async function compareAll(): Promise<void> {

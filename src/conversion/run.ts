@@ -6,7 +6,7 @@ import { countArgumentBytes, MAX_ARGUMENT_BYTES, type Output } from '../process/
 import { isFileError, ServiceError, serviceError } from '../tables/errors.ts';
 import { OUTPUTS, type OutputType } from '../tables/formats.ts';
 import type { Note } from '../tables/notes.ts';
-import { AUTO_QUALITY, MIN_QUALITY } from '../tables/options.ts';
+import { AUTO_QUALITY } from '../tables/options.ts';
 import type { ConversionInput, ConversionResult, RunningConversion } from './context.ts';
 import { measure } from './measure/index.ts';
 import {
@@ -37,7 +37,7 @@ import { type ConversionJob, type ConvertOptions, INPUT_FILE, type PlannedJob } 
 import { type Attempt, attemptEach, valuesOf } from './request/targets.ts';
 import { compareResult } from './steps/compare-result.ts';
 import { moveOut, repair, runSteps, withRepair } from './steps/run-steps.ts';
-import { type BytesLimit, encodeWithin, type FoundQuality, searchLikeness } from './steps/search-quality.ts';
+import { encodeWithin, type FoundQuality, searchLikeness } from './steps/search-quality.ts';
 
 /** A result, without what its conversion adds. */
 export type Converted = Omit<ConversionResult, 'key' | 'queuedMs' | 'preparedMs' | 'convertedMs'>;
@@ -136,8 +136,8 @@ async function encode(job: PlannedJob, running: RunningConversion, shared?: Outp
     return checkOrExplain(exact?.job ?? attempt, printed.stdout, source);
   };
   const from = found?.quality ?? given;
-  const limit = job.search && limitBytes(job, running);
-  const result: CheckedResult & { readonly quality?: number } = limit
+  const limit = job.search ? limitBytes(job, running) : Number.POSITIVE_INFINITY;
+  const result: CheckedResult & { readonly quality?: number } = Number.isFinite(limit)
     ? await encodeWithin(limit, from, encodeAt)
     : { ...(await encodeAt(from)), ...(job.search && { quality: from }) };
   for (const [quality, { path }] of found?.results ?? [])
@@ -229,26 +229,29 @@ async function findQuality(
   return { ...found, results, hasFewColours };
 }
 
-/** Returns the limit of the bytes of a result: that of the request, and with `quality=auto` the bytes of a source like it. */
-function limitBytes(job: ConversionJob, { sourceBytes }: RunningConversion): BytesLimit | undefined {
+/** Returns the maximum bytes of a result: those of the request, and with `quality=auto` those of a source like it. */
+function limitBytes(job: ConversionJob, running: RunningConversion): number {
   const { maxBytes = Number.POSITIVE_INFINITY } = job.options;
-  const ofSource = hasAutoQuality(job.options) && isLikeSource(job) ? sourceBytes : Number.POSITIVE_INFINITY;
-  if (maxBytes <= ofSource)
-    return maxBytes < Number.POSITIVE_INFINITY ? { maxBytes, minQuality: MIN_QUALITY } : undefined;
-  return { maxBytes: ofSource, minQuality: AUTO_QUALITY.min };
+  const isLimited = hasAutoQuality(job.options) && isLikeFile(job, running);
+  return isLimited ? Math.min(maxBytes, running.sourceBytes) : maxBytes;
 }
+
+/** Returns whether a result has the format and the size of the file that was sent: a repair can turn an icon into a PNG. */
+const isLikeFile = (job: ConversionJob, { source: { type } }: RunningConversion): boolean =>
+  isLikeSource({ ...job, image: { ...job.image, type } });
 
 /** Returns the notes about the quality and the bytes of a result. */
 function qualityNotes(
   job: ConversionJob,
-  { sourceBytes }: RunningConversion,
+  running: RunningConversion,
   { bytes, quality, from }: CheckedResult & { readonly quality?: number; readonly from: number },
   found: FoundQuality | undefined,
 ): Note[] {
+  const { sourceBytes } = running;
   const { maxBytes, quality: requested } = job.options;
   const isLower = quality !== undefined && quality < from;
   const isLimited = isLower && maxBytes !== undefined && maxBytes <= sourceBytes;
-  if (requested !== 'auto' || !isLikeSource(job)) return isLower ? ['quality-lowered'] : [];
+  if (requested !== 'auto' || !isLikeFile(job, running)) return isLower ? ['quality-lowered'] : [];
   const isReduced = (isLower && !isLimited) || (found?.looksSame === false && from < AUTO_QUALITY.max);
   return [
     ...(isLimited ? (['quality-lowered'] as const) : []),

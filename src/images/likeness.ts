@@ -16,6 +16,8 @@ export interface Likeness {
   readonly mean: number;
   /** Value that {@link LOW_SHARE} of the windows are below. */
   readonly low: number;
+  /** Mean of the worst area of {@link AREA} by {@link AREA} windows, such as a word in a photo. */
+  readonly area: number;
   /** Whether the first picture has at most {@link MAX_FEW_COLOURS} colours. */
   readonly hasFewColours: boolean;
 }
@@ -32,6 +34,9 @@ export interface Samples {
 /** Share of the windows that can look worse than {@link Likeness.low}: a line of text in a screenshot has more. */
 const LOW_SHARE = 0.02;
 const MAX_FEW_COLOURS = 256;
+/** Side of an area in windows, and the distance of two areas: 64 and 32 pixels. */
+const AREA = 15;
+const AREA_STEP = 8;
 /** Side of a cell in pixels. A window has two by two cells, and overlaps its neighbours by one. */
 const CELL = 4;
 /** Constants of SSIM for samples of 8 bits: (0.01 × 255)² and (0.03 × 255)². */
@@ -104,6 +109,7 @@ export function compareSamples(one: Samples, other: Samples): Likeness {
   return {
     mean: Math.min(...likenesses.map(({ mean }) => mean)),
     low: Math.min(...likenesses.map(({ low }) => low)),
+    area: Math.min(...likenesses.map(({ area }) => area)),
     hasFewColours: hasFewColours(one),
   };
 }
@@ -135,12 +141,10 @@ function measureCells(one: Samples, other: Samples, grey: number): Cells {
       let [s1, s2, s11, s22, s12, cb, cr] = [0, 0, 0, 0, 0, 0, 0];
       for (let x = left; x < end; x += 1) {
         const at = x * 3;
-        const [r1, b1, r2, b2] = [
-          rowA[at] as number,
-          rowA[at + 2] as number,
-          rowB[at] as number,
-          rowB[at + 2] as number,
-        ];
+        const r1 = rowA[at] as number;
+        const b1 = rowA[at + 2] as number;
+        const r2 = rowB[at] as number;
+        const b2 = rowB[at + 2] as number;
         const y1 = (RED * r1 + GREEN * (rowA[at + 1] as number) + BLUE * b1) / 256;
         const y2 = (RED * r2 + GREEN * (rowB[at + 1] as number) + BLUE * b2) / 256;
         s1 += y1;
@@ -185,10 +189,11 @@ function toRows({ width, channels, data }: Samples, grey: number): (y: number) =
 }
 
 /** Returns the mean likeness of the windows, and that of the worst. */
-function summarize({ columns, rows, sums }: Cells): Pick<Likeness, 'mean' | 'low'> {
+function summarize({ columns, rows, sums }: Cells): Omit<Likeness, 'hasFewColours'> {
   const counts = new Uint32Array(STEPS + 1);
   let [total, windows] = [0, 0];
   const [across, down] = [Math.max(1, columns - 1), Math.max(1, rows - 1)];
+  const all = new Float32Array(across * down);
   const right = columns > 1 ? FIELDS : 0;
   const below = rows > 1 ? columns * FIELDS : 0;
   for (let row = 0; row < down; row += 1) {
@@ -207,6 +212,7 @@ function summarize({ columns, rows, sums }: Cells): Pick<Likeness, 'mean' | 'low
         ((2 * m1 * m2 + C1) * (2 * covariance + C2)) / ((m1 * m1 + m2 * m2 + C1) * (variance + C2));
       const [cb, cr] = [(sum(6) / count) * 0.564, (sum(7) / count) * 0.713];
       const likeness = (similarity * CHROMA_HALF) / (CHROMA_HALF + cb * cb + cr * cr);
+      all[windows] = likeness;
       total += likeness;
       windows += 1;
       const step = Math.floor(Math.min(1, Math.max(0, likeness)) * STEPS);
@@ -218,7 +224,23 @@ function summarize({ columns, rows, sums }: Cells): Pick<Likeness, 'mean' | 'low
     below += counts[step] as number;
     if (below > LOW_SHARE * windows) break;
   }
-  return { mean: total / windows, low: step / STEPS };
+  return { mean: total / windows, low: step / STEPS, area: worstArea(all, across, down) };
+}
+
+/** Returns the least mean of an area of windows. */
+function worstArea(windows: Float32Array, across: number, down: number): number {
+  const [width, height] = [Math.min(AREA, across), Math.min(AREA, down)];
+  let worst = 1;
+  for (let top = 0; top <= down - height; top += AREA_STEP) {
+    for (let left = 0; left <= across - width; left += AREA_STEP) {
+      let sum = 0;
+      for (let row = top; row < top + height; row += 1)
+        for (let at = row * across + left; at < row * across + left + width; at += 1)
+          sum += windows[at] as number;
+      worst = Math.min(worst, sum / width / height);
+    }
+  }
+  return worst;
 }
 
 function hasFewColours({ channels, data }: Samples): boolean {

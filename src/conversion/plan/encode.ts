@@ -385,7 +385,11 @@ function encodePages(job: ConversionJob): string[] {
 }
 
 /** Returns the arguments with `-write` before the last one, a file, so that further operators can follow. */
-const writeNow = (args: readonly string[]): string[] => [...args.slice(0, -1), '-write', ...args.slice(-1)];
+export const writeNow = (args: readonly string[]): string[] => [
+  ...args.slice(0, -1),
+  '-write',
+  ...args.slice(-1),
+];
 
 function encodePage(
   job: ConversionJob,

@@ -15,6 +15,7 @@ import { createJob, magickDecoder, toolsFor } from './job.ts';
 import {
   DECODED_PNG,
   DECODED_RESULT,
+  encodeAndDecode,
   firstQuality,
   ofStrips,
   REFERENCE_FILE,
@@ -59,8 +60,10 @@ export function plan(job: ConversionJob): Plan {
 /** Plans all commands, or those up to the first quality that is tried. */
 function planCommands(job: ConversionJob): Step[] {
   if (job.search !== 'likeness') return job.programs.flatMap((tool) => planSteps(tool, job));
-  const storing = job.programs.slice(0, job.programs.indexOf('magick') + 1);
-  return [...storing.flatMap((tool) => planSteps(tool, job)), ...planTrial(job, firstQuality(job))];
+  const [last, ...others] = job.programs.toReversed();
+  const storing = last === 'magick' ? job.programs : others.toReversed();
+  const trial = last === 'magick' ? [] : planTrial(job, firstQuality(job));
+  return [...storing.flatMap((tool) => planSteps(tool, job)), ...trial];
 }
 
 /** Returns the job with its plan. */
@@ -91,20 +94,21 @@ export function planTrial(compared: ConversionJob, quality: number): Step[] {
   const job: ConversionJob = { ...compared, options: { ...compared.options, quality } };
   const type = job.options.format as InputType;
   const coder = magickDecoder(type, job.tools.magick);
+  const encoding = planAgain(job);
   const read = [
     `${coder ?? 'PNG'}:${coder ? job.output : DECODED_PNG}`,
     '-depth',
     '8',
     `PAM:${DECODED_RESULT}`,
   ];
-  const encoding = planAgain(job);
-  const decoding: Step[] = [
-    ...(coder ? [] : [planDecodingTo(job, type)]),
-    { tool: 'magick', args: [...limitThreads(), ...read] },
-  ];
-  const [file = ''] = encoding.args.slice(-1);
-  const both = [...encoding.args.slice(0, -1), '-write', file, '-delete', '0--1', ...read];
-  const steps = encoding.tool === 'magick' ? [{ ...encoding, args: both }] : [encoding, ...decoding];
+  const steps: Step[] =
+    encoding.tool === 'magick'
+      ? [{ ...encoding, args: encodeAndDecode(encoding.args, coder as string) }]
+      : [
+          encoding,
+          ...(coder ? [] : [planDecodingTo(job, type)]),
+          { tool: 'magick', args: [...limitThreads(), ...read] },
+        ];
   if (!stripsOf(job)) return steps;
   const isShared = (arg: string): boolean =>
     [REFERENCE_FILE, DECODED_RESULT].some((name) => arg.includes(name));

@@ -5,7 +5,8 @@
 import { isSameSize } from '../../images/image-info.ts';
 import { OUTPUTS } from '../../tables/formats.ts';
 import { AUTO_QUALITY } from '../../tables/options.ts';
-import { EXTERNAL_ENCODERS, encode, isLossless } from './encode.ts';
+import { EXTERNAL_ENCODERS, encode, isLossless, writeNow } from './encode.ts';
+import { setsSize } from './size.ts';
 import { KEPT_FILE, OUTPUT, SUFFIX } from './step.ts';
 import type { ConversionJob } from './types.ts';
 
@@ -48,11 +49,12 @@ export function isLikeSource({
   fittings: [fitting],
 }: Pick<ConversionJob, 'image' | 'options' | 'turnedSizes' | 'fittings'>): boolean {
   const isSameFormat = (image.type as string) === options.format;
-  return isSameFormat && size !== undefined && fitting !== undefined && isSameSize(size, fitting.result);
+  const isSame = size && fitting ? isSameSize(size, fitting.result) : !setsSize(options);
+  return isSameFormat && isSame;
 }
 
 /** Maximum number of results of one image that are compared. One more at a quality between theirs can follow. */
-export const MAX_TRIALS = 4;
+export const MAX_TRIALS = 3;
 
 /** Quality with which a search starts: the median of photos. */
 const FIRST_QUALITY = 75;
@@ -79,14 +81,31 @@ export function stripsOf({ trustedFitting }: ConversionJob): number[] | undefine
 export const ofStrips = (argument: string): string =>
   argument.replace(SUFFIX, `-${SUFFIX}`).replace(OUTPUT, `strips${SUFFIX}`);
 
-/** Stores what is compared, and what the encoder reads for each quality. */
-export function storeCompared(job: ConversionJob): string[] {
-  const isExternal = EXTERNAL_ENCODERS[job.options.format] !== undefined;
+/** Encodes, reads the result back, and writes what is compared. The first argument of ImageMagick's stage that does it follows an image. */
+export function encodeAndDecode(encoding: readonly string[], coder: string): string[] {
+  const [file = ''] = encoding.slice(-1);
+  const written = file.slice(file.indexOf(':') + 1);
+  return [
+    ...writeNow(encoding),
+    '-delete',
+    '0--1',
+    `${coder}:${written}`,
+    '-depth',
+    '8',
+    `PAM:${DECODED_RESULT}`,
+  ];
+}
+
+/**
+ * Stores what the encoder reads for each quality, and what its results are compared with. ImageMagick also encodes the first one, and
+ * decodes it.
+ */
+export function storeCompared(given: ConversionJob): string[] {
+  const job = { ...given, options: { ...given.options, quality: firstQuality(given) } };
+  const { format } = job.options;
+  const isExternal = EXTERNAL_ENCODERS[format] !== undefined;
   const stored = isExternal ? encode(job) : ['-depth', '8', `MIFF:${KEPT_FILE}`];
-  const reference = ['-depth', '8', '-write', `PAM:${REFERENCE_FILE}`];
   const strips = stripsOf(job);
-  if (!strips) return [...reference, ...stored];
-  const kept = stored.map(ofStrips);
   const { width = 0 } = job.trustedFitting?.result ?? {};
   const cutAt = (top: number) => [
     '(',
@@ -97,17 +116,14 @@ export function storeCompared(job: ConversionJob): string[] {
     '+repage',
     ')',
   ];
-  const write = [...kept.slice(0, -1), '-write', ...kept.slice(-1), '+delete', ')'];
-  return [
-    ...strips.flatMap(cutAt),
-    '(',
-    '-clone',
-    '1--1',
-    '-append',
-    ...reference,
-    ...write,
-    '-delete',
-    '1--1',
-    ...stored,
-  ];
+  const cut = strips
+    ? [...strips.flatMap(cutAt), '-delete', '0', '-append', ...writeNow(stored).map(ofStrips)]
+    : [];
+  const encoded = encode(job).map((arg) => (strips ? ofStrips(arg) : arg));
+  // -depth changes the samples, so it follows what the encoder reads.
+  const reference = ['-depth', '8', `PAM:${REFERENCE_FILE}`];
+  const compared = isExternal
+    ? reference
+    : [...writeNow(reference), ...encodeAndDecode(encoded, OUTPUTS[format].coder)];
+  return [...writeNow(stored), ...cut, ...compared];
 }

@@ -11,7 +11,7 @@ import { nameFile } from '../plan/step.ts';
 import type { ConversionJob } from '../plan/types.ts';
 
 /** Likeness from which a result looks the same. bench/quality.md describes the choice. */
-const SAME: Pick<Likeness, 'mean' | 'low'> = { mean: 0.96, low: 0.84 };
+const SAME = { mean: 0.96, low: 0.84, area: 0.9 } as const;
 
 /** Least difference, so that its logarithm is a number. */
 const MIN_DIFFERENCE = 0.001;
@@ -40,9 +40,12 @@ export async function compareResult(
   const [one = '', other = ''] = [REFERENCE_FILE, DECODED_RESULT].map((name) =>
     join(source.folder, nameFile(name, suffix)),
   );
-  const { mean, low, hasFewColours } = await compareInThread({ one, other }, source.label).catch((error) => {
-    throw error instanceof ServiceError ? error : invalidOutputError(error.message, source);
-  });
-  const differences = [(1 - mean) / (1 - SAME.mean), (1 - low) / (1 - SAME.low), MIN_DIFFERENCE];
-  return { difference: Math.max(...differences), hasFewColours };
+  const { hasFewColours, ...likeness } = await compareInThread({ one, other }, source.label).catch(
+    (error) => {
+      throw error instanceof ServiceError ? error : invalidOutputError(error.message, source);
+    },
+  );
+  const measures = Object.keys(SAME) as (keyof typeof SAME)[];
+  const differences = measures.map((measure) => (1 - likeness[measure]) / (1 - SAME[measure]));
+  return { difference: Math.max(MIN_DIFFERENCE, ...differences), hasFewColours };
 }

@@ -3,16 +3,16 @@
  * logarithms of the difference and of the bytes are nearly linear in the quality, so two or three encodes are usually enough.
  */
 import { rm } from 'node:fs/promises';
-import { AUTO_QUALITY } from '../../tables/options.ts';
+import { AUTO_QUALITY, MIN_QUALITY } from '../../tables/options.ts';
 import type { CheckedResult } from '../output/result.ts';
 import { MAX_TRIALS } from '../plan/likeness.ts';
 
 /** Difference from which a result is accepted without a further attempt. 1 is the largest that looks the same. */
-const ACCEPTED_DIFFERENCE = 0.88;
+const ACCEPTED_DIFFERENCE = 0.85;
 /** Difference that an attempt aims at. */
 const TARGET_DIFFERENCE = 0.94;
 /** Change of the logarithm of the difference per step of quality, assumed until there are two results: the median of photos. */
-const DIFFERENCE_SLOPE = -0.022;
+const DIFFERENCE_SLOPE = -0.035;
 
 /** A quality and how much a result with it differs. */
 interface Tried {
@@ -33,7 +33,7 @@ export interface FoundQuality {
  * @param from quality that is tried first
  * @param highest of all qualities
  * @param compare encodes the image at a quality, and returns how much the result differs: 1 is the most that looks the same
- * @returns a quality that has been tried, or the next one if no result looked the same
+ * @returns a quality that has been tried, or one between a result that looked the same and another
  */
 export async function searchLikeness(
   { from, highest, trials = MAX_TRIALS }: { from: number; highest: number; trials?: number | undefined },
@@ -47,9 +47,9 @@ export async function searchLikeness(
     next = nextTrial(tried, lowest, highest);
   }
   const same = tried.filter(({ difference }) => difference <= 1).map(({ quality }) => quality);
-  return same.length > 0
-    ? { quality: Math.min(...same), looksSame: true }
-    : { quality: next ?? highest, looksSame: next !== undefined };
+  const isBetween = same.length < tried.length;
+  if (next !== undefined && isBetween) return { quality: next, looksSame: true };
+  return { quality: Math.min(highest, ...same), looksSame: same.length > 0 };
 }
 
 /** @returns undefined if one of the qualities is the result */
@@ -117,19 +117,13 @@ function interpolate(over: Encoded, other: Encoded | undefined, maxBytes: number
   return slope > 0 ? over.quality + Math.log((TARGET_SHARE * maxBytes) / over.bytes) / slope : 0;
 }
 
-/** Limit of the bytes of a result, and the lowest quality at which it is encoded for that. */
-export interface BytesLimit {
-  readonly maxBytes: number;
-  readonly minQuality: number;
-}
-
 /**
  * Encodes an image at several qualities. Keeps the best result that fits, or if none does, the smallest. Removes the others.
  *
  * @param from the requested quality, which is tried first
  */
 export async function encodeWithin(
-  { maxBytes, minQuality }: BytesLimit,
+  maxBytes: number,
   from: number,
   encode: (quality: number) => Promise<CheckedResult>,
 ): Promise<CheckedResult & Encoded> {
@@ -139,7 +133,7 @@ export async function encodeWithin(
     attempts.push(result);
     return result;
   };
-  const next = () => nextQuality(attempts, maxBytes, Math.min(minQuality, from));
+  const next = () => nextQuality(attempts, maxBytes, Math.min(MIN_QUALITY, from));
   let kept = await tryNext(from);
   for (let quality = next(); quality !== undefined && attempts.length < MAX_ENCODES; quality = next()) {
     const result = await tryNext(quality);

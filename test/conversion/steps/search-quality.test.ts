@@ -14,7 +14,7 @@ const CURVES: Readonly<Record<string, (quality: number) => number>> = {
 describe('the search for a quality', () => {
   const search = async (curve: (quality: number) => number, from: number, maxBytes: number) => {
     const made: { quality: number; bytes: number }[] = [];
-    const best = await encodeWithin({ maxBytes, minQuality: 10 }, from, async (quality) => {
+    const best = await encodeWithin(maxBytes, from, async (quality) => {
       made.push({ quality, bytes: curve(quality) });
       return { path: '/nonexistent', bytes: curve(quality) };
     });
