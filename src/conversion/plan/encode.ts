@@ -107,8 +107,10 @@ export const numericQuality = ({ quality }: Pick<ConvertOptions, 'quality'>): nu
   quality === 'auto' ? OPTIONS.quality.default : quality;
 
 /** Dithers a still image of a few given colours. An animation would flicker, and ImageMagick takes 100 ms per frame for that. */
-function dithering({ options: { colors, dither = true }, keepsAllFrames }: ConversionJob): string[] {
-  return colors !== undefined && dither && !keepsAllFrames ? ['-dither', 'FloydSteinberg'] : ['+dither'];
+function dithering({ options, keepsAllFrames, tools: { magick } }: ConversionJob): string[] {
+  const { colors, dither = true } = options;
+  const isDithered = colors !== undefined && dither && !keepsAllFrames;
+  return isDithered ? ['-dither', MAGICK_FEATURES[magick].dithering] : ['+dither'];
 }
 
 const reduceColours = (colors: number | undefined): string[] =>

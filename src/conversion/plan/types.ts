@@ -119,6 +119,8 @@ interface MagickFeatures {
   readonly averaging: readonly string[];
   /** Operator with which `-channel RGBK` replaces only colours. With Src, version 6 copies alpha. With Atop, 7 darkens partial alpha. */
   readonly colourOperator: 'Atop' | 'Src';
+  /** How pixels are dithered. With FloydSteinberg, version 7 writes three times as many colours as it should. */
+  readonly dithering: 'FloydSteinberg' | 'Riemersma';
   /** Operator that gives all images of a list the same palette. */
   readonly sharedPalette: '+map' | '+remap';
   /** Whether the bare data of Group 4 that ImageMagick writes is a negative. */
@@ -136,6 +138,7 @@ export const MAGICK_FEATURES: Readonly<Record<6 | 7, MagickFeatures>> = {
     colourTables: true,
     averaging: ['-scale'],
     colourOperator: 'Atop',
+    dithering: 'FloydSteinberg',
     sharedPalette: '+map',
     negativeFax: false,
   },
@@ -148,6 +151,7 @@ export const MAGICK_FEATURES: Readonly<Record<6 | 7, MagickFeatures>> = {
     colourTables: false,
     averaging: ['-filter', 'Box', '-resize'],
     colourOperator: 'Src',
+    dithering: 'Riemersma',
     sharedPalette: '+remap',
     negativeFax: true,
   },
