@@ -284,9 +284,9 @@ describe('one file of all files', () => {
     await page.getByRole('button', { name: 'Rotate right pages.tiff' }).click();
     await makeOne(page);
     await page.getByText('combined.pdf · 2 pages · ').waitFor();
-    expect(await row(page, 'pages.tiff').locator('.file-state').allTextContents()).to.deep.equal([
+    expect(await row(page, 'pages.tiff').locator('.file-state').allTextContents()).to.include(
       'Only the first page was converted.',
-    ]);
+    );
   });
 
   it('shows which file is damaged in its row, and is made without it once it is removed', async () => {
