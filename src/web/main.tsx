@@ -54,6 +54,7 @@ function Page() {
             <loaded.OrderBar />
             <loaded.FileList />
             <loaded.OpenMenu />
+            <loaded.OpenGivesAway />
           </section>
         )}
       </main>

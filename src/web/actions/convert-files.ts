@@ -105,7 +105,8 @@ export function toOptions(query: string): ConvertOptions {
 export const checkReadable = async (file: File): Promise<void> => void (await file.slice(0, 1).arrayBuffer());
 
 /** Reads what the server has returned for a file with this name. */
-export async function toResult({ type, notes, response }: ClientResult, fileName: string): Promise<Result> {
+export async function toResult(answer: ClientResult, fileName: string): Promise<Result> {
+  const { type, notes, removed, kept, response } = answer;
   const blob = await response.blob();
   const isImage = type.startsWith('image/');
   const preview: Result['preview'] = signalOf(isImage ? undefined : null);
@@ -113,7 +114,7 @@ export async function toResult({ type, notes, response }: ClientResult, fileName
   const [extension, { label }] =
     RESULTS.find(([, { mediaType }]) => mediaType === type) ?? (['webp', OUTPUTS.webp] as const);
   const name = resultName(fileName, extension);
-  return { blob, url: URL.createObjectURL(blob), name, label, notes, preview };
+  return { blob, url: URL.createObjectURL(blob), name, label, notes, removed, kept, preview };
 }
 
 /** Returns the message of a failed request. Browsers report a file that they cannot read as a lost connection. */

@@ -1,6 +1,7 @@
 /** @module The files of the list, and their states. */
 import { computed, type Signal, signal } from '@preact/signals';
 import { naturalOrder, plural } from '../../base/text.ts';
+import type { RevealedKind } from '../../client/library/index.ts';
 import { INPUTS } from '../../tables/formats.ts';
 import type { Note } from '../../tables/notes.ts';
 import { loadPreview, type PreviewSignal, revokePreview } from '../client/preview.ts';
@@ -51,6 +52,9 @@ export interface Result {
   /** Name of its format. */
   readonly label: string;
   readonly notes: readonly Note[];
+  /** Kinds of what the metadata of the file gives away, and the result does not have, or still has. */
+  readonly removed: readonly RevealedKind[];
+  readonly kept: readonly RevealedKind[];
   readonly preview: PreviewSignal;
 }
 

@@ -25,6 +25,9 @@ export const shown = computed(() => {
 /** The item whose menu is open, and the button that opened it. */
 export const menu = signal<{ readonly item: Item; readonly anchor: HTMLElement } | undefined>(undefined);
 
+/** The item whose metadata is listed. */
+export const revealing = signal<Item | undefined>(undefined);
+
 /** The notes of all results, with the number of files that have each. What a result lacks comes first. */
 export const sharedNotes = computed(() => {
   const all = combines.value

@@ -25,6 +25,8 @@ export function marksOf(item: Item): readonly MarkOfRow[] {
     ...(NOTES[note].loss ? LOSS : NOTE),
     text: NOTES[note].page,
   }));
+  if (result?.removed.includes('place')) marks.push({ ...NOTE, text: 'Place removed' });
+  if (result?.kept.includes('place')) marks.push({ ...LOSS, text: 'The place stays in the result.' });
   if (result && !combines.value && isStale(item))
     marks.unshift({ look: 'stale', icon: 'again', text: 'Converted with other options.' });
   if (own.length > 0) marks.push({ look: 'own', icon: 'crop', text: `Own options: ${labels.join(', ')}` });

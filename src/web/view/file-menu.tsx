@@ -3,7 +3,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import { canShare, share } from '../actions/share.ts';
 import { combines } from '../state/combination.ts';
 import { compared, type Item, resetOptions } from '../state/items.ts';
-import { menu } from '../state/rows.ts';
+import { menu, revealing } from '../state/rows.ts';
 import { TURNS, type Turn } from '../state/turns.ts';
 import { Button, Icon, type IconName } from './elements.tsx';
 import { canRepeat, FormatField, isComparable, removeRow, repeat, turnItem } from './file-actions.tsx';
@@ -91,6 +91,14 @@ function FileMenu({ item, anchor }: { item: Item; anchor: HTMLElement }) {
           Reset its options
         </Entry>
       )}
+      <Entry
+        icon="note"
+        onClick={act(() => {
+          revealing.value = item;
+        })}
+      >
+        What it gives away
+      </Entry>
       <Entry icon="remove" onClick={act(() => removeRow(anchor, item))}>
         Remove
       </Entry>

@@ -7,5 +7,6 @@ export { ActionBar } from './action-bar.tsx';
 export { CombinationBar, CombinationPreview } from './combination-bar.tsx';
 export { FileList } from './file-list.tsx';
 export { OpenMenu } from './file-menu.tsx';
+export { OpenGivesAway } from './gives-away.tsx';
 export { OrderBar } from './order.tsx';
 export { Summary } from './summary.tsx';

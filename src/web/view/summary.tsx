@@ -1,13 +1,15 @@
 import { plural } from '../../base/text.ts';
 import { NOTES } from '../../tables/notes.ts';
 import { items } from '../state/items.ts';
+import { keptKinds, removedKinds } from '../state/removed.ts';
 import { failures, isGroupOpen, isGroupOpened, sharedNotes } from '../state/rows.ts';
 import { Icon } from './elements.tsx';
 
 /** What concerns many rows, above them: the group of those that have failed, and the notes, each once. */
 export function Summary() {
   const count = failures.value.length;
-  if (count === 0 && sharedNotes.value.length === 0) return null;
+  const [removed, kept] = [removedKinds.value, keptKinds.value];
+  if (count + sharedNotes.value.length + removed.files + kept.files === 0) return null;
   return (
     <div class="summary">
       {count > 0 && (
@@ -22,6 +24,16 @@ export function Summary() {
         >
           <Icon name="expand" /> {count} not converted
         </button>
+      )}
+      {kept.files > 0 && (
+        <p class="file-state loss">
+          <Icon name="warning" /> {kept.kinds} kept in {plural(kept.files, 'photo')}.
+        </p>
+      )}
+      {removed.files > 0 && (
+        <p class="file-state note">
+          <Icon name="note" /> {removed.kinds} removed from {plural(removed.files, 'photo')}.
+        </p>
       )}
       {sharedNotes.value.map(([note, number]) => (
         <p key={note} class={NOTES[note].loss ? 'file-state loss' : 'file-state note'}>

@@ -1,0 +1,99 @@
+import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import type { Revealed, RevealedKind } from '../../client/library/index.ts';
+import { describeFailure } from '../actions/convert-files.ts';
+import { reveal, thumbnailBlob } from '../actions/reveal.ts';
+import type { Item } from '../state/items.ts';
+import { KIND_LABELS } from '../state/removed.ts';
+import { revealing } from '../state/rows.ts';
+import { Button } from './elements.tsx';
+
+/** The dialog about the metadata of a file, if it is open. */
+export const OpenGivesAway = () =>
+  revealing.value && <GivesAway key={revealing.value.id} item={revealing.value} />;
+
+/** Dialog that lists what the metadata of a file gives away. The server reads it on demand. */
+function GivesAway({ item }: { item: Item }) {
+  const { file } = item;
+  const dialog = useRef<HTMLDialogElement>(null);
+  const found = useSignal<Revealed | undefined>(undefined);
+  const problem = useSignal('');
+  useLayoutEffect(() => dialog.current?.showModal(), []);
+  useEffect(() => {
+    const controller = new AbortController();
+    reveal(file, controller.signal).then(
+      (revealed) => {
+        found.value = revealed;
+      },
+      async (error) => {
+        if (!controller.signal.aborted) problem.value = (await describeFailure(error, file)).message;
+      },
+    );
+    return () => controller.abort();
+  }, [file, found, problem]);
+  return (
+    <dialog
+      ref={dialog}
+      class="gives-away"
+      aria-labelledby="gives-away-title"
+      onClose={() => {
+        revealing.value = undefined;
+      }}
+    >
+      <div class="gives-away-head">
+        <h2 id="gives-away-title">What {file.name} gives away</h2>
+        <Button look="bare" icon="remove" aria-label="Close" onClick={() => dialog.current?.close()} />
+      </div>
+      {found.value ? (
+        <Values of={found.value} />
+      ) : (
+        <p role="status" class={problem.value ? 'error' : 'quiet'}>
+          {problem.value || 'Reading…'}
+        </p>
+      )}
+    </dialog>
+  );
+}
+
+function Values({ of: { values, thumbnail, complete } }: { of: Revealed }) {
+  const groups = [...Map.groupBy(values, ({ kind }) => kind)];
+  const isEmpty = groups.length === 0 && !thumbnail;
+  return (
+    <>
+      {isEmpty && complete && <p>No place, time, camera, owner or thumbnail.</p>}
+      <dl>
+        {groups.map(([kind, own]) => (
+          <Group key={kind} kind={kind}>
+            {own.map(({ source, name, value }) => (
+              <dd key={`${source} ${name} ${value}`}>
+                {value} <span class="quiet">{name}</span>
+              </dd>
+            ))}
+          </Group>
+        ))}
+        {thumbnail && (
+          <Group kind="thumbnail">
+            <dd>
+              <Thumbnail of={thumbnail} /> It can show what was cropped.
+            </dd>
+          </Group>
+        )}
+      </dl>
+      {!complete && <p class="quiet">There is more, or a part could not be read.</p>}
+    </>
+  );
+}
+
+const Group = ({ kind, children }: { kind: RevealedKind; children: ComponentChildren }) => (
+  <div>
+    <dt>{KIND_LABELS[kind]}</dt>
+    {children}
+  </div>
+);
+
+function Thumbnail({ of: thumbnail }: { of: NonNullable<Revealed['thumbnail']> }) {
+  const url = useMemo(() => URL.createObjectURL(thumbnailBlob(thumbnail)), [thumbnail]);
+  useEffect(() => () => URL.revokeObjectURL(url), [url]);
+  return <img src={url} alt="The embedded thumbnail" />;
+}
