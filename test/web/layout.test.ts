@@ -183,6 +183,20 @@ describe('the layout of the page', () => {
     expect(String(await queryOf(page))).to.equal(expected);
   });
 
+  it('has the quality that the server chooses, which only some formats have', async () => {
+    const page = await open(service, {}, '?output_format=jpg');
+    await page.getByRole('checkbox', { name: 'Auto' }).check();
+    expect(String(await queryOf(page))).to.equal('output_format=jpg&quality=auto');
+    expect(await page.getByLabel('Quality').isDisabled()).to.equal(true);
+    await convertFiles(page, [fixturePath('scene.jpg')]);
+    await saveLink(page, 'scene.jpg').waitFor();
+    await page.reload();
+    expect(await page.getByRole('checkbox', { name: 'Auto' }).isChecked()).to.equal(true);
+    await page.getByRole('radio', { name: 'PDF' }).check();
+    expect(String(await queryOf(page))).to.equal('output_format=pdf');
+    expect(await page.getByRole('checkbox', { name: 'Auto' }).count()).to.equal(0);
+  });
+
   it('composes the names of results of parts, without typing', async () => {
     const page = await open(service);
     await convertFiles(page, [fixturePath('scene.jpg')]);

@@ -53,6 +53,9 @@ export type Options = { readonly [N in PageOption]: PageValue<N> } & {
   readonly name: string;
 };
 
+/** The quality that the server chooses for each picture, so that it looks the same. Formats with a limit of bytes have it. */
+export const AUTO = 'auto';
+
 /** Fields of one file made of all. They do not concern the conversion of a single one. */
 const COMBINATION = ['combine', 'delay', 'name'] as const;
 
@@ -88,6 +91,7 @@ function parseValue(name: PageOption, text: string): string | boolean {
     case 'integer':
     case 'number': {
       if ('yes' in type && text === 'yes') return String(type.yes);
+      if ('words' in type && Object.hasOwn(type.words ?? {}, text)) return text;
       if ('words' in type && Object.hasOwn(type.words ?? {}, text)) return text;
       const isValid =
         NUMBER_TEXTS[type.kind].test(text) && Number(text) >= type.min && Number(text) <= type.max;
@@ -270,7 +274,7 @@ function toFields(choices: Choices): URLSearchParams {
   const lossless = isLossless(all);
   const hasPaper = OUTPUTS[format].paper === true;
   const hasEffect: Partial<Record<keyof Options, boolean>> = {
-    quality: OUTPUTS[format].quality && !lossless,
+    quality: OUTPUTS[format].quality && !lossless && (all.quality !== AUTO || hasBytesLimit(format)),
     fit: hasBox(all),
     position: hasPosition(all),
     scale: width === '' && height === '',

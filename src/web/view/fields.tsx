@@ -1,8 +1,8 @@
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
-import { OUTPUTS } from '../../tables/formats.ts';
+import { hasBytesLimit, OUTPUTS } from '../../tables/formats.ts';
 import { type Control, OPTIONS, optionRow } from '../../tables/options.ts';
-import { isLossless, type Options, type PageOption, panel, rowOf } from '../state/options.ts';
+import { AUTO, isLossless, type Options, type PageOption, panel, rowOf } from '../state/options.ts';
 import { Entries, Labelled } from './elements.tsx';
 
 /** The options that the fields show and change: those of the panel, or of one file. */
@@ -14,14 +14,16 @@ export function QualityField() {
   const { quality, format } = all();
   const { type, control } = OPTIONS.quality;
   if (!OUTPUTS[format].quality) return null;
-  return (
+  const isAuto = quality === AUTO && isSet('quality') && hasBytesLimit(format);
+  const number = quality === AUTO ? OPTIONS.quality.default : quality;
+  const slider = (
     <Labelled
       class="quality"
       label={
         <>
           {control.label}{' '}
           <span class="number" aria-hidden="true">
-            {isSet('quality') ? quality : 'preset'}
+            {isSet('quality') ? (isAuto ? AUTO : number) : 'preset'}
           </span>
         </>
       }
@@ -31,12 +33,32 @@ export function QualityField() {
         name="quality"
         min={type.min}
         max={type.max}
-        value={quality}
-        aria-valuetext={isSet('quality') ? undefined : 'as in the preset'}
-        disabled={isLossless(all())}
+        value={number}
+        aria-valuetext={isAuto ? AUTO : isSet('quality') ? undefined : 'as in the preset'}
+        disabled={isAuto || isLossless(all())}
         onInput={({ currentTarget }) => set({ quality: currentTarget.value })}
       />
     </Labelled>
+  );
+  if (!hasBytesLimit(format)) return slider;
+  return (
+    <>
+      <label class="check">
+        <input
+          type="checkbox"
+          name="auto"
+          checked={isAuto}
+          disabled={isLossless(all())}
+          onChange={({ currentTarget }) =>
+            set({ quality: currentTarget.checked ? AUTO : String(OPTIONS.quality.default) })
+          }
+        />
+        <span>
+          Auto <small>as small as it can be and look the same</small>
+        </span>
+      </label>
+      {slider}
+    </>
   );
 }
 
