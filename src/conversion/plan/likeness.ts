@@ -20,9 +20,9 @@ export const DECODED_PNG = `check${SUFFIX}.png`;
 /** Pixels from which on strips of an image are compared instead of the whole. */
 export const MAX_WHOLE_PIXELS = 2_000_000;
 /** Pixels of all strips together, about. */
-const STRIP_PIXELS = 1_000_000;
-/** Height of a strip in pixels: a multiple of the blocks of all formats, except the largest ones of AVIF and JPEG XL. */
-const STRIP_ROWS = 32;
+const STRIP_PIXELS = 1_500_000;
+/** Height of a strip in pixels: that of an area whose mean likeness counts, and a multiple of the blocks of the formats. */
+const STRIP_ROWS = 64;
 
 /** What {@link searchOf} depends on. */
 type SearchedJob = Pick<
