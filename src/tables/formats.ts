@@ -76,7 +76,7 @@ export interface OutputFormat {
   readonly compressed: boolean;
   /** First bytes of every file of this format. `undefined` matches any byte. */
   readonly signature: readonly (number | undefined)[];
-  /** Last bytes of every file of this format, if they are always the same. */
+  /** Last bytes of every file of this format, if they are always the same. A PNG can have other data behind its end. */
   readonly ending?: readonly (number | undefined)[];
   /**
    * Transparency: `full`, `binary` (each pixel is opaque or transparent), or `none` (flattened onto the background).
@@ -238,7 +238,6 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     coder: 'PNG',
     alpha: 'full',
     signature: bytesOf('\x89PNG\r\n\x1a\n'),
-    ending: bytesOf('IEND\xae\x42\x60\x82'),
     deep: true,
     indexed: true,
     maxBytesPerPixel: 4.1,
