@@ -123,9 +123,12 @@ function gifColours({ options: { colors, isPart }, keepsAllFrames }: ConversionJ
   return colors ?? (keepsAllFrames ? 256 : undefined);
 }
 
-/** Returns whether all frames of a GIF are converted, and most pixels stay the same from one to the next. */
+/**
+ * Returns whether only what changes is stored of a GIF, all frames of which are converted: most pixels stay the same from one to the next.
+ * Of a first frame with transparent borders, only the rest would be stored, and some viewers fill what it does not cover.
+ */
 const changesLittle = ({ image: { animation }, options, keepsAllFrames }: ConversionJob): boolean =>
-  keepsAllFrames && !options.isPart && animation?.changesLittle === true;
+  keepsAllFrames && !options.isPart && options.fit !== 'contain' && animation?.changesLittle === true;
 
 /**
  * Turns dithering off before a GIF is read whose changes are stored: for each frame of black and white only, ImageMagick 6 would fill
