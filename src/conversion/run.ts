@@ -31,7 +31,7 @@ import {
   selectPrinted,
 } from './plan/index.ts';
 import { createJob } from './plan/job.ts';
-import { firstQuality, highestQuality, isLikeSource, stripsOf } from './plan/likeness.ts';
+import { firstQuality, highestQuality, isLikeSource, lowestQuality, stripsOf } from './plan/likeness.ts';
 import type { Step } from './plan/step.ts';
 import { type ConversionJob, type ConvertOptions, INPUT_FILE, type PlannedJob } from './plan/types.ts';
 import { type Attempt, attemptEach, valuesOf } from './request/targets.ts';
@@ -214,6 +214,7 @@ async function findQuality(
   let steps: readonly Step[] | undefined = first;
   const range = {
     from: firstQuality(job),
+    lowest: lowestQuality(job),
     highest: highestQuality(job),
     trials: job.measured.quality ? 2 : undefined,
   };

@@ -63,6 +63,13 @@ const FIRST_QUALITY = 75;
 export const highestQuality = (job: ConversionJob): number =>
   isLikeSource(job) ? Math.min(AUTO_QUALITY.max, job.image.jpegQuality ?? 100) : AUTO_QUALITY.max;
 
+/** Lowest quality of an image of which only strips are compared: words elsewhere can suffer more. */
+const LOWEST_OF_STRIPS = 60;
+
+/** Returns the lowest quality of a search. */
+export const lowestQuality = (job: ConversionJob): number =>
+  Math.min(stripsOf(job) ? LOWEST_OF_STRIPS : AUTO_QUALITY.min, highestQuality(job));
+
 /** Returns the quality that is tried first. */
 export const firstQuality = (job: ConversionJob): number =>
   Math.min(job.measured.quality ?? FIRST_QUALITY, highestQuality(job));

@@ -3,7 +3,7 @@
  * logarithms of the difference and of the bytes are nearly linear in the quality, so two or three encodes are usually enough.
  */
 import { rm } from 'node:fs/promises';
-import { AUTO_QUALITY, MIN_QUALITY } from '../../tables/options.ts';
+import { MIN_QUALITY } from '../../tables/options.ts';
 import type { CheckedResult } from '../output/result.ts';
 import { MAX_TRIALS } from '../plan/likeness.ts';
 
@@ -31,16 +31,21 @@ export interface FoundQuality {
  * Searches the lowest quality at which a result looks the same.
  *
  * @param from quality that is tried first
+ * @param lowest of all qualities
  * @param highest of all qualities
  * @param compare encodes the image at a quality, and returns how much the result differs: 1 is the most that looks the same
  * @returns a quality that has been tried, or one between a result that looked the same and another
  */
 export async function searchLikeness(
-  { from, highest, trials = MAX_TRIALS }: { from: number; highest: number; trials?: number | undefined },
+  {
+    from,
+    lowest,
+    highest,
+    trials = MAX_TRIALS,
+  }: { from: number; lowest: number; highest: number; trials?: number | undefined },
   compare: (quality: number) => Promise<number>,
 ): Promise<FoundQuality> {
   const tried: Tried[] = [];
-  const lowest = Math.min(AUTO_QUALITY.min, highest);
   let next: number | undefined = from;
   while (next !== undefined && tried.length < trials) {
     tried.push({ quality: next, difference: await compare(next) });
