@@ -27,19 +27,22 @@ interface CurlForm {
   readonly files: readonly string[];
   /** Options that name the output, such as `-o photo.webp`. */
   readonly output: readonly string[];
+  /** Media types of which the server chooses one. */
+  readonly accept?: string | undefined;
   /** Variable of the shell with the API key, which does not belong on a screen itself. */
   readonly keyVariable?: string | undefined;
 }
 
 /** Formats a curl command. It fails for an error response, and saves its message. */
 export function formatCurl(form: CurlForm): string {
-  const { url, fields, watermark, fileField, files, output, keyVariable } = form;
+  const { url, fields, watermark, fileField, files, output, accept, keyVariable } = form;
   const parts = [
     ...fields.map(([name, value]) => `${name}=${value}`),
     ...(watermark === undefined ? [] : [`watermark=@${quoteForCurl(watermark)}`]),
     ...files.map((path) => `${fileField}=@${quoteForCurl(path)}`),
   ];
-  const words = ['--fail-with-body', ...output, ...parts.flatMap((part) => ['-F', part]), url];
+  const accepts = accept === undefined ? [] : ['-H', `Accept: ${accept}`];
+  const words = ['--fail-with-body', ...accepts, ...output, ...parts.flatMap((part) => ['-F', part]), url];
   const header = keyVariable === undefined ? '' : ` -H "Authorization: Bearer $${keyVariable}"`;
   return `curl${header} ${shellWords(words)}`;
 }

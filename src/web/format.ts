@@ -3,6 +3,9 @@
 import { formatBytes } from '../base/text.ts';
 import { INPUTS, type InputType } from '../tables/formats.ts';
 
+/** What the quality that the server chooses means. */
+export const LOOKS_THE_SAME = 'looks the same';
+
 /** Formats what all results together save, or cost. */
 export const formatSaved = (before: number, after: number): string =>
   after > before ? `${formatBytes(after - before)} larger` : `${formatBytes(before - after)} saved`;

@@ -466,7 +466,7 @@ describe('the options on the page', () => {
     const all = await formats.evaluateAll((inputs) =>
       inputs.map((input) => (input as HTMLInputElement).value),
     );
-    expect(all).to.deep.equal(['webp', 'jpg', 'png', 'pdf', 'gif', 'bmp']);
+    expect(all).to.deep.equal(['smallest', 'webp', 'jpg', 'png', 'pdf', 'gif', 'bmp']);
     const withQuality: string[] = [];
     for (const format of all) {
       await page.locator(`input[value=${format}]`).check();

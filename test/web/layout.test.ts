@@ -1,7 +1,7 @@
 // @full: measures the page in windows of several sizes
 import { expect } from 'chai';
 import type { Locator } from 'playwright-core';
-import { fixture, fixturePath } from '../helpers/client.ts';
+import { convert, fixture, fixturePath } from '../helpers/client.ts';
 import { useServiceWith } from '../helpers/service.ts';
 import {
   compare,
@@ -12,7 +12,10 @@ import {
   pick,
   queryOf,
   row,
+  save,
   saveLink,
+  saveZip,
+  showCurl,
   showFailures,
   showMore,
   useBrowser,
@@ -28,6 +31,7 @@ describe('the layout of the page', () => {
     const box = (await element.boundingBox()) ?? expect.fail(`${element} is not visible`);
     return box.y + box.height;
   };
+  const leftOf = async (element: Locator): Promise<number> => (await element.boundingBox())?.x ?? Number.NaN;
   const photos = async (count: number) => {
     const photo = await fixture('scene.jpg');
     return Array.from({ length: count }, (_, at) => made(`IMG_20240102_1234${at + 10}.jpg`, photo));
@@ -183,18 +187,139 @@ describe('the layout of the page', () => {
     expect(String(await queryOf(page))).to.equal(expected);
   });
 
-  it('has the quality that the server chooses, which only some formats have', async () => {
+  it('has the quality that the server chooses first in the quality, which only some formats have', async () => {
     const page = await open(service, {}, '?output_format=jpg');
-    await page.getByRole('checkbox', { name: 'Auto' }).check();
+    const quality = page.getByRole('group', { name: 'Quality' });
+    const auto = quality.getByRole('button', { name: 'Auto' });
+    const slider = quality.getByRole('slider', { name: 'Quality' });
+    expect(await leftOf(auto)).to.be.below(await leftOf(slider));
+    await auto.click();
     expect(String(await queryOf(page))).to.equal('output_format=jpg&quality=auto');
-    expect(await page.getByLabel('Quality').isDisabled()).to.equal(true);
-    await convertFiles(page, [fixturePath('scene.jpg')]);
-    await saveLink(page, 'scene.jpg').waitFor();
+    expect(await slider.getAttribute('aria-valuetext')).to.equal('looks the same');
     await page.reload();
-    expect(await page.getByRole('checkbox', { name: 'Auto' }).isChecked()).to.equal(true);
+    expect(await auto.getAttribute('aria-pressed')).to.equal('true');
+    await slider.fill('70');
+    expect(String(await queryOf(page))).to.equal('output_format=jpg&quality=70');
+    expect(await auto.getAttribute('aria-pressed')).to.equal('false');
+    await auto.click();
     await page.getByRole('radio', { name: 'PDF' }).check();
     expect(String(await queryOf(page))).to.equal('output_format=pdf');
-    expect(await page.getByRole('checkbox', { name: 'Auto' }).count()).to.equal(0);
+    expect(await auto.count()).to.equal(0);
+  });
+
+  it('has the format, the quality and its slider in a line of Compare', async () => {
+    const page = await open(service);
+    await pick(page, [fixturePath('scene.jpg')]);
+    const { dialog, done } = await compare(page, 'scene.jpg');
+    await done();
+    const controls = [
+      dialog.getByLabel('Convert to'),
+      dialog.getByRole('button', { name: 'Auto' }),
+      dialog.getByLabel('Quality'),
+      dialog.getByLabel('Max height'),
+    ];
+    const bottoms = await Promise.all(controls.map(bottomOf));
+    expect(Math.max(...bottoms) - Math.min(...bottoms)).to.be.below(2);
+  });
+
+  it('states in the menu and the title of a row how the quality was reached, if the server chose it', async () => {
+    const page = await open(service, {}, '?output_format=jpg&quality=auto');
+    const photo = await fixture('scene.png');
+    await convertFiles(page, [made('a.png', photo)]);
+    const { headers } = await convert(service.base, photo, { output_format: 'jpg', quality: 'auto' });
+    const text = `JPEG, quality ${headers.get('x-image-quality')}: looks the same`;
+    await row(page, 'a.png').getByTitle(text).waitFor();
+    await (await openMenu(page, 'a.png')).getByText(text).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByLabel('Quality').fill('80');
+    await convertAll(page);
+    expect(await (await openMenu(page, 'a.png')).getByText('looks the same').count()).to.equal(0);
+  });
+
+  it('makes the smallest of the formats that browsers show, and states which it is', async () => {
+    const page = await open(service, PHONE);
+    const choice = page.getByRole('radio', { name: 'Smallest' });
+    expect(await bottomOf(choice)).to.be.below(await bottomOf(page.getByRole('radio', { name: 'WebP' })));
+    await choice.check();
+    expect(String(await queryOf(page))).to.equal('output_format=smallest');
+    expect(await page.getByLabel('Quality').count()).to.equal(0);
+    await pick(page, [fixturePath('scene.png')]);
+    const [request] = await Promise.all([page.waitForRequest(/convert\?/), convertAll(page)]);
+    const { accept } = await request.allHeaders();
+    expect(accept).to.include('image/webp').and.include('image/avif');
+    const { body, headers } = await convert(
+      service.base,
+      await fixture('scene.png'),
+      { output_format: 'smallest' },
+      'scene.png',
+      { accept: accept ?? '' },
+    );
+    expect(headers.get('content-type')).to.equal('image/webp');
+    const { content } = await save(page, 'scene.webp');
+    expect(content.equals(body)).to.equal(true);
+    await row(page, 'scene.png').locator('strong').getByText('WebP').waitFor();
+    await page.reload();
+    expect(await choice.isChecked()).to.equal(true);
+    await showCurl(page);
+    expect(await page.getByLabel('curl command').inputValue()).to.include(`-H 'Accept: ${accept}'`);
+  });
+
+  it('keeps the original instead of a larger result, in one click, and saves it alone and in the archive', async () => {
+    const page = await open(service, {}, '?output_format=png');
+    const photo = await fixture('private.jpg');
+    await convertFiles(page, [made('a.jpg', photo), made('b.jpg', photo)]);
+    const amber = (selector: string) =>
+      page
+        .locator(selector)
+        .first()
+        .evaluate((element) => getComputedStyle(element).color);
+    const colours = await Promise.all(['.pill', '.saved', '.keep'].map(amber));
+    expect([...new Set(colours)]).to.deep.equal(['rgb(104, 70, 0)']);
+    await row(page, 'a.jpg').getByRole('button', { name: 'Keep the original a.jpg' }).click();
+    await row(page, 'a.jpg').getByText('original kept').waitFor();
+    expect((await save(page, 'a.jpg')).content.equals(photo)).to.equal(true);
+    await page.getByText('kept in 1 photo.').waitFor(); // its metadata
+    expect((await saveZip(page)).entries.map(({ name }) => name)).to.deep.equal(['a.jpg', 'b.png']);
+    await (await openMenu(page, 'a.jpg')).getByRole('button', { name: 'Convert again' }).click();
+    await page.getByText('2 results are larger than their originals.').waitFor();
+    await page.getByRole('button', { name: 'Keep the originals', exact: true }).click();
+    expect((await saveZip(page)).entries.map(({ content }) => content.equals(photo))).to.deep.equal([
+      true,
+      true,
+    ]);
+    await page.locator('.saved:not(.larger)').waitFor();
+  });
+
+  it('has the results of a file in other formats as bars in Compare, of which one is chosen by a click', async () => {
+    const page = await open(service);
+    await pick(page, [fixturePath('scene.jpg')]);
+    const { dialog, done } = await compare(page, 'scene.jpg');
+    await done();
+    const bars = dialog.getByRole('list', { name: 'Results of this file' }).getByRole('button');
+    expect(await bars.count()).to.equal(0);
+    await dialog.getByLabel('Convert to').selectOption('PNG');
+    await bars.nth(1).waitFor();
+    expect(await bars.allInnerTexts()).to.satisfy(
+      ([first, second]: string[]) => first?.startsWith('WebP') && second?.startsWith('PNG'),
+    );
+    const widths = await dialog.locator('.bar').evaluateAll((all) => all.map((bar) => bar.clientWidth));
+    expect(widths[0]).to.be.below(widths[1] as number);
+    await bars.first().click();
+    await dialog.getByRole('heading', { name: 'scene.webp' }).waitFor();
+    expect(await dialog.getByLabel('Convert to').inputValue()).to.equal('webp');
+    await dialog.getByLabel('Max width').fill('50'); // results of another size are not comparable
+    await bars.first().waitFor({ state: 'detached' });
+  });
+
+  it('has no size in its chip that touches its border, on a phone', async () => {
+    const page = await open(service, PHONE);
+    const spaces = await page.locator('.segment:visible').evaluateAll((chips) =>
+      chips.map((chip) => {
+        const text = chip.querySelector('span')?.getBoundingClientRect();
+        return (text?.left ?? 0) - chip.getBoundingClientRect().left;
+      }),
+    );
+    expect(Math.min(...spaces)).to.be.above(5);
   });
 
   it('composes the names of results of parts, without typing', async () => {

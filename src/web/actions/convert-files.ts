@@ -10,6 +10,7 @@ import { connect } from '../client/api.ts';
 import { loadPreview } from '../client/preview.ts';
 import { queued } from '../client/queue.ts';
 import { formatExcess, formatSwitchedOff } from '../format.ts';
+import { finish } from '../state/candidates.ts';
 import { announcement, type Failure, forgetResult, type Item, queryOf, type Result } from '../state/items.ts';
 import { watermarkOf } from '../state/watermark.ts';
 
@@ -64,7 +65,7 @@ async function convertOne(item: Item): Promise<void> {
         throw error;
       });
     }, controller.signal);
-    state.value = { at: 'done', query, result };
+    finish(item, query, result);
   } catch (error) {
     const failure = await describeFailure(error, file);
     if (controller.signal.aborted) {
@@ -106,7 +107,7 @@ export const checkReadable = async (file: File): Promise<void> => void (await fi
 
 /** Reads what the server has returned for a file with this name. */
 export async function toResult(answer: ClientResult, fileName: string): Promise<Result> {
-  const { type, notes, removed, kept, response } = answer;
+  const { type, notes, removed, kept, quality, response } = answer;
   const blob = await response.blob();
   const isImage = type.startsWith('image/');
   const preview: Result['preview'] = signalOf(isImage ? undefined : null);
@@ -114,7 +115,7 @@ export async function toResult(answer: ClientResult, fileName: string): Promise<
   const [extension, { label }] =
     RESULTS.find(([, { mediaType }]) => mediaType === type) ?? (['webp', OUTPUTS.webp] as const);
   const name = resultName(fileName, extension);
-  return { blob, url: URL.createObjectURL(blob), name, label, notes, removed, kept, preview };
+  return { blob, url: URL.createObjectURL(blob), name, label, notes, removed, kept, quality, preview };
 }
 
 /** Returns the message of a failed request. Browsers report a file that they cannot read as a lost connection. */

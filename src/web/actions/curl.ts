@@ -1,11 +1,11 @@
 /** @module The curl commands that convert the files of the list. */
 import { computed } from '@preact/signals';
 import { formatCurl } from '../../base/shell.ts';
-import { apiKey, SERVICE_URL } from '../client/api.ts';
+import { apiKey, SERVICE_URL, SHOWN_TYPES } from '../client/api.ts';
 import { combines, nameOfCombined, plan } from '../state/combination.ts';
 import { formats } from '../state/formats.ts';
 import { items, queryOf } from '../state/items.ts';
-import { choicesOf, options, panel, queryFor } from '../state/options.ts';
+import { choicesOf, options, panel, queryFor, SMALLEST } from '../state/options.ts';
 import { watermark } from '../state/watermark.ts';
 import { resultName } from './convert-files.ts';
 
@@ -16,7 +16,8 @@ export const command = computed(() => {
   if (others.length > 0) return batchCommands();
   const name = first?.file.name ?? 'photo.jpg';
   const choices = first ? choicesOf(first.own) : panel;
-  const result = choices.isSet('format') && resultName(name, choices.all().format);
+  const { format } = choices.all();
+  const result = choices.isSet('format') && format !== SMALLEST && resultName(name, format);
   // curl -OJ does not overwrite files, so a result with the name of the input would fail.
   const output = result === name && result ? ['-o', result.replace(/(?=\.[^.]*$)/, ' (2)')] : ['-OJ'];
   return curl(output, 'convert', first ? queryOf(first) : queryFor(panel), [first?.path ?? name]);
@@ -79,6 +80,7 @@ function curl(
       ...(isBatch && !fields.combine ? [['on_error', 'skip'] as const] : []),
     ],
     fileField: isBatch ? 'files' : 'file',
+    accept: fields.output_format === SMALLEST ? SHOWN_TYPES : undefined,
     keyVariable: apiKey.value ? 'API_KEY' : undefined,
   });
 }

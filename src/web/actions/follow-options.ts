@@ -1,6 +1,7 @@
 /** @module Keeps the result of the selected file up to date while the options change. */
 import { effect, signal as signalOf } from '@preact/signals';
 import { queued } from '../client/queue.ts';
+import { finish } from '../state/candidates.ts';
 import { forgetResult, type Item, queryOf } from '../state/items.ts';
 import { describeFailure, requestResult } from './convert-files.ts';
 
@@ -41,7 +42,7 @@ async function update(item: Item, query: string, signal: AbortSignal): Promise<v
   try {
     const result = await queued(() => requestResult(item.file, query, signal), signal, true);
     forgetResult(item.state.peek());
-    item.state.value = { at: 'done', query, result };
+    finish(item, query, result);
     followed.value = { busy: false, message: '' };
   } catch (error) {
     const { message } = await describeFailure(error, item.file);

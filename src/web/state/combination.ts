@@ -1,7 +1,7 @@
 /** @module The one file that all files of the list become, and its state. */
 import { computed, effect, signal, untracked } from '@preact/signals';
 import { baseNameOf, portableName } from '../../base/text.ts';
-import { combinesFrames, INPUTS } from '../../tables/formats.ts';
+import { INPUTS } from '../../tables/formats.ts';
 import type { Note } from '../../tables/notes.ts';
 import { extensionOf, inputTypeOf } from '../format.ts';
 import { formats } from './formats.ts';
@@ -16,7 +16,7 @@ import {
   type State,
   stateOf,
 } from './items.ts';
-import { isSet, options, panel, queryFor } from './options.ts';
+import { combinesPictures, isSet, options, panel, queryFor } from './options.ts';
 
 /** Whether the server can make one file in the chosen format. */
 export const canCombine = computed(
@@ -132,7 +132,7 @@ export const combinable = computed(() =>
  */
 export const plan = computed(() => {
   const { format, delay } = options.value;
-  const isAnimation = combinesFrames(format);
+  const isAnimation = combinesPictures(format);
   const all = new URLSearchParams(queryFor(panel));
   const excluded = isAnimation ? ['max_bytes', 'metadata'] : ['max_bytes'];
   const file = pick(all, (name) => !excluded.includes(name) && !isEdit(name, isAnimation));
@@ -172,7 +172,7 @@ const editsOf = (item: Item, isAnimation: boolean): string =>
 function singleQuery({ file }: Item, edits: URLSearchParams, isLossless: boolean): string {
   const type = inputTypeOf(file);
   const { opaque = false, pages = false } = type ? INPUTS[type] : {};
-  const hasPages = pages && !combinesFrames(options.value.format) && formats.value?.output.includes('tiff');
+  const hasPages = pages && !combinesPictures(options.value.format) && formats.value?.output.includes('tiff');
   const encoding =
     edits.get('frames') === 'all'
       ? { output_format: 'webp', lossless: 'true' }

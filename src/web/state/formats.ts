@@ -6,7 +6,7 @@ import { connect } from '../client/api.ts';
 import type { Preview } from '../client/preview.ts';
 import { queued } from '../client/queue.ts';
 import { formatExcess, formatSwitchedOff, inputTypeOf, OTHER_EXTENSIONS, typeLabel } from '../format.ts';
-import { isSet, options, setOptions } from './options.ts';
+import { isSet, options, SMALLEST, setOptions } from './options.ts';
 
 /** Formats and limits of this server; undefined until loaded. */
 export const formats = signal<Formats | undefined>(undefined);
@@ -66,6 +66,7 @@ function applyFormats(loaded: Formats): void {
   formats.value = loaded;
   if (!loaded.presets?.includes(options.value.preset)) setOptions({ preset: '' });
   const [first] = loaded.output;
-  if (first && isSet('format') && !loaded.output.includes(options.value.format))
+  const { format } = options.value;
+  if (first && isSet('format') && format !== SMALLEST && !loaded.output.includes(format))
     setOptions({ format: first });
 }

@@ -20,6 +20,8 @@ export interface Item {
   /** Options of this file, instead of those of the panel. */
   readonly own: OwnOptions;
   readonly state: Signal<State>;
+  /** The results of this visit, the last one in each format. */
+  readonly candidates: Signal<readonly Candidate[]>;
 }
 
 /** A file to add to the list. */
@@ -55,7 +57,21 @@ export interface Result {
   /** Kinds of what the metadata of the file gives away, and the result does not have, or still has. */
   readonly removed: readonly RevealedKind[];
   readonly kept: readonly RevealedKind[];
+  /** The quality that the server chose, if it did. */
+  readonly quality?: number | undefined;
+  /** Whether it is the file itself. */
+  readonly isOriginal?: true;
   readonly preview: PreviewSignal;
+}
+
+/** A result of a file in some format. */
+export interface Candidate {
+  readonly label: string;
+  /** How it was reached. */
+  readonly text: string;
+  readonly bytes: number;
+  /** The options of its conversion, as a query string. */
+  readonly query: string;
 }
 
 /** Items that were removed, and the list before. */
@@ -106,7 +122,7 @@ export function add(files: readonly AddedFile[]): void {
   const added = files.map(({ file, path }): Item => {
     lastId += 1;
     const [preview, own] = [signal(undefined), signal({})];
-    return { id: lastId, file, path, preview, own, state: signal({ at: 'ready' }) };
+    return { id: lastId, file, path, preview, own, state: signal({ at: 'ready' }), candidates: signal([]) };
   });
   const keys = new Set(added.map(fileKey));
   const { replaced = [], kept = [] } = Object.groupBy(items.value, (item) =>

@@ -2,12 +2,11 @@
 import { computed, effect, signal } from '@preact/signals';
 import { DEFAULT_PATTERN, fillPattern, findPatternError, namesSize } from '../../base/name-pattern.ts';
 import { baseNameOf, portableName } from '../../base/text.ts';
-import { OUTPUTS } from '../../tables/formats.ts';
 import { extensionOf, inputTypeOf } from '../format.ts';
 import { loadStored, store } from '../storage.ts';
 import { parseCrop, type Size } from './crop.ts';
 import { type Item, items, knownSize, type Result } from './items.ts';
-import { choicesOf, type Options, options } from './options.ts';
+import { choicesOf, FORMATS, type Options, options, SMALLEST } from './options.ts';
 import { turnedSize } from './turns.ts';
 
 /** Key in localStorage. */
@@ -46,10 +45,10 @@ export const exampleName = computed(() => {
   if (item && state?.at === 'done') return saveNameOf(item, state.result);
   const all = item ? choicesOf(item.own).all() : options.value;
   const file = item?.file ?? new File([], 'photo.jpg');
-  const isImage = OUTPUTS[all.format].mediaType.startsWith('image/');
+  const isImage = FORMATS[all.format].mediaType.startsWith('image/');
   const size = (item && knownSize(item)) ?? EXAMPLE_SIZE;
   const planned = isImage ? plannedSize(size, all, inputTypeOf(file) === 'svg') : undefined;
-  return `${fill(file, planned)}.${all.format}`;
+  return `${fill(file, planned)}.${all.format === SMALLEST ? '…' : all.format}`;
 });
 
 /** Returns the size of the result of a picture, as far as the options state it: without `trim`, and what only a preset has. */

@@ -7,6 +7,7 @@ import {
   hasBytesLimit,
   OUTPUT_NAMES,
   OUTPUTS,
+  type OutputFormat,
   type OutputType,
 } from '../../tables/formats.ts';
 import {
@@ -37,6 +38,20 @@ type PageValue<N extends OptionName> = Rows[N]['type']['kind'] extends 'flag'
       ? OptionValue<N> | (Rows[N] extends { default: unknown } ? never : '')
       : string;
 
+/** The format that makes a file the smallest, at the quality at which it looks the same. The server chooses it for each file. */
+export const SMALLEST = 'smallest';
+/** Format of results. */
+export type PageFormat = OutputType | typeof SMALLEST;
+/** The formats of the page. The smallest can hold what a WebP can, and has its own quality. */
+export const FORMATS: Readonly<Record<PageFormat, OutputFormat>> = {
+  ...OUTPUTS,
+  [SMALLEST]: { ...OUTPUTS.webp, label: 'Smallest', quality: false, lossless: false },
+};
+/** Returns whether results can have a maximum of bytes. */
+export const canLimitBytes = (format: PageFormat): boolean => format === SMALLEST || hasBytesLimit(format);
+/** Returns whether the server can choose the quality of each result, beside a number. */
+export const canChooseQuality = (format: PageFormat): boolean => format !== SMALLEST && hasBytesLimit(format);
+
 /**
  * Conversion options. As a query string with the field names of the API, they are in the page's address and
  * localStorage.
@@ -44,7 +59,7 @@ type PageValue<N extends OptionName> = Rows[N]['type']['kind'] extends 'flag'
 export type Options = { readonly [N in PageOption]: PageValue<N> } & {
   /** A name of the server for options, which then are unknown here; empty for none. */
   readonly preset: string;
-  readonly format: OutputType;
+  readonly format: PageFormat;
   /** Whether all files become one file, if the format permits that. */
   readonly combine: boolean;
   /** Time of each picture of an animation made of pictures, in ms, as typed. */
@@ -53,7 +68,7 @@ export type Options = { readonly [N in PageOption]: PageValue<N> } & {
   readonly name: string;
 };
 
-/** The quality that the server chooses for each picture, so that it looks the same. Formats with a limit of bytes have it. */
+/** The quality that the server chooses for each picture, so that it looks the same. */
 export const AUTO = 'auto';
 
 /** Fields of one file made of all. They do not concern the conversion of a single one. */
@@ -61,6 +76,10 @@ const COMBINATION = ['combine', 'delay', 'name'] as const;
 
 /** Fits for which the position has an effect. */
 const POSITIONED: readonly Options['fit'][] = ['cover', 'contain'];
+
+/** Returns whether one file of all is an animation, with a picture for each. */
+export const combinesPictures = (format: PageFormat): boolean =>
+  format !== SMALLEST && combinesFrames(format);
 
 const fieldOf = (name: keyof Options): string => (name === 'format' ? 'output_format' : fieldName(name));
 
@@ -92,7 +111,6 @@ function parseValue(name: PageOption, text: string): string | boolean {
     case 'number': {
       if ('yes' in type && text === 'yes') return String(type.yes);
       if ('words' in type && Object.hasOwn(type.words ?? {}, text)) return text;
-      if ('words' in type && Object.hasOwn(type.words ?? {}, text)) return text;
       const isValid =
         NUMBER_TEXTS[type.kind].test(text) && Number(text) >= type.min && Number(text) <= type.max;
       return isValid ? String(Number(text) / (control?.factor ?? 1)) : String(fallback);
@@ -112,11 +130,11 @@ export function parseOptions(query: URLSearchParams): Options {
   const textOf = (name: keyof Options): string =>
     query.get(fieldOf(name)) ?? (name === 'format' ? query.get('format') : undefined) ?? '';
   const parsed = PAGE_OPTIONS.map((name) => [name, parseValue(name, textOf(name))] as const);
-  const delay = Number(textOf('delay'));
+  const [format, delay] = [textOf('format').toLowerCase(), Number(textOf('delay'))];
   return {
     ...(Object.fromEntries(parsed) as Options),
     preset: textOf('preset'),
-    format: OUTPUT_NAMES.get(textOf('format').toLowerCase()) ?? 'webp',
+    format: format === SMALLEST ? format : (OUTPUT_NAMES.get(format) ?? 'webp'),
     combine: textOf('combine') === 'true',
     delay:
       Number.isInteger(delay) && delay >= FRAME_DELAY_MS.min && delay <= FRAME_DELAY_MS.max
@@ -240,20 +258,20 @@ export const hasPosition = (all: Options): boolean =>
   hasBox(all) && (POSITIONED.includes(all.fit) || !isSet('fit'));
 
 /** Returns whether results are lossless because of the option: quality and maximum size have no effect then. */
-export const isLossless = ({ format, lossless }: Options): boolean => lossless && OUTPUTS[format].lossless;
+export const isLossless = ({ format, lossless }: Options): boolean => lossless && FORMATS[format].lossless;
 
 /** Name of the result format. */
-export const formatLabel = computed(() => (isSet('format') ? OUTPUTS[options.value.format].label : 'Preset'));
+export const formatLabel = computed(() => (isSet('format') ? FORMATS[options.value.format].label : 'Preset'));
 
 /** Summary of the options in a line. */
 export const summary = computed(() => {
   const { preset, format, quality, width, height, scale } = options.value;
   const lossless = isLossless(options.value);
-  const hasQuality = OUTPUTS[format].quality && isSet('quality');
+  const hasQuality = FORMATS[format].quality && isSet('quality');
   const size = width || height ? `${width || 'any'} × ${height || 'any'}` : scale && `${scale}%`;
   return [
     preset,
-    isSet('format') && OUTPUTS[format].label,
+    isSet('format') && FORMATS[format].label,
     lossless ? 'lossless' : hasQuality && `quality ${quality}`,
     size,
   ]
@@ -272,18 +290,18 @@ function toFields(choices: Choices): URLSearchParams {
   const all = choices.all();
   const { preset, format, width, height, scale } = all;
   const lossless = isLossless(all);
-  const hasPaper = OUTPUTS[format].paper === true;
+  const hasPaper = FORMATS[format].paper === true;
   const hasEffect: Partial<Record<keyof Options, boolean>> = {
-    quality: OUTPUTS[format].quality && !lossless && (all.quality !== AUTO || hasBytesLimit(format)),
+    quality: FORMATS[format].quality && !lossless && (all.quality !== AUTO || canChooseQuality(format)),
     fit: hasBox(all),
     position: hasPosition(all),
     scale: width === '' && height === '',
     enlarge: preset !== '' || width !== '' || height !== '' || scale !== '',
-    lossless: OUTPUTS[format].lossless,
+    lossless: FORMATS[format].lossless,
     pages: isPages(all.pages),
-    maxBytes: hasBytesLimit(format) && !lossless,
-    combine: COMBINED_TYPES.includes(format),
-    delay: all.combine && combinesFrames(format),
+    maxBytes: canLimitBytes(format) && !lossless,
+    combine: (COMBINED_TYPES as readonly PageFormat[]).includes(format),
+    delay: all.combine && combinesPictures(format),
     name: all.combine,
     pageSize: hasPaper,
     pageMargin: hasPaper,

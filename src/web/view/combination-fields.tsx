@@ -1,8 +1,8 @@
 /** @module The options of the one file that all files become. */
-import { combinesFrames, FRAME_DELAY_MS, OUTPUTS } from '../../tables/formats.ts';
+import { FRAME_DELAY_MS } from '../../tables/formats.ts';
 import { canCombine, DEFAULT_NAME } from '../state/combination.ts';
 import { items } from '../state/items.ts';
-import { formatLabel, options, setOption } from '../state/options.ts';
+import { combinesPictures, FORMATS, formatLabel, options, setOption } from '../state/options.ts';
 import { Labelled } from './elements.tsx';
 import { NumberField, Select } from './fields.tsx';
 
@@ -26,7 +26,7 @@ export function CombinationFields() {
         </span>
       </label>
       {combine && <PaperFields />}
-      {combine && combinesFrames(format) && <DelayField />}
+      {combine && combinesPictures(format) && <DelayField />}
     </>
   );
 }
@@ -34,7 +34,7 @@ export function CombinationFields() {
 /** The size, the margin and the orientation of the pages of a PDF. */
 export function PaperFields() {
   const { format, pageSize } = options.value;
-  if (!OUTPUTS[format].paper) return null;
+  if (!FORMATS[format].paper) return null;
   return (
     <>
       <div class="sides">

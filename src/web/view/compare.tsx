@@ -1,17 +1,16 @@
 import '../style/compare.css';
 import { computed, type Signal, useSignal } from '@preact/signals';
 import type { ComponentChildren, RefObject } from 'preact';
-import { useContext, useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { formatBytes, formatChange } from '../../base/text.ts';
-import { OUTPUTS } from '../../tables/formats.ts';
 import { isArchive, isPdf } from '../actions/convert-files.ts';
 import { followed, followOptions } from '../actions/follow-options.ts';
 import { canShare, share } from '../actions/share.ts';
 import { backoff } from '../client/queue.ts';
 import { typeLabel } from '../format.ts';
+import { choose } from '../state/candidates.ts';
 import { combines } from '../state/combination.ts';
 import type { Size } from '../state/crop.ts';
-import { formats } from '../state/formats.ts';
 import {
   applyToAll,
   compared,
@@ -28,7 +27,7 @@ import { BackoffNotice } from './backoff.tsx';
 import { Cropper, Original } from './cropper.tsx';
 import { Button } from './elements.tsx';
 import { FieldChoices, QualityField, Select } from './fields.tsx';
-import { isComparable, SaveLink, TurnButtons } from './file-actions.tsx';
+import { formatEntries, isComparable, SaveLink, TurnButtons } from './file-actions.tsx';
 import { SizeFields } from './size-fields.tsx';
 import { useZoom } from './zoom.ts';
 
@@ -110,6 +109,7 @@ export function Compare({ item }: { item: Item }) {
           </output>
         </CompareOptions>
       </FieldChoices.Provider>
+      <Candidates item={item} />
       <Strip item={item} />
     </dialog>
   );
@@ -130,6 +130,31 @@ function removeCompared(item: Item): void {
   const at = all.indexOf(item);
   compared.value = all[at + 1] ?? all[at - 1];
   remove([item]);
+}
+
+/** The results of a file in several formats, by their bytes. A click chooses one. */
+function Candidates({ item }: { item: Item }) {
+  const state = item.state.value;
+  const all = item.candidates.value.toSorted((one, other) => one.bytes - other.bytes);
+  if (all.length < 2) return null;
+  const most = Math.max(...all.map(({ bytes }) => bytes));
+  return (
+    <ul class="candidates" aria-label="Results of this file">
+      {all.map((candidate) => (
+        <li key={candidate.label}>
+          <button
+            type="button"
+            class={candidate.bytes > item.file.size ? 'candidate larger' : 'candidate'}
+            aria-current={state.at === 'done' && state.query === candidate.query ? 'true' : undefined}
+            onClick={() => choose(item, candidate)}
+          >
+            {candidate.text} <strong class="number">{formatBytes(candidate.bytes)}</strong>
+            <span class="bar" style={{ width: `${(candidate.bytes / most) * 100}%` }} />
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
 }
 
 /** The thumbnails of all files, of which one is compared. */
@@ -322,9 +347,7 @@ interface CompareOptionsProps {
 
 /** The options of one file, which can become those of all files. */
 function CompareOptions({ item, isCropping, children }: CompareOptionsProps) {
-  const { all } = useContext(FieldChoices);
   const isOwn = Object.keys(item.own.value).length > 0;
-  const outputs = formats.value?.output ?? [all().format];
   const hint = cropHint(item);
   return (
     <>
@@ -346,11 +369,7 @@ function CompareOptions({ item, isCropping, children }: CompareOptionsProps) {
         </div>
         {!combines.value && (
           <>
-            <Select
-              name="format"
-              label="Convert to"
-              labels={Object.fromEntries(outputs.map((type) => [type, OUTPUTS[type].label]))}
-            />
+            <Select name="format" label="Convert to" labels={Object.fromEntries(formatEntries())} />
             <QualityField />
           </>
         )}

@@ -1,64 +1,62 @@
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
-import { hasBytesLimit, OUTPUTS } from '../../tables/formats.ts';
 import { type Control, OPTIONS, optionRow } from '../../tables/options.ts';
-import { AUTO, isLossless, type Options, type PageOption, panel, rowOf } from '../state/options.ts';
-import { Entries, Labelled } from './elements.tsx';
+import { LOOKS_THE_SAME } from '../format.ts';
+import {
+  AUTO,
+  canChooseQuality,
+  FORMATS,
+  isLossless,
+  type Options,
+  type PageOption,
+  panel,
+  rowOf,
+} from '../state/options.ts';
+import { Button, Entries, Labelled } from './elements.tsx';
 
 /** The options that the fields show and change: those of the panel, or of one file. */
 export const FieldChoices = createContext(panel);
 
-/** Slider for the quality, if the format has one. */
+/** The quality, if the format has one: that which the server chooses for each picture, or a number. */
 export function QualityField() {
   const { all, isSet, set } = useContext(FieldChoices);
   const { quality, format } = all();
   const { type, control } = OPTIONS.quality;
-  if (!OUTPUTS[format].quality) return null;
-  const isAuto = quality === AUTO && isSet('quality') && hasBytesLimit(format);
-  const number = quality === AUTO ? OPTIONS.quality.default : quality;
-  const slider = (
-    <Labelled
-      class="quality"
-      label={
-        <>
-          {control.label}{' '}
-          <span class="number" aria-hidden="true">
-            {isSet('quality') ? (isAuto ? AUTO : number) : 'preset'}
-          </span>
-        </>
-      }
-    >
+  if (!FORMATS[format].quality) return null;
+  const isAuto = quality === AUTO && isSet('quality') && canChooseQuality(format);
+  const number = quality === AUTO ? String(OPTIONS.quality.default) : quality;
+  const chosen = isAuto ? LOOKS_THE_SAME : number;
+  return (
+    <fieldset class="quality">
+      <legend class="label">
+        {control.label}{' '}
+        <span class="number" aria-hidden="true">
+          {isSet('quality') ? chosen : 'preset'}
+        </span>
+      </legend>
+      {canChooseQuality(format) && (
+        <Button
+          aria-pressed={isAuto}
+          title="As small as it can be and look the same"
+          disabled={isLossless(all())}
+          onClick={() => set({ quality: isAuto ? number : AUTO })}
+        >
+          Auto
+        </Button>
+      )}
       <input
         type="range"
         name="quality"
+        class={isAuto ? 'unused' : undefined}
         min={type.min}
         max={type.max}
         value={number}
-        aria-valuetext={isAuto ? AUTO : isSet('quality') ? undefined : 'as in the preset'}
-        disabled={isAuto || isLossless(all())}
+        aria-label={control.label}
+        aria-valuetext={isAuto ? LOOKS_THE_SAME : isSet('quality') ? undefined : 'as in the preset'}
+        disabled={isLossless(all())}
         onInput={({ currentTarget }) => set({ quality: currentTarget.value })}
       />
-    </Labelled>
-  );
-  if (!hasBytesLimit(format)) return slider;
-  return (
-    <>
-      <label class="check">
-        <input
-          type="checkbox"
-          name="auto"
-          checked={isAuto}
-          disabled={isLossless(all())}
-          onChange={({ currentTarget }) =>
-            set({ quality: currentTarget.checked ? AUTO : String(OPTIONS.quality.default) })
-          }
-        />
-        <span>
-          Auto <small>as small as it can be and look the same</small>
-        </span>
-      </label>
-      {slider}
-    </>
+    </fieldset>
   );
 }
 

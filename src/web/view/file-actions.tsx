@@ -1,7 +1,6 @@
 // biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements whose display is grid
 // biome-ignore-all lint/a11y/useFocusableInteractive: the rows and their controls have the focus
 import { useSignal } from '@preact/signals';
-import { OUTPUTS, type OutputType } from '../../tables/formats.ts';
 import { convert, isArchive } from '../actions/convert-files.ts';
 import { combines } from '../state/combination.ts';
 import { formats } from '../state/formats.ts';
@@ -16,7 +15,7 @@ import {
   stateOf,
 } from '../state/items.ts';
 import { saveNameOf } from '../state/names.ts';
-import { choicesOf, formatLabel } from '../state/options.ts';
+import { choicesOf, FORMATS, formatLabel, type PageFormat, SMALLEST } from '../state/options.ts';
 import { grabbed } from '../state/order.ts';
 import { menu } from '../state/rows.ts';
 import { TURNS, type Turn, turn } from '../state/turns.ts';
@@ -124,12 +123,16 @@ export function Tools({ item }: { item: Item }) {
 export function isComparable(item: Item): boolean {
   const state = stateOf(item);
   if (combines.value) return state.at !== 'failed';
-  return state.at === 'ready' || (state.at === 'done' && !isArchive(state.result.blob));
+  if (state.at !== 'done') return state.at === 'ready';
+  const { blob, isOriginal, preview } = state.result;
+  return !isArchive(blob) && !(isOriginal && preview.value === null);
 }
 
-/** Returns whether a file has a result of other options. */
-export const canRepeat = (item: Item): boolean =>
-  item.state.value.at === 'done' && !combines.value && isStale(item);
+/** Returns whether a file has a result of other options, or is its own result. */
+export const canRepeat = (item: Item): boolean => {
+  const state = item.state.value;
+  return state.at === 'done' && !combines.value && (isStale(item) || state.result.isOriginal === true);
+};
 
 /** Converts a file again, with the current options. */
 export const repeat = (item: Item): void => {
@@ -166,6 +169,12 @@ export function removeRow(control: Element, item: Item): void {
   remove([item]);
 }
 
+/** The formats of a list of choices. */
+export const formatEntries = () =>
+  [SMALLEST, ...(formats.value?.output ?? [])].map(
+    (type) => [type, FORMATS[type as PageFormat].label] as const,
+  );
+
 /** Selects the format of a single file. By default, it is the one of all files. */
 export function FormatField({ item: { file, own }, tabIndex = -1 }: { item: Item; tabIndex?: number }) {
   const { set, unset } = choicesOf(own);
@@ -175,12 +184,12 @@ export function FormatField({ item: { file, own }, tabIndex = -1 }: { item: Item
       tabIndex={tabIndex}
       value={own.value.format ?? ''}
       onChange={({ currentTarget: { value } }) => {
-        if (value) set({ format: value as OutputType });
+        if (value) set({ format: value as PageFormat });
         else unset('format');
       }}
     >
       <option value="">→ {formatLabel}</option>
-      <Entries of={(formats.value?.output ?? []).map((type) => [type, OUTPUTS[type].label])} />
+      <Entries of={formatEntries()} />
     </select>
   );
 }

@@ -3,8 +3,10 @@
 import { computed, signal, useComputed } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { formatBytes, formatChange } from '../../base/text.ts';
+import { isLarger, keepOriginals } from '../actions/keep-original.ts';
 import type { Preview } from '../client/preview.ts';
 import { typeLabel } from '../format.ts';
+import { describeOutcome } from '../state/candidates.ts';
 import { combines } from '../state/combination.ts';
 import { compared, type Item, type Result, stateOf } from '../state/items.ts';
 import { choicesOf } from '../state/options.ts';
@@ -91,6 +93,7 @@ function FileRow({ item }: { item: Item }) {
   const transform = useComputed(() => toTransform(choicesOf(item.own).all()));
   const state = stateOf(item);
   const result = state.at === 'done' && !combines.value ? state.result : undefined;
+  const reached = combines.value ? undefined : describeOutcome(state);
   const isPlain = combines.value || state.at === 'ready';
   const isDragged = useComputed(() => dragging.value?.item === item);
   const shift = useComputed(() => shiftOf(item)).value;
@@ -129,13 +132,27 @@ function FileRow({ item }: { item: Item }) {
         {state.at === 'failed' ? (
           <p class="file-state error">{state.message}</p>
         ) : (
-          <p class="file-properties number">
-            <span class={isPlain ? undefined : 'source'}>
-              {typeLabel(file)} {formatBytes(file.size)}
-              {!isPlain && (result ? ' → ' : ' · ')}
-            </span>
-            {result ? <Outcome before={file.size} result={result} /> : <Progress item={item} />}
-          </p>
+          <div class="file-properties number">
+            <p title={reached}>
+              <span class={isPlain ? undefined : 'source'}>
+                {typeLabel(file)} {formatBytes(file.size)}
+                {!isPlain && (result && !result.isOriginal ? ' → ' : ' · ')}
+              </span>
+              {result ? <Outcome before={file.size} result={result} /> : <Progress item={item} />}
+            </p>
+            {reached && <span class="reached">{reached}</span>}
+            {isLarger(item) && (
+              <button
+                type="button"
+                class="link keep"
+                aria-label={`Keep the original ${file.name}`}
+                tabIndex={-1}
+                onClick={() => keepOriginals([item])}
+              >
+                Keep the original
+              </button>
+            )}
+          </div>
         )}
       </div>
       {state.at !== 'failed' && <Tools item={item} />}
@@ -198,7 +215,9 @@ function Thumbnail({ item, src, transform }: ThumbnailProps) {
 }
 
 /** Format, size and saving of a result, after those of the original. */
-function Outcome({ before, result: { blob, label, preview } }: { before: number; result: Result }) {
+function Outcome({ before, result }: { before: number; result: Result }) {
+  const { blob, label, preview, isOriginal } = result;
+  if (isOriginal) return <strong>original kept</strong>;
   return (
     <>
       <strong>

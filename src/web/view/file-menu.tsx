@@ -1,6 +1,8 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import { isLarger, keepOriginals } from '../actions/keep-original.ts';
 import { canShare, share } from '../actions/share.ts';
+import { describeOutcome } from '../state/candidates.ts';
 import { combines } from '../state/combination.ts';
 import { compared, type Item, resetOptions } from '../state/items.ts';
 import { menu, revealing } from '../state/rows.ts';
@@ -36,6 +38,7 @@ function FileMenu({ item, anchor }: { item: Item; anchor: HTMLElement }) {
     action();
   };
   const state = item.state.value;
+  const reached = combines.value ? undefined : describeOutcome(state);
   const shared = state.at === 'done' && !combines.value ? [{ file, result: state.result }] : [];
   const canTurn = ['ready', 'done'].includes(item.state.value.at);
   return (
@@ -50,6 +53,7 @@ function FileMenu({ item, anchor }: { item: Item; anchor: HTMLElement }) {
       }}
       onKeyDown={handleKey}
     >
+      {reached && <p class="file-state">{reached}</p>}
       {marksOf(item).map(({ look, icon, text }) => (
         <p key={text} class={`file-state ${look}`}>
           <Icon name={icon} /> {text}
@@ -63,6 +67,11 @@ function FileMenu({ item, anchor }: { item: Item; anchor: HTMLElement }) {
           })}
         >
           Compare
+        </Entry>
+      )}
+      {isLarger(item) && (
+        <Entry icon="back" onClick={act(() => keepOriginals([item]))}>
+          Keep the original
         </Entry>
       )}
       {canShare(shared) && (

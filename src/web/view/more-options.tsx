@@ -1,14 +1,23 @@
 /** @module Less common options, in groups. The first visit does not load them. */
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { combinesFrames, DPI, hasBytesLimit, INPUTS, OUTPUTS } from '../../tables/formats.ts';
+import { DPI, INPUTS } from '../../tables/formats.ts';
 import { OPTIONS, optionsWith } from '../../tables/options.ts';
 import { command } from '../actions/curl.ts';
 import { inputTypeOf } from '../format.ts';
 import { combines } from '../state/combination.ts';
 import { formats } from '../state/formats.ts';
 import { announcement, items } from '../state/items.ts';
-import { hasBox, hasPosition, isLossless, options, setOption } from '../state/options.ts';
+import {
+  canLimitBytes,
+  combinesPictures,
+  FORMATS,
+  hasBox,
+  hasPosition,
+  isLossless,
+  options,
+  setOption,
+} from '../state/options.ts';
 import { chosenSettings, removeSettings, saveSettings } from '../state/settings.ts';
 import { CombinationFields, CombinedNameField, PaperFields } from './combination-fields.tsx';
 import { Button, Labelled } from './elements.tsx';
@@ -21,13 +30,13 @@ const OTHERS = optionsWith('filter', 'colours');
 /** All options that are not always visible. Those for some kinds of files are visible if a file in the list needs them, or if they are set. */
 export function MoreOptions() {
   const { preset, format, fit, crop, background, frames, pages, dpi, combine } = options.value;
-  const { alpha, animation, pages: hasPages, takesBackground, lossless } = OUTPUTS[format];
+  const { alpha, animation, pages: hasPages, takesBackground, lossless } = FORMATS[format];
   const types = items.value.map(({ file }) => inputTypeOf(file)).filter((type) => type !== undefined);
   const accepted = formats.value?.input;
   const inputs = [...new Set(types)].map((type) => INPUTS[type]);
   const flattens = (alpha === 'none' || takesBackground === true) && inputs.some(({ opaque }) => !opaque);
   // One animation of all files has a frame for each.
-  const isAnimation = combines.value && combinesFrames(format);
+  const isAnimation = combines.value && combinesPictures(format);
   const mayMove = (animation || hasPages) && inputs.some((input) => input.animation);
   const hasBorders = hasBox(options.value) && fit === 'contain';
   return (
@@ -61,7 +70,7 @@ export function MoreOptions() {
         ))}
       </Group>
       <Group name="Bytes">
-        {hasBytesLimit(format) && !combines.value && (
+        {canLimitBytes(format) && !combines.value && (
           <NumberField name="maxBytes" disabled={isLossless(options.value)} />
         )}
         {lossless && <Check name="lossless" />}

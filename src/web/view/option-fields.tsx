@@ -1,11 +1,10 @@
 /** @module The fields of options that need more than a list, a number or a checkbox. */
 import { useContext, useRef } from 'preact/hooks';
 import { DEFAULT_PATTERN } from '../../base/name-pattern.ts';
-import { OUTPUTS } from '../../tables/formats.ts';
 import { MAX_PAGE, OPTIONS } from '../../tables/options.ts';
 import { accepted } from '../state/formats.ts';
 import { exampleName, namePattern, patternError } from '../state/names.ts';
-import { isPages } from '../state/options.ts';
+import { FORMATS, isPages } from '../state/options.ts';
 import { setWatermark, watermark } from '../state/watermark.ts';
 import { Button, Labelled } from './elements.tsx';
 import { Check, FieldChoices, NumberField, Select } from './fields.tsx';
@@ -14,7 +13,7 @@ import { Check, FieldChoices, NumberField, Select } from './fields.tsx';
 export function PagesField() {
   const { all, isSet, set } = useContext(FieldChoices);
   const { pages, format, preset } = all();
-  const isDocument = !isSet('format') || OUTPUTS[format].pages;
+  const isDocument = !isSet('format') || FORMATS[format].pages;
   const error = isPages(pages) ? '' : `Type numbers from 1 to ${MAX_PAGE}, such as 1-3,5, or all, or first.`;
   const hint = isDocument
     ? 'Numbers such as 1-3,5, or all, or first.'

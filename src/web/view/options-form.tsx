@@ -1,9 +1,18 @@
 import { signal, useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { OUTPUTS, type OutputType } from '../../tables/formats.ts';
 import { combines } from '../state/combination.ts';
 import { formats } from '../state/formats.ts';
-import { fields, isSet, options, setOption, summary, unset } from '../state/options.ts';
+import {
+  FORMATS,
+  fields,
+  isSet,
+  options,
+  type PageFormat,
+  SMALLEST,
+  setOption,
+  summary,
+  unset,
+} from '../state/options.ts';
 import { applySettings, chosenSettings, settings } from '../state/settings.ts';
 import { CombinationFields } from './combination-fields.tsx';
 import { Entries, Icon, Labelled, Segments } from './elements.tsx';
@@ -115,25 +124,28 @@ function PresetField() {
 }
 
 /** The formats that are always visible. */
-const USUAL: readonly (OutputType | '')[] = ['', 'webp', 'jpg', 'png', 'pdf'];
+const USUAL: readonly (PageFormat | '')[] = ['', SMALLEST, 'webp', 'jpg', 'png', 'pdf'];
 
 /** The formats to choose from; empty for that of the preset. */
 function FormatField() {
   const { preset, format } = options.value;
-  const all: readonly (OutputType | '')[] = formats.value?.output ?? [format];
+  const all: readonly (PageFormat | '')[] = formats.value ? [SMALLEST, ...formats.value.output] : [format];
   const choices = preset === '' ? all : (['', ...all] as const);
   const usual = USUAL.filter((type) => choices.includes(type));
   const others = choices.filter((type) => !USUAL.includes(type));
   const common = {
     name: 'output_format',
-    labels: (type: OutputType | '') => (type ? OUTPUTS[type].label : 'Preset'),
+    labels: (type: PageFormat | '') => (type ? FORMATS[type].label : 'Preset'),
     chosen: isSet('format') ? format : ('' as const),
-    onChoose: (type: OutputType | '') => (type ? setOption('format', type) : unset('format')),
+    onChoose: (type: PageFormat | '') => (type ? setOption('format', type) : unset('format')),
   };
   return (
     <fieldset class="formats">
       <legend>Convert to</legend>
       <Segments values={usual} {...common} />
+      {common.chosen === SMALLEST && (
+        <small>For each file, the format that takes the fewest bytes and looks the same.</small>
+      )}
       {others.length > 0 && (
         <details open={others.includes(common.chosen)}>
           <summary>Other…</summary>

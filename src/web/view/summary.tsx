@@ -1,5 +1,6 @@
 import { plural } from '../../base/text.ts';
 import { NOTES } from '../../tables/notes.ts';
+import { keepOriginals, larger } from '../actions/keep-original.ts';
 import { items } from '../state/items.ts';
 import { keptKinds, removedKinds } from '../state/removed.ts';
 import { failures, isGroupOpen, isGroupOpened, sharedNotes } from '../state/rows.ts';
@@ -9,7 +10,8 @@ import { Icon } from './elements.tsx';
 export function Summary() {
   const count = failures.value.length;
   const [removed, kept] = [removedKinds.value, keptKinds.value];
-  if (count + sharedNotes.value.length + removed.files + kept.files === 0) return null;
+  const largerCount = larger.value.length;
+  if (count + sharedNotes.value.length + removed.files + kept.files + largerCount === 0) return null;
   return (
     <div class="summary">
       {count > 0 && (
@@ -24,6 +26,14 @@ export function Summary() {
         >
           <Icon name="expand" /> {count} not converted
         </button>
+      )}
+      {largerCount > 1 && (
+        <p class="file-state loss">
+          <Icon name="warning" /> {plural(largerCount, 'result')} are larger than their originals.{' '}
+          <button type="button" class="link" onClick={() => keepOriginals(larger.value)}>
+            Keep the originals
+          </button>
+        </p>
       )}
       {kept.files > 0 && (
         <p class="file-state loss">
