@@ -61,7 +61,7 @@ describe('a multipart request', () => {
   it('with a field in a charset that is neither supported nor a superset of ASCII is rejected', async () => {
     const field = part('form-data; name="format"', '\0j\0p\0g', 'text/plain; charset=utf-16be');
     expect((await single(field + file() + END)).outcome).to.equal(
-      '400 Invalid format "\ufffdj\ufffdp\ufffdg": expected one of webp, png, jpg, gif, bmp, pdf, auto.',
+      '400 Invalid format "\ufffdj\ufffdp\ufffdg": expected one of webp, png, jpg, gif, bmp, pdf, auto, smallest.',
     );
   });
 
