@@ -18,10 +18,12 @@ export const KIND_LABELS: Readonly<Record<RevealedKind, string>> = {
 /** Kinds that are about people. The page does not mention the removal of others by itself. */
 const PERSONAL: readonly RevealedKind[] = ['place', 'time', 'camera', 'owner', 'thumbnail'];
 
+const LIST = new Intl.ListFormat('en-GB');
+
 /** Lists kinds as the start of a sentence, such as "Place, time and camera"; empty without any. */
 function listKinds(kinds: readonly RevealedKind[]): string {
   const labels = PERSONAL.filter((kind) => kinds.includes(kind)).map((kind) => KIND_LABELS[kind]);
-  const list = new Intl.ListFormat('en-GB').format(labels.map((label) => label.toLowerCase()));
+  const list = LIST.format(labels.map((label) => label.toLowerCase()));
   return list.charAt(0).toUpperCase() + list.slice(1);
 }
 
@@ -29,7 +31,7 @@ function listKinds(kinds: readonly RevealedKind[]): string {
 const summed = (part: 'removed' | 'kept') =>
   computed(() => {
     const lists = combines.value ? [] : done.value.map(({ result }) => result[part]);
-    const found = lists.filter((kinds) => listKinds(kinds) !== '');
+    const found = lists.filter((kinds) => PERSONAL.some((kind) => kinds.includes(kind)));
     return { kinds: listKinds(found.flat()), files: found.length };
   });
 
