@@ -114,7 +114,9 @@ function Saved({ before, after, counts: isCounting }: { before: number; after: n
     if (!isCounting || matchMedia('(prefers-reduced-motion: reduce)').matches) return undefined;
     const start = performance.now();
     const step = (now: number): void => {
-      share.value = 1 - Math.max(0, 1 - (now - start) / COUNT_MS) ** 3;
+      // The first frame can have begun before.
+      const passed = Math.min(1, Math.max(0, (now - start) / COUNT_MS));
+      share.value = 1 - (1 - passed) ** 3;
       if (share.value < 1) frame = requestAnimationFrame(step);
     };
     let frame = requestAnimationFrame(step);
