@@ -201,7 +201,7 @@ export async function compare(page: Page, name: string) {
         .waitFor(),
     close: async () => {
       await page.keyboard.press('Escape');
-      await dialog.waitFor({ state: 'detached' });
+      await page.locator('dialog').waitFor({ state: 'detached' }); // a closed one has no role, but fields
     },
   };
 }
