@@ -216,7 +216,7 @@ describe('a PDF as input', () => {
       alpha: false,
       convertible: true,
       problem: null,
-      conversion: { type: 'jpg', width: 50, height: 30, notes: ['first-page-only'] },
+      conversion: { type: 'jpg', width: 50, height: 30, quality: 80, notes: ['first-page-only'] },
     });
   });
 
