@@ -123,7 +123,7 @@ describe('GET /docs', () => {
       expect(command).to.include(`${origin}/api/v1/convert`);
       expect(await page.locator('body').textContent()).to.not.include('localhost:3000');
       await page.getByRole('link', { name: 'Convert images' }).click();
-      await page.getByRole('radio', { name: 'BMP' }).waitFor();
+      await page.getByRole('radio', { name: 'WebP' }).waitFor();
     });
 
     it('converts a selected file and offers the result', async () => {
