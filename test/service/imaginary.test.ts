@@ -337,6 +337,7 @@ describe('the interface of imaginary', () => {
     ['/extract', { top: '10', left: '20', areawidth: '50', areaheight: '40' }, 'image/png 50x40'],
     ['/smartcrop', { width: '40', aspectratio: '1:1' }, 'image/png 40x40'],
     ['/convert', { type: 'jpeg', quality: '70', compression: '9' }, 'image/jpeg 120x80'],
+    ['/convert', { type: 'jpeg', quality: 'auto' }, 'image/jpeg 120x80'],
     // Other operations.
     ['/fit', { width: '60', height: '60' }, 'image/png 60x40'],
     ['/fit', { width: '600', height: '600' }, 'image/png 120x80'],
@@ -496,7 +497,11 @@ describe('the interface of imaginary', () => {
       ],
       ['/resize', { width: '9', rotate: '45' }, 'rotate "45": expected 90, 180 or 270.'],
       ['/convert', {}, 'type "": expected a format.'],
-      ['/convert', { type: 'exe' }, 'type "exe": expected one of webp, png, jpg, gif, bmp, pdf, auto.'],
+      [
+        '/convert',
+        { type: 'exe' },
+        'type "exe": expected one of webp, png, jpg, gif, bmp, pdf, auto, smallest.',
+      ],
       ['/extract', { areawidth: '9' }, 'areawidth "": expected areawidth and areaheight to be set.'],
       ['/rotate', {}, 'rotate "": expected 90, 180 or 270.'],
       ['/zoom', { factor: '1', top: '5' }, 'areawidth "": expected areawidth and areaheight to be set.'],

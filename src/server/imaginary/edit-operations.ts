@@ -168,7 +168,7 @@ export function apply(plan: Plan, { operation, params }: OperationCall): Plan {
 /** Returns the fields of the parameters that every operation can have, and that hold until another operation has them. */
 export function lastingFieldsOf(params: Params): Fields {
   const { type, background, extend } = params;
-  const quality = integer(params, 'quality');
+  const quality = params.quality === 'auto' ? 'auto' : integer(params, 'quality');
   return {
     ...(type ? { output_format: String(type) } : {}),
     ...(quality && { quality }),
