@@ -578,11 +578,11 @@ function keepsIndices({ image, options }: ConversionJob): boolean {
 
 /**
  * Returns the arguments that write such colours as a palette. ImageMagick would write greys with 8 bits, and alpha with as many. If the
- * palette is asked for, it loses alpha, so a hidden colour that is no grey decides. So few bits take little time to compress well.
+ * palette is asked for, it loses alpha, so a hidden colour that is no grey decides. Small pictures take little time to compress well.
  */
-const encodeIndices = ({ image: { pixels } }: ConversionJob): string[] => [
-  ...(pixels?.alpha
+const encodeIndices = (job: ConversionJob): string[] => [
+  ...(job.image.pixels?.alpha
     ? ['-background', 'rgb(0,0,1)', '-alpha', 'background']
     : define('png', { 'color-type': 3 })),
-  ...compressPng(9, 1),
+  ...(resultPixels(job) < MANY_PIXELS ? compressPng(9, 1) : compressPng(4, 1)),
 ];
