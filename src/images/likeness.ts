@@ -44,6 +44,12 @@ const C1 = 6.5025;
 const C2 = 58.5225;
 /** Square of the distance of the mean colours of a window (Cb and Cr) that halves its likeness. */
 const CHROMA_HALF = 475;
+/** Variance of the luma of a window below which steps beside it are visible as blocks, such as in a blurred background. */
+const SMOOTH_VARIANCE = 8;
+/** Difference of the mean luma of such a window that a conversion to YCbCr can cause. */
+const ROUNDING = 1;
+/** Square of a further difference that halves the likeness. */
+const STEP_HALF = 1;
 /** Steps of the histogram of windows. */
 const STEPS = 4096;
 /** Greys on which pictures with transparency are compared. */
@@ -211,12 +217,17 @@ function summarize({ columns, rows, sums }: Cells): Omit<Likeness, 'hasFewColour
       const similarity =
         ((2 * m1 * m2 + C1) * (2 * covariance + C2)) / ((m1 * m1 + m2 * m2 + C1) * (variance + C2));
       const [cb, cr] = [(sum(6) / count) * 0.564, (sum(7) / count) * 0.713];
-      const likeness = (similarity * CHROMA_HALF) / (CHROMA_HALF + cb * cb + cr * cr);
+      const isSmooth = sum(3) / count - m1 * m1 < SMOOTH_VARIANCE;
+      const step = isSmooth ? Math.max(0, Math.abs(m1 - m2) - ROUNDING) : 0;
+      const likeness =
+        similarity *
+        (CHROMA_HALF / (CHROMA_HALF + cb * cb + cr * cr)) *
+        (STEP_HALF / (STEP_HALF + step * step));
       all[windows] = likeness;
       total += likeness;
       windows += 1;
-      const step = Math.floor(Math.min(1, Math.max(0, likeness)) * STEPS);
-      counts[step] = (counts[step] as number) + 1;
+      const bin = Math.floor(Math.min(1, Math.max(0, likeness)) * STEPS);
+      counts[bin] = (counts[bin] as number) + 1;
     }
   }
   let step = 0;

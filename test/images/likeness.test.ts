@@ -79,6 +79,15 @@ describe('the likeness of two pictures', () => {
     expect(compareSamples(red, grey).mean).to.be.below(0.2);
   });
 
+  it('counts blocks in a gradient, which the structural similarity of flat windows hides', () => {
+    const gradient = make(64, 64, 1, (x) => 100 + Math.round(x / 4));
+    const blocks = make(64, 64, 1, (x, y) => 100 + Math.round(x / 4) + (((x >> 3) + (y >> 3)) % 2 ? 2 : -2));
+    const rounded = make(64, 64, 1, (x) => 101 + Math.round(x / 4));
+    expect(meanSsim(gradient, blocks)).to.be.above(0.95);
+    expect(compareSamples(gradient, blocks).mean).to.be.below(0.95);
+    expect(compareSamples(gradient, rounded).mean).to.be.above(0.99);
+  });
+
   it('ignores the colours of invisible pixels, and counts visible ones over any background', () => {
     const hidden = make(16, 16, 4, (_x, _y, channel) => (channel === 3 ? 0 : 255));
     expect(
