@@ -5,6 +5,7 @@ import { dirname, join, relative } from 'node:path';
 import { expect } from 'chai';
 import { parse } from 'yaml';
 import { withOptionRows } from '../scripts/make-option-rows.ts';
+import { ATTACKS } from '../src/cli/doctor/attacks.ts';
 import { KINDS } from '../src/images/kinds.ts';
 import { loadConfig } from '../src/tables/config.ts';
 import { runCli } from './helpers/command-line.ts';
@@ -174,6 +175,13 @@ describe('the npm scripts', () => {
 describe('the README', () => {
   it('has at most 700 words', () => {
     expect(documentAt('README.md').text.trim().split(/\s+/)).to.have.length.at.most(700);
+  });
+
+  it('shows rows that imagemill doctor --attack prints', () => {
+    const shown = documentAt('README.md').text.match(/(?<=^ ✓ ).*/gm) ?? [];
+    const printed = ATTACKS.map(({ name, must, expected }) => [name, must, expected].join('  '));
+    expect(shown).to.have.length(5);
+    expect(printed).to.include.members(shown.map((row) => row.replaceAll(/ {2,}/g, '  ')));
   });
 });
 
