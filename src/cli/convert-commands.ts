@@ -105,7 +105,7 @@ const SHORT_HELP: readonly {
     },
   },
   {
-    example: 'Proof:       $ imagemill convert scans -o archive -f png --verify pixels',
+    example: 'Checks:      $ imagemill convert scans -o archive -f png --verify pixels',
     options: {
       dryRun: 'only print what would be done',
       verify: 'compare each result with its source',
@@ -182,7 +182,7 @@ export function addConvert(
       'send the files to this instance, with the API key in IMAGEMILL_API_KEY; may be repeated',
       collect,
     )
-    .optionsGroup('Proof:')
+    .optionsGroup('Checks:')
     .option('--dry-run', 'print what would be converted and deleted, and do nothing')
     .option(
       '--verify <pixels|visual>',

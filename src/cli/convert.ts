@@ -240,7 +240,7 @@ async function assertInputs(
   { kind, path, combine }: Destination,
 ): Promise<void> {
   if (pattern !== DEFAULT_PATTERN && kind !== 'folder')
-    throw new CliError('--name needs a folder for -o: a file has its name there.');
+    throw new CliError('--name needs a folder for -o: with a file, -o is its name.');
   if (update && kind !== 'folder' && !(combine && kind === 'file'))
     throw new CliError('--update, --delete and --watch need a folder for -o.');
   if (watch && !inputs.areFolders) throw new CliError('--watch needs folders as inputs.');

@@ -8,10 +8,12 @@ import type { Config } from './config.ts';
 import { INPUTS, MAX_DIMENSION, MAX_SIDE, MAX_WATERMARK, OUTPUTS } from './formats.ts';
 
 /**
- * Which requests can cause an error: `endpoint` all requests, `handler` all except OPTIONS, `rate-limit` all requests if there is
- * a rate limit, `upload` requests with a form, `archive` those whose form can have archives, `file` those with a form, for one of
- * its files, `api-key` and `client-id` those that identify their client, if the settings permit it. The error of a `connection`
- * occurs before a request reaches an endpoint.
+ * Which requests can cause an error:
+ *
+ * - `connection`: a request that has not reached an endpoint
+ * - `endpoint`: all requests; `handler`: all except OPTIONS; `rate-limit`: all if there is a rate limit
+ * - `upload`: requests with a form; `archive`: those whose form can have archives; `file`: one of the files of a form
+ * - `api-key`, `client-id`: requests that identify their client, if the settings permit it
  */
 export type ErrorScope =
   | 'connection'
@@ -180,7 +182,7 @@ const ROWS = {
   ),
   UNKNOWN_PARAMETER: badRequest(
     (names: readonly string[], known: readonly string[]) =>
-      `There is no query parameter ${names.map((name) => `"${name}"`).join(', ')}. Those of an image as the body are ${known.join(', ')}.`,
+      `Unknown query parameter ${names.map((name) => `"${name}"`).join(', ')}: the options of an image as the body are ${known.join(', ')}.`,
     () => [['size'], ['output_format', 'quality', 'width']],
     ([field]) => (field === undefined ? {} : { field }),
   ),
@@ -233,7 +235,7 @@ const ROWS = {
   FILE_ENCRYPTED: fixedFile(400, (file) => `${file} is encrypted: save it without a password.`),
   PDF_TO_PDF: fixedFile(
     400,
-    (file) => `${file} is a PDF already, whose pages are only converted to images: choose another format.`,
+    (file) => `${file} is already a PDF, and its pages can only become images: choose another format.`,
   ),
   OUTPUT_DIMENSION_TOO_LARGE: badFile(
     (file: string, label: string, max: number) =>

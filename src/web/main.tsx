@@ -22,7 +22,7 @@ async function loadParts(): Promise<void> {
   files.loadZipWriter().catch(() => {}); // it is loaded again when it is needed
 }
 
-// Somebody who does something with the page will soon have files, and the server could be away then.
+// The first input usually precedes files, and the server could be unreachable when they arrive.
 for (const type of ['pointerover', 'keydown', 'dragenter'])
   addEventListener(type, () => loadParts().catch(() => {}), { once: true });
 // The first file needs them. If they could not be loaded, the next one tries again.

@@ -52,7 +52,7 @@ const REFUSED = [
     '. -o out --shard 1/2 --name {name}-{number}',
     '--name with {width}, {height} or {number} is not possible with',
   ],
-  ['a.jpg -o b.webp --name c', '--name needs a folder for -o: a file has its name there.'],
+  ['a.jpg -o b.webp --name c', '--name needs a folder for -o: with a file, -o is its name.'],
   // Many files.
   [
     '. -o out --delete',

@@ -30,7 +30,7 @@ describe('imagemill convert --help', () => {
     const lines = short.trimEnd().split('\n');
     expect(lines.length).to.be.at.most(40);
     expect(lines.filter((line) => line.length > 80)).to.deep.equal([]);
-    for (const group of ['Image', 'Files', 'Many files', 'Proof']) {
+    for (const group of ['Image', 'Files', 'Many files', 'Checks']) {
       expect(short).to.match(new RegExp(`^${group}: +\\$ imagemill convert `, 'm'));
       expect(all).to.match(new RegExp(`^${group}:$`, 'm'));
     }

@@ -23,9 +23,9 @@ const SPACES: Readonly<Record<string, string>> = {
 const BITS: Readonly<Record<string, number>> = { uchar: 8, ushort: 16, float: 32 };
 
 /**
- * Facts in which the service and sharp differ, by file. sharp stores 10 bits in 16, and fewer than 8 in 8; decodes greys of AVIF to
- * colours; takes any extra channel for alpha; counts every image of a HEIF, and reduced-resolution pages of a TIFF; and does not
- * report EXIF or IPTC of some formats.
+ * Facts in which the service and sharp differ, by file. sharp stores 10 bits in 16, and fewer than 8 in 8. It decodes
+ * greys of AVIF to colours, and takes any extra channel for alpha. It counts every image of a HEIF, and pages of a TIFF
+ * with a reduced resolution. It does not report EXIF or IPTC of some formats.
  */
 const DIFFERENCES: Readonly<Record<string, readonly string[]>> = {
   'broken-second.avif': ['count'],

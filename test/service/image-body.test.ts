@@ -120,7 +120,7 @@ describe('POST /convert with an image as the body', () => {
     const { status, body } = await send('?width=60&size=3&file=x', 'image/jpeg');
     const { message, reason, field } = JSON.parse(body.toString()).error;
     expect([status, reason, field]).to.deep.equal([400, 'unknown_parameter', 'size']);
-    expect(message).to.match(/^There is no query parameter "size", "file"\. .*output_format.*quality/);
+    expect(message).to.match(/^Unknown query parameter "size", "file": .*output_format.*quality/);
   });
 
   it('rejects more than 100 query parameters, also those of a form, without a look at each', async () => {

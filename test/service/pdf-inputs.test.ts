@@ -256,7 +256,7 @@ describe('a PDF as input', () => {
 
   it('is not converted to PDF, with 400', async () => {
     expect((await post(page(''), { format: 'pdf' })).outcome).to.equal(
-      '400 The file is a PDF already, whose pages are only converted to images: choose another format.',
+      '400 The file is already a PDF, and its pages can only become images: choose another format.',
     );
   });
 

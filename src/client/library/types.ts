@@ -326,7 +326,7 @@ export interface Revealed {
     /** The file. */
     readonly base64: string;
   } | null;
-  /** Whether all fields that are known here were read and listed. */
+  /** Whether the server has read and listed all fields that it knows. */
   readonly complete: boolean;
 }
 
@@ -373,7 +373,7 @@ export interface ImageDescription {
     /** Width in pixels. Null for a PDF, or if only decoding shows it, as with `trim`. */
     readonly width: number | null;
     readonly height: number | null;
-    /** Quality. Null without loss, or if the bytes or the looks of results determine it. */
+    /** Quality. Null without loss, or if it depends on results, as with `max_bytes` or `auto`. */
     readonly quality: number | null;
     /** Notes that are known before the pixels are decoded. */
     readonly notes: readonly Note[];

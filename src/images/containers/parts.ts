@@ -1,5 +1,5 @@
 /**
- * @module Walks through the parts that files consist of, one after the other: chunks of PNG (W3C PNG, third edition, section 5.3)
+ * @module Iterates over the parts that files consist of, one after the other: chunks of PNG (W3C PNG, third edition, section 5.3)
  * and WebP (RFC 9649, section 2.3), boxes of HEIF (ISO/IEC 14496-12, section 4.2), JPEG 2000 and JPEG XL, segments of JPEG
  * (ITU-T T.81, section B.1), and blocks of GIF (GIF89a specification, sections 15 to 26).
  */
@@ -274,7 +274,7 @@ function colourTableLength(flags: number): number {
 }
 
 /**
- * Walks sub-blocks. Each has a length byte and that many bytes. Length 0 terminates them.
+ * Iterates over sub-blocks. Each has a length byte and that many bytes. Length 0 terminates them.
  *
  * @returns the offset after the terminator; undefined if the file ends before it
  */

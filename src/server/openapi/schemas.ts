@@ -236,7 +236,7 @@ const REVEALED = z.strictObject({
     })
     .nullable()
     .describe('The embedded thumbnail, at most 64 KiB. It can show what was cropped.'),
-  complete: z.boolean().describe('Whether all fields that are known here were read and listed.'),
+  complete: z.boolean().describe('Whether the server has read and listed all fields that it knows.'),
 });
 
 const EXPLANATION = z.strictObject({
@@ -310,7 +310,9 @@ const imageDescription = (outputs: readonly OutputType[]) =>
             .min(1)
             .max(100)
             .nullable()
-            .describe('Quality. Null without loss, or if the bytes or the looks of results determine it.'),
+            .describe(
+              'Quality. Null without loss, or if it depends on results, as with `max_bytes` or `auto`.',
+            ),
           notes,
         })
         .optional()
