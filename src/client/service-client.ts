@@ -1,10 +1,9 @@
 /** @module Sends files to running instances, and each to another one if an instance cannot accept it at the moment. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { type ConvertOptions, createClient, ImagemillError, type Result } from './library/index.ts';
+import { backoffAfter, obstacleOf } from './library/retry.ts';
 import { fetchStreamed, streamFile, TruncatedFileError } from './streamed-file.ts';
 
-/** Statuses of a proxy that cannot reach an instance. */
-const GATEWAY_STATUSES = [502, 504];
 /** Maximum number of responses 429 or 503 per file and instance. */
 const MAX_BUSY_RESPONSES = 20;
 /** Media type of several results, if a preset of the instance has variants. */
@@ -15,11 +14,6 @@ const ARCHIVE_MESSAGE =
 const CONTROL_CHARACTERS = /\p{Cc}/gu;
 /** Time limit of a request with its response, in ms. */
 const RESPONSE_TIMEOUT_MS = 120_000;
-
-/** First delay after a failed connection, in ms. It doubles with each further failure. */
-const MIN_BACKOFF_MS = 500;
-/** Maximum delay after a failed connection, in ms. */
-const MAX_BACKOFF_MS = 30_000;
 
 /** A file to convert. */
 interface ConversionRequest {
@@ -154,9 +148,9 @@ async function sendWithRetries<T>(
     } catch (error) {
       signal.throwIfAborted();
       if (isLocal(error)) throw error;
-      if (!(error instanceof ImagemillError) || GATEWAY_STATUSES.includes(error.status)) {
+      if (!(error instanceof ImagemillError) || obstacleOf(error.status) === 'unreachable') {
         failures += 1;
-        server.pause(Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** server.failures));
+        server.pause(backoffAfter(server.failures));
         server.failures += 1;
         if (failures < maxFailures) continue;
         throw new UnavailableError(`${server.base} no longer responds: ${reasonOf(error)}`, { cause: error });

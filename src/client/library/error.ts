@@ -1,10 +1,7 @@
 /** @module The error of a response. The command line and the web page read it in the same way as applications. */
+import { retryDelay } from './retry.ts';
 import type { ErrorDetails, Reason } from './types.ts';
 
-/** Statuses of a service that cannot accept a request at the moment. */
-const BUSY_STATUSES = [429, 503];
-/** Delay before a repetition if the response has no Retry-After, in s. */
-const DEFAULT_RETRY_S = 5;
 const PAYLOAD_TOO_LARGE = 413;
 /** Reason of a 413 without details: the service always states them, so a proxy refused the request. */
 const PROXY_REASON = 'proxy_413';
@@ -34,7 +31,7 @@ export class ImagemillError extends Error {
 
   /** Delay before a repetition of the request, in s. Undefined if the status is neither 429 nor 503. */
   get retryDelayS(): number | undefined {
-    return BUSY_STATUSES.includes(this.status) ? (this.retryAfter ?? DEFAULT_RETRY_S) : undefined;
+    return retryDelay(this.status, this.retryAfter);
   }
 }
 

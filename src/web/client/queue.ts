@@ -4,6 +4,7 @@
  */
 import { effect, signal } from '@preact/signals';
 import { ImagemillError } from '../../client/library/error.ts';
+import { obstacleOf } from '../../client/library/retry.ts';
 import { apiKey, ConnectionError, isAlive } from './api.ts';
 
 /**
@@ -85,11 +86,7 @@ export const backoff = signal<Backoff | undefined>(undefined);
 /** Interval of checks whether the server can be reached again, in ms. */
 const LIVENESS_POLL_MS = 1_000;
 const UNAUTHORIZED = 401;
-const TOO_MANY_REQUESTS = 429;
 const BAD_GATEWAY = 502;
-const UNAVAILABLE = 503;
-/** Statuses of a reverse proxy that cannot reach the server. */
-const PROXY_STATUSES = [BAD_GATEWAY, UNAVAILABLE, 504];
 /**
  * Maximum Retry-After of a 503 that is retried, in s. A full or restarting server sends less; a larger value means that
  * a retry would fail again.
@@ -105,10 +102,11 @@ async function shouldRetry(error: unknown, attempt: number): Promise<boolean> {
   if (error instanceof ImagemillError) {
     const { status, retryAfter = 0 } = error;
     if (status === UNAUTHORIZED) return waitForKey();
-    if (status === TOO_MANY_REQUESTS) return countDown('limit', Math.max(1, retryAfter));
-    if (status === UNAVAILABLE && retryAfter > 0 && retryAfter <= MAX_BACKOFF_S)
-      return countDown('busy', retryAfter);
-    if (!PROXY_STATUSES.includes(status)) return false;
+    const obstacle = obstacleOf(status);
+    if (obstacle === 'limit') return countDown(obstacle, Math.max(1, retryAfter));
+    if (obstacle === 'busy' && retryAfter > 0 && retryAfter <= MAX_BACKOFF_S)
+      return countDown(obstacle, retryAfter);
+    if (!obstacle) return false;
   } else if (!(error instanceof ConnectionError)) return false;
   // If the server is alive, either the file has become unreadable, or the server has restarted or a replica took over.
   // A single retry distinguishes the two cases.

@@ -1,6 +1,7 @@
 /** @module The formats and limits of the server. */
 import { computed, signal } from '@preact/signals';
 import type { Formats, ImagemillError } from '../../client/library/index.ts';
+import { DEFAULT_RETRY_S } from '../../client/library/retry.ts';
 import { INPUTS } from '../../tables/formats.ts';
 import { connect } from '../client/api.ts';
 import type { Preview } from '../client/preview.ts';
@@ -49,14 +50,11 @@ export function findRejection(file: File, preview: Preview | null | undefined): 
   return undefined;
 }
 
-/** Delay before a retry if the response has no Retry-After, in ms. */
-const DEFAULT_RETRY_MS = 5_000;
-
 /** Loads the formats. Retries until the server responds, for example after a restart. */
 export async function loadFormats(): Promise<void> {
   const loaded = await queued((signal) => connect().formats({ signal }), new AbortController().signal).catch(
     ({ retryAfter = 0 }: ImagemillError) => {
-      setTimeout(loadFormats, retryAfter * 1000 || DEFAULT_RETRY_MS);
+      setTimeout(loadFormats, 1000 * (retryAfter || DEFAULT_RETRY_S));
     },
   );
   if (loaded) applyFormats(loaded);
