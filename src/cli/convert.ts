@@ -21,7 +21,7 @@ import {
 import { type BulkOptions, parseBulkOptions } from './convert/bulk-options.ts';
 import { combineInputs } from './convert/combine-inputs.ts';
 import { convertInputs, exitSoonAfter } from './convert/convert-all.ts';
-import { type Converter, STDIN, StopError, startOnDemand, stateOf } from './convert/converter.ts';
+import { type Converter, STDIN, StopError, startOnDemand } from './convert/converter.ts';
 import { type Flags, parseOptions, parseResults, toCombinedParts, toFormFields } from './convert/flags.ts';
 import { createInputs, type Inputs } from './convert/inputs.ts';
 import { createLocalConverter } from './convert/local-converter.ts';
@@ -82,7 +82,7 @@ export async function convert(
       );
     if (!resultFolder && !bulk.dryRun) await converter.start(); // report missing tools before anything else
     const started = { inputs, report, resultFolder, converter: converter.start, signal, writing };
-    const run = { ...started, ...runOptions(flags, command, inputs) };
+    const run = { ...started, flags, destination, results, bulk, jobs: command.jobs };
     const { options } = results[0] as Variant;
     await (destination.combine ? combineInputs({ ...run, options, timing }) : convertInputs(run)).catch(
       (error) => {
@@ -165,28 +165,6 @@ function createConverter(
   return urls.length > 0
     ? createRemoteConverter({ config, urls, fields, watermark: watermark?.path, notice, signal })
     : createLocalConverter(config, formats, { jobs, signal, watermark, verify });
-}
-
-/** Returns how the files are converted. */
-function runOptions(
-  { json: digests = false, force = false, preserveTimes = false }: ConvertFlags,
-  { destination, results, bulk, jobs }: Command,
-  { test }: Inputs,
-) {
-  const { dryRun, urls } = bulk;
-  const isRemote = urls.length > 0;
-  const check = isRemote ? stateOf : test.assertImage; // instances can accept other types
-  return {
-    destination,
-    results,
-    bulk,
-    digests,
-    force,
-    preserveTimes,
-    check: dryRun ? check : undefined,
-    // One job more than conversions: one result can be written while `jobs` others are converted. A dry run prints in the order of names.
-    concurrency: dryRun ? 1 : isRemote ? jobs : jobs + 1,
-  };
 }
 
 /**

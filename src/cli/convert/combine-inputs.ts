@@ -6,7 +6,7 @@ import { toFrame } from '../../conversion/request/forms.ts';
 import { hashFile, isInside, realPathOf } from '../../files/system.ts';
 import type { FrameTiming } from '../../images/combined/combiner.ts';
 import { combinesFrames } from '../../tables/formats.ts';
-import type { Run } from './convert-all.ts';
+import { concurrencyOf, type Run } from './convert-all.ts';
 import {
   type ConvertedFile,
   fileError,
@@ -44,7 +44,7 @@ interface Part extends Source {
  * @throws {StopError} if no file can be converted any more
  */
 export async function combineInputs(run: CombineRun): Promise<void> {
-  const { destination, options, bulk, report, resultFolder, force, signal } = run;
+  const { destination, options, bulk, flags, report, resultFolder, signal } = run;
   const { path: output } = destination;
   const job = (input: string) => ({ input, output, options });
   let hasFailed = false;
@@ -61,7 +61,7 @@ export async function combineInputs(run: CombineRun): Promise<void> {
     for (const { input } of sources) report.upToDate(job(input));
     return;
   }
-  const replaces = force || (resultFolder?.owns(combined.job) ?? false);
+  const replaces = flags.force || (resultFolder?.owns(combined.job) ?? false);
   await assertWritable(job(first.input), replaces, destination).catch((error) => fail(first.input, error));
   if (!hasFailed && bulk.dryRun) for (const { input } of sources) report.planned(job(input));
   if (hasFailed || bulk.dryRun) return explain(run, hasFailed);
@@ -144,7 +144,7 @@ async function findIdentical(sources: readonly Source[]): Promise<ReadonlyMap<nu
 
 /** Converts all inputs, several at a time, and identical ones once. Frames get the size of the first one. */
 async function convertParts(
-  { options, destination, report, converter, concurrency, signal }: CombineRun,
+  { options, destination, report, converter, bulk, jobs, signal }: CombineRun,
   sources: readonly Source[],
   keep: (converted: ConvertedFile) => Promise<CombinedPart>,
   fail: (input: string, error: unknown) => void,
@@ -181,18 +181,19 @@ async function convertParts(
     for (let at = queue.shift(); at !== undefined && !signal.aborted; at = queue.shift())
       await convertOne(at, identical.get(at));
   };
-  await Promise.all(Array.from({ length: concurrency }, worker));
+  await Promise.all(Array.from({ length: concurrencyOf({ bulk, jobs }) }, worker));
   return parts;
 }
 
 /** Writes the combined file, and reports each part. */
 async function writeCombined(
-  { destination, options, report, resultFolder, digests, force, preserveTimes, writing }: CombineRun,
+  { destination, options, flags, report, resultFolder, writing }: CombineRun,
   parts: readonly Part[],
   { job, state: sourceState }: Combined,
   path: string,
 ): Promise<void> {
   const { path: output } = destination;
+  const { json: digests, force = false, preserveTimes } = flags;
   const result = digests ? await hashFile(path) : '';
   const newest = Math.max(...parts.map(({ state }) => state?.mtimeMs ?? 0));
   const modifiedMs = preserveTimes ? newest : undefined;

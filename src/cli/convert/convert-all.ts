@@ -15,6 +15,7 @@ import {
   toFileError,
 } from './converter.ts';
 import type { Input } from './find-images.ts';
+import type { Flags } from './flags.ts';
 import type { Inputs } from './inputs.ts';
 import {
   assertWritable,
@@ -37,23 +38,25 @@ export interface Run extends PlanOptions {
   /** The index of the output folder, with `--update`. */
   readonly resultFolder: ResultFolder | undefined;
   readonly report: Report;
-  /** Add the digests of the source and the result to the report. */
-  readonly digests: boolean;
-  /** Replace existing files. */
-  readonly force: boolean;
-  /** Give each result the modification time of its source. */
-  readonly preserveTimes: boolean;
-  /** With `--dry-run`, checks a source, instead of a conversion. */
-  readonly check: ((input: string) => Promise<unknown>) | undefined;
+  readonly flags: Flags;
+  /** Number of conversions at the same time. */
+  readonly jobs: number;
   /** Whether an earlier search has reported the results that are up to date. */
   readonly isRepeated?: boolean;
-  /** Number of jobs at the same time. */
-  readonly concurrency: number;
   readonly signal: AbortSignal;
   /** Receives each result while it is written to a file. */
   readonly writing: Set<Promise<void>>;
   /** Called for each file that could not be converted. */
   readonly onFailure?: (input: string) => Promise<void>;
+}
+
+/**
+ * Returns the number of files that are processed at the same time: one more than conversions, since one result can be written while
+ * the others are converted. A dry run prints in the order of names.
+ */
+export function concurrencyOf({ bulk: { dryRun, urls }, jobs }: Pick<Run, 'bulk' | 'jobs'>): number {
+  if (dryRun) return 1;
+  return urls.length > 0 ? jobs : jobs + 1;
 }
 
 /**
@@ -76,22 +79,23 @@ async function convertJobs(jobs: AsyncIterable<PlannedOutput>, run: Run): Promis
       stopped ??= error;
     }
   };
-  await Promise.all(Array.from({ length: run.concurrency }, worker));
+  await Promise.all(Array.from({ length: concurrencyOf(run) }, worker));
   if (stopped !== undefined && !run.signal.aborted) throw stopped;
 }
 
 /** @param isRetry whether another command wrote the result in the meantime */
 async function processJob(job: PlannedOutput, run: Run, isRetry = false): Promise<void> {
-  const { destination, report, resultFolder, signal } = run;
+  const { destination, inputs, bulk, report, resultFolder, signal } = run;
   if ('notice' in job) return report.notice(job.notice);
   const input = 'error' in job ? job.path : job.input;
   try {
     if ('error' in job) throw job.error;
     if (await resultFolder?.isUpToDate(job)) return run.isRepeated ? undefined : report.upToDate(job);
-    const replaces = run.force || (resultFolder?.owns(job) ?? false);
+    const replaces = run.flags.force || (resultFolder?.owns(job) ?? false);
     if (!job.nameBySize) await assertWritable(job, replaces, destination);
-    if (run.check) {
-      await run.check(job.input);
+    if (bulk.dryRun) {
+      const check = bulk.urls.length > 0 ? stateOf : inputs.test.assertImage; // instances can accept other types
+      await check(job.input);
       return (await isUnchanged(job, run)) ? report.upToDate(job) : report.planned(job);
     }
     const converter = await run.converter();
@@ -114,15 +118,16 @@ async function processJob(job: PlannedOutput, run: Run, isRetry = false): Promis
 }
 
 /** Returns whether a conversion would give the result that exists, as for a source that was only touched. */
-async function isUnchanged(job: OutputJob, { resultFolder, force, converter }: Run): Promise<boolean> {
-  const known = force ? undefined : await resultFolder?.keyOf(job);
+async function isUnchanged(job: OutputJob, { resultFolder, flags, converter }: Run): Promise<boolean> {
+  const known = flags.force ? undefined : await resultFolder?.keyOf(job);
   if (known === undefined) return false;
   const { keyOf } = await converter();
   return (await keyOf?.(job)) === known;
 }
 
 async function convertJob(planned: OutputJob, converter: Converter, run: Run): Promise<void> {
-  const { report, resultFolder, digests, force, preserveTimes, signal, writing } = run;
+  const { report, resultFolder, signal, writing } = run;
+  const { json: digests, force = false, preserveTimes } = run.flags;
   let job = planned;
   const write = async (conversion: ConvertedFile): Promise<void> => {
     signal.throwIfAborted();
@@ -159,7 +164,7 @@ async function convertJob(planned: OutputJob, converter: Converter, run: Run): P
 async function nameJob(
   job: OutputJob,
   { width, height }: ConvertedFile,
-  { force, destination }: Run,
+  { flags: { force = false }, destination }: Run,
 ): Promise<OutputJob> {
   if (!job.nameBySize) return job;
   const size = width !== undefined && height !== undefined ? { width, height } : undefined;
