@@ -5,6 +5,7 @@
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
+import { formSchemas } from '../src/conversion/request/forms.ts';
 import { schemas } from '../src/server/openapi/schemas.ts';
 import { loadConfig } from '../src/tables/config.ts';
 import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES, COMBINED_TYPES } from '../src/tables/formats.ts';
@@ -78,7 +79,8 @@ function declarations(): readonly Declaration[] {
   const formats = { inputs: ALL_INPUT_TYPES, outputs: ALL_OUTPUT_TYPES, combined: COMBINED_TYPES };
   const service = { version: '', ...formats };
   const presets = new Map([['name', { fields: [] }]]);
-  const document = schemas({ ...service, presets, config: loadConfig({}) }) as Record<string, Schema>;
+  const forms = formSchemas(ALL_OUTPUT_TYPES, presets);
+  const document = schemas({ ...service, presets, forms, config: loadConfig({}) }) as Record<string, Schema>;
   const { ConvertForm = {}, BatchForm = {}, IdentifyForm = {} } = document;
   const { ImageDescription = {}, Formats = {}, Health = {} } = document;
   const image = ImageDescription.properties ?? {};

@@ -22,7 +22,7 @@ import { repairHeif } from './heif/heif-repair.ts';
 import { keepBestImage, readIco } from './ico.ts';
 import { type ImageFacts, type ImageInfo, RGB_PIXELS } from './image-info.ts';
 import { readJp2, repairJp2 } from './jp2.ts';
-import { readJpeg } from './jpeg.ts';
+import { readJpeg } from './jpeg/jpeg.ts';
 import { readJxl } from './jxl.ts';
 import { readPng } from './png/png.ts';
 import { readPsd, repairPsd } from './psd.ts';
@@ -48,29 +48,7 @@ export type DetectedType = FileType | 'unknown' | 'unsure';
 const ALIASES: Readonly<Record<string, InputType>> = { apng: 'png', tif: 'tiff', jpx: 'jp2', j2c: 'jp2' };
 
 /** Archives and compressed files, by the file extension that `file-type` reports. */
-const ARCHIVES = [
-  '7z',
-  'Z',
-  'ace',
-  'ar',
-  'arj',
-  'bz2',
-  'cab',
-  'cpio',
-  'deb',
-  'gz',
-  'jar',
-  'lz',
-  'lz4',
-  'lzh',
-  'rar',
-  'rpm',
-  'tar',
-  'tar.gz',
-  'xar',
-  'xz',
-  'zst',
-];
+const ARCHIVES = /^(?:7z|Z|ace|ar|arj|bz2|cab|cpio|deb|gz|jar|lz|lz4|lzh|rar|rpm|tar|tar\.gz|xar|xz|zst)$/;
 
 /** What `file-type` skips: a byte order mark, and the tag of an MP3. Behind it, only a PDF or an SVG is one for its decoder. */
 const SKIPPED = /^(?:\u00ef\u00bb\u00bf|ID3)/;
@@ -91,7 +69,7 @@ export async function detectType(head: Uint8Array, complete: boolean): Promise<D
   if (type) return type;
   if (startsWith(head, ZIP)) return 'zip';
   if (found === 'gz') return detectSvg(unpackHead(head), true) === 'svg' ? 'svg' : 'archive';
-  if (found !== undefined && ARCHIVES.includes(found)) return 'archive';
+  if (found !== undefined && ARCHIVES.test(found)) return 'archive';
   if (found !== undefined && found !== 'xml') return 'unknown';
   // To distinguish camera formats, `file-type` reads the first directory, which can be beyond `head`.
   if (found === undefined && startsWith(head, TIFF)) return 'tiff';

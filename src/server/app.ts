@@ -114,14 +114,14 @@ export function createApp(deps: AppDeps): Express {
 function apiRouter(deps: AppDeps): Router {
   const { config, presets, identify, version, draining } = deps;
   const { inputs, outputs, combined } = deps.capabilities;
-  const context = { version, inputs, outputs, combined, presets, config };
-  const parsers = createParsers(outputs, config, presets);
-  const schemas = formSchemas(outputs, presets);
+  const forms = formSchemas(outputs, presets);
+  const context = { version, inputs, outputs, combined, presets, forms, config };
+  const parsers = createParsers(outputs, config, presets, forms);
   const form = <Form extends keyof typeof parsers>(name: Form, accepts: readonly InputType[] = inputs) => ({
     ...deps,
     accepts,
     parse: parsers[name],
-    fields: Object.keys(schemas[name].shape),
+    fields: Object.keys(forms[name].shape),
   });
 
   const formats = formatsBody(context);

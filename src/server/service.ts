@@ -1,8 +1,8 @@
 /** @module Creates the service from its parts: takes the settings, and returns an app that is ready to listen. */
 
 import { createConversionEngine } from '../conversion/engine.ts';
-import { createHealthCheck } from '../conversion/health-check.ts';
 import type { Capabilities } from '../conversion/limits/capabilities.ts';
+import { createHealthCheck } from '../conversion/limits/health-check.ts';
 import { NO_PRESETS, type Presets } from '../conversion/request/forms.ts';
 import { openApiKeys } from '../files/api-keys.ts';
 import { WEB_APP_DIR } from '../folders.ts';

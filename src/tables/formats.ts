@@ -137,77 +137,55 @@ const NAMES = {
   pdf: { label: 'PDF', mediaType: 'application/pdf' },
 } as const;
 
+/** What an input format differs in from {@link STILL}, with its type as its only name. */
+type InputRow = Partial<InputFormat> & Pick<InputFormat, 'coder'>;
+
 /** An input format that cannot be animated, and has another field for the orientation, or none. */
 const STILL = { animation: false, exifOrientation: false };
 
-export const INPUTS: Readonly<Record<InputType, InputFormat>> = {
-  png: { ...NAMES.png, ...STILL, names: ['png'], coder: 'PNG', exifOrientation: true, trustedSize: true },
-  jpg: {
-    ...NAMES.jpg,
-    ...STILL,
-    names: ['jpg', 'jpeg'],
-    coder: 'JPEG',
-    opaque: true,
-    exifOrientation: true,
-    trustedSize: true,
-  },
-  gif: { ...NAMES.gif, ...STILL, names: ['gif'], coder: 'GIF', animation: true },
-  bmp: { ...NAMES.bmp, ...STILL, names: ['bmp'], coder: 'BMP', trustedSize: true },
-  tiff: { ...NAMES.tiff, ...STILL, names: ['tiff'], coder: 'TIFF', pages: true },
-  svg: { ...NAMES.svg, ...STILL, names: ['svg'], coder: undefined },
-  avif: {
-    ...NAMES.avif,
-    ...STILL,
-    names: ['avif'],
-    coder: 'AVIF',
-    coderPackage: 'libheif-plugin-dav1d',
-  },
-  ico: { ...NAMES.ico, ...STILL, names: ['ico'], coder: 'ICO' },
-  webp: {
-    ...NAMES.webp,
-    ...STILL,
-    names: ['webp'],
-    coder: 'WEBP',
-    animation: true,
-    exifOrientation: true,
-    trustedSize: true,
-  },
-  heic: {
-    ...NAMES.heic,
-    ...STILL,
-    names: ['heic', 'heif'],
-    coder: 'HEIC',
-    coderPackage: 'libheif-plugin-libde265',
-  },
-  jxl: {
-    ...NAMES.jxl,
-    ...STILL,
-    names: ['jxl'],
-    coder: undefined,
-    decoder: 'djxl',
-    animation: true,
-    exifOrientation: true,
-  },
-  jp2: { ...NAMES.jp2, ...STILL, names: ['jp2', 'j2k'], coder: 'JP2', exifOrientation: true },
-  psd: { ...NAMES.psd, ...STILL, names: ['psd'], coder: 'PSD', exifOrientation: true },
-  cur: { ...NAMES.cur, ...STILL, names: ['cur'], coder: 'ICO' },
-  pdf: { ...NAMES.pdf, ...STILL, names: ['pdf'], coder: undefined, pages: true, opaque: true },
+const INPUT_ROWS: Readonly<Record<InputType, InputRow>> = {
+  png: { coder: 'PNG', exifOrientation: true, trustedSize: true },
+  jpg: { names: ['jpg', 'jpeg'], coder: 'JPEG', opaque: true, exifOrientation: true, trustedSize: true },
+  gif: { coder: 'GIF', animation: true },
+  bmp: { coder: 'BMP', trustedSize: true },
+  tiff: { coder: 'TIFF', pages: true },
+  svg: { coder: undefined },
+  avif: { coder: 'AVIF', coderPackage: 'libheif-plugin-dav1d' },
+  ico: { coder: 'ICO' },
+  webp: { coder: 'WEBP', animation: true, exifOrientation: true, trustedSize: true },
+  heic: { names: ['heic', 'heif'], coder: 'HEIC', coderPackage: 'libheif-plugin-libde265' },
+  jxl: { coder: undefined, decoder: 'djxl', animation: true, exifOrientation: true },
+  jp2: { names: ['jp2', 'j2k'], coder: 'JP2', exifOrientation: true },
+  psd: { coder: 'PSD', exifOrientation: true },
+  cur: { coder: 'ICO' },
+  pdf: { coder: undefined, pages: true, opaque: true },
 };
 
-/** Capabilities of a format that has none of them. */
-const PLAIN = {
-  quality: false,
-  lossless: false,
-  compressed: false,
-  animation: false,
-  pages: false,
-  profile: false,
-  greys: false,
-  cmyk: false,
-  copyright: false,
-};
-/** Capabilities of a format with a place for a profile and for metadata. */
-const EMBEDDING = { profile: true, copyright: true };
+export const INPUTS = Object.fromEntries(
+  ALL_INPUT_TYPES.map((type): [InputType, InputFormat] => [
+    type,
+    { ...NAMES[type], ...STILL, names: [type], ...INPUT_ROWS[type] },
+  ]),
+) as Readonly<Record<InputType, InputFormat>>;
+
+/** Capabilities that a format has or not. */
+const CAPABILITIES = [
+  'quality',
+  'lossless',
+  'compressed',
+  'animation',
+  'pages',
+  'profile',
+  'greys',
+  'cmyk',
+  'copyright',
+] as const;
+
+/** Returns all capabilities, of which a format has these. */
+const has = (...names: readonly (typeof CAPABILITIES)[number][]) =>
+  Object.fromEntries(CAPABILITIES.map((name) => [name, names.includes(name)])) as Readonly<
+    Record<(typeof CAPABILITIES)[number], boolean>
+  >;
 
 /** Returns the bytes of a signature. `?` stands for any byte. */
 const bytesOf = (signature: string): (number | undefined)[] =>
@@ -216,12 +194,7 @@ const bytesOf = (signature: string): (number | undefined)[] =>
 export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   webp: {
     ...NAMES.webp,
-    ...PLAIN,
-    ...EMBEDDING,
-    quality: true,
-    lossless: true,
-    compressed: true,
-    animation: true,
+    ...has('quality', 'lossless', 'compressed', 'animation', 'profile', 'copyright'),
     coder: 'WEBP',
     alpha: 'full',
     signature: bytesOf('RIFF????WEBP'),
@@ -231,10 +204,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   },
   png: {
     ...NAMES.png,
-    ...PLAIN,
-    ...EMBEDDING,
-    compressed: true,
-    greys: true,
+    ...has('compressed', 'profile', 'greys', 'copyright'),
     coder: 'PNG',
     alpha: 'full',
     signature: bytesOf('\x89PNG\r\n\x1a\n'),
@@ -244,12 +214,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   },
   jpg: {
     ...NAMES.jpg,
-    ...PLAIN,
-    ...EMBEDDING,
-    quality: true,
-    compressed: true,
-    greys: true,
-    cmyk: true,
+    ...has('quality', 'compressed', 'profile', 'greys', 'cmyk', 'copyright'),
     coder: 'JPEG',
     alpha: 'none',
     signature: bytesOf('\xff\xd8\xff'),
@@ -259,9 +224,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   },
   gif: {
     ...NAMES.gif,
-    ...PLAIN,
-    compressed: true,
-    animation: true,
+    ...has('compressed', 'animation'),
     coder: 'GIF',
     alpha: 'binary',
     signature: bytesOf('GIF8'),
@@ -272,7 +235,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   },
   bmp: {
     ...NAMES.bmp,
-    ...PLAIN,
+    ...has(),
     coder: 'BMP3',
     alpha: 'none',
     signature: bytesOf('BM'),
@@ -280,11 +243,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   },
   pdf: {
     ...NAMES.pdf,
-    ...PLAIN,
-    quality: true,
-    lossless: true,
-    compressed: true,
-    pages: true,
+    ...has('quality', 'lossless', 'compressed', 'pages'),
     paper: true,
     coder: 'JPEG',
     alpha: 'full',
@@ -294,10 +253,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   },
   avif: {
     ...NAMES.avif,
-    ...PLAIN,
-    ...EMBEDDING,
-    quality: true,
-    compressed: true,
+    ...has('quality', 'compressed', 'profile', 'copyright'),
     coder: 'PNG',
     alpha: 'full',
     signature: bytesOf('????ftypavif'),
@@ -305,11 +261,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   },
   jxl: {
     ...NAMES.jxl,
-    ...PLAIN,
-    ...EMBEDDING,
-    quality: true,
-    compressed: true,
-    greys: true,
+    ...has('quality', 'compressed', 'profile', 'greys', 'copyright'),
     coder: 'PNG',
     alpha: 'full',
     // Container of ISO/IEC 18181-2, which `--container=1` makes the encoder always write.
@@ -321,13 +273,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   },
   tiff: {
     ...NAMES.tiff,
-    ...PLAIN,
-    ...EMBEDDING,
-    compressed: true,
-    animation: true,
-    pages: true,
-    greys: true,
-    cmyk: true,
+    ...has('compressed', 'animation', 'pages', 'profile', 'greys', 'cmyk', 'copyright'),
     coder: 'TIFF',
     alpha: 'full',
     signature: bytesOf('II*\0'),
@@ -336,7 +282,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   },
   ico: {
     ...NAMES.ico,
-    ...PLAIN,
+    ...has(),
     coder: 'ICO',
     alpha: 'full',
     signature: bytesOf('\0\0\x01\0'),

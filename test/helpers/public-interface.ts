@@ -29,6 +29,7 @@ const document = createDocument('', {
   ...formats,
   version: '1.0.0',
   presets: NO_PRESETS,
+  forms: formSchemas(ALL_OUTPUT_TYPES),
   config,
 }) as unknown as Document;
 

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RedisConnection } from '../../base/redis-client.ts';
 import { formatBytes } from '../../base/text.ts';
-import { convertOnePixel } from '../../conversion/health-check.ts';
+import { convertOnePixel } from '../../conversion/limits/health-check.ts';
 import { isInMemory } from '../../files/system.ts';
 import { Workspaces } from '../../files/workspace.ts';
 import { WEB_APP_DIR } from '../../folders.ts';

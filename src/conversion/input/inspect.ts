@@ -21,7 +21,7 @@ import { correctMetadata } from '../../images/exif.ts';
 import { removeTransforms, takeProfile } from '../../images/heif/heif-repair.ts';
 import type { ImageInfo } from '../../images/image-info.ts';
 import { inspect, repair } from '../../images/index.ts';
-import { readJpegProfile } from '../../images/jpeg.ts';
+import { readJpegProfile } from '../../images/jpeg/jpeg.ts';
 import { completePalette, correctChecksums } from '../../images/png/png-repair.ts';
 import type { RevealedKind } from '../../images/revealed/fields-table.ts';
 import { readRevealedKinds } from '../../images/revealed/read-revealed.ts';

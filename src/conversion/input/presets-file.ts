@@ -8,7 +8,7 @@ import type { Config } from '../../tables/config.ts';
 import { ServiceError, StartupError, serviceError } from '../../tables/errors.ts';
 import type { InputType, OutputType } from '../../tables/formats.ts';
 import type { TextField } from '../context.ts';
-import { createParsers, formSchemas, type Preset, type Presets } from '../request/forms.ts';
+import { createParsers, formSchemas, NO_PRESETS, type Preset, type Presets } from '../request/forms.ts';
 import { namedOptions, toTextFields, VARIANTS_FIELD } from '../request/variants.ts';
 import { readWatermark } from './watermark-image.ts';
 
@@ -50,8 +50,9 @@ export function readPresets(
     if (lines.length > 0) throw new StartupError(lines.join('\n'), { setting });
   };
   check(document.errors.map(({ pos: [offset], message }) => [offset, message.split('\n')[0] as string]));
-  const parse = createParsers(outputs, config).convert;
-  const known = Object.keys(formSchemas(outputs).convert.shape);
+  const forms = formSchemas(outputs);
+  const parse = createParsers(outputs, config, NO_PRESETS, forms).convert;
+  const known = Object.keys(forms.convert.shape);
   const { presets, problems } = checkPresets(document.toJS(), dirname(resolve(path)), (fields) => {
     const unknown = fields.find(([name]) => !known.includes(name));
     if (unknown) throw serviceError('FIELD_INVALID', 'option', unknown[0], `one of ${known.join(', ')}`);

@@ -4,7 +4,7 @@ import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { withoutTexts } from '../../images/colour/icc.ts';
 import { differsFromSrgb, turnSize } from '../../images/image-info.ts';
-import { readJpegProfile } from '../../images/jpeg.ts';
+import { readJpegProfile } from '../../images/jpeg/jpeg.ts';
 import { PictureError, withFax, withJpeg, withPng } from '../../images/pdf/pdf-pictures.ts';
 import { type PdfPicture, PdfWriter } from '../../images/pdf/pdf-writer.ts';
 import type { ConversionInput } from '../context.ts';

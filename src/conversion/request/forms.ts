@@ -97,61 +97,59 @@ const COMBINED_NAME = 'combined';
 /** Creates the check of the field that decides what a failure does. */
 const errorField = (description: string) => oneOf('fail', 'skip').default('fail').describe(description);
 
-/** The form of `POST /convert`. */
-const convertForm = (outputs: readonly OutputType[]) =>
-  resultFields(outputs).extend({
-    [VARIANTS_FIELD]: z
-      .string()
-      .optional()
-      .meta({
-        description:
-          'Several results of the image: a JSON array of objects with a `name` and any options of this form. The other fields apply to all of them. The field can be repeated, with one object each. The response is an archive of all results, with a `manifest.json`.',
-        examples: [
-          '[{"name":"card","width":300},{"name":"zoom","format":"jpg"}]',
-          '{"name":"card","width":300,"height":200,"fit":"cover"}',
-        ],
-      }),
-    combine: flag(
-      false,
-      'Whether all results become one file, instead of an archive: the pages of a PDF or a TIFF, or the frames of a GIF or a WebP. Frames have the size of the first picture, or `width` and `height`, with `fit=contain` unless `fit` is set, and are the first ones of animations. `GET /formats` lists the formats that work here. Excludes `variants` and `max_bytes`, and for frames also `metadata` and `frames=all`.',
+/** The fields that the form of `POST /convert` has in addition. */
+const CONVERT_FIELDS = {
+  [VARIANTS_FIELD]: z
+    .string()
+    .optional()
+    .meta({
+      description:
+        'Several results of the image: a JSON array of objects with a `name` and any options of this form. The other fields apply to all of them. The field can be repeated, with one object each. The response is an archive of all results, with a `manifest.json`.',
+      examples: [
+        '[{"name":"card","width":300},{"name":"zoom","format":"jpg"}]',
+        '{"name":"card","width":300,"height":200,"fit":"cover"}',
+      ],
+    }),
+  combine: flag(
+    false,
+    'Whether all results become one file, instead of an archive: the pages of a PDF or a TIFF, or the frames of a GIF or a WebP. Frames have the size of the first picture, or `width` and `height`, with `fit=contain` unless `fit` is set, and are the first ones of animations. `GET /formats` lists the formats that work here. Excludes `variants` and `max_bytes`, and for frames also `metadata` and `frames=all`.',
+  ),
+  order: oneOf('request', 'name')
+    .default('request')
+    .describe(
+      'Order of the files in a combined file. `request`: that of the request. `name`: by their names, as in file managers: `IMG_2` before `IMG_10`.',
     ),
-    order: oneOf('request', 'name')
-      .default('request')
-      .describe(
-        'Order of the files in a combined file. `request`: that of the request. `name`: by their names, as in file managers: `IMG_2` before `IMG_10`.',
-      ),
-    name: z
-      .string()
-      .optional()
-      .meta({
-        description: `Name of a combined file. Folders and control characters are removed, and the extension of the format is added. Default: \`${COMBINED_NAME}\`.`,
-        examples: ['album', 'receipts.pdf'],
-      }),
-    delay: frameDelay()
-      .default(FRAME_DELAY_MS.default)
-      .describe(
-        'Time of each frame of a combined GIF or WebP in milliseconds. A GIF has hundredths of a second.',
-      ),
-    loop: loopCount().default(0).describe('How often a combined GIF or WebP is played. 0 means forever.'),
-    on_error: errorField(
-      'What to do if a variant fails. `fail`: the request fails, and the message names the variant. `skip`: `manifest.json` and `errors.json` list the errors.',
+  name: z
+    .string()
+    .optional()
+    .meta({
+      description: `Name of a combined file. Folders and control characters are removed, and the extension of the format is added. Default: \`${COMBINED_NAME}\`.`,
+      examples: ['album', 'receipts.pdf'],
+    }),
+  delay: frameDelay()
+    .default(FRAME_DELAY_MS.default)
+    .describe(
+      'Time of each frame of a combined GIF or WebP in milliseconds. A GIF has hundredths of a second.',
     ),
-  });
+  loop: loopCount().default(0).describe('How often a combined GIF or WebP is played. 0 means forever.'),
+  on_error: errorField(
+    'What to do if a variant fails. `fail`: the request fails, and the message names the variant. `skip`: `manifest.json` and `errors.json` list the errors.',
+  ),
+};
 
-/** The form of `POST /batch`. */
-const batchForm = (outputs: readonly OutputType[]) =>
-  convertForm(outputs).extend({
-    on_error: errorField(
-      'What to do if a file fails. `fail`: the request fails with the status of that file, and the message names the file. `skip`: the archive contains the other files, and its `errors.json` lists the errors; a combined file has the others, and `X-Skipped-Files` lists the positions of those that failed; if all files fail, the response is the error of the first file. Send this field before the files, so that it also applies to files that are rejected during the upload.',
-    ),
-    manifest: flag(
-      false,
-      'Whether the archive has a `manifest.json` with the name, size, SHA-256 and notes of each result.',
-    ),
-  });
+/** The fields that only the form of `POST /batch` has, or that mean something else there. */
+const BATCH_FIELDS = {
+  on_error: errorField(
+    'What to do if a file fails. `fail`: the request fails with the status of that file, and the message names the file. `skip`: the archive contains the other files, and its `errors.json` lists the errors; a combined file has the others, and `X-Skipped-Files` lists the positions of those that failed; if all files fail, the response is the error of the first file. Send this field before the files, so that it also applies to files that are rejected during the upload.',
+  ),
+  manifest: flag(
+    false,
+    'Whether the archive has a `manifest.json` with the name, size, SHA-256 and notes of each result.',
+  ),
+};
 
 /** The fields that only the form of `POST /identify` has. */
-const identifyFields = z.object({
+const IDENTIFY_FORM = z.object({
   plan: flag(
     false,
     'Whether the description has the `explanation` of a conversion with the options of the request: what it does and why, its commands, its key and the limits.',
@@ -165,6 +163,9 @@ const identifyFields = z.object({
     'Whether the conversion is that of a part of a combined file. For frames, it needs `width` and `height`.',
   ),
 });
+
+/** The checks of the text fields of each form. */
+export type FormSchemas = ReturnType<typeof formSchemas>;
 
 /**
  * Returns the checks of the text fields of each form. The API reference is generated from them.
@@ -183,10 +184,13 @@ export const formSchemas = (outputs: readonly OutputType[], presets: Presets = N
       ),
   };
   const extra = names.length > 0 ? preset : {};
+  const result = resultFields(outputs);
+  const convert = result.extend(CONVERT_FIELDS);
   return {
-    convert: convertForm(outputs).extend(extra),
-    batch: batchForm(outputs).extend(extra),
-    identify: resultFields(outputs).extend(extra).extend(identifyFields.shape),
+    result,
+    convert: convert.extend(extra),
+    batch: convert.extend(BATCH_FIELDS).extend(extra),
+    identify: result.extend(extra).extend(IDENTIFY_FORM.shape),
   };
 };
 
@@ -222,8 +226,10 @@ export interface IdentifyFields extends WantedConversion {
 }
 
 /** Creates the function that parses the options of one result. */
-export function createOptionsParser(outputs: readonly OutputType[]): Parse<ConvertOptions> {
-  const checks = resultFields(outputs);
+export function createOptionsParser(
+  outputs: readonly OutputType[],
+  checks = resultFields(outputs),
+): Parse<ConvertOptions> {
   return (fields, accept) => toOptions(parseFields(checks, fields), fields, outputs, accept);
 }
 
@@ -236,13 +242,13 @@ export function createParsers(
   outputs: readonly OutputType[],
   { MAX_VARIANTS: maxVariants }: Pick<Config, 'MAX_VARIANTS'>,
   presets: Presets = NO_PRESETS,
+  forms = formSchemas(outputs, presets),
 ) {
-  const forms = formSchemas(outputs);
-  const names = optionNames(outputs);
-  const parse = createOptionsParser(outputs);
-  type Checked = z.output<ReturnType<typeof convertForm>> & { readonly manifest?: boolean };
+  const names = Object.keys(forms.result.shape);
+  const parse = createOptionsParser(outputs, forms.result);
+  type Checked = z.output<FormSchemas['convert']> & { readonly manifest?: boolean };
   const parserOf =
-    (form: typeof forms.convert | typeof forms.batch): Parse<FormOptions> =>
+    (form: FormSchemas['convert' | 'batch']): Parse<FormOptions> =>
     (sent, accept) => {
       const fields = expandPreset(sent, presets);
       const checked: Checked = parseFields(form, fields);
@@ -274,7 +280,7 @@ export function createParsers(
     batch: parserOf(forms.batch),
     identify(sent: readonly TextField[], accept?: string): IdentifyFields {
       const fields = expandPreset(sent, presets);
-      const { plan, combine, reveal } = parseFields(identifyFields, fields);
+      const { plan, combine, reveal } = parseFields(IDENTIFY_FORM, fields);
       const hasOptions = fields.some(([name, value]) => value !== '' && names.includes(name));
       const watermark = findPreset(sent, presets)?.watermark;
       const options = parse(fields, accept);
@@ -432,7 +438,7 @@ export function describePart(
 }
 
 /** The fields of a combined file, checked. */
-type CombinedFields = Pick<z.output<ReturnType<typeof convertForm>>, 'order' | 'name' | 'delay' | 'loop'>;
+type CombinedFields = Pick<z.output<FormSchemas['convert']>, 'order' | 'name' | 'delay' | 'loop'>;
 
 /**
  * Returns a form whose results become one file.

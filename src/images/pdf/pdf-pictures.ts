@@ -4,7 +4,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { fileReader, OPEN_FLAGS, readRange, withFile } from '../containers/file.ts';
 import { jpegSegments, MAX_WRITTEN_CHUNKS, type Part, pngChunks } from '../containers/parts.ts';
 import type { Size } from '../image-info.ts';
-import { withoutSegments } from '../jpeg-data.ts';
+import { withoutSegments } from '../jpeg/jpeg-data.ts';
 import type { PdfPicture } from './pdf-writer.ts';
 
 /** Reads a file, and uses its picture while the file is open. Rejects links, and does not wait for a pipe. */

@@ -1,7 +1,7 @@
 /** @module JSON Schemas of requests and responses, which zod makes. The schemas of forms come from the checks of their fields. */
 import { z } from 'zod';
 import { formatByteLimit } from '../../base/text.ts';
-import { formSchemas, type Presets } from '../../conversion/request/forms.ts';
+import type { FormSchemas, Presets } from '../../conversion/request/forms.ts';
 import { REVEALED_KINDS } from '../../images/revealed/fields-table.ts';
 import type { Config } from '../../tables/config.ts';
 import { ERROR_CODES } from '../../tables/error-table.ts';
@@ -28,14 +28,22 @@ export interface ApiContext {
   readonly combined: readonly OutputType[];
   /** Named options of the operator. */
   readonly presets: Presets;
+  /** The checks of the text fields. */
+  readonly forms: FormSchemas;
   readonly config: Config;
 }
 
 export type Json = Readonly<Record<string, unknown>>;
 
 /** Returns the schemas that operations refer to. */
-export function schemas({ inputs, outputs, combined, presets, config }: ApiContext): Record<string, Json> {
-  const forms = formSchemas(outputs, presets);
+export function schemas({
+  inputs,
+  outputs,
+  combined,
+  presets,
+  forms,
+  config,
+}: ApiContext): Record<string, Json> {
   const limit = formatByteLimit(config.MAX_FILE_BYTES);
   const labels = listLabels(inputs);
   const detected = 'The server detects the type from the content. File name and declared type are ignored.';
@@ -111,7 +119,7 @@ export function formatsBody({
   combined,
   presets,
   config,
-}: Omit<ApiContext, 'version'>): Json {
+}: Omit<ApiContext, 'version' | 'forms'>): Json {
   return {
     input: inputs.flatMap((type) => INPUTS[type].names),
     output: outputs,
@@ -162,11 +170,8 @@ function fieldSchemas(fields: z.ZodObject): Readonly<Record<string, Json>> {
 }
 
 /** Returns the fields of a form as query parameters, which belong to a body that is an image. Each has the sentence of its field. */
-export function queryParameters(
-  { outputs, presets }: ApiContext,
-  form: 'convert' | 'identify',
-): readonly Json[] {
-  const fields = fieldSchemas(formSchemas(outputs, presets)[form]);
+export function queryParameters({ forms }: ApiContext, form: 'convert' | 'identify'): readonly Json[] {
+  const fields = fieldSchemas(forms[form]);
   // Without examples: Swagger UI would send the first one.
   return Object.entries(fields).map(([name, { description, examples: _, ...schema }]) => ({
     name,

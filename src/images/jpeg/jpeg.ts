@@ -6,13 +6,13 @@ import {
   isProfileFor,
   MAX_PROFILE_BYTES,
   readProfile,
-} from './colour/icc.ts';
-import { type WindowReader, withReader } from './containers/file.ts';
-import { jpegSegments, type Segment, START_OF_SCAN } from './containers/parts.ts';
-import { readExif } from './exif.ts';
-import { addFacts, type ImageFacts, isSameSize, type MetadataKind } from './image-info.ts';
-import { resolutionOf, UNIT } from './resolution.ts';
-import { XMP_NAMESPACES } from './xmp-edits.ts';
+} from '../colour/icc.ts';
+import { type WindowReader, withReader } from '../containers/file.ts';
+import { jpegSegments, type Segment, START_OF_SCAN } from '../containers/parts.ts';
+import { readExif } from '../exif.ts';
+import { addFacts, type ImageFacts, isSameSize, type MetadataKind } from '../image-info.ts';
+import { resolutionOf, UNIT } from '../resolution.ts';
+import { XMP_NAMESPACES } from '../xmp-edits.ts';
 
 const QUANTIZATION_TABLES = 0xdb;
 /** Frame headers of lossless and hierarchical JPEG, Huffman and arithmetic (T.81, table B.1). */

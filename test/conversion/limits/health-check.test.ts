@@ -3,13 +3,13 @@
 import { readdir } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { expect } from 'chai';
-import type { Convert } from '../../src/conversion/context.ts';
-import { createHealthCheck } from '../../src/conversion/health-check.ts';
-import { MIN_FREE_BYTES } from '../../src/files/disk-space.ts';
-import { Workspaces } from '../../src/files/workspace.ts';
-import { serviceError } from '../../src/tables/errors.ts';
-import { makeTempDir } from '../helpers/hooks.ts';
-import { eventually } from '../helpers/util.ts';
+import type { Convert } from '../../../src/conversion/context.ts';
+import { createHealthCheck } from '../../../src/conversion/limits/health-check.ts';
+import { MIN_FREE_BYTES } from '../../../src/files/disk-space.ts';
+import { Workspaces } from '../../../src/files/workspace.ts';
+import { serviceError } from '../../../src/tables/errors.ts';
+import { makeTempDir } from '../../helpers/hooks.ts';
+import { eventually } from '../../helpers/util.ts';
 
 const MIB = 1024 ** 2;
 

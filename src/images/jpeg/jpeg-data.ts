@@ -1,8 +1,8 @@
 /** @module Copies a JPEG with only the segments that decoding needs (ITU-T T.81, section B; T.871). */
 
 import type { FileHandle } from 'node:fs/promises';
-import { BLOCK_BYTES, type ByteReader, fileReader, readRange } from './containers/file.ts';
-import { START_OF_SCAN } from './containers/parts.ts';
+import { BLOCK_BYTES, type ByteReader, fileReader, readRange } from '../containers/file.ts';
+import { START_OF_SCAN } from '../containers/parts.ts';
 
 const START = Buffer.of(0xff, 0xd8);
 const END = Buffer.of(0xff, 0xd9);

@@ -1,13 +1,13 @@
 /** @module Health check that converts a tiny image. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Workspaces } from '../files/workspace.ts';
-import { ONE_PIXEL } from '../process/policy.ts';
-import { isDiskFull, ServiceError } from '../tables/errors.ts';
-import type { OutputType } from '../tables/formats.ts';
-import type { Convert } from './context.ts';
-import { INPUT_FILE } from './plan/types.ts';
-import { DEFAULT_OPTIONS } from './request/checks.ts';
+import type { Workspaces } from '../../files/workspace.ts';
+import { ONE_PIXEL } from '../../process/policy.ts';
+import { isDiskFull, ServiceError } from '../../tables/errors.ts';
+import type { OutputType } from '../../tables/formats.ts';
+import type { Convert } from '../context.ts';
+import { INPUT_FILE } from '../plan/types.ts';
+import { DEFAULT_OPTIONS } from '../request/checks.ts';
 
 type HealthWorkspaces = Pick<Workspaces, 'use' | 'hasSpace'>;
 
