@@ -5,6 +5,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { plural } from '../base/text.ts';
 import { TruncatedFileError } from '../client/streamed-file.ts';
 import { enabledTypes } from '../conversion/limits/capabilities.ts';
 import { createFolders, isReplaceable, replaceFile, systemReason } from '../files/system.ts';
@@ -79,7 +80,7 @@ export function recordBaseline(
     const failed = recording.rows.filter(({ refused }) => refused).length;
     const failures = failed > 0 ? `, ${failed} of them errors` : '';
     console.log(
-      `${images.length} images, ${recording.rows.length} results${failures}, with ${formatTools(recording)}: ${to}`,
+      `${plural(images.length, 'image')}, ${plural(recording.rows.length, 'result')}${failures}, with ${formatTools(recording)}: ${to}`,
     );
     return 0;
   });

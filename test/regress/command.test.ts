@@ -140,7 +140,7 @@ describe('imagemill regress', () => {
     expect(outcome).to.equal(`2 imagemill: ${photo} is not a baseline: it was not changed`);
     expect(await readFile(photo)).to.deep.equal(await readFile(fixturePath('p3.jpg')));
     const { stdout } = await record(earlier, ['--fingerprints-only'], folder);
-    expect(stdout).to.include('1 images, 3 results');
+    expect(stdout).to.include('1 image, 3 results');
   });
 
   it('replaces earlier reports, but no other file', async () => {
@@ -346,7 +346,7 @@ describe('imagemill regress', () => {
     const to = join(among, 'baseline');
     const words = ['regress', 'record', among, '--matrix', matrix, '--to', to];
     await runCliInProcess(words);
-    expect((await runCliInProcess(words)).stdout).to.include('1 images, 3 results');
+    expect((await runCliInProcess(words)).stdout).to.include('1 image, 3 results');
     const { status, findings } = await check(to, [], {}, among);
     expect([status, findings.length]).to.deep.equal([0, 3]);
   });

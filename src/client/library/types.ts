@@ -316,7 +316,7 @@ export interface Revealed {
     readonly source: 'exif' | 'iptc' | 'xmp' | 'text';
     /** Name of the field, such as `GPSPosition` or `dc:creator`. */
     readonly name: string;
-    /** One line without control characters, cut after 200. A position is in degrees. */
+    /** One line of at most 200 characters, without control characters. A position is in degrees. */
     readonly value: string;
   })[];
   /** The embedded thumbnail, at most 64 KiB. It can show what was cropped. */

@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { formatBytes, formatChange } from '../../base/text.ts';
+import { formatBytes, formatChange, plural } from '../../base/text.ts';
 import { ASSETS_DIR } from '../../folders.ts';
 import type { Recording } from '../record.ts';
 import { bySeverity, type Finding, isFailure, type ReasonKind, VERDICT_NAMES, VERDICTS } from '../verdict.ts';
@@ -91,7 +91,7 @@ function overview(findings: readonly Finding[], before: Recording, after: Record
   return html`<header class="top">
 <p class="brand">imagemill regress</p>
 <h1 class="${failures > 0 ? 'bad' : 'good'}">${failures > 0 ? `${failures} of ${total} results changed` : `None of ${total} results changed`}</h1>
-<p class="lead">${failures > 0 && `${visible.length === 0 ? 'None' : visible.length} of them look different or are errors. `}${images} images, each converted in up to ${new Set(findings.map((one) => one.case)).size} ways.
+<p class="lead">${failures > 0 && `${visible.length === 0 ? 'None' : visible.length} of them look different or are errors. `}${plural(images, 'image')}, each converted in up to ${new Set(findings.map((one) => one.case)).size} ways.
 All results together: ${formatBytes(bytes[0])} → ${formatBytes(bytes[1])} (${formatChange(...bytes, 1)})${ms[0] > 0 && ms[1] > 0 && `, ${(ms[0] / 1000).toFixed(1)} → ${(ms[1] / 1000).toFixed(1)} seconds of conversion (${formatChange(...ms, 1)})`}.</p>
 <div class="tables">
 ${tools(before, after)}

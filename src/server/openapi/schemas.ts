@@ -228,7 +228,9 @@ const REVEALED = z.strictObject({
         name: z.string().describe('Name of the field, such as `GPSPosition` or `dc:creator`.'),
         value: z
           .string()
-          .describe('One line without control characters, cut after 200. A position is in degrees.'),
+          .describe(
+            'One line of at most 200 characters, without control characters. A position is in degrees.',
+          ),
       }),
     )
     .max(100)
