@@ -46,7 +46,8 @@ missing_packages() {
   magick=$(magick_version)
   [ -n "$magick" ] || printf 'imagemagick '
   [ -n "${RSVG_BIN:-}" ] || has rsvg-convert || printf 'librsvg2-bin '
-  has qpdf || printf 'qpdf ' # combines images to a PDF
+  has qpdf || printf 'qpdf '         # combines images to a PDF
+  has pngquant || printf 'pngquant ' # selects the colours of a PNG
   # img2webp writes animated WebP. ImageMagick 6 (Debian 12) also needs a separate tool for transparent AVIF.
   if [ "$(package_manager)" = apt ]; then
     has img2webp || printf 'webp '

@@ -11,7 +11,7 @@ set -eu
 cd "$(dirname "$0")/.."
 . scripts/debian.sh
 root=${DEBIAN_13:-${TMPDIR:-/tmp}/imagemill-debian-13}
-packages=imagemagick,librsvg2-bin,poppler-utils,qpdf,libimage-exiftool-perl,python3-pil,curl,unzip,procps
+packages=imagemagick,librsvg2-bin,poppler-utils,qpdf,pngquant,libimage-exiftool-perl,python3-pil,curl,unzip,procps
 # Programs and libraries for EXTRA_INPUTS and EXTRA_OUTPUTS.
 packages=$packages,libheif-plugin-libde265,libjxl-tools,libavif-bin
 

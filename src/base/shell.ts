@@ -9,10 +9,12 @@ const quote = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
  * Formats words as a command line, with quotes where they are needed.
  *
  * @param stdin file on standard input, whose name needs no quotes
+ * @param stdout file that gets the standard output, likewise
  */
-export function shellWords(words: readonly string[], stdin?: string): string {
+export function shellWords(words: readonly string[], stdin?: string, stdout?: string): string {
   const line = words.map((word) => (UNQUOTED.test(word) ? word : quote(word))).join(' ');
-  return stdin === undefined ? line : `${line} < ${stdin}`;
+  const input = stdin === undefined ? '' : ` < ${stdin}`;
+  return `${line}${input}${stdout === undefined ? '' : ` > ${stdout}`}`;
 }
 
 /** A form that curl sends. */

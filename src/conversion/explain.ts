@@ -86,7 +86,7 @@ function explainPart({ options: { format, isPart } }: PlannedJob): string[] {
  * @param pathOf returns the program of a tool
  */
 export const formatCommands = (steps: readonly Step[], pathOf: (tool: ToolName) => string): string[] =>
-  steps.map(({ tool, args, stdin }) => shellWords([pathOf(tool), ...args], stdin));
+  steps.map(({ tool, args, stdin, stdout }) => shellWords([pathOf(tool), ...args], stdin, stdout));
 
 /** Formats the command that copies a source to where the commands of a conversion read it. */
 export const formatCopy = (path: string): string => shellWords(['cp', '--', path, INPUT_FILE]);

@@ -17,6 +17,10 @@ export interface Command {
   readonly fileBytes?: number;
   /** Absolute path of the file that the program reads on standard input. */
   readonly stdin?: string;
+  /** Name of a file in `cwd` that gets the standard output, which is then not returned. */
+  readonly stdout?: string;
+  /** Variables of the environment that only this program needs. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Level of zlib with which the program compresses, instead of its own: 0 (not at all) to 9. */
   readonly deflateLevel?: number;
   /** Time limit, in ms. */

@@ -100,8 +100,8 @@ export const createProbeRunner = (searchPath: string): RunCommand =>
 
 async function start(deps: RunnerDeps, command: Command): Promise<RunningJob> {
   const { library, confine, servers } = deps;
-  const { file, args, cwd, outputs, stdin } = command;
-  const job = { args: [file, ...args], env: environmentOf(deps, command), cwd, outputs, stdin };
+  const { file, args, cwd, outputs, stdin, stdout } = command;
+  const job = { args: [file, ...args], env: environmentOf(deps, command), cwd, outputs, stdin, stdout };
   if (!library || !confine) return startOnce(job);
   const confined = { ...job, confinement: confine(command) };
   return servers?.serves(file) ? servers.run(confined, file) : startOnce(confined, library);
@@ -247,7 +247,7 @@ const MEMORY = {
  */
 export function environmentOf(
   { searchPath, policyFolder, grantsFolder = policyFolder, limits }: EnvironmentOptions,
-  { cwd, timeoutMs, deflateLevel }: Pick<Command, 'cwd' | 'timeoutMs' | 'deflateLevel'>,
+  { cwd, timeoutMs, deflateLevel, env }: Pick<Command, 'cwd' | 'timeoutMs' | 'deflateLevel' | 'env'>,
 ): Record<string, string> {
   return {
     PATH: searchPath,
@@ -271,6 +271,7 @@ export function environmentOf(
       MAGICK_MEMORY_LIMIT: String(limits.memoryBytes),
       MAGICK_LIST_LENGTH_LIMIT: String(listLength(limits.frames)),
     }),
+    ...env,
   };
 }
 

@@ -3,6 +3,7 @@
  * confined or not: for one job, and for a worker that answers one line of JSON after another, for decoders that this process must not
  * load.
  */
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { execa } from 'execa';
@@ -17,6 +18,8 @@ export interface StartOptions {
   readonly env: Readonly<Record<string, string>>;
   /** Path of the file on standard input. Without it, the caller writes to the program. */
   readonly stdin?: string;
+  /** Path of the file that gets the standard output. */
+  readonly printed?: string;
   /** Whether the program gets a session of its own, so that its descendants are killed with it. Default: true. */
   readonly session?: boolean;
 }
@@ -47,10 +50,11 @@ const OPTIONS = {
 export function startProgram(
   file: string,
   args: readonly string[],
-  { cwd, env, stdin, session = true }: StartOptions,
+  { cwd, env, stdin, printed, session = true }: StartOptions,
 ): StartedProgram {
   const input = stdin === undefined ? { stdin: 'pipe' as const } : { inputFile: stdin };
-  const subprocess = execa(file, args, { ...OPTIONS, ...input, killDescendants: session, cwd, env });
+  const stdout = printed === undefined ? ('pipe' as const) : (['pipe', { file: printed }] as const);
+  const subprocess = execa(file, args, { ...OPTIONS, ...input, stdout, killDescendants: session, cwd, env });
   subprocess.stdin?.on('error', () => {}); // `ended` reports that the program has ended
   return {
     pid: subprocess.pid,
@@ -89,10 +93,15 @@ type AnyJob = Omit<Job, 'confinement'> & Partial<Job>;
  * @throws {Error} for a job that cannot be encoded
  */
 function start({ confinement, ...job }: AnyJob, library?: string): StartedProgram {
-  const { args, env, cwd, stdin } = job;
+  const { args, env, cwd, stdin, stdout } = job;
   const [file = '', ...rest] = args;
   if (library === undefined || !confinement)
-    return startProgram(file, rest, { cwd, env, ...(stdin !== undefined && { stdin }) });
+    return startProgram(file, rest, {
+      cwd,
+      env,
+      ...(stdin !== undefined && { stdin }),
+      ...(stdout !== undefined && { printed: join(cwd, stdout) }),
+    });
   const request = encodeJob(0, { ...job, confinement });
   const preload = { LD_PRELOAD: library, IMAGEMILL_FORK_SERVER: 'once' };
   const program = startProgram(file, [], { cwd, env: { ...env, ...preload } });
@@ -114,7 +123,7 @@ export function startOnce(job: AnyJob, library?: string): RunningJob {
     ended: program.ended.then((exit) => {
       const printed = stdout();
       const isConfined = !confines || exit.error !== undefined || reportsConfinement(printed);
-      const text = printed.toString('utf8', reportBytes);
+      const text = job.stdout === undefined ? printed.toString('utf8', reportBytes) : '';
       return { exit: isConfined ? exit : NOT_CONFINED, stdout: text, stderr: stderr().toString('utf8') };
     }),
   };
@@ -148,7 +157,7 @@ export type Worker = Awaited<ReturnType<typeof startWorker>>;
  *
  * @throws {Error} if it cannot be confined
  */
-export async function startWorker(job: Omit<Job, 'stdin'>, library: string | undefined) {
+export async function startWorker(job: Omit<Job, 'stdin' | 'stdout'>, library: string | undefined) {
   const program = start(library === undefined ? job : { ...job, stdin: '-' }, library);
   const { stdin, stdout } = program;
   let stderr = '';

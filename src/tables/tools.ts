@@ -21,15 +21,17 @@ interface ToolRow {
   readonly debianPackage: string;
   /**
    * Conversions that need it: of standard formats, of these with ImageMagick 6, or only of formats that `EXTRA_INPUTS` or
-   * `EXTRA_OUTPUTS` enables; or none, because it only makes some faster, or combines their results.
+   * `EXTRA_OUTPUTS` enables; or none, because it only makes some faster or better, or combines their results.
    */
-  readonly neededFor: 'standard' | 'magick-6' | 'extras' | 'speed' | 'combine';
+  readonly neededFor: 'standard' | 'magick-6' | 'extras' | 'speed' | 'colours' | 'combine';
   /** What does not work without it. */
   readonly lacks: string;
   /** The same with ImageMagick 7, which does not need it. */
   readonly lacksWith7?: string;
   /** Configuration files, texts and fonts that only this tool reads, in addition to its libraries. */
   readonly reads?: readonly string[];
+  /** Variables of its environment. */
+  readonly env?: Readonly<Record<string, string>>;
   /** What its fork server loads before the first job: see `prepare` in fork-server.c. */
   readonly prepare?: string;
 }
@@ -37,7 +39,7 @@ interface ToolRow {
 /** Tools by the name that plans use. */
 export type ToolName =
   | ('magick' | 'rsvg' | 'heif' | 'dwebp' | 'cwebp' | 'img2webp' | 'djxl' | 'cjxl' | 'avifenc')
-  | ('pdfinfo' | 'pdftocairo' | 'qpdf');
+  | ('pngquant' | 'pdfinfo' | 'pdftocairo' | 'qpdf');
 
 /** Fonts and their configuration, and the character maps of poppler. */
 const FONTS = ['/etc/fonts', '/var/cache/fontconfig', '/usr/share', '/usr/local/share'];
@@ -135,6 +137,16 @@ export const TOOLS: Readonly<Record<ToolName, ToolRow>> = {
     debianPackage: 'libavif-bin',
     neededFor: 'extras',
     lacks: 'no AVIF to write',
+  },
+  // Selects the colours of a PNG.
+  pngquant: {
+    ...named('pngquant'),
+    probe: { args: ['--version'], pattern: /^(\d\S*) \(\w+ \d{4}\)$/m },
+    project: 'pngquant',
+    debianPackage: 'pngquant',
+    neededFor: 'colours',
+    lacks: 'a PNG of few `colors` looks worse',
+    env: { OMP_NUM_THREADS: '1' }, // as many threads as processors would add up differences in another order
   },
   // Reads the number of pages of a PDF, and their sizes.
   pdfinfo: { ...named('pdfinfo'), ...POPPLER },

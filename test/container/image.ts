@@ -51,7 +51,17 @@ describe('the image', () => {
   it('contains the tools, and no compiler, Ghostscript, GnuPG, npm, downloader or setuid program', async () => {
     const which = (names: string[]) =>
       sh('for name; do command -v "$name" >/dev/null && echo "$name"; done; true', ...names);
-    const needed = ['magick', 'rsvg-convert', 'pdfinfo', 'pdftocairo', 'qpdf', 'tini', 'node', 'fc-cache'];
+    const needed = [
+      'magick',
+      'rsvg-convert',
+      'pdfinfo',
+      'pdftocairo',
+      'qpdf',
+      'pngquant',
+      'tini',
+      'node',
+      'fc-cache',
+    ];
     expect((await which(needed)).split('\n')).to.deep.equal(needed);
     const compilers = ['cc', 'gcc', 'g++', 'clang', 'make', 'ld', 'as', 'tsc', 'python3'];
     const others = ['gs', 'ghostscript', 'gpg', 'dirmngr', 'npm', 'npx', 'yarn', 'curl', 'wget'];

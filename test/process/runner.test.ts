@@ -1,5 +1,5 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { type Command, CommandError, MAX_OUTPUT_BYTES, type RunCommand } from '../../src/process/command.ts';
@@ -79,6 +79,29 @@ for (const mode of MODES) {
       expect((await run(await command(CAT, { stdin }))).stdout).to.equal('hello\n');
       expect((await run(await command(CAT))).stdout).to.equal('');
     });
+
+    it('writes standard output to the file that gets it, instead of what was there, and returns none of it', async () => {
+      const cwd = await makeTempDir('printing');
+      for (const words of ['some words', 'less']) {
+        const { stdout } = await run(
+          await command(ECHO, { cwd, args: [words], outputs: ['out'], stdout: 'out' }),
+        );
+        expect([stdout, await readFile(join(cwd, 'out'), 'utf8')]).to.deep.equal(['', `${words}\n`]);
+      }
+    });
+
+    if (mode !== 'without confinement')
+      it('ends a program whose standard output is a file and exceeds its limit, or is a link', async () => {
+        const cwd = await makeTempDir('printing');
+        const stdin = await writeTempFile('text', 'x'.repeat(10_000));
+        const printing = await command(CAT, { cwd, stdin, stdout: 'out' });
+        const limited = confinedRunner(servers, { confine: () => ({ ...LIMITS, fileBytes: 4096 }) });
+        expect((await failure(limited(printing))).signal).to.equal('SIGXFSZ');
+        expect(await readFile(join(cwd, 'out'), 'utf8')).to.equal('x'.repeat(4096));
+        await symlink(stdin, join(cwd, 'link'));
+        const { stderr } = await failure(run({ ...printing, stdout: 'link' }));
+        expect(stderr).to.include('standard output');
+      });
 
     it('reports a missing or non-executable program as spawn-failed', async () => {
       expect((await failure(run(await command('/nonexistent/tool')))).reason).to.equal('spawn-failed');

@@ -84,6 +84,7 @@ describe('the Debian package', () => {
       standard: 'Depends',
       'magick-6': 'Depends',
       speed: 'Recommends',
+      colours: 'Recommends',
       combine: 'Recommends',
       extras: 'Suggests',
     };

@@ -343,6 +343,59 @@ describe('the result of a conversion', () => {
           }
   });
 
+  it('of few colours is at most 1.1 times as large as that of sharp, and looks as good', async () => {
+    for (const [name, colors] of [
+      ['scene.jpg', 16],
+      ['scene.jpg', 256],
+      ['window.png', 16],
+    ] as const) {
+      const source = await fixture(name);
+      const { body } = await convertFixture(name, { format: 'png', colors: String(colors) });
+      const other = await sharp(source)
+        .png({ palette: true, colours: colors, compressionLevel: 9 })
+        .toBuffer();
+      expect(body.length / other.length, name).to.be.below(1.1);
+      const [whole, ours, theirs] = await Promise.all([source, body, other].map((file) => decode(file)));
+      const psnrOf = (shown: Pixels) => difference(onGrey(shown, 128), onGrey(whole as Pixels, 128)).psnr;
+      expect(psnrOf(ours as Pixels), name).to.be.above(psnrOf(theirs as Pixels) - 1);
+    }
+  });
+
+  it('keeps the few colours of its source, with any alpha, if `colors` permits as many', async () => {
+    const [width, height, channels] = [64, 64, 4] as const;
+    const data = Buffer.from(
+      Array.from({ length: width * height }, (_, at) => (at * at) % 60).flatMap((colour) => [
+        colour * 4,
+        (colour * 77) % 256,
+        (colour * 31) % 256,
+        16 + colour * 4,
+      ]),
+    );
+    const source = await sharp(data, { raw: { width, height, channels } }).png().toBuffer();
+    for (const dither of ['true', 'false']) {
+      const { body } = await converted(service.base, source, { format: 'png', colors: '60', dither });
+      expect(body[25]).to.equal(3);
+      expect((await sharp(body).ensureAlpha().raw().toBuffer()).equals(data), dither).to.equal(true);
+    }
+  });
+
+  it('of few colours has the profile, the metadata and the resolution of its source', async () => {
+    const source = await opened()
+      .withIccProfile('p3')
+      .withExif({ IFD0: { Artist: 'Ada' } })
+      .withMetadata({ density: 300, icc: 'p3' })
+      .jpeg()
+      .toBuffer();
+    for (const metadata of ['none', 'copyright', 'all']) {
+      const { body } = await converted(service.base, source, { format: 'png', colors: '16', metadata });
+      const { icc, density } = await sharp(body).metadata();
+      const [tags = {}] = await readTags([await writeTempFile('few.png', body)]);
+      const isKept = metadata !== 'none';
+      expect([icc !== undefined, tags['IFD0:Artist'] === 'Ada'], metadata).to.deep.equal([isKept, isKept]);
+      expect([density, body[24]], metadata).to.deep.equal([300, 4]);
+    }
+  });
+
   it('is dithered by default if it has few colours', async () => {
     const fields = { format: 'png', colors: '4' } as const;
     const [dithered, plain] = [

@@ -65,13 +65,22 @@ const STATES_DEEP_ALPHA_SINCE = '0.8';
 const DRAWS_NEW_FEATURES_SINCE = '2.60';
 
 /** Returns the properties of the tools that plans depend on. */
-export function toolContext({ magick, rsvg, cjxl, dwebp, cwebp, img2webp }: Toolchain): ToolContext {
+export function toolContext({
+  magick,
+  rsvg,
+  cjxl,
+  dwebp,
+  cwebp,
+  img2webp,
+  pngquant,
+}: Toolchain): ToolContext {
   return {
     magick: magick?.major ?? 7,
     dropsOpaqueAlpha: magick !== undefined && isAtLeast(magick.version, DROPS_OPAQUE_ALPHA_SINCE),
     scalesWebp: dwebp !== undefined,
     encodesWebp: cwebp !== undefined,
     assemblesWebp: img2webp !== undefined,
+    selectsColours: pngquant !== undefined,
     statesDeepAlpha: cjxl !== undefined && isAtLeast(cjxl.version, STATES_DEEP_ALPHA_SINCE),
     drawsNewFeatures: rsvg !== undefined && isAtLeast(rsvg.version, DRAWS_NEW_FEATURES_SINCE),
   };

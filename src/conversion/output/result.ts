@@ -6,13 +6,13 @@ import { closeSync, constants, fstatSync, opendirSync, openSync, readSync } from
 import { join, parse } from 'node:path';
 import { hashFile } from '../../files/system.ts';
 import { isNearlyFull, workFiles } from '../../files/workspace.ts';
-import { editFile } from '../../images/containers/file.ts';
+import { type Edit, editFile } from '../../images/containers/file.ts';
 import { writeCopyright } from '../../images/copyright/write.ts';
 import { withoutMarker } from '../../images/exif.ts';
 import type { ImageInfo } from '../../images/image-info.ts';
 import { inspect } from '../../images/index.ts';
 import { type JxlMetadata, jxlMetadataEdits } from '../../images/jxl.ts';
-import { type PngMetadata, readPngMetadata } from '../../images/png/png-text.ts';
+import { type PngMetadata, pngMetadataEdits, readPngMetadata } from '../../images/png/png-text.ts';
 import { readRevealedKinds } from '../../images/revealed/read-revealed.ts';
 import type { Output } from '../../process/command.ts';
 import { serviceError } from '../../tables/errors.ts';
@@ -64,12 +64,15 @@ export async function checkResult(
     const path = resultPath(source, job);
     return { path, bytes: await writeDocument(path, { source, job, plan: plan.document, printed: stdout }) };
   }
-  const checked = await moveOutput(source, job);
+  const moved = await moveOutput(source, job);
   if (!OUTPUTS[options.format].ending && (await isNearlyFull(source.folder))) throw serviceError('DISK_FULL');
+  const encoded = join(source.folder, nameFile(FILE_TO_ENCODE, suffix));
+  const losesMetadata = job.programs.includes('pngquant') && options.metadata !== 'none';
+  const checked = losesMetadata ? await copyMetadata(encoded, moved) : moved;
   if (options.metadata === 'copyright')
     return { ...checked, bytes: await writeCopyright(checked, options.format, image.copyright) };
   if (options.format !== 'jxl' || options.metadata === 'none' || job.isTranscoded) return checked;
-  return addJxlMetadata(checked, join(source.folder, nameFile(FILE_TO_ENCODE, suffix)));
+  return addJxlMetadata(checked, encoded);
 }
 
 /**
@@ -266,6 +269,15 @@ async function addJxlMetadata(result: CheckedResult, png: string): Promise<Check
   const metadata: JxlMetadata = Object.assign({}, ...found.reverse().map(jxlMetadataOf));
   const bytes = await editFile(result, (file) => jxlMetadataEdits(file, result.bytes, metadata));
   return { ...result, bytes };
+}
+
+/** Copies the profile and the metadata of a PNG that was encoded to its result: pngquant drops them. */
+async function copyMetadata(png: string, result: CheckedResult): Promise<CheckedResult> {
+  const edits = await pngMetadataEdits(png).catch((error): Edit[] => {
+    if (isNoFile(error)) return [];
+    throw error;
+  });
+  return { ...result, bytes: await editFile(result, () => edits) };
 }
 
 /** Byte orders of a TIFF header, with its number 42 (EXIF 2.32, 4.5.2). */

@@ -54,6 +54,10 @@ const LIMIT_MESSAGES: Readonly<Partial<Record<ToolName, Partial<Record<Limit, re
     pixels: [/^No Memory$/m],
   },
   dwebp: { disk: [/^Error writing file /] },
+  pngquant: {
+    disk: [/^ *error: failed writing image to stdout /m],
+    pixels: [/unable to allocate image data$/m],
+  },
   img2webp: { side: [/^Invalid \d+x\d+ dimension for PNM$/m] },
 };
 
@@ -72,8 +76,8 @@ function exceededLimit(tool: ToolName, { stderr, signal }: CommandError): Limit 
 }
 
 /** How a tool exits after exceeding RLIMIT_FSIZE: killed by SIGXFSZ, or ImageMagick with the number of that signal. */
-const isFileTooLarge = ({ signal, exitCode }: CommandError): boolean =>
-  signal === 'SIGXFSZ' || exitCode === 25;
+const isFileTooLarge = (tool: ToolName, { signal, exitCode }: CommandError): boolean =>
+  signal === 'SIGXFSZ' || (tool === 'magick' && exitCode === 25);
 
 /** ImageMagick's warnings about a JPEG that ends early, and about fax lines of a TIFF that are damaged, which become white. */
 const TRUNCATED = new RegExp(
@@ -134,7 +138,7 @@ export function translateToolError(
   const exceeded = exceededLimit(tool, error);
   if (exceeded === 'time' || error.signal === 'SIGXCPU')
     return serviceErrorFrom(error, 'CONVERSION_TIMEOUT', label, limit);
-  if (isFileTooLarge(error)) return serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label);
+  if (isFileTooLarge(tool, error)) return serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label);
   if (exceeded === 'disk') return serviceErrorFrom(error, 'DISK_FULL');
   const output = format && OUTPUTS[format];
   if (exceeded === 'side' && output?.maxDimension)

@@ -342,6 +342,21 @@ export const exactWebpArguments = ({ output }: ConversionJob): string[] => [
   output,
 ];
 
+/**
+ * Returns the arguments of pngquant, which prints its result: it would rename a file that it writes, which Landlock forbids. Dithering at
+ * half of its strength looks the same, and takes up to 11% fewer bytes.
+ */
+export const paletteArguments = ({ options: { colors, dither = true } }: ConversionJob): string[] => [
+  '--speed',
+  '4', // the default
+  dither ? '--floyd=0.5' : '--nofs',
+  '--output',
+  '-',
+  String(colors),
+  '--',
+  FILE_TO_ENCODE,
+];
+
 /** Returns the arguments of img2webp, which assembles the frames of ImageMagick. An option applies to all frames after it. */
 export function webpArguments({ image, options, output }: ConversionJob): string[] {
   const { delaysMs = [], loopCount = 0 } = image.animation ?? {};
@@ -364,6 +379,10 @@ export function encode(job: ConversionJob): string[] {
     // A PNG of greys would lose a profile of colours.
     // -depth 8 would round down.
     const rgba = define('png', { 'bit-depth': 8, 'color-type': 6 });
+    return [...compressPng(0, 1), ...rgba, `PNG:${FILE_TO_ENCODE}`];
+  }
+  if (job.programs.includes('pngquant')) {
+    const rgba = define('png', { 'include-chunks': 'pHYs', 'bit-depth': 8, 'color-type': 6 });
     return [...compressPng(0, 1), ...rgba, `PNG:${FILE_TO_ENCODE}`];
   }
   if (format === 'pdf') return encodePages(job);

@@ -166,6 +166,7 @@ const COMMANDS: Readonly<Record<ToolName, (job: ConversionJob) => Command | Comm
   cwebp: (job) => ({ args: encoding.exactWebpArguments(job) }),
   cjxl: (job) => ({ args: encoding.encoderArguments(job) }),
   avifenc: (job) => ({ args: encoding.encoderArguments(job) }),
+  pngquant: (job) => ({ args: encoding.paletteArguments(job), stdout: job.output }),
   pdfinfo: () => [], // inspects the file before there is a plan
   qpdf: () => [], // combines the results of several files
   pdftocairo: rendering.renderPages,

@@ -50,7 +50,7 @@ export function createJob(
   const isEmbedded = embeds(image, options);
   const last: ToolName[] = isTranscoded
     ? ['cjxl', 'djxl']
-    : programsFor(type, options, webpEncoder(image, options, tools, allFrames));
+    : programsFor(type, options, encoderOf(image, options, tools, allFrames));
   const drawing = last[0] === 'rsvg' && last.length > 1 ? [RASTERIZED_FILE] : undefined;
   const rendered = type === 'pdf' ? pageFiles({ image, pages }) : drawing;
   const rasterized = rendered ?? decoded ?? (decoder && [DECODED_FILE]);
@@ -112,13 +112,17 @@ function embeds({ type, pixels, kinds = [] }: ImageInfo, options: ConvertOptions
   );
 }
 
-/** Returns the program that writes a WebP: img2webp for an animation, cwebp for invisible pixels, or undefined for ImageMagick. */
-function webpEncoder(
+/**
+ * Returns the program that writes a WebP or PNG: img2webp for an animation, cwebp for invisible pixels, pngquant for a palette, or undefined
+ * for ImageMagick.
+ */
+function encoderOf(
   { type, pixels }: ImageInfo,
-  { format, lossless = false }: ConvertOptions,
-  { magick, encodesWebp = false, assemblesWebp = false }: ToolContext,
+  { format, colors, lossless = false }: ConvertOptions,
+  { magick, encodesWebp = false, assemblesWebp = false, selectsColours = false }: ToolContext,
   isAnimated: boolean,
 ): ToolName | undefined {
+  if (format === 'png') return selectsColours && colors !== undefined ? 'pngquant' : undefined;
   if (format !== 'webp') return undefined;
   const { animatedWebp, exactWebp } = MAGICK_FEATURES[magick];
   if (isAnimated) return assemblesWebp || !animatedWebp ? 'img2webp' : undefined;
@@ -139,10 +143,10 @@ const RENDERERS: Readonly<Partial<Record<InputType, readonly ToolName[]>>> = {
   pdf: ['pdftocairo'],
 };
 
-function programsFor(type: InputType, options: DrawingOptions, webp?: ToolName): ToolName[] {
+function programsFor(type: InputType, options: DrawingOptions, chosen?: ToolName): ToolName[] {
   const { format } = options;
   if (type === 'svg' && (staysVector(options) || isDrawing(options))) return ['rsvg'];
-  const encoder = webp ?? EXTERNAL_ENCODERS[format]?.tool;
+  const encoder = chosen ?? EXTERNAL_ENCODERS[format]?.tool;
   return [...(RENDERERS[type] ?? []), 'magick', ...(encoder ? [encoder] : [])];
 }
 

@@ -12,6 +12,8 @@ export interface Step {
   readonly args: readonly string[];
   /** File that the command reads on standard input. */
   readonly stdin?: string;
+  /** File that gets the standard output of the command. */
+  readonly stdout?: string;
   /** Level of zlib for the PNG that the command writes for the next one. */
   readonly deflateLevel?: number;
   /** PNG that the command renders. Its size is checked afterwards, because it was not reliably known before. */
@@ -78,7 +80,13 @@ export function completeStep(step: Step, context: StepContext, suffix: string): 
   const args = step.args.flatMap((arg) =>
     hasPlaceholder(arg) ? (ARGUMENTS.get(arg)?.(context) ?? nameFile(arg, suffix)) : arg,
   );
-  return { ...step, args, ...(step.rendersTo && { rendersTo: nameFile(step.rendersTo, suffix) }) };
+  const { rendersTo, stdout } = step;
+  return {
+    ...step,
+    args,
+    ...(rendersTo && { rendersTo: nameFile(rendersTo, suffix) }),
+    ...(stdout && { stdout: nameFile(stdout, suffix) }),
+  };
 }
 
 /** What the files that a command writes depend on, besides its arguments. */
@@ -111,6 +119,7 @@ const OUTPUTS_BY_TOOL: Readonly<Record<ToolName, Outputs>> = {
   djxl: (args) => args.slice(1, 2),
   // It adds a number to the names of the images of a file that has several.
   heif: () => undefined,
+  pngquant: () => [],
   pdfinfo: () => [],
   qpdf: last,
   pdftocairo: (_, { rasterized = [], suffix }) => rasterized.map((name) => nameFile(name, suffix)),
@@ -131,5 +140,5 @@ function frameFiles(name: string, { image }: WritingJob): string[] {
  *
  * @param step a command without placeholders
  */
-export const outputsOf = ({ tool, args }: Step, job: WritingJob): readonly string[] | undefined =>
-  OUTPUTS_BY_TOOL[tool](args, job);
+export const outputsOf = ({ tool, args, stdout }: Step, job: WritingJob): readonly string[] | undefined =>
+  stdout ? [stdout] : OUTPUTS_BY_TOOL[tool](args, job);

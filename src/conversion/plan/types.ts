@@ -83,6 +83,8 @@ export interface ToolContext {
   readonly encodesWebp?: boolean;
   /** Whether img2webp is installed. Default: false. ImageMagick 6 always needs it for animations. */
   readonly assemblesWebp?: boolean;
+  /** Whether pngquant is installed. Default: false. */
+  readonly selectsColours?: boolean;
   /** Whether cjxl states the right number of bits of a 16-bit alpha channel. Default: false. */
   readonly statesDeepAlpha?: boolean;
   /** Whether librsvg is version 2.60 or newer. Default: false. */

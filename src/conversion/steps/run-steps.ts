@@ -6,6 +6,7 @@ import type { ImageInfo } from '../../images/image-info.ts';
 import { inspect } from '../../images/index.ts';
 import type { Output } from '../../process/command.ts';
 import type { Tool } from '../../process/toolchain.ts';
+import { TOOLS } from '../../tables/tools.ts';
 import type { ConversionInput, RunningConversion } from '../context.ts';
 import { movedInput, repairAfterError } from '../input/inspect.ts';
 import { checkLimits, conversionLimit } from '../limits/admit.ts';
@@ -73,7 +74,8 @@ export async function runStep(
   const { folder } = source;
   const { image, options, suffix } = job;
   const step = completeStep(given, conversion, suffix);
-  const { tool, args, stdin, rendersTo, deflateLevel } = step;
+  const { tool, args, stdin, stdout, rendersTo, deflateLevel } = step;
+  const { env } = TOOLS[tool];
   source.onCommand?.(step);
   if (isTurnOver()) await waitForTurn(); // completing 100 000 arguments takes 20 ms, and sending them as long
   const isSvg = tool === 'rsvg';
@@ -94,6 +96,8 @@ export async function runStep(
     maxBytes,
     maxNames: MAX_NAMES + 2 * (image.animation?.delaysMs.length ?? countPages(image)),
     ...(stdin !== undefined && { stdin: movedInput(folder) }),
+    ...(stdout !== undefined && { stdout }),
+    ...(env && { env }),
     ...(deflateLevel !== undefined && { deflateLevel }),
     ...(isSvg && { memoryBytes: SVG_MAX_MEMORY }),
   }).catch(async (error) => {

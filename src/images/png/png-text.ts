@@ -21,7 +21,7 @@ import {
   withWrittenChunks,
 } from '../containers/parts.ts';
 import type { MetadataKind } from '../image-info.ts';
-import { PNG_HEADER_BYTES, pngChunkParts } from './png-writer.ts';
+import { PNG_HEADER_BYTES, pngChunk, pngChunkParts } from './png-writer.ts';
 
 /** Maximum length of a keyword (W3C PNG, third edition, section 11.3.3.1). */
 const MAX_KEYWORD_BYTES = 79;
@@ -162,6 +162,22 @@ export function readPngMetadata(path: string): Promise<PngMetadata[]> {
       if (metadata) found.push(metadata);
     }
     return found;
+  });
+}
+
+/** Chunks with the profile, metadata, texts, and the time of a change. */
+const METADATA_CHUNKS = ['iCCP', 'eXIf', ...Object.keys(TEXTS), 'tIME'];
+
+/** Returns the changes that copy the profile, the metadata and the texts of a PNG that a tool has written to another, which has none. */
+export function pngMetadataEdits(path: string): Promise<Edit[]> {
+  return withWrittenChunks(path, async (chunks) => {
+    const copies: Edit[] = [];
+    for await (const { name, body, length } of chunks) {
+      if (!METADATA_CHUNKS.includes(name) || length > MAX_TEXT_BYTES) continue;
+      if (isTurnOver()) await waitForTurn();
+      copies.push({ at: PNG_HEADER_BYTES, removed: 0, bytes: pngChunk(name, await body()) });
+    }
+    return copies;
   });
 }
 

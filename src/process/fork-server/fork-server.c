@@ -72,7 +72,7 @@ static struct { /* a job, as its fields describe it; all strings are in `body` *
   char body[MAX_REQUEST];
   char *words[MAX_WORDS], *rules[MAX_RULES]; /* words: arguments, NULL, variables, NULL */
   size_t argument_count, variable_count, rule_count, output_count;
-  const char *folder, *outputs, *input, *filter, *all_files, *makes_files;
+  const char *folder, *outputs, *input, *printed, *filter, *all_files, *makes_files;
   rlim_t limits[4];
 } request;
 
@@ -139,6 +139,7 @@ static int parse_field(char field, char *value) {
       return request.output_count++, 0;
     case 'c': request.makes_files = value; return 0; /* the job may make and write files in its folder */
     case 'i': request.input = value; return 0;  /* file on standard input */
+    case 'p': request.printed = value; return 0; /* file of the folder that gets standard output */
     case 's': request.filter = value; return 0; /* file with a seccomp filter */
     default: return EBADMSG;
   }
@@ -255,6 +256,13 @@ static void confine(pid_t parent) {
   if (filter.len > 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0) fail("seccomp");
 }
 
+/* Connects standard output to a file that the job may write. It is opened with the rights of the job. */
+static void redirect_output(void) {
+  if (!request.printed) return;
+  int output = open(request.printed, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (output < 0 || dup2(output, STDOUT_FILENO) < 0 || close(output) < 0) fail("standard output");
+}
+
 /* Opens the pipes of a job: `ours` for reading, without waiting, and `theirs` for writing. */
 static int open_pipes(int ours[2], int theirs[2]) {
   int first[2], second[2];
@@ -276,7 +284,7 @@ static int start_job(void) {
     memset(jobs, 0, max_jobs * sizeof *jobs);
     setpriority(PRIO_PROCESS, 0, NICENESS); /* a system that does not permit it runs the job all the same */
     if (dup2(theirs[0], STDOUT_FILENO) < 0 || dup2(theirs[1], STDERR_FILENO) < 0) _exit(EXIT_NOT_CONFINED);
-    confine(server);
+    confine(server), redirect_output();
     return 1;
   }
   error = errno;
@@ -465,6 +473,7 @@ __attribute__((visibility("default"))) int __libc_start_main(main_function *main
       if ((errno = read_request() < 0 ? EPIPE : parse_request()) != 0) fail("request");
       confine(0);
       answer('S', request.header.id, NULL, 0);
+      redirect_output();
       const size_t more = (size_t)count - 1; /* an interpreter's own arguments: the path of its script is the last one */
       memmove(request.words + more, request.words, (request.argument_count + request.variable_count + 2) * sizeof *request.words);
       memcpy(request.words, arguments, (more + 1) * sizeof *request.words);

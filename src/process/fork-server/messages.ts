@@ -34,6 +34,8 @@ export interface Job {
   /** Names of the only files in `cwd` that the job can write. Without them, it can make files in `cwd`. */
   readonly outputs?: readonly string[] | undefined;
   readonly stdin?: string | undefined;
+  /** Name of a file in `cwd` that gets the standard output. */
+  readonly stdout?: string | undefined;
   readonly confinement: Confinement;
 }
 
@@ -47,7 +49,7 @@ const MAX_REQUEST_BYTES = 2 * 1024 ** 2;
  *
  * @throws {Error} for a job that the server would not accept
  */
-export function encodeJob(id: number, { args, env, cwd, outputs, stdin, confinement }: Job): Buffer {
+export function encodeJob(id: number, { args, env, cwd, outputs, stdin, stdout, confinement }: Job): Buffer {
   const { memoryBytes, cpuSeconds, fileBytes, files, readable, filter } = confinement;
   const fields = [
     ...args.map((arg) => `a${arg}`),
@@ -55,6 +57,7 @@ export function encodeJob(id: number, { args, env, cwd, outputs, stdin, confinem
     `d${cwd}`,
     ...(outputs?.map((name) => `o${name}`) ?? ['c']),
     ...(stdin === undefined ? [] : [`i${stdin}`]),
+    ...(stdout === undefined ? [] : [`p${stdout}`]),
     `m${Math.floor(memoryBytes)}`,
     `t${cpuSeconds}`,
     `z${Math.ceil(fileBytes)}`,

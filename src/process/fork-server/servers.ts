@@ -21,6 +21,8 @@ const NO_NAMESPACES = 'namespaces';
 
 /** A tool that a server runs. */
 export interface ServedTool extends Pick<ServerOptions, 'file' | 'prepare'> {
+  /** Variables of the environment that only this tool needs, which its libraries read before there is a job. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
   /** Files and folders whose change makes a new server necessary. */
   readonly dependencies: readonly string[];
 }
@@ -247,8 +249,9 @@ export class ForkServers {
   /** Starts a server of a tool: in namespaces, unless a server could not use them. */
   async open(tool: ServedTool): Promise<ForkServer> {
     if (this.#closed) throw new Error('the fork servers are closed');
-    const { library, env, concurrency } = this.options;
+    const { library, concurrency } = this.options;
     const { file, prepare } = tool;
+    const env = { ...this.options.env, ...tool.env };
     const namespaces = this.#namespaces;
     return ForkServer.start({ library, env, file, prepare, namespaces, concurrency }).catch((error) => {
       if (!this.#namespaces || error.message !== NO_NAMESPACES) throw error;

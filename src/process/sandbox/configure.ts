@@ -149,9 +149,9 @@ async function startServers(
   const prepared = installedTools(toolchain).map(async ({ name, path }): Promise<ServedTool[]> => {
     if (await isScript(path)) return []; // its interpreter would be served
     if (served && !served.includes(path)) return [];
-    const { prepare = '', reads = [] } = TOOLS[name];
+    const { prepare = '', reads = [], env } = TOOLS[name];
     const loaded = prepare === 'magick' ? [prepare, ...coders].join(' ') : prepare;
-    return [{ file: path, prepare: loaded, dependencies: [path, '/etc/ld.so.cache', ...reads] }];
+    return [{ file: path, prepare: loaded, env, dependencies: [path, '/etc/ld.so.cache', ...reads] }];
   });
   const isUsed = isBuilt && config.FORK_SERVER === 'on';
   const servers = new ForkServers({

@@ -15,6 +15,8 @@ export interface Trial {
   readonly args: readonly string[];
   /** Standard input. */
   readonly stdin?: string;
+  /** Name of the file that gets the standard output. */
+  readonly stdout?: string;
   /** Name of the file that the tool must write. */
   readonly result: string;
   /** Whether the tool must be able to make files other than the result. */
@@ -121,6 +123,12 @@ const TRIALS: Readonly<Record<Exclude<ToolName, 'magick'>, Trial>> = {
     args: ['-c', 'aom', '-j', '1', '-s', '9', 'in.png', 'out.avif'],
     result: 'out.avif',
   },
+  pngquant: {
+    files: { 'in.png': ONE_PIXEL },
+    args: ['--output', '-', '2', '--', 'in.png'],
+    stdout: 'out.png',
+    result: 'out.png',
+  },
   pdfinfo: { files: { in: SMALL_PDF }, args: ['in'], result: 'in' }, // it only prints
   pdftocairo: { files: { in: SMALL_PDF }, args: ['-png', '-singlefile', 'in', 'out'], result: 'out.png' },
   qpdf: {
@@ -176,7 +184,7 @@ export function listTrials(toolchain: Toolchain): (TestedTool & { readonly name:
  */
 export async function runTrial(
   file: string,
-  { files, args, stdin = '', result, makesFiles = false }: Trial,
+  { files, args, stdin = '', stdout, result, makesFiles = false }: Trial,
   run: RunCommand,
   home: string,
 ): Promise<boolean> {
@@ -195,6 +203,7 @@ export async function runTrial(
       ...(!makesFiles && { outputs: [result] }),
       timeoutMs: TRIAL_TIMEOUT_MS,
       stdin: input,
+      ...(stdout !== undefined && { stdout }),
     });
     return (await stat(join(cwd, result))).size > 0;
   } catch {

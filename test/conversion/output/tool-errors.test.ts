@@ -40,6 +40,11 @@ describe('a failed command', () => {
     ['with an unknown message', failed('corrupt image'), 'CORRUPT_IMAGE'],
     ['that could not write', failed('Error rendering SVG stdin: Write Error\n'), 'DISK_FULL', 'rsvg'],
     ['of librsvg without memory', failed('No Memory\n'), 'RESOURCE_LIMIT_EXCEEDED', 'rsvg'],
+    [
+      ...(['of pngquant on a full disk', failed('  error: failed writing image to stdout (16)\n')] as const),
+      ...(['DISK_FULL', 'pngquant'] as const),
+    ],
+    ['of pngquant that cannot read its input', end({ exitCode: 25 }), 'CORRUPT_IMAGE', 'pngquant'],
     ['of img2webp without a message', failed(''), 'DISK_FULL', 'img2webp'],
     ['of img2webp that crashed', end({ signal: 'SIGSEGV' }), 'CORRUPT_IMAGE', 'img2webp'],
     ['of img2webp without a file', failed("Could not open/decode file 'x'\n"), 'CORRUPT_IMAGE', 'img2webp'],

@@ -564,6 +564,21 @@ describe('the plan', () => {
     );
   });
 
+  it('selects the colours of a PNG with pngquant, which prints the result, if it is installed', () => {
+    const machine = { ...SEVEN, selectsColours: true };
+    const steps = (given: Partial<ConvertOptions>) =>
+      planSteps(job({ type: 'jpg' }, { format: 'png', ...given }, machine));
+    const [convert, select] = steps({ colors: 64 });
+    expect(convert?.args.at(-1)).to.equal('PNG:encode.png');
+    const args = ['--speed', '4', '--floyd=0.5', '--output', '-', '64', '--', 'encode.png'];
+    expect(select).to.deep.equal({ tool: 'pngquant', args, stdout: 'image.png' });
+    expect(steps({ colors: 64, dither: false })[1]?.args).to.include('--nofs');
+    expect(steps({})).to.have.length(1);
+    expect(lines({ type: 'jpg' }, { format: 'png', colors: 64 })[0]).to.match(
+      / -colors 64 .* PNG:image\.png$/,
+    );
+  });
+
   it('optimizes the Huffman tables of small JPEG results only', () => {
     const large = { type: 'png', width: 1000, height: 750 } as const;
     const plain = 'jpeg:optimize-coding=false';
