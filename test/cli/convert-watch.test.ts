@@ -1,6 +1,7 @@
 // @full
 import { appendFile, mkdir, rm, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
+import { mock } from 'node:test';
 import { expect } from 'chai';
 import { createWatcher } from '../../src/cli/convert/watch.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
@@ -96,9 +97,15 @@ describe('imagemill convert --watch', () => {
   });
 
   it('searches again after a while, for changes that the system does not report', async () => {
-    const watcher = createWatcher(() => {}, 600);
-    await watcher.nextSearch(AbortSignal.timeout(20_000));
-    watcher.close();
+    const watcher = createWatcher(() => {});
+    const { now } = performance;
+    const clock = mock.method(performance, 'now', () => now.call(performance) + 60_000);
+    try {
+      await watcher.nextSearch(AbortSignal.timeout(20_000));
+    } finally {
+      clock.mock.restore();
+      watcher.close();
+    }
   });
 
   it('does not try a file again that failed and has not changed', async () => {

@@ -18,12 +18,12 @@ const RESCAN_MS = 60_000;
  *
  * @param notice reports that a folder cannot be watched
  */
-export function createWatcher(notice: (text: string) => void, rescanMs = RESCAN_MS) {
+export function createWatcher(notice: (text: string) => void) {
   const watchers = new Map<string, FSWatcher>();
   /** State of each file that could not be converted. */
   const failures = new Map<string, string>();
   let isLimited = false;
-  let searchAt = performance.now() + rescanMs;
+  let searchAt = performance.now() + RESCAN_MS;
   const searchWithin = (ms: number): void => {
     searchAt = Math.min(searchAt, performance.now() + ms);
   };
@@ -82,7 +82,7 @@ export function createWatcher(notice: (text: string) => void, rescanMs = RESCAN_
     async nextSearch(signal: AbortSignal): Promise<void> {
       do await wait(TICK_MS, undefined, { signal });
       while (performance.now() < searchAt);
-      searchAt = performance.now() + rescanMs;
+      searchAt = performance.now() + RESCAN_MS;
     },
     close(): void {
       for (const watcher of watchers.values()) watcher.close();

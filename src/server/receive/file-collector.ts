@@ -33,8 +33,6 @@ export interface UploadOptions {
   readonly singleField?: string;
   /** Whether a form can have a watermark for all its files, as the part {@link WATERMARK_FIELD}. */
   readonly acceptsWatermark?: boolean;
-  /** Time over which the rate of the upload is averaged, in milliseconds. Default: {@link RATE_WINDOW_MS}. */
-  readonly rateWindowMs?: number;
   /** Returns whether to skip an invalid file, by the text fields in front of it. Default: no. */
   readonly skipInvalid?: (fields: readonly TextField[]) => boolean;
 }

@@ -156,7 +156,7 @@ class BodyReceiver {
    */
   async receive(signal: AbortSignal, image?: ImageBody): Promise<Upload> {
     const req = this.#req;
-    const { config, rateWindowMs: windowMs = RATE_WINDOW_MS, fileField } = this.#rules;
+    const { config, fileField } = this.#rules;
     // No event follows for a client that has already disconnected: the upload would last until the timeout.
     if (req.destroyed) throw new ClientDisconnectedError();
     const [first, last] = image ? this.#readImage(image.name) : this.#readForm();
@@ -165,7 +165,7 @@ class BodyReceiver {
     const timer = setTimeout(() => this.#stop(serviceError('UPLOAD_TIMEOUT', timeoutMs)), timeoutMs);
     const endMonitor = monitorRate(
       () => (req.complete || req.isPaused() ? undefined : req.socket.bytesRead),
-      { bytesPerSecond: MIN_BYTES_PER_SECOND, windowMs },
+      { bytesPerSecond: MIN_BYTES_PER_SECOND, windowMs: RATE_WINDOW_MS },
       () => this.#stop(serviceError('UPLOAD_TOO_SLOW', MIN_BYTES_PER_SECOND)),
     );
     const { promise: ended, resolve: end } = Promise.withResolvers<void>();
