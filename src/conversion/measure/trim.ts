@@ -9,7 +9,7 @@ import { invalidOutputError } from '../output/tool-errors.ts';
 import { planBeforeResize } from '../plan/index.ts';
 import { createJob } from '../plan/job.ts';
 import { shownArea, vectorBox } from '../plan/size.ts';
-import { nameFile, outputsOf } from '../plan/step.ts';
+import { nameFile, outputsOf, words } from '../plan/step.ts';
 import type { ConversionJob, Measured } from '../plan/types.ts';
 import { runSteps } from '../steps/run-steps.ts';
 import type { Measurement } from './measurement.ts';
@@ -68,39 +68,21 @@ function measureTrim({ options, fittings }: ConversionJob): string[] {
   const measured = fittings.flatMap(({ result }, at) => {
     const [width, height] = [result.width + 2, result.height + 2];
     return [
-      '(',
-      '-clone',
-      String(at),
-      '-extent',
-      `${width}x${height}-1-1`,
-      '+repage',
+      ...words(`( -clone ${at} -extent ${width}x${height}-1-1 +repage`),
       ...[fillWithCorner(`${width}x1`, '+0+0'), fillWithCorner(`${width}x1`, `+0+${height - 1}`)].flat(),
       ...[fillWithCorner(`1x${height}`, '+0+0'), fillWithCorner(`1x${height}`, `+${width - 1}+0`)].flat(),
       '-print',
       'trim: %@\\n',
-      ')',
-      '-delete',
-      '-1',
+      ...words(') -delete -1'),
     ];
   });
   const settings = ['-compose', 'Copy', '-fuzz', `${options.trim}%`];
-  return [...settings, ...measured, '-crop', '1x1+0+0', '+repage', `MIFF:${MEASURED_FILE}`];
+  return [...settings, ...measured, ...words(`-crop 1x1+0+0 +repage MIFF:${MEASURED_FILE}`)];
 }
 
 /** Fills a strip of the border with the colour of the corner inside of the border. */
-const fillWithCorner = (size: string, offset: string): string[] => [
-  '(',
-  '+clone',
-  '-crop',
-  '1x1+1+1',
-  '+repage',
-  '-sample',
-  `${size}!`,
-  ')',
-  '-geometry',
-  offset,
-  '-composite',
-];
+const fillWithCorner = (size: string, offset: string): string[] =>
+  words(`( +clone -crop 1x1+1+1 +repage -sample ${size}! ) -geometry ${offset} -composite`);
 
 const PRINTED = /^trim: (\d+)x(\d+)\+(\d+)\+(\d+)$/gm;
 

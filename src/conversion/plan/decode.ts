@@ -14,7 +14,7 @@ import { TOOLS } from '../../tables/tools.ts';
 import { pageToSrgb } from './colour.ts';
 import { crop as cropTo, formatGeometry } from './position.ts';
 import { countPages, numberedPages, type Stored, shownArea, turnedSize } from './size.ts';
-import { SCALED_FILE } from './step.ts';
+import { SCALED_FILE, words } from './step.ts';
 import { gifDelays, leftOutFrames } from './timing.ts';
 import { type ConversionJob, INPUT_FILE, MAGICK_FEATURES, type Sentence } from './types.ts';
 
@@ -115,10 +115,7 @@ const DIVIDE_BY_ALPHA = ['-alpha', 'disassociate', '-alpha', 'activate'];
  * `-colorspace` would remove, describes the RGB colours. Other operations would take the values for RGB.
  */
 const YCC_TO_RGB = [
-  '-set',
-  'colorspace',
-  'sRGB',
-  '-color-matrix',
+  ...words('-set colorspace sRGB -color-matrix'),
   [
     [1, 0, 1.402, 0, 0, -0.701],
     [1, -0.344136, -0.714136, 0, 0, 0.529136],
@@ -211,7 +208,7 @@ function setDelays(job: ConversionJob): string[] {
   const exact = options.format !== 'gif' && delaysMs.every((delay) => delay % 10 === 0);
   if (!job.keepsAllFrames || !frames || exact) return [];
   const delays = gifDelays(job)?.map((delay) => `${delay}x100`) ?? delaysMs.map((delay) => `${delay}x1000`);
-  const copies = delays.flatMap((delay, at) => `( -clone ${at} -set delay ${delay} )`.split(' '));
+  const copies = delays.flatMap((delay, at) => words(`( -clone ${at} -set delay ${delay} )`));
   return [...copies, '-delete', `0-${delays.length - 1}`];
 }
 
@@ -222,7 +219,7 @@ function setDelays(job: ConversionJob): string[] {
 function composeFrames(frames: readonly FrameDisposal[]): string[] {
   const dropped: number[] = [];
   const copies = frames.flatMap(({ disposeToBackground, noBlend }, at) => {
-    const copy = (dispose: string) => `( -clone ${at} -alpha set -set dispose ${dispose} )`.split(' ');
+    const copy = (dispose: string) => words(`( -clone ${at} -alpha set -set dispose ${dispose} )`);
     const helper = noBlend && at > 0;
     if (helper) dropped.push(at + dropped.length);
     return [...(helper ? copy('Background') : []), ...copy(disposeToBackground ? 'Background' : 'None')];
@@ -255,16 +252,9 @@ export function hideMissingPart({ image }: ConversionJob): string[] {
   if (!shownRows || shownRows >= height) return [];
   return [
     ...cropTo({ width, height: shownRows }),
-    '-alpha',
-    'set',
-    '-background',
-    'none',
-    '-compose',
-    'Copy',
-    '-extent',
-    formatGeometry({ width, height }),
-    '-compose',
-    'Over',
+    ...words(
+      `-alpha set -background none -compose Copy -extent ${formatGeometry({ width, height })} -compose Over`,
+    ),
   ];
 }
 

@@ -7,7 +7,7 @@ import { combineOrientations, type ImageFacts, type Scale, swapsSides } from '..
 import { DPI, INPUTS, type InputType } from '../../tables/formats.ts';
 import { isOpaqueStill } from './decode.ts';
 import { addsShades, staysVector } from './size.ts';
-import { SUFFIX } from './step.ts';
+import { SUFFIX, words } from './step.ts';
 import { type ConversionJob, type DocumentPage, type DocumentPlan, INPUT_FILE } from './types.ts';
 
 /** Returns what becomes of the pages of a PDF; undefined if it has no pictures. */
@@ -103,14 +103,9 @@ export function printSampled({ image }: ConversionJob, { png }: DocumentPage, at
   // The noise of a JPEG has more colours than what it shows.
   if (image.type === 'jpg' || png) return [];
   return [
-    '(',
-    '+clone',
-    '-sample',
-    `${SAMPLE_SIDE}x${SAMPLE_SIDE}!`,
-    '-print',
+    ...words(`( +clone -sample ${SAMPLE_SIDE}x${SAMPLE_SIDE}! -print`),
     `sample ${at}: ${COLOURS}`,
-    '+delete',
-    ')',
+    ...words('+delete )'),
   ];
 }
 

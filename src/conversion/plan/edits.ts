@@ -2,6 +2,7 @@
 import { type OptionWith, optionsWith } from '../../tables/options.ts';
 import { crop, formatGeometry } from './position.ts';
 import { pictureSize } from './resize.ts';
+import { words } from './step.ts';
 import { type ConversionJob, MAGICK_FEATURES, type Sentence } from './types.ts';
 
 type Edit = readonly [stage: (job: ConversionJob) => readonly string[], explain: Sentence];
@@ -49,26 +50,12 @@ function blur({ options: { blur: sigma }, trustedFitting: fitting }: ConversionJ
   // Averaging a block blurs, too, by the variance of its width.
   const remaining = Math.sqrt(sigma ** 2 - (block ** 2 - 1) / 12) / block;
   return [
-    '-virtual-pixel',
-    'Edge',
-    '-filter',
-    'Point',
-    '-interpolate',
-    'Nearest',
-    '-set',
-    'option:distort:viewport',
-    edges,
-    '-distort',
-    'SRT',
-    '0',
-    '+repage',
-    '-scale',
-    `${formatGeometry(blocks)}!`,
+    ...words('-virtual-pixel Edge -filter Point -interpolate Nearest'),
+    ...words(
+      `-set option:distort:viewport ${edges} -distort SRT 0 +repage -scale ${formatGeometry(blocks)}!`,
+    ),
     ...gaussian(remaining.toFixed(3)),
-    '-filter',
-    'Catrom',
-    '-resize',
-    `${formatGeometry(extended)}!`,
+    ...words(`-filter Catrom -resize ${formatGeometry(extended)}!`),
     ...crop({ width, height }, { x: block, y: block }),
   ];
 }

@@ -7,7 +7,7 @@ import { OPTIONS } from '../../tables/options.ts';
 import type { ToolName } from '../../tables/tools.ts';
 import { documentPages, printColours, printOpaquePage, printSampled } from './document.ts';
 import { addsShades } from './size.ts';
-import { FILE_TO_ENCODE, JXL_THREADS, KEPT_FILE, SUFFIX, THREADS, WEBP_THREADS } from './step.ts';
+import { FILE_TO_ENCODE, JXL_THREADS, KEPT_FILE, SUFFIX, THREADS, WEBP_THREADS, words } from './step.ts';
 import { leftOutFrames } from './timing.ts';
 import {
   type ConversionJob,
@@ -74,10 +74,7 @@ const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => readonly str
   ],
   tiff: (job) => [
     ...depth(job),
-    '-compress',
-    'Zip',
-    '-define',
-    'tiff:endian=lsb',
+    ...words('-compress Zip -define tiff:endian=lsb'),
     // libtiff has no predictor for fewer than 8 bits per pixel. Palettes of more colours get smaller without one, too.
     ...(job.image.paletteKind === 'palette' ? [] : ['-define', 'tiff:predictor=2']),
   ],
@@ -157,7 +154,7 @@ function storeChanges({ frameCount, tools: { magick } }: ConversionJob): string[
     // The same colour in each palette, so that the frames need none of their own.
     '-transparent-color',
     'black',
-    ...'( -clone 0--1 -layers OptimizeFrame -layers OptimizeTransparency )'.split(' '),
+    ...words('( -clone 0--1 -layers OptimizeFrame -layers OptimizeTransparency )'),
     ...(others.length > 0 ? ['-delete', others.join(',')] : []),
     MAGICK_FEATURES[magick].sharedPalette,
     '-delete',
@@ -235,22 +232,11 @@ export function iconSize(job: IconJob): Size {
 
 /** Fits the image into a transparent square of each size. */
 function iconImages(job: ConversionJob): string[] {
-  const copies = iconSizes(job).flatMap((size) => [
-    '(',
-    '-clone',
-    '0',
-    '-filter',
-    'Lanczos',
-    '-resize',
-    `${size}x${size}`,
-    '-background',
-    'none',
-    '-gravity',
-    'center',
-    '-extent',
-    `${size}x${size}`,
-    ')',
-  ]);
+  const copies = iconSizes(job).flatMap((size) =>
+    words(
+      `( -clone 0 -filter Lanczos -resize ${size}x${size} -background none -gravity center -extent ${size}x${size} )`,
+    ),
+  );
   return ['-alpha', 'set', ...copies, '-delete', '0', '-depth', '8'];
 }
 
@@ -266,28 +252,12 @@ export const EXTERNAL_ENCODERS: Partial<Readonly<Record<OutputType, ExternalEnco
   avif: {
     tool: 'avifenc',
     // Full chroma resolution, for screenshots, and lossless transparency.
-    args: ({ options }) => [
-      '-c',
-      'aom',
-      '-j',
-      THREADS,
-      '-s',
-      '9',
-      '-y',
-      '444',
-      '--min',
-      '0',
-      '--max',
-      '63',
-      '--minalpha',
-      '0',
-      '--maxalpha',
-      '0',
-      '-a',
-      'end-usage=q',
-      '-a',
-      `color:cq-level=${Math.round(valueAt(AVIF_LEVELS, numericQuality(options)))}`,
-    ],
+    args({ options }) {
+      const level = Math.round(valueAt(AVIF_LEVELS, numericQuality(options)));
+      const range = words('--min 0 --max 63 --minalpha 0 --maxalpha 0');
+      const aom = words(`-c aom -j ${THREADS} -s 9 -y 444`);
+      return [...aom, ...range, ...words(`-a end-usage=q -a color:cq-level=${level}`)];
+    },
   },
   jxl: {
     tool: 'cjxl',
@@ -327,20 +297,10 @@ function copyrightArguments({ image: { copyright }, options }: ConversionJob): s
 }
 
 /** Returns the arguments of cwebp, which keeps the colours of invisible pixels, the profile and the metadata. */
-export const exactWebpArguments = ({ output }: ConversionJob): string[] => [
-  '-quiet',
-  '-lossless',
-  '-exact',
-  '-q',
-  String(LOSSLESS_EFFORT),
-  '-m',
-  String(WEBP_METHOD),
-  '-metadata',
-  'all',
-  FILE_TO_ENCODE,
-  '-o',
-  output,
-];
+export const exactWebpArguments = ({ output }: ConversionJob): string[] =>
+  words(
+    `-quiet -lossless -exact -q ${LOSSLESS_EFFORT} -m ${WEBP_METHOD} -metadata all ${FILE_TO_ENCODE} -o ${output}`,
+  );
 
 /**
  * Returns the arguments of pngquant, which prints its result: it would rename a file that it writes, which Landlock forbids. Dithering at

@@ -34,6 +34,7 @@ import {
   SCALED_FILE,
   type Step,
   THREADS,
+  words,
 } from './step.ts';
 import { changesTiming } from './timing.ts';
 import {
@@ -147,9 +148,7 @@ const COMMANDS: Readonly<Record<ToolName, (job: ConversionJob) => Command | Comm
       '-resize',
       ...(job.scaledDecoding?.requested.split('x') ?? []),
       DWEBP_THREADS,
-      '-ppm',
-      '-o',
-      SCALED_FILE,
+      ...words(`-ppm -o ${SCALED_FILE}`),
     ],
   }),
   djxl: ({ image, isTranscoded, output }) => ({
@@ -245,13 +244,9 @@ function limitThreads(): string[] {
 /** Decodes a JPEG that a PDF will contain, at an eighth of its size, to find out whether it is damaged. */
 const decodeOnly = (): string[] => [
   ...limitThreads(),
-  '-define',
-  'jpeg:size=1x1',
-  `${INPUTS.jpg.coder}:${INPUT_FILE}`,
-  '-crop',
-  '1x1+0+0',
-  '+repage',
-  `MIFF:${DECODED_PIXEL}`,
+  ...words(
+    `-define jpeg:size=1x1 ${INPUTS.jpg.coder}:${INPUT_FILE} -crop 1x1+0+0 +repage MIFF:${DECODED_PIXEL}`,
+  ),
 ];
 
 /** Ignores the file size that a BMP states: it can be 0, or smaller than the file. */

@@ -7,7 +7,7 @@ import { OUTPUTS } from '../../tables/formats.ts';
 import { AUTO_QUALITY } from '../../tables/options.ts';
 import { EXTERNAL_ENCODERS, encode, isLossless, writeNow } from './encode.ts';
 import { setsSize } from './size.ts';
-import { KEPT_FILE, OUTPUT, SUFFIX } from './step.ts';
+import { KEPT_FILE, OUTPUT, SUFFIX, words } from './step.ts';
 import type { ConversionJob } from './types.ts';
 
 /** Image as it is before it is encoded. */
@@ -114,15 +114,7 @@ export function storeCompared(given: ConversionJob): string[] {
   const stored = isExternal ? encode(job) : ['-depth', '8', `MIFF:${KEPT_FILE}`];
   const strips = stripsOf(job);
   const { width = 0 } = job.trustedFitting?.result ?? {};
-  const cutAt = (top: number) => [
-    '(',
-    '-clone',
-    '0',
-    '-crop',
-    `${width}x${STRIP_ROWS}+0+${top}`,
-    '+repage',
-    ')',
-  ];
+  const cutAt = (top: number) => words(`( -clone 0 -crop ${width}x${STRIP_ROWS}+0+${top} +repage )`);
   const cut = strips
     ? [...strips.flatMap(cutAt), '-delete', '0', '-append', ...writeNow(stored).map(ofStrips)]
     : [];

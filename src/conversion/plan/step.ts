@@ -28,6 +28,9 @@ export interface StepContext {
   readonly srgbProfile: string;
 }
 
+/** Splits a part of a command line at its spaces. */
+export const words = (line: string): string[] => line.split(' ');
+
 export const THREADS = '{threads}';
 /** The thread option of djxl and cjxl. 0 means that only the main thread runs. */
 export const JXL_THREADS = '{JXL threads}';

@@ -3,7 +3,7 @@ import type { Size } from '../../images/image-info.ts';
 import { OPTIONS } from '../../tables/options.ts';
 import { formatGeometry, formatOffset, type Offset, pointOf } from './position.ts';
 import { pictureSize } from './resize.ts';
-import { SUFFIX } from './step.ts';
+import { SUFFIX, words } from './step.ts';
 import type { ConversionJob, ConvertOptions, Sentence, WatermarkPlace } from './types.ts';
 
 /** Distance from the edges, and between repetitions, as a share of the shorter side of the picture. */
@@ -100,13 +100,7 @@ function layOut(picture: Size, size: Size, options: ConvertOptions): Layout {
   return {
     place: start,
     repetition: [
-      '-background',
-      'none',
-      '-compose',
-      'Copy',
-      '-extent',
-      formatGeometry(extent),
-      '+repage',
+      ...words(`-background none -compose Copy -extent ${formatGeometry(extent)} +repage`),
       ...repeat(Math.ceil((picture.width - start.x) / tile.width), '+append'),
       ...repeat(Math.ceil((picture.height - start.y) / tile.height), '-append'),
     ],
