@@ -19,7 +19,7 @@ const documentWith = (
     outputs,
     combined: outputs.filter((type) => COMBINED_TYPES.includes(type)),
     presets: NO_PRESETS,
-    forms: formSchemas(OUTPUT_TYPES),
+    forms: formSchemas(outputs),
     config: testConfig({ RATE_LIMIT_PER_MINUTE: '60', ...settings }),
   }) as unknown as Document;
 
