@@ -37,9 +37,6 @@ const LIMITS = [
   'CONVERT_TIMEOUT_MS',
 ] as const;
 
-/** An explanation for programs. The size is that of the stored pixels. */
-export type ExplanationJson = ReturnType<typeof toJson>;
-
 /** Returns an explanation without the paths of this machine. */
 export function toJson({ image, key, sentences, notes, plan, limits }: Explanation) {
   const { type, width, height } = image;

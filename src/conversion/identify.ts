@@ -4,13 +4,12 @@ import { join } from 'node:path';
 import { describeProfile } from '../images/colour/icc.ts';
 import { isTurnOver, waitForTurn } from '../images/containers/event-loop.ts';
 import { withReader } from '../images/containers/file.ts';
-import type { HdrTransfer, ImageInfo, MetadataKind, PixelFormat, Size } from '../images/image-info.ts';
-import { type Revealed, readRevealed } from '../images/revealed/read-revealed.ts';
+import type { ImageInfo, Size } from '../images/image-info.ts';
+import { readRevealed } from '../images/revealed/read-revealed.ts';
 import { isFileError, type PublicError, serviceError, toPublicError } from '../tables/errors.ts';
-import { INPUTS, type InputType, listLabels, OUTPUTS, type OutputType } from '../tables/formats.ts';
-import type { Note } from '../tables/notes.ts';
+import { INPUTS, listLabels, OUTPUTS } from '../tables/formats.ts';
 import type { ConversionInput, Machine } from './context.ts';
-import { type ExplanationJson, explainJob, toJson } from './explain.ts';
+import { explainJob, toJson } from './explain.ts';
 import {
   createRepairContext,
   limitReads,
@@ -30,46 +29,7 @@ import type { ConversionQueue } from './queue/queue.ts';
 import { DEFAULT_OPTIONS } from './request/checks.ts';
 
 /** What is known of an image without decoding its pixels, as `POST /identify` returns it, except its name. */
-export interface ImageDescription {
-  readonly type: InputType;
-  readonly media_type: string;
-  readonly bytes: number;
-  /** Pixels after the orientation is applied. */
-  readonly width: number | null;
-  readonly height: number | null;
-  /** Orientation of the stored pixels, as in EXIF. 1 is upright. */
-  readonly orientation: number;
-  /** Frames of an animation, otherwise 1. Null if only decoding shows their number. */
-  readonly frames: number | null;
-  readonly duration_ms: number | null;
-  /** Pages of a TIFF or a PDF, otherwise 1. */
-  readonly pages: number;
-  readonly alpha: boolean | null;
-  /** Bits per channel, or per index of a palette. */
-  readonly bits: number | null;
-  readonly colour_space: PixelFormat['colourSpace'] | null;
-  /** Description of the embedded colour profile. */
-  readonly profile: string | null;
-  readonly hdr: HdrTransfer['hdr'] | null;
-  readonly metadata: readonly MetadataKind[];
-  readonly sha256: string;
-  /** Whether this server can convert the image. */
-  readonly convertible: boolean;
-  readonly problem: PublicError | null;
-  /** The result of the wanted conversion. */
-  readonly conversion?: {
-    readonly type: OutputType;
-    readonly width: number | null;
-    readonly height: number | null;
-    /** Quality of the result, 1 to 100. Null for one without loss, and if only a comparison of results shows it. */
-    readonly quality: number | null;
-    /** Notes that are known before the pixels are decoded. */
-    readonly notes: readonly Note[];
-  };
-  readonly explanation?: ExplanationJson;
-  /** What the metadata gives away. Only on request. */
-  readonly revealed?: Revealed;
-}
+export type ImageDescription = Awaited<ReturnType<typeof describeImage>>;
 
 /** A conversion to describe in addition to the image. */
 export interface WantedConversion {
@@ -118,7 +78,7 @@ async function describeImage(
   { wanted, reveal = false }: DescriptionRequest,
   deps: IdentifyDeps,
   signal: AbortSignal,
-): Promise<ImageDescription> {
+) {
   const { type } = source;
   const path = join(source.folder, INPUT_FILE);
   const { size: bytes } = statSync(path); // before a repair changes the file
@@ -210,7 +170,8 @@ function uprightSize(image: ImageInfo, { tools }: IdentifyDeps): Size | undefine
   return createJob(image, { format: 'png', ...DEFAULT_OPTIONS }, tools).fittings[0]?.result;
 }
 
-function expect(job: PlannedJob): NonNullable<ImageDescription['conversion']> {
+/** Returns what is known of a result. Its quality is null without loss, and if only a comparison of results shows it. */
+function expect(job: PlannedJob) {
   const { format } = job.options;
   const fitted = format === 'ico' ? iconSize(job) : job.fittings[0]?.result;
   const isKnown = format !== 'pdf' && job.options.trim === undefined;
