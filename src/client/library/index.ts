@@ -64,14 +64,14 @@ export interface Result {
 
 /** Settings of a client. */
 export interface ClientSettings {
-  /** API key, if the service wants one. */
+  /** API key, if the service requires one. */
   readonly key?: string | undefined;
   /**
    * How often a request is repeated after 429 or 503, and once of these if the connection closes before a response. Default: 4.
    */
   readonly retries?: number | undefined;
   /**
-   * Maximum time that a request waits for its repetitions, in ms. If the service asks for more, the request fails with its error.
+   * Maximum time that a request waits for its repetitions, in ms. If `Retry-After` states more, the request fails with its error.
    * Default: 120 000.
    */
   readonly maxWaitMs?: number | undefined;
