@@ -33,10 +33,7 @@ interface ConvertDeps extends Machine {
   readonly onFinished?: ((conversion: ConversionEvent) => void) | undefined;
 }
 
-/** The functions that convert a file, to one result or to several, and the one that only plans. */
-export type FileConverter = ReturnType<typeof createConvert>;
-
-/** Creates the functions that convert files. */
+/** Creates the functions that convert a file, to one result or to several, and the one that only plans. */
 export function createConvert(deps: ConvertDeps) {
   const { queue, config, maxThreads } = deps;
 

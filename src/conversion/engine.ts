@@ -11,16 +11,15 @@ import type { RenewalReason } from '../process/fork-server/servers.ts';
 import { assertProtections, isPolicyEnforced, writePolicy } from '../process/policy.ts';
 import { createProbeRunner, reportFailures, TOOL_OPEN_FILES } from '../process/runner.ts';
 import { type ConfiguredTools, configureSandbox, magickLimits } from '../process/sandbox/configure.ts';
-import type { SandboxLayers } from '../process/sandbox/layers.ts';
 import { findToolchain, type Toolchain } from '../process/toolchain.ts';
 import { openTrialCache } from '../process/trial-cache.ts';
 import { type Config, listWithoutEffect } from '../tables/config.ts';
 import { isDiskFull, StartupError, toStartupError } from '../tables/errors.ts';
 import { PATH_SETTINGS, TOOLS } from '../tables/tools.ts';
 import { createCombine } from './combine.ts';
-import type { Combine, ConversionEvent } from './context.ts';
-import { createConvert, type FileConverter } from './convert.ts';
-import { createIdentify, type Identify } from './identify.ts';
+import type { ConversionEvent } from './context.ts';
+import { createConvert } from './convert.ts';
+import { createIdentify } from './identify.ts';
 import { MAX_PREPARATIONS } from './input/inspect.ts';
 import {
   type Capabilities,
@@ -43,30 +42,7 @@ const MAX_THREADS = 8;
 const RESERVED_SLOTS = 1;
 
 /** Converts images with the tools of this machine. */
-export interface ConversionEngine extends FileConverter {
-  readonly toolchain: Toolchain;
-  /** Why other tools of this machine are not used. */
-  readonly refused: ConfiguredTools['refused'];
-  readonly capabilities: Capabilities;
-  readonly identify: Identify;
-  readonly combine: Combine;
-  readonly workspaces: Workspaces;
-  /** Layers of the sandbox that confines the tools. */
-  readonly layers: SandboxLayers;
-  /** Returns the current numbers of conversions and fork servers. */
-  stats(): EngineStats;
-  /** Ends the fork servers, and removes temporary files. */
-  close(): Promise<void>;
-}
-
-interface EngineStats {
-  /** Conversions in the queue, including those whose input is being prepared. */
-  readonly waiting: number;
-  /** Conversions in progress. */
-  readonly running: number;
-  /** Tools that run in a fork server. */
-  readonly forkServers: number;
-}
+export type ConversionEngine = Awaited<ReturnType<typeof createConversionEngine>>;
 
 /** Callbacks for events of the engine. */
 interface EngineEvents {
@@ -95,7 +71,7 @@ export async function createConversionEngine(
   log: Logger,
   events: Partial<EngineEvents> = {},
   known: KnownTools = {},
-): Promise<ConversionEngine> {
+) {
   const cache = await openTrialCache(known.cacheFolder, config, toolSearch(config));
   const proven = cache?.proven;
   const found = known.toolchain ?? proven?.toolchain ?? (await findTools(config));
@@ -155,9 +131,22 @@ export async function createConversionEngine(
     });
     const identify = createIdentify({ ...machine, capabilities, queue });
     const combine = createCombine({ ...machine, queue });
-    const stats = (): EngineStats => ({ ...queue.stats(), forkServers: served.length });
-    const own = { toolchain, refused, capabilities, identify, combine, workspaces, layers, stats, close };
-    return { ...converter, ...own };
+    return {
+      ...converter,
+      toolchain,
+      /** Why other tools of this machine are not used. */
+      refused,
+      capabilities,
+      identify,
+      combine,
+      workspaces,
+      /** Layers of the sandbox that confines the tools. */
+      layers,
+      /** Returns the current numbers of conversions, and of tools that run in a fork server. */
+      stats: () => ({ ...queue.stats(), forkServers: served.length }),
+      /** Ends the fork servers, and removes temporary files. */
+      close,
+    };
   } catch (error) {
     await close();
     throw toStartupError(error, config);

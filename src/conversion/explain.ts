@@ -1,34 +1,19 @@
 /** @module What a conversion would do, and why, before any tool runs. */
 
 import { shellWords } from '../base/shell.ts';
-import type { ImageInfo } from '../images/image-info.ts';
 import { combinesFrames, OUTPUTS } from '../tables/formats.ts';
-import type { Note } from '../tables/notes.ts';
 import type { ToolName } from '../tables/tools.ts';
 import type { Machine } from './context.ts';
-import { type CanonicalPlan, canonicalPlan, conversionKey } from './key.ts';
+import { canonicalPlan, conversionKey } from './key.ts';
 import { measuringSteps } from './measure/measurements.ts';
 import { explain } from './plan/index.ts';
 import { completeStep, type Step } from './plan/step.ts';
 import { INPUT_FILE, type PlannedJob } from './plan/types.ts';
 
 /** What a conversion would do. */
-export interface Explanation {
-  /** What the header states. */
-  readonly image: ImageInfo;
-  /** A sentence for each stage that changes something. */
-  readonly sentences: readonly string[];
-  /** Notes that are known before the tools run. */
-  readonly notes: readonly Note[];
-  readonly plan: CanonicalPlan;
-  /** The commands with the paths of this machine. */
-  readonly steps: readonly Step[];
-  /** See {@link conversionKey}. */
-  readonly key: string;
-  /** Limits of the image and of its conversion, by setting. */
-  readonly limits: Readonly<Record<(typeof LIMITS)[number], number>>;
-}
+export type Explanation = ReturnType<typeof explainJob>;
 
+/** Limits of an image and of its conversion. */
 const LIMITS = [
   'MAX_FILE_BYTES',
   'MAX_PIXELS',
@@ -52,19 +37,24 @@ export function explainJob(
   job: PlannedJob,
   digest: string,
   { toolchain, config, srgbProfile }: Pick<Machine, 'toolchain' | 'config' | 'srgbProfile'>,
-): Explanation {
+) {
   const canonical = canonicalPlan(job, toolchain);
   const { steps, notes } = job.plan;
   const context = { threads: 1, srgbProfile };
   const limits = Object.fromEntries(LIMITS.map((name) => [name, config[name]]));
   return {
+    /** What the header states. */
     image: job.image,
+    /** A sentence for each stage that changes something. */
     sentences: [...explain(job), ...explainPart(job)],
+    /** Notes that are known before the tools run. */
     notes,
     plan: canonical,
+    /** The commands with the paths of this machine. */
     steps: [...measuringSteps(job, context), ...steps.map((step) => completeStep(step, context, ''))],
     key: conversionKey(digest, canonical),
-    limits: limits as Explanation['limits'],
+    /** By setting. */
+    limits: limits as Readonly<Record<(typeof LIMITS)[number], number>>,
   };
 }
 

@@ -14,7 +14,7 @@ import { completeStep, type Step } from './plan/step.ts';
 import { type ConversionJob, INPUT_FILE, type Plan, type PlannedJob } from './plan/types.ts';
 
 /** A plan that depends on nothing but the image, the options and the versions of the tools. */
-export interface CanonicalPlan {
+interface CanonicalPlan {
   readonly steps: readonly Step[];
   /** Versions of imagemill, which repairs images, and of each tool that runs. */
   readonly versions: Readonly<Record<string, string>>;

@@ -8,7 +8,6 @@ import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { systemReason } from '../../files/system.ts';
 import type { Verification } from '../../regress/verifiable.ts';
 import { type ErrorCode, isDiskFull, ServiceError } from '../../tables/errors.ts';
-import type { InputType } from '../../tables/formats.ts';
 
 /** Argument for standard input. */
 export const STDIN = '-';
@@ -26,8 +25,6 @@ export interface ConvertedFile {
   readonly path: string;
   /** State of the source that was converted; undefined for standard input. */
   readonly sourceState: SourceState | undefined;
-  /** Type of the source; undefined if an instance has converted it. */
-  readonly type?: InputType;
   /** See `conversionKey`; undefined if an instance of an earlier version has sent none. */
   readonly key?: string | undefined;
   readonly bytesBefore: number;

@@ -30,36 +30,21 @@ import { fieldName, flagName, OPTION_NAMES, type OptionName, optionRow } from '.
 import { CliError } from '../context.ts';
 import { toFileError } from './converter.ts';
 
+/** Flags with a text, besides those of the table of options. */
+type TextFlag =
+  | ('format' | 'preset' | 'presets' | 'watermark' | 'jobs' | 'delay' | 'loop' | 'shard' | 'report')
+  | ('verify' | 'name' | 'maxFileSize' | 'maxPixels');
+type Switch =
+  | ('combine' | 'force' | 'quiet' | 'json' | 'update' | 'delete' | 'yes' | 'watch' | 'verbose' | 'dryRun')
+  | ('keepExtension' | 'safeNames' | 'preserveTimes');
+
 /** Options as given on the command line. A flag without a value is true. */
-export interface Flags extends Readonly<Partial<Record<OptionName, string | true>>> {
-  readonly format?: string;
-  readonly preset?: string;
-  readonly presets?: string;
-  readonly watermark?: string;
+export interface Flags
+  extends Readonly<
+    Partial<Record<OptionName, string | true> & Record<TextFlag, string> & Record<Switch, boolean>>
+  > {
   readonly keepMetadata?: true;
-  readonly jobs?: string;
-  readonly combine?: boolean;
-  readonly delay?: string;
-  readonly loop?: string;
-  readonly force?: boolean;
-  readonly quiet?: boolean;
-  readonly json?: boolean;
-  readonly update?: boolean;
-  readonly delete?: boolean;
-  readonly yes?: boolean;
-  readonly watch?: boolean;
-  readonly shard?: string;
   readonly url?: readonly string[];
-  readonly report?: string;
-  readonly verify?: string;
-  readonly verbose?: boolean;
-  readonly dryRun?: boolean;
-  readonly keepExtension?: boolean;
-  readonly safeNames?: boolean;
-  readonly name?: string;
-  readonly preserveTimes?: boolean;
-  readonly maxFileSize?: string;
-  readonly maxPixels?: string;
 }
 
 /**

@@ -86,7 +86,7 @@ export async function createLocalConverter(
                 { input, output },
               ));
         const ms = Math.round(convertedMs);
-        await use({ ...result, sourceState, type, bytesBefore, bytesAfter, ms, verification });
+        await use({ ...result, sourceState, bytesBefore, bytesAfter, ms, verification });
       }),
     async keyOf({ input, options }) {
       let key: string | undefined;
