@@ -16,27 +16,14 @@ export interface Naming {
 }
 
 /** Validated options for many files. */
-export interface BulkOptions extends Naming {
-  /** Convert only files whose results are out of date, and keep an index of the output folder. */
-  readonly update: boolean;
-  /** Delete results whose source no longer exists. */
-  readonly delete: boolean;
-  /** Delete without confirmation. */
-  readonly yes: boolean;
-  readonly watch: boolean;
-  /** Convert and delete nothing: print what would be. */
-  readonly dryRun: boolean;
-  readonly shard: Shard | undefined;
-  /** URLs of the instances that convert; none for the tools of this machine. */
-  readonly urls: readonly string[];
-}
+export type BulkOptions = ReturnType<typeof parseBulkOptions>;
 
 /**
  * Validates the options.
  *
  * @throws {CliError} if they contradict each other
  */
-export function parseBulkOptions(flags: Flags): BulkOptions {
+export function parseBulkOptions(flags: Flags) {
   const { delete: deletes = false, watch = false, yes = false, dryRun = false, url: urls = [] } = flags;
   if (dryRun && watch) throw new CliError('--dry-run and --watch contradict each other.');
   if (urls.length > 0 && (flags.maxFileSize ?? flags.maxPixels) !== undefined)
@@ -55,7 +42,7 @@ export function parseBulkOptions(flags: Flags): BulkOptions {
   // Otherwise, the name of a result would depend on files that other shards convert, or that arrive later.
   const keepExtension = flags.keepExtension || update || shard !== undefined;
   const pattern = parsePattern(flags.name, update || shard !== undefined);
-  const naming = { keepExtension, safeNames: flags.safeNames ?? false, pattern };
+  const naming: Naming = { keepExtension, safeNames: flags.safeNames ?? false, pattern };
   return { update, delete: deletes, yes: yes || dryRun, watch, dryRun, ...naming, shard, urls };
 }
 
