@@ -3,7 +3,15 @@
  * screen of the size of the drawing, rendered by librsvg after the rewriting.
  */
 import type { Size } from '../image-info.ts';
-import { type CSSToken, closingOf, splitAt, TokenType, textOf, withoutBlanks } from './css.ts';
+import {
+  ABSOLUTE_UNITS,
+  type CSSToken,
+  closingOf,
+  splitAt,
+  TokenType,
+  textOf,
+  withoutBlanks,
+} from './css.ts';
 import { COLOUR_FUNCTIONS } from './features.ts';
 
 /** Undefined if unknown, which makes a whole query false, but not its parts: `not` of it is unknown, too. */
@@ -69,14 +77,8 @@ const OFF = ['none', 'no-preference'];
 
 /** Pixels, or dots per pixel, of each unit. A `rem` has the initial font size. */
 const UNITS: Readonly<Record<string, number>> = {
-  '': 1,
-  px: 1,
-  in: 96,
-  cm: 96 / 2.54,
-  mm: 96 / 25.4,
+  ...ABSOLUTE_UNITS,
   q: 96 / 101.6,
-  pt: 96 / 72,
-  pc: 16,
   em: 16,
   rem: 16,
   ex: 8,
@@ -176,35 +178,9 @@ const PROPERTIES = new Set(
 );
 /** Functions in values that librsvg reads, or that are resolved before. */
 const FUNCTIONS = new Set([
-  'var',
-  'light-dark',
   ...COLOUR_FUNCTIONS,
-  'rgb',
-  'rgba',
-  'hsl',
-  'hsla',
-  'url',
-  'matrix',
-  'rotate',
-  'scale',
-  'skewx',
-  'skewy',
-  'translate',
-  'translatex',
-  'translatey',
-  'scalex',
-  'scaley',
-  'skew',
-  'blur',
-  'brightness',
-  'contrast',
-  'drop-shadow',
-  'grayscale',
-  'hue-rotate',
-  'invert',
-  'opacity',
-  'saturate',
-  'sepia',
+  ...`var light-dark rgb rgba hsl hsla url matrix rotate scale skewx skewy translate translatex translatey scalex scaley skew
+  blur brightness contrast drop-shadow grayscale hue-rotate invert opacity saturate sepia`.split(/\s+/),
 ]);
 /** Prefixes of properties that neither Chromium nor librsvg knows. */
 const FOREIGN = /^-(?:ms|moz|o|khtml)-/;

@@ -1,22 +1,12 @@
 /** @module Reads the size of an SVG from its root element, and finds unsupported features. */
 import type { WindowReader } from '../containers/file.ts';
 import { type ImageFacts, RGB_PIXELS, type Size } from '../image-info.ts';
-import { type CssBudget, type Declaration, parseDeclarations, toRgb } from './css.ts';
+import { ABSOLUTE_UNITS, type CssBudget, type Declaration, parseDeclarations, toRgb } from './css.ts';
 import { hasNew, hasUnresolved, MAX_FOUND, PAIRS } from './features.ts';
 import { parseViewBox, positiveSize, skipXmlPreamble } from './svg-markup.ts';
 
 const ROOT_BYTES = 64 * 1024;
 
-/** Pixels per absolute unit at 96 pixels per inch (CSS Values 4, section 6.2). */
-const ABSOLUTE_UNITS: Readonly<Record<string, number>> = {
-  '': 1,
-  px: 1,
-  in: 96,
-  cm: 96 / 2.54,
-  mm: 96 / 25.4,
-  pt: 96 / 72,
-  pc: 16,
-};
 /** Font sizes per relative unit. `ch` depends on the version of librsvg. */
 const FONT_UNITS: Readonly<Record<string, number>> = { em: 1, ex: 0.5, ch: Number.NaN };
 /** Initial font size of librsvg in pixels. CSS has 16, which `rewrite.ts` writes into the root element. */
