@@ -5,7 +5,7 @@ import type { ConversionInput, ConversionOutcome, OnError } from './context.ts';
 import { ownInput } from './input/inspect.ts';
 import { digestOf } from './key.ts';
 import type { ConvertOptions } from './plan/types.ts';
-import { toFrame } from './request/forms.ts';
+import { toFrame } from './request/conflicts.ts';
 
 /**
  * Maximum number of files of a batch that are queued or converted at the same time: the default of MAX_BATCH_FILES.

@@ -2,7 +2,7 @@
 import { dirname } from 'node:path';
 import type { CombinedPart } from '../../conversion/context.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
-import { toFrame } from '../../conversion/request/forms.ts';
+import { toFrame } from '../../conversion/request/conflicts.ts';
 import { hashFile, isInside, realPathOf } from '../../files/system.ts';
 import type { FrameTiming } from '../../images/combined/combiner.ts';
 import { combinesFrames } from '../../tables/formats.ts';

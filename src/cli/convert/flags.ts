@@ -15,12 +15,12 @@ import {
 } from '../../conversion/request/checks.ts';
 import {
   type Conflict,
-  createParsers,
   describePart,
   findCombinedConflict,
   findConflict,
   toPart,
-} from '../../conversion/request/forms.ts';
+} from '../../conversion/request/conflicts.ts';
+import { createParsers } from '../../conversion/request/forms.ts';
 import { splitPages } from '../../conversion/request/variants.ts';
 import type { FrameTiming } from '../../images/combined/combiner.ts';
 import type { Config } from '../../tables/config.ts';
