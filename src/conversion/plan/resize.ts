@@ -19,8 +19,10 @@ import {
   formatGeometry,
   type Gravity,
   keptPoint,
+  type Offset,
   padOffset,
 } from './position.ts';
+import type { ScaledDecoding } from './scaled-decoding.ts';
 import { honours } from './short-paths.ts';
 import { boxGeometry, isRenderedToFit, setsSize, shownArea } from './size.ts';
 import { type ConversionJob, type Fitting, MAGICK_FEATURES, type Sentence } from './types.ts';
@@ -41,11 +43,23 @@ export const explainShrinking: Sentence = ({ scaledDecoding, image }) =>
   scaledDecoding &&
   `decoded at ${scaledDecoding.columns.decoded} × ${scaledDecoding.rows.decoded} instead of ${image.width} × ${image.height}`;
 
-/** Crops what libjpeg has decoded partly from pixels beyond the image. */
+/** Crops what libjpeg has decoded partly from pixels beyond the image, and repeats the last column or row in its place. */
 export function fitDecoded(job: ConversionJob): string[] {
   const { columns, rows } = job.scaledDecoding ?? {};
   if (!columns || !rows || (columns.from === columns.decoded && rows.from === rows.decoded)) return [];
-  return crop({ width: columns.from, height: rows.from });
+  const whole = { width: columns.from, height: rows.from };
+  const filled = { ...whole, width: columns.from + columns.repeated };
+  return [
+    ...crop(whole),
+    ...repeat({ ...whole, width: 1 }, { x: whole.width - 1, y: 0 }, columns.repeated, '+append'),
+    ...repeat({ ...filled, height: 1 }, { x: 0, y: whole.height - 1 }, rows.repeated, '-append'),
+  ];
+}
+
+/** Appends a column or a row of the image to it again, a number of times. */
+function repeat(line: Size, offset: Offset, times: number, append: '+append' | '-append'): string[] {
+  const more = times > 1 ? ['-duplicate', String(times - 1)] : [];
+  return times > 0 ? ['(', '+clone', ...crop(line, offset), ...more, ')', append] : [];
 }
 
 /**
@@ -76,7 +90,15 @@ function reduce(job: ConversionJob): string[] {
   if (!fitting && losesSide(job))
     return [...FILTER, ...placeEach(job, ({ resized }) => ['-resize', `${formatGeometry(resized)}!`])];
   if (!fitting || !isExact) return [...FILTER, '-resize', boxGeometry(options)];
+  if (job.scaledDecoding) return reduceDecoded(job.scaledDecoding, asDecoded(job, fitting.resized));
   return [...FILTER, '-resize', `${formatGeometry(asDecoded(job, fitting.resized))}!`];
+}
+
+/** Resizes an image that was decoded at a smaller size, and cuts off what shows only repeated pixels. */
+function reduceDecoded({ columns, rows }: ScaledDecoding, target: Size): string[] {
+  const resized = { width: columns.resized, height: rows.resized };
+  const cut = isSameSize(resized, target) ? [] : crop(target);
+  return [...FILTER, '-resize', `${formatGeometry(resized)}!`, ...cut];
 }
 
 /**

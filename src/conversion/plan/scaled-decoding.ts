@@ -22,8 +22,11 @@ const DECODER_SCALES = [
  */
 const MIN_OVERSAMPLING = { smooth: 1.2, detailed: 3 };
 
-/** Maximum shift of the right and bottom edges in pixels of the result, because partly covered decoded pixels are left out. */
+/** Maximum shift of the right and bottom edges in pixels of the result, because partly covered decoded pixels are not used. */
 const MAX_SHIFT = 0.3;
+
+/** How often the last column or row can be repeated. With four times, every side can be shifted by less than {@link MAX_SHIFT}. */
+const REPEATED = [1, 2, 3, 4];
 
 /** Columns and rows of a block of libjpeg. */
 const BLOCK = 8;
@@ -32,8 +35,12 @@ const BLOCK = 8;
 interface ScaledSide {
   /** Decoded pixels. The last one can extend beyond the image: a quarter of 2725 pixels is 682, for 2728 pixels. */
   readonly decoded: number;
-  /** Decoded pixels to resize, which show nothing of what the file holds beyond the image. */
+  /** Decoded pixels to use, which show nothing of what the file holds beyond the image. */
   readonly from: number;
+  /** How often the last one of these is repeated. */
+  readonly repeated: number;
+  /** Pixels to which these are resized. What exceeds the result shows only repeated pixels, and is cut off. */
+  readonly resized: number;
 }
 
 /** One side of a JPEG: its pixels, and those of its minimum coded unit. */
@@ -96,8 +103,20 @@ function scaleSide(
 ): ScaledSide | undefined {
   const exact = (side.length * eighths) / BLOCK;
   const from = pixelsWithin(side, eighths);
-  if (exact < target * minOversampling || (exact - from) * target > MAX_SHIFT * from) return undefined;
-  return { decoded: Math.ceil(exact), from };
+  if (exact < target * minOversampling) return undefined;
+  const decoded = Math.ceil(exact);
+  const fill = (repeated: number): ScaledSide => {
+    const resized = Math.max(target, Math.round(((from + repeated) * target) / exact));
+    return { decoded, from, repeated, resized };
+  };
+  const shiftOf = ({ repeated, resized }: ScaledSide): number =>
+    Math.abs((exact * resized) / (from + repeated) - target);
+  const cut = fill(0);
+  if (shiftOf(cut) <= MAX_SHIFT) return cut;
+  // More than one repeated pixel would be visible as a stripe.
+  if (exact - from >= 1) return undefined;
+  const [best = cut] = REPEATED.map(fill).sort((one, other) => shiftOf(one) - shiftOf(other));
+  return shiftOf(best) <= MAX_SHIFT ? best : undefined;
 }
 
 /**
@@ -125,10 +144,13 @@ const MIN_WEBP_PIXELS = 1_000_000;
 /** Returns a size for dwebp, whose filter averages pixels. ImageMagick does the rest. */
 function scaleWebp({ width = 0, height = 0 }: ImageInfo, target: Size): ScaledDecoding | undefined {
   const pixels = width * height;
-  const scaled = (decoded: number): ScaledSide => ({ decoded, from: decoded });
+  const scaled = (resized: number, factor: number): ScaledSide => {
+    const decoded = resized * factor;
+    return { decoded, from: decoded, repeated: 0, resized };
+  };
   const found = WEBP_OVERSAMPLING.map((factor) => ({
-    columns: scaled(target.width * factor),
-    rows: scaled(target.height * factor),
+    columns: scaled(target.width, factor),
+    rows: scaled(target.height, factor),
   })).find(
     ({ columns: { decoded: across }, rows: { decoded: down } }) =>
       across <= width && down <= height && across * down <= pixels * MAX_WEBP_SHARE,
