@@ -25,7 +25,6 @@ export const nameOf = ({ image, format, side }: Job): string =>
 /** Result of a measurement. */
 export interface Measured {
   readonly medianMs: number;
-  readonly p99Ms: number;
   readonly perSecond: number;
   /** CPU time of the machine per conversion in ms, without the clients. */
   readonly cpuMs: number;
@@ -84,7 +83,6 @@ export async function measure(
     const after = cpuMsOfTree(pid);
     return {
       medianMs: percentile(latencies, 0.5),
-      p99Ms: percentile(latencies, 0.99),
       perSecond: (latencies.length / elapsed) * 1000,
       cpuMs,
       serverMs: (after.own - before.own) / latencies.length,

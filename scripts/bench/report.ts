@@ -53,18 +53,14 @@ export function geometricMean(values: readonly number[]): number {
 const NOTHING = '–';
 
 const HEAD = [
-  'image',
-  'to',
-  'size',
+  'conversion',
   'clients',
   'median ms',
-  'p99 ms',
   'per second',
   'CPU ms',
   'tree MiB',
   'bytes',
   'sharp: median ms',
-  'p99 ms',
   'per second',
   'CPU ms',
   'tree MiB',
@@ -84,11 +80,9 @@ export function table(rows: readonly Row[]): string {
 }
 
 function cells(row: Row): string[] {
-  const { image, format, side, clients, crowd, imagemill, sharp, echo, commandLineMs } = row;
+  const { clients, crowd, imagemill, sharp, echo, commandLineMs } = row;
   return [
-    image,
-    format,
-    side ? `${side} px` : 'full',
+    labelOf(row),
     `${clients}${crowd ? ', a new one per request' : ''}`,
     ...columns(imagemill),
     ...columns(sharp),
@@ -102,7 +96,7 @@ function cells(row: Row): string[] {
 const formatRatio = (ratio: Spread | undefined): string => (ratio ? formatSpread(ratio) : NOTHING);
 
 const columns = (rounds: readonly Measured[]): string[] => [
-  ...(['medianMs', 'p99Ms', 'perSecond', 'cpuMs'] as const).map((name) => number(valuesOf(rounds, name))),
+  ...(['medianMs', 'perSecond', 'cpuMs'] as const).map((name) => number(valuesOf(rounds, name))),
   number(
     rounds.map(({ memoryBytes }) => memoryBytes / 1024 ** 2),
     0,

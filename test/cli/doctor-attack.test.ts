@@ -135,7 +135,7 @@ describe('imagemill doctor --attack', () => {
     expect(lines[2]).to.equal(' 1 of 1 stopped: 1 by limits');
   });
 
-  it('reads the settings of --env, and ends with 2 for an unknown name, without --attack, or without a service', async () => {
+  it('reads the settings of --env, and ends with 2 for an unknown name or without --attack or a service', async () => {
     const file = await writeTempFile('service.env', 'MAX_PIXELS=x\n');
     const outcomeOf = async (...args: string[]) => (await runInProcess(['doctor', ...args])).outcome;
     expect(await outcomeOf('--attack', '--env', file)).to.match(/^2 imagemill: MAX_PIXELS="x": /);

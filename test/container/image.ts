@@ -109,7 +109,7 @@ describe('the image', () => {
     expect(places.split('\n')).to.have.members(['/run/lock', '/tmp', '/var/tmp']);
   });
 
-  it('works from the archive of a release, read-only, without rights, for any user, and withstands all attacks', async () => {
+  it('works from the archive of a release, read-only, without rights, for any user, and stops all attacks', async () => {
     const [folder, loaded] = [await makeTempDir('image'), 'imagemill-test-loaded'];
     const [archive, back] = [join(folder, 'oci.tar'), join(folder, 'docker.tar')];
     await execute('sh', ['scripts/save-image.sh', IMAGE, archive], { cwd: ROOT });

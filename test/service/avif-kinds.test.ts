@@ -172,7 +172,7 @@ describe('an AVIF', () => {
     expect((await convert(service.base, asPrimary, { format: 'png' })).outcome).to.match(/^400 .*damaged/);
   });
 
-  it('that is a sequence keeps the alpha of its primary image, and is rejected if only its frames have alpha', async () => {
+  it('that is a sequence keeps the alpha of its primary image, and is rejected if only frames have alpha', async () => {
     const png = await open(scene({ transparent: true }))
       .png()
       .toBuffer();

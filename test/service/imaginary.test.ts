@@ -616,7 +616,7 @@ describe('the interface of imaginary', () => {
         .and.not.include('/mirror');
     });
 
-    it('answers unknown paths with 404 in the format of imaginary, and those below the API in that of the API', async () => {
+    it('answers unknown paths with 404 in the format of imaginary, and below the API in that of the API', async () => {
       await startShared(ROOT);
       for (const [path, members] of [
         ...['/mirror', '/pipeline/', '/%ff', '/docs/x', '/api', '/api/v10/convert'].map(
