@@ -141,7 +141,7 @@ describe('GET /docs', () => {
       await open('light', '#/Conversion/convert');
       for (const [button, row] of [
         [/The image itself as the body/, 'tr[data-param-in=query]'],
-        [/Errors with/, '.response[data-code="413"]'],
+        [/errors with/, '.response[data-code="413"], .headers-wrapper'],
       ] as const) {
         const first = page.locator(row).first();
         await first.waitFor({ state: 'hidden' });

@@ -48,7 +48,7 @@ const startEmpty = ({ React }: { readonly React: React }) => ({
 
 /**
  * Plugin that collapses what most readers do not need: the parameters of the query, which repeat the fields of the form for requests
- * whose body is an image, and the errors.
+ * whose body is an image, the headers of responses, and the errors.
  */
 const collapse = ({ React }: { readonly React: React }) => {
   /** Wraps a component, so that a button shows the rows that the style sheet hides. */
@@ -78,7 +78,7 @@ const collapse = ({ React }: { readonly React: React }) => {
       responses: collapsed(
         'errors',
         ({ responses }) => responses?.filter((_, status) => Number(status) >= 400).size ?? 0,
-        (count) => `Errors with ${count} statuses`,
+        (count) => `Headers, and errors with ${count} statuses`,
       ),
     },
   };
