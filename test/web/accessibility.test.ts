@@ -521,7 +521,7 @@ describe('the logo during a conversion', () => {
           .filter((animation) => animation instanceof CSSAnimation)
           .map((one) => one.animationName),
       );
-      expect(running.sort()).to.deep.equal(moves ? ['pour', 'turn'] : []);
+      expect(running.sort()).to.deep.equal(moves ? ['pulse', 'turn'] : []);
     });
   }
 });

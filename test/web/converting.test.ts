@@ -375,7 +375,7 @@ describe('converting on the page', () => {
         'plan.svg',
         `The file has 6.3 megapixels. This server accepts 5.1 megapixels. Its operator can raise it.`,
       ],
-      ['moving.gif', /more than the limit of 2\. The operator of this server can raise this limit\.$/],
+      ['moving.gif', /more than the limit of 2\. The operator can raise this limit\.$/],
       ['photo.jpg', 'HEIC is switched off on this server. Its operator can switch it on.'],
       ['broken.png', 'The file is damaged or not a valid PNG image.'],
     ] as const)

@@ -82,6 +82,49 @@ describe('the layout of the page', () => {
     });
   }
 
+  it('lays out the rows near the window only, and animates nothing that is painted in each frame', async () => {
+    const page = await open(service);
+    await pick(page, await photos(60));
+    await page.locator('.file').nth(59).waitFor({ state: 'attached' });
+    const isLaidOut = (at: number) =>
+      page
+        .locator('.file')
+        .nth(at)
+        .locator('.file-name')
+        .evaluate((name) => name.checkVisibility({ contentVisibilityAuto: true }));
+    expect([await isLaidOut(0), await isLaidOut(59)]).to.deep.equal([true, false]);
+    const animated = await page.evaluate(() =>
+      [...document.styleSheets]
+        .flatMap(({ cssRules }) =>
+          [...cssRules].flatMap((rule) => [
+            rule,
+            ...('cssRules' in rule ? (rule as CSSGroupingRule).cssRules : []),
+          ]),
+        )
+        .flatMap((rule) => (rule instanceof CSSKeyframeRule ? [...rule.style] : [])),
+    );
+    expect([...new Set(animated)].sort()).to.deep.equal(['opacity', 'rotate']);
+  });
+
+  it('has the reason of each failure in one line, and counts no file before the first conversion', async () => {
+    const page = await open(service, { viewport: { width: 1280, height: 800 } });
+    await pick(page, [
+      ...(await photos(1)),
+      made('A scan of a whole wall of the museum 2024-01-02.tiff', tiffOf(70_000, 4_000)),
+      made('text.png', Buffer.from('text')),
+      made('photo.heic', await fixture('scene.jpg')),
+    ]);
+    await page.getByText('2 not converted').waitFor();
+    expect(await page.locator('.totals').innerText()).to.match(/^4 files · /);
+    await convertAll(page);
+    await showFailures(page);
+    const heights = await page
+      .locator('.file-state.error')
+      .evaluateAll((reasons) => reasons.map((reason) => reason.getClientRects()[0]?.height ?? 99));
+    expect(heights).to.have.length(3);
+    expect(Math.max(...heights)).to.be.below(25);
+  });
+
   it('cuts long names in the middle, and keeps their folder and their extension', async () => {
     const page = await open(service, { viewport: { width: 1000, height: 700 } });
     const name = `${'a-very-long-name-'.repeat(9)}17.jpg`;

@@ -1,5 +1,5 @@
 /** @module Converts files of the list, one request for each. */
-import { signal as signalOf } from '@preact/signals';
+import { batch, signal as signalOf } from '@preact/signals';
 import {
   type Result as ClientResult,
   type ConvertOptions,
@@ -43,9 +43,10 @@ const NEEDED_CHANGES: Readonly<Partial<Record<NonNullable<ImagemillError['reason
   ],
 };
 
-export function convert(items: readonly Item[]): void {
-  for (const item of items) convertOne(item);
-}
+export const convert = (items: readonly Item[]): void =>
+  batch(() => {
+    for (const item of items) convertOne(item);
+  });
 
 async function convertOne(item: Item): Promise<void> {
   const { file, state } = item;
@@ -60,7 +61,7 @@ async function convertOne(item: Item): Promise<void> {
       const onUpload = (share: number) => {
         state.value = share < 1 ? { at: 'uploading', cancel, share } : { at: 'converting', cancel };
       };
-      return requestResult(file, query, signal, onUpload).catch((error) => {
+      return requestResult(item, query, signal, onUpload).catch((error) => {
         state.value = { at: 'waiting', cancel };
         throw error;
       });
@@ -83,13 +84,14 @@ async function convertOne(item: Item): Promise<void> {
  * @throws {DOMException} if the file was changed, moved or deleted
  */
 export async function requestResult(
-  file: File,
+  { file, preview }: Item,
   query: string,
   signal: AbortSignal,
   onUpload: (share: number) => void = () => {},
 ): Promise<Result> {
   await checkReadable(file);
-  return toResult(await connect(onUpload).convert(file, toOptions(query), { signal }), file.name);
+  const answer = await connect(onUpload).convert(file, toOptions(query), { signal });
+  return toResult(answer, file.name, Boolean(preview.value?.thumbnail));
 }
 
 /** Returns the options of a query, with the watermark. */
@@ -105,13 +107,18 @@ export function toOptions(query: string): ConvertOptions {
  */
 export const checkReadable = async (file: File): Promise<void> => void (await file.slice(0, 1).arrayBuffer());
 
-/** Reads what the server has returned for a file with this name. */
-export async function toResult(answer: ClientResult, fileName: string): Promise<Result> {
-  const { type, notes, removed, kept, quality, response } = answer;
+/**
+ * Reads what the server has returned for a file with this name.
+ *
+ * @param isShown whether the file has a thumbnail. Then the result needs none, and is not decoded to show the list.
+ */
+export async function toResult(answer: ClientResult, fileName: string, isShown = false): Promise<Result> {
+  const { type, width = 0, height = 0, notes, removed, kept, quality, response } = answer;
   const blob = await response.blob();
   const isImage = type.startsWith('image/');
-  const preview: Result['preview'] = signalOf(isImage ? undefined : null);
-  if (isImage) loadPreview(preview, blob);
+  const isKnown = isShown && width > 0;
+  const preview: Result['preview'] = signalOf(isImage ? (isKnown ? { width, height } : undefined) : null);
+  if (isImage && !isKnown) loadPreview(preview, blob);
   const [extension, { label }] =
     RESULTS.find(([, { mediaType }]) => mediaType === type) ?? (['webp', OUTPUTS.webp] as const);
   const name = resultName(fileName, extension);
@@ -139,7 +146,7 @@ export async function describeFailure(error: unknown, file: File): Promise<Failu
 /** Returns whether a request with this response may succeed later: a timeout, a rate limit, or a failure of the server. */
 const isTemporary = (status: number): boolean => status === 408 || status === 429 || status >= 500;
 
-/** Returns the message of an error without the name of a setting or field, which the page does not show. */
+/** Returns the message of an error without the names of settings, fields and all formats, which the page does not show. */
 function formatError(error: ImagemillError): string {
   const { status, details } = error;
   if (!details)
@@ -149,9 +156,10 @@ function formatError(error: ImagemillError): string {
     return formatExcess(Number(actual), Number(limit), ['pixels', 'megapixels']);
   if (setting === 'EXTRA_INPUTS')
     return formatSwitchedOff(/does not enable (.*?)\./.exec(message)?.[1] ?? 'This format');
-  const sentence = message.replace(` (${setting ?? field})`, '');
+  // The page names the formats where files are dropped.
+  const sentence = message.replace(reason === 'unsupported_type' ? / \(.*?\)/ : ` (${setting ?? field})`, '');
   if (!setting || limit === undefined) return sentence;
-  return `${sentence} The operator of this server can raise this limit.`;
+  return `${sentence} The operator can raise this limit.`;
 }
 
 /** The archive of several results of a file: those of a preset, or its pages. */

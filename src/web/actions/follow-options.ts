@@ -40,7 +40,7 @@ async function update(item: Item, query: string, signal: AbortSignal): Promise<v
   await new Promise((resolve) => setTimeout(resolve, DEBOUNCE_MS));
   if (signal.aborted) return;
   try {
-    const result = await queued(() => requestResult(item.file, query, signal), signal, true);
+    const result = await queued(() => requestResult(item, query, signal), signal, true);
     forgetResult(item.state.peek());
     finish(item, query, result);
     followed.value = { busy: false, message: '' };

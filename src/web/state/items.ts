@@ -8,7 +8,7 @@ import { loadPreview, type PreviewSignal, revokePreview } from '../client/previe
 import { inputTypeOf } from '../format.ts';
 import type { Size } from './crop.ts';
 import { findRejection } from './formats.ts';
-import { choicesOf, type OwnOptions, queryFor, removeOwn, setOptions } from './options.ts';
+import { choicesOf, type OwnOptions, panel, queryFor, removeOwn, setOptions } from './options.ts';
 
 /** A file in the list. */
 export interface Item {
@@ -205,12 +205,17 @@ export function forgetResult(state: State): void {
   revokePreview(state.result.preview);
 }
 
+/** The options of the items without own ones, as a query string. It is asked for each item after each change. */
+const panelQuery = computed(() => queryFor(panel));
+
 /** Returns the options for an item, as a query string. An image has no pages, and the server would reject their numbers. */
 export function queryOf({ file, own }: Item): string {
-  const query = new URLSearchParams(queryFor(choicesOf(own)));
+  const query = Object.keys(own.value).length > 0 ? queryFor(choicesOf(own)) : panelQuery.value;
   const type = inputTypeOf(file);
-  if (type && !INPUTS[type].pages) query.delete('pages');
-  return query.toString();
+  if (!type || INPUTS[type].pages || !query.includes('pages=')) return query;
+  const fields = new URLSearchParams(query);
+  fields.delete('pages');
+  return fields.toString();
 }
 
 /** Moves the own options of an item to the panel. No other item keeps its own value of these options. */

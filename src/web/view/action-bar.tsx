@@ -62,7 +62,9 @@ export function ActionBar() {
 function Totals() {
   const { done: converted, failed } = counts.value;
   const total = items.value.length;
-  const processed = converted + failed;
+  // Before the first conversion, those that will fail are no progress.
+  const isStarted = busy.value || converted > 0 || pending.value.length === 0;
+  const processed = isStarted ? converted + failed : 0;
   const isDone = converted > 0 && processed === total && pending.value.length === 0;
   return (
     <div class={isDone ? 'totals finished' : 'totals'}>

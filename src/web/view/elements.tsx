@@ -79,7 +79,7 @@ interface LabelledProps {
 export const Labelled = ({ label, class: name = '', children }: LabelledProps) => (
   // biome-ignore lint/a11y/noLabelWithoutControl: the control is one of the children
   <label class={`field ${name}`.trim()}>
-    <span class="label">{label}</span>
+    {label && <span class="label">{label}</span>}
     {children}
   </label>
 );

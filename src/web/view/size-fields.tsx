@@ -41,7 +41,7 @@ export function SizeChoice() {
       </fieldset>
       {chosen === 'Own' ? (
         <>
-          <SizeFields />
+          <SizeFields isLabelled={false} />
           <Select name="fit" disabled={!hasBox(options.value)} hint="Needs a width and a height." />
         </>
       ) : (
@@ -59,8 +59,8 @@ const DOUBLE = '200';
 /** Scale at first in percent. */
 const FIRST_PERCENT = '50';
 
-/** The size of results: at most a width and a height, or a scale. */
-export function SizeFields() {
+/** The size of results: at most a width and a height, or a scale. It needs no label below one that says the same. */
+export function SizeFields({ isLabelled = true }) {
   const { all, set } = useContext(FieldChoices);
   const options = all();
   const { scale } = options;
@@ -76,9 +76,10 @@ export function SizeFields() {
   };
   return (
     <>
-      <Labelled label="Size">
+      <Labelled label={isLabelled && 'Size'}>
         <select
           name="unit"
+          aria-label="Size"
           value={unit}
           onChange={({ currentTarget }) => choose(currentTarget.value as Unit)}
         >
