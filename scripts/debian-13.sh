@@ -20,7 +20,9 @@ cannot() { echo "imagemill: cannot run a Debian 13 chroot: $*" >&2; exit 75; }
 needs_root_and_mounts
 if [ "$(cat "$root/.made" 2>/dev/null)" != "$packages" ]; then
   echo "imagemill: creating a Debian 13 chroot in $root" >&2
-  make_system trixie "$root" "$root.log" --include="$packages"
+  make_system trixie "$root" "$root.log"
+  copy_settings "$root" /root/.npmrc
+  install_packages "$root" $(echo "$packages" | tr , ' ') >>"$root.log"
   echo "$packages" >"$root/.made"
 fi
 # Only dwebp and img2webp: their package also has viewers, which depend on the libraries of OpenGL.

@@ -6,16 +6,33 @@ needs_root_and_mounts() {
   unshare --mount true 2>/dev/null || cannot 'this machine allows no mounts'
 }
 
-# Makes a system: make_system SUITE ROOT LOG [options of debootstrap]
+# Makes a system: make_system SUITE ROOT LOG. debootstrap makes each suite once. An archive below the temporary folder keeps it for
+# all scripts, of which several may run at once.
 make_system() {
-  suite=$1 root=$2 log=$3
-  shift 3
-  command -v debootstrap >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends debootstrap >/dev/null; }
+  suite=$1 root=$2 log=$3 archive=${TMPDIR:-/tmp}/imagemill-system-$1.tar
   rm -rf "$root"
-  mkdir -p "$root/etc/dpkg/dpkg.cfg.d"
+  mkdir -p "$root"
+  (flock 9 && { [ -e "$archive" ] || bootstrap_system; }) 9>"$archive.lock" || cannot "debootstrap failed: $(tail -n 1 "$log")"
+  tar -xf "$archive" -C "$root"
+}
+
+bootstrap_system() {
+  command -v debootstrap >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends debootstrap >/dev/null; }
+  new=$archive.root
+  rm -rf "$new"
+  mkdir -p "$new/etc/dpkg/dpkg.cfg.d"
   # dpkg does not wait for the disk after each file.
-  echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/unsafe-io"
-  debootstrap --variant=minbase "$@" "$suite" "$root" >>"$log" 2>&1 || cannot "debootstrap failed: $(tail -n 1 "$log")"
+  echo force-unsafe-io >"$new/etc/dpkg/dpkg.cfg.d/unsafe-io"
+  debootstrap --variant=minbase "$suite" "$new" >>"$log" 2>&1 && tar -cf "$archive.new" -C "$new" . && rm -rf "$new" &&
+    mv "$archive.new" "$archive"
+}
+
+# Installs packages in a system, which has the settings of apt: install_packages ROOT PACKAGE...
+install_packages() {
+  root=$1
+  shift
+  in_system "$root" DEBIAN_FRONTEND=noninteractive sh -eu -c 'apt-get update -qq
+    apt-get install -qq -y --no-install-recommends "$@"' sh "$@" || cannot "these cannot be installed: $*"
 }
 
 # Copies this machine's settings of apt and npm into a system, so that it reaches its package sources: copy_settings ROOT NPMRC

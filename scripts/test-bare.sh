@@ -112,12 +112,10 @@ assert difference < 8, difference' "$1"
 make_archives() {
   make_system "$suite" "$root" "$cache/$suite.debootstrap.log"
   copy_settings "$root" /root/.npmrc
-  in_system "$root" DEBIAN_FRONTEND=noninteractive sh -eu -c 'apt-get update -qq
-    apt-get install -qq -y --no-install-recommends curl' || cannot 'curl cannot be installed'
+  install_packages "$root" curl
   tar -cf "$cache/$suite-minimal.tar" -C "$root" .
   # The settings can name more certificates than the package ca-certificates has.
-  in_system "$root" DEBIAN_FRONTEND=noninteractive sh -eu -c "apt-get update -qq
-    apt-get install -qq -y --no-install-recommends $packages" || cannot 'the packages cannot be installed'
+  install_packages "$root" $packages
   tar -cf "$cache/$suite.tar" -C "$root" .
   echo "$packages" >"$cache/$suite.made"
 }
