@@ -8,8 +8,12 @@ import { docker, HARDENED, inspect, TMPFS, useContainers } from '../helpers/dock
 import { eventually } from '../helpers/util.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-/** Command that runs the test files that do not depend on settings, one by one: they are one client, which shares its disk space. */
-const SUITE = 'exec mocha --no-parallel $(grep -l "useService()" test/service/*.test.ts)';
+/**
+ * Command that runs the test files that do not depend on settings, one by one: they are one client, which shares its disk space.
+ * Files with the tag `@imagemagick-7` run with the same tools in `npm run test:debian-13`.
+ */
+const SUITE =
+  'exec mocha --no-parallel $(grep -L "^// @imagemagick-7" $(grep -l "useService()" test/service/*.test.ts))';
 /** Expected layers of the sandbox: those that need no privileges. */
 const SANDBOX_LAYERS = {
   limits: 'setrlimit',

@@ -77,61 +77,50 @@ const head = (operation: string, path: string) =>
 const formHead = (path: string) =>
   `${head('convert', path)}Content-Type: multipart/form-data; boundary=x\r\n`;
 
+/** Returns a case: operation, status, what provokes the response, how it is sent, and the rest. */
+const one = (
+  operation: string,
+  status: number,
+  how: string,
+  send: ResponseCase['send'],
+  rest: Pick<ResponseCase, 'type' | 'settings'> = {},
+): ResponseCase => ({ operation, status, how, send, ...rest });
+const withSettings = (settings: Record<string, string>) => ({ settings: () => settings });
+
 /** Cases of a path. */
 const pathCases = (operation: string, path: string): ResponseCase[] => [
-  {
-    operation,
-    status: 405,
-    how: 'another method',
-    send: ({ base }) => sendForm(base + path, { method: 'DELETE' }),
-  },
-  {
-    operation: `${operation}Methods`,
-    status: 204,
-    type: 'no body',
-    how: 'a plain request',
-    send: ({ base }) => sendForm(base + path, { method: 'OPTIONS' }),
-  },
+  one(operation, 405, 'another method', ({ base }) => sendForm(base + path, { method: 'DELETE' })),
+  one(
+    `${operation}Methods`,
+    204,
+    'a plain request',
+    ({ base }) => sendForm(base + path, { method: 'OPTIONS' }),
+    { type: 'no body' },
+  ),
   ...commonCases(operation, path),
   ...commonCases(`${operation}Methods`, path),
 ];
 
 /** Cases of every operation. */
-const commonCases = (operation: string, path: string): ResponseCase[] => [
-  {
-    operation,
-    status: 408,
-    how: 'a head that never ends',
-    settings: () => ({ UPLOAD_TIMEOUT_MS: '300' }),
-    send: (service) => sendRaw(service, head(operation, path)),
-  },
-  {
-    operation,
-    status: 429,
-    how: 'one request too many',
-    settings: () => ({ RATE_LIMIT_PER_MINUTE: '1' }),
-    async send({ base }) {
-      await sendForm(`${base}/health`);
-      return sendForm(base + path, { method: methodFor(operation) });
-    },
-  },
-  {
-    operation,
-    status: 431,
-    how: 'headers without end',
-    send: (service) => sendRaw(service, `${head(operation, path)}X: ${'x'.repeat(70_000)}`),
-  },
-  {
-    operation,
-    status: 503,
-    how: 'a service that shuts down',
-    settings: () => ({}),
-    send({ base, service }) {
-      service.drain();
-      return sendForm(base + path, { method: methodFor(operation) });
-    },
-  },
-];
+function commonCases(operation: string, path: string): ResponseCase[] {
+  const plain = ({ base }: OwnService) => sendForm(base + path, { method: methodFor(operation) });
+  const start = head(operation, path);
+  const tooMany = async (service: OwnService) => {
+    await sendForm(`${service.base}/health`);
+    return plain(service);
+  };
+  const drained = (service: OwnService) => {
+    service.service.drain();
+    return plain(service);
+  };
+  const slow = withSettings({ UPLOAD_TIMEOUT_MS: '300' });
+  return [
+    one(operation, 408, 'a head that never ends', (service) => sendRaw(service, start), slow),
+    one(operation, 429, 'one request too many', tooMany, withSettings({ RATE_LIMIT_PER_MINUTE: '1' })),
+    one(operation, 431, 'headers without end', (at) => sendRaw(at, `${start}X: ${'x'.repeat(70_000)}`)),
+    one(operation, 503, 'a service that shuts down', drained, withSettings({})),
+  ];
+}
 
 /** Makes the next response fail unexpectedly. */
 function breakJson({ service }: OwnService): void {
@@ -140,206 +129,140 @@ function breakJson({ service }: OwnService): void {
   });
 }
 
-const readCases = Object.entries(READS).flatMap(([operation, path]): ResponseCase[] => [
-  { operation, status: 200, how: 'a plain request', send: ({ base }) => sendForm(base + path) },
-  {
-    operation,
-    status: 500,
-    how: 'an unexpected error',
-    settings: () => ({}),
-    send(service) {
-      breakJson(service);
-      return sendForm(service.base + path);
-    },
-  },
-]);
-
-const UPLOADS = { ...FORMS, identify: IDENTIFY };
-
-/** Cases of every operation that receives files. */
-const uploadCases = Object.entries(UPLOADS).flatMap(([operation, { path, part }]): ResponseCase[] => [
-  { operation, status: 400, how: 'no file', send: (service) => post(service, { path, part }, []) },
-  {
-    operation,
-    status: 408,
-    how: 'a body that never ends',
-    settings: () => ({ UPLOAD_TIMEOUT_MS: '300' }),
-    send: (service) => sendRaw(service, `${formHead(path)}Content-Length: 9\r\n\r\n--x`),
-  },
-  {
-    operation,
-    status: 415,
-    how: 'a text',
-    send: (service) => post(service, { path, part }, [new TextEncoder().encode('text')]),
-  },
-  {
-    operation,
-    status: 501,
-    how: 'a body in a transfer coding that is not supported',
-    send: (service) => {
-      const coding = 'Connection: close\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n';
-      return sendRaw(service, `${formHead(path)}${coding}`);
-    },
-  },
-]);
-
-const formCases = Object.entries(FORMS).flatMap(([operation, { path, part }]): ResponseCase[] => {
-  const send = (service: OwnService) => post(service, { path, part }, ['scene.jpg']);
+const readCases = Object.entries(READS).flatMap(([operation, path]): ResponseCase[] => {
+  const plain = ({ base }: OwnService) => sendForm(base + path);
+  const broken = (service: OwnService) => {
+    breakJson(service);
+    return plain(service);
+  };
   return [
-    {
-      operation,
-      status: 400,
-      how: 'a body that is not what HTTP says it is',
-      send: (service) => sendRaw(service, `${formHead(path)}Transfer-Encoding: chunked\r\n\r\nno\r\n`),
-    },
-    {
-      operation,
-      status: 413,
-      how: 'an image that is too large',
-      settings: () => ({ MAX_PIXELS: '100' }),
-      send,
-    },
-    {
-      operation,
-      status: 500,
-      how: 'a tool that is refused what it needs',
-      settings: async () => ({ MAGICK_BIN: await fakeMagick(`${printMessage(NOT_ALLOWED)}; exit 1`) }),
-      send,
-    },
-    {
-      operation,
-      status: 413,
-      how: 'a tool that hangs',
-      settings: async () => ({ MAGICK_BIN: await fakeMagick('sleep 60'), CONVERT_TIMEOUT_MS: '500' }),
-      send,
-    },
-    {
-      operation,
-      status: 503,
-      how: 'a tool that has gone',
-      settings: async () => ({ MAGICK_BIN: await fakeMagick('exit 1') }),
-      async send(service) {
-        await rm(service.service.toolchain.magick?.path as string, { force: true });
-        return send(service);
-      },
-    },
+    one(operation, 200, 'a plain request', plain),
+    one(operation, 500, 'an unexpected error', broken, withSettings({})),
   ];
 });
 
-/** Cases of the endpoint that describes images. It runs no tool, and an image that is too large is not an error. */
-const identifyCases = [
-  {
-    status: 200,
-    how: 'an image and an option',
-    send: (service) => post(service, IDENTIFY, ['window.png'], { format: 'jpg' }),
-  },
-  {
-    status: 200,
-    how: 'an image and its plan',
-    send: (service) => post(service, IDENTIFY, ['scene.svg'], { format: 'jpg', plan: 'true' }),
-  },
-  {
-    status: 200,
-    how: 'images that it cannot convert',
-    settings: () => ({ MAX_PIXELS: '100' }),
-    send: (service) => post(service, { ...IDENTIFY, part: 'files' }, ['p3.jpg', 'scene.svg', 'pages.tiff']),
-  },
-  {
-    status: 413,
-    how: 'a file that is too large',
-    settings: () => ({ MAX_FILE_BYTES: '100' }),
-    send: (service) => post(service, IDENTIFY, ['scene.jpg']),
-  },
-  {
-    status: 500,
-    how: 'an unexpected error',
-    settings: () => ({ LOG_LEVEL: 'error' }),
-    send(service) {
-      breakJson(service);
-      return post(service, IDENTIFY, ['scene.jpg']);
-    },
-  },
-] satisfies Omit<ResponseCase, 'operation'>[];
+const UPLOADS = { ...FORMS, identify: IDENTIFY };
+const CODING = 'Connection: close\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n';
 
-const acceptCases = Object.entries(UPLOADS).map(
-  ([operation, { path, part }]): ResponseCase => ({
-    operation,
-    status: 406,
-    how: 'an Accept that permits no format',
-    send: (service) =>
-      post(service, { path, part }, ['scene.jpg'], { output_format: 'auto' }, { accept: 'image/bmp' }),
-  }),
-);
+/** Cases of every operation that receives files. */
+const uploadCases = Object.entries(UPLOADS).flatMap(([operation, form]): ResponseCase[] => {
+  const raw = (rest: string) => (service: OwnService) => sendRaw(service, `${formHead(form.path)}${rest}`);
+  const auto = (service: OwnService) =>
+    post(service, form, ['scene.jpg'], { output_format: 'auto' }, { accept: 'image/bmp' });
+  const slow = withSettings({ UPLOAD_TIMEOUT_MS: '300' });
+  return [
+    one(operation, 400, 'no file', (service) => post(service, form, [])),
+    one(operation, 406, 'an Accept that permits no format', auto),
+    one(operation, 408, 'a body that never ends', raw('Content-Length: 9\r\n\r\n--x'), slow),
+    one(operation, 415, 'a text', (service) => post(service, form, [new TextEncoder().encode('text')])),
+    one(operation, 501, 'a body in a transfer coding that is not supported', raw(CODING)),
+  ];
+});
+
+const formCases = Object.entries(FORMS).flatMap(([operation, form]): ResponseCase[] => {
+  const send = (service: OwnService) => post(service, form, ['scene.jpg']);
+  const noChunk = (service: OwnService) =>
+    sendRaw(service, `${formHead(form.path)}Transfer-Encoding: chunked\r\n\r\nno\r\n`);
+  const gone = async (service: OwnService) => {
+    await rm(service.service.toolchain.magick?.path as string, { force: true });
+    return send(service);
+  };
+  const tool = (script: string, more = {}) => ({
+    settings: async () => ({ MAGICK_BIN: await fakeMagick(script), ...more }),
+  });
+  const refused = tool(`${printMessage(NOT_ALLOWED)}; exit 1`);
+  const variants = (service: OwnService) => post(service, form, ['window.png'], { variants: '{"name":"a"}' });
+  return [
+    one(operation, 200, 'several variants', variants, { type: 'application/zip' }),
+    one(operation, 400, 'a body that is not what HTTP says it is', noChunk),
+    one(operation, 413, 'an image that is too large', send, withSettings({ MAX_PIXELS: '100' })),
+    one(operation, 413, 'a tool that hangs', send, tool('sleep 60', { CONVERT_TIMEOUT_MS: '500' })),
+    one(operation, 500, 'a tool that is refused what it needs', send, refused),
+    one(operation, 503, 'a tool that has gone', gone, tool('exit 1')),
+  ];
+});
+
+/** Sends files to an endpoint. */
+const sending =
+  (form: { path: string; part: string }, files: readonly (string | Uint8Array)[], fields: Fields = {}) =>
+  (service: OwnService) =>
+    post(service, form, files, fields);
+const NO_IMAGE = new Uint8Array(9);
+
+/** Cases of the endpoint that describes images. It runs no tool, and an image that is too large is not an error. */
+const identifyCases = (
+  [
+    [200, 'an image and an option', sending(IDENTIFY, ['window.png'], { format: 'jpg' })],
+    [200, 'an image and its plan', sending(IDENTIFY, ['scene.svg'], { format: 'jpg', plan: 'true' })],
+    [
+      200,
+      'images that it cannot convert',
+      sending({ ...IDENTIFY, part: 'files' }, ['p3.jpg', 'scene.svg', 'pages.tiff']),
+      withSettings({ MAX_PIXELS: '100' }),
+    ],
+    [
+      413,
+      'a file that is too large',
+      sending(IDENTIFY, ['scene.jpg']),
+      withSettings({ MAX_FILE_BYTES: '100' }),
+    ],
+    [
+      500,
+      'an unexpected error',
+      (service: OwnService) => {
+        breakJson(service);
+        return post(service, IDENTIFY, ['scene.jpg']);
+      },
+      withSettings({ LOG_LEVEL: 'error' }),
+    ],
+  ] as const
+).map(([status, how, send, settings]) => one('identify', status, how, send, settings));
 
 /** All cases. */
 export const CASES: readonly ResponseCase[] = [
-  ...acceptCases,
   ...uploadCases,
-  ...identifyCases.map((one) => ({ operation: 'identify', ...one })),
+  ...identifyCases,
   ...Object.entries(PATHS).flatMap(([operation, path]) => pathCases(operation, path)),
   ...readCases,
   ...formCases,
-  ...Object.entries(IMAGES).map(
-    ([format, type]): ResponseCase => ({
-      operation: 'convert',
-      status: 200,
+  ...Object.entries(IMAGES).map(([format, type]) =>
+    one('convert', 200, 'an image with transparency', sending(FORMS.convert, ['window.png'], { format }), {
       type,
-      how: 'an image with transparency',
-      send: (service) => post(service, FORMS.convert, ['window.png'], { format }),
     }),
   ),
-  ...(['webp', 'gif', 'pdf'] as const).map(
-    (format): ResponseCase => ({
-      operation: 'convertBatch',
-      status: 200,
-      type: IMAGES[format],
-      how: 'images that become one file, without one that fails',
-      send: (service) =>
-        post(service, FORMS.convertBatch, ['window.png', new Uint8Array(9), 'moving.gif'], {
-          combine: 'true',
-          format,
-          on_error: 'skip',
-        }),
-    }),
-  ),
-  {
-    operation: 'convert',
-    status: 304,
-    type: 'no body',
-    how: 'a result that the client has',
-    async send(service) {
+  ...(['webp', 'gif', 'pdf'] as const).map((format) => {
+    const fields = { combine: 'true', format, on_error: 'skip' };
+    const send = sending(FORMS.convertBatch, ['window.png', NO_IMAGE, 'moving.gif'], fields);
+    const type = IMAGES[format];
+    return one('convertBatch', 200, 'images that become one file, without one that fails', send, { type });
+  }),
+  one(
+    'convert',
+    304,
+    'a result that the client has',
+    async (service) => {
       const { headers } = await post(service, FORMS.convert, ['scene.png']);
       const known = { 'If-None-Match': headers.get('etag') ?? '' };
       return post(service, FORMS.convert, ['scene.png'], {}, known);
     },
-  },
-  {
-    operation: 'convert',
-    status: 200,
-    type: 'image/jpeg',
-    how: 'an image whose quality must be lowered',
-    send: (service) =>
-      post(service, FORMS.convert, ['window.png'], { format: 'jpg', quality: '100', max_bytes: '3000' }),
-  },
-  ...Object.entries(FORMS).map(
-    ([operation, form]): ResponseCase => ({
-      operation,
-      status: 200,
-      type: 'application/zip',
-      how: 'several variants',
-      send: (service) => post(service, form, ['window.png'], { variants: '{"name":"a"}' }),
-    }),
+    { type: 'no body' },
   ),
-  {
-    operation: 'convertBatch',
-    status: 200,
-    type: 'application/zip',
-    how: 'images with notes, and a file that is not an image',
-    send: (service) =>
-      post(service, FORMS.convertBatch, ['window.png', 'moving.gif', 'window.webp', new Uint8Array(9)], {
-        format: 'jpg',
-        on_error: 'skip',
-        max_bytes: '1500',
-      }),
-  },
+  one(
+    'convert',
+    200,
+    'an image whose quality must be lowered',
+    sending(FORMS.convert, ['window.png'], { format: 'jpg', quality: '100', max_bytes: '3000' }),
+    { type: 'image/jpeg' },
+  ),
+  one(
+    'convertBatch',
+    200,
+    'images with notes, and a file that is not an image',
+    sending(FORMS.convertBatch, ['window.png', 'moving.gif', 'window.webp', NO_IMAGE], {
+      format: 'jpg',
+      on_error: 'skip',
+      max_bytes: '1500',
+    }),
+    { type: 'application/zip' },
+  ),
 ];
