@@ -244,7 +244,10 @@ export function pad(job: ConversionJob): string[] {
       `${options.width}x${options.height}${x + y > 0 ? `-${x}-${y}` : ''}`,
     ]);
   });
-  return ['-background', paddingColour(job), '-compose', 'Copy', ...extend, '-compose', 'Over'];
+  const colour = paddingColour(job);
+  // ImageMagick 6 leaves the alpha of a BMP with a palette undefined: what the memory held before would become visible.
+  const opaque = job.image.type === 'bmp' && colour === 'none' ? ['-alpha', 'set'] : [];
+  return [...opaque, '-background', colour, '-compose', 'Copy', ...extend, '-compose', 'Over'];
 }
 
 export const explainBorders: Sentence = (job) =>
