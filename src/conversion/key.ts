@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { hashFile } from '../files/system.ts';
 import { VERSION } from '../folders.ts';
 import type { Toolchain } from '../process/toolchain.ts';
-import { isHeif } from '../tables/formats.ts';
+import { canHavePalette, isHeif } from '../tables/formats.ts';
+import type { ToolName } from '../tables/tools.ts';
 import type { ConversionInput } from './context.ts';
 import { measuringSteps } from './measure/measurements.ts';
 import { toolsFor } from './plan/job.ts';
@@ -51,7 +52,12 @@ function versionsOf(
 ): Record<string, string> {
   const { watermark } = options;
   const watermarkTools = watermark ? toolsFor(watermark.type, 'png', tools.magick) : [];
-  const names = [...new Set([...steps.map(({ tool }) => tool), ...watermarkTools])].sort();
+  const candidates = options.candidates ?? [];
+  const others: ToolName[] = [
+    ...candidates.flatMap((format) => toolsFor(image.type, format, tools.magick)),
+    ...(candidates.some(canHavePalette) && tools.selectsColours ? (['pngquant'] as const) : []),
+  ];
+  const names = [...new Set([...steps.map(({ tool }) => tool), ...watermarkTools, ...others])].sort();
   const used = names.map((name) => [name, toolchain[name]?.version ?? ''] as const);
   const { libheif } = toolchain.magick ?? {};
   const isReader = libheif && !decoder && isHeif(image.type);

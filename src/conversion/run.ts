@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { mapInTurns } from '../images/containers/event-loop.ts';
 import { countArgumentBytes, MAX_ARGUMENT_BYTES, type Output } from '../process/command.ts';
 import { isFileError, ServiceError, serviceError } from '../tables/errors.ts';
-import { OUTPUTS, type OutputType } from '../tables/formats.ts';
+import { canHavePalette, OUTPUTS, type OutputType } from '../tables/formats.ts';
 import type { Note } from '../tables/notes.ts';
 import { AUTO_QUALITY } from '../tables/options.ts';
 import type { ConversionInput, ConversionResult, RunningConversion } from './context.ts';
@@ -26,6 +26,7 @@ import {
   planAnew,
   planBranch,
   planJob,
+  planPaletteComparison,
   planTogether,
   planTrial,
   selectPrinted,
@@ -271,15 +272,15 @@ async function encodeSmallest(
   const first = await encode(job, running, shared);
   const { candidates = [] } = options;
   let kept: Converted = first;
-  for (const other of otherCandidates(candidates, first)) {
+  for (const other of otherCandidates(candidates, first, palettesOf(job, first))) {
     const quality = OUTPUTS[other.format].quality ? first.quality : undefined;
-    const next = planJob(
-      createJob(image, { ...options, ...other, candidates: undefined }, tools, suffix, {
-        ...measured,
-        ...(quality && { quality }),
-      }),
-    );
-    const result = await encodeOrRepair(next, running).catch((error) => {
+    const next = createJob(image, { ...options, ...other, candidates: undefined }, tools, suffix, {
+      ...measured,
+      ...(quality && { quality }),
+    });
+    const isPalette = other.colors !== undefined;
+    const attempt = isPalette ? encodePalette(next, running) : encodeOrRepair(planJob(next), running);
+    const result = await attempt.catch((error) => {
       if (!isFileError(error) || error.code === 'CONVERSION_TIMEOUT') throw error;
       return undefined;
     });
@@ -291,22 +292,59 @@ async function encodeSmallest(
   return kept;
 }
 
+/** How a candidate is encoded. */
+type Candidate = Pick<ConvertOptions, 'format' | 'lossless' | 'colors'>;
+
+/**
+ * Returns the candidates with a palette. It is small for few colours and for flat ones, or if the only other candidate has no loss. If it
+ * has all colours, it is as exact as the format without it, and smaller.
+ */
+function palettesOf(
+  { image, options, tools }: ConversionJob,
+  { format, hasFewColours }: Encoded,
+): Candidate[] {
+  const { candidates = [], colors } = options;
+  const isFlat = hasFewColours || image.flat || image.paletteKind !== undefined || image.type === 'svg';
+  if (!tools.selectsColours || colors !== undefined || !(isFlat || canHavePalette(format))) return [];
+  return candidates.filter(canHavePalette).map((type) => ({ format: type, colors: 256 }));
+}
+
+/**
+ * Encodes an image with a palette.
+ *
+ * @throws {ServiceError} also if the comparison fails
+ * @returns undefined if the result does not look the same
+ */
+async function encodePalette(job: ConversionJob, running: RunningConversion): Promise<Encoded | undefined> {
+  const { plan, ...planned } = planJob(job);
+  const steps = [...plan.steps, planPaletteComparison(job)];
+  const result = await encode({ ...planned, plan: { ...plan, steps } }, running);
+  const { difference } = await compareResult(job, running);
+  if (difference <= 1) return result;
+  await rm(result.path, { force: true });
+  return undefined;
+}
+
 /**
  * Returns the formats to compare a result with, and how they are encoded. A format without loss is small only for few colours, which
- * then leave out one of the others.
+ * then leave out one of the others, as a palette does.
  */
 function otherCandidates(
   candidates: readonly OutputType[],
   { format, hasFewColours = false }: Encoded,
-): Pick<ConvertOptions, 'format' | 'lossless'>[] {
+  palettes: readonly Candidate[],
+): Candidate[] {
   const others = candidates.filter((type) => type !== format);
   const lossy = others.filter((type) => OUTPUTS[type].quality);
   const exact = others.filter((type) => !OUTPUTS[type].quality);
   if (!OUTPUTS[format].quality || candidates.every((type) => OUTPUTS[type].animation))
-    return others.map((type) => ({ format: type }));
-  if (!hasFewColours) return lossy.map((type) => ({ format: type }));
+    return [...palettes, ...others.map((type) => ({ format: type }))];
+  if (!hasFewColours) {
+    const kept = palettes.length > 0 ? lossy.slice(0, 1) : lossy;
+    return [...palettes, ...kept.map((type) => ({ format: type }))];
+  }
   return [
-    ...exact.slice(0, 1).map((type) => ({ format: type })),
+    ...(palettes.length > 0 ? palettes : exact.slice(0, 1).map((type) => ({ format: type }))),
     ...candidates.filter((type) => OUTPUTS[type].lossless).map((type) => ({ format: type, lossless: true })),
     ...lossy.slice(0, 1).map((type) => ({ format: type })),
   ];

@@ -327,6 +327,10 @@ export function explainDisabled(name: string): string {
   return EXTRA_OUTPUT_TYPES.some((extra) => extra === type) ? `: EXTRA_OUTPUTS does not enable ${type}` : '';
 }
 
+/** Returns whether a format can have a palette, or keep all colours without one. */
+export const canHavePalette = (type: OutputType): boolean =>
+  OUTPUTS[type].indexed === true && OUTPUTS[type].palette !== true;
+
 /**
  * Returns whether `max_bytes` can lower the quality of this format. It cannot for PDF, whose pages share one quality
  * and can contain mostly text.

@@ -18,7 +18,7 @@ import {
 import { convertWith } from '../helpers/engine.ts';
 import { ALL_EXTRAS, decodeAny } from '../helpers/extra.ts';
 import { madePhotos } from '../helpers/made-photos.ts';
-import type { Pixels } from '../helpers/pixels.ts';
+import { decode, difference, onGrey, type Pixels } from '../helpers/pixels.ts';
 import { startEngine, useServiceWith } from '../helpers/service.ts';
 
 /** Formats of `quality=auto`. */
@@ -222,6 +222,31 @@ describe('output_format=smallest', () => {
     }
   });
 
+  it('has a palette where that looks the same and is smaller, for a drawing with transparency', async () => {
+    const drawing = await sharp(Buffer.from(SHADED)).png().toBuffer();
+    const { body, headers } = await send(drawing, 'image/png');
+    expect([headers.get('content-type'), body[25]]).to.deep.equal(['image/png', 3]);
+    const [whole, shown] = await Promise.all([drawing, body].map((file) => decode(file)));
+    for (const grey of [0, 255])
+      expect(difference(onGrey(shown as Pixels, grey), onGrey(whole as Pixels, grey)).psnr).to.be.above(40);
+    const exact = await expectSuccess(convert(service.base, drawing, { format: 'png' }));
+    expect(body.length).to.be.below(0.7 * exact.body.length);
+  });
+
+  it('has no palette where that looks different', async () => {
+    const [width, height, channels] = [256, 256, 4] as const;
+    const data = Buffer.from(
+      Array.from({ length: width * height }, (_, at) => [at % 256, at >> 8]).flatMap(([x = 0, y = 0]) => [
+        x,
+        y,
+        255 - x,
+        128 + y / 2,
+      ]),
+    );
+    const picture = await sharp(data, { raw: { width, height, channels } }).png().toBuffer();
+    expect((await send(picture, 'image/png')).body[25]).to.equal(6);
+  });
+
   it('has no loss for a drawing of few colours, where that is smaller', async () => {
     const drawing = await sharp(Buffer.from(PIXEL_ART)).png({ palette: true }).toBuffer();
     const answer = await send(drawing, 'image/png, image/jpeg');
@@ -244,6 +269,13 @@ const WHITE_TEXT = `<svg xmlns="http://www.w3.org/2000/svg" width="300" height="
   { length: 12 },
   (_, row) => `<text x="4" y="${16 * (row + 1)}">white text on nothing, line ${row}</text>`,
 ).join('')}</g></svg>`;
+
+/** A drawing with shades of a few colours, and a soft shadow on a transparent ground. */
+const SHADED = `<svg xmlns="http://www.w3.org/2000/svg" width="400" height="300"><defs>
+<linearGradient id="g"><stop stop-color="#35f"/><stop offset="1" stop-color="#68f"/></linearGradient>
+<filter id="f"><feGaussianBlur stdDeviation="5"/></filter></defs>
+<circle cx="155" cy="155" r="100" filter="url(#f)" opacity="0.5"/><circle cx="150" cy="150" r="100" fill="url(#g)"/>
+<path d="M250 40l100 60-60 140z" fill="#d33" stroke="#300" stroke-width="5"/></svg>`;
 
 const PIXEL_ART = `<svg xmlns="http://www.w3.org/2000/svg" width="256" height="256" shape-rendering="crispEdges"><rect width="256" height="256" fill="#fff"/>${Array.from(
   { length: 64 },

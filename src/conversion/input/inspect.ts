@@ -27,7 +27,7 @@ import type { RevealedKind } from '../../images/revealed/fields-table.ts';
 import { readRevealedKinds } from '../../images/revealed/read-revealed.ts';
 import { cutAfterFirstFrame } from '../../images/webp.ts';
 import { ServiceError, serviceErrorFrom } from '../../tables/errors.ts';
-import { type InputType, isHeif, type OutputType } from '../../tables/formats.ts';
+import { canHavePalette, type InputType, isHeif, type OutputType } from '../../tables/formats.ts';
 import type { ConversionInput, FileConversion, Inspector, OwnedInput } from '../context.ts';
 import { isPaletteError, isProfileError } from '../output/tool-errors.ts';
 import { COPYRIGHT_FILES } from '../plan/encode.ts';
@@ -158,7 +158,8 @@ export function resolveFormat(
   );
   const choice = holding.length > 0 ? Object.fromEntries(holding) : accepted;
   const [format = options.format, ...others] = suitableFormats(choice, image, options);
-  return { ...options, format, ...(smallest && others.length > 0 && { candidates: [format, ...others] }) };
+  const isChosen = smallest && (others.length > 0 || canHavePalette(format));
+  return { ...options, format, ...(isChosen && { candidates: [format, ...others] }) };
 }
 
 /**

@@ -4,7 +4,7 @@ import type { ImageInfo, Size } from '../../images/image-info.ts';
 import { maxToolFileBytes } from '../../process/sandbox/configure.ts';
 import type { Config } from '../../tables/config.ts';
 import { serviceError, type TimeLimit } from '../../tables/errors.ts';
-import { MAX_WATERMARK, OUTPUTS } from '../../tables/formats.ts';
+import { canHavePalette, MAX_WATERMARK, OUTPUTS } from '../../tables/formats.ts';
 import { EXTERNAL_ENCODERS } from '../plan/encode.ts';
 import { MAX_TRIALS, MAX_WHOLE_PIXELS, stripsOf } from '../plan/likeness.ts';
 import {
@@ -156,11 +156,13 @@ export function estimateDiskBytes(job: ConversionJob, inputBytes: number): numbe
   const kept = EXTERNAL_ENCODERS[options.format] ? 0 : pixels * KEPT_BYTES_PER_PIXEL;
   const again = job.search ? kept + result : 0;
   const compared = job.search === 'likeness' ? estimateCompared(job, pixels) + MAX_TRIALS * result : 0;
+  const isPalette = options.candidates?.some(canHavePalette);
+  const palette = isPalette ? pixels * (2 * PNG_BYTES_PER_PIXEL + 2 * COMPARED_BYTES_PER_PIXEL) : 0;
   // A result to which the copyright is added is copied.
   const copied = options.metadata === 'copyright' ? result + FIXED_BYTES : 0;
   const watermark = options.watermark ? WATERMARK_BYTES + pixels * PNG_BYTES_PER_PIXEL : 0;
   return Math.ceil(
-    inputBytes + FIXED_BYTES + scaled + between + result + again + compared + copied + watermark,
+    inputBytes + FIXED_BYTES + scaled + between + result + again + compared + palette + copied + watermark,
   );
 }
 

@@ -2,7 +2,7 @@
 
 import { encodeCopyright } from '../../images/copyright/blocks.ts';
 import { differsFromSrgb, type ImageInfo, type Size } from '../../images/image-info.ts';
-import { OUTPUTS, type OutputType } from '../../tables/formats.ts';
+import { canHavePalette, OUTPUTS, type OutputType } from '../../tables/formats.ts';
 import { OPTIONS } from '../../tables/options.ts';
 import type { ToolName } from '../../tables/tools.ts';
 import { documentPages, printColours, printOpaquePage, printSampled } from './document.ts';
@@ -171,7 +171,7 @@ export const isLossless = ({
   (OUTPUTS[format].lossless && lossless === true) ||
   (OUTPUTS[format].losslessQuality === true && quality === 100);
 
-export const explainEncoding: Sentence = ({ options, search }) => {
+export const explainEncoding: Sentence = ({ options, search, tools }) => {
   const { format, candidates = [format], maxBytes } = options;
   const exact = !OUTPUTS[format].quality || isLossless(options);
   const quality =
@@ -180,8 +180,10 @@ export const explainEncoding: Sentence = ({ options, search }) => {
   const colours = (indexed && options.colors) ?? (palette && 256);
   const how = colours ? `up to ${colours} colours` : exact ? 'without loss' : quality;
   const labels = candidates.map((type) => OUTPUTS[type].label).join(', ');
+  const palette256 = options.candidates && tools.selectsColours && candidates.find(canHavePalette);
+  const other = palette256 ? `, or ${OUTPUTS[palette256].label} of 256 colours if that looks the same` : '';
   const name = candidates.length > 1 ? `the smallest of ${labels}` : labels;
-  return `${name}, ${how}${maxBytes ? `, or lower for at most ${maxBytes} bytes` : ''}`;
+  return `${name}, ${how}${maxBytes ? `, or lower for at most ${maxBytes} bytes` : ''}${other}`;
 };
 
 /** Keeps 16 bits per channel. */

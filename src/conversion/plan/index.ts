@@ -28,6 +28,7 @@ import { countPages, numberedPages, staysVector, wantsAllFrames } from './size.t
 import {
   DECODED_PIXEL,
   DWEBP_THREADS,
+  FILE_TO_ENCODE,
   JXL_THREADS,
   KEPT_FILE,
   nameFile,
@@ -118,6 +119,25 @@ export function planTrial(compared: ConversionJob, quality: number): Step[] {
     args: step.args.map((arg) => (isShared(arg) ? arg : ofStrips(arg))),
   }));
 }
+
+/** Plans to decode a PNG that pngquant has written, and what it has read, so that they can be compared. */
+export const planPaletteComparison = ({ output }: ConversionJob): Step => ({
+  tool: 'magick',
+  args: [
+    ...limitThreads(),
+    `PNG:${FILE_TO_ENCODE}`,
+    '-depth',
+    '8',
+    '-write',
+    `PAM:${REFERENCE_FILE}`,
+    '-delete',
+    '0',
+    `PNG:${output}`,
+    '-depth',
+    '8',
+    `PAM:${DECODED_RESULT}`,
+  ],
+});
 
 /** Plans to decode a result that ImageMagick cannot read. */
 function planDecodingTo(job: ConversionJob, type: InputType): Step {

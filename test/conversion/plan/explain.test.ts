@@ -15,7 +15,7 @@ const ANIMATION: ImageInfo = {
 
 function sentences(image: ImageInfo, options: Partial<ConvertOptions> = {}): string[] {
   const given = { format: 'webp', quality: 80, metadata: 'none', ...options } as const;
-  return explain(createJob(image, given, { magick: 6 }));
+  return explain(createJob(image, given, { magick: 6, selectsColours: true }));
 }
 
 describe('the sentences of a plan', () => {
@@ -73,6 +73,12 @@ describe('the sentences of a plan', () => {
     ['a drawing', { type: 'svg', width: 40, height: 30 }, { width: 80 }, 'drawn by librsvg at 80 × 60'],
     ['a lossy encoder', PHOTO, { format: 'jpg', quality: 61 }, 'JPEG, quality 61'],
     ['a lossless encoder', PHOTO, { lossless: true }, 'WebP, without loss'],
+    [
+      'a palette',
+      PHOTO,
+      { format: 'jpg', candidates: ['jpg', 'png'] },
+      'the smallest of JPEG, PNG, quality 80, or PNG of 256 colours if that looks the same',
+    ],
     ['a limit of bytes', PHOTO, { maxBytes: 9000 }, 'WebP, quality 80, or lower for at most 9000 bytes'],
   ];
   for (const [what, image, options, sentence] of cases)
