@@ -80,6 +80,10 @@ export const sendBatch = (
   headers: Fields = {},
 ): Promise<ClientResponse> => postForm(`${base}/batch`, formOf(fields, files, 'files'), headers);
 
+/** Describes a file with `POST /identify`. */
+export const identify = async (base: string, file: Uint8Array, fields: Fields = {}, name = 'photo.bin') =>
+  jsonOf(await expectSuccess(postForm(`${base}/identify`, formOf(fields, [[name, file]]))));
+
 /** Sends what {@link convert} sends, and expects a result. */
 export const converted = (...request: Parameters<typeof convert>): Promise<ClientResponse> =>
   expectSuccess(convert(...request));

@@ -1,4 +1,6 @@
 /** @module Reads metadata with ExifTool: every group of tags, including unknown ones. */
+import { readFile } from 'node:fs/promises';
+import { writeTempFile } from './hooks.ts';
 import { execute } from './process.ts';
 
 /** Groups that describe the file on disk or are derived from other tags. */
@@ -34,6 +36,19 @@ export async function readTags(paths: readonly string[]): Promise<Tags[]> {
   });
   const found = JSON.parse(stdout) as Tags[];
   return paths.map((path) => found.find(({ SourceFile }) => SourceFile === path) ?? {});
+}
+
+/** Reads all tags of the bytes of a file. */
+export async function tagsOf(file: Uint8Array, format = 'jpg'): Promise<Tags> {
+  const [tags = {}] = await readTags([await writeTempFile(`file.${format}`, file)]);
+  return tags;
+}
+
+/** Adds tags to a file, which are options of ExifTool. */
+export async function withTags(name: string, file: Uint8Array, ...tags: readonly string[]): Promise<Buffer> {
+  const path = await writeTempFile(name, file);
+  await execute('exiftool', ['-q', '-m', '-overwrite_original', ...tags, path]);
+  return readFile(path);
 }
 
 /** Returns the tags that must not remain after metadata was stripped. */

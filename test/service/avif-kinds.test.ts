@@ -7,7 +7,7 @@ import { box, uint16, uint32 } from '../../scripts/fixtures/boxes.ts';
 import { avif } from '../../scripts/fixtures/edge-case.ts';
 import { type HeifItem, heif, itemsOf } from '../../scripts/fixtures/heif-writer.ts';
 import { open, scene } from '../../scripts/fixtures/scene.ts';
-import { convert, converted, edgeCase, expectSuccess, fixture, jsonOf, sendForm } from '../helpers/client.ts';
+import { convert, converted, edgeCase, fixture, identify } from '../helpers/client.ts';
 import { decode, difference, type Pixels, toPixels } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
@@ -52,12 +52,6 @@ async function rotated({ irot, imir }: Rotation): Promise<Pixels> {
 
 describe('an AVIF', () => {
   const service = useService();
-  const identify = async (file: Buffer) =>
-    jsonOf(
-      await expectSuccess(
-        sendForm(`${service.base}/identify`, { method: 'POST', body: new Uint8Array(file) }),
-      ),
-    );
 
   for (const [what, ...properties] of [
     ['an operating point (a1op)', box('a1op', Buffer.from([0]))],
@@ -86,7 +80,7 @@ describe('an AVIF', () => {
     });
     const { body } = await converted(service.base, file, { format: 'png' });
     expect(difference(await decode(body), await decode(window)).psnr).to.be.at.least(48);
-    expect(await identify(file)).to.include({ alpha: true });
+    expect(await identify(service.base, file)).to.include({ alpha: true });
   });
 
   it('that its decoder rotates is cut in its upright size', async () => {
@@ -190,7 +184,7 @@ describe('an AVIF', () => {
     const large = await sharp(plain).resize(300, 200).avif().toBuffer();
     const items = [...itemsOf(plain), ...itemsOf(large)];
     const file = heif({ brand: 'avif', items });
-    expect(await identify(file)).to.include({ width: 120, height: 80 });
+    expect(await identify(service.base, file)).to.include({ width: 120, height: 80 });
     for (const [crop, area] of [
       ['20,10,90,60', { left: 20, top: 10, width: 90, height: 60 }],
       ['50%,0%,50%,100%', { left: 60, top: 0, width: 60, height: 80 }],
@@ -234,7 +228,7 @@ describe('an AVIF', () => {
       const wanted = await toPixels(sharp(shown).rotate(degrees));
       expect(difference(await decode(body), wanted).psnr, `${degrees}°`).to.be.at.least(38);
       const { width, height } = wanted;
-      expect(await identify(file)).to.include({ width, height });
+      expect(await identify(service.base, file)).to.include({ width, height });
     }
   });
 

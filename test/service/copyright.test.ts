@@ -1,5 +1,4 @@
 // @full
-import { execFileSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import sharp from 'sharp';
@@ -12,23 +11,13 @@ import {
   expectSuccess,
   type Fields,
   fixture,
-  formOf,
-  jsonOf,
-  postForm,
+  identify,
 } from '../helpers/client.ts';
-import { readTags } from '../helpers/exif.ts';
+import { tagsOf, withTags } from '../helpers/exif.ts';
 import { ALL_EXTRAS, decodeAny } from '../helpers/extra.ts';
-import { writeTempFile } from '../helpers/hooks.ts';
 import { difference, type Pixels } from '../helpers/pixels.ts';
 import { useServiceWith } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
-
-/** Adds tags to a file with ExifTool. */
-async function withTags(name: string, file: Buffer, ...tags: string[]): Promise<Buffer> {
-  const path = await writeTempFile(name, file);
-  execFileSync('exiftool', ['-q', '-m', '-overwrite_original', ...tags, path]);
-  return readFile(path);
-}
 
 /** Decodes a result. djxl 0.7 would copy EXIF to its PNG with four bytes too many. */
 function pixelsOf(body: Buffer, format: OutputType): Promise<Pixels> {
@@ -43,12 +32,6 @@ describe('metadata=copyright', () => {
   const own = useServiceWith(ALL_EXTRAS);
   const copyright = (file: Buffer, fields: Fields) =>
     converted(own.base, file, { metadata: 'copyright', ...fields });
-  const tagsOf = async (body: Buffer, format: string) => {
-    const [tags = {}] = await readTags([await writeTempFile(`result.${format}`, body)]);
-    return tags;
-  };
-  const identify = async (file: Buffer, fields: Fields) =>
-    jsonOf(await expectSuccess(postForm(`${own.base}/identify`, formOf(fields, [['x', file]]))));
 
   for (const format of ['gif', 'bmp', 'pdf', 'ico'] as const) {
     it(`says in a note that ${format} cannot hold a copyright, and identify predicts the note`, async () => {
@@ -57,7 +40,7 @@ describe('metadata=copyright', () => {
       expect(notes).to.equal('metadata-partly-kept');
       expect(body.includes('Zoë')).to.equal(false);
       expect((await copyright(await fixture('scene.jpg'), { format })).notes).to.equal(null);
-      const { conversion } = await identify(file, { format, metadata: 'copyright' });
+      const { conversion } = await identify(own.base, file, { format, metadata: 'copyright' });
       expect(conversion.notes).to.deep.equal(['metadata-partly-kept']);
     });
   }

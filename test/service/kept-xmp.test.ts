@@ -8,7 +8,7 @@ import { jpegOf, opened } from '../../scripts/fixtures/edge-case.ts';
 import { withSegment } from '../../scripts/fixtures/writers.ts';
 import { correctXmp } from '../../src/images/xmp-edits.ts';
 import { convert, converted, expectSuccess, type Fields } from '../helpers/client.ts';
-import { readTags } from '../helpers/exif.ts';
+import { tagsOf } from '../helpers/exif.ts';
 import { ALL_EXTRAS, runDjxl } from '../helpers/extra.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 import { useServiceWith } from '../helpers/service.ts';
@@ -31,10 +31,6 @@ const isCompressed = (body: Buffer): boolean => body.includes('brob');
 
 describe('kept XMP', () => {
   const own = useServiceWith(ALL_EXTRAS);
-  const tagsOf = async (body: Buffer, format = 'jpg') => {
-    const [tags = {}] = await readTags([await writeTempFile(`kept.${format}`, body)]);
-    return tags;
-  };
   const withXmp = async (xmp: string): Promise<Buffer> =>
     withSegment(await jpegOf(opened()), 0xe1, Buffer.from(`http://ns.adobe.com/xap/1.0/\0${xmp}`, 'latin1'));
 

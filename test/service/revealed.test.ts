@@ -7,17 +7,8 @@ import sharp from 'sharp';
 import { withChunk, withSegment } from '../../scripts/fixtures/writers.ts';
 import { REVEALED_KINDS, type RevealedKind } from '../../src/images/revealed/fields-table.ts';
 import type { Revealed } from '../../src/images/revealed/read-revealed.ts';
-import {
-  converted,
-  expectSuccess,
-  type Fields,
-  fixture,
-  fixturePath,
-  formOf,
-  jsonOf,
-  postForm,
-  sendBatch,
-} from '../helpers/client.ts';
+import { converted, expectSuccess, fixture, fixturePath, identify, sendBatch } from '../helpers/client.ts';
+import { withTags } from '../helpers/exif.ts';
 import { ALL_EXTRAS, extraPath } from '../helpers/extra.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 import { runInProcess } from '../helpers/in-process.ts';
@@ -39,13 +30,6 @@ const TAGS: readonly (readonly [tag: string, name: string, kind: RevealedKind, v
   ['XMP-aux:SerialNumber', 'aux:SerialNumber', 'camera', '77'],
 ];
 const PLACE = ['-GPSLatitude=48.137154', '-GPSLatitudeRef=N', '-GPSLongitude=11.5', '-GPSLongitudeRef=W'];
-
-/** Adds tags to a file with ExifTool. */
-async function withTags(name: string, file: Buffer, ...tags: readonly string[]): Promise<Buffer> {
-  const path = await writeTempFile(name, file);
-  execFileSync('exiftool', ['-q', '-m', '-overwrite_original', ...tags, path]);
-  return readFile(path);
-}
 
 const ALL_TAGS = TAGS.map(([tag, , , value]) => `-${tag}=${value}`);
 
@@ -82,10 +66,8 @@ async function kindsIn(name: string, file: Buffer): Promise<RevealedKind[]> {
 
 describe('what metadata gives away', () => {
   const own = useServiceWith(ALL_EXTRAS);
-  const identify = async (file: Buffer, fields: Fields = {}) =>
-    jsonOf(await expectSuccess(postForm(`${own.base}/identify`, formOf(fields, [['x', file]]))));
   const reveal = async (file: Buffer): Promise<Revealed> =>
-    (await identify(file, { reveal: 'true' })).revealed;
+    (await identify(own.base, file, { reveal: 'true' })).revealed;
   const listed = (headers: Headers, name: string): string[] => headers.get(name)?.split(', ') ?? [];
 
   for (const name of [
@@ -184,7 +166,7 @@ describe('what metadata gives away', () => {
   });
 
   it('is not listed without reveal', async () => {
-    const plain = JSON.stringify(await identify(await tagged(), { plan: 'true', width: '10' }));
+    const plain = JSON.stringify(await identify(own.base, await tagged(), { plan: 'true', width: '10' }));
     for (const [, , , value] of TAGS) expect(plain).to.not.include(value);
     expect(plain).to.not.include('48.137');
     expect(plain).to.not.include('revealed');

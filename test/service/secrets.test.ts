@@ -1,8 +1,6 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 /** @module Texts that a file can contain, each of which a result without metadata must not contain. */
 
-import { execFileSync } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
 import { constants, deflateSync, inflateSync } from 'node:zlib';
 import { expect } from 'chai';
 import { box } from '../../scripts/fixtures/boxes.ts';
@@ -27,8 +25,8 @@ import {
   type OutputType,
 } from '../../src/tables/formats.ts';
 import { converted, type Fields, fixture, formOf, postForm } from '../helpers/client.ts';
+import { withTags } from '../helpers/exif.ts';
 import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
-import { writeTempFile } from '../helpers/hooks.ts';
 import { useServiceWith } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
 
@@ -109,15 +107,11 @@ const profile = async (): Promise<Buffer> => {
   return whole;
 };
 
-/** Adds EXIF and XMP to a file with ExifTool. */
-async function withTags(name: string, file: Buffer): Promise<Buffer> {
-  const path = await writeTempFile(name, file);
-  const tags = ['-IFD0:ImageDescription', '-IFD0:Software', '-XMP-xmp:Label'].map(
-    (tag) => `${tag}=${SECRET}`,
-  );
-  execFileSync('exiftool', ['-q', '-m', '-overwrite_original', ...tags, path]);
-  return readFile(path);
-}
+const SECRET_TAGS = ['IFD0:ImageDescription', 'IFD0:Software', 'XMP-xmp:Label'].map(
+  (tag) => `-${tag}=${SECRET}`,
+);
+/** Adds EXIF and XMP to a file. */
+const withSecrets = (name: string, file: Buffer): Promise<Buffer> => withTags(name, file, ...SECRET_TAGS);
 
 const trailing = (file: Buffer): Buffer => Buffer.concat([file, Buffer.from(SECRET)]);
 
@@ -200,7 +194,7 @@ const FILES: Readonly<Record<InputType, () => Promise<Buffer>>> = {
     Buffer.from(
       `<!-- ${SECRET} --><svg xmlns="http://www.w3.org/2000/svg" width="60" height="40" id="${SECRET}"><title>${SECRET}</title><desc>${SECRET}</desc><metadata>${XMP}</metadata><rect width="30" height="40" fill="teal"><title>${SECRET}</title></rect></svg>`,
     ),
-  avif: async () => trailing(await withTags('scene.avif', await fixture('scene.avif'))),
+  avif: async () => trailing(await withSecrets('scene.avif', await fixture('scene.avif'))),
   ico: async () => trailing(ico([{ side: 16, bytes: await secretPng(16) }])),
   async webp() {
     const webp = await opened()
@@ -214,7 +208,7 @@ const FILES: Readonly<Record<InputType, () => Promise<Buffer>>> = {
     whole.writeUInt32LE(whole.length - 8, 4);
     return trailing(whole);
   },
-  heic: async () => trailing(await withTags('scene.heic', await extra('scene.heic'))),
+  heic: async () => trailing(await withSecrets('scene.heic', await extra('scene.heic'))),
   jxl: async () =>
     Buffer.concat([
       box('JXL ', Buffer.from('\r\n\x87\n', 'latin1')),

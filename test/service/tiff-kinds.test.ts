@@ -81,13 +81,12 @@ const MASK: TiffPage = {
   strip: Buffer.alloc((WIDTH / 8) * HEIGHT, 0xff),
 };
 
-/** Takes the second directory out of the chain: the first one refers to it (SubIFDs). */
-function withSubdirectory(image: TiffPage, reduced: TiffPage): Buffer {
-  const file = tiff([{ ...image, tags: { ...image.tags, 330: 0 } }, reduced]);
-  const nextAt = 10 + file.readUInt16LE(8) * 12;
-  for (let at = 10; at < nextAt; at += 12)
-    if (file.readUInt16LE(at) === 330) file.writeUInt32LE(file.readUInt32LE(nextAt), at + 8);
-  return file.fill(0, nextAt, nextAt + 4);
+/** Moves the second directory of a TIFF to the tag SubIFDs of the first. */
+function withSubdirectory(image: TiffPage, other: TiffPage): Buffer {
+  const file = tiff([{ ...image, tags: { ...image.tags, 330: 0 } }, other]);
+  const next = 10 + file.readUInt16LE(8) * 12;
+  file.writeUInt32LE(file.readUInt32LE(next), entryAt(file, 330) + 8);
+  return file.fill(0, next, next + 4);
 }
 
 /** Two layers of Photoshop in one colour, which cover the image. */
@@ -182,25 +181,12 @@ describe('a TIFF in YCbCr without JPEG', () => {
     });
 });
 
-/** Moves the second page of a TIFF to the tag SubIFDs of the first, which must have it. */
-function asSubDirectory(file: Buffer): Buffer {
-  const moved = Buffer.from(file);
-  const count = moved.readUInt16LE(8);
-  const next = 10 + count * 12;
-  const entry = Array.from({ length: count }, (_, at) => 10 + at * 12).find(
-    (at) => moved.readUInt16LE(at) === 330,
-  ) as number;
-  moved.writeUInt32LE(moved.readUInt32LE(next), entry + 8);
-  moved.writeUInt32LE(0, next);
-  return moved;
-}
-
 describe('a TIFF', () => {
   const service = useService();
 
   it('with a thumbnail and the picture in SubIFDs shows the picture, and is described by it', async () => {
-    const thumbnail = { 254: 1, 256: 8, 257: 4, 278: 4, 330: 1 };
-    const file = asSubDirectory(tiff([page(COLOURS[0], thumbnail), page(COLOURS[1])]));
+    const thumbnail = { 254: 1, 256: 8, 257: 4, 278: 4 };
+    const file = withSubdirectory(page(COLOURS[0], thumbnail), page(COLOURS[1]));
     for (const format of ['png', 'pdf', 'webp']) {
       const { body, notes } = await converted(service.base, file, { format });
       expect(notes, format).to.equal(null);
@@ -278,10 +264,7 @@ describe('a TIFF', () => {
   it('of old-style JPEG without SamplesPerPixel is converted, or rejected, as one with it', async () => {
     const file = await edgeCase('old-jpeg.tiff');
     const without = Buffer.from(file);
-    const directory = file.readUInt32LE(4);
-    const entries = Array.from({ length: file.readUInt16LE(directory) }, (_, at) => directory + 2 + at * 12);
-    const entry = entries.find((at) => file.readUInt16LE(at) === 277) ?? 0;
-    without.writeUInt16LE(276, entry); // a tag that does not exist
+    without.writeUInt16LE(276, entryAt(file, 277)); // a tag that does not exist
     const [expected, found] = [await convert(service.base, file), await convert(service.base, without)];
     expect(found.outcome).to.equal(expected.outcome);
     expect(found.body.equals(expected.body)).to.equal(true);
