@@ -46,10 +46,15 @@ const C2 = 58.5225;
 const CHROMA_HALF = 475;
 /** Variance of the luma of a window below which steps beside it are visible as blocks, such as in a blurred background. */
 const SMOOTH_VARIANCE = 8;
-/** Difference of the mean luma of such a window that a conversion to YCbCr can cause. */
+/** Difference of the mean luma or colours of such a window that a conversion to YCbCr can cause. */
 const ROUNDING = 1;
 /** Square of a further difference that halves the likeness. */
 const STEP_HALF = 1;
+/**
+ * Weight of a further difference of the mean colours: JPEG of quality 60 has visible blocks of
+ * colour, that of 75 faint ones.
+ */
+const COLOUR_STEP = 1.5;
 /** Steps of the histogram of windows. */
 const STEPS = 4096;
 /** Greys on which pictures with transparency are compared. */
@@ -110,7 +115,7 @@ export function compareSamples(one: Samples, other: Samples): Likeness {
     throw new Error(`sizes differ: ${one.width}x${one.height} and ${other.width}x${other.height}`);
   const hasAlpha = [one, other].some(({ channels }) => channels % 2 === 0);
   const likenesses = BACKGROUNDS.slice(0, hasAlpha ? 2 : 1).map((grey) =>
-    summarize(measureCells(one, other, grey)),
+    summarize(measureCells(one, other, grey), one.width, one.height),
   );
   return {
     mean: Math.min(...likenesses.map(({ mean }) => mean)),
@@ -125,54 +130,70 @@ interface Cells {
   readonly columns: number;
   readonly rows: number;
   /** Values of {@link FIELDS} for each cell. */
-  readonly sums: Float64Array;
+  readonly sums: Int32Array;
 }
 
-/** Number of values of a cell: the pixels, the luma of both, its squares and its product, and the differences of Cb and Cr. */
-const FIELDS = 8;
+/**
+ * Number of values of a cell: the luma of both, its squares and its product, and the differences
+ * of blue and red.
+ */
+const FIELDS = 7;
 
 /** Weights of red, green and blue in luma (BT.601), in 256ths. */
 const [RED, GREEN, BLUE] = [77, 150, 29] as const;
+/**
+ * Luma is counted in 16ths, so that the squares of a cell have fewer than 31 bits: V8 adds
+ * integers of that size fastest.
+ */
+const LUMA_SHIFT = 4;
+const LUMA_UNIT = 2 ** LUMA_SHIFT;
 
 function measureCells(one: Samples, other: Samples, grey: number): Cells {
   const { width, height } = one;
   const [columns, rows] = [Math.ceil(width / CELL), Math.ceil(height / CELL)];
-  const sums = new Float64Array(columns * rows * FIELDS);
+  const sums = new Int32Array(columns * rows * FIELDS);
   const [a, b] = [toRows(one, grey), toRows(other, grey)];
-  for (let y = 0; y < height; y += 1) {
-    const [rowA, rowB] = [a(y), b(y)];
-    let to = Math.floor(y / CELL) * columns * FIELDS;
-    for (let left = 0; left < width; left += CELL) {
-      const end = Math.min(left + CELL, width);
-      let [s1, s2, s11, s22, s12, cb, cr] = [0, 0, 0, 0, 0, 0, 0];
-      for (let x = left; x < end; x += 1) {
-        const at = x * 3;
-        const r1 = rowA[at] as number;
-        const b1 = rowA[at + 2] as number;
-        const r2 = rowB[at] as number;
-        const b2 = rowB[at + 2] as number;
-        const y1 = (RED * r1 + GREEN * (rowA[at + 1] as number) + BLUE * b1) / 256;
-        const y2 = (RED * r2 + GREEN * (rowB[at + 1] as number) + BLUE * b2) / 256;
-        s1 += y1;
-        s2 += y2;
-        s11 += y1 * y1;
-        s22 += y2 * y2;
-        s12 += y1 * y2;
-        cb += b1 - y1 - b2 + y2;
-        cr += r1 - y1 - r2 + y2;
-      }
-      sums[to] = (sums[to] as number) + end - left;
-      sums[to + 1] = (sums[to + 1] as number) + s1;
-      sums[to + 2] = (sums[to + 2] as number) + s2;
-      sums[to + 3] = (sums[to + 3] as number) + s11;
-      sums[to + 4] = (sums[to + 4] as number) + s22;
-      sums[to + 5] = (sums[to + 5] as number) + s12;
-      sums[to + 6] = (sums[to + 6] as number) + cb;
-      sums[to + 7] = (sums[to + 7] as number) + cr;
-      to += FIELDS;
-    }
-  }
+  for (let y = 0; y < height; y += 1)
+    addRow(sums, Math.floor(y / CELL) * columns * FIELDS, a(y), b(y), width);
   return { columns, rows, sums };
+}
+
+/** Adds a row of pixels of both pictures to its cells. */
+function addRow(sums: Int32Array, first: number, rowA: Uint8Array, rowB: Uint8Array, width: number): void {
+  let to = first;
+  for (let left = 0; left < width; left += CELL) {
+    const end = Math.min(left + CELL, width) * 3;
+    let luma1 = 0;
+    let luma2 = 0;
+    let square1 = 0;
+    let square2 = 0;
+    let product = 0;
+    let blue = 0;
+    let red = 0;
+    for (let at = left * 3; at < end; at += 3) {
+      const r1 = rowA[at] as number;
+      const b1 = rowA[at + 2] as number;
+      const r2 = rowB[at] as number;
+      const b2 = rowB[at + 2] as number;
+      const y1 = (RED * r1 + GREEN * (rowA[at + 1] as number) + BLUE * b1) >> LUMA_SHIFT;
+      const y2 = (RED * r2 + GREEN * (rowB[at + 1] as number) + BLUE * b2) >> LUMA_SHIFT;
+      luma1 += y1;
+      luma2 += y2;
+      square1 += y1 * y1;
+      square2 += y2 * y2;
+      product += y1 * y2;
+      blue += b1 - b2;
+      red += r1 - r2;
+    }
+    sums[to] = (sums[to] as number) + luma1;
+    sums[to + 1] = (sums[to + 1] as number) + luma2;
+    sums[to + 2] = (sums[to + 2] as number) + square1;
+    sums[to + 3] = (sums[to + 3] as number) + square2;
+    sums[to + 4] = (sums[to + 4] as number) + product;
+    sums[to + 5] = (sums[to + 5] as number) + blue;
+    sums[to + 6] = (sums[to + 6] as number) + red;
+    to += FIELDS;
+  }
 }
 
 /** Creates a function that returns a row in red, green and blue, over a grey. The same memory is used for each. */
@@ -182,60 +203,76 @@ function toRows({ width, channels, data }: Samples, grey: number): (y: number) =
   const hasAlpha = channels % 2 === 0;
   const [green, blue] = channels > 2 ? [1, 2] : [0, 0];
   return (y) => {
-    for (let x = 0; x < width; x += 1) {
-      const at = (y * width + x) * channels;
-      const alpha = hasAlpha ? (data[at + channels - 1] as number) / 255 : 1;
-      const rest = grey * (1 - alpha) + 0.5;
-      row[x * 3] = (data[at] as number) * alpha + rest;
-      row[x * 3 + 1] = (data[at + green] as number) * alpha + rest;
-      row[x * 3 + 2] = (data[at + blue] as number) * alpha + rest;
+    let at = y * width * channels;
+    for (let to = 0; to < row.length; to += 3) {
+      const alpha = hasAlpha ? (data[at + channels - 1] as number) : 255;
+      const rest = grey * (255 - alpha);
+      row[to] = divide((data[at] as number) * alpha + rest);
+      row[to + 1] = divide((data[at + green] as number) * alpha + rest);
+      row[to + 2] = divide((data[at + blue] as number) * alpha + rest);
+      at += channels;
     }
     return row;
   };
 }
 
+/** Divides by 255 and rounds, as quickly as integers permit. */
+const divide = (value: number): number => ((value + 128) * 257) >> 16;
+
 /** Returns the mean likeness of the windows, and that of the worst. */
-function summarize({ columns, rows, sums }: Cells): Omit<Likeness, 'hasFewColours'> {
-  const counts = new Uint32Array(STEPS + 1);
-  let [total, windows] = [0, 0];
-  const [across, down] = [Math.max(1, columns - 1), Math.max(1, rows - 1)];
+function summarize(cells: Cells, width: number, height: number): Omit<Likeness, 'hasFewColours'> {
+  const across = Math.max(1, cells.columns - 1);
+  const down = Math.max(1, cells.rows - 1);
   const all = new Float32Array(across * down);
-  const right = columns > 1 ? FIELDS : 0;
-  const below = rows > 1 ? columns * FIELDS : 0;
   for (let row = 0; row < down; row += 1) {
-    for (let column = 0; column < across; column += 1) {
-      const at = (row * columns + column) * FIELDS;
-      const sum = (field: number): number =>
-        (sums[at + field] as number) +
-        (sums[at + right + field] as number) +
-        (sums[at + below + field] as number) +
-        (sums[at + right + below + field] as number);
-      const count = sum(0);
-      const [m1, m2] = [sum(1) / count, sum(2) / count];
-      const variance = sum(3) / count - m1 * m1 + sum(4) / count - m2 * m2;
-      const covariance = sum(5) / count - m1 * m2;
-      const similarity =
-        ((2 * m1 * m2 + C1) * (2 * covariance + C2)) / ((m1 * m1 + m2 * m2 + C1) * (variance + C2));
-      const [cb, cr] = [(sum(6) / count) * 0.564, (sum(7) / count) * 0.713];
-      const isSmooth = sum(3) / count - m1 * m1 < SMOOTH_VARIANCE;
-      const step = isSmooth ? Math.max(0, Math.abs(m1 - m2) - ROUNDING) : 0;
-      const likeness =
-        similarity *
-        (CHROMA_HALF / (CHROMA_HALF + cb * cb + cr * cr)) *
-        (STEP_HALF / (STEP_HALF + step * step));
-      all[windows] = likeness;
-      total += likeness;
-      windows += 1;
-      const bin = Math.floor(Math.min(1, Math.max(0, likeness)) * STEPS);
-      counts[bin] = (counts[bin] as number) + 1;
-    }
+    const high = sideOf(row, height);
+    for (let column = 0; column < across; column += 1)
+      all[row * across + column] = compareWindow(cells, row, column, high * sideOf(column, width));
+  }
+  const counts = new Uint32Array(STEPS + 1);
+  let total = 0;
+  for (const likeness of all) {
+    total += likeness;
+    const bin = Math.floor(Math.min(1, Math.max(0, likeness)) * STEPS);
+    counts[bin] = (counts[bin] as number) + 1;
   }
   let step = 0;
   for (let below = 0; step < STEPS; step += 1) {
     below += counts[step] as number;
-    if (below > LOW_SHARE * windows) break;
+    if (below > LOW_SHARE * all.length) break;
   }
-  return { mean: total / windows, low: step / STEPS, area: worstArea(all, across, down) };
+  return { mean: total / all.length, low: step / STEPS, area: worstArea(all, across, down) };
+}
+
+/** Returns the length of a side of a window in pixels. The only cell of a side counts twice. */
+const sideOf = (cell: number, length: number): number =>
+  length <= CELL ? 2 * length : Math.min(2 * CELL, length - cell * CELL);
+
+/** Returns the likeness of a window, the first cell of which is given. */
+function compareWindow({ columns, rows, sums }: Cells, row: number, column: number, pixels: number): number {
+  const at = (row * columns + column) * FIELDS;
+  const right = columns > 1 ? FIELDS : 0;
+  const below = rows > 1 ? columns * FIELDS : 0;
+  const mean = (field: number): number =>
+    ((sums[at + field] as number) +
+      (sums[at + right + field] as number) +
+      (sums[at + below + field] as number) +
+      (sums[at + right + below + field] as number)) /
+    pixels;
+  const m1 = mean(0) / LUMA_UNIT;
+  const m2 = mean(1) / LUMA_UNIT;
+  const variance1 = mean(2) / LUMA_UNIT ** 2 - m1 * m1;
+  const variance2 = mean(3) / LUMA_UNIT ** 2 - m2 * m2;
+  const covariance = mean(4) / LUMA_UNIT ** 2 - m1 * m2;
+  const similarity =
+    ((2 * m1 * m2 + C1) * (2 * covariance + C2)) / ((m1 * m1 + m2 * m2 + C1) * (variance1 + variance2 + C2));
+  const cb = (mean(5) - m1 + m2) * 0.564;
+  const cr = (mean(6) - m1 + m2) * 0.713;
+  const colour = COLOUR_STEP * (Math.max(Math.abs(cb), Math.abs(cr)) - ROUNDING);
+  const step = variance1 < SMOOTH_VARIANCE ? Math.max(0, Math.abs(m1 - m2) - ROUNDING, colour) : 0;
+  return (
+    similarity * (CHROMA_HALF / (CHROMA_HALF + cb * cb + cr * cr)) * (STEP_HALF / (STEP_HALF + step * step))
+  );
 }
 
 /** Returns the least mean of an area of windows. */
@@ -255,6 +292,7 @@ function worstArea(windows: Float32Array, across: number, down: number): number 
 }
 
 function hasFewColours({ channels, data }: Samples): boolean {
+  if (channels === 1) return true;
   const found = new Set<number>();
   let last = -1;
   for (let at = 0; at < data.length; at += channels) {

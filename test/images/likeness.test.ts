@@ -88,6 +88,21 @@ describe('the likeness of two pictures', () => {
     expect(compareSamples(gradient, rounded).mean).to.be.above(0.99);
   });
 
+  it('counts blocks of colour in a smooth background', () => {
+    const rose = [200, 160, 150] as const;
+    const smooth = make(64, 64, 3, (_x, _y, channel) => rose[channel] as number);
+    const blocks = make(64, 64, 3, (x, y, channel) => {
+      const isBlue = channel === 2 && ((x >> 4) + (y >> 4)) % 2 === 0;
+      return (rose[channel] as number) + (isBlue ? 5 : 0);
+    });
+    expect(compareSamples(smooth, blocks).mean).to.be.below(0.8);
+    const noisy = (one: Samples) => ({
+      ...one,
+      data: one.data.map((value, at) => value + (Math.floor(at / 3) % 2) * 9),
+    });
+    expect(compareSamples(noisy(smooth), noisy(blocks)).mean, 'among details').to.be.above(0.97);
+  });
+
   it('ignores the colours of invisible pixels, and counts visible ones over any background', () => {
     const hidden = make(16, 16, 4, (_x, _y, channel) => (channel === 3 ? 0 : 255));
     expect(
