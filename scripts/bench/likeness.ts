@@ -17,11 +17,12 @@ import { cpuMsOf } from '../processes/usage.ts';
 import { markdownTable } from '../statistics.ts';
 import { QUALITY } from './settings.ts';
 
-/** Formats of results, and the encoder of sharp. */
-const FORMATS: Readonly<Partial<Record<OutputType, 'webp' | 'jpeg' | 'avif'>>> = {
+/** Formats of results, and the encoder of sharp, if it has one. */
+const FORMATS: Readonly<Partial<Record<OutputType, 'webp' | 'jpeg' | 'avif' | undefined>>> = {
   webp: 'webp',
   jpg: 'jpeg',
   avif: 'avif',
+  jxl: undefined,
 };
 /** Sides in pixels of images that are compared: below, a file is mostly its header. */
 const MIN_SIDE = 100;
@@ -49,7 +50,7 @@ interface Pair {
 
 /** Compares all images of a folder. Returns a report in Markdown. */
 export async function compareLikeness(folder: string, only: string): Promise<string> {
-  const config = loadConfig({ ...process.env, EXTRA_OUTPUTS: 'avif' });
+  const config = loadConfig({ ...process.env, EXTRA_OUTPUTS: 'avif,jxl' });
   const engine = await createConversionEngine(config, pino({ level: 'error' }));
   try {
     const pairs: Pair[] = [];
@@ -136,7 +137,8 @@ async function sharpAt(
   ssim: number,
   judge: (file: Buffer, quality: number) => Promise<Encoded>,
 ): Promise<Encoded | undefined> {
-  const encoder = FORMATS[format] as 'webp';
+  const encoder = FORMATS[format];
+  if (!encoder) return undefined;
   let [low, high] = [1, 100];
   let found: Encoded | undefined;
   for (let step = 0; step < BISECTIONS && low <= high; step += 1) {

@@ -32,13 +32,27 @@ import {
   selectPrinted,
 } from './plan/index.ts';
 import { createJob } from './plan/job.ts';
-import { firstQuality, highestQuality, isLikeSource, lowestQuality, stripsOf } from './plan/likeness.ts';
+import {
+  countEncodings,
+  countTrials,
+  firstQuality,
+  highestQuality,
+  isLikeSource,
+  lowestQuality,
+  stripsOf,
+} from './plan/likeness.ts';
 import type { Step } from './plan/step.ts';
 import { type ConversionJob, type ConvertOptions, INPUT_FILE, type PlannedJob } from './plan/types.ts';
 import { type Attempt, attemptEach, valuesOf } from './request/targets.ts';
 import { compareResult } from './steps/compare-result.ts';
 import { moveOut, repair, runSteps, withRepair } from './steps/run-steps.ts';
-import { encodeWithin, type FoundQuality, searchLikeness } from './steps/search-quality.ts';
+import {
+  type Attempts,
+  encodeWithin,
+  type FoundQuality,
+  type Known,
+  searchLikeness,
+} from './steps/search-quality.ts';
 
 /** A result, without what its conversion adds. */
 export type Converted = Omit<ConversionResult, 'key' | 'queuedMs' | 'preparedMs' | 'convertedMs'>;
@@ -86,11 +100,11 @@ async function shareCommand(jobs: readonly PlannedJob[]): Promise<readonly Step[
   return isTooLong ? [] : [...decoding, { tool: 'magick', args: parts.flat() }];
 }
 
-const encodeOrRepair = (job: PlannedJob, running: RunningConversion): Promise<Converted> =>
+const encodeOrRepair = (job: PlannedJob, running: RunningConversion): Promise<Encoded> =>
   withRepair(job, running, (planned) => encodeResult(planned, running));
 
 /** Converts an image to its result, or to the smallest of several. */
-const encodeResult = (job: PlannedJob, running: RunningConversion, shared?: Output): Promise<Converted> =>
+const encodeResult = (job: PlannedJob, running: RunningConversion, shared?: Output): Promise<Encoded> =>
   (job.options.candidates ? encodeSmallest : encode)(job, running, shared);
 
 /**
@@ -126,10 +140,10 @@ async function encode(job: PlannedJob, running: RunningConversion, shared?: Outp
   };
   const given = numericQuality(options);
   const withQuality = (quality: number): PlannedJob => ({ ...job, options: { ...options, quality } });
-  const found = job.search === 'likeness' ? await findQuality(job, running, rest, runPrinting) : undefined;
+  const limit = job.search ? limitBytes(job, running) : Number.POSITIVE_INFINITY;
+  const found =
+    job.search === 'likeness' ? await findQuality(job, running, rest, runPrinting, limit) : undefined;
   const encodeAt = async (quality: number): Promise<CheckedResult> => {
-    const known = found?.results.get(quality);
-    if (known) return known;
     const attempt = withQuality(quality);
     await runPrinting(!found && quality === given ? rest : [planAgain(attempt)], attempt);
     const exact = await encodeFewColours(attempt, printed.stdout, running);
@@ -137,12 +151,10 @@ async function encode(job: PlannedJob, running: RunningConversion, shared?: Outp
     return checkOrExplain(exact?.job ?? attempt, printed.stdout, source);
   };
   const from = found?.quality ?? given;
-  const limit = job.search ? limitBytes(job, running) : Number.POSITIVE_INFINITY;
-  const result: CheckedResult & { readonly quality?: number } = Number.isFinite(limit)
-    ? await encodeWithin(limit, from, encodeAt)
-    : { ...(await encodeAt(from)), ...(job.search && { quality: from }) };
-  for (const [quality, { path }] of found?.results ?? [])
-    if (quality !== result.quality) await rm(path, { force: true });
+  const result: CheckedResult & { readonly quality?: number } =
+    found || Number.isFinite(limit)
+      ? await encodeWithin(limit, from, encodeAt, found)
+      : { ...(await encodeAt(from)), ...(job.search && { quality: from }) };
   if (options.maxBytes !== undefined && result.bytes > options.maxBytes) {
     await rm(result.path, { force: true });
     throw serviceError(
@@ -173,7 +185,7 @@ async function encode(job: PlannedJob, running: RunningConversion, shared?: Outp
       kept,
       others: qualityNotes(job, running, { ...result, from }, found),
     }),
-    ...(found && { hasFewColours: found.hasFewColours }),
+    ...(found && { hasFewColours: found.hasFewColours, looksSame: found.looksSame }),
     ...(await compareRevealed(image, withMetadata, options)),
   };
 }
@@ -187,15 +199,18 @@ const checkOrExplain = (job: PlannedJob, stdout: string, source: ConversionInput
 /** A result, and what the comparison has shown of its image. */
 interface Encoded extends Converted {
   readonly hasFewColours?: boolean;
+  readonly looksSame?: boolean;
 }
 
 /** Returns whether the quality of a result was selected. */
 const hasAutoQuality = (options: ConvertOptions): boolean =>
   options.quality === 'auto' && OUTPUTS[options.format].quality && !isLossless(options);
 
-/** The lowest quality at which a result looks the same, and results that were encoded to find it. */
-interface SameQuality extends FoundQuality {
-  readonly results: ReadonlyMap<number, CheckedResult>;
+/**
+ * The lowest quality at which a result looks the same, results that were encoded to find it, and
+ * how many more may be.
+ */
+interface SameQuality extends FoundQuality, Required<Attempts> {
   readonly hasFewColours: boolean;
 }
 
@@ -203,32 +218,36 @@ interface SameQuality extends FoundQuality {
  * Finds the lowest quality at which a result looks the same.
  *
  * @param first the commands for the first quality, and those before
+ * @param limit maximum bytes of the result
  */
 async function findQuality(
   job: PlannedJob,
   running: RunningConversion,
   first: readonly Step[],
   runPrinting: (steps: readonly Step[], attempt: ConversionJob) => Promise<void>,
+  limit: number,
 ): Promise<SameQuality> {
-  const results = new Map<number, CheckedResult>();
-  let hasFewColours = false;
-  let steps: readonly Step[] | undefined = first;
+  const known: Known[] = [];
+  let [trials, hasFewColours] = [0, false];
   const range = {
     from: firstQuality(job),
     lowest: lowestQuality(job),
     highest: highestQuality(job),
-    trials: job.measured.quality ? 2 : undefined,
+    trials: countTrials(job, Number.isFinite(limit)),
+    maxBytes: job.measured.rival?.bytes ?? Number.POSITIVE_INFINITY,
   };
   const found = await searchLikeness(range, async (quality) => {
     const attempt = { ...job, options: { ...job.options, quality } };
-    await runPrinting(steps ?? planTrial(job, quality), attempt);
-    steps = undefined;
+    await runPrinting(trials === 0 ? first : planTrial(job, quality), attempt);
+    trials += 1;
     const compared = await compareResult(job, running);
     hasFewColours = compared.hasFewColours;
-    if (!stripsOf(job)) results.set(quality, await checkOrExplain(attempt, '', running.source));
-    return compared.difference;
+    if (stripsOf(job)) return { difference: compared.difference, bytes: 0 };
+    const result = await checkOrExplain(attempt, '', running.source);
+    known.push({ ...result, quality });
+    return { difference: compared.difference, bytes: result.bytes };
   });
-  return { ...found, results, hasFewColours };
+  return { ...found, known, encodings: countEncodings(job) - trials, hasFewColours };
 }
 
 /** Returns the maximum bytes of a result: those of the request, and with `quality=auto` those of a source like it. */
@@ -267,16 +286,16 @@ async function encodeSmallest(
   job: PlannedJob,
   running: RunningConversion,
   shared?: Output,
-): Promise<Converted> {
+): Promise<Encoded> {
   const { image, options, tools, suffix, measured } = job;
   const first = await encode(job, running, shared);
   const { candidates = [] } = options;
-  let kept: Converted = first;
+  let kept: Encoded = first;
   for (const other of otherCandidates(candidates, first, palettesOf(job, first))) {
     const quality = OUTPUTS[other.format].quality ? first.quality : undefined;
     const next = createJob(image, { ...options, ...other, candidates: undefined }, tools, suffix, {
       ...measured,
-      ...(quality && { quality }),
+      ...(quality && { rival: { quality, bytes: kept.bytes } }),
     });
     const isPalette = other.colors !== undefined;
     const attempt = isPalette ? encodePalette(next, running) : encodeOrRepair(planJob(next), running);
@@ -285,7 +304,8 @@ async function encodeSmallest(
       return undefined;
     });
     if (!result) continue;
-    const isSmaller = result.bytes < kept.bytes;
+    const looksSame = result.looksSame !== false || first.looksSame === false;
+    const isSmaller = looksSame && result.bytes < kept.bytes;
     await rm((isSmaller ? kept : result).path, { force: true });
     if (isSmaller) kept = result;
   }

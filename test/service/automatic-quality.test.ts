@@ -3,7 +3,9 @@ import { readdir } from 'node:fs/promises';
 import { hitchhikersSSIM } from '@blazediff/ssim/hitchhikers-ssim';
 import { expect } from 'chai';
 import sharp from 'sharp';
+import type { ConversionEngine } from '../../src/conversion/engine.ts';
 import type { Step } from '../../src/conversion/plan/step.ts';
+import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
 import type { OutputType } from '../../src/tables/formats.ts';
 import {
   type ClientResponse,
@@ -140,22 +142,25 @@ describe('quality=auto', () => {
     );
   });
 
-  it('compares strips of a large image, and encodes at most five times', async () => {
+  it('compares strips of a large image, and encodes at most five times, also within bytes', async () => {
     const large = await toPng(2200, 1400);
     const engine = await startEngine(ALL_EXTRAS);
     try {
-      for (const [what, bytes] of Object.entries({ photo, large })) {
-        const steps: Step[] = [];
-        const input = { type: 'png', bytes, onCommand: (step: Step) => steps.push(step) } as const;
-        const options = { format: 'webp', quality: 'auto', metadata: 'none' } as const;
-        const file = await convertWith(engine, input, options, async ({ path }) => sharp(path).toBuffer());
-        const encodings = steps.filter(({ args }) => args.includes('-quality'));
-        expect(encodings.length, what).to.be.within(1, 5);
-        expect(
-          steps.some(({ args }) => args.includes('-append')),
-          what,
-        ).to.equal(what === 'large');
-        expect(file.length).to.be.above(0);
+      for (const [what, bytes] of Object.entries({ photo, large, page })) {
+        for (const format of what === 'large' ? SEARCHED.slice(0, 2) : SEARCHED) {
+          const fullBytes = (await encodingsOf(engine, bytes, { format })).bytes;
+          for (const share of [1, 0.8, 0.65]) {
+            const maxBytes = Math.round(fullBytes * share);
+            const limit = share < 1 && { maxBytes };
+            const { bytes: made, steps } = await encodingsOf(engine, bytes, { format, ...limit });
+            const name = `${what} as ${format}, ${share}`;
+            expect(steps.filter(isEncoding).length, name).to.be.within(1, 5);
+            expect(made, name).to.be.at.most(maxBytes);
+            expect(made, name).to.be.above(maxBytes * 0.4);
+            const cuts = steps.some(({ args }) => args.includes('-append'));
+            expect(cuts, name).to.equal(what === 'large');
+          }
+        }
       }
     } finally {
       await engine.close();
@@ -207,6 +212,21 @@ describe('output_format=smallest', () => {
     }
     const repeated = await send(photo, accept);
     expect(repeated.body.equals(body)).to.equal(true);
+  });
+
+  it('encodes each format but the first at most twice', async () => {
+    const engine = await startEngine(ALL_EXTRAS);
+    try {
+      for (const bytes of [await toPng(400, 300), await toPng(2200, 1400), await textPage()]) {
+        const candidates = ['avif', 'webp', 'jpg'] as const;
+        const { steps } = await encodingsOf(engine, bytes, { format: 'avif', candidates });
+        const isFirst = ({ tool }: Step) => tool === 'avifenc';
+        expect(steps.filter(isFirst).length).to.be.within(1, 5);
+        expect(steps.filter((step) => isEncoding(step) && !isFirst(step)).length).to.be.within(2, 4);
+      }
+    } finally {
+      await engine.close();
+    }
   });
 
   it('is only a format that Accept permits', async () => {
@@ -264,6 +284,21 @@ describe('output_format=smallest', () => {
     expect((await sharp(window.body).metadata()).hasAlpha).to.equal(true);
   });
 });
+
+/** Converts a PNG with `quality=auto`, and returns the bytes of the result and the commands. */
+async function encodingsOf(
+  engine: ConversionEngine,
+  bytes: Buffer,
+  options: Pick<ConvertOptions, 'format'> & Partial<ConvertOptions>,
+): Promise<{ bytes: number; steps: Step[] }> {
+  const steps: Step[] = [];
+  const input = { type: 'png', bytes, onCommand: (step: Step) => steps.push(step) } as const;
+  const all = { quality: 'auto', metadata: 'none', ...options } as const;
+  return { bytes: await convertWith(engine, input, all, async (result) => result.bytes), steps };
+}
+
+const isEncoding = ({ tool, args }: Step): boolean =>
+  args.includes('-quality') || tool === 'cjxl' || tool === 'avifenc';
 
 const WHITE_TEXT = `<svg xmlns="http://www.w3.org/2000/svg" width="300" height="200"><g fill="#fff" font-size="14">${Array.from(
   { length: 12 },

@@ -144,7 +144,8 @@ function planDecodingTo(job: ConversionJob, type: InputType): Step {
   const tool = toolsFor(type, 'png', job.tools.magick)[0] as ToolName;
   const [step] = planSteps(tool, { ...job, isTranscoded: false });
   const names: Readonly<Record<string, string>> = { [INPUT_FILE]: job.output, [DECODED_FILE]: DECODED_PNG };
-  return { ...(step as Step), args: (step as Step).args.map((arg) => names[arg] ?? arg) };
+  const { args, ...decoding } = step as Step;
+  return { ...decoding, deflateLevel: 0, args: args.map((arg) => names[arg] ?? arg) };
 }
 
 /** Plans to encode an image again. The commands of {@link plan} for another quality have stored it. */

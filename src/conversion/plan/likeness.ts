@@ -53,8 +53,28 @@ export function isLikeSource({
   return isSameFormat && isSame;
 }
 
-/** Maximum number of results of one image that are compared. One more at a quality between theirs can follow. */
-export const MAX_TRIALS = 3;
+/**
+ * Maximum number of encodings of one image, with those of strips; and of one in another format
+ * than a first result.
+ */
+const MAX_ENCODINGS = { first: 5, rival: 2 };
+/** Maximum number of results of one image that are compared. */
+export const MAX_TRIALS = MAX_ENCODINGS.first - 1;
+
+export const countEncodings = ({ measured }: ConversionJob): number =>
+  MAX_ENCODINGS[measured.rival ? 'rival' : 'first'];
+
+/**
+ * Returns how many results are compared. Those of a large image are only strips, and the whole is
+ * encoded after them.
+ *
+ * @param isLimited whether bytes limit the result, which can require lower qualities
+ */
+export function countTrials(job: ConversionJob, isLimited: boolean): number {
+  if (job.measured.rival) return MAX_ENCODINGS.rival - (stripsOf(job) ? 1 : 0);
+  if (!isLimited) return MAX_TRIALS;
+  return job.options.maxBytes !== undefined || stripsOf(job) ? 2 : 3;
+}
 
 /** Quality with which a search starts: the median of photos. */
 const FIRST_QUALITY = 75;
@@ -72,11 +92,11 @@ export const lowestQuality = (job: ConversionJob): number =>
 
 /** Returns the quality that is tried first. */
 export const firstQuality = (job: ConversionJob): number =>
-  Math.min(job.measured.quality ?? FIRST_QUALITY, highestQuality(job));
+  Math.min(job.measured.rival?.quality ?? FIRST_QUALITY, highestQuality(job));
 
 /** Returns the upper edges of the strips that are compared; undefined if the whole image is. */
-export function stripsOf({ trustedFitting }: ConversionJob): number[] | undefined {
-  const { width, height } = trustedFitting?.result ?? { width: 0, height: 0 };
+export function stripsOf({ fittings: [fitting] }: ConversionJob): number[] | undefined {
+  const { width, height } = fitting?.result ?? { width: 0, height: 0 };
   if (width * height <= MAX_WHOLE_PIXELS) return undefined;
   const count = Math.max(2, Math.round(STRIP_PIXELS / width / STRIP_ROWS));
   const blocks = Math.floor(height / STRIP_ROWS) - 1;
@@ -113,7 +133,7 @@ export function storeCompared(given: ConversionJob): string[] {
   const isExternal = EXTERNAL_ENCODERS[format] !== undefined;
   const stored = isExternal ? encode(job) : ['-depth', '8', `MIFF:${KEPT_FILE}`];
   const strips = stripsOf(job);
-  const { width = 0 } = job.trustedFitting?.result ?? {};
+  const { width = 0 } = job.fittings[0]?.result ?? {};
   const cutAt = (top: number) => words(`( -clone 0 -crop ${width}x${STRIP_ROWS}+0+${top} +repage )`);
   const cut = strips
     ? [...strips.flatMap(cutAt), '-delete', '0', '-append', ...writeNow(stored).map(ofStrips)]

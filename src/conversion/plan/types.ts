@@ -51,8 +51,8 @@ export interface Measured {
   readonly point?: FocalPoint | undefined;
   /** Number of colours in a sample of each page of a PDF; undefined for one that is not of few colours. */
   readonly sampledColours?: readonly (number | undefined)[] | undefined;
-  /** Quality at which the image looks the same in another format. */
-  readonly quality?: number | undefined;
+  /** Quality and bytes of a result in another format that looks the same. */
+  readonly rival?: { readonly quality: number; readonly bytes: number } | undefined;
   /** Sizes of the watermark on each of the pictures of different sizes. */
   readonly watermarks?: readonly Size[] | undefined;
 }

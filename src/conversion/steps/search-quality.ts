@@ -1,60 +1,73 @@
 /**
  * @module Searches a quality: the lowest at which a result looks the same, and the highest at which it has at most so many bytes. The
- * logarithms of the difference and of the bytes are nearly linear in the quality, so two or three encodes are usually enough.
+ * logarithms of the difference and of the bytes are nearly linear in the quality, so two or three encodings are usually enough.
  */
 import { rm } from 'node:fs/promises';
 import { MIN_QUALITY } from '../../tables/options.ts';
 import type { CheckedResult } from '../output/result.ts';
-import { MAX_TRIALS } from '../plan/likeness.ts';
 
-/** Difference from which a result is accepted without a further attempt. 1 is the largest that looks the same. */
-const ACCEPTED_DIFFERENCE = 0.85;
+/**
+ * Difference from which a result is accepted without a further attempt, by the attempts before. 1
+ * is the largest that looks the same.
+ */
+const ACCEPTED_DIFFERENCES = [0.75, 0.75, 0.6];
 /** Difference that an attempt aims at. */
-const TARGET_DIFFERENCE = 0.94;
-/** Change of the logarithm of the difference per step of quality, assumed until there are two results: the median of photos. */
-const DIFFERENCE_SLOPE = -0.035;
+const TARGET_DIFFERENCE = 0.9;
+/**
+ * Change of the logarithm of the difference per step of quality, assumed until there are two
+ * results: the medians of photos and drawings below and above the first quality.
+ */
+const DIFFERENCE_SLOPES = { lower: -0.035, higher: -0.06 };
 
-/** A quality and how much a result with it differs. */
+/** A quality, how much a result with it differs, and its bytes. */
 interface Tried {
   readonly quality: number;
   readonly difference: number;
+  readonly bytes: number;
 }
 
 /** What {@link searchLikeness} has found. */
 export interface FoundQuality {
   readonly quality: number;
-  /** Whether a result with this quality looks the same, as far as that is known. */
+  /** Whether a result with this quality looks the same. */
   readonly looksSame: boolean;
+}
+
+/** Qualities of a search. */
+export interface QualityRange {
+  /** Quality that is tried first. */
+  readonly from: number;
+  readonly lowest: number;
+  readonly highest: number;
+  readonly trials: number;
+  /** Bytes from which a result is not wanted. */
+  readonly maxBytes: number;
 }
 
 /**
  * Searches the lowest quality at which a result looks the same.
  *
- * @param from quality that is tried first
- * @param lowest of all qualities
- * @param highest of all qualities
  * @param compare encodes the image at a quality, and returns how much the result differs: 1 is the most that looks the same
- * @returns a quality that has been tried, or one between a result that looked the same and another
+ * @returns a quality that has been tried
  */
 export async function searchLikeness(
-  {
-    from,
-    lowest,
-    highest,
-    trials = MAX_TRIALS,
-  }: { from: number; lowest: number; highest: number; trials?: number | undefined },
-  compare: (quality: number) => Promise<number>,
+  { from, lowest, highest, trials, maxBytes }: QualityRange,
+  compare: (quality: number) => Promise<Omit<Tried, 'quality'>>,
 ): Promise<FoundQuality> {
   const tried: Tried[] = [];
   let next: number | undefined = from;
   while (next !== undefined && tried.length < trials) {
-    tried.push({ quality: next, difference: await compare(next) });
-    next = nextTrial(tried, lowest, highest);
+    const result: Tried = { quality: next, ...(await compare(next)) };
+    tried.push(result);
+    const isUseless = result.difference > 1 && result.bytes >= maxBytes;
+    next = isUseless ? undefined : nextTrial(tried, lowest, highest);
   }
   const same = tried.filter(({ difference }) => difference <= 1).map(({ quality }) => quality);
-  const isBetween = same.length < tried.length;
-  if (next !== undefined && isBetween) return { quality: next, looksSame: true };
-  return { quality: Math.min(highest, ...same), looksSame: same.length > 0 };
+  const looksSame = same.length > 0;
+  return {
+    quality: looksSame ? Math.min(...same) : Math.max(...tried.map(({ quality }) => quality)),
+    looksSame,
+  };
 }
 
 /** @returns undefined if one of the qualities is the result */
@@ -64,7 +77,8 @@ function nextTrial(tried: readonly Tried[], lowest: number, highest: number): nu
   const other = sorted.findLast(({ difference }) => difference > 1);
   const low = other ? other.quality + 1 : lowest;
   const high = same ? same.quality - 1 : highest;
-  if (low > high || (same && same.difference >= ACCEPTED_DIFFERENCE)) return undefined;
+  const accepted = ACCEPTED_DIFFERENCES[tried.length - 1] ?? 0;
+  if (low > high || (same && same.difference >= accepted)) return undefined;
   const [near, far] = [...tried].sort(
     (a, b) => Math.abs(Math.log(a.difference)) - Math.abs(Math.log(b.difference)),
   );
@@ -77,17 +91,24 @@ function estimate(near: Tried, far: Tried | undefined): number {
   const measured = far
     ? Math.log(far.difference / near.difference) / (far.quality - near.quality)
     : Number.NaN;
-  const slope = measured < DIFFERENCE_SLOPE / 4 ? measured : DIFFERENCE_SLOPE;
+  const { lower, higher } = DIFFERENCE_SLOPES;
+  const slope = measured < lower / 4 ? measured : near.difference > 1 ? higher : lower;
   return near.quality + Math.log(TARGET_DIFFERENCE / near.difference) / slope;
 }
 
-/** Maximum number of encodes of one image. */
-const MAX_ENCODES = 6;
+/** Maximum number of encodings for a given quality. */
+const MAX_ENCODINGS = 6;
 
 /** Share of the maximum bytes from which a result is accepted without a further attempt. */
 const ACCEPTED_SHARE = 0.96;
 /** Share of the maximum bytes that an attempt aims at, between {@link ACCEPTED_SHARE} and 1. */
 const TARGET_SHARE = 0.985;
+/**
+ * The same for the last attempt before the lowest quality, which is further away than the estimate
+ * by a factor: sizes fall less and less.
+ */
+const SAFE_SHARE = 0.9;
+const SAFE_DISTANCE = 1.5;
 /**
  * Change of the logarithm of the bytes per step of quality, assumed until there are two results: the median of photos as
  * WebP and JPEG.
@@ -100,51 +121,80 @@ interface Encoded {
   readonly bytes: number;
 }
 
-/** @returns undefined if there is no better quality */
-function nextQuality(results: readonly Encoded[], maxBytes: number, minQuality: number): number | undefined {
+/**
+ * @param left number of encodings that are left
+ * @returns undefined if there is no better quality
+ */
+function nextQuality(
+  results: readonly Encoded[],
+  maxBytes: number,
+  minQuality: number,
+  left: number,
+): number | undefined {
   const sorted = [...results].sort((a, b) => a.quality - b.quality);
   const best = sorted.findLast(({ bytes }) => bytes <= maxBytes);
   const over = sorted.find(({ bytes }) => bytes > maxBytes);
   const low = best ? best.quality + 1 : minQuality;
   const high = (over?.quality ?? 0) - 1;
-  if (!over || low > high || (best && best.bytes >= ACCEPTED_SHARE * maxBytes)) return undefined;
-  if (!best && results.length === MAX_ENCODES - 1) return minQuality;
+  if (!over || low > high || left === 0 || (best && best.bytes >= ACCEPTED_SHARE * maxBytes))
+    return undefined;
+  if (!best && left === 1) return minQuality;
   const other = best ?? sorted.find(({ quality }) => quality > over.quality);
-  const estimate = interpolate(over, other, maxBytes);
+  const isLast = !best && left === 2;
+  const aimed = interpolate(over, other, (isLast ? SAFE_SHARE : TARGET_SHARE) * maxBytes);
+  const estimate = isLast ? over.quality - (over.quality - aimed) * SAFE_DISTANCE : aimed;
   // The average with bisection converges even if the relation is far from linear.
   const guess = best ? (estimate + (low + high) / 2) / 2 : estimate;
   return Math.min(high, Math.max(low, Math.floor(guess)));
 }
 
-/** Returns the quality that leads to the bytes aimed at, by the line through two results. */
-function interpolate(over: Encoded, other: Encoded | undefined, maxBytes: number): number {
+/** Returns the quality that leads to some bytes, by the line through two results. */
+function interpolate(over: Encoded, other: Encoded | undefined, bytes: number): number {
   const slope = other ? Math.log(other.bytes / over.bytes) / (other.quality - over.quality) : DEFAULT_SLOPE;
-  return slope > 0 ? over.quality + Math.log((TARGET_SHARE * maxBytes) / over.bytes) / slope : 0;
+  return slope > 0 ? over.quality + Math.log(bytes / over.bytes) / slope : 0;
+}
+
+/** A result and its quality. */
+export type Known = CheckedResult & Encoded;
+
+/** Results of an image that exist, and how many more may be encoded. */
+export interface Attempts {
+  readonly known?: readonly Known[];
+  readonly encodings?: number;
 }
 
 /**
  * Encodes an image at several qualities. Keeps the best result that fits, or if none does, the smallest. Removes the others.
  *
- * @param from the requested quality, which is tried first
+ * @param from the highest quality, which is tried first
  */
 export async function encodeWithin(
   maxBytes: number,
   from: number,
   encode: (quality: number) => Promise<CheckedResult>,
-): Promise<CheckedResult & Encoded> {
+  { known = [], encodings = MAX_ENCODINGS }: Attempts = {},
+): Promise<Known> {
   const attempts: Encoded[] = [];
-  const tryNext = async (quality: number) => {
-    const result = { ...(await encode(quality)), quality };
+  const fits = ({ bytes }: Encoded): boolean => bytes <= maxBytes;
+  let kept: Known | undefined;
+  const add = async (result: Known): Promise<void> => {
     attempts.push(result);
-    return result;
-  };
-  const next = () => nextQuality(attempts, maxBytes, Math.min(MIN_QUALITY, from));
-  let kept = await tryNext(from);
-  for (let quality = next(); quality !== undefined && attempts.length < MAX_ENCODES; quality = next()) {
-    const result = await tryNext(quality);
-    const isBetter = result.bytes <= Math.max(maxBytes, kept.bytes - 1);
-    await rm((isBetter ? kept : result).path, { force: true });
+    const isBetter =
+      !kept || (fits(result) ? !fits(kept) || result.quality > kept.quality : result.bytes < kept.bytes);
+    const removed = isBetter ? kept : result;
     if (isBetter) kept = result;
+    if (removed) await rm(removed.path, { force: true });
+  };
+  for (const result of known) {
+    if (result.quality <= from) await add(result);
+    else await rm(result.path, { force: true });
   }
-  return kept;
+  const next = (left: number) => nextQuality(attempts, maxBytes, Math.min(MIN_QUALITY, from), left);
+  const isTried = attempts.some((one) => one.quality === from || !fits(one));
+  let quality = isTried ? next(encodings) : from;
+  for (let left = encodings - 1; quality !== undefined; left -= 1) {
+    await add({ ...(await encode(quality)), quality });
+    quality = next(left);
+  }
+  return kept as Known;
 }

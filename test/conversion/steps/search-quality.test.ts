@@ -1,6 +1,6 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { expect } from 'chai';
-import { encodeWithin } from '../../../src/conversion/steps/search-quality.ts';
+import { encodeWithin, searchLikeness } from '../../../src/conversion/steps/search-quality.ts';
 
 /** Sizes by quality like those of real encoders: steep above 80, flat below 30, and not strictly monotonic. */
 const CURVES: Readonly<Record<string, (quality: number) => number>> = {
@@ -60,5 +60,66 @@ describe('the search for a quality', () => {
   it('tries nothing lower than a requested quality below 10', async () => {
     const { made } = await search((quality) => quality * 1000, 5, 1);
     expect(made.map(({ quality }) => quality)).to.deep.equal([5]);
+  });
+
+  it('encodes nothing again, and as often as it may', async () => {
+    const known = [85, 70].map((quality) => ({ quality, bytes: quality * 1000, path: '/nonexistent' }));
+    for (const maxBytes of [90_000, 40_000, 1000]) {
+      const made: number[] = [];
+      const encode = async (quality: number) => {
+        made.push(quality);
+        return { path: '/nonexistent', bytes: quality * 1000 };
+      };
+      const best = await encodeWithin(maxBytes, 70, encode, { known, encodings: 2 });
+      const name = `${maxBytes}: ${made}`;
+      expect(made.length, name).to.be.at.most(maxBytes > 70_000 ? 0 : 2);
+      expect(made, name).to.not.include(70);
+      expect(best.bytes <= maxBytes || best.quality === 10, name).to.equal(true);
+    }
+  });
+});
+
+/**
+ * Differences by quality like those of real images: of a photo, a page, a smooth gradient, and one
+ * that no quality keeps.
+ */
+const DIFFERENCES: Readonly<Record<string, (quality: number) => number>> = {
+  'a photo': (quality) => Math.exp(-0.035 * (quality - 70)),
+  'a page, which is the same only with fine steps': (quality) => (quality < 80 ? 4 - quality / 30 : 0.8),
+  'a smooth gradient, which is the same with nearly any': (quality) => (quality < 45 ? 5 : 0.2),
+  'a picture that differs with every quality': () => 3,
+};
+
+describe('the search for the lowest quality that looks the same', () => {
+  const range = { from: 75, lowest: 30, highest: 95, trials: 4, maxBytes: Number.POSITIVE_INFINITY };
+  for (const [what, differenceAt] of Object.entries(DIFFERENCES)) {
+    it(`selects one that has been compared, after at most four trials, for ${what}`, async () => {
+      for (const trials of [1, 2, 3, 4]) {
+        for (const highest of [95, 60]) {
+          const tried: number[] = [];
+          const given = { ...range, trials, highest, from: Math.min(75, highest) };
+          const { quality, looksSame } = await searchLikeness(given, async (one) => {
+            tried.push(one);
+            return { difference: differenceAt(one), bytes: one };
+          });
+          const name = `${trials} up to ${highest}: ${tried}`;
+          const same = tried.filter((one) => differenceAt(one) <= 1);
+          expect(new Set(tried).size, name).to.be.within(1, trials);
+          expect([quality, looksSame], name).to.deep.equal(
+            same.length > 0 ? [Math.min(...same), true] : [Math.max(...tried), false],
+          );
+          if (trials === 4 && looksSame) expect(differenceAt(quality - 12), name).to.be.above(0.9);
+        }
+      }
+    });
+  }
+
+  it('ends as soon as no smaller result can look the same', async () => {
+    const tried: number[] = [];
+    const found = await searchLikeness({ ...range, maxBytes: 50 }, async (quality) => {
+      tried.push(quality);
+      return { difference: 2, bytes: quality };
+    });
+    expect([tried, found.looksSame]).to.deep.equal([[75], false]);
   });
 });
