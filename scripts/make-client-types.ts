@@ -43,10 +43,11 @@ const PRIMITIVES: Readonly<Record<string, string>> = { integer: 'number' };
 /** Properties whose type differs from that of the schema: options are no texts, and services have different presets. */
 const WRITTEN: Readonly<Record<string, Schema>> = {
   output_format: {
-    written: "OutputFormat | 'auto'",
-    description: '`auto` chooses the best format that the header `Accept` permits. Default: `webp`.',
+    written: "OutputFormat | 'auto' | 'smallest'",
+    description:
+      '`auto` chooses the best format that the header `Accept` permits, `smallest` the one with the smallest result. Default: `webp`.',
   },
-  format: { written: "OutputFormat | 'auto'", description: 'The same as `output_format`.' },
+  format: { written: "OutputFormat | 'auto' | 'smallest'", description: 'The same as `output_format`.' },
   preset: { written: 'string', description: 'Name of options that the operator has defined.' },
   watermark: {
     written: 'Blob',

@@ -83,7 +83,10 @@ const REFUSED = [
     '--presets none.yaml cannot be read: no such file or directory',
   ],
   ['. -o out --preset a --presets broken.yaml', '--presets broken.yaml:2: preset "a": Invalid width "none"'],
-  ['. -o out --preset auto --presets presets.yaml', 'Preset "auto" leaves the format to browsers (auto)'],
+  [
+    '. -o out --preset auto --presets presets.yaml',
+    'Preset "auto" leaves the format to browsers (auto or smallest)',
+  ],
   [
     '. -o out --preset card --url http://localhost:1',
     '--preset with --url needs --format: only the instance knows',

@@ -143,9 +143,11 @@ describe('the client for applications', () => {
 
   it('sends other headers of a request', async () => {
     const headers = { Accept: 'image/png' };
-    const { type, response } = await client().convert(photo, { output_format: 'auto' }, { headers });
-    await response.body?.cancel();
-    expect(type).to.equal('image/png');
+    for (const output_format of ['auto', 'smallest'] as const) {
+      const { type, response } = await client().convert(photo, { output_format }, { headers });
+      await response.body?.cancel();
+      expect(type, output_format).to.equal('image/png');
+    }
   });
 
   for (const [disposition, name] of [

@@ -208,7 +208,7 @@ async function readPreset(preset: string, flags: Flags, rules: ResultRules): Pro
   const results = form.variants.length > 0 ? form.variants : [{ name: '', options: form.options }];
   if (results.some(({ options }) => options.accepted))
     throw new CliError(
-      `Preset "${preset}" leaves the format to browsers (auto): use another preset, or --format.`,
+      `Preset "${preset}" leaves the format to browsers (auto or smallest): use another preset, or --format.`,
     );
   return { results, watermark: form.watermark, timing: form.combination?.timing };
 }

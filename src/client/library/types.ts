@@ -40,10 +40,10 @@ export type Position =
 
 /** Options of one result. `/docs` of the service describes them. */
 export interface ResultOptions {
-  /** `auto` chooses the best format that the header `Accept` permits. Default: `webp`. */
-  readonly output_format?: OutputFormat | 'auto' | undefined;
+  /** `auto` chooses the best format that the header `Accept` permits, `smallest` the one with the smallest result. Default: `webp`. */
+  readonly output_format?: OutputFormat | 'auto' | 'smallest' | undefined;
   /** The same as `output_format`. */
-  readonly format?: OutputFormat | 'auto' | undefined;
+  readonly format?: OutputFormat | 'auto' | 'smallest' | undefined;
   /**
    * 1 gives the smallest file, 100 the best quality. Applies to webp, jpg, pdf, avif, jxl. 100 is lossless for jxl. `auto` is the lowest
    * quality from 30 to 95 at which a still image looks the same, as webp, jpg, avif, jxl; `X-Image-Quality` states it. Animations and other
