@@ -214,6 +214,22 @@ describe('the page in Firefox', () => {
     );
   });
 
+  it('lists what a photo gives away, and Escape returns to the row', async () => {
+    const { run, until, press, focused } = firefox;
+    await firefox.pick([fixturePath('private.jpg')]);
+    await run(`document.querySelector('[aria-label="More for private.jpg"]').focus()`);
+    await press(KEYS.enter);
+    const entry = `[...document.querySelectorAll('.menu button')].find((one) => one.textContent.includes('gives away'))`;
+    await until(`${entry} !== undefined`);
+    await run(`${entry}.click()`);
+    await until(
+      `document.querySelector('.gives-away dd')?.textContent.startsWith('52.516667, 13.400000') === true`,
+    );
+    await press(KEYS.escape);
+    await until(`document.querySelector('.gives-away') === null`);
+    expect(await focused()).to.equal('More for private.jpg');
+  });
+
   it('states that a file was deleted, and no size of an SVG that has only a viewBox', async () => {
     const { run, until } = firefox;
     const folder = await makeTempDir('deleted');
