@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import sharp from 'sharp';
 import { box } from '../../scripts/fixtures/boxes.ts';
 import { memoryOf, PROBE_MODULE, readProbe, slowness } from '../../scripts/processes/usage.ts';
 import { ONE_PIXEL } from '../../src/process/policy.ts';
@@ -219,5 +220,26 @@ describe('the event loop', () => {
         expect(await longestTurnOf(body([...copies, ...parts]), path)).to.be.below(MAX_TURN_MS);
       });
     }
+  }
+
+  /** A photo of 12 megapixels, different for each number. */
+  const largePhoto = (at: number): Promise<Buffer> =>
+    sharp(
+      Buffer.from(
+        `<svg xmlns="http://www.w3.org/2000/svg" width="4000" height="3000"><defs><radialGradient id="b"><stop offset="0" stop-color="#ffc2b0"/><stop offset="1" stop-color="#6b51${48 + at}"/></radialGradient></defs><rect width="4000" height="3000" fill="url(#b)"/></svg>`,
+      ),
+    )
+      .jpeg()
+      .toBuffer();
+
+  for (const format of ['jpg', 'smallest']) {
+    it(`is blocked for less than ${MAX_TURN_MS} ms by photos of 12 megapixels at quality=auto as ${format}, within 200 MB`, async () => {
+      const photos = await Promise.all([1, 2, 3].map(largePhoto));
+      const memoryBefore = memoryOf(server.pid).resident;
+      const parts = photos.map((photo) => part('name="files"; filename="a.jpg"', photo));
+      const fields = [field('output_format', format), field('quality', 'auto')];
+      expect(await longestTurnOf(body([...parts, ...fields]))).to.be.below(MAX_TURN_MS);
+      expect(memoryOf(server.pid).resident - memoryBefore).to.be.below(200e6);
+    });
   }
 });
