@@ -472,8 +472,7 @@ __attribute__((visibility("default"))) int __libc_start_main(main_function *main
     else {
       if ((errno = read_request() < 0 ? EPIPE : parse_request()) != 0) fail("request");
       confine(0);
-      answer('S', request.header.id, NULL, 0);
-      redirect_output();
+      answer('S', request.header.id, NULL, 0), redirect_output();
       const size_t more = (size_t)count - 1; /* an interpreter's own arguments: the path of its script is the last one */
       memmove(request.words + more, request.words, (request.argument_count + request.variable_count + 2) * sizeof *request.words);
       memcpy(request.words, arguments, (more + 1) * sizeof *request.words);
