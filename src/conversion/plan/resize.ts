@@ -19,7 +19,6 @@ import {
   formatGeometry,
   type Gravity,
   keptPoint,
-  type Offset,
   padOffset,
 } from './position.ts';
 import type { ScaledDecoding } from './scaled-decoding.ts';
@@ -48,18 +47,29 @@ export function fitDecoded(job: ConversionJob): string[] {
   const { columns, rows } = job.scaledDecoding ?? {};
   if (!columns || !rows || (columns.from === columns.decoded && rows.from === rows.decoded)) return [];
   const whole = { width: columns.from, height: rows.from };
-  const filled = { ...whole, width: columns.from + columns.repeated };
+  if (columns.repeated + rows.repeated === 0) return crop(whole);
+  const filled = { width: columns.from + columns.repeated, height: rows.from + rows.repeated };
+  const column = crop({ ...whole, width: 1 }, { x: whole.width - 1, y: 0 });
+  const row = crop({ ...filled, height: 1 }, { x: 0, y: whole.height - 1 });
+  // -append copies all pixels once more, which takes 70 ms for 1.5 megapixels with ImageMagick 7.
   return [
-    ...crop(whole),
-    ...repeat({ ...whole, width: 1 }, { x: whole.width - 1, y: 0 }, columns.repeated, '+append'),
-    ...repeat({ ...filled, height: 1 }, { x: 0, y: whole.height - 1 }, rows.repeated, '-append'),
+    '-extent',
+    formatGeometry(filled),
+    '+repage',
+    '-compose',
+    'Copy',
+    ...repeat(column, { ...whole, width: columns.repeated }, `+${whole.width}+0`),
+    ...repeat(row, { ...filled, height: rows.repeated }, `+0+${whole.height}`),
+    '-compose',
+    'Over',
   ];
 }
 
-/** Appends a column or a row of the image to it again, a number of times. */
-function repeat(line: Size, offset: Offset, times: number, append: '+append' | '-append'): string[] {
-  const more = times > 1 ? ['-duplicate', String(times - 1)] : [];
-  return times > 0 ? ['(', '+clone', ...crop(line, offset), ...more, ')', append] : [];
+/** Copies a column or a row of the image to the pixels of this size and place. */
+function repeat(line: readonly string[], size: Size, place: string): string[] {
+  if (size.width * size.height === 0) return [];
+  const copies = ['-sample', `${formatGeometry(size)}!`];
+  return ['(', '-clone', '0', ...line, ...copies, ')', '-geometry', place, '-composite'];
 }
 
 /**
