@@ -22,6 +22,7 @@ Examples:
   $ imagemill convert frames -o moving.gif --delay 100    # one frame for each
   $ imagemill convert photo.jpg -o square.jpg --width 300 --height 300 --fit cover
   $ imagemill convert photo.jpg -o mail.jpg --max-bytes 200k
+  $ imagemill convert photos -o web --format smallest     # each in the best format
   $ imagemill convert 'photos/**/*.tiff' -o pdf/ --format pdf --json
   $ imagemill convert photos -o shop --preset product --presets presets.yaml
   $ curl -s https://example.com/a.png | imagemill convert - -o - > a.webp
@@ -72,7 +73,7 @@ const SHORT_HELP: readonly {
   {
     example: 'Image:       $ imagemill convert photo.jpg photo.webp --width 1200 -q 70',
     options: {
-      format: 'webp, png, jpg, avif, tiff, pdf, …',
+      format: 'webp, png, jpg, avif, pdf, smallest, …',
       quality: 'of webp, jpg and others (default: 80)',
       width: 'maximum width in pixels, or 50%',
       height: 'maximum height',
@@ -262,7 +263,10 @@ function withImageOptions(command: Command, defaultFormat: string): Command {
   command
     .option('--preset <name>', 'options of this name in --presets; other options take precedence')
     .option('--presets <file>', 'YAML or JSON file with presets (default: PRESETS_FILE)')
-    .option('-f, --format <name>', `${listOutputs('or')} (default: ${defaultFormat})`);
+    .option(
+      '-f, --format <name>',
+      `${listOutputs('or')}, or smallest: that of the smallest result (default: ${defaultFormat})`,
+    );
   return OPTION_NAMES.reduce((all, name) => all.option(...describeFlag(name)), command)
     .option('--keep-metadata', 'the same as --metadata all')
     .option('--watermark <file>', 'an image to put on each result, at most 10 MiB and 25 megapixels');

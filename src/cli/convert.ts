@@ -22,7 +22,14 @@ import { type BulkOptions, parseBulkOptions } from './convert/bulk-options.ts';
 import { combineInputs } from './convert/combine-inputs.ts';
 import { convertInputs, exitSoonAfter } from './convert/convert-all.ts';
 import { type Converter, STDIN, StopError, startOnDemand } from './convert/converter.ts';
-import { type Flags, parseOptions, parseResults, toCombinedParts, toFormFields } from './convert/flags.ts';
+import {
+  assertSmallest,
+  type Flags,
+  parseOptions,
+  parseResults,
+  toCombinedParts,
+  toFormFields,
+} from './convert/flags.ts';
 import { createInputs, type Inputs } from './convert/inputs.ts';
 import { createLocalConverter } from './convert/local-converter.ts';
 import { type Destination, resolveDestination, STDOUT } from './convert/output.ts';
@@ -118,6 +125,7 @@ async function parseCommand(args: readonly string[], flags: ConvertFlags, env: C
     ...result,
     options: withWatermark(result.options, watermark),
   }));
+  if (all.some(({ options }) => options.smallest)) assertSmallest(flags);
   assertOutput(args, all, destination, flags.json ?? false);
   const results = destination.combine ? toCombinedParts(all, flags, outputs) : all;
   if (!destination.combine && (flags.delay ?? flags.loop) !== undefined)
@@ -145,13 +153,13 @@ async function parseCommand(args: readonly string[], flags: ConvertFlags, env: C
 /** @throws {CliError} if the file of `--report` cannot be written */
 async function openReport(
   { json = false, quiet = false, verbose = false, report: path }: ConvertFlags,
-  { bulk: { dryRun, update, pattern }, destination, verify }: Command,
+  { bulk: { dryRun, update, pattern }, destination, results, verify }: Command,
   { areMany }: Inputs,
 ): Promise<Report> {
   const csv = path === undefined || verify?.pictures ? undefined : await createCsvReport(path);
   const isQuiet = quiet || destination.kind === 'stdout';
   const countsExisting = areMany && !destination.combine && !update && !verbose;
-  const canUpdate = namesInputOnly(pattern);
+  const canUpdate = namesInputOnly(pattern) && !results.some(({ options }) => options.smallest);
   const shown = { verbose: verbose || !areMany, countsExisting, canUpdate };
   return createReport({ json, quiet: isQuiet, ...shown, dryRun, csv });
 }

@@ -50,7 +50,7 @@ function print(
   path: string,
   explained: Explanation,
   { toolchain }: ConversionEngine,
-  { name: variant, options: { format } }: Variant,
+  { name: variant, options: { format, smallest } }: Variant,
   { json = false, commands = false }: ExplainFlags,
 ): void {
   const { image, sentences, key, limits, steps } = explained;
@@ -62,7 +62,8 @@ function print(
   }
   const size = image.width && image.height ? `, ${image.width} × ${image.height}` : '';
   const name = variant && `, ${variant}`;
-  console.log(`${labelOf(path)} (${INPUTS[image.type].label}${size}) → ${OUTPUTS[format].label}${name}`);
+  const target = smallest ? 'smallest format' : OUTPUTS[format].label;
+  console.log(`${labelOf(path)} (${INPUTS[image.type].label}${size}) → ${target}${name}`);
   for (const sentence of sentences) console.log(`  ${sentence}`);
   const { MAX_PIXELS: pixels, MAX_FRAMES: frames, CONVERT_TIMEOUT_MS: ms } = limits;
   console.log(`  limits: ${pixels / 1e6} megapixels, ${frames} frames, ${ms / 1000} s`);

@@ -46,6 +46,7 @@ const REDUCING: readonly string[] = ['width', 'height'] satisfies (keyof Convert
 export function findUnverifiable(mode: VerifyMode, options: ConvertOptions): string | undefined {
   const { format, lossless = false, quality, metadata } = options;
   const { label, palette = false, quality: isLossy, losslessQuality = false } = OUTPUTS[format];
+  if (options.smallest) return '--format smallest is not verified';
   if (format === 'pdf' || format === 'ico') return `--format ${format} is not verified`;
   const given = Object.entries(options).flatMap(([name, value]) => (isOptionSet(name, value) ? name : []));
   const other = given.find((name) => !SAME_SIZE.includes(name) && !REDUCING.includes(name));

@@ -11,7 +11,7 @@ const REFUSED = [
   // The format, and -o.
   [
     'a.jpg -o b.webp --format JXL',
-    'Invalid --format "JXL": expected one of webp, png, jpg, gif, bmp, pdf, ico: EXTRA_OUTPUTS does not enable jxl.',
+    'Invalid --format "JXL": expected one of webp, png, jpg, gif, bmp, pdf, ico, smallest: EXTRA_OUTPUTS does not enable jxl.',
   ],
   [
     'a.jpg -o b.tif',
@@ -85,13 +85,27 @@ const REFUSED = [
   ['. -o out --preset a --presets broken.yaml', '--presets broken.yaml:2: preset "a": Invalid width "none"'],
   [
     '. -o out --preset auto --presets presets.yaml',
-    'Preset "auto" leaves the format to browsers (auto or smallest)',
+    'Preset "auto" leaves the format to browsers (auto): use another',
   ],
   [
     '. -o out --preset card --url http://localhost:1',
     '--preset with --url needs --format: only the instance knows',
   ],
   ['. -o out --preset card --url http://localhost:1 --presets x', '--presets is for this machine'],
+  // The format of each result is chosen.
+  ['. -o b.webp -f smallest', '-o b.webp and --format smallest contradict each other.'],
+  [
+    '. -o out -f smallest --update',
+    '--update is not possible with --format smallest: the format of a result',
+  ],
+  ['. -o out -f smallest --watch', '--watch is not possible with --format smallest'],
+  ['. -o out -f smallest --shard 1/2', '--shard is not possible with --format smallest'],
+  ['. -o out -f smallest --url http://localhost:1', '--url is not possible with --format smallest'],
+  ['. -o a.pdf -f smallest --combine', '-o a.pdf and --format smallest contradict each other.'],
+  [
+    '. -o out -f smallest --verify visual',
+    '--verify visual is not possible: --format smallest is not verified',
+  ],
   // Results that are not verified.
   ['. -o out -f png --verify exactly', 'Invalid --verify "exactly": expected pixels or visual.'],
   ['. -o out -f png --verify visual --url http://localhost:1', '--verify needs the tools of this machine'],

@@ -41,6 +41,34 @@ describe('names and times of the results of imagemill convert', () => {
     }
   });
 
+  it('writes each result of --format smallest with the extension of the format that was chosen', async () => {
+    await folder.put('scene.png', 'photo.png');
+    await folder.put('moving.gif', 'moving.gif');
+    await folder.write('presets.yaml', 'presets: [{ name: small, format: smallest, width: 60 }]');
+    const convert = (...args: string[]) => folder.run(['photo.png', 'moving.gif', ...args]);
+    expect((await convert('-o', 'plan', '-f', 'smallest', '--dry-run')).lines).to.include(
+      'photo.png → plan/photo.{format}',
+    );
+    expect((await convert('-o', 'small', '-f', 'Smallest')).outcome).to.equal('0');
+    expect((await folder.run(['photo.png', 'photo.avif', '-q', 'auto'])).outcome).to.equal('0');
+    const results = await readdir(folder.file('small'));
+    expect(results).to.have.length(2);
+    for (const name of results) {
+      const { format, compression = format } = await sharp(folder.file(`small/${name}`)).metadata();
+      expect(name).to.match(compression === 'av1' ? /\.avif$/ : /\.(?:webp|gif)$/);
+    }
+    expect(results).to.include('photo.avif');
+    expect(await folder.read('small/photo.avif')).to.deep.equal(await folder.read('photo.avif'));
+    const again = await convert('-o', 'small', '-f', 'smallest');
+    expect(again.complaints.join())
+      .to.include('2 results exist: --force replaces')
+      .and.not.include('--update');
+    expect((await convert('-o', 'small', '-f', 'smallest', '--force')).outcome).to.equal('0');
+    const preset = ['--presets', 'presets.yaml', '--preset', 'small', '--name', '{name}-{width}'];
+    expect((await convert('-o', 'preset', ...preset)).outcome).to.equal('0');
+    expect(await readdir(folder.file('preset'))).to.include('photo-60.avif');
+  });
+
   it('makes a thumbnail in an empty file with the command of docs/recipes.md for MediaWiki', async () => {
     await put('a.jpg');
     await folder.write('thumbnail.jpg', '');

@@ -57,6 +57,12 @@ describe('imagemill explain', () => {
     );
   });
 
+  it('names the formats to choose the smallest result from', async () => {
+    const { stdout } = await explain(fixturePath('scene.png'), '-f', 'smallest');
+    expect(stdout).to.include('(PNG, 120 × 80) → smallest format\n');
+    expect(stdout).to.match(/^ {2}the smallest of AVIF, WebP, JPEG, PNG, GIF, /m);
+  });
+
   it('prints the canonical plan as JSON, without a path', async () => {
     const { stdout } = await explain(fixturePath('p3.jpg'), '--json', '--format', 'gif');
     const { type, width, sentences, plan, notes, limits } = JSON.parse(stdout);

@@ -92,7 +92,7 @@ async function processJob(job: PlannedOutput, run: Run, isRetry = false): Promis
     if ('error' in job) throw job.error;
     if (await resultFolder?.isUpToDate(job)) return run.isRepeated ? undefined : report.upToDate(job);
     const replaces = run.flags.force || (resultFolder?.owns(job) ?? false);
-    if (!job.nameBySize) await assertWritable(job, replaces, destination);
+    if (!job.nameLater) await assertWritable(job, replaces, destination);
     if (bulk.dryRun) {
       const check = bulk.urls.length > 0 ? stateOf : inputs.test.assertImage; // instances can accept other types
       await check(job.input);
@@ -157,18 +157,18 @@ async function convertJob(planned: OutputJob, converter: Converter, run: Run): P
 }
 
 /**
- * Returns a job with the name of its result, which can have its size.
+ * Returns a job with the name of its result, which can have its size or a format that was chosen.
  *
  * @throws {FileError} OUTPUT_EXISTS, OUTPUT_IS_INPUT, OUTPUT_IS_SOURCE, OUTPUT_UNWRITABLE
  */
 async function nameJob(
   job: OutputJob,
-  { width, height }: ConvertedFile,
+  { width, height, format = job.options.format }: ConvertedFile,
   { flags: { force = false }, destination }: Run,
 ): Promise<OutputJob> {
-  if (!job.nameBySize) return job;
+  if (!job.nameLater) return job;
   const size = width !== undefined && height !== undefined ? { width, height } : undefined;
-  const named = { ...job, output: await job.nameBySize(size) };
+  const named = { ...job, output: await job.nameLater(size, format) };
   await assertWritable(named, force, destination);
   return named;
 }

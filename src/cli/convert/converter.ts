@@ -8,6 +8,7 @@ import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { systemReason } from '../../files/system.ts';
 import type { Verification } from '../../regress/verifiable.ts';
 import { type ErrorCode, isDiskFull, ServiceError } from '../../tables/errors.ts';
+import type { OutputType } from '../../tables/formats.ts';
 
 /** Argument for standard input. */
 export const STDIN = '-';
@@ -29,6 +30,8 @@ export interface ConvertedFile {
   readonly key?: string | undefined;
   readonly bytesBefore: number;
   readonly bytesAfter: number;
+  /** Undefined from an instance. */
+  readonly format?: OutputType;
   /** Size in pixels; undefined for a PDF. */
   readonly width?: number | undefined;
   readonly height?: number | undefined;
@@ -48,15 +51,15 @@ export interface ConvertedFile {
 export interface OutputJob {
   /** Path, or {@link STDIN}. */
   readonly input: string;
-  /** Path, or `-` for standard output. With {@link nameBySize}, it has the pattern of `--name`. */
+  /** Path, or `-` for standard output. With {@link nameLater}, it has words in place of what is unknown. */
   readonly output: string;
   readonly options: ConvertOptions;
   /**
-   * Returns the path when the size of the result is known.
+   * Returns the path of a result that exists, if its name has its size, or its format was chosen.
    *
    * @throws {FileError} if the result would replace another input
    */
-  readonly nameBySize?: (size: NameParts['size']) => Promise<string>;
+  readonly nameLater?: (size: NameParts['size'], format: OutputType) => Promise<string>;
 }
 
 /** Converts files, with the tools of this machine or with other instances. */

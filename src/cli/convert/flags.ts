@@ -5,6 +5,7 @@ import type { Variant, WatermarkFile } from '../../conversion/context.ts';
 import { readWatermark } from '../../conversion/input/watermark-image.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import {
+  acceptedFormats,
   DEFAULT_FORMAT,
   frameDelay,
   integer,
@@ -12,12 +13,14 @@ import {
   optionFields,
   outputFormat,
   toOptionValues,
+  type WantedFormat,
 } from '../../conversion/request/checks.ts';
 import {
   type Conflict,
   describePart,
   findCombinedConflict,
   findConflict,
+  SMALLEST,
   toPart,
 } from '../../conversion/request/conflicts.ts';
 import { createParsers } from '../../conversion/request/forms.ts';
@@ -25,7 +28,13 @@ import { splitPages } from '../../conversion/request/variants.ts';
 import type { FrameTiming } from '../../images/combined/combiner.ts';
 import type { Config } from '../../tables/config.ts';
 import { ServiceError, StartupError, serviceError } from '../../tables/errors.ts';
-import { explainDisabled, type InputType, type OutputType } from '../../tables/formats.ts';
+import {
+  ALL_OUTPUT_TYPES,
+  explainDisabled,
+  type InputType,
+  OUTPUTS,
+  type OutputType,
+} from '../../tables/formats.ts';
 import { fieldName, flagName, OPTION_NAMES, type OptionName, optionRow } from '../../tables/options.ts';
 import { CliError } from '../context.ts';
 import { toFileError } from './converter.ts';
@@ -79,6 +88,9 @@ export function parseOptions(flags: Flags, outputs: readonly OutputType[]) {
 }
 
 type OptionValues = ReturnType<typeof parseOptions>['options'];
+
+/** `Accept` of a command that chooses among all formats. */
+const ALL_FORMATS = ALL_OUTPUT_TYPES.map((type) => OUTPUTS[type].mediaType).join();
 
 /** Returns a text as the API expects it: the 50 of `--scale 50%`, and the 100000 of `--max-bytes 100k`. */
 function plainNumber(text: string, unit: string | undefined): string {
@@ -139,7 +151,7 @@ interface Wanted {
 
 interface ResultRules {
   /** Format of `--format` or `-o`, if there is one. */
-  readonly format: OutputType | undefined;
+  readonly format: WantedFormat | undefined;
   /** The enabled formats. */
   readonly types: readonly InputType[];
   readonly outputs: readonly OutputType[];
@@ -172,7 +184,16 @@ async function openWatermark({ watermark: path }: Flags, types: readonly InputTy
 async function findResults(flags: Flags, options: OptionValues, rules: ResultRules): Promise<Wanted> {
   const { preset, presets: file, url } = flags;
   const { format, outputs } = rules;
-  const single = { ...options, format: format ?? DEFAULT_FORMAT };
+  const single: ConvertOptions =
+    format === SMALLEST
+      ? {
+          ...options,
+          format: DEFAULT_FORMAT,
+          accepted: acceptedFormats(ALL_FORMATS, outputs, options),
+          smallest: true,
+          quality: 'auto',
+        }
+      : { ...options, format: format ?? DEFAULT_FORMAT };
   if (file !== undefined && url)
     throw new CliError('--presets is for this machine: an instance of --url has its own presets.');
   if (preset === undefined) {
@@ -204,13 +225,22 @@ async function readPreset(preset: string, flags: Flags, rules: ResultRules): Pro
   const own = new Map([...all].filter(([name]) => name === preset));
   const presets = new Map([...all, ...(await openWatermarks(own, types, [setting, path]))]);
   const fields = Object.entries({ ...optionTexts(flags), ...(format && { format }), preset });
-  const form = createParsers(outputs, config, presets).convert(fields);
+  const form = createParsers(outputs, config, presets).convert(fields, ALL_FORMATS);
   const results = form.variants.length > 0 ? form.variants : [{ name: '', options: form.options }];
-  if (results.some(({ options }) => options.accepted))
+  if (results.some(({ options }) => options.accepted && !options.smallest))
     throw new CliError(
-      `Preset "${preset}" leaves the format to browsers (auto or smallest): use another preset, or --format.`,
+      `Preset "${preset}" leaves the format to browsers (auto): use another preset, or --format.`,
     );
   return { results, watermark: form.watermark, timing: form.combination?.timing };
+}
+
+/** @throws {CliError} for an option that needs the name of a result before its format is chosen */
+export function assertSmallest(flags: Flags): void {
+  const { url, update, delete: deletes, watch, shard } = flags;
+  const excluded = Object.entries({ url, update, delete: deletes, watch, shard }).find(([, value]) => value);
+  if (!excluded) return;
+  const why = 'the format of a result, and so its name, is chosen during the conversion';
+  throw new CliError(`${flagName(excluded[0])} is not possible with --format ${SMALLEST}: ${why}.`);
 }
 
 /**

@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { fillPattern, type NameParts, namesSize } from '../../base/name-pattern.ts';
 import { baseNameOf, caseKey, createUniqueNamer, portableName } from '../../base/text.ts';
 import type { Variant } from '../../conversion/context.ts';
+import type { WantedFormat } from '../../conversion/request/checks.ts';
 import { createFolders, isInside, realPathOf, systemReason } from '../../files/system.ts';
 import { isDiskFull } from '../../tables/errors.ts';
 import { COMBINED_TYPES, explainDisabled, OUTPUT_NAMES, type OutputType } from '../../tables/formats.ts';
@@ -24,7 +25,7 @@ export interface Destination {
   readonly kind: 'file' | 'folder' | 'stdout';
   readonly path: string;
   /** Format of `--format` or of the extension; undefined without both. */
-  readonly format: OutputType | undefined;
+  readonly format: WantedFormat | undefined;
   /** Whether all inputs become one file. */
   readonly combine: boolean;
 }
@@ -45,7 +46,7 @@ export type PlannedOutput = OutputJob | InputError | Skipped;
 export async function resolveDestination(
   output: string,
   args: readonly string[],
-  format: OutputType | undefined,
+  format: WantedFormat | undefined,
   outputs: readonly OutputType[],
   hasNames: boolean,
   combine: 'yes' | 'implied' | 'no',
@@ -134,9 +135,8 @@ export async function* planOutputs(
         yield { input: path, output: destination.path, options };
         continue;
       }
-      const { format } = options;
       const suffix = variant && `-${variant}`;
-      const nameBySize = async (size: NameParts['size']): Promise<string> => {
+      const nameLater = async (size: NameParts['size'], format: OutputType): Promise<string> => {
         const base = nameResult(relativeDir, { name, size, number }, bulk) + suffix;
         const result = isFixed ? `${base}.${format}` : unique(base, format);
         const output = join(destination.path, result);
@@ -147,11 +147,15 @@ export async function* planOutputs(
         if (!isOwn && (await inputs.includes(output))) throw fileError('OUTPUT_IS_INPUT', output);
         return output;
       };
-      if (namesSize(pattern)) {
-        const output = join(destination.path, relativeDir, `${pattern}${suffix}.${format}`);
-        yield { input: path, output, options, nameBySize };
+      if (namesSize(pattern) || options.smallest) {
+        const base = namesSize(pattern)
+          ? join(relativeDir, pattern)
+          : nameResult(relativeDir, { name, size: undefined, number }, bulk);
+        const extension = options.smallest ? '{format}' : options.format;
+        const output = join(destination.path, `${base}${suffix}.${extension}`);
+        yield { input: path, output, options, nameLater };
       } else
-        yield await nameBySize(undefined).then(
+        yield await nameLater(undefined, options.format).then(
           (output) => ({ input: path, output, options }),
           (error: FileError) => ({ path, error }),
         );

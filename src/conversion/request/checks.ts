@@ -33,6 +33,7 @@ import {
   SIZE_TEXT,
 } from '../../tables/options.ts';
 import type { ConvertOptions } from '../plan/types.ts';
+import { SMALLEST } from './conflicts.ts';
 
 /** Creates a check for the text of a number, and for its value. */
 const numberText = <T extends number>(
@@ -98,12 +99,18 @@ export const DEFAULT_OPTIONS = {
   metadata: OPTIONS.metadata.default,
 } as const;
 
+/** An output format, or the one of several whose result is the smallest. */
+export type WantedFormat = OutputType | typeof SMALLEST;
+
 /** Creates a check for an output format. `outputs` are the enabled formats. */
 export const outputFormat = (outputs: readonly OutputType[]) =>
   z
     .string()
-    .transform((text) => OUTPUT_NAMES.get(text.toLowerCase()))
-    .pipe(z.enum(outputs, `one of ${outputs.join(', ')}`));
+    .toLowerCase()
+    .transform((text) => OUTPUT_NAMES.get(text) ?? text)
+    .pipe(
+      z.enum<readonly WantedFormat[]>([...outputs, SMALLEST], `one of ${outputs.join(', ')}, ${SMALLEST}`),
+    );
 
 /** Creates a check for one of several words, in any case. */
 export const oneOf = <const T extends string>(...words: [T, ...T[]]) =>
