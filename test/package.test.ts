@@ -53,6 +53,7 @@ describe('the npm package', () => {
     expect(files.filter((path) => /\.test\.|\.tsx?$|\.map$/.test(path))).to.have.members([
       'dist/client/error.d.ts',
       'dist/client/index.d.ts',
+      'dist/client/retry.d.ts',
       'dist/client/transport.d.ts',
       'dist/client/types.d.ts',
     ]);
@@ -131,7 +132,8 @@ await createClient('').convert(new Blob([]), { output_format: 'wbp' });
         ([, module]) => module,
       );
     expect(new Set(await imports('index.js'))).to.deep.equal(new Set(["'./error.js'", "'./transport.js'"]));
-    expect(await imports('error.js')).to.deep.equal([]);
+    expect(await imports('error.js')).to.deep.equal(["'./retry.js'"]);
+    expect(await imports('retry.js')).to.deep.equal([]);
     const script =
       "import('imagemill/client').then(({ createClient }) => console.log(typeof createClient('').batch))";
     const { stdout } = await execute(process.execPath, ['-e', script], { env, cwd: join(prefix, 'lib') });
