@@ -1,3 +1,4 @@
+// @full: many formats
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 /** @module Texts that a file can contain, each of which a result without metadata must not contain. */
 
