@@ -1,0 +1,219 @@
+/** @module Encodes a result: at several qualities if one has to be found, and checks and describes it. */
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Output } from '../../process/command.ts';
+import { serviceError } from '../../tables/errors.ts';
+import { OUTPUTS } from '../../tables/formats.ts';
+import type { Note } from '../../tables/notes.ts';
+import { AUTO_QUALITY } from '../../tables/options.ts';
+import type { ConversionInput, ConversionResult, RunningConversion } from '../context.ts';
+import {
+  type CheckedResult,
+  checkResult,
+  collectNotes,
+  compareRevealed,
+  inspectResult,
+  keptMetadata,
+} from '../output/result.ts';
+import { explainByDisk } from '../output/tool-errors.ts';
+import { parseSampled } from '../plan/document.ts';
+import { iconSize, isLossless, numericQuality } from '../plan/encode.ts';
+import { planAgain, planJob, planTrial } from '../plan/index.ts';
+import { createJob } from '../plan/job.ts';
+import {
+  countEncodings,
+  countTrials,
+  firstQuality,
+  highestQuality,
+  isLikeSource,
+  lowestQuality,
+  stripsOf,
+} from '../plan/likeness.ts';
+import type { Step } from '../plan/step.ts';
+import { type ConversionJob, type ConvertOptions, INPUT_FILE, type PlannedJob } from '../plan/types.ts';
+import { compareResult } from './compare-result.ts';
+import { runSteps } from './run-steps.ts';
+import {
+  type Attempts,
+  encodeWithin,
+  type FoundQuality,
+  type Known,
+  searchLikeness,
+} from './search-quality.ts';
+
+/** A result, without what its conversion adds. */
+export type Converted = Omit<ConversionResult, 'key' | 'queuedMs' | 'preparedMs' | 'convertedMs'>;
+
+/**
+ * Encodes the pages of a PDF that probably have few colours once more, without loss. Only the decoded pixels show how many there are, and
+ * most pictures are photos: to count them first would decode every one twice.
+ *
+ * @param printed what the commands of the job printed
+ * @returns the job with the commands that it ran, and what they printed; undefined if no page has few colours
+ */
+async function encodeFewColours(job: ConversionJob, printed: string, running: RunningConversion) {
+  const sampledColours = parseSampled(job, printed);
+  if (!sampledColours) return undefined;
+  const { image, options, tools, suffix, measured } = job;
+  const exact = planJob(createJob(image, options, tools, suffix, { ...measured, sampledColours }));
+  const { stdout } = await runSteps(exact.plan.steps, exact, running);
+  return { job: exact, stdout };
+}
+
+/**
+ * Converts an image, at several qualities if one has to be found, and describes the result.
+ *
+ * @param shared output of the command that has written this and other results
+ */
+export async function encode(job: PlannedJob, running: RunningConversion, shared?: Output): Promise<Encoded> {
+  const { image, options, plan } = job;
+  const { source } = running;
+  const rest = shared ? plan.steps.slice(job.programs.indexOf('magick') + 1) : plan.steps;
+  const printed = { stdout: '', stderr: '', ...shared };
+  const runPrinting = async (steps: readonly Step[], attempt: ConversionJob): Promise<void> => {
+    const { stdout, stderr } = await runSteps(steps, attempt, running);
+    printed.stdout += stdout;
+    printed.stderr += stderr;
+  };
+  const given = numericQuality(options);
+  const withQuality = (quality: number): PlannedJob => ({ ...job, options: { ...options, quality } });
+  const limit = job.search ? limitBytes(job, running) : Number.POSITIVE_INFINITY;
+  const found =
+    job.search === 'likeness' ? await findQuality(job, running, rest, runPrinting, limit) : undefined;
+  const encodeAt = async (quality: number): Promise<CheckedResult> => {
+    const attempt = withQuality(quality);
+    await runPrinting(!found && quality === given ? rest : [planAgain(attempt)], attempt);
+    const exact = await encodeFewColours(attempt, printed.stdout, running);
+    if (exact) printed.stdout += exact.stdout;
+    return checkOrExplain(exact?.job ?? attempt, printed.stdout, source);
+  };
+  const from = found?.quality ?? given;
+  const result: CheckedResult & { readonly quality?: number } =
+    found || Number.isFinite(limit)
+      ? await encodeWithin(limit, from, encodeAt, found)
+      : { ...(await encodeAt(from)), ...(job.search && { quality: from }) };
+  if (options.maxBytes !== undefined && result.bytes > options.maxBytes) {
+    await rm(result.path, { force: true });
+    throw serviceError(
+      'BYTES_UNREACHABLE',
+      source.label,
+      options.maxBytes,
+      result.bytes,
+      result.quality ?? from,
+    );
+  }
+  const shown = await inspectResult(result.path, options.format);
+  const keepsBytes = job.isTranscoded || job.isEmbedded;
+  const kept = keepsBytes || keptMetadata(image, shown, options);
+  const withMetadata =
+    keepsBytes && options.metadata === 'all'
+      ? { path: join(source.folder, INPUT_FILE), type: image.type }
+      : shown && { path: result.path, type: shown.type };
+  const { format } = options;
+  const { width, height } = format === 'ico' ? iconSize(job) : (shown ?? {});
+  return {
+    ...result,
+    ...(hasAutoQuality(options) && { quality: result.quality ?? given }),
+    format,
+    width,
+    height,
+    ...(job.isTranscoded && { isTranscoded: true }),
+    notes: collectNotes(plan.notes, printed, {
+      kept,
+      others: qualityNotes(job, running, { ...result, from }, found),
+    }),
+    ...(found && { hasFewColours: found.hasFewColours, looksSame: found.looksSame }),
+    ...(await compareRevealed(image, withMetadata, options)),
+  };
+}
+
+/** Checks a result, and explains an error by a full disk if that caused it. */
+const checkOrExplain = (job: PlannedJob, stdout: string, source: ConversionInput): Promise<CheckedResult> =>
+  checkResult(source, job, stdout).catch(async (error) => {
+    throw await explainByDisk(error, source);
+  });
+
+/** A result, and what the comparison has shown of its image. */
+export interface Encoded extends Converted {
+  readonly hasFewColours?: boolean;
+  readonly looksSame?: boolean;
+}
+
+/** Returns whether the quality of a result was selected. */
+const hasAutoQuality = (options: ConvertOptions): boolean =>
+  options.quality === 'auto' && OUTPUTS[options.format].quality && !isLossless(options);
+
+/**
+ * The lowest quality at which a result looks the same, results that were encoded to find it, and
+ * how many more may be.
+ */
+interface SameQuality extends FoundQuality, Required<Attempts> {
+  readonly hasFewColours: boolean;
+}
+
+/**
+ * Finds the lowest quality at which a result looks the same.
+ *
+ * @param first the commands for the first quality, and those before
+ * @param limit maximum bytes of the result
+ */
+async function findQuality(
+  job: PlannedJob,
+  running: RunningConversion,
+  first: readonly Step[],
+  runPrinting: (steps: readonly Step[], attempt: ConversionJob) => Promise<void>,
+  limit: number,
+): Promise<SameQuality> {
+  const known: Known[] = [];
+  let [trials, hasFewColours] = [0, false];
+  const range = {
+    from: firstQuality(job),
+    lowest: lowestQuality(job),
+    highest: highestQuality(job),
+    trials: countTrials(job, Number.isFinite(limit)),
+    maxBytes: job.measured.rival?.bytes ?? Number.POSITIVE_INFINITY,
+  };
+  const found = await searchLikeness(range, async (quality) => {
+    const attempt = { ...job, options: { ...job.options, quality } };
+    await runPrinting(trials === 0 ? first : planTrial(job, quality), attempt);
+    trials += 1;
+    const compared = await compareResult(job, running);
+    hasFewColours = compared.hasFewColours;
+    if (stripsOf(job)) return { difference: compared.difference, bytes: 0 };
+    const result = await checkOrExplain(attempt, '', running.source);
+    known.push({ ...result, quality });
+    return { difference: compared.difference, bytes: result.bytes };
+  });
+  return { ...found, known, encodings: countEncodings(job) - trials, hasFewColours };
+}
+
+/** Returns the maximum bytes of a result: those of the request, and with `quality=auto` those of a source like it. */
+function limitBytes(job: ConversionJob, running: RunningConversion): number {
+  const { maxBytes = Number.POSITIVE_INFINITY } = job.options;
+  const isLimited = hasAutoQuality(job.options) && isLikeFile(job, running);
+  return isLimited ? Math.min(maxBytes, running.sourceBytes) : maxBytes;
+}
+
+/** Returns whether a result has the format and the size of the file that was sent: a repair can turn an icon into a PNG. */
+const isLikeFile = (job: ConversionJob, { source: { type } }: RunningConversion): boolean =>
+  isLikeSource({ ...job, image: { ...job.image, type } });
+
+/** Returns the notes about the quality and the bytes of a result. */
+function qualityNotes(
+  job: ConversionJob,
+  running: RunningConversion,
+  { bytes, quality, from }: CheckedResult & { readonly quality?: number; readonly from: number },
+  found: FoundQuality | undefined,
+): Note[] {
+  const { sourceBytes } = running;
+  const { maxBytes, quality: requested } = job.options;
+  const isLower = quality !== undefined && quality < from;
+  const isLimited = isLower && maxBytes !== undefined && maxBytes <= sourceBytes;
+  if (requested !== 'auto' || !isLikeFile(job, running)) return isLower ? ['quality-lowered'] : [];
+  const isReduced = (isLower && !isLimited) || (found?.looksSame === false && from < AUTO_QUALITY.max);
+  return [
+    ...(isLimited ? (['quality-lowered'] as const) : []),
+    ...(isReduced ? (['quality-reduced'] as const) : []),
+    ...(bytes > sourceBytes ? (['larger-than-source'] as const) : []),
+  ];
+}
