@@ -115,14 +115,14 @@ describe('imagemill doctor --attack', () => {
 
   it('ends by a signal during a conversion, and leaves nothing', async () => {
     const TEMP_DIR = await makeTempDir('attack');
-    const { status } = await runCommand(['doctor', '--attack'], {
+    const { outcome } = await runCommand(['doctor', '--attack'], {
       env: { TEMP_DIR },
       async meanwhile(pid, printed) {
         await eventually(() => printed().includes('SVG of nested entities')); // the next one runs until its time limit
         process.kill(pid, 'SIGINT');
       },
     });
-    expect(status).to.equal(130);
+    expect(outcome).to.equal('130');
     expect(await readdir(TEMP_DIR)).to.deep.equal([]);
   });
 

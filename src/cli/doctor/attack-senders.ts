@@ -1,6 +1,7 @@
 /** @module Sends the attacks of `imagemill doctor --attack`, and finds out which protection stopped each. */
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import { fetchStreamed } from '../../client/streamed-file.ts';
 import { ASSETS_DIR } from '../../folders.ts';
 import { ONE_PIXEL } from '../../process/policy.ts';
 import { createRunner } from '../../process/runner.ts';
@@ -61,7 +62,7 @@ async function post({ origin, failures, signal: stop }: Target, bytes: Buffer, u
   for (const [field, value] of Object.entries(fields)) body.append(field, value);
   body.append(path === 'batch' ? 'files' : 'file', new Blob([new Uint8Array(bytes)]), name);
   const signal = AbortSignal.any([stop, AbortSignal.timeout(TIMEOUT_MS)]);
-  const response = await fetch(`${origin}/api/v1/${path}`, { method: 'POST', body, signal });
+  const response = await fetchStreamed(`${origin}/api/v1/${path}`, { method: 'POST', body, signal });
   const result = Buffer.from(await response.arrayBuffer());
   return { status: response.status, headers: response.headers, result, stderr: failures.join('\n') };
 }
